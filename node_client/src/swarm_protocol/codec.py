@@ -1,0 +1,121 @@
+"""Frames to messages and back; no I/O.
+
+Decoding happens in two steps, first the `type` and `id` and then the body, so that every refusal
+has its own code and, where the id could be read, tells which request it answers.
+"""
+
+from collections.abc import Mapping
+from typing import TypeVar, get_args
+
+import msgspec
+
+from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_protocol.messages import (
+    FromNode,
+    FromServer,
+    Hello,
+    Id,
+    NodeMessage,
+    ServerMessage,
+)
+from swarm_protocol.version import PROTOCOL_VERSION
+
+MAX_FRAME_BYTES = 1 << 20
+_MAX_PROBLEM_CHARS = 300
+_HELLO = Hello.__struct_config__.tag
+
+Message = TypeVar("Message")
+
+_encoder = msgspec.json.Encoder()
+
+
+class _Envelope(msgspec.Struct):
+    type: str
+    id: Id | None = None
+    reply_to: Id | None = None
+    protocol: int | None = None
+
+
+_envelope = msgspec.json.Decoder(_Envelope)
+
+
+def message_types(union: object) -> dict[str, type[msgspec.Struct]]:
+    """Return `{type tag: struct}` of a union of message structs."""
+    return {str(struct.__struct_config__.tag): struct for struct in get_args(union)}
+
+
+_node_decoders: dict[str, msgspec.json.Decoder[NodeMessage]] = {
+    tag: msgspec.json.Decoder(struct) for tag, struct in message_types(FromNode).items()
+}
+_server_decoders: dict[str, msgspec.json.Decoder[ServerMessage]] = {
+    tag: msgspec.json.Decoder(struct) for tag, struct in message_types(FromServer).items()
+}
+
+
+class UndecodableError(RefusedError):
+    """A frame could not be read; `request_id` is its id where that much could be read."""
+
+    def __init__(self, code: ErrorCode, message: str, request_id: str | None = None) -> None:
+        super().__init__(code, message)
+        self.request_id = request_id
+
+
+def encode(message: msgspec.Struct) -> str:
+    """Return the message as the text of one frame."""
+    return _encoder.encode(message).decode()
+
+
+def decode_from_node(frame: str | bytes) -> NodeMessage:
+    """Return what a node said. Raises UndecodableError."""
+    return _decode(frame, _node_decoders)
+
+
+def decode_from_server(frame: str | bytes) -> ServerMessage:
+    """Return what the server said. Raises UndecodableError."""
+    return _decode(frame, _server_decoders)
+
+
+def _decode(frame: str | bytes, decoders: Mapping[str, msgspec.json.Decoder[Message]]) -> Message:
+    try:
+        raw = frame.encode() if isinstance(frame, str) else frame
+    except UnicodeEncodeError as problem:
+        raise UndecodableError(
+            ErrorCode.PROTOCOL_NOT_JSON, f"not UTF-8: {_shorten(problem)}"
+        ) from None
+    if len(raw) > MAX_FRAME_BYTES:
+        raise UndecodableError(
+            ErrorCode.PROTOCOL_TOO_LARGE, f"{len(raw)} bytes, at most {MAX_FRAME_BYTES} are read"
+        )
+    try:
+        envelope = _envelope.decode(raw)
+    except msgspec.ValidationError as problem:
+        raise UndecodableError(ErrorCode.PROTOCOL_INVALID, _shorten(problem)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+        raise UndecodableError(ErrorCode.PROTOCOL_NOT_JSON, _shorten(problem)) from None
+    request_id = envelope.id or envelope.reply_to
+    decoder = decoders.get(envelope.type)
+    if decoder is None:
+        raise UndecodableError(
+            ErrorCode.PROTOCOL_UNKNOWN_TYPE, f"no message {envelope.type[:64]!r}", request_id
+        )
+    _check_version(envelope)
+    try:
+        return decoder.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+        raise UndecodableError(ErrorCode.PROTOCOL_INVALID, _shorten(problem), request_id) from None
+
+
+def _check_version(envelope: _Envelope) -> None:
+    """Refuse another version's hello before its body, whose fields may be others."""
+    told = envelope.protocol
+    if envelope.type == _HELLO and told is not None and told != PROTOCOL_VERSION:
+        raise UndecodableError(
+            ErrorCode.PROTOCOL_VERSION,
+            f"protocol {told}, this side speaks {PROTOCOL_VERSION}",
+            envelope.id,
+        )
+
+
+def _shorten(problem: Exception) -> str:
+    """Return the problem's text, which may quote a peer's whole frame, at a bearable length."""
+    return str(problem)[:_MAX_PROBLEM_CHARS]

@@ -1,0 +1,100 @@
+"""Every way in which a request can be refused, and what its owner can do about it.
+
+    RefusedError          a request was refused, with a stable code and a remedy
+
+Codes are dotted strings that never change their meaning: a client branches on the code and shows
+the text. `FIXES` holds the remedy of each, `FATAL` the ones after which the server hangs up, and
+`CLOSE_CODES` how.
+"""
+
+from enum import StrEnum
+
+
+class ErrorCode(StrEnum):
+    """Stable names of refusals: `<area>.<what is wrong>`."""
+
+    AUTH_INVALID = "auth.invalid"
+    AUTH_SUPERSEDED = "auth.superseded"
+    CLIENT_TOO_OLD = "client.too_old"
+    PROTOCOL_VERSION = "protocol.version"
+    PROTOCOL_NOT_JSON = "protocol.not_json"
+    PROTOCOL_TOO_LARGE = "protocol.too_large"
+    PROTOCOL_UNKNOWN_TYPE = "protocol.unknown_type"
+    PROTOCOL_INVALID = "protocol.invalid"
+    PROTOCOL_HELLO = "protocol.hello"
+    RATE_LIMITED = "rate.limited"
+    SEASON_NONE = "season.none"
+    TASK_DATASET = "task.dataset"
+    TASK_CONFIG = "task.config"
+    TASK_FOREIGN = "task.foreign"
+    TASK_INDEX = "task.index"
+    RELAY_ISOLATED = "relay.isolated"
+    ROUND_UNKNOWN = "round.unknown"
+    ROUND_NOT_OPEN = "round.not_open"
+    ANSWER_LATE = "answer.late"
+    ANSWER_NOT_YOURS = "answer.not_yours"
+    VERIFIER_FAILED = "verifier.failed"
+    SERVER_BUSY = "server.busy"
+    SERVER_INTERNAL = "server.internal"
+
+
+FIXES: dict[ErrorCode, str] = {
+    ErrorCode.AUTH_INVALID: "Check the token: ask the operator for a new one if it was revoked.",
+    ErrorCode.AUTH_SUPERSEDED: "Another client came with this token. Give each machine its own.",
+    ErrorCode.CLIENT_TOO_OLD: "Update the client: pip install --upgrade swarm-node.",
+    ErrorCode.PROTOCOL_VERSION: "Install the client that the coordinator's join page names.",
+    ErrorCode.PROTOCOL_NOT_JSON: "Send one UTF-8 JSON object in each text frame.",
+    ErrorCode.PROTOCOL_TOO_LARGE: "Split the message: a frame may hold at most 1 MiB.",
+    ErrorCode.PROTOCOL_UNKNOWN_TYPE: "Use a type that docs/protocol.md lists.",
+    ErrorCode.PROTOCOL_INVALID: "Send exactly the fields that docs/protocol.md lists for the type.",
+    ErrorCode.PROTOCOL_HELLO: "Begin each connection with one hello, and send no second one.",
+    ErrorCode.RATE_LIMITED: "Wait for retry_after seconds, then send again.",
+    ErrorCode.SEASON_NONE: "No season is running. Train alone; you are told when one starts.",
+    ErrorCode.TASK_DATASET: "Use a dataset of the season's task mix (see the welcome).",
+    ErrorCode.TASK_CONFIG: "Use the configuration that the season's task mix gives the dataset.",
+    ErrorCode.TASK_FOREIGN: "Use the season's seed and generator version (see the welcome).",
+    ErrorCode.TASK_INDEX: "Draw indices from the training part of the index range.",
+    ErrorCode.RELAY_ISOLATED: "This node is in the isolated arm, which takes no external rollouts.",
+    ErrorCode.ROUND_UNKNOWN: "Ask for the current round first.",
+    ErrorCode.ROUND_NOT_OPEN: "Wait for the next round: you are told when it opens.",
+    ErrorCode.ANSWER_LATE: "Answer before the deadline: shorten answers or use a faster device.",
+    ErrorCode.ANSWER_NOT_YOURS: "Answer only questions that this node was given in this round.",
+    ErrorCode.VERIFIER_FAILED: "Try again; if it goes on, tell the operator which dataset it was.",
+    ErrorCode.SERVER_BUSY: "Wait for retry_after seconds, then send again.",
+    ErrorCode.SERVER_INTERNAL: "Try again; if it goes on, tell the operator when it happened.",
+}
+
+# After one of these the server closes the connection, with this close code (RFC 6455, 7.4.2: 4000
+# and up are the application's; the last three digits are those of the like HTTP status). After any
+# other it stays open.
+CLOSE_CODES: dict[str, int] = {
+    ErrorCode.AUTH_INVALID: 4401,
+    ErrorCode.AUTH_SUPERSEDED: 4409,
+    ErrorCode.CLIENT_TOO_OLD: 4426,
+    ErrorCode.PROTOCOL_VERSION: 4426,
+}
+FATAL = frozenset(CLOSE_CODES)
+
+
+_KNOWN = frozenset(code.value for code in ErrorCode)
+
+
+class RefusedError(Exception):
+    """A request was refused: `code` says how, `message` what was wrong, `fix` what helps.
+
+    `code` is an ErrorCode, or one that only a newer server knows; then its `fix` came with it.
+    """
+
+    def __init__(
+        self, code: str, message: str, *, fix: str | None = None, retry_after: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code: str = ErrorCode(code) if code in _KNOWN else code
+        self.message = message
+        self.fix = FIXES[ErrorCode(code)] if fix is None else fix
+        self.retry_after = retry_after
+
+    @property
+    def fatal(self) -> bool:
+        """Whether the server closes the connection after this refusal."""
+        return self.code in FATAL

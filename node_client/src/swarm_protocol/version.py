@@ -1,0 +1,16 @@
+"""Versions that both sides compare in the hello."""
+
+# Raised whenever an older peer would misread a message; a mismatch ends the connection.
+PROTOCOL_VERSION = 1
+
+# The client's own version, which is also its distribution's (pyproject.toml reads it from here).
+CLIENT_VERSION = "0.1.0"
+
+
+def parse_version(text: str) -> tuple[int, int, int]:
+    """Return `(major, minor, patch)` of a version such as `1.2.3`.
+
+    Raises ValueError when the text is not three dot-separated decimal numbers.
+    """
+    major, minor, patch = text.split(".")
+    return int(major), int(minor), int(patch)

@@ -1,0 +1,235 @@
+"""Frames to messages and back: whatever arrives, the codec refuses it in one way only."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from swarm_protocol import messages
+from swarm_protocol.codec import (
+    MAX_FRAME_BYTES,
+    UndecodableError,
+    decode_from_node,
+    decode_from_server,
+    encode,
+    message_types,
+)
+from swarm_protocol.errors import FATAL, FIXES, ErrorCode
+from swarm_protocol.version import PROTOCOL_VERSION
+
+settings.register_profile("protocol", deadline=None, database=None)
+settings.load_profile("protocol")
+
+NODE_TAGS = sorted(message_types(messages.FromNode))
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=50)
+NAMES = st.text(
+    st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\x7f"),
+    min_size=1,
+    max_size=50,
+)
+IDS = st.from_regex(messages.Id.__metadata__[0].pattern, fullmatch=True)  # type: ignore[attr-defined]
+COUNTS = st.integers(0, 2**53)
+INDICES = st.integers(0, 2**31 - 1)
+SHARES = st.floats(0, 1)
+FINISH = st.sampled_from(["stop", "length"])
+VALUES = st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=5) | st.lists(NAMES)
+SPECS = st.builds(
+    messages.TaskSpec,
+    dataset=NAMES,
+    config=st.dictionaries(NAMES, VALUES, max_size=3),
+    seed=INDICES,
+    index=INDICES,
+    generator=NAMES,
+)
+COMPLETIONS = st.builds(messages.Completion, text=TEXT, finish_reason=FINISH)
+ROLLOUTS = st.builds(
+    messages.Rollout,
+    id=IDS,
+    task=SPECS,
+    completions=st.lists(COMPLETIONS, min_size=2, max_size=4),
+    model=NAMES,
+    step=COUNTS,
+    tokenizer=NAMES,
+)
+ANSWERS = st.builds(messages.AnswerText, question=IDS, text=TEXT, finish_reason=FINISH)
+SAID_BY_NODES = st.one_of(
+    st.builds(
+        messages.Hello,
+        id=IDS,
+        protocol=st.just(PROTOCOL_VERSION),
+        client=NAMES,
+        model=NAMES,
+        tokenizer=NAMES,
+        arm=st.sampled_from(["swarm", "isolated"]),
+        parameters=COUNTS,
+    ),
+    st.builds(
+        messages.PublishRollouts, id=IDS, rollouts=st.lists(ROLLOUTS, min_size=1, max_size=3)
+    ),
+    st.builds(messages.RequestRollouts, id=IDS, count=st.integers(1, 64)),
+    st.builds(
+        messages.ReportTraining,
+        id=IDS,
+        step=COUNTS,
+        training_reward=SHARES,
+        informative_share=SHARES,
+        local_used=COUNTS,
+        external_used=COUNTS,
+        external_dropped=st.dictionaries(NAMES, COUNTS, max_size=3),
+    ),
+    st.builds(messages.RequestRound, id=IDS),
+    st.builds(messages.RequestQuestions, id=IDS, round=COUNTS),
+    st.builds(
+        messages.SubmitAnswers,
+        id=IDS,
+        round=COUNTS,
+        answers=st.lists(ANSWERS, min_size=1, max_size=3),
+    ),
+    st.builds(messages.RequestStanding, id=IDS),
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+def refusal_of(frame: str | bytes) -> UndecodableError | None:
+    """Return how a frame is refused, if it is; anything but UndecodableError passes through."""
+    try:
+        decode_from_node(frame)
+    except UndecodableError as refusal:
+        return refusal
+    return None
+
+
+# ---- whatever arrives
+
+
+@given(st.binary())
+@example(b"\xff")
+@example(b'{"type":"round.request","id":"\xff"}')
+def test_random_bytes_are_refused_and_nothing_else_happens(frame: bytes) -> None:
+    assert refusal_of(frame) is not None
+
+
+@given(st.text(st.characters()))
+@example("\ud800")
+@example("[" * 100_000)
+@example('{"type":"round.request","id":"a","x":' + "[" * 100_000)
+@example('{"type":"hello","id":"a","protocol":' + "9" * 5000 + "}")
+def test_random_text_is_refused_and_nothing_else_happens(frame: str) -> None:
+    assert refusal_of(frame) is not None
+
+
+@given(st.sampled_from(NODE_TAGS), st.dictionaries(st.text(), JSON, max_size=5))
+def test_a_random_body_under_a_known_type_never_breaks_the_codec(
+    tag: str, body: dict[str, Any]
+) -> None:
+    refusal_of(json.dumps({**body, "type": tag, "id": "a"}))
+
+
+@given(SAID_BY_NODES, st.data())
+def test_a_message_with_one_value_replaced_never_breaks_the_codec(
+    message: messages.NodeMessage, data: st.DataObject
+) -> None:
+    body = json.loads(encode(message))
+    body[data.draw(st.sampled_from(sorted(body)))] = data.draw(JSON)
+    refusal_of(json.dumps(body))
+
+
+# ---- what is meant arrives
+
+
+@given(SAID_BY_NODES)
+def test_what_a_node_says_survives_the_wire(message: messages.NodeMessage) -> None:
+    assert decode_from_node(encode(message)) == message
+    assert decode_from_node(encode(message).encode()) == message
+
+
+@given(ROLLOUTS, NAMES, st.floats(0, 1e6))
+def test_what_the_server_says_survives_the_wire(
+    rollout: messages.Rollout, node: str, age_s: float
+) -> None:
+    message = messages.RolloutsSampled(
+        reply_to="a",
+        rollouts=[messages.ExternalRollout(node=node, age_s=age_s, rollout=rollout)],
+    )
+    assert decode_from_server(encode(message)) == message
+
+
+# ---- which refusal
+
+
+@pytest.mark.parametrize(
+    ("frame", "code", "request_id"),
+    [
+        ("", ErrorCode.PROTOCOL_NOT_JSON, None),
+        ("{", ErrorCode.PROTOCOL_NOT_JSON, None),
+        ("\ud800", ErrorCode.PROTOCOL_NOT_JSON, None),
+        (b"\xff", ErrorCode.PROTOCOL_NOT_JSON, None),
+        (" " * (MAX_FRAME_BYTES + 1), ErrorCode.PROTOCOL_TOO_LARGE, None),
+        ("é" * (MAX_FRAME_BYTES // 2 + 1), ErrorCode.PROTOCOL_TOO_LARGE, None),
+        ("[]", ErrorCode.PROTOCOL_INVALID, None),
+        ('{"id":"a"}', ErrorCode.PROTOCOL_INVALID, None),
+        ('{"type":"x","id":"a"}', ErrorCode.PROTOCOL_UNKNOWN_TYPE, "a"),
+        ('{"type":"welcome","id":"a"}', ErrorCode.PROTOCOL_UNKNOWN_TYPE, "a"),
+        ('{"type":"round.request","id":"a","x":1}', ErrorCode.PROTOCOL_INVALID, "a"),
+        ('{"type":"round.request","id":"a b"}', ErrorCode.PROTOCOL_INVALID, None),
+        ('{"type":"round.request","id":"a\\n"}', ErrorCode.PROTOCOL_INVALID, None),
+        ('{"type":"rollouts.request","id":"a","count":0}', ErrorCode.PROTOCOL_INVALID, "a"),
+        ('{"type":"rollouts.request","id":"a","count":"1"}', ErrorCode.PROTOCOL_INVALID, "a"),
+    ],
+)
+def test_a_refusal_has_its_code_and_tells_which_request(
+    frame: str | bytes, code: ErrorCode, request_id: str | None
+) -> None:
+    refusal = refusal_of(frame)
+    assert refusal is not None
+    assert (refusal.code, refusal.request_id) == (code, request_id)
+
+
+def test_the_largest_frame_is_read() -> None:
+    frame = '{"type":"round.request","id":"a"}'
+    assert decode_from_node(frame + " " * (MAX_FRAME_BYTES - len(frame)))
+
+
+def test_another_versions_hello_is_told_so_whatever_else_it_says() -> None:
+    frame = '{"type":"hello","id":"a","protocol":999,"news":[]}'
+    refusal = refusal_of(frame)
+    assert refusal is not None
+    assert (refusal.code, refusal.request_id) == (ErrorCode.PROTOCOL_VERSION, "a")
+    assert refusal.fatal
+
+
+def test_a_refusal_does_not_repeat_a_whole_frame() -> None:
+    refusal = refusal_of(json.dumps({"type": "round.request", "id": "a", "x" * 500_000: 1}))
+    assert refusal is not None
+    assert len(refusal.message) < 1000
+
+
+def test_a_client_ignores_fields_that_it_does_not_know() -> None:
+    frame = '{"type":"training.reported","reply_to":"a","praise":"well done"}'
+    assert decode_from_server(frame) == messages.TrainingReported(reply_to="a")
+
+
+# ---- the messages themselves
+
+
+@pytest.mark.parametrize("struct", message_types(messages.FromNode).values())
+def test_the_server_refuses_unknown_fields_of_every_message(struct: type[msgspec.Struct]) -> None:
+    assert struct.__struct_config__.forbid_unknown_fields
+    assert struct.__struct_config__.frozen
+
+
+def test_every_message_type_has_its_own_name() -> None:
+    both = [*message_types(messages.FromNode), *message_types(messages.FromServer)]
+    assert len(both) == len(set(both)) == 18
+
+
+def test_every_code_has_a_fix_and_the_fatal_ones_are_codes() -> None:
+    assert set(FIXES) == set(ErrorCode)
+    assert set(ErrorCode) > FATAL
