@@ -1,0 +1,154 @@
+"""The datasets that may be used, and the configurations in which; no I/O but one package file.
+
+`allowlist.json` is written by `python -m swarm_tasks.gate`, which measures every generator of the
+installed reasoning-gym (`docs/tasks.md`). Nothing is allowed that is not in it.
+"""
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from importlib import resources
+
+import msgspec
+
+from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_protocol.messages import Config, ConfigValue, TaskChoice, TaskSpec
+from swarm_tasks.gate_records import AllowedDataset, Field, GateResult, read_gate_result
+from swarm_tasks.keyspace import Part, index_part
+
+
+@functools.cache
+def gate_result() -> GateResult:
+    """Return the gate's result that this version ships."""
+    return read_gate_result(resources.files("swarm_tasks").joinpath("allowlist.json").read_bytes())
+
+
+@functools.cache
+def allowed_datasets() -> Mapping[str, AllowedDataset]:
+    """Return every dataset that may be used, by name."""
+    return {
+        name: AllowedDataset(name, line.category, line.by_index, line.fields)
+        for name, line in gate_result().datasets.items()
+        if line.allowed
+    }
+
+
+GENERATOR: str = gate_result().generator
+
+
+def check_config(dataset: str, config: Config) -> None:
+    """Check that a dataset may be used with a configuration.
+
+    Raises RefusedError: TASK_DATASET for a dataset outside the list, TASK_CONFIG for a field that
+    may not be set or a value outside its range.
+    """
+    allowed = allowed_datasets().get(dataset)
+    if allowed is None:
+        raise RefusedError(ErrorCode.TASK_DATASET, _explain_exclusion(dataset))
+    for name, value in config.items():
+        known = allowed.fields.get(name)
+        if known is None:
+            settable = ", ".join(sorted(allowed.fields)) or "none"
+            raise _refuse_config(f"{dataset} has no settable field {name!r} (settable: {settable})")
+        if not _fits(known, value):
+            shown = repr(value) if len(repr(value)) <= 80 else f"{repr(value)[:77]}..."
+            raise _refuse_config(f"{dataset}.{name} is {shown}, allowed is {describe(known)}")
+    _check_pairs(allowed, config)
+
+
+def check_training_spec(spec: TaskSpec, *, seed: int, tasks: Sequence[TaskChoice]) -> None:
+    """Check that a spec is a training task of the season with this seed and task mix.
+
+    The question's hash class is not checked here, because that takes the question: whoever
+    regenerates it can compare `question_part`.
+
+    Raises RefusedError: TASK_DATASET, TASK_CONFIG, TASK_FOREIGN (another seed or generator) or
+    TASK_INDEX (an index outside the training part).
+    """
+    choices = [choice for choice in tasks if choice.dataset == spec.dataset]
+    if not choices:
+        raise RefusedError(
+            ErrorCode.TASK_DATASET, f"{spec.dataset!r} is not in the season's task mix"
+        )
+    check_config(spec.dataset, spec.config)
+    if not any(_same_config(choice.config, spec.config) for choice in choices):
+        raise _refuse_config(f"the season gives {spec.dataset} another configuration")
+    if spec.seed != seed:
+        raise RefusedError(ErrorCode.TASK_FOREIGN, f"seed {spec.seed}, the season's is {seed}")
+    if spec.generator != GENERATOR:
+        raise RefusedError(
+            ErrorCode.TASK_FOREIGN, f"made with {spec.generator!r}, this side has {GENERATOR!r}"
+        )
+    if index_part(spec.index) is not Part.TRAINING:
+        raise RefusedError(
+            ErrorCode.TASK_INDEX, f"index {spec.index} is not in the training part of the range"
+        )
+
+
+def describe(known: Field) -> str:
+    """Return in words what a field may be set to."""
+    match known.type:
+        case "bool":
+            return "true or false"
+        case "strings":
+            return f"a non-empty list of different ones of {', '.join(known.choices)}"
+        case _:
+            kind = "a whole number" if known.type == "int" else "a number"
+            return f"{kind} from {known.low} to {known.high}"
+
+
+def _explain_exclusion(dataset: str) -> str:
+    line = gate_result().datasets.get(dataset)
+    if line is None:
+        return f"{GENERATOR} has no dataset {dataset[:64]!r}"
+    return f"{dataset} is not allowed: {'; '.join(line.reasons.values())}"
+
+
+def _refuse_config(message: str) -> RefusedError:
+    return RefusedError(ErrorCode.TASK_CONFIG, message)
+
+
+def _fits(known: Field, value: ConfigValue) -> bool:
+    match known.type:
+        case "bool":
+            return isinstance(value, bool)
+        case "strings":
+            return (
+                isinstance(value, list)
+                and 0 < len(value) == len(set(value))
+                and set(value) <= set(known.choices)
+            )
+        case "int" | "float":
+            numbers = (int,) if known.type == "int" else (int, float)
+            return (
+                isinstance(value, numbers)
+                and not isinstance(value, bool)
+                and known.low is not None
+                and known.high is not None
+                and known.low <= value <= known.high
+            )
+
+
+def _check_pairs(allowed: AllowedDataset, config: Config) -> None:
+    """Refuse `min_x` above `max_x`, counting the default of the one that is not given."""
+    for low_name, low_field in allowed.fields.items():
+        high_name = low_name.replace("min_", "max_", 1)
+        high_field = allowed.fields.get(high_name)
+        if high_name == low_name or high_field is None:
+            continue
+        low = config.get(low_name, low_field.default)
+        high = config.get(high_name, high_field.default)
+        if _number(low) > _number(high):
+            raise _refuse_config(
+                f"{allowed.name}.{low_name} is {low}, above {high_name} which is {high}"
+            )
+
+
+def _number(value: ConfigValue) -> float:
+    return value if isinstance(value, int | float) else math.nan
+
+
+def _same_config(one: Config, other: Config) -> bool:
+    """Compare as JSON, in which `1` and `true` differ as they do not in Python."""
+    encoder = msgspec.json.Encoder(order="sorted")
+    return encoder.encode(one) == encoder.encode(other)

@@ -1,0 +1,118 @@
+"""Tasks made and answers scored by reasoning-gym, behind the allow-list.
+
+Building a dataset object costs up to 0.2 s and making an entry up to 1 s, so both are cached; what
+is left of a score is the verifier itself, microseconds for nearly all.
+"""
+
+import functools
+import importlib.metadata
+import math
+import sys
+import types
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_protocol.messages import Config
+from swarm_tasks.allowlist import allowed_datasets, check_config
+from swarm_tasks.keyspace import INDEX_END
+
+# cellpylib, which one generator needs, imports matplotlib only to draw. Empty modules in its place
+# halve the start of the child, and keep matplotlib from writing a font cache to somebody's home.
+for _name in (
+    *("matplotlib", "matplotlib.pyplot", "matplotlib.animation", "matplotlib.collections"),
+    "mpl_toolkits.mplot3d",
+):
+    sys.modules.setdefault(_name, types.ModuleType(_name)).__dict__.setdefault("Axes3D", None)
+
+import reasoning_gym  # noqa: E402
+from reasoning_gym.factory import DATASETS  # noqa: E402
+from reasoning_gym.utils import extract_answer  # noqa: E402
+
+# Some generators make a list of `size` items up front. With the index as their seed, a list of this
+# many (enough to hold each kind of item) gives its first one as the entry.
+_SIZE_WITHOUT_INDEX = 5
+
+
+def installed_generator() -> str:
+    """Return the name and version of the generator library, as specs carry it."""
+    return f"reasoning-gym {importlib.metadata.version('reasoning-gym')}"
+
+
+def dataset_names() -> list[str]:
+    """Return every generator of the library; `composite` only mixes others."""
+    return sorted(set(DATASETS) - {"composite"})
+
+
+def make_entry(dataset: str, config: Config, *, seed: int, index: int) -> Mapping[str, Any]:
+    """Return the entry (question, answer, metadata) of an allowed dataset.
+
+    Raises RefusedError: TASK_DATASET or TASK_CONFIG.
+    """
+    check_config(dataset, config)
+    return _entry(dataset, _config_key(config), seed, index)
+
+
+def score_text(dataset: str, config: Config, *, seed: int, index: int, text: str) -> float | None:
+    """Return the score in [0, 1] of the answer that a completion gives, None if it gives none.
+
+    Raises ValueError when the verifier returns no such number, and whatever else it raises.
+    """
+    answer = extract_answer(text)
+    if answer is None:
+        return None
+    entry = make_entry(dataset, config, seed=seed, index=index)
+    scorer = _dataset(dataset, _config_key(config), seed)
+    score = float(scorer.score_answer(answer, entry))
+    if not math.isfinite(score) or not 0 <= score <= 1:
+        raise ValueError(f"the verifier of {dataset} returned {score}")
+    return score
+
+
+def build_entry(
+    dataset: str, config: Mapping[str, Any], *, seed: int, index: int, by_index: bool
+) -> dict[str, Any]:
+    """Return an entry without asking the allow-list: the gate measures with it what to allow.
+
+    Raises AssertionError for a configuration that the generator refuses.
+    """
+    if by_index:
+        made = open_dataset(dataset, config, seed=seed)[index]
+    else:
+        made = open_dataset(dataset, config, seed=seed + index, size=_SIZE_WITHOUT_INDEX)[0]
+    return dict(made)
+
+
+def open_dataset(
+    dataset: str, config: Mapping[str, Any], *, seed: int, size: int | None = None
+) -> Any:
+    """Return a dataset object, which makes entries and scores answers.
+
+    Raises AssertionError for a configuration that the generator refuses.
+    """
+    sized = {} if size is None else {"size": size}
+    return reasoning_gym.create_dataset(dataset, **config, **sized, seed=seed)
+
+
+def _config_key(config: Config) -> bytes:
+    return msgspec.json.encode(config, order="sorted")
+
+
+@functools.lru_cache(maxsize=64)
+def _dataset(dataset: str, config_key: bytes, seed: int) -> Any:
+    try:
+        return open_dataset(dataset, msgspec.json.decode(config_key), seed=seed)
+    except AssertionError as problem:
+        raise RefusedError(ErrorCode.TASK_CONFIG, f"{dataset}: {problem}") from None
+
+
+@functools.lru_cache(maxsize=1024)
+def _entry(dataset: str, config_key: bytes, seed: int, index: int) -> Mapping[str, Any]:
+    if not 0 <= index < INDEX_END:
+        raise RefusedError(ErrorCode.TASK_INDEX, f"index {index} lies outside [0, 2**31)")
+    if allowed_datasets()[dataset].by_index:
+        return dict(_dataset(dataset, config_key, seed)[index])
+    config = msgspec.json.decode(config_key)
+    return build_entry(dataset, config, seed=seed, index=index, by_index=False)

@@ -1,0 +1,85 @@
+"""What the verifier child gives up before it reads the first request.
+
+Each measure is one function, tried on its own; `apply_sandbox` returns the names of those that
+took hold, so that whoever runs a verifier can see how well it is locked in. On a system without a
+measure (Landlock and seccomp are Linux) the child works without it.
+"""
+
+import ctypes
+import resource
+import sysconfig
+from collections.abc import Callable
+from enum import StrEnum
+from importlib.util import find_spec
+from pathlib import Path
+
+from swarm_tasks.child.landlock import allow_reading_only
+from swarm_tasks.child.seccomp import refuse_system_calls
+
+_PR_SET_NO_NEW_PRIVS = 38
+_OPEN_FILES = 32
+_LIBRARY_PACKAGES = ("swarm_tasks", "swarm_protocol", "reasoning_gym")
+_SYSTEM_LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/local/lib", "/etc/ld.so.cache")
+
+
+class Measure(StrEnum):
+    """A protection of the child; the name is true once it took hold."""
+
+    RLIMITS = "rlimits"  # memory, no core dump, no growing file, few open files, no new process
+    NO_NEW_PRIVS = "no_new_privs"  # set-user-id programs give nothing
+    FILESYSTEM = "filesystem"  # reads Python and its libraries only, writes nothing
+    NETWORK = "network"  # no socket of any kind
+    PROCESSES = "processes"  # no new process or program, no signal to and no memory of others
+
+
+def apply_sandbox(*, memory_bytes: int) -> frozenset[Measure]:
+    """Give up what a verifier does not need, for good, and return the measures that took hold.
+
+    The order matters: the file system is closed before seccomp, and both need no_new_privs.
+    """
+    took_hold: set[Measure] = set()
+    steps: tuple[tuple[Callable[[], None], tuple[Measure, ...]], ...] = (
+        (lambda: _limit_resources(memory_bytes), (Measure.RLIMITS,)),
+        (_refuse_new_privileges, (Measure.NO_NEW_PRIVS,)),
+        (lambda: allow_reading_only(library_paths()), (Measure.FILESYSTEM,)),
+        (refuse_system_calls, (Measure.NETWORK, Measure.PROCESSES)),
+    )
+    for step, measures in steps:
+        try:
+            step()
+        except (OSError, ValueError, AttributeError):
+            # AttributeError: a C library without prctl or syscall, as on macOS.
+            continue
+        took_hold.update(measures)
+    return frozenset(took_hold)
+
+
+def library_paths() -> list[Path]:
+    """Return where Python and the libraries of a verifier lie: all that it may read."""
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    paths = {Path(path) for name in names if (path := sysconfig.get_path(name))}
+    for package in _LIBRARY_PACKAGES:
+        spec = find_spec(package)
+        if spec is not None and spec.origin:
+            paths.add(Path(spec.origin).parent)
+    paths.update(Path(path) for path in _SYSTEM_LIBRARIES)
+    return sorted(paths)
+
+
+def _limit_resources(memory_bytes: int) -> None:
+    for limit, value in (
+        (resource.RLIMIT_AS, memory_bytes),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_NOFILE, _OPEN_FILES),
+        (resource.RLIMIT_NPROC, 0),
+    ):
+        _, hard = resource.getrlimit(limit)
+        most = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(limit, (most, most))
+
+
+def _refuse_new_privileges() -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_NO_NEW_PRIVS) was refused")

@@ -1,0 +1,97 @@
+"""Measure the installed generators and write the allow-list: `python -m swarm_tasks.gate`."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from importlib import resources
+from multiprocessing import get_context
+from pathlib import Path
+
+import msgspec
+
+from swarm_tasks.child.generators import dataset_names, installed_generator
+from swarm_tasks.gate.checks import fingerprint, measure_dataset
+from swarm_tasks.gate_records import GateResult, Measured
+
+_PROCESSES = 2
+_ENTRIES, _ENTRIES_QUICK = 50, 10
+
+
+def run_gate(names: Sequence[str], *, entries: int, report: Callable[[str], None]) -> GateResult:
+    """Measure the named datasets; `report` is called with a line about each."""
+    report(f"making entries of {len(names)} datasets under another hash seed ...")
+    with _pool(hash_seed="1") as pool:
+        foreign = dict(
+            zip(names, pool.map(partial(fingerprint, count=entries), names), strict=True)
+        )
+    measured: dict[str, Measured] = {}
+    with _pool(hash_seed="0") as pool:
+        jobs = {name: pool.submit(measure_dataset, name, entries, foreign[name]) for name in names}
+        for number, (name, job) in enumerate(jobs.items(), start=1):
+            measured[name] = job.result()
+            report(f"[{number}/{len(names)}] {_describe(name, measured[name])}")
+    return GateResult(installed_generator(), measured)
+
+
+def write_gate_result(result: GateResult) -> bytes:
+    """Return the result as sorted, indented JSON, so that two versions can be compared by diff."""
+    return msgspec.json.format(msgspec.json.encode(result, order="sorted"), indent=1) + b"\n"
+
+
+@contextmanager
+def _pool(*, hash_seed: str) -> Iterator[ProcessPoolExecutor]:
+    """Give a pool of fresh interpreters with this PYTHONHASHSEED."""
+    before = {name: os.environ.get(name) for name in ("PYTHONHASHSEED", "OPENBLAS_NUM_THREADS")}
+    os.environ.update(PYTHONHASHSEED=hash_seed, OPENBLAS_NUM_THREADS="1")
+    try:
+        with ProcessPoolExecutor(_PROCESSES, mp_context=get_context("spawn")) as pool:
+            yield pool
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _describe(name: str, line: Measured) -> str:
+    if line.allowed:
+        return f"{name}: allowed, settable: {', '.join(line.fields) or 'nothing'}"
+    return f"{name}: refused ({'; '.join(f'{k}: {v}' for k, v in line.reasons.items())})"
+
+
+def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m swarm_tasks.gate", description=__doc__)
+    parser.add_argument("--datasets", help="only these, separated by commas (default: all)")
+    parser.add_argument("--out", type=Path, help="file to write (default: the package's own)")
+    parser.add_argument("--quick", action="store_true", help="10 entries a dataset, not 50")
+    parsed = parser.parse_args(arguments)
+    if parsed.datasets and parsed.out is None:
+        parser.error("--datasets measures only a part of the list: name another file with --out")
+    return parsed
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run the command."""
+    parsed = _parse_arguments(arguments)
+    known = dataset_names()
+    names = parsed.datasets.split(",") if parsed.datasets else known
+    if unknown := sorted(set(names) - set(known)):
+        sys.exit(f"{installed_generator()} has no dataset {', '.join(unknown)}")
+    result = run_gate(
+        names,
+        entries=_ENTRIES_QUICK if parsed.quick else _ENTRIES,
+        report=lambda line: print(line, flush=True),  # noqa: T201
+    )
+    out = parsed.out or Path(str(resources.files("swarm_tasks").joinpath("allowlist.json")))
+    out.write_bytes(write_gate_result(result))
+    allowed = sum(line.allowed for line in result.datasets.values())
+    print(f"{allowed} of {len(names)} datasets are allowed; written to {out}")  # noqa: T201
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

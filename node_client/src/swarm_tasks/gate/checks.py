@@ -1,0 +1,189 @@
+"""What a generator must pass to be allowed, one criterion after the other.
+
+`measure_dataset` reads from top to bottom as the list of criteria in `docs/tasks.md`. Every
+measurement runs isolated, so a generator can do nothing worse than fail.
+"""
+
+import json
+import statistics
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+
+from swarm_tasks.child.generators import build_entry, open_dataset
+from swarm_tasks.gate import probes
+from swarm_tasks.gate.answers import CONSTANTS, EXECUTING, HANGING, JUNK
+from swarm_tasks.gate.isolate import HungError, IsolatedError, run_isolated
+from swarm_tasks.gate.probes import SEED, Entry, Sample
+from swarm_tasks.gate.ranges import settable_fields
+from swarm_tasks.gate.source import executing_calls
+from swarm_tasks.gate_records import Measured
+from swarm_tasks.keyspace import INDEX_END
+
+RIGHT = 0.99
+MOST_FOR_JUNK = 0.2
+MOST_FOR_A_CONSTANT = 0.8
+SLOWEST_ENTRY_S = 3.0
+_STAGE_DEADLINE_S = 60.0
+_HANG_DEADLINE_S = 10.0
+
+
+@dataclass
+class Findings:
+    """What was found out about one dataset; a reason against it has a stable code and a text."""
+
+    reasons: dict[str, str] = field(default_factory=dict)
+    figures: dict[str, bool | int | float | str | None] = field(default_factory=dict)
+
+
+def measure_dataset(name: str, count: int, foreign_fingerprint: str | None) -> Measured:
+    """Return the verdict on a dataset, from `count` entries.
+
+    `foreign_fingerprint` is what `fingerprint` gave under another PYTHONHASHSEED.
+    """
+    findings = Findings()
+    category = run_isolated(_STAGE_DEADLINE_S, _category, name)
+    by_index = serves_any_index(name)
+    try:
+        sample = run_isolated(_STAGE_DEADLINE_S, probes.make_sample, name, count, by_index=by_index)
+        _check_reproducible(name, sample.entries, by_index, foreign_fingerprint, findings)
+        _check_time(sample, findings)
+        _check_right_answers(name, sample.entries, findings)
+        _check_wrong_answers(name, sample.entries, findings)
+        _check_hangs(name, sample.entries[:2], findings)
+        _check_execution(name, sample.entries[:3], findings)
+    except IsolatedError as problem:
+        findings.reasons["not_measured"] = f"a measurement failed: {problem}"
+    allowed = not findings.reasons
+    fields = settable_fields(name, by_index=by_index) if allowed else {}
+    return Measured(allowed, category, findings.reasons, findings.figures, by_index, fields)
+
+
+def serves_any_index(name: str) -> bool:
+    """Return whether the dataset makes an entry for the largest index, whatever its size."""
+    try:
+        run_isolated(
+            _STAGE_DEADLINE_S, build_entry, name, {}, seed=0, index=INDEX_END - 1, by_index=True
+        )
+    except IsolatedError:
+        return False
+    return True
+
+
+def fingerprint(name: str, count: int) -> str | None:
+    """Return a hash of the sample made in reverse order, None if it cannot be made."""
+    by_index = serves_any_index(name)
+    try:
+        sample = run_isolated(
+            _STAGE_DEADLINE_S,
+            probes.make_sample,
+            name,
+            count,
+            by_index=by_index,
+            backwards=True,
+        )
+    except IsolatedError:
+        return None
+    return probes.hash_entries(sample.entries)
+
+
+def _category(name: str) -> str:
+    return str(open_dataset(name, {}, seed=SEED).category)
+
+
+def _check_reproducible(
+    name: str, entries: list[Entry], by_index: bool, foreign: str | None, findings: Findings
+) -> None:
+    here, again = probes.hash_entries(entries), fingerprint(name, len(entries))
+    if here != again:
+        findings.reasons["not_deterministic"] = "the same spec gives different entries in two runs"
+    elif here != foreign:
+        findings.reasons["not_deterministic"] = "entries depend on PYTHONHASHSEED"
+
+
+def _check_time(sample: Sample, findings: Findings) -> None:
+    worst = max(sample.seconds)
+    findings.figures["entry_ms_below"] = _power_of_ten(statistics.median(sample.seconds) * 1000)
+    if worst > SLOWEST_ENTRY_S:
+        findings.reasons["slow_entries"] = f"an entry took {worst:.1f} s to make"
+
+
+def _power_of_ten(value: float) -> float:
+    """Round up to a power of ten: timings that differ between runs would spoil a diff."""
+    bound = 0.1
+    while bound < value:
+        bound *= 10
+    return round(bound, 1)
+
+
+def _check_right_answers(name: str, entries: list[Entry], findings: Findings) -> None:
+    if any(not isinstance(entry["answer"], str) for entry in entries):
+        findings.reasons["no_answer_key"] = "entries hold no right answer"
+        return
+    scores, milliseconds = run_isolated(_STAGE_DEADLINE_S, _score_right, name, entries)
+    findings.figures["right_answer"] = round(statistics.fmean(scores), 3)
+    findings.figures["score_ms_below"] = _power_of_ten(milliseconds)
+    if min(scores) < RIGHT:
+        findings.reasons["right_answer_fails"] = f"a right answer scores {min(scores):.2f}"
+        return
+    travelled = json.loads(json.dumps(entries, default=str))
+    after_json, _ = run_isolated(_STAGE_DEADLINE_S, _score_right, name, travelled)
+    if min(after_json) < RIGHT:
+        findings.reasons["json_loses_tuples"] = (
+            f"right answers score {statistics.fmean(after_json):.2f} once the entry was JSON"
+        )
+    if run_isolated(_STAGE_DEADLINE_S, probes.changes_entry, name, entries):
+        findings.reasons["entry_changed"] = "scoring changes the entry"
+
+
+def _score_right(name: str, entries: list[Entry]) -> tuple[list[float], float]:
+    """Return the right answers' scores, and the milliseconds of one, building the scorer apart."""
+    pairs = [(entry, str(entry["answer"])) for entry in entries]
+    scores = probes.score_pairs(name, pairs)
+    start = time.process_time()
+    probes.score_pairs(name, [])
+    building = time.process_time() - start
+    probes.score_pairs(name, pairs)
+    scoring = time.process_time() - start - 2 * building
+    return scores, max(scoring, 0.0) * 1000 / len(pairs)
+
+
+def _check_wrong_answers(name: str, entries: list[Entry], findings: Findings) -> None:
+    usual = Counter(str(entry["answer"]) for entry in entries).most_common(5)
+    constants = (*CONSTANTS, *(answer for answer, _ in usual))
+    for code, texts, limit in (
+        ("junk", JUNK, MOST_FOR_JUNK),
+        ("constant", constants, MOST_FOR_A_CONSTANT),
+    ):
+        try:
+            best, text = run_isolated(_STAGE_DEADLINE_S, probes.best_text, name, entries, texts)
+        except IsolatedError as problem:
+            findings.reasons["wrong_answer_fails"] = f"wrong answers: {problem}"
+            continue
+        findings.figures[f"best_{code}"] = round(best, 2)
+        findings.figures[f"best_{code}_text"] = text[:40] if best > 0 else None
+        if best >= limit:
+            findings.reasons[f"{code}_rewarded"] = (
+                f"{text[:40]!r} scores {best:.2f} on average whatever the question"
+            )
+
+
+def _check_hangs(name: str, entries: list[Entry], findings: Findings) -> None:
+    pairs = [(entry, text) for entry in entries for text in HANGING]
+    try:
+        run_isolated(_HANG_DEADLINE_S, probes.score_pairs, name, pairs)
+    except HungError:
+        findings.reasons["answer_hangs"] = "a short answer makes the verifier hang"
+    except IsolatedError as problem:
+        findings.reasons["answer_hangs"] = f"a short answer stops the verifier: {problem}"
+
+
+def _check_execution(name: str, entries: list[Entry], findings: Findings) -> None:
+    answers = [(entry, text) for entry in entries for text in EXECUTING]
+    if run_isolated(_STAGE_DEADLINE_S, probes.executes, name, answers):
+        findings.reasons["answer_executed"] = "the verifier executes the answer's text"
+    poisoned = [pair for entry in entries for pair in probes.poisoned_pairs(entry)]
+    if run_isolated(_STAGE_DEADLINE_S, probes.executes, name, poisoned):
+        findings.reasons["entry_executed"] = "the verifier executes text of the entry"
+    if calls := executing_calls(name):
+        findings.reasons["executing_call"] = f"the verifier calls {', '.join(calls)}"

@@ -1,0 +1,80 @@
+"""Run a function in a forked process that may hang, eat memory or be taken over."""
+
+import multiprocessing
+import os
+import resource
+import signal
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import ParamSpec, TypeVar
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+_MEMORY_BYTES = 2 << 30
+# Deadlines are processor time, so that a busy machine measures what an idle one does; the wall
+# clock only ends what sleeps.
+_WALL_FACTOR = 20
+_fork = multiprocessing.get_context("fork")
+
+
+class IsolatedError(Exception):
+    """The function did not return: it hung, died or raised."""
+
+
+class HungError(IsolatedError):
+    """The function was still running at its deadline."""
+
+
+def run_isolated(
+    deadline_s: float,
+    function: Callable[Parameters, Result],
+    *arguments: Parameters.args,
+    **named: Parameters.kwargs,
+) -> Result:
+    """Return the function's result, computed in a child process.
+
+    Raises HungError after `deadline_s` seconds of processor time, and IsolatedError with the text
+    of what the function raised, or when the process died.
+    """
+    receiver, sender = _fork.Pipe(duplex=False)
+
+    def work() -> None:
+        signal.setitimer(signal.ITIMER_PROF, deadline_s)
+        _send_result(sender, lambda: function(*arguments, **named))
+
+    process = _fork.Process(target=work)
+    process.start()
+    sender.close()
+    try:
+        if not receiver.poll(deadline_s * _WALL_FACTOR):
+            raise HungError(f"still waiting after {deadline_s * _WALL_FACTOR:g} s")
+        returned, value = receiver.recv()
+    except EOFError:
+        process.join()
+        if process.exitcode == -signal.SIGPROF:
+            raise HungError(f"still running after {deadline_s:g} s") from None
+        raise IsolatedError(f"the process ended with status {process.exitcode}") from None
+    finally:
+        process.kill()
+        process.join()
+        process.close()
+        receiver.close()
+    if not returned:
+        raise IsolatedError(value)
+    result: Result = value
+    return result
+
+
+def _send_result(sender: Connection, function: Callable[[], object]) -> None:
+    """Send `(True, result)` or `(False, what was raised)`, with limits and without a voice."""
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    silence = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silence, 1)
+    os.dup2(silence, 2)
+    try:
+        message: tuple[bool, object] = (True, function())
+    except Exception as problem:  # noqa: BLE001 - generators may raise anything; it is the finding
+        message = (False, f"{type(problem).__name__}: {problem}"[:200])
+    sender.send(message)

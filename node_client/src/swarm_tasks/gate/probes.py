@@ -1,0 +1,135 @@
+"""What the gate does with a generator: make entries, score texts, look for executed text.
+
+These functions run a stranger's code, so `checks` calls them through `run_isolated`.
+"""
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from reasoning_gym.utils import extract_answer
+
+from swarm_tasks.child.generators import build_entry, open_dataset
+from swarm_tasks.gate.answers import CANARY, EXECUTING
+from swarm_tasks.keyspace import INDEX_END
+
+Entry = dict[str, Any]
+Pair = tuple[Entry, str]
+
+SEED = 20_250_911
+_SLOWEST_SCORE_S = 1.0
+_POISONED_STRINGS = 40
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Entries of a dataset over the whole range of indices, and how long each took to make."""
+
+    entries: list[Entry]
+    seconds: list[float]
+
+
+def sample_indices(count: int) -> list[int]:
+    """Return indices over the whole range, both ends included, the same at every run."""
+    digests = (hashlib.sha256(str(number).encode()).digest() for number in range(count - 2))
+    return [0, INDEX_END - 1, *(int.from_bytes(digest[:4], "big") >> 1 for digest in digests)]
+
+
+def make_sample(name: str, count: int, *, by_index: bool, backwards: bool = False) -> Sample:
+    """Return `count` entries; `backwards` makes them in reverse order and shows carried state."""
+    dataset = open_dataset(name, {}, seed=SEED)
+    made: dict[int, tuple[Entry, float]] = {}
+    indices = sample_indices(count)
+    for index in reversed(indices) if backwards else indices:
+        start = time.process_time()
+        if by_index:
+            entry = dict(dataset[index])
+        else:
+            entry = build_entry(name, {}, seed=SEED, index=index, by_index=False)
+        made[index] = (entry, time.process_time() - start)
+    return Sample([made[index][0] for index in indices], [made[index][1] for index in indices])
+
+
+def hash_entries(entries: list[Entry]) -> str:
+    """Return a hash of everything in the entries."""
+    whole = json.dumps(entries, sort_keys=True, default=str)
+    return hashlib.sha256(whole.encode()).hexdigest()
+
+
+def score_pairs(name: str, pairs: Iterable[Pair]) -> list[float]:
+    """Score as the child does: what `extract_answer` leaves of a text, and 0 for an exception.
+
+    Raises TimeoutError when one score took too long.
+    """
+    scorer = open_dataset(name, {}, seed=SEED)
+    scores = []
+    for entry, text in pairs:
+        start = time.process_time()
+        try:
+            score = float(scorer.score_answer(extract_answer(f"<answer>{text}</answer>"), entry))
+        except Exception:  # noqa: BLE001 - verifiers may raise anything; the child gives 0 too
+            score = 0.0
+        if time.process_time() - start > _SLOWEST_SCORE_S:
+            raise TimeoutError(f"scoring {text[:40]!r} took more than {_SLOWEST_SCORE_S:g} s")
+        scores.append(score)
+    return scores
+
+
+def best_text(name: str, entries: list[Entry], texts: Iterable[str]) -> tuple[float, str]:
+    """Return the text that earns most over all entries, and its mean score."""
+    different = list(dict.fromkeys(texts))
+    scores = score_pairs(name, ((entry, text) for text in different for entry in entries))
+    count = len(entries)
+    means = [sum(scores[at : at + count]) / count for at in range(0, len(scores), count)]
+    return max(zip(means, different, strict=True))
+
+
+def changes_entry(name: str, entries: list[Entry]) -> bool:
+    """Return whether scoring writes to the entries."""
+    before = json.dumps(entries, default=str)
+    score_pairs(name, ((entry, text) for entry in entries for text in (entry["answer"], "0", "a")))
+    return json.dumps(entries, default=str) != before
+
+
+def executes(name: str, pairs: Iterable[Pair]) -> bool:
+    """Return whether scoring the pairs evaluated the payload in one of them."""
+    os.environ.pop(CANARY, None)
+    score_pairs(name, pairs)
+    return CANARY in os.environ
+
+
+def poisoned_pairs(entry: Entry) -> Iterator[Pair]:
+    """Yield the entry with the payload in the place of each of its strings, one at a time."""
+    answer = str(entry["answer"])
+    for place in range(_POISONED_STRINGS):
+        poisoned, left = _replace_string(entry, place)
+        if left >= 0:
+            return
+        yield poisoned, answer
+
+
+def _replace_string(value: Any, place: int) -> tuple[Any, int]:
+    """Return a copy with string number `place` replaced, and `place` less the strings seen."""
+    match value:
+        case str():
+            return (EXECUTING[0] if place == 0 else value), place - 1
+        case dict():
+            copy = {}
+            for key, part in value.items():
+                copy[key], place = _replace_string(part, place)
+            return copy, place
+        case list():
+            parts = []
+            for part in value:
+                changed, place = _replace_string(part, place)
+                parts.append(changed)
+            return parts, place
+        case tuple():
+            parts, place = _replace_string(list(value), place)
+            return tuple(parts), place
+        case _:
+            return value, place

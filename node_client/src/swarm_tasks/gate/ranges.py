@@ -1,0 +1,228 @@
+"""What may be set in a dataset's configuration, and how far.
+
+A number's range is what the library's own curriculum spans, together with the default, stretched
+down to the smallest value that still works. Both ends are tried, each field alone and then all
+together; an end that does not work moves towards the default. A field without a range is fixed.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal
+
+from reasoning_gym.coaching.attributes import RangeAttributeDefinition, ScalarAttributeDefinition
+from reasoning_gym.factory import CURRICULA, DATASETS
+
+from swarm_tasks.child.generators import build_entry, open_dataset
+from swarm_tasks.gate.isolate import IsolatedError, run_isolated
+from swarm_tasks.gate_records import Field, Number
+
+_TRIAL_INDICES = (3, 2**30 + 5, 2**31 - 7)
+_TRIAL_SEED = 20_250_911
+_TRIAL_DEADLINE_S = 3.0
+_LONGEST_QUESTION = 8192
+_SMALL = (1, 2, 3, 4, 5, 10)
+_MOST_CHOICES = 12
+_HALVINGS = 5
+
+Config = dict[str, Any]
+
+
+def settable_fields(name: str, *, by_index: bool) -> dict[str, Field]:
+    """Return the fields of a dataset's configuration that may be set."""
+    trial = Trial(name, by_index)
+    numbers = {
+        field: bounded
+        for field, candidate in trial.candidates.items()
+        if (bounded := trial.bound(field, candidate)) is not None
+    }
+    numbers = trial.bound_together(numbers)
+    others = {
+        field: candidate
+        for field, candidate in _other_candidates(trial.defaults)
+        if all(trial.works({field: value}) for value in _extremes(candidate))
+    }
+    return dict(sorted({**numbers, **others}.items()))
+
+
+class Trial:
+    """Tries configurations of one dataset."""
+
+    def __init__(self, name: str, by_index: bool) -> None:
+        self._name = name
+        self._by_index = by_index
+        config = DATASETS[name][1]()
+        self.defaults: Config = {
+            field.name: getattr(config, field.name)
+            for field in dataclasses.fields(config)
+            if field.name not in ("seed", "size")
+        }
+        self.candidates = _number_candidates(name, self.defaults)
+
+    def works(self, config: Config) -> bool:
+        """Return whether entries come in time, are short enough, and their answers score."""
+        try:
+            run_isolated(_TRIAL_DEADLINE_S, _try_config, self._name, config, self._by_index)
+        except IsolatedError:
+            return False
+        return True
+
+    def bound(self, field: str, candidate: Field) -> Field | None:
+        """Return the field with the widest range whose ends work alone, None if there is none."""
+        low = next(
+            (value for value in _lows(candidate) if self._works_alone(field, value)),
+            candidate.default,
+        )
+        high = next(
+            (value for value in _highs(candidate) if self._works_alone(field, value)),
+            candidate.default,
+        )
+        return _narrowed(candidate, low, high)
+
+    def bound_together(self, fields: dict[str, Field]) -> dict[str, Field]:
+        """Return the fields with ranges narrowed until all lows and all highs work together."""
+        for end in ("low", "high"):
+            for _ in range(_HALVINGS + 1):
+                if self.works(_all_at(fields, end)):
+                    break
+                fields = dict(_moved_to_default(fields, end))
+            else:
+                fields = {
+                    name: narrowed
+                    for name, field in fields.items()
+                    if (narrowed := _with_end(field, end, field.default)) is not None
+                }
+        return fields
+
+    def _works_alone(self, field: str, value: Number) -> bool:
+        return any(self.works(config) for config in self._with_partner(field, value))
+
+    def _with_partner(self, field: str, value: Number) -> Iterator[Config]:
+        """Yield configurations with the field set, and `min_x` or `max_x` moved out of its way.
+
+        Some generators want the two to differ, so a `max_x` is tried at `value` and at its highest.
+        """
+        above, below = field.replace("min_", "max_", 1), field.replace("max_", "min_", 1)
+        if above != field and above in self.defaults:
+            partners = (max(self.defaults[above], value), self._highest(above))
+            yield from ({field: value, above: partner} for partner in dict.fromkeys(partners))
+        elif below != field and below in self.defaults:
+            yield {field: value, below: min(self.defaults[below], value)}
+        else:
+            yield {field: value}
+
+    def _highest(self, field: str) -> Any:
+        candidate = self.candidates.get(field)
+        return self.defaults[field] if candidate is None else candidate.high
+
+
+def _all_at(fields: Mapping[str, Field], end: str) -> Config:
+    """Return the configuration with all fields at one end; at the high one, `min_x` stays."""
+    return {
+        name: getattr(field, end)
+        for name, field in fields.items()
+        if end == "low" or not name.startswith("min_") or f"max_{name[4:]}" not in fields
+    }
+
+
+def _try_config(name: str, config: Config, by_index: bool) -> None:
+    scorer = open_dataset(name, config, seed=_TRIAL_SEED)
+    for index in _TRIAL_INDICES:
+        entry = build_entry(name, config, seed=_TRIAL_SEED, index=index, by_index=by_index)
+        if len(entry["question"]) > _LONGEST_QUESTION:
+            raise ValueError("the question is too long")
+        if scorer.score_answer(entry["answer"].strip(), entry) < 0.99:
+            raise ValueError("the right answer does not score")
+
+
+def _number_candidates(name: str, defaults: Config) -> dict[str, Field]:
+    """Return the number fields of the dataset's curriculum with the range that its levels span."""
+    candidates = {}
+    for field, levels in _curriculum_levels(name):
+        default = defaults[field]
+        values = [default, *levels]
+        if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+            kind = type(default)
+            values = [kind(value) for value in values]
+            type_name: Literal["int", "float"] = "int" if kind is int else "float"
+            candidates[field] = Field(type_name, default, min(values), max(values))
+    return candidates
+
+
+def _curriculum_levels(name: str) -> Iterator[tuple[str, list[Any]]]:
+    curriculum = CURRICULA.get(name)
+    if curriculum is None:
+        return
+    for attribute in curriculum().attributes.values():
+        if isinstance(attribute, RangeAttributeDefinition):
+            yield attribute.lower_field_name, attribute.levels
+            yield attribute.upper_field_name, attribute.levels
+        elif isinstance(attribute, ScalarAttributeDefinition):
+            yield attribute.field_name, attribute.levels
+
+
+def _other_candidates(defaults: Config) -> Iterator[tuple[str, Field]]:
+    for name, default in defaults.items():
+        if isinstance(default, bool):
+            yield name, Field("bool", default)
+        elif _is_choice(default):
+            yield name, Field("strings", list(default), choices=tuple(default))
+
+
+def _is_choice(default: object) -> bool:
+    """Return whether a default lists different strings, few enough to try each one alone."""
+    return (
+        isinstance(default, list | tuple)
+        and 2 <= len(default) <= _MOST_CHOICES
+        and all(isinstance(item, str) and len(item) <= 64 for item in default)
+        and len(set(default)) == len(default)
+    )
+
+
+def _extremes(candidate: Field) -> Iterable[object]:
+    if candidate.type == "bool":
+        return (True, False)
+    return [[choice] for choice in candidate.choices]
+
+
+def _lows(candidate: Field) -> list[Number]:
+    """Return low ends to try, the widest first."""
+    low, default = candidate.low, candidate.default
+    assert low is not None
+    assert isinstance(default, int | float)
+    lows = {low, _half_way(low, default)}
+    if candidate.type == "int":
+        lows.update(value for value in _SMALL if value <= default)
+    return sorted(lows)
+
+
+def _highs(candidate: Field) -> Iterator[Number]:
+    """Yield high ends to try: the highest, then half the way to the default each time."""
+    high, default = candidate.high, candidate.default
+    assert high is not None
+    assert isinstance(default, int | float)
+    for _ in range(_HALVINGS):
+        yield high
+        high = _half_way(high, default)
+
+
+def _half_way(value: Number, default: Number) -> Number:
+    middle = (value + default) / 2
+    return int(middle) if isinstance(default, int) else middle
+
+
+def _moved_to_default(fields: Mapping[str, Field], end: str) -> Iterator[tuple[str, Field]]:
+    """Yield the fields with one end half the way to the default; those without a range drop out."""
+    for name, field in fields.items():
+        assert isinstance(field.default, int | float)
+        moved = _with_end(field, end, _half_way(getattr(field, end), field.default))
+        if moved is not None:
+            yield name, moved
+
+
+def _with_end(field: Field, end: str, value: Any) -> Field | None:
+    low, high = (value, field.high) if end == "low" else (field.low, value)
+    return _narrowed(field, low, high)
+
+
+def _narrowed(field: Field, low: Any, high: Any) -> Field | None:
+    return None if low == high else Field(field.type, field.default, low, high)

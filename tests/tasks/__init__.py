@@ -1,0 +1,1 @@
+"""Tasks: identity, allow-list, verifier child and quality gate."""

@@ -1,0 +1,140 @@
+"""What the child refuses, what it knows of its parent and what it can still do."""
+
+import json
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_protocol.messages import Config
+from swarm_tasks.child.landlock import landlock_version
+from swarm_tasks.child.sandbox import Measure
+from swarm_tasks.keyspace import INDEX_END
+from swarm_tasks.pipe import Draw, Made, Ready, Score, decode_reply, encode_line
+from swarm_tasks.process import ChildProcess
+from swarm_tasks.verifier import Verifier
+from tests.tasks.faulty import child_pid
+
+LOCKED_IN = """
+import json, os, signal, socket, subprocess, sys, threading
+from swarm_tasks.child.sandbox import apply_sandbox
+took_hold = apply_sandbox(memory_bytes=1 << 30)
+
+def refused(action):
+    try:
+        action()
+    except (OSError, RuntimeError, MemoryError) as problem:
+        return type(problem).__name__
+    return None
+
+print(json.dumps({"took_hold": sorted(took_hold), "refused": {
+    "socket": refused(lambda: socket.socket()),
+    "unix socket": refused(lambda: socket.socket(socket.AF_UNIX)),
+    "fork": refused(lambda: os.fork() or os._exit(0)),
+    "thread": refused(threading.Thread(target=int).start),
+    "program": refused(lambda: os.execv("/bin/true", ["true"])),
+    "kill": refused(lambda: os.kill(os.getppid(), 0)),
+    "passwd": refused(lambda: open("/etc/passwd")),
+    "parent": refused(lambda: open(f"/proc/{os.getppid()}/environ", "rb").read()),
+    "secret": refused(lambda: open(sys.argv[1])),
+    "write": refused(lambda: open(sys.argv[1] + ".new", "w")),
+    "list": refused(lambda: os.listdir(os.path.dirname(sys.argv[1]))),
+    "memory": refused(lambda: bytearray(2 << 30)),
+    "standard library": refused(lambda: open(json.__file__)),
+}}))
+"""
+
+
+def ask_child(*requests: Draw | Score) -> list[Made]:
+    """Send requests past the parent's checks."""
+    child = ChildProcess("swarm_tasks.child", "5", str(1 << 30))
+    try:
+        decode_reply(child.receive(deadline_s=60), Ready)
+        made = []
+        for request in requests:
+            child.send(encode_line(request))
+            made.append(decode_reply(child.receive(deadline_s=10), Made))
+        return made
+    finally:
+        child.kill()
+
+
+@pytest.fixture(scope="module")
+def locked_in(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str | None]]:
+    secret = tmp_path_factory.mktemp("home") / "secret"
+    secret.write_text("token")
+    ran = subprocess.run(
+        [sys.executable, "-c", LOCKED_IN, str(secret)], capture_output=True, check=True
+    )
+    result: dict[str, dict[str, str | None]] = json.loads(ran.stdout)
+    return result
+
+
+@pytest.mark.parametrize(
+    ("dataset", "config", "index", "code"),
+    [
+        ("puzzle24", {}, 0, ErrorCode.TASK_DATASET),
+        ("no_such_dataset", {}, 0, ErrorCode.TASK_DATASET),
+        ("chain_sum", {"max_terms": 99}, 0, ErrorCode.TASK_CONFIG),
+        ("chain_sum", {}, INDEX_END, ErrorCode.TASK_INDEX),
+    ],
+)
+def test_the_child_refuses_by_itself_what_is_not_allowed(
+    dataset: str, config: Config, index: int, code: ErrorCode
+) -> None:
+    for request in (
+        Draw(dataset, config, 1, [index], None),
+        Score(dataset, config, 1, index, ["text"]),
+    ):
+        with pytest.raises(RefusedError) as caught:
+            ask_child(request)
+        assert caught.value.code is code
+
+
+def test_the_child_sees_no_secret_of_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET_KEY", "do-not-tell")
+    with Verifier() as verifier:
+        environment = Path(f"/proc/{child_pid(verifier)}/environ").read_bytes()
+    names = {line.split(b"=")[0].decode() for line in environment.split(b"\0") if line}
+    assert names <= {
+        *("PYTHONHASHSEED", "PYTHONPATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "LANG"),
+        *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"),
+    }
+    assert b"PYTHONHASHSEED=0" in environment
+
+
+def test_every_measure_that_this_system_has_takes_hold(verifier: Verifier) -> None:
+    expected = {Measure.RLIMITS}
+    if sys.platform == "linux":
+        expected.add(Measure.NO_NEW_PRIVS)
+        if landlock_version() > 0:
+            expected.add(Measure.FILESYSTEM)
+        if platform.machine() in ("x86_64", "aarch64"):
+            expected |= {Measure.NETWORK, Measure.PROCESSES}
+    assert verifier.isolation == expected
+
+
+@pytest.mark.parametrize(
+    ("measure", "actions"),
+    [
+        (Measure.NETWORK, ["socket", "unix socket"]),
+        (Measure.PROCESSES, ["fork", "thread", "program", "kill"]),
+        (Measure.FILESYSTEM, ["passwd", "parent", "secret", "write", "list"]),
+        (Measure.RLIMITS, ["memory"]),
+    ],
+)
+def test_what_a_measure_names_is_refused(
+    locked_in: dict[str, dict[str, str | None]], measure: Measure, actions: list[str]
+) -> None:
+    if measure not in locked_in["took_hold"]:
+        pytest.skip(f"this system has no {measure}")
+    assert [action for action in actions if locked_in["refused"][action] is None] == []
+
+
+def test_python_itself_can_still_be_read(
+    locked_in: dict[str, dict[str, str | None]],
+) -> None:
+    assert locked_in["refused"]["standard library"] is None

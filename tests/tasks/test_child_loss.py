@@ -1,0 +1,137 @@
+"""A child that hangs, dies or loses its parent."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_tasks.verifier import Verifier
+from tests.tasks.faulty import REPOSITORY, child_pid, faulty_verifier
+from tests.tasks.specs import ONE_DIGIT, answered, make_spec, solve_sum
+
+END_WITHIN_S = 20.0
+
+PARENT = """
+import sys
+from tests.tasks.faulty import child_pid, faulty_verifier
+from tests.tasks.specs import answered, make_spec
+with faulty_verifier(deadline_s=0.5) as verifier:
+    print(child_pid(verifier), flush=True)
+    if sys.argv[1] == "busy":
+        verifier._deadline_s = 3600  # this parent never gives up
+        verifier.score(make_spec(), [answered("please hang")])
+    sys.stdin.read()
+"""
+
+
+def ended(pid: int) -> bool:
+    """Wait until the process has ended."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([descriptor], [], [], END_WITHIN_S)[0])
+    finally:
+        os.close(descriptor)
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"), [("please hang", "timeout"), ("please die", "verifier_error")]
+)
+def test_a_text_that_loses_the_child_costs_only_itself(fault: str, reason: str) -> None:
+    spec = make_spec(config=ONE_DIGIT)
+    with faulty_verifier(deadline_s=0.5) as verifier:
+        right = answered(solve_sum(verifier.question(spec)))
+        verdicts = verifier.score(spec, [right, answered(fault), right, answered("no"), right])
+        assert [verdict.reason for verdict in verdicts] == [
+            *("right", reason, "right", "wrong", "right")
+        ]
+
+
+def test_a_lost_child_is_gone_and_another_one_answers() -> None:
+    with faulty_verifier(deadline_s=0.5) as verifier:
+        before = child_pid(verifier)
+        verifier.score(make_spec(), [answered("please hang")])
+        assert ended(before)
+        assert child_pid(verifier) != before
+
+
+def test_a_child_killed_between_requests_costs_nothing() -> None:
+    spec = make_spec(config=ONE_DIGIT)
+    with Verifier() as verifier:
+        right = answered(solve_sum(verifier.question(spec)))
+        os.kill(child_pid(verifier), signal.SIGKILL)
+        assert ended(child_pid(verifier))
+        assert [verdict.reason for verdict in verifier.score(spec, [right])] == ["right"]
+
+
+def test_a_task_that_is_not_made_in_time_is_refused() -> None:
+    with Verifier(deadline_s=0.5) as verifier:
+        os.kill(child_pid(verifier), signal.SIGSTOP)
+        with pytest.raises(RefusedError, match=r"within 0\.5 s") as caught:
+            verifier.question(make_spec())
+        assert caught.value.code is ErrorCode.VERIFIER_FAILED
+        assert verifier.question(make_spec())
+
+
+def test_close_ends_the_child() -> None:
+    verifier = Verifier()
+    pid = child_pid(verifier)
+    verifier.close()
+    assert ended(pid)
+
+
+@pytest.mark.parametrize("state", ["idle", "busy"])
+def test_a_killed_parent_takes_its_child_along(state: str) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT, state],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=REPOSITORY,
+    ) as parent:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        parent.kill()
+    assert ended(child)
+
+
+def test_a_forked_process_gets_a_child_of_its_own() -> None:
+    with Verifier() as verifier:
+        mine = child_pid(verifier)
+        forked = os.fork()
+        if forked == 0:
+            status = 1
+            try:
+                theirs = child_pid(verifier)
+                verifier.close()
+                status = 0 if theirs != mine else 2
+            finally:
+                os._exit(status)
+        _, status = os.waitpid(forked, 0)
+        assert os.waitstatus_to_exitcode(status) == 0
+        assert child_pid(verifier) == mine
+        assert verifier.question(make_spec())
+
+
+def test_threads_share_one_verifier() -> None:
+    specs = [make_spec(config=ONE_DIGIT, index=index) for index in range(8)]
+    reasons: dict[int, list[str]] = {}
+    with Verifier() as verifier:
+        texts = [answered(solve_sum(verifier.question(spec))) for spec in specs]
+
+        def score(place: int) -> None:
+            verdicts = verifier.score(specs[place], [texts[place]] * 50)
+            reasons[place] = [verdict.reason for verdict in verdicts]
+
+        threads = [threading.Thread(target=score, args=(place,)) for place in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert reasons == {place: ["right"] * 50 for place in range(8)}

@@ -1,0 +1,73 @@
+"""The shipped allow-list is what the gate measures."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from swarm_tasks.allowlist import gate_result
+from swarm_tasks.gate.isolate import HungError, IsolatedError, run_isolated
+from swarm_tasks.gate_records import GateResult, Measured, read_gate_result
+
+# One allowed by index, one refused for executing its entry, one allowed by seed.
+QUICK = ("gcd", "number_sorting", "acre")
+
+
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> GateResult:
+    out = tmp_path_factory.mktemp("gate") / "allowlist.json"
+    gate = [sys.executable, "-m", "swarm_tasks.gate"]
+    subprocess.run(
+        [*gate, "--datasets", ",".join(QUICK), "--out", str(out)], check=True, capture_output=True
+    )
+    return read_gate_result(out.read_bytes())
+
+
+def without_timings(line: Measured) -> tuple[object, ...]:
+    figures = {name: value for name, value in line.figures.items() if "_ms_" not in name}
+    return line.allowed, line.reasons, line.by_index, line.fields, figures
+
+
+@pytest.mark.parametrize("dataset", QUICK)
+def test_the_shipped_line_is_what_the_gate_measures(fresh: GateResult, dataset: str) -> None:
+    shipped = gate_result().datasets[dataset]
+    assert without_timings(fresh.datasets[dataset]) == without_timings(shipped)
+
+
+def test_the_gate_names_the_library_version(fresh: GateResult) -> None:
+    assert fresh.generator == gate_result().generator
+
+
+def test_every_refused_dataset_has_a_reason() -> None:
+    for name, line in gate_result().datasets.items():
+        assert line.allowed is not bool(line.reasons), name
+
+
+def test_the_gate_writes_no_partial_list_over_the_package(tmp_path: Path) -> None:
+    refused = subprocess.run(
+        [sys.executable, "-m", "swarm_tasks.gate", "--datasets", "gcd"],
+        capture_output=True,
+        cwd=tmp_path,
+    )
+    assert refused.returncode == 2
+    assert b"--out" in refused.stderr
+
+
+def spin() -> None:
+    while True:
+        pass
+
+
+def test_an_isolated_hang_is_reported() -> None:
+    with pytest.raises(HungError, match=r"0\.2 s"):
+        run_isolated(0.2, spin)
+
+
+def test_an_isolated_exception_is_reported() -> None:
+    with pytest.raises(IsolatedError, match="ValueError: invalid literal"):
+        run_isolated(5.0, int, "x")
+
+
+def test_an_isolated_result_is_returned() -> None:
+    assert run_isolated(5.0, sum, [1, 2]) == 3

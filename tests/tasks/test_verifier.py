@@ -1,0 +1,122 @@
+"""Questions and scores that come out of the verifier."""
+
+import pytest
+
+from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_protocol.messages import MAX_COMPLETION_CHARS, Config, TaskChoice
+from swarm_tasks.allowlist import GENERATOR, allowed_datasets
+from swarm_tasks.keyspace import Part, index_part, question_part
+from swarm_tasks.starter import STARTER_TASKS
+from swarm_tasks.verifier import DrawnTask, Verifier
+from tests.tasks.specs import ONE_DIGIT, SEED, answered, make_spec, solve_sum
+
+
+def draw(
+    verifier: Verifier,
+    *,
+    part: Part = Part.TRAINING,
+    dataset: str = "chain_sum",
+    config: Config | None = None,
+    counter: int = 0,
+) -> DrawnTask:
+    return verifier.draw(
+        key=b"key",
+        part=part,
+        dataset=dataset,
+        config=ONE_DIGIT if config is None else config,
+        seed=SEED,
+        counter=counter,
+    )
+
+
+def test_verdicts_come_in_the_order_of_the_texts(verifier: Verifier) -> None:
+    spec = make_spec(config=ONE_DIGIT)
+    right = solve_sum(verifier.question(spec))
+    verdicts = verifier.score(
+        spec, [answered("no"), answered(right), right, answered(f"it is {right}"), ""]
+    )
+    assert [verdict.reason for verdict in verdicts] == [
+        *("wrong", "right", "no_answer"),
+        *("partial", "no_answer"),
+    ]
+    assert [verdict.solved for verdict in verdicts] == [False, True, False, False, False]
+    assert verdicts[1].score == 1.0
+
+
+def test_the_last_answer_counts(verifier: Verifier) -> None:
+    spec = make_spec(config=ONE_DIGIT)
+    right = solve_sum(verifier.question(spec))
+    (verdict,) = verifier.score(spec, [answered("99") + answered(right)])
+    assert verdict.solved
+
+
+def test_no_texts_give_no_verdicts(verifier: Verifier) -> None:
+    assert verifier.score(make_spec(), []) == []
+
+
+def test_a_text_over_the_cap_is_wrong_without_being_scored(verifier: Verifier) -> None:
+    spec = make_spec(config=ONE_DIGIT)
+    right = answered(solve_sum(verifier.question(spec)))
+    long = right.rjust(MAX_COMPLETION_CHARS + 1)
+    assert [verdict.reason for verdict in verifier.score(spec, [long, right])] == [
+        "wrong",
+        "right",
+    ]
+
+
+def test_a_lone_surrogate_in_a_text_is_harmless(verifier: Verifier) -> None:
+    (verdict,) = verifier.score(make_spec(), [answered("\ud800")])
+    assert verdict.reason == "wrong"
+
+
+@pytest.mark.parametrize("part", Part)
+def test_a_draw_belongs_to_its_part_by_index_and_by_question(
+    verifier: Verifier, part: Part
+) -> None:
+    for counter in range(10):
+        task = draw(verifier, part=part, counter=counter)
+        assert index_part(task.spec.index) is part
+        assert question_part(task.question) is part
+
+
+def test_a_draw_is_repeatable_and_its_spec_gives_its_question(verifier: Verifier) -> None:
+    task = draw(verifier, counter=5)
+    assert draw(verifier, counter=5) == task
+    assert verifier.question(task.spec) == task.question
+
+
+def test_another_counter_draws_another_task(verifier: Verifier) -> None:
+    drawn = {draw(verifier, config={}, counter=counter).question for counter in range(20)}
+    assert len(drawn) > 15
+
+
+@pytest.mark.parametrize("choice", STARTER_TASKS, ids=lambda choice: choice.dataset)
+def test_starter_questions_are_short(verifier: Verifier, choice: TaskChoice) -> None:
+    for counter in range(5):
+        task = draw(verifier, dataset=choice.dataset, config=choice.config, counter=counter)
+        assert len(task.question) < 140
+
+
+def test_every_spec_gives_the_same_question_in_two_child_processes() -> None:
+    with Verifier() as one, Verifier() as other:
+        for dataset in allowed_datasets():
+            for index in (3, 2**31 - 1):
+                spec = make_spec(dataset, index=index)
+                assert one.question(spec) == other.question(spec), dataset
+
+
+def test_a_spec_of_another_generator_version_is_refused(verifier: Verifier) -> None:
+    spec = make_spec()
+    foreign = type(spec)(spec.dataset, spec.config, spec.seed, spec.index, "reasoning-gym 9.9")
+    with pytest.raises(RefusedError, match=GENERATOR) as caught:
+        verifier.question(foreign)
+    assert caught.value.code is ErrorCode.TASK_FOREIGN
+
+
+def test_a_part_without_a_question_is_refused_with_advice(verifier: Verifier) -> None:
+    only_one: Config = {"min_n": 10, "max_n": 10}
+    question = verifier.question(make_spec("count_bits", config=only_one))
+    other = next(part for part in Part if part is not question_part(question))
+    with pytest.raises(RefusedError, match="widen its ranges") as caught:
+        draw(verifier, part=other, dataset="count_bits", config=only_one)
+    assert caught.value.code is ErrorCode.TASK_CONFIG
