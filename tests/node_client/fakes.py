@@ -1,0 +1,117 @@
+"""A toy model, a small season and a swarm in memory, for the trainer's tests."""
+
+from collections.abc import Sequence
+
+from node_client.make_model import Base, build_model
+from node_client.policy import Policy
+from node_client.tokenizer import build_tokenizer
+from node_client.train_config import TrainConfig
+from node_client.trainer import Trainer
+from node_client.warmup import WarmUpConfig
+from swarm_protocol.messages import (
+    Completion,
+    Config,
+    ExternalRollout,
+    Rollout,
+    SeasonInfo,
+    TaskChoice,
+)
+from swarm_tasks.allowlist import GENERATOR
+from swarm_tasks.keyspace import Part
+from swarm_tasks.verifier import Verifier
+
+TOY = Base(hidden_size=16, layers=1, heads=2, warm_up=WarmUpConfig(steps=1))
+SUMS: Config = {"min_terms": 2, "max_terms": 2, "min_digits": 1, "max_digits": 1}
+SEED = 7
+
+
+def toy_policy(*, seed: int = 0) -> Policy:
+    """Return an untrained policy of a few thousand parameters."""
+    return Policy(model=build_model(TOY, seed=seed), tokenizer=build_tokenizer(), name="toy")
+
+
+def toy_season(*, local: int = 2, external: int = 2, completions: int = 4) -> SeasonInfo:
+    """Return a season of one-digit sums."""
+    return SeasonInfo(
+        name="sums",
+        seed=SEED,
+        generator=GENERATOR,
+        tasks=[TaskChoice(dataset="chain_sum", config=SUMS, weight=1.0)],
+        completions=completions,
+        local=local,
+        external=external,
+        max_new_tokens=8,
+        temperature=0.0,
+    )
+
+
+class PoolInMemory:
+    """An Exchange that keeps what is published and offers what it was given."""
+
+    def __init__(self, offered: Sequence[ExternalRollout] = ()) -> None:
+        self.offered = list(offered)
+        self.published: list[Rollout] = []
+
+    def publish(self, rollouts: Sequence[Rollout]) -> None:
+        self.published += rollouts
+
+    def sample(self, count: int) -> Sequence[ExternalRollout]:
+        return self.offered[:count]
+
+
+def make_trainer(
+    verifier: Verifier,
+    *,
+    policy: Policy | None = None,
+    season: SeasonInfo | None = None,
+    config: TrainConfig | None = None,
+    exchange: PoolInMemory | None = None,
+) -> Trainer:
+    """Return a trainer of a toy policy in a toy season, with whatever is given in its place."""
+    return Trainer(
+        policy=policy or toy_policy(),
+        verifier=verifier,
+        season=season or toy_season(),
+        config=config or TrainConfig(learning_rate=1e-2),
+        exchange=exchange or PoolInMemory(),
+        node="here",
+        key=b"a node's key",
+    )
+
+
+def external_sum(
+    verifier: Verifier,
+    texts: Sequence[str],
+    *,
+    counter: int = 0,
+    part: Part = Part.TRAINING,
+    config: Config = SUMS,
+    node: str = "elsewhere",
+) -> ExternalRollout:
+    """Return another node's rollout of a sum; `{sum}` in a text stands for the right answer."""
+    task = verifier.draw(
+        key=b"another node's key",
+        part=part,
+        dataset="chain_sum",
+        config=config,
+        seed=SEED,
+        counter=counter,
+    )
+    expression = task.question.split(":")[1].strip(" =")
+    left, sign, right = expression.split(" ")
+    total = int(left) + int(sign + right)
+    return ExternalRollout(
+        node=node,
+        age_s=1.0,
+        rollout=Rollout(
+            id=f"rollout-{node}-{counter}",
+            task=task.spec,
+            completions=[
+                Completion(text=text.replace("{sum}", str(total)), finish_reason="stop")
+                for text in texts
+            ],
+            model="toy",
+            step=0,
+            tokenizer="abc",
+        ),
+    )
