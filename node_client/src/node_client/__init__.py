@@ -1,0 +1,1 @@
+"""Join a swarm for collective reinforcement learning with a local model."""

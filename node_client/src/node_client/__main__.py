@@ -1,0 +1,5 @@
+"""Run the client as `python -m node_client`."""
+
+from node_client.cli import app
+
+app(prog_name="swarm-node")

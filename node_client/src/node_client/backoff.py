@@ -1,0 +1,25 @@
+"""How long to wait before trying again."""
+
+import random
+from collections.abc import Callable
+
+FIRST_S = 1.0
+LONGEST_S = 60.0
+
+# A connection that held this long was a good one: the next loss starts from the beginning.
+STABLE_S = 60.0
+
+
+def jittered_backoff(attempt: int, *, chance: Callable[[], float] = random.random) -> float:
+    """Return the seconds to wait after the `attempt`-th failure in a row, counted from 0.
+
+    Full jitter: uniform between 0 and a ceiling that doubles up to a minute, so that a thousand
+    nodes that lost the coordinator together do not come back together. `chance` draws from [0, 1).
+    """
+    # Capping the exponent keeps the power small however long the coordinator is gone.
+    return chance() * min(LONGEST_S, FIRST_S * 2.0 ** min(attempt, 16))
+
+
+def count_attempt(attempt: int, *, connected_s: float) -> int:
+    """Return the number of the next failure, after a connection that held `connected_s` seconds."""
+    return 0 if connected_s >= STABLE_S else attempt + 1

@@ -1,0 +1,42 @@
+"""Problems that a participant can do something about.
+
+NodeError                  what happened and why; `fix` says what to do
+  ModelUnavailableError    a model could not be had or used
+  CheckpointError          a checkpoint does not belong to this run
+  SettingsError            an option, a file or the environment holds something unusable
+  StateLockedError         another client is using the same state folder
+  CoordinatorRefusedError  the coordinator will not have this node, so trying again is no use
+"""
+
+
+class NodeError(Exception):
+    """The client cannot go on: `message` says what happened and why, `fix` what helps."""
+
+    def __init__(self, message: str, *, fix: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.fix = fix
+
+
+class ModelUnavailableError(NodeError):
+    """A model could not be found, downloaded, read or used."""
+
+
+class CheckpointError(NodeError):
+    """A checkpoint was found, but it does not belong to this run."""
+
+
+class SettingsError(NodeError):
+    """A setting is missing or cannot be used."""
+
+
+class StateLockedError(NodeError):
+    """Another client is running with the same state folder."""
+
+
+class CoordinatorRefusedError(NodeError):
+    """The coordinator refused this node for good; `code` is the protocol's name of the reason."""
+
+    def __init__(self, message: str, *, fix: str, code: str) -> None:
+        super().__init__(message, fix=fix)
+        self.code = code

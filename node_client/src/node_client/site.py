@@ -1,0 +1,69 @@
+"""A coordinator's address, in all the forms in which people write it."""
+
+import re
+from dataclasses import dataclass
+from urllib.parse import quote, urlsplit
+
+from node_client.errors import SettingsError
+
+_WEB_SCHEMES = {"http": "http", "https": "https", "ws": "http", "wss": "https"}
+
+
+@dataclass(frozen=True)
+class Site:
+    """A coordinator; `base` is its web address without a path, such as `https://swarm.org`."""
+
+    base: str
+
+    @property
+    def socket(self) -> str:
+        """The address of the node socket."""
+        return f"ws{self.base.removeprefix('http')}/ws/node/"
+
+    @property
+    def health(self) -> str:
+        """The address that answers as long as the coordinator's web process lives."""
+        return f"{self.base}/healthz"
+
+    @property
+    def folder(self) -> str:
+        """A name for the site that is safe in a path on every system."""
+        return re.sub(r"[^a-z0-9.-]+", "_", self.base.split("://")[1])
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether nobody on the way can read the token."""
+        host = urlsplit(self.base).hostname
+        return self.base.startswith("https:") or host in ("localhost", "127.0.0.1", "::1")
+
+    def page(self, node: str) -> str:
+        """Return the address of a node's page."""
+        return f"{self.base}/nodes/{quote(node, safe='')}/"
+
+    def api(self, node: str) -> str:
+        """Return the address of a node's figures as JSON."""
+        return f"{self.base}/api/v1/nodes/{quote(node, safe='')}"
+
+
+def parse_site(text: str) -> Site:
+    """Return the site that an address belongs to; a path, such as a copied page's, is ignored.
+
+    Takes http, https, ws and wss addresses. Raises SettingsError.
+    """
+    try:
+        parts = urlsplit(text.strip())
+        scheme, host, port = _WEB_SCHEMES.get(parts.scheme), parts.hostname, parts.port
+    except ValueError:  # a port that is no number, an unclosed bracket
+        scheme = host = port = None
+    if scheme is None or host is None:
+        raise SettingsError(
+            f"{text!r} is not the address of a coordinator.",
+            fix="Give it as on its join page, for example https://swarm.example.org.",
+        )
+    if parts.username is not None:
+        raise SettingsError(
+            "The address holds a user name or a password.",
+            fix="Leave them out: a node shows its token instead (see `swarm-node join --help`).",
+        )
+    shown_host = f"[{host}]" if ":" in host else host
+    return Site(base=f"{scheme}://{shown_host}" + (f":{port}" if port is not None else ""))

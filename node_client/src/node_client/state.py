@@ -1,0 +1,141 @@
+"""The folder in which a client keeps what it must not forget: token, key, season, progress."""
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import TypeVar
+
+import msgspec
+from platformdirs import user_state_path
+
+from node_client.errors import SettingsError, StateLockedError
+from node_client.site import Site
+from swarm_protocol.messages import Arm, SeasonInfo
+
+Record = TypeVar("Record", bound=msgspec.Struct)
+
+
+class Remembered(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the first `join` was told, so that the next one needs the address only."""
+
+    url: str = ""
+    token: str = ""
+    model: str = ""
+    arm: Arm | None = None
+    node: str = ""
+    season: SeasonInfo | None = None
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """How far training has come, for `swarm-node status`. `saved_at` is ISO 8601 in UTC."""
+
+    step: int
+    training_reward: float
+    model: str
+    season: str
+    saved_at: str
+
+
+class StateDir:
+    """One client's folder. It holds a secret, so only its owner may read it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def for_site(cls, site: Site) -> "StateDir":
+        """Return the user's own folder for a coordinator."""
+        return cls(user_state_path("swarm-node", appauthor=False) / site.folder)
+
+    @classmethod
+    def for_offline(cls) -> "StateDir":
+        """Return the user's own folder for training without a coordinator."""
+        return cls(user_state_path("swarm-node", appauthor=False) / "offline")
+
+    @property
+    def checkpoints(self) -> Path:
+        """The folder of checkpoints."""
+        return self.path / "checkpoints"
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the folder for this process, making it if need be.
+
+        Raises StateLockedError when another process holds it, SettingsError when it cannot be made.
+        """
+        from filelock import FileLock, Timeout  # 0.1 s that `--help` need not wait for
+
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            lock = FileLock(self.path / "lock", timeout=0)
+            lock.acquire()
+        except Timeout:
+            raise StateLockedError(
+                f"Another swarm-node is running with the state folder {self.path}.",
+                fix="Stop it first, or give this one a folder of its own with --state-dir.",
+            ) from None
+        except OSError as problem:
+            raise SettingsError(
+                f"The state folder {self.path} cannot be used: {problem.strerror or problem}.",
+                fix="Choose another with --state-dir.",
+            ) from problem
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def load(self) -> Remembered:
+        """Return what is remembered, or an empty record. Raises SettingsError when unreadable."""
+        return _read(self.path / "node.json", Remembered) or Remembered()
+
+    def recall(self, site: Site | None) -> Remembered:
+        """Return what is remembered about this site; a token is never shown to another one."""
+        remembered = self.load()
+        return remembered if remembered.url == (site.base if site else "") else Remembered()
+
+    def save(self, remembered: Remembered) -> None:
+        """Remember this, readable for the owner only."""
+        _write_private(self.path / "node.json", _encode(remembered))
+
+    def load_progress(self) -> Progress | None:
+        """Return the progress at the last checkpoint, or None before the first."""
+        return _read(self.path / "progress.json", Progress)
+
+    def save_progress(self, progress: Progress) -> None:
+        """Note how far training has come."""
+        _write_private(self.path / "progress.json", _encode(progress))
+
+    def task_key(self) -> bytes:
+        """Return the secret that this node's training tasks are drawn with; made once."""
+        path = self.path / "task.key"
+        if not path.exists():
+            _write_private(path, secrets.token_bytes(32))
+        return path.read_bytes()
+
+
+def _encode(record: msgspec.Struct) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n"
+
+
+def _read(path: Path, kind: type[Record]) -> Record | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.DecodeError) as problem:
+        raise SettingsError(
+            f"{path} cannot be read: {problem}.",
+            fix="Mend or delete the file; join again with the token if it was lost.",
+        ) from problem
+
+
+def _write_private(path: Path, content: bytes) -> None:
+    """Replace a file at once, so that a crash leaves the old one or the new one (mode 0600)."""
+    with NamedTemporaryFile(dir=path.parent, prefix=path.name, delete=False) as scratch:
+        scratch.write(content)  # tempfile makes files that only their owner can read
+        scratch.flush()
+        os.fsync(scratch.fileno())
+    os.replace(scratch.name, path)

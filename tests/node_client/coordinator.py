@@ -1,0 +1,227 @@
+"""A small coordinator over real sockets, for the client's tests only."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
+from typing import TypeVar, cast
+
+import msgspec
+from websockets.asyncio.server import Server, ServerConnection, serve
+from websockets.datastructures import Headers
+from websockets.exceptions import ConnectionClosed
+from websockets.http11 import Request, Response
+
+from node_client.site import Site
+from swarm_protocol.codec import decode_from_node, encode
+from swarm_protocol.errors import FIXES, ErrorCode
+from swarm_protocol.messages import (
+    AnswersReceived,
+    Arm,
+    ExternalRollout,
+    Hello,
+    NodeMessage,
+    PublishRollouts,
+    Question,
+    QuestionsOffered,
+    Refused,
+    ReportTraining,
+    RequestQuestions,
+    RequestRollouts,
+    RequestRound,
+    RequestStanding,
+    RolloutsPublished,
+    RolloutsSampled,
+    RoundInfo,
+    RoundState,
+    SeasonInfo,
+    ServerMessage,
+    Standing,
+    SubmitAnswers,
+    TrainingReported,
+    Welcome,
+)
+from swarm_protocol.version import PROTOCOL_VERSION
+
+TOKEN = "a-good-token"
+
+Said = TypeVar("Said", bound=NodeMessage)
+
+
+def now(*, later_s: float = 0) -> str:
+    return (datetime.now(UTC) + timedelta(seconds=later_s)).isoformat()
+
+
+def open_round(number: int = 1, *, questions: int = 2, closes_in_s: float = 60) -> RoundInfo:
+    return RoundInfo(number, "open", now(), now(later_s=closes_in_s), questions)
+
+
+class Coordinator:
+    """Answers as the real one does, and keeps what nodes said.
+
+    Put a type of message into `silent` and it is never answered, or into `refusals` to have it
+    refused with a code.
+    """
+
+    def __init__(self, *, season: SeasonInfo | None = None) -> None:
+        self.season = season
+        self.arm: Arm | None = None
+        self.round: RoundInfo | None = None
+        self.pool: list[ExternalRollout] = []
+        self.answers: dict[str, str] = {}
+        self.said: list[NodeMessage] = []
+        self.headers: list[Headers] = []
+        self.silent: set[type[NodeMessage]] = set()
+        self.refusals: dict[type[NodeMessage], ErrorCode] = {}
+        self.pages: dict[str, tuple[HTTPStatus, str]] = {"/healthz": (HTTPStatus.OK, "ok")}
+        self.denial: tuple[HTTPStatus, str] | None = None
+        self._heard = asyncio.Condition()
+        self._closed: asyncio.Queue[int | None] = asyncio.Queue()
+        self._server: Server | None = None
+        self._sockets: set[ServerConnection] = set()
+        self._port = 0
+
+    @property
+    def site(self) -> Site:
+        return Site(base=f"http://127.0.0.1:{self._port}")
+
+    async def start(self) -> None:
+        """Listen, after a stop on the same port as before."""
+        self._server = await serve(
+            self._serve,
+            "127.0.0.1",
+            self._port,
+            process_request=self._admit,
+            compression=None,
+            reuse_port=True,
+        )
+        self._port = next(iter(self._server.sockets)).getsockname()[1]
+
+    async def stop(self) -> None:
+        assert self._server is not None
+        self._server.close()
+        await self._server.wait_closed()
+
+    async def ring(self, message: ServerMessage) -> None:
+        await self.send_raw(encode(message))
+
+    async def send_raw(self, frame: str) -> None:
+        for socket in self._sockets:
+            await socket.send(frame)
+
+    async def heard(
+        self,
+        kind: type[Said],
+        *,
+        count: int = 1,
+        where: Callable[[Said], bool] = lambda message: True,
+        timeout_s: float = 20,
+    ) -> list[Said]:
+        """Wait until nodes said at least `count` such messages, and return them all."""
+
+        def found() -> list[Said]:
+            return [said for said in self.said if isinstance(said, kind) and where(said)]
+
+        async with asyncio.timeout(timeout_s), self._heard:
+            await self._heard.wait_for(lambda: len(found()) >= count)
+        return found()
+
+    async def farewell(self) -> int | None:
+        """Wait until a connection ended and return the code with which the node closed it."""
+        return await self._closed.get()
+
+    def _admit(self, connection: ServerConnection, request: Request) -> Response | None:
+        if request.path in self.pages:
+            return connection.respond(*self.pages[request.path])
+        self.headers.append(request.headers)
+        if self.denial is not None:
+            status, body = self.denial
+            return connection.respond(status, body)
+        if request.headers.get("Authorization") == f"Bearer {TOKEN}":
+            return None
+        code = ErrorCode.AUTH_INVALID
+        reason = {"code": code, "message": "This token is unknown.", "fix": FIXES[code]}
+        return connection.respond(HTTPStatus.FORBIDDEN, json.dumps(reason))
+
+    async def _serve(self, socket: ServerConnection) -> None:
+        try:
+            async for frame in socket:
+                message = decode_from_node(frame)
+                async with self._heard:
+                    self.said.append(message)
+                    self._heard.notify_all()
+                if type(message) not in self.silent:
+                    await socket.send(encode(self._reply(message)))
+                if isinstance(message, Hello):
+                    self._sockets.add(socket)
+        except ConnectionClosed:
+            pass
+        finally:
+            self._sockets.discard(socket)
+            self._closed.put_nowait(socket.close_code)
+
+    def _reply(self, message: NodeMessage) -> ServerMessage:
+        code = self.refusals.get(type(message))
+        if code is not None:
+            fatal = code.startswith(("auth.", "client.", "protocol.version"))
+            return Refused(message.id, code, "No.", FIXES[code], fatal=fatal, retry_after=0.01)
+        match message:
+            case Hello():
+                return Welcome(
+                    reply_to=message.id,
+                    protocol=PROTOCOL_VERSION,
+                    server="test",
+                    node="amber-quiet-heron",
+                    arm=self.arm or message.arm,
+                    now=now(),
+                    season=self.season,
+                    round=self.round,
+                )
+            case PublishRollouts():
+                return RolloutsPublished(message.id, len(message.rollouts), [])
+            case RequestRollouts():
+                return RolloutsSampled(message.id, self.pool[: message.count])
+            case ReportTraining():
+                return TrainingReported(message.id)
+            case RequestRound():
+                return RoundState(message.id, self.round, now())
+            case RequestQuestions():
+                return self._offer(message)
+            case SubmitAnswers():
+                return self._store(message)
+            case RequestStanding():
+                return Standing(message.id, "amber-quiet-heron", (1, 2), 0.5, (0.4, 0.6), 64, 1, 3)
+        raise AssertionError(message)
+
+    def _offer(self, message: RequestQuestions) -> QuestionsOffered:
+        assert self.round is not None
+        questions = [
+            Question(f"r{self.round.number}q{place}", "chain_sum", f"{place} + 1 = ?")
+            for place in range(self.round.questions)
+        ]
+        return QuestionsOffered(message.id, self.round, 8, 0.0, now(), questions)
+
+    def _store(self, message: SubmitAnswers) -> AnswersReceived:
+        given = [answer.question for answer in message.answers]
+        duplicate = [question for question in given if question in self.answers]
+        for answer in message.answers:
+            self.answers.setdefault(answer.question, answer.text)
+        accepted = [question for question in given if question not in duplicate]
+        return AnswersReceived(message.id, message.round, accepted, duplicate, [])
+
+
+@asynccontextmanager
+async def running(coordinator: Coordinator) -> AsyncIterator[Coordinator]:
+    """Run a coordinator for as long as the block lasts."""
+    await coordinator.start()
+    try:
+        yield coordinator
+    finally:
+        await coordinator.stop()
+
+
+def with_field(message: ServerMessage, name: str, value: object) -> str:
+    """Return a message's frame with one more field, as a newer server would send it."""
+    return json.dumps({**cast(dict[str, object], msgspec.to_builtins(message)), name: value})

@@ -1,0 +1,51 @@
+"""A view with every part filled, for looking at the panel."""
+
+from collections import Counter
+
+from node_client.connection import Link
+from node_client.site import Site
+from node_client.trainer import ShownExample, StepReport, Totals
+from node_client.view import View
+from swarm_protocol.messages import RoundInfo, Standing
+from swarm_tasks.verifier import Verdict
+from tests.node_client.fakes import toy_season
+
+
+def report(*, reward: float = 0.25, completion: str = "<answer>7</answer>") -> StepReport:
+    return StepReport(
+        step=1234,
+        training_reward=reward,
+        informative_share=0.5,
+        local_used=4,
+        external_used=4,
+        external_dropped={"not_informative": 3},
+        loss=0.1,
+        grad_norm=0.5,
+        clip_ratio=0.0,
+        completion_length=12.0,
+        clipped_ratio=0.1,
+        seconds={"generate": 0.5, "backward": 0.25},
+        example=ShownExample("What is 3 + 4?", completion, Verdict(score=1.0, reason="right")),
+    )
+
+
+def full_view() -> View:
+    view = View(
+        model="tiny",
+        parameters=180_000,
+        device="cpu",
+        arm="swarm",
+        site=Site("https://swarm.example.org"),
+        node="amber-quiet-heron",
+        link=Link("connected"),
+        season=toy_season(),
+        published=1200,
+        unpublished=8,
+        round=RoundInfo(7, "open", "2026-01-01T11:55:00Z", "2026-01-01T12:01:35Z", 64),
+        standing=Standing(None, "amber-quiet-heron", (3, 5), 0.345, (0.31, 0.38), 640, 10, 900),
+    )
+    view.answered[7] = 32
+    totals = Totals(4900, 2100, Counter({"not_informative": 300, "duplicate": 12}))
+    for step in range(120):
+        view.note_step(report(reward=step / 150), totals)
+    return view

@@ -1,0 +1,117 @@
+"""A listener that can be awaited, and a client that is connected to a test's coordinator."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+
+from node_client.connection import Connection, Link
+from node_client.swarm import SwarmClient
+from node_client.view import View
+from swarm_protocol.messages import FinishReason, Hello, ServerMessage, Welcome
+from swarm_protocol.version import CLIENT_VERSION, PROTOCOL_VERSION
+from tests.node_client.coordinator import TOKEN, Coordinator
+
+HELLO = Hello(
+    id="hello",
+    protocol=PROTOCOL_VERSION,
+    client=CLIENT_VERSION,
+    model="toy",
+    tokenizer="abc",
+    arm="swarm",
+)
+
+
+def at_once(attempt: int) -> float:
+    """Wait hardly at all before connecting again."""
+    return 0.01
+
+
+class Notebook:
+    """A listener that notes everything and lets a test wait for it."""
+
+    def __init__(self) -> None:
+        self.links: list[Link] = []
+        self.welcomes: list[Welcome] = []
+        self.doorbells: list[ServerMessage] = []
+        self._changed = asyncio.Event()
+
+    def link_changed(self, link: Link) -> None:
+        self.links.append(link)
+        self._changed.set()
+
+    def welcomed(self, welcome: Welcome) -> None:
+        self.welcomes.append(welcome)
+        self._changed.set()
+
+    def rung(self, doorbell: ServerMessage) -> None:
+        self.doorbells.append(doorbell)
+        self._changed.set()
+
+    async def until(self, happened: Callable[[], bool]) -> None:
+        """Return as soon as something holds that a note makes true."""
+        async with asyncio.timeout(20):
+            while not happened():
+                self._changed.clear()
+                await self._changed.wait()
+
+
+@dataclass
+class Connected:
+    """What a test of the client works with."""
+
+    client: SwarmClient
+    notebook: Notebook
+    connection: Connection
+
+
+@asynccontextmanager
+async def running_connection(
+    coordinator: Coordinator, *, token: str = TOKEN
+) -> AsyncIterator[Connected]:
+    """Keep a client connected to the coordinator while the block runs."""
+    notebook = Notebook()
+    connection = Connection(
+        url=coordinator.site.socket,
+        token=token,
+        hello=HELLO,
+        listener=notebook,
+        backoff=at_once,
+    )
+    running = asyncio.create_task(connection.run())
+    try:
+        await connection.connected.wait()
+        yield Connected(SwarmClient(connection), notebook, connection)
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+
+
+@dataclass(frozen=True)
+class Answer:
+    text: str
+    finish_reason: FinishReason = "stop"
+
+
+class Parrot:
+    """An examinee that repeats the question, and counts how often it was asked."""
+
+    def __init__(self, text: str | None = None) -> None:
+        self.asked: list[str] = []
+        self._text = text
+
+    def generate(
+        self,
+        questions: Sequence[str],
+        *,
+        completions: int,
+        max_new_tokens: int,
+        temperature: float,
+    ) -> list[list[Answer]]:
+        self.asked += questions
+        return [[Answer(self._text or question)] * completions for question in questions]
+
+
+def empty_view() -> View:
+    return View(model="toy", parameters=1000, device="cpu", arm="swarm")

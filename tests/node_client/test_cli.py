@@ -1,0 +1,152 @@
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from node_client import run
+from node_client.cli import FAILED, REFUSED, app
+from node_client.config import Settings
+from node_client.state import Remembered, StateDir
+from swarm_protocol.messages import ReportTraining
+from swarm_protocol.version import CLIENT_VERSION
+from tests.node_client.coordinator import TOKEN, Coordinator, running
+from tests.node_client.fakes import toy_policy, toy_season
+
+URL = "https://swarm.example.org"
+
+
+@pytest.fixture
+def settings_of_runs(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
+    """Collect the settings of each run instead of running."""
+    collected: list[Settings] = []
+
+    async def collect(settings: Settings, *, console: Console) -> None:
+        collected.append(settings)
+
+    monkeypatch.setattr(run, "run_client", collect)
+    return collected
+
+
+def join(*arguments: str, environment: dict[str, str] | None = None) -> None:
+    result = CliRunner().invoke(app, ["join", *arguments], env=environment or {})
+    assert result.exit_code == 0, result.output
+
+
+def test_help_needs_no_torch() -> None:
+    code = (
+        "import sys, node_client.cli\n"
+        "sys.exit(bool({'torch', 'transformers', 'websockets', 'httpx'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_version_is_the_protocols() -> None:
+    assert CLIENT_VERSION in CliRunner().invoke(app, ["--version"]).output
+
+
+def test_an_option_beats_the_environment_beats_what_is_remembered(
+    tmp_path: Path, settings_of_runs: list[Settings]
+) -> None:
+    StateDir(tmp_path).save(Remembered(url=URL, token="remembered", model="m", arm="isolated"))
+    environment = {"SWARM_TOKEN": "environment", "SWARM_MODEL": "e", "SWARM_ARM": "swarm"}
+    folder = ["--state-dir", str(tmp_path)]
+    join(URL, *folder)
+    join(URL, *folder, environment=environment)
+    options = ["--token", "option", "--model", "o", "--arm", "isolated"]
+    join(URL, *folder, *options, environment=environment)
+    assert [(each.token, each.model, each.arm) for each in settings_of_runs] == [
+        ("remembered", "m", "isolated"),
+        ("environment", "e", "swarm"),
+        ("option", "o", "isolated"),
+    ]
+
+
+def test_only_training_options_that_were_given_are_set(
+    tmp_path: Path, settings_of_runs: list[Settings]
+) -> None:
+    join(
+        URL, "--token", "t", "--state-dir", str(tmp_path), "--learning-rate", "0.5", "--local", "0"
+    )
+    assert settings_of_runs[0].training == {"learning_rate": 0.5, "local": 0}
+
+
+def test_the_settings_do_not_show_the_token(
+    tmp_path: Path, settings_of_runs: list[Settings]
+) -> None:
+    join(URL, "--token", "secret-token", "--state-dir", str(tmp_path))
+    assert "secret-token" not in repr(settings_of_runs[0])
+
+
+def test_a_model_folder_is_remembered_by_its_full_path(
+    tmp_path: Path, settings_of_runs: list[Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "model").mkdir()
+    monkeypatch.chdir(tmp_path)
+    join(URL, "--token", "t", "--state-dir", "state", "--model", "model")
+    assert settings_of_runs[0].model == str(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["join", URL], "SWARM_TOKEN"),
+        (["join", "swarm.example.org", "--token", "t"], "https://"),
+        (["train"], "--offline"),
+    ],
+)
+def test_a_mistake_is_told_with_its_remedy(tmp_path: Path, arguments: list[str], told: str) -> None:
+    result = CliRunner().invoke(app, [*arguments, "--state-dir", str(tmp_path)])
+    assert result.exit_code == FAILED
+    assert told in result.output
+
+
+async def test_a_wrong_token_ends_the_client_before_a_model_is_loaded(tmp_path: Path) -> None:
+    async with running(Coordinator()) as coordinator:
+        arguments = ["join", coordinator.site.base, "--token", "wrong", "--model", "missing"]
+        result = await asyncio.to_thread(
+            CliRunner().invoke, app, [*arguments, "--state-dir", str(tmp_path)]
+        )
+    assert result.exit_code == REFUSED
+    assert "auth.invalid: This token is unknown." in result.output
+    assert "new one" in result.output
+    assert "wrong" not in result.output
+
+
+async def test_status_shows_what_both_sides_know(tmp_path: Path) -> None:
+    coordinator = Coordinator()
+    body = json.dumps({"node": "heron", "score": 0.25})
+    coordinator.pages["/api/v1/nodes/heron"] = (coordinator.pages["/healthz"][0], body)
+    async with running(coordinator):
+        StateDir(tmp_path).save(Remembered(url=coordinator.site.base, token="t", node="heron"))
+        arguments = ["status", coordinator.site.base, "--state-dir", str(tmp_path)]
+        result = await asyncio.to_thread(CliRunner().invoke, app, arguments)
+    assert result.exit_code == 0
+    assert "0.250" in result.output
+
+
+async def test_ctrl_c_finishes_the_step_saves_and_says_goodbye(tmp_path: Path) -> None:
+    toy_policy().save(tmp_path / "model")
+    coordinator = Coordinator(season=toy_season())
+    async with running(coordinator):
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "node_client", "join", coordinator.site.base, "--plain"),
+            *("--model", str(tmp_path / "model"), "--state-dir", str(tmp_path / "state")),
+            env={"SWARM_TOKEN": TOKEN, "OMP_NUM_THREADS": "1", "PATH": ""},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        reports = await coordinator.heard(ReportTraining, timeout_s=60)
+        process.send_signal(signal.SIGINT)
+        output, _ = await process.communicate()
+    assert process.returncode == 0, output.decode()
+    progress = StateDir(tmp_path / "state").load_progress()
+    assert progress is not None
+    assert progress.step >= reports[-1].step
+    assert StateDir(tmp_path / "state").load().token == TOKEN
+    assert TOKEN not in output.decode()

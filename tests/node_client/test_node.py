@@ -1,0 +1,219 @@
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from node_client import node as node_module
+from node_client.config import Settings
+from node_client.errors import CoordinatorRefusedError, NodeError
+from node_client.node import Node
+from node_client.site import Site
+from node_client.state import StateDir
+from node_client.training import Equipment
+from node_client.view import View
+from node_client.worker import ModelWorker
+from swarm_protocol.errors import ErrorCode
+from swarm_protocol.messages import (
+    Hello,
+    PublishRollouts,
+    Refused,
+    ReportTraining,
+    RequestRollouts,
+    RoundState,
+    SeasonState,
+    SubmitAnswers,
+)
+from swarm_tasks.verifier import Verifier
+from tests.node_client.coordinator import TOKEN, Coordinator, now, open_round, running
+from tests.node_client.fakes import toy_policy, toy_season
+from tests.node_client.shell_fakes import at_once, empty_view
+
+
+@pytest.fixture(scope="module")
+def verifier() -> Iterator[Verifier]:
+    with Verifier() as shared:
+        yield shared
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(state=StateDir(tmp_path), model="toy", arm="swarm", token=TOKEN)
+
+
+@asynccontextmanager
+async def made_node(
+    settings: Settings, site: Site, verifier: Verifier, *, view: View | None = None
+) -> AsyncIterator[Node]:
+    settings.state.path.mkdir(exist_ok=True)
+    view = view or empty_view()
+    async with ModelWorker() as worker:
+        equipment = Equipment(policy=toy_policy(), verifier=verifier, worker=worker, view=view)
+        yield Node(settings, site=site, equipment=equipment, backoff=at_once)
+
+
+@asynccontextmanager
+async def running_node(
+    settings: Settings, coordinator: Coordinator, verifier: Verifier
+) -> AsyncIterator[asyncio.Task[None]]:
+    """Run a node against the coordinator; leaving the block stops it in good order."""
+    async with made_node(settings, coordinator.site, verifier) as node:
+        task = asyncio.create_task(node.run())
+        try:
+            yield task
+        finally:
+            node.stop()
+            await asyncio.wait([task])
+        if task.exception() is not None:
+            await task
+
+
+async def test_a_node_trains_shares_samples_and_reports(
+    settings: Settings, verifier: Verifier
+) -> None:
+    async with (
+        running(Coordinator(season=toy_season())) as coordinator,
+        running_node(settings, coordinator, verifier),
+    ):
+        [hello] = await coordinator.heard(Hello)
+        assert (hello.model, hello.arm) == ("toy", "swarm")
+        [published, *_] = await coordinator.heard(PublishRollouts)
+        assert {rollout.task.dataset for rollout in published.rollouts} == {"chain_sum"}
+        await coordinator.heard(RequestRollouts)
+        reports = await coordinator.heard(ReportTraining, count=3)
+    assert [report.step for report in reports] == sorted({report.step for report in reports})
+    assert reports[-1].local_used == 4 * reports[-1].step
+
+
+async def test_a_node_answers_a_round_while_it_trains(
+    settings: Settings, verifier: Verifier
+) -> None:
+    coordinator = Coordinator(season=toy_season())
+    async with running(coordinator), running_node(settings, coordinator, verifier):
+        await coordinator.heard(ReportTraining)
+        coordinator.round = open_round(questions=20)
+        await coordinator.ring(RoundState(None, coordinator.round, now()))
+        await coordinator.heard(SubmitAnswers)
+        done = len(await coordinator.heard(ReportTraining))
+        await coordinator.heard(ReportTraining, count=done + 1)
+    assert len(coordinator.answers) == 20
+
+
+async def test_training_goes_on_while_the_coordinator_is_gone(
+    settings: Settings, verifier: Verifier
+) -> None:
+    coordinator, view = Coordinator(season=toy_season()), empty_view()
+    async with (
+        running(coordinator),
+        made_node(settings, coordinator.site, verifier, view=view) as node,
+    ):
+        task = asyncio.create_task(node.run())
+        [before, *_] = await coordinator.heard(ReportTraining)
+        await coordinator.stop()
+        while view.steps_here < before.step + 5:
+            await asyncio.wait([task], timeout=0.01)
+        heard = len(await coordinator.heard(ReportTraining))
+        await coordinator.start()
+        reports = await coordinator.heard(ReportTraining, count=heard + 1)
+        node.stop()
+        await task
+    # Only the newest of the reports that were owed meanwhile is sent.
+    assert reports[heard].step >= before.step + 5
+
+
+async def test_a_node_follows_new_rules_and_practises_without_a_season(
+    settings: Settings, verifier: Verifier
+) -> None:
+    coordinator = Coordinator(season=toy_season())
+    async with running(coordinator), running_node(settings, coordinator, verifier):
+        [*_, before] = await coordinator.heard(ReportTraining, count=3)
+        rules = msgspec.structs.replace(toy_season(local=3, external=3), name="next")
+        await coordinator.ring(SeasonState(None, rules))
+        # Totals begin anew with a season, steps do not.
+        [after, *_] = await coordinator.heard(
+            ReportTraining, where=lambda report: report.local_used < 4 * report.step
+        )
+        assert after.step > before.step
+        assert after.local_used % 6 == 0
+        await coordinator.ring(SeasonState(None, None))
+        [shared, *_] = await coordinator.heard(
+            PublishRollouts,
+            where=lambda message: message.rollouts[0].task.dataset != "chain_sum",
+        )
+        assert shared.rollouts[0].step >= after.step
+
+
+async def test_a_node_that_never_met_its_coordinator_trains_alone(
+    settings: Settings, verifier: Verifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_module, "FIRST_WELCOME_S", 0.01)
+    async with running(Coordinator()) as coordinator:
+        site = coordinator.site
+    async with made_node(replace(settings, steps=1), site, verifier) as node:
+        await node.run()
+    progress = settings.state.load_progress()
+    assert progress is not None
+    assert (progress.step, progress.season) == (1, "practice")
+
+
+async def test_a_restarted_node_knows_its_season_and_goes_on_where_it_was(
+    settings: Settings, verifier: Verifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, view = replace(settings, steps=2), empty_view()
+    async with running(Coordinator(season=toy_season())) as coordinator:
+        site = coordinator.site
+        async with made_node(settings, site, verifier) as node:
+            await node.run()
+    monkeypatch.setattr(node_module, "FIRST_WELCOME_S", 0.01)
+    async with made_node(settings, site, verifier, view=view) as node:
+        await node.run()
+    assert view.resumed_step == 2
+    progress = settings.state.load_progress()
+    assert progress is not None
+    assert (progress.step, progress.season) == (4, "sums")
+
+
+async def test_a_refusal_for_good_ends_the_node_after_it_saved_its_work(
+    settings: Settings, verifier: Verifier
+) -> None:
+    async with (
+        running(Coordinator(season=toy_season())) as coordinator,
+        made_node(settings, coordinator.site, verifier) as node,
+    ):
+        task = asyncio.create_task(node.run())
+        await coordinator.heard(ReportTraining, count=2)
+        code = ErrorCode.AUTH_INVALID
+        await coordinator.ring(Refused(None, code, "Revoked.", "Ask.", fatal=True))
+        with pytest.raises(CoordinatorRefusedError, match="Revoked"):
+            await task
+    progress = settings.state.load_progress()
+    assert progress is not None
+    assert progress.step >= 2
+
+
+async def test_a_season_of_another_generator_is_refused_with_a_remedy(
+    settings: Settings, verifier: Verifier
+) -> None:
+    season = msgspec.structs.replace(toy_season(), generator="reasoning-gym 9.9.9")
+    async with (
+        running(Coordinator(season=season)) as coordinator,
+        made_node(settings, coordinator.site, verifier) as node,
+    ):
+        with pytest.raises(NodeError, match=r"9\.9\.9") as problem:
+            await node.run()
+    assert "join page" in problem.value.fix
+
+
+async def test_the_coordinators_arm_and_name_are_the_nodes(
+    settings: Settings, verifier: Verifier
+) -> None:
+    async with running(Coordinator(season=toy_season())) as coordinator:
+        coordinator.arm = "isolated"
+        async with running_node(settings, coordinator, verifier):
+            await coordinator.heard(ReportTraining, count=2)
+        assert not [message for message in coordinator.said if isinstance(message, RequestRollouts)]
+    remembered = settings.state.load()
+    assert (remembered.node, remembered.url) == ("amber-quiet-heron", coordinator.site.base)
