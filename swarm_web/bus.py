@@ -1,0 +1,115 @@
+"""Doorbells: tell every connected node or browser that something can be asked for.
+
+A ring is one Redis PUBLISH. Each web process subscribes once and hands the ring to its own
+sockets in a plain loop, because a channel layer's group send costs tens of times more per socket
+and drops messages silently (docs/decisions/0003-doorbells.md). A ring may be lost: whatever it
+announces can also be asked for.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections import defaultdict
+from collections.abc import Callable
+from weakref import WeakKeyDictionary
+
+import msgspec
+import redis.exceptions
+from django.db import transaction
+
+from swarm_protocol.codec import encode
+from swarm_web.store import async_redis, sync_redis
+
+logger = logging.getLogger(__name__)
+
+NODES = "bus.nodes"
+VIEWERS = "bus.viewers"
+_RETRY_S = 1.0
+
+Listener = Callable[[str], None]
+
+
+def node_topic(node_id: int) -> str:
+    """Return the topic of one node's own rings."""
+    return f"bus.node.{node_id}"
+
+
+def ring(topic: str, payload: str = "") -> None:
+    """Ring once the surrounding transaction has committed (at once outside of one)."""
+    transaction.on_commit(lambda: _publish(topic, payload))
+
+
+def ring_nodes(message: msgspec.Struct) -> None:
+    """Send one server message to every connected node, encoded once."""
+    ring(NODES, encode(message))
+
+
+def _publish(topic: str, payload: str) -> None:
+    try:
+        sync_redis().publish(topic, payload)
+    except redis.exceptions.RedisError:
+        # The change itself is committed; listeners find it by asking.
+        logger.warning("could not ring %s", topic, exc_info=True)
+
+
+class Switchboard:
+    """One subscription to all topics, fanned out to this process's listeners.
+
+    Listeners are called in the event loop and must not block: they hand the payload on.
+    """
+
+    def __init__(self) -> None:
+        self._listeners: defaultdict[str, set[Listener]] = defaultdict(set)
+        self._task: asyncio.Task[None] | None = None
+        self._ready = asyncio.Event()
+
+    async def listen(self, topic: str, listener: Listener) -> None:
+        """Call `listener(payload)` at each ring of `topic`, from before this returns."""
+        self._listeners[topic].add(listener)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run())
+        await self._ready.wait()
+
+    def forget(self, topic: str, listener: Listener) -> None:
+        """Stop calling `listener`."""
+        self._listeners[topic].discard(listener)
+        if not self._listeners[topic]:
+            del self._listeners[topic]
+
+    async def _run(self) -> None:
+        """Subscribe, and again after each loss of Redis, for as long as anybody listens."""
+        while self._listeners:
+            try:
+                async with async_redis().pubsub() as pubsub:
+                    await pubsub.psubscribe("bus.*")
+                    self._ready.set()
+                    async for message in pubsub.listen():
+                        if message["type"] == "pmessage":
+                            self._hand_out(message["channel"].decode(), message["data"].decode())
+            except redis.exceptions.RedisError:
+                logger.warning("lost the doorbells, retrying", exc_info=True)
+                # Sockets may be accepted meanwhile: they still can ask.
+                self._ready.set()
+                await asyncio.sleep(_RETRY_S)
+
+    def _hand_out(self, topic: str, payload: str) -> None:
+        for listener in tuple(self._listeners.get(topic, ())):
+            listener(payload)
+
+    async def close(self) -> None:
+        """Stop listening to Redis."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+
+_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, Switchboard] = WeakKeyDictionary()
+
+
+def switchboard() -> Switchboard:
+    """Return the running event loop's switchboard."""
+    loop = asyncio.get_running_loop()
+    if loop not in _by_loop:
+        _by_loop[loop] = Switchboard()
+    return _by_loop[loop]

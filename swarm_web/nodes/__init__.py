@@ -1,0 +1,1 @@
+"""Who may speak: accounts' nodes and their tokens."""

@@ -1,0 +1,48 @@
+"""Nodes in the operator's admin."""
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from swarm_web.nodes.models import Node
+from swarm_web.nodes.services import create_node, rotate_token
+
+
+@admin.register(Node)
+class NodeAdmin(admin.ModelAdmin[Node]):
+    """See, create, block and re-key nodes. What a node declares of itself is read-only."""
+
+    list_display = ["name", "owner", "model", "arm", "client_version", "last_seen", "blocked"]
+    list_filter = ["arm", "blocked", "client_version"]
+    search_fields = ["name", "model", "owner__username"]
+    readonly_fields = [
+        "model",
+        "parameters",
+        "tokenizer",
+        "client_version",
+        "created_at",
+        "last_seen",
+        "left_at",
+    ]
+    autocomplete_fields = ["owner"]
+    actions = ["give_new_token"]
+
+    def save_model(self, request: HttpRequest, obj: Node, form: object, change: bool) -> None:
+        """Create through the service, so that the node gets a token, and show it once."""
+        if change:
+            super().save_model(request, obj, form, change)
+            return
+        node, token = create_node(name=obj.name, arm=obj.arm)
+        Node.objects.filter(pk=node.pk).update(owner=obj.owner, blocked=obj.blocked)
+        obj.pk, obj.token_hash, obj.created_at = node.pk, node.token_hash, node.created_at
+        _show_token(request, node, token)
+
+    @admin.action(description="Give a new token (the old one stops working)")
+    def give_new_token(self, request: HttpRequest, queryset: QuerySet[Node]) -> None:
+        """Rotate the tokens of the chosen nodes."""
+        for node in queryset:
+            _show_token(request, node, rotate_token(node))
+
+
+def _show_token(request: HttpRequest, node: Node, token: str) -> None:
+    messages.success(request, f"Token of {node.name}, shown only now: {token}")

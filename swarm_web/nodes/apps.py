@@ -1,0 +1,10 @@
+"""Django's registration of this app."""
+
+from django.apps import AppConfig
+
+
+class NodesConfig(AppConfig):
+    """Name the app."""
+
+    name = "swarm_web.nodes"
+    label = "nodes"

@@ -1,0 +1,56 @@
+"""`manage.py create_node`: make a node and its token."""
+
+import os
+from pathlib import Path
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import IntegrityError, transaction
+
+from swarm_web.nodes.models import Node
+from swarm_web.nodes.services import authenticate, create_node
+
+
+class Command(BaseCommand):
+    """Create a node; print its token, or write it to a file that only you can read."""
+
+    help = "Create a node and show its token once."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Declare the options."""
+        parser.add_argument("--name", help="a slug; drawn from a word list by default")
+        parser.add_argument("--arm", choices=Node.Arm.values, default=Node.Arm.SWARM.value)
+        parser.add_argument(
+            "--token-file",
+            type=Path,
+            help="write the token there (mode 0600); a file with a valid token is left as it is",
+        )
+
+    def handle(
+        self, *, name: str | None, arm: str, token_file: Path | None, **_options: object
+    ) -> None:
+        """Create the node unless the token file already holds a valid token."""
+        if token_file is not None and token_file.exists():
+            known = authenticate(token_file.read_text().strip())
+            if known is not None:
+                self.stdout.write(f"{known.name} keeps the token in {token_file}")
+                return
+        try:
+            # The node exists only if its token was handed over.
+            with transaction.atomic():
+                node, token = create_node(name=name, arm=arm)
+                if token_file is not None:
+                    write_token(token_file, token)
+        except IntegrityError:
+            raise CommandError(
+                f"A node named {name} exists. Choose another name, or give it a new token in the "
+                "admin."
+            ) from None
+        told = token if token_file is None else f"token written to {token_file}"
+        self.stdout.write(f"{node.name} {told}")
+
+
+def write_token(path: Path, token: str) -> None:
+    """Write a token to a file that only its owner can read. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(token + "\n")

@@ -1,0 +1,67 @@
+"""A node: one running client with one policy model."""
+
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import models
+
+# A connected node is touched every 15 s (gateway.consumers); after three missed ones it is gone.
+PRESENCE = timedelta(seconds=45)
+
+
+class NodeQuerySet(models.QuerySet["Node"]):
+    """Sets of nodes."""
+
+    def seen_lately(self, *, now: datetime) -> "NodeQuerySet":
+        """Keep the nodes whose socket is open, or was a moment ago: they may be reconnecting."""
+        return self.filter(last_seen__gt=now - PRESENCE)
+
+    def connected(self, *, now: datetime) -> "NodeQuerySet":
+        """Keep the nodes whose socket is open."""
+        lately = self.seen_lately(now=now)
+        return lately.filter(models.Q(left_at=None) | models.Q(left_at__lt=models.F("last_seen")))
+
+
+class Node(models.Model):
+    """One client, known by its token; what it says of its model is declared, not verified."""
+
+    class Arm(models.TextChoices):
+        """Whether the node mixes in rollouts of others."""
+
+        SWARM = "swarm"
+        ISOLATED = "isolated"
+
+    name = models.SlugField(max_length=64, unique=True)
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL
+    )
+    token_hash = models.CharField(max_length=64, unique=True, editable=False)
+    model = models.CharField(max_length=200, blank=True)
+    parameters = models.BigIntegerField(default=0)
+    tokenizer = models.CharField(max_length=200, blank=True)
+    arm = models.CharField(max_length=16, choices=Arm, default=Arm.SWARM)
+    client_version = models.CharField(max_length=200, blank=True)
+    blocked = models.BooleanField(
+        default=False, help_text="A blocked node's token is refused; its data stays."
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    last_seen = models.DateTimeField(null=True, blank=True, db_index=True)
+    left_at = models.DateTimeField(null=True, blank=True)
+
+    objects = NodeQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def get_absolute_url(self) -> str:
+        """Return the path of the node's page."""
+        return f"/nodes/{self.name}/"
+
+    def is_connected(self, *, now: datetime) -> bool:
+        """Tell whether the node's socket is open."""
+        if self.last_seen is None or self.last_seen <= now - PRESENCE:
+            return False
+        return self.left_at is None or self.left_at < self.last_seen

@@ -1,0 +1,87 @@
+"""What happens to nodes: creation, authentication, presence.
+
+A token is 256 random bits, shown once; the database keeps its SHA-256, which needs no salt or
+stretching because the token cannot be guessed.
+"""
+
+import hashlib
+import secrets
+from datetime import datetime
+from random import Random
+
+from django.db import IntegrityError, transaction
+
+from swarm_protocol.messages import Hello
+from swarm_web.nodes.models import Node
+from swarm_web.nodes.names import draw_name
+
+_TOKEN_PREFIX = "swarm_"
+
+
+def create_node(*, name: str | None = None, arm: str = Node.Arm.SWARM) -> tuple[Node, str]:
+    """Create a node and return it with its token, which is shown only now.
+
+    Raises IntegrityError when the given name is taken.
+    """
+    random = Random(secrets.randbits(64))
+    token = _TOKEN_PREFIX + secrets.token_urlsafe(32)
+    while True:
+        try:
+            with transaction.atomic():
+                node = Node.objects.create(
+                    name=name or draw_name(random), arm=arm, token_hash=hash_token(token)
+                )
+        except IntegrityError:
+            if name is not None:
+                raise
+        else:
+            return node, token
+
+
+def rotate_token(node: Node) -> str:
+    """Give the node a new token, which ends the old one, and return it."""
+    token = _TOKEN_PREFIX + secrets.token_urlsafe(32)
+    Node.objects.filter(pk=node.pk).update(token_hash=hash_token(token))
+    return token
+
+
+def hash_token(token: str) -> str:
+    """Return what the database keeps of a token."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def authenticate(token: str) -> Node | None:
+    """Return the node that owns the token, unless it is blocked."""
+    return Node.objects.filter(token_hash=hash_token(token), blocked=False).first()
+
+
+def introduce(node: Node, hello: Hello, *, now: datetime) -> None:
+    """Store what a node says of itself at the start of a connection."""
+    node.model = hello.model
+    node.parameters = hello.parameters
+    node.tokenizer = hello.tokenizer
+    node.arm = hello.arm
+    node.client_version = hello.client
+    node.last_seen = now
+    node.left_at = None
+    node.save(
+        update_fields=[
+            "model",
+            "parameters",
+            "tokenizer",
+            "arm",
+            "client_version",
+            "last_seen",
+            "left_at",
+        ]
+    )
+
+
+def touch(node_id: int, *, now: datetime) -> bool:
+    """Note that the node's socket is open, and tell whether it may stay open."""
+    return bool(Node.objects.filter(pk=node_id, blocked=False).update(last_seen=now))
+
+
+def leave(node_id: int, *, now: datetime) -> None:
+    """Note that the node's socket was closed."""
+    Node.objects.filter(pk=node_id).update(left_at=now)

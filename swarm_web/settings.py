@@ -1,0 +1,179 @@
+"""Settings of the site, all of them from the environment; `.env.example` lists each.
+
+The defaults suit one machine: Postgres and Valkey on loopback, as `make up` starts them. With
+DEBUG off (the default) SECRET_KEY is required, and with HTTPS on (the default then) cookies,
+redirects and HSTS assume a TLS proxy in front.
+"""
+
+from pathlib import Path
+
+import django_stubs_ext
+import environ
+from csp.constants import NONE, SELF, UNSAFE_INLINE
+
+# Makes Django's generic classes subscriptable at run time, as their types are.
+django_stubs_ext.monkeypatch()
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+env = environ.Env()
+
+# ---- what kind of site this is
+DEBUG = env.bool("DEBUG", default=False)
+HTTPS = env.bool("HTTPS", default=not DEBUG)
+SECRET_KEY = env.str("SECRET_KEY", default="only-for-debugging") if DEBUG else env.str("SECRET_KEY")
+ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
+SITE_NAME = env.str("SITE_NAME", default="Murmuration")
+SITE_URL = env.str("SITE_URL", default="http://localhost:8000").rstrip("/")
+
+# ---- what it is made of
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "channels",
+    "csp",
+    "ninja",
+    "swarm_web.nodes",
+    "swarm_web.relay",
+    "swarm_web.dashboard",
+    "judge",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+ROOT_URLCONF = "swarm_web.urls"
+ASGI_APPLICATION = "swarm_web.asgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "swarm_web.dashboard.context.describe_site",
+            ],
+        },
+    },
+]
+
+# ---- where its data lives
+DATABASES = {
+    "default": env.db("DATABASE_URL", default="postgres://postgres@127.0.0.1:5432/murmuration")
+}
+# Under ASGI a kept connection belongs to a thread that may never serve again: keep none.
+DATABASES["default"]["CONN_MAX_AGE"] = env.int("DATABASE_CONN_MAX_AGE", default=0)
+DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+REDIS_URL = env.str("REDIS_URL", default="redis://127.0.0.1:6379/0")
+
+# ---- the relay pool: bounds on what others may be offered
+RELAY_POOL_SIZE = env.int("RELAY_POOL_SIZE", default=4096)
+RELAY_ROLLOUTS_PER_NODE = env.int("RELAY_ROLLOUTS_PER_NODE", default=64)
+RELAY_MAX_AGE_S = env.int("RELAY_MAX_AGE_S", default=600)
+
+# ---- the node gateway
+GATEWAY_MESSAGES_PER_SECOND = env.float("GATEWAY_MESSAGES_PER_SECOND", default=20)
+GATEWAY_BURST = env.int("GATEWAY_BURST", default=100)
+MINIMUM_CLIENT_VERSION = env.str("MINIMUM_CLIENT_VERSION", default="0.1.0")
+
+# ---- background work
+CELERY_BROKER_URL = REDIS_URL
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BEAT_SCHEDULE = {
+    # A tick that waited longer than its period is worth nothing: the next one does its work.
+    "tick-rounds": {"task": "judge.tasks.tick_rounds", "schedule": 1.0, "options": {"expires": 2}},
+    "sweep-unscored": {
+        "task": "judge.tasks.sweep_unscored",
+        "schedule": 5.0,
+        "options": {"expires": 10},
+    },
+}
+
+# ---- static files: hashed names, compressed, served by the web process itself
+# Compressing takes half a minute of processor time: worth it once a deployment, not on each start.
+STATIC_COMPRESSED = env.bool("STATIC_COMPRESSED", default=True)
+if DEBUG:
+    _STATIC_BACKEND = "django.contrib.staticfiles.storage.StaticFilesStorage"
+elif STATIC_COMPRESSED:
+    _STATIC_BACKEND = "whitenoise.storage.CompressedManifestStaticFilesStorage"
+else:
+    _STATIC_BACKEND = "django.contrib.staticfiles.storage.ManifestStaticFilesStorage"
+STATIC_URL = "/static/"
+STATIC_ROOT = Path(env.str("STATIC_ROOT", default=str(BASE_DIR / "var" / "static")))
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": _STATIC_BACKEND},
+}
+WHITENOISE_USE_FINDERS = DEBUG
+# Wheels of the node client that /simple/ offers, so that a client matches its coordinator.
+DIST_DIR = Path(env.str("DIST_DIR", default=str(BASE_DIR / "var" / "dist")))
+
+# ---- who may do what in a browser
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [SELF],
+        "script-src": [SELF],
+        # Plotly lays its charts out with inline styles and fails without them.
+        "style-src": [SELF, UNSAFE_INLINE],
+        "img-src": [SELF, "data:", "blob:"],
+        "connect-src": [SELF],
+        "object-src": [NONE],
+        "base-uri": [NONE],
+        "form-action": [SELF],
+        "frame-ancestors": [NONE],
+    }
+}
+X_FRAME_OPTIONS = "DENY"
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_SSL_REDIRECT = HTTPS
+# Health checks come from inside, without TLS.
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
+SECURE_HSTS_SECONDS = env.int("HSTS_SECONDS", default=31_536_000) if HTTPS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS
+SECURE_HSTS_PRELOAD = HTTPS
+SESSION_COOKIE_SECURE = HTTPS
+CSRF_COOKIE_SECURE = HTTPS
+CSRF_TRUSTED_ORIGINS = [SITE_URL]
+
+# ---- language and time
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_TZ = True
+USE_I18N = True
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"plain": {"format": "%(levelname)s %(name)s: %(message)s"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "plain"}},
+    "root": {"handlers": ["console"], "level": env.str("LOG_LEVEL", default="INFO")},
+}

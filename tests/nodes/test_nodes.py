@@ -1,0 +1,105 @@
+"""Nodes have names, tokens and presence."""
+
+import os
+import stat
+from datetime import timedelta
+from io import StringIO
+from pathlib import Path
+from random import Random
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from swarm_web.nodes.models import PRESENCE, Node
+from swarm_web.nodes.names import ADJECTIVES, BIRDS, draw_name
+from swarm_web.nodes.services import authenticate, create_node, leave, rotate_token, touch
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_a_token_authenticates_its_node_and_no_other_does() -> None:
+    node, token = create_node()
+    assert authenticate(token) == node
+    assert authenticate(token + "x") is None
+
+
+def test_the_database_keeps_no_token() -> None:
+    node, token = create_node()
+    assert token not in str(Node.objects.filter(pk=node.pk).values().get())
+
+
+def test_a_blocked_nodes_token_is_refused() -> None:
+    node, token = create_node()
+    Node.objects.filter(pk=node.pk).update(blocked=True)
+    assert authenticate(token) is None
+
+
+def test_a_new_token_ends_the_old_one() -> None:
+    node, old = create_node()
+    new = rotate_token(node)
+    assert authenticate(old) is None
+    assert authenticate(new) == node
+
+
+def test_a_drawn_name_that_is_taken_is_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = iter(["amber-quiet-heron", "amber-quiet-heron", "bold-young-owl"])
+    monkeypatch.setattr("swarm_web.nodes.services.draw_name", lambda random: next(names))
+    assert [create_node()[0].name, create_node()[0].name] == ["amber-quiet-heron", "bold-young-owl"]
+
+
+def test_word_lists_hold_each_word_once() -> None:
+    assert len(set(ADJECTIVES)) == len(ADJECTIVES)
+    assert len(set(BIRDS)) == len(BIRDS)
+
+
+def test_a_name_has_two_different_adjectives() -> None:
+    first, second, bird = draw_name(Random(1)).split("-")
+    assert first != second
+    assert bird in BIRDS
+
+
+def test_a_touched_node_is_connected_until_it_is_silent() -> None:
+    now = timezone.now()
+    node, _ = create_node()
+    touch(node.pk, now=now)
+    assert list(Node.objects.connected(now=now)) == [node]
+    assert not Node.objects.connected(now=now + PRESENCE).exists()
+
+
+def test_a_node_that_left_is_not_connected() -> None:
+    now = timezone.now()
+    node, _ = create_node()
+    touch(node.pk, now=now)
+    leave(node.pk, now=now + timedelta(seconds=1))
+    node.refresh_from_db()
+    assert not node.is_connected(now=now + timedelta(seconds=1))
+    assert not Node.objects.connected(now=now + timedelta(seconds=1)).exists()
+
+
+def test_create_node_writes_a_token_file_that_only_its_owner_reads(tmp_path: Path) -> None:
+    file = tmp_path / "tokens" / "amber"
+    call_command("create_node", name="amber", token_file=file, stdout=StringIO())
+    assert stat.S_IMODE(os.stat(file).st_mode) == 0o600
+    assert authenticate(file.read_text().strip()) == Node.objects.get(name="amber")
+
+
+def test_create_node_keeps_a_valid_token_file(tmp_path: Path) -> None:
+    file = tmp_path / "amber"
+    call_command("create_node", name="amber", token_file=file, stdout=StringIO())
+    before = file.read_text()
+    call_command("create_node", name="amber", token_file=file, stdout=StringIO())
+    assert file.read_text() == before
+
+
+def test_create_node_says_what_to_do_when_the_name_is_taken() -> None:
+    call_command("create_node", name="amber", stdout=StringIO())
+    with pytest.raises(CommandError, match="Choose another name"):
+        call_command("create_node", name="amber", stdout=StringIO())
+
+
+def test_a_token_that_cannot_be_written_leaves_no_node_behind(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(OSError, match="file"):
+        call_command("create_node", name="amber", token_file=tmp_path / "file" / "amber")
+    assert not Node.objects.exists()
