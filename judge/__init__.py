@@ -1,0 +1,1 @@
+"""Rounds, questions, answers and scores: the central judge."""
