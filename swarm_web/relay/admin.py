@@ -1,0 +1,34 @@
+"""Contributions in the operator's admin."""
+
+from django.contrib import admin
+from django.http import HttpRequest
+
+from swarm_web.relay.models import Contribution
+
+
+@admin.register(Contribution)
+class ContributionAdmin(admin.ModelAdmin[Contribution]):
+    """See who gave and took what. Counters are counted, never typed."""
+
+    list_display = [
+        "node",
+        "season",
+        "step",
+        "published",
+        "rejected",
+        "delivered",
+        "external_used",
+        "training_reward",
+        "updated_at",
+    ]
+    list_filter = ["season", "node__arm"]
+    list_select_related = ["node", "season"]
+    search_fields = ["node__name"]
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Nobody adds a contribution by hand."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Contribution | None = None) -> bool:
+        """Nobody edits one."""
+        return False

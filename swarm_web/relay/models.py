@@ -1,0 +1,36 @@
+"""Who gave and took what: counters of a node in a season. Rollouts themselves live in Redis."""
+
+from django.db import models
+
+from swarm_web.nodes.models import Node
+
+
+class Contribution(models.Model):
+    """One node's part in one season.
+
+    `published` and `delivered` are counted by the server; the rest is what the node reports of
+    its training, as totals. `external_used` never exceeds `delivered`.
+    """
+
+    node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="contributions")
+    season = models.ForeignKey(
+        "judge.Season", on_delete=models.CASCADE, related_name="contributions"
+    )
+    published = models.BigIntegerField(default=0)
+    rejected = models.BigIntegerField(default=0)
+    delivered = models.BigIntegerField(default=0)
+    step = models.BigIntegerField(default=0)
+    training_reward = models.FloatField(null=True)
+    informative_share = models.FloatField(null=True)
+    local_used = models.BigIntegerField(default=0)
+    external_used = models.BigIntegerField(default=0)
+    external_dropped = models.JSONField(default=dict)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["node", "season"], name="one_contribution_a_season"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.node} in {self.season}"

@@ -1,0 +1,110 @@
+"""Rollouts are shared and drawn, and who gave and took what is counted.
+
+The calls are async, because they are made for every step of every node.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import accumulate
+from random import Random
+
+import msgspec
+from django.conf import settings
+from django.db.models import F, QuerySet, Value
+from django.db.models.functions import Greatest, Least, Now
+
+from swarm_protocol.codec import MAX_FRAME_BYTES
+from swarm_protocol.messages import ExternalRollout, ReportTraining, Rollout
+from swarm_web.nodes.models import Node
+from swarm_web.relay.models import Contribution
+from swarm_web.relay.pool import Bounds, Pool
+from swarm_web.store import async_redis
+
+# What a rollout's age adds to its stored form, and what stands around the rollouts in a frame.
+_AGE_BYTES = 16
+_FRAME_REST_BYTES = 1024
+
+_decoder = msgspec.json.Decoder(ExternalRollout)
+_encoder = msgspec.json.Encoder()
+
+
+async def publish_rollouts(
+    node: Node, *, season_id: int, rollouts: Sequence[Rollout], rejected: int, now: datetime
+) -> None:
+    """Offer a node's rollouts to the others, and count them and those that were rejected.
+
+    Publishing a rollout again while it is in the pool changes nothing.
+    """
+    shared = {
+        rollout.id: _encoder.encode(ExternalRollout(node=node.name, age_s=0.0, rollout=rollout))
+        for rollout in rollouts
+    }
+    pool = _season_pool(season_id)
+    added = await pool.publish(node.pk, shared, now=now.timestamp()) if shared else 0
+    await _add(node, season_id, published=added, rejected=rejected)
+
+
+async def sample_rollouts(
+    node: Node, *, season_id: int, count: int, now: datetime, random: Random
+) -> list[ExternalRollout]:
+    """Draw up to `count` rollouts of other nodes uniformly, and count them as delivered.
+
+    They come in random order, so those that no longer fit into one frame are left out uniformly.
+    """
+    drawn = await _season_pool(season_id).sample(
+        count, excluding=node.pk, now=now.timestamp(), random=random
+    )
+    sizes = accumulate(len(pooled.blob) + _AGE_BYTES for pooled in drawn)
+    rollouts = [
+        msgspec.structs.replace(_decoder.decode(pooled.blob), age_s=round(pooled.age_s, 3))
+        for pooled, size in zip(drawn, sizes, strict=True)
+        if size < MAX_FRAME_BYTES - _FRAME_REST_BYTES
+    ]
+    await _add(node, season_id, delivered=len(rollouts))
+    return rollouts
+
+
+async def record_training(node: Node, *, season_id: int, report: ReportTraining) -> None:
+    """Store what a node reports of its training.
+
+    Totals never fall, so that a report that arrives twice or late counts once; and no node has
+    used more external rollouts than it was given.
+    """
+    await _change(
+        node,
+        season_id,
+        step=Greatest("step", Value(report.step)),
+        local_used=Greatest("local_used", Value(report.local_used)),
+        external_used=Least(Greatest("external_used", Value(report.external_used)), "delivered"),
+        training_reward=report.training_reward,
+        informative_share=report.informative_share,
+        external_dropped=report.external_dropped,
+    )
+
+
+def _season_pool(season_id: int) -> Pool:
+    bounds = Bounds(
+        size=settings.RELAY_POOL_SIZE,
+        per_node=settings.RELAY_ROLLOUTS_PER_NODE,
+        max_age_s=settings.RELAY_MAX_AGE_S,
+    )
+    return Pool(async_redis(), season_id=season_id, bounds=bounds)
+
+
+async def _add(node: Node, season_id: int, **amounts: int) -> None:
+    """Add to the node's counters, if there is anything to add."""
+    changes = {name: F(name) + amount for name, amount in amounts.items() if amount}
+    if changes:
+        await _change(node, season_id, **changes)
+
+
+async def _change(node: Node, season_id: int, **changes: object) -> None:
+    """Update the node's contribution in one statement, after making it if it is missing."""
+    rows = _contribution(node, season_id)
+    if not await rows.aupdate(updated_at=Now(), **changes):
+        await Contribution.objects.aget_or_create(node=node, season_id=season_id)
+        await rows.aupdate(updated_at=Now(), **changes)
+
+
+def _contribution(node: Node, season_id: int) -> QuerySet[Contribution]:
+    return Contribution.objects.filter(node=node, season_id=season_id)

@@ -1,0 +1,150 @@
+"""Who gave and took what is counted, and reported totals are believed only so far."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from random import Random
+
+import msgspec
+import pytest
+import pytest_asyncio
+from asgiref.sync import sync_to_async
+from django.db import connections
+from django.utils import timezone
+
+from judge.models import Season
+from swarm_protocol.codec import MAX_FRAME_BYTES, encode
+from swarm_protocol.messages import (
+    MAX_ROLLOUT_BYTES,
+    Completion,
+    ReportTraining,
+    RolloutsSampled,
+)
+from swarm_web.nodes.models import Node
+from swarm_web.relay.models import Contribution
+from swarm_web.relay.selectors import pool_size
+from swarm_web.relay.services import publish_rollouts, record_training, sample_rollouts
+from swarm_web.store import async_redis
+from tests.factories import make_node, make_rollout, make_season
+
+NOW = timezone.now()
+
+
+@pytest_asyncio.fixture(autouse=True)
+async def tidy_stores(transactional_db: None) -> AsyncIterator[None]:
+    yield
+    await async_redis().aclose()
+    await sync_to_async(connections.close_all)()
+
+
+@pytest.fixture
+def season(transactional_db: None) -> Season:
+    return make_season()
+
+
+@pytest.fixture
+def amber(transactional_db: None) -> Node:
+    return make_node("amber")[0]
+
+
+@pytest.fixture
+def bold(transactional_db: None) -> Node:
+    return make_node("bold")[0]
+
+
+async def publish(node: Node, season: Season, *ids: str, rejected: int = 0) -> None:
+    rollouts = [make_rollout(season, rollout_id=rollout_id) for rollout_id in ids]
+    await publish_rollouts(node, season_id=season.pk, rollouts=rollouts, rejected=rejected, now=NOW)
+
+
+def report(*, step: int, external_used: int = 0, reward: float = 0.5) -> ReportTraining:
+    return ReportTraining(
+        id="report",
+        step=step,
+        training_reward=reward,
+        informative_share=0.25,
+        local_used=4 * step,
+        external_used=external_used,
+        external_dropped={"uninformative": step},
+    )
+
+
+async def contribution(node: Node) -> Contribution:
+    return await Contribution.objects.aget(node=node)
+
+
+async def test_a_rollout_is_drawn_as_it_was_published_with_its_sender_and_age(
+    season: Season, amber: Node, bold: Node
+) -> None:
+    rollout = make_rollout(season)
+    await publish_rollouts(amber, season_id=season.pk, rollouts=[rollout], rejected=0, now=NOW)
+    [drawn] = await sample_rollouts(
+        bold, season_id=season.pk, count=4, now=NOW + timedelta(seconds=3), random=Random(0)
+    )
+    assert (drawn.node, drawn.age_s, drawn.rollout) == ("amber", 3.0, rollout)
+
+
+async def test_a_sample_fits_into_one_frame(season: Season, amber: Node, bold: Node) -> None:
+    text = "x" * (MAX_ROLLOUT_BYTES // 8)
+    long = [Completion(text=text, finish_reason="length")] * 7
+    rollouts = [
+        msgspec.structs.replace(make_rollout(season, rollout_id=f"r{i}"), completions=long)
+        for i in range(16)
+    ]
+    await publish_rollouts(amber, season_id=season.pk, rollouts=rollouts, rejected=0, now=NOW)
+    drawn = await sample_rollouts(bold, season_id=season.pk, count=16, now=NOW, random=Random(0))
+    frame = encode(RolloutsSampled(reply_to="r" * 64, rollouts=drawn))
+    assert 0.8 * MAX_FRAME_BYTES < len(frame) <= MAX_FRAME_BYTES
+    assert (await contribution(bold)).delivered == len(drawn)
+
+
+async def test_published_and_rejected_rollouts_are_counted(season: Season, amber: Node) -> None:
+    await publish(amber, season, "r1", "r2", rejected=3)
+    row = await contribution(amber)
+    assert (row.published, row.rejected) == (2, 3)
+    assert pool_size(season.pk) == 2
+
+
+async def test_publishing_again_counts_once(season: Season, amber: Node) -> None:
+    await publish(amber, season, "r1", "r2")
+    await publish(amber, season, "r2", "r3")
+    assert (await contribution(amber)).published == 3
+
+
+async def test_delivered_rollouts_are_counted(season: Season, amber: Node, bold: Node) -> None:
+    await publish(amber, season, "r1", "r2", "r3")
+    for _ in range(2):
+        await sample_rollouts(bold, season_id=season.pk, count=2, now=NOW, random=Random(0))
+    assert (await contribution(bold)).delivered == 4
+
+
+async def test_a_report_is_stored(season: Season, amber: Node) -> None:
+    await record_training(amber, season_id=season.pk, report=report(step=3, reward=0.75))
+    row = await contribution(amber)
+    assert (row.step, row.training_reward, row.informative_share) == (3, 0.75, 0.25)
+    assert (row.local_used, row.external_dropped) == (12, {"uninformative": 3})
+
+
+async def test_totals_never_fall(season: Season, amber: Node) -> None:
+    await record_training(amber, season_id=season.pk, report=report(step=9))
+    await record_training(amber, season_id=season.pk, report=report(step=2))
+    row = await contribution(amber)
+    assert (row.step, row.local_used) == (9, 36)
+
+
+async def test_nobody_used_more_external_rollouts_than_it_was_given(
+    season: Season, amber: Node, bold: Node
+) -> None:
+    await publish(amber, season, "r1", "r2")
+    await sample_rollouts(bold, season_id=season.pk, count=2, now=NOW, random=Random(0))
+    await record_training(bold, season_id=season.pk, report=report(step=1, external_used=1))
+    assert (await contribution(bold)).external_used == 1
+    await record_training(bold, season_id=season.pk, report=report(step=2, external_used=99))
+    assert (await contribution(bold)).external_used == 2
+
+
+async def test_seasons_are_counted_apart(season: Season, amber: Node) -> None:
+    await publish(amber, season, "r1")
+    next_season = await sync_to_async(make_season)()
+    await publish(amber, next_season, "r1")
+    assert await Contribution.objects.acount() == 2
+    assert pool_size(season.pk) == pool_size(next_season.pk) == 1
