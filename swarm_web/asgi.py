@@ -1,0 +1,37 @@
+"""Where connections enter: pages to Django, nodes and browsers to their sockets.
+
+Serve it with `uvicorn swarm_web.asgi:application --ws websockets-sansio`.
+"""
+
+import os
+import warnings
+
+from django.core.asgi import get_asgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "swarm_web.settings")
+
+# WhiteNoise opens files with plain iterators; they are small, hashed and cached by browsers.
+warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume synchronous")
+
+# Loads the apps, which the consumers' modules need when they are imported.
+pages = get_asgi_application()
+
+from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
+from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
+from django.urls import path, re_path  # noqa: E402
+
+from swarm_web.dashboard.consumers import LiveConsumer  # noqa: E402
+from swarm_web.gateway.auth import TokenGate  # noqa: E402
+from swarm_web.gateway.consumers import NodeConsumer  # noqa: E402
+from swarm_web.gateway.denial import deny_unknown_path  # noqa: E402
+
+# Django's types know views, not ASGI applications.
+sockets = URLRouter(
+    [
+        # Nodes are no browsers: they send no Origin, and a token instead of a cookie.
+        path("ws/node/", TokenGate(NodeConsumer.as_asgi())),  # type: ignore[arg-type]
+        path("ws/live/", AllowedHostsOriginValidator(LiveConsumer.as_asgi())),
+        re_path(r"", deny_unknown_path),  # type: ignore[arg-type]
+    ]
+)
+application = ProtocolTypeRouter({"http": pages, "websocket": sockets})

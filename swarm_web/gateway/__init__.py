@@ -1,0 +1,1 @@
+"""The websocket edge for nodes; no models."""

@@ -1,0 +1,107 @@
+"""One frame in, one reply out: decode, find the handler, and turn every refusal into a frame.
+
+This is the only place where errors become error frames, so every refusal looks alike and is
+counted once.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+import redis.exceptions
+from django import db
+
+from swarm_protocol.codec import UndecodableError, decode_from_node
+from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_protocol.messages import (
+    Hello,
+    NodeMessage,
+    PublishRollouts,
+    Refused,
+    ReportTraining,
+    RequestQuestions,
+    RequestRollouts,
+    RequestRound,
+    RequestStanding,
+    ServerMessage,
+    SubmitAnswers,
+)
+from swarm_web import counters
+from swarm_web.gateway.handlers.greeting import greet
+from swarm_web.gateway.handlers.judging import offer_questions, receive_answers, tell_round
+from swarm_web.gateway.handlers.standing import tell_standing
+from swarm_web.gateway.handlers.training import publish, report_training, sample
+from swarm_web.gateway.session import Session
+
+logger = logging.getLogger(__name__)
+
+Handler = Callable[[Session, Any], Awaitable[ServerMessage]]
+
+HANDLERS: dict[type[msgspec.Struct], Handler] = {
+    Hello: greet,
+    PublishRollouts: publish,
+    RequestRollouts: sample,
+    ReportTraining: report_training,
+    RequestRound: tell_round,
+    RequestQuestions: offer_questions,
+    SubmitAnswers: receive_answers,
+    RequestStanding: tell_standing,
+}
+
+# When Postgres or Redis is away; both are usually back in seconds.
+_BUSY_RETRY_S = 5.0
+
+
+async def answer(session: Session, frame: str | bytes, *, wait_s: float) -> ServerMessage:
+    """Return the reply to a frame; `wait_s` > 0 says that it came too fast and is refused."""
+    request_id: str | None = None
+    try:
+        message = _decode(frame)
+        request_id = message.id
+        _check_turn(session, message, wait_s)
+        return await HANDLERS[type(message)](session, message)
+    except UndecodableError as refusal:
+        return await refuse(refusal, reply_to=refusal.request_id)
+    except RefusedError as refusal:
+        return await refuse(refusal, reply_to=request_id)
+    except (db.OperationalError, db.InterfaceError, redis.exceptions.RedisError):
+        logger.exception("a store is away, node %s", session.node)
+        away = "the coordinator's database or its Redis does not answer"
+        busy = RefusedError(ErrorCode.SERVER_BUSY, away, retry_after=_BUSY_RETRY_S)
+        return await refuse(busy, reply_to=request_id)
+    except Exception:
+        # An edge: a bug in one message's handling must not cost the node its connection.
+        logger.exception("a handler failed, node %s", session.node)
+        bug = RefusedError(ErrorCode.SERVER_INTERNAL, "the coordinator failed to handle this")
+        return await refuse(bug, reply_to=request_id)
+
+
+def _decode(frame: str | bytes) -> NodeMessage:
+    """Decode a text frame; binary frames are kept free for a later use."""
+    if isinstance(frame, bytes):
+        raise UndecodableError(ErrorCode.PROTOCOL_NOT_JSON, "a binary frame")
+    return decode_from_node(frame)
+
+
+def _check_turn(session: Session, message: NodeMessage, wait_s: float) -> None:
+    """Refuse what comes too fast or before the hello."""
+    if wait_s > 0:
+        raise RefusedError(
+            ErrorCode.RATE_LIMITED, "too many messages", retry_after=round(wait_s, 3)
+        )
+    if not session.greeted and not isinstance(message, Hello):
+        raise RefusedError(ErrorCode.PROTOCOL_HELLO, "the first message was no hello")
+
+
+async def refuse(refusal: RefusedError, *, reply_to: str | None) -> Refused:
+    """Count a refusal and return its frame."""
+    await counters.count(counters.REFUSED, refusal.code)
+    return Refused(
+        reply_to=reply_to,
+        code=refusal.code,
+        message=refusal.message,
+        fix=refusal.fix,
+        fatal=refusal.fatal,
+        retry_after=refusal.retry_after,
+    )

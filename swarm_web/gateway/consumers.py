@@ -1,0 +1,155 @@
+"""The node socket: frames in and out, doorbells, presence, and one connection a node."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Coroutine
+from typing import Any
+
+from asgiref.typing import ASGIReceiveCallable, ASGISendCallable, Scope
+from channels.db import database_sync_to_async
+from channels.generic.websocket import AsyncWebsocketConsumer
+from django import db
+from django.conf import settings
+
+from swarm_protocol.codec import encode
+from swarm_protocol.errors import CLOSE_CODES, ErrorCode, RefusedError
+from swarm_protocol.messages import Refused, SeasonState, ServerMessage
+from swarm_web import bus, counters
+from swarm_web.gateway.answering import answer, refuse
+from swarm_web.gateway.limits import TokenBucket
+from swarm_web.gateway.mailbox import Mailbox
+from swarm_web.gateway.session import Session, shared_reads
+from swarm_web.nodes.models import Node
+from swarm_web.nodes.services import leave, touch
+
+logger = logging.getLogger(__name__)
+
+# A third of nodes.models.PRESENCE.
+TOUCH_S = 15.0
+
+_SEASON_RING = f'{{"type":"{SeasonState.__struct_config__.tag}"'
+
+
+class NodeConsumer(AsyncWebsocketConsumer):
+    """One node's connection; `TokenGate` has authenticated it.
+
+    Messages are handled one after another, so a slow handler holds back its own node only.
+    """
+
+    async def __call__(
+        self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable
+    ) -> None:
+        """Serve the connection, and clean up however it ends."""
+        self.node: Node = scope["node"]  # type: ignore[typeddict-item]  # TokenGate put it there.
+        self.session = Session(self.node, shared_reads())
+        self.opened_ns = time.time_ns()
+        self.mailbox = Mailbox()
+        self.bucket = TokenBucket(
+            rate=settings.GATEWAY_MESSAGES_PER_SECOND,
+            burst=settings.GATEWAY_BURST,
+            now=time.monotonic(),
+        )
+        self.sending = asyncio.Lock()
+        self.background: list[asyncio.Task[None]] = []
+        self.accepted = self.superseded = self.closed = False
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await self._hang_up()
+
+    async def connect(self) -> None:
+        """Accept the node, listen for doorbells, and replace its older connection."""
+        await self.accept()
+        self.accepted = True
+        await counters.count(counters.CONNECTIONS, "accepted")
+        await self._touch()
+        await bus.switchboard().listen(bus.NODES, self._on_ring)
+        await bus.switchboard().listen(bus.node_topic(self.node.pk), self._on_newer)
+        await database_sync_to_async(bus.ring)(bus.node_topic(self.node.pk), str(self.opened_ns))
+        self._start(self._forward_rings())
+        self._start(self._stay_present())
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        """Answer one frame; what still arrives after a fatal refusal is not read."""
+        if self.closed:
+            return
+        wait_s = self.bucket.take(now=time.monotonic())
+        frame = bytes_data or b"" if text_data is None else text_data
+        await self._say(await answer(self.session, frame, wait_s=wait_s))
+
+    async def _say(self, message: ServerMessage) -> None:
+        """Send a message; after a fatal refusal close the connection."""
+        close_code = CLOSE_CODES.get(message.code) if isinstance(message, Refused) else None
+        await self._send_frame(encode(message), close_code=close_code)
+
+    async def _send_frame(self, frame: str, *, close_code: int | None = None) -> None:
+        """Send a frame, unless the connection was closed by another task meanwhile."""
+        async with self.sending:
+            if self.closed:
+                return
+            self.closed = close_code is not None
+            await self.send(text_data=frame)
+            if close_code is not None:
+                await self.close(code=close_code)
+
+    # ---- doorbells
+
+    def _on_ring(self, payload: str) -> None:
+        """Put a doorbell into the mailbox; a node that said no hello learns all by its welcome."""
+        if payload.startswith(_SEASON_RING):
+            self.session.shared.season.drop()
+        if self.session.greeted:
+            self.mailbox.put(payload)
+
+    async def _forward_rings(self) -> None:
+        while True:
+            await self._send_frame(await self.mailbox.take())
+            if dropped := self.mailbox.collect_dropped():
+                await counters.count(counters.DOORBELLS, "dropped", by=dropped)
+
+    # ---- one connection a node
+
+    def _on_newer(self, opened_ns: str) -> None:
+        """Give way to a connection with the same token that was opened after this one."""
+        if int(opened_ns) > self.opened_ns and not self.superseded:
+            self.superseded = True
+            self._start(self._end(ErrorCode.AUTH_SUPERSEDED, "a newer connection took over"))
+
+    async def _end(self, code: ErrorCode, message: str) -> None:
+        await self._say(await refuse(RefusedError(code, message), reply_to=None))
+
+    # ---- presence
+
+    async def _stay_present(self) -> None:
+        """Touch the node for as long as the socket is open and the node is allowed in."""
+        while True:
+            await asyncio.sleep(TOUCH_S)
+            try:
+                if not await self._touch():
+                    await self._end(ErrorCode.AUTH_INVALID, "the operator blocked this node")
+            except db.Error:
+                # The next touch comes soon; meanwhile the node only looks a little older.
+                logger.warning("could not touch node %s", self.node, exc_info=True)
+
+    async def _touch(self) -> bool:
+        now = self.session.clock()
+        allowed: bool = await database_sync_to_async(touch)(self.node.pk, now=now)
+        return allowed
+
+    # ---- the end
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run something beside the messages, until the connection ends."""
+        self.background.append(asyncio.create_task(work))
+
+    async def _hang_up(self) -> None:
+        """Stop listening and working, and note that the node left unless it is here anew."""
+        bus.switchboard().forget(bus.NODES, self._on_ring)
+        bus.switchboard().forget(bus.node_topic(self.node.pk), self._on_newer)
+        for task in self.background:
+            task.cancel()
+        # A task may have failed because the socket was gone; that is no news any more.
+        await asyncio.gather(*self.background, return_exceptions=True)
+        if self.accepted and not self.superseded:
+            await database_sync_to_async(leave)(self.node.pk, now=self.session.clock())

@@ -1,0 +1,94 @@
+"""Rollouts to and from the pool, and how training goes."""
+
+import msgspec
+
+from judge.models import Season
+from judge.selectors import task_choices
+from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_protocol.messages import (
+    MAX_ROLLOUT_BYTES,
+    PublishRollouts,
+    Rejected,
+    ReportTraining,
+    RequestRollouts,
+    Rollout,
+    RolloutsPublished,
+    RolloutsSampled,
+    TrainingReported,
+)
+from swarm_tasks.allowlist import check_training_spec
+from swarm_web import counters
+from swarm_web.gateway.handlers.season import find_season
+from swarm_web.gateway.session import Session
+from swarm_web.nodes.models import Node
+from swarm_web.relay.services import publish_rollouts, record_training, sample_rollouts
+
+
+async def publish(session: Session, message: PublishRollouts) -> RolloutsPublished:
+    """Offer the rollouts of this season to the others, and tell which were none."""
+    season = await find_season(session)
+    taken, rejected = _sort_rollouts(message.rollouts, season)
+    for item in rejected:
+        await counters.count(counters.REFUSED, item.code)
+    await publish_rollouts(
+        session.node,
+        season_id=season.pk,
+        rollouts=taken,
+        rejected=len(rejected),
+        now=session.clock(),
+    )
+    return RolloutsPublished(reply_to=message.id, accepted=len(taken), rejected=rejected)
+
+
+def _sort_rollouts(rollouts: list[Rollout], season: Season) -> tuple[list[Rollout], list[Rejected]]:
+    """Return the rollouts whose task is one of the season's, and the refusals of the others."""
+    tasks = task_choices(season.tasks)
+    taken: list[Rollout] = []
+    rejected: list[Rejected] = []
+    for rollout in rollouts:
+        try:
+            _check_size(rollout)
+            check_training_spec(rollout.task, seed=season.seed, tasks=tasks)
+        except RefusedError as refusal:
+            rejected.append(
+                Rejected(
+                    item=rollout.id,
+                    code=refusal.code,
+                    message=refusal.message,
+                    fix=refusal.fix,
+                )
+            )
+        else:
+            taken.append(rollout)
+    return taken, rejected
+
+
+def _check_size(rollout: Rollout) -> None:
+    size = len(msgspec.json.encode(rollout))
+    if size > MAX_ROLLOUT_BYTES:
+        raise RefusedError(
+            ErrorCode.PROTOCOL_TOO_LARGE,
+            f"the rollout has {size} bytes, at most {MAX_ROLLOUT_BYTES} are shared",
+        )
+
+
+async def sample(session: Session, message: RequestRollouts) -> RolloutsSampled:
+    """Draw rollouts of others."""
+    season = await find_season(session)
+    if session.node.arm == Node.Arm.ISOLATED:
+        raise RefusedError(ErrorCode.RELAY_ISOLATED, f"{session.node.name} is isolated")
+    drawn = await sample_rollouts(
+        session.node,
+        season_id=season.pk,
+        count=message.count,
+        now=session.clock(),
+        random=session.random,
+    )
+    return RolloutsSampled(reply_to=message.id, rollouts=drawn)
+
+
+async def report_training(session: Session, message: ReportTraining) -> TrainingReported:
+    """Store how training goes."""
+    season = await find_season(session)
+    await record_training(session.node, season_id=season.pk, report=message)
+    return TrainingReported(reply_to=message.id)

@@ -1,0 +1,56 @@
+"""A running gateway, a season, two nodes, and what to tidy up after each test."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import pytest
+import pytest_asyncio
+from asgiref.sync import sync_to_async
+from django.db import connections
+
+from judge.models import Season
+from swarm_web import bus
+from swarm_web.nodes.models import Node
+from swarm_web.store import async_redis
+from tests.factories import make_node, make_season
+from tests.sockets import running_gateway
+
+
+@dataclass(frozen=True)
+class Member:
+    """A node with its token."""
+
+    node: Node
+    token: str
+
+
+@pytest_asyncio.fixture(autouse=True)
+async def tidy_stores(transactional_db: None) -> AsyncIterator[None]:
+    """Start without counts; leave no connection of this loop or of asgiref's thread open."""
+    await async_redis().delete("counters")
+    yield
+    await bus.switchboard().close()
+    await async_redis().aclose()
+    await sync_to_async(connections.close_all)()
+
+
+@pytest_asyncio.fixture
+async def gateway(tidy_stores: None) -> AsyncIterator[str]:
+    """Return the `ws://` address of a running site."""
+    async with running_gateway() as url:
+        yield url
+
+
+@pytest.fixture
+def season(transactional_db: None) -> Season:
+    return make_season()
+
+
+@pytest.fixture
+def amber(transactional_db: None) -> Member:
+    return Member(*make_node("amber"))
+
+
+@pytest.fixture
+def bold(transactional_db: None) -> Member:
+    return Member(*make_node("bold"))

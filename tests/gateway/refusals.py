@@ -1,0 +1,39 @@
+"""What every test of bad input checks."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from swarm_protocol.messages import (
+    Refused,
+    RequestRound,
+    RoundState,
+)
+from swarm_web.counters import read_all
+from tests.gateway.conftest import Member
+from tests.sockets import NodeSocket, node_socket
+
+ASK = RequestRound(id="ask")
+
+
+@asynccontextmanager
+async def two_nodes(url: str, amber: Member, bold: Member) -> AsyncIterator[NodeSocket]:
+    """Connect both nodes, yield the first, and check that the second was left in peace."""
+    async with node_socket(url, bold.token) as bystander, node_socket(url, amber.token) as sender:
+        yield sender
+        assert isinstance(await bystander.ask(ASK), RoundState)
+        assert bystander.rings == []
+
+
+async def assert_refused(
+    sender: NodeSocket, frame: Any, code: str, *, reply_to: str | None = None
+) -> None:
+    """Check that a frame is refused with a code and a fix, counted, and the connection stays."""
+    await sender.send(frame)
+    refused = await sender.hear()
+    assert isinstance(refused, Refused), refused
+    assert (refused.code, refused.reply_to, refused.fatal) == (code, reply_to, False), refused
+    assert refused.message
+    assert refused.fix
+    assert isinstance(await sender.ask(ASK), RoundState)
+    assert read_all()["refused"] == {code: 1}

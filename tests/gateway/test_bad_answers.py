@@ -1,0 +1,117 @@
+"""Answers that do not count, over a real socket, one test a line."""
+
+from datetime import timedelta
+
+import msgspec
+import pytest
+from asgiref.sync import sync_to_async
+from django.utils import timezone
+
+from judge.models import Answer, Round, Season
+from swarm_protocol.messages import (
+    AnswersReceived,
+    AnswerText,
+    QuestionsOffered,
+    Rejected,
+    RequestQuestions,
+    SubmitAnswers,
+)
+from swarm_web.counters import read_all
+from tests.factories import make_node, make_round
+from tests.gateway.conftest import Member
+from tests.gateway.refusals import assert_refused, two_nodes
+from tests.sockets import NodeSocket, node_socket
+
+
+@pytest.fixture
+def judge_round(season: Season) -> Round:
+    return make_round(season)
+
+
+async def take_questions(sender: NodeSocket, judge_round: Round) -> list[str]:
+    offered = await sender.ask(RequestQuestions(id="take", round=judge_round.number))
+    assert isinstance(offered, QuestionsOffered)
+    return [question.id for question in offered.questions]
+
+
+def submit(judge_round: Round, questions: list[str], text: str = "2") -> SubmitAnswers:
+    answers = [AnswerText(question=q, text=text, finish_reason="stop") for q in questions]
+    return SubmitAnswers(id="submit", round=judge_round.number, answers=answers)
+
+
+async def assert_answers_rejected(
+    sender: NodeSocket, message: SubmitAnswers, code: str
+) -> list[Rejected]:
+    received = await sender.ask(message)
+    assert isinstance(received, AnswersReceived)
+    assert (received.accepted, received.duplicate) == ([], [])
+    assert {item.code for item in received.rejected} == {code}
+    assert read_all()["refused"] == {code: len(message.answers)}
+    assert not await Answer.objects.aexists()
+    return received.rejected
+
+
+async def test_an_answer_after_the_deadline(
+    gateway: str, amber: Member, bold: Member, judge_round: Round
+) -> None:
+    async with two_nodes(gateway, amber, bold) as sender:
+        questions = await take_questions(sender, judge_round)
+        now = timezone.now()
+        await Round.objects.filter(pk=judge_round.pk).aupdate(
+            opens_at=now - timedelta(seconds=9), closes_at=now
+        )
+        message = submit(judge_round, questions)
+        rejected = await assert_answers_rejected(sender, message, "answer.late")
+        assert [item.item for item in rejected] == questions
+
+
+async def test_an_answer_to_questions_that_only_another_node_was_given(
+    gateway: str, amber: Member, bold: Member, judge_round: Round
+) -> None:
+    _, token = await sync_to_async(make_node)("calm")
+    async with two_nodes(gateway, amber, bold) as sender, node_socket(gateway, token) as other:
+        questions = await take_questions(other, judge_round)
+        message = submit(judge_round, questions)
+        await assert_answers_rejected(sender, message, "answer.not_yours")
+
+
+async def test_an_answer_to_another_rounds_question(
+    gateway: str, amber: Member, bold: Member, season: Season, judge_round: Round
+) -> None:
+    other = await sync_to_async(make_round)(season, phase=Round.Phase.CLOSED)
+    foreign = [str(question.pk) async for question in other.questions.all()]
+    async with two_nodes(gateway, amber, bold) as sender:
+        await take_questions(sender, judge_round)
+        message = submit(judge_round, foreign)
+        await assert_answers_rejected(sender, message, "answer.not_yours")
+
+
+async def test_the_same_answer_twice(
+    gateway: str, amber: Member, bold: Member, judge_round: Round
+) -> None:
+    async with two_nodes(gateway, amber, bold) as sender:
+        questions = await take_questions(sender, judge_round)
+        await sender.ask(submit(judge_round, questions, text="first"))
+        again = await sender.ask(submit(judge_round, questions, text="second"))
+        assert isinstance(again, AnswersReceived)
+        assert (again.accepted, again.duplicate, again.rejected) == ([], questions, [])
+    texts = [answer.text async for answer in Answer.objects.all()]
+    assert texts == ["first", "first"]
+
+
+async def test_an_answer_to_a_round_that_does_not_exist(
+    gateway: str, amber: Member, bold: Member, judge_round: Round
+) -> None:
+    frame = submit(judge_round, ["q"])
+    async with two_nodes(gateway, amber, bold) as sender:
+        frame = msgspec.structs.replace(frame, round=999_999)
+        await assert_refused(sender, frame, "round.unknown", reply_to="submit")
+
+
+async def test_questions_of_a_round_that_is_not_open(
+    gateway: str, amber: Member, bold: Member, season: Season
+) -> None:
+    closed = await sync_to_async(make_round)(season, phase=Round.Phase.CLOSED)
+    frame = RequestQuestions(id="take", round=closed.number)
+    async with two_nodes(gateway, amber, bold) as sender:
+        await assert_refused(sender, frame, "round.not_open", reply_to="take")

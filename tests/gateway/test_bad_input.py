@@ -1,0 +1,290 @@
+"""Everything a broken or hostile client may send, over a real socket, one test a line.
+
+Each is refused with its code, counted, costs the connection only where docs/protocol.md says so,
+and does not disturb another connected node.
+"""
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+import pytest
+from websockets.exceptions import ConnectionClosed
+
+from judge.models import Season
+from swarm_protocol.codec import MAX_FRAME_BYTES, encode
+from swarm_protocol.messages import (
+    Completion,
+    PublishRollouts,
+    Refused,
+    RolloutsPublished,
+    RoundState,
+)
+from swarm_protocol.version import PROTOCOL_VERSION
+from swarm_web.counters import read_all
+from swarm_web.relay.models import Contribution
+from tests.factories import make_hello, make_rollout
+from tests.gateway.conftest import Member
+from tests.gateway.refusals import ASK, assert_refused, two_nodes
+from tests.sockets import NodeSocket, node_socket
+
+
+def publish_frame(season: Season, **changes: Any) -> str:
+    """Return a publish whose only rollout has some fields replaced, as raw JSON."""
+    message = PublishRollouts(id="bad", rollouts=[make_rollout(season)])
+    body = json.loads(encode(message))
+    body["rollouts"][0] |= changes
+    return json.dumps(body)
+
+
+# ---- before anything else is read; test_auth.py has more about tokens
+
+
+async def test_an_old_protocol_version_ends_the_connection(
+    gateway: str, amber: Member, bold: Member
+) -> None:
+    hello = json.loads(encode(make_hello())) | {"protocol": PROTOCOL_VERSION - 1, "old_field": 1}
+    async with (
+        node_socket(gateway, bold.token) as bystander,
+        node_socket(gateway, amber.token, greet=False) as sender,
+    ):
+        await sender.send(json.dumps(hello))
+        refused = await sender.hear()
+        assert isinstance(refused, Refused)
+        assert (refused.code, refused.fatal) == ("protocol.version", True)
+        assert await sender.close_code() == 4426
+        assert isinstance(await bystander.ask(ASK), RoundState)
+    assert read_all()["refused"] == {"protocol.version": 1}
+
+
+async def test_an_old_client_ends_the_connection(
+    gateway: str, amber: Member, bold: Member, settings: Any
+) -> None:
+    settings.MINIMUM_CLIENT_VERSION = "0.2.0"
+    async with node_socket(gateway, amber.token, greet=False) as sender:
+        refused = await sender.ask(make_hello(client="0.1.9"))
+        assert isinstance(refused, Refused)
+        assert (refused.code, refused.fatal) == ("client.too_old", True)
+        assert await sender.close_code() == 4426
+    async with node_socket(gateway, bold.token, greet=False) as newer:
+        assert not isinstance(await newer.ask(make_hello(client="0.10.0")), Refused)
+
+
+async def test_a_client_version_that_cannot_be_read(gateway: str, amber: Member) -> None:
+    async with node_socket(gateway, amber.token, greet=False) as sender:
+        refused = await sender.ask(make_hello(client="newest"))
+        assert isinstance(refused, Refused)
+        assert refused.code == "protocol.invalid"
+        assert not isinstance(await sender.ask(make_hello()), Refused)
+
+
+async def test_a_wrong_token_disturbs_nobody(gateway: str, bold: Member) -> None:
+    async with node_socket(gateway, bold.token) as bystander:
+        with pytest.raises(Exception, match="401"):
+            async with node_socket(gateway, "swarm_wrong"):
+                pass
+        assert isinstance(await bystander.ask(ASK), RoundState)
+    assert read_all()["refused"] == {"auth.invalid": 1}
+
+
+# ---- frames
+
+
+async def test_a_frame_that_is_too_large(gateway: str, amber: Member, bold: Member) -> None:
+    async with two_nodes(gateway, amber, bold) as sender:
+        await assert_refused(sender, " " * (MAX_FRAME_BYTES + 1), "protocol.too_large")
+
+
+async def test_a_frame_above_the_transports_limit_ends_the_connection(
+    gateway: str, amber: Member, bold: Member
+) -> None:
+    async with two_nodes(gateway, amber, bold) as sender:
+        with suppress(ConnectionClosed):  # It is closed before all of it is sent.
+            await sender.send(" " * (4 * MAX_FRAME_BYTES + 1))
+        assert await sender.close_code() == 1009
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        "",
+        "hello",
+        "{",
+        '{"type": "round.request", "id": "bad"} {}',
+        '{"x": ' + "[" * 100_000,
+        b'{"type": "round.request", "id": "bad"}',
+    ],
+    ids=["empty", "a word", "cut off", "two objects", "deep", "binary"],
+)
+async def test_not_json(gateway: str, amber: Member, bold: Member, frame: str | bytes) -> None:
+    async with two_nodes(gateway, amber, bold) as sender:
+        await assert_refused(sender, frame, "protocol.not_json")
+
+
+@pytest.mark.parametrize(
+    "frame", ["null", "[]", "{}", '{"type": 7, "id": "bad"}', '{"type": "round.request"}']
+)
+async def test_json_that_is_no_message(
+    gateway: str, amber: Member, bold: Member, frame: str
+) -> None:
+    async with two_nodes(gateway, amber, bold) as sender:
+        await assert_refused(sender, frame, "protocol.invalid")
+
+
+async def test_an_unknown_type(gateway: str, amber: Member, bold: Member) -> None:
+    async with two_nodes(gateway, amber, bold) as sender:
+        frame = '{"type": "rollouts.steal", "id": "bad"}'
+        await assert_refused(sender, frame, "protocol.unknown_type", reply_to="bad")
+
+
+async def test_a_message_that_only_the_server_may_say(
+    gateway: str, amber: Member, bold: Member
+) -> None:
+    async with two_nodes(gateway, amber, bold) as sender:
+        frame = '{"type": "round.state", "id": "bad", "round": null, "now": ""}'
+        await assert_refused(sender, frame, "protocol.unknown_type", reply_to="bad")
+
+
+async def test_unknown_fields(gateway: str, amber: Member, bold: Member) -> None:
+    async with two_nodes(gateway, amber, bold) as sender:
+        frame = '{"type": "round.request", "id": "bad", "reward": 1}'
+        await assert_refused(sender, frame, "protocol.invalid", reply_to="bad")
+
+
+async def test_a_rollout_that_brings_its_own_reward(
+    gateway: str, season: Season, amber: Member, bold: Member
+) -> None:
+    async with two_nodes(gateway, amber, bold) as sender:
+        frame = publish_frame(season, reward=1.0)
+        await assert_refused(sender, frame, "protocol.invalid", reply_to="bad")
+
+
+# ---- rollouts
+
+
+async def assert_rejected(sender: NodeSocket, message: PublishRollouts, code: str) -> None:
+    """Check that a batch's last rollout is rejected with a code, and the others are taken."""
+    published = await sender.ask(message)
+    assert isinstance(published, RolloutsPublished)
+    assert published.accepted == len(message.rollouts) - 1
+    [rejected] = published.rejected
+    assert (rejected.item, rejected.code) == (message.rollouts[-1].id, code)
+    assert rejected.message
+    assert rejected.fix
+    assert read_all()["refused"] == {code: 1}
+    contribution = await Contribution.objects.aget()
+    assert (contribution.published, contribution.rejected) == (published.accepted, 1)
+
+
+def batch_with(season: Season, **changes: Any) -> PublishRollouts:
+    """Return a batch of a good rollout and one whose task has some fields replaced."""
+    good, bad = make_rollout(season), make_rollout(season)
+    bad = msgspec.structs.replace(bad, task=msgspec.structs.replace(bad.task, **changes))
+    return PublishRollouts(id="batch", rollouts=[good, bad])
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"dataset": "no_such_dataset"}, "task.dataset"),
+        ({"dataset": "countdown"}, "task.dataset"),
+        ({"config": {"min_terms": 2, "max_terms": 10**9}}, "task.config"),
+        ({"config": {"min_terms": 2, "max_terms": 5}}, "task.config"),
+        ({"config": {"unheard_of": True}}, "task.config"),
+        ({"seed": 0}, "task.foreign"),
+        ({"generator": "reasoning-gym 0.0.1"}, "task.foreign"),
+        ({"index": 2**31 - 1}, "task.index"),
+    ],
+    ids=[
+        "unknown dataset",
+        "dataset whose verifier executes answers",
+        "config outside the allowed ranges",
+        "config of another season",
+        "unknown config field",
+        "another seed",
+        "another generator version",
+        "index of the judge's part",
+    ],
+)
+async def test_a_rollout_of_a_task_that_is_not_the_seasons(
+    gateway: str, amber: Member, bold: Member, season: Season, changes: dict[str, Any], code: str
+) -> None:
+    async with two_nodes(gateway, amber, bold) as sender:
+        await assert_rejected(sender, batch_with(season, **changes), code)
+
+
+async def test_a_rollout_that_is_too_large_to_be_shared(
+    gateway: str, amber: Member, bold: Member, season: Season
+) -> None:
+    long = Completion(text=10_000 * "2", finish_reason="length")
+    batch = batch_with(season)
+    large = msgspec.structs.replace(batch.rollouts[-1], completions=14 * [long])
+    batch = msgspec.structs.replace(batch, rollouts=[*batch.rollouts[:-1], large])
+    async with two_nodes(gateway, amber, bold) as sender:
+        await assert_rejected(sender, batch, "protocol.too_large")
+
+
+@pytest.mark.parametrize("count", [0, 1, 65, 10_000])
+async def test_a_rollout_without_or_with_too_many_completions(
+    gateway: str, season: Season, amber: Member, bold: Member, count: int
+) -> None:
+    completion = {"text": "2", "finish_reason": "stop"}
+    async with two_nodes(gateway, amber, bold) as sender:
+        frame = publish_frame(season, completions=count * [completion])
+        await assert_refused(sender, frame, "protocol.invalid", reply_to="bad")
+
+
+async def test_nul_bytes(gateway: str, season: Season, amber: Member, bold: Member) -> None:
+    completions = 2 * [{"text": "2\x00", "finish_reason": "stop"}]
+    async with two_nodes(gateway, amber, bold) as sender:
+        frame = publish_frame(season, completions=completions)
+        await assert_refused(sender, frame, "protocol.invalid", reply_to="bad")
+
+
+async def test_lone_surrogates(gateway: str, season: Season, amber: Member, bold: Member) -> None:
+    completions = 2 * [{"text": "2\ud800", "finish_reason": "stop"}]
+    async with two_nodes(gateway, amber, bold) as sender:
+        frame = publish_frame(season, completions=completions)
+        assert r"\ud800" in frame
+        await assert_refused(sender, frame, "protocol.not_json")
+
+
+async def test_a_completion_that_is_too_long(
+    gateway: str, season: Season, amber: Member, bold: Member
+) -> None:
+    completions = 2 * [{"text": "2" * 16_385, "finish_reason": "stop"}]
+    async with two_nodes(gateway, amber, bold) as sender:
+        frame = publish_frame(season, completions=completions)
+        await assert_refused(sender, frame, "protocol.invalid", reply_to="bad")
+
+
+async def test_rollouts_while_no_season_runs(gateway: str, amber: Member, bold: Member) -> None:
+    frame = '{"type": "rollouts.request", "id": "bad", "count": 1}'
+    async with two_nodes(gateway, amber, bold) as sender:
+        await assert_refused(sender, frame, "season.none", reply_to="bad")
+
+
+# ---- too much of it
+
+
+async def test_too_many_messages(gateway: str, amber: Member, bold: Member, settings: Any) -> None:
+    settings.GATEWAY_BURST = 3
+    settings.GATEWAY_MESSAGES_PER_SECOND = 0.5
+    async with two_nodes(gateway, amber, bold) as sender:  # Its hello was the first of three.
+        replies = [await sender.ask(ASK) for _ in range(3)]
+    assert [type(reply) for reply in replies] == [RoundState, RoundState, Refused]
+    assert isinstance(replies[2], Refused)
+    assert replies[2].code == "rate.limited"
+    assert replies[2].retry_after is not None
+    assert 0 < replies[2].retry_after <= 2
+    assert read_all()["refused"] == {"rate.limited": 1}
+
+
+async def test_an_isolated_node_gets_no_external_rollouts(
+    gateway: str, season: Season, amber: Member
+) -> None:
+    frame = '{"type": "rollouts.request", "id": "bad", "count": 1}'
+    async with node_socket(gateway, amber.token, greet=False) as sender:
+        await sender.ask(make_hello(arm="isolated"))
+        await assert_refused(sender, frame, "relay.isolated", reply_to="bad")

@@ -1,0 +1,285 @@
+"""How a node's connection begins, goes on and ends."""
+
+import asyncio
+import contextlib
+from datetime import datetime
+
+import msgspec
+import pytest
+from asgiref.sync import sync_to_async
+from django.db import OperationalError
+from django.utils import timezone
+from redis.exceptions import ConnectionError as RedisConnectionError
+
+from judge.models import Season
+from judge.services.seasons import end_season
+from swarm_protocol.errors import ErrorCode
+from swarm_protocol.messages import (
+    PublishRollouts,
+    Refused,
+    RequestRound,
+    RoundState,
+    Welcome,
+)
+from swarm_web import bus
+from swarm_web.counters import read_all
+from swarm_web.gateway import answering, consumers
+from swarm_web.nodes.models import Node
+from swarm_web.nodes.services import touch
+from tests.factories import make_hello, make_rollout, make_round
+from tests.gateway.conftest import Member
+from tests.sockets import PATIENCE_S, NodeSocket, node_socket, running_gateway
+
+ASK = RequestRound(id="ask")
+RING = RoundState(reply_to=None, round=None, now="2026-01-01T00:00:00+00:00")
+
+
+# ---- the beginning
+
+
+async def test_a_hello_is_answered_with_the_season_and_the_round(
+    gateway: str, season: Season, amber: Member
+) -> None:
+    judge_round = await sync_to_async(make_round)(season)
+    async with node_socket(gateway, amber.token, greet=False) as socket:
+        welcome = await socket.ask(make_hello())
+    assert isinstance(welcome, Welcome)
+    assert welcome.node == "amber"
+    assert welcome.season is not None
+    assert welcome.season.name == season.name
+    assert welcome.round is not None
+    assert (welcome.round.number, welcome.round.questions) == (judge_round.number, 2)
+
+
+async def test_without_a_season_the_welcome_says_so(gateway: str, amber: Member) -> None:
+    async with node_socket(gateway, amber.token, greet=False) as socket:
+        welcome = await socket.ask(make_hello())
+    assert isinstance(welcome, Welcome)
+    assert (welcome.season, welcome.round) == (None, None)
+
+
+async def test_what_a_node_says_of_itself_is_stored(gateway: str, amber: Member) -> None:
+    async with node_socket(gateway, amber.token, greet=False) as socket:
+        await socket.ask(make_hello(arm="isolated"))
+    node = await Node.objects.aget(name="amber")
+    assert (node.model, node.arm, node.parameters) == ("tiny", "isolated", 300_000)
+
+
+async def test_a_first_message_that_is_no_hello_is_refused_and_a_hello_still_welcome(
+    gateway: str, amber: Member
+) -> None:
+    async with node_socket(gateway, amber.token, greet=False) as socket:
+        refused = await socket.ask(ASK)
+        assert isinstance(refused, Refused)
+        assert (refused.code, refused.fatal) == (ErrorCode.PROTOCOL_HELLO, False)
+        assert isinstance(await socket.ask(make_hello()), Welcome)
+
+
+async def test_a_second_hello_is_refused_and_the_connection_stays(
+    gateway: str, amber: Member
+) -> None:
+    async with node_socket(gateway, amber.token) as socket:
+        refused = await socket.ask(make_hello())
+        assert isinstance(refused, Refused)
+        assert refused.code == ErrorCode.PROTOCOL_HELLO
+        assert isinstance(await socket.ask(ASK), RoundState)
+
+
+# ---- doorbells
+
+
+async def test_a_doorbell_reaches_every_greeted_node(
+    gateway: str, amber: Member, bold: Member
+) -> None:
+    async with node_socket(gateway, amber.token) as one, node_socket(gateway, bold.token) as two:
+        await sync_to_async(bus.ring_nodes)(RING)
+        assert await one.hear() == RING
+        assert await two.hear() == RING
+
+
+async def test_a_node_that_said_no_hello_hears_no_doorbell(
+    gateway: str, amber: Member, bold: Member
+) -> None:
+    async with (
+        node_socket(gateway, amber.token, greet=False) as stranger,
+        node_socket(gateway, bold.token) as greeted,
+    ):
+        await stranger.ask(ASK)  # Its connection listens by now.
+        await sync_to_async(bus.ring_nodes)(RING)
+        assert await greeted.hear() == RING
+        await stranger.send(make_hello())
+        assert isinstance(await stranger.hear(), Welcome)
+
+
+async def test_the_end_of_a_season_counts_at_once(
+    gateway: str, season: Season, amber: Member
+) -> None:
+    publish = PublishRollouts(id="publish", rollouts=[make_rollout(season)])
+    async with node_socket(gateway, amber.token) as socket:
+        await sync_to_async(end_season)(season, now=timezone.now())
+        await socket.hear()
+        refused = await socket.ask(publish)
+    assert isinstance(refused, Refused)
+    assert refused.code == ErrorCode.SEASON_NONE, refused
+
+
+async def test_a_socket_that_does_not_read_loses_the_oldest_doorbells_and_they_are_counted(
+    gateway: str, amber: Member, bold: Member
+) -> None:
+    rings = [f"{number}:" + "x" * 250_000 for number in range(150)]
+    async with node_socket(gateway, amber.token) as slow, node_socket(gateway, bold.token) as fast:
+        last = asyncio.create_task(hear_until(fast, rings[-1]))
+        for ring in rings:
+            await sync_to_async(bus.ring)(bus.NODES, ring)
+        await last  # By now each doorbell was sent to the slow one, or waits, or was dropped.
+        heard = await hear_until(slow, rings[-1])
+        assert heard == sorted(heard, key=rings.index)
+        assert isinstance(await slow.ask(ASK), RoundState)
+        assert read_all()["doorbells"]["dropped"] >= len(rings) - len(heard) > 0
+
+
+async def hear_until(socket: NodeSocket, last: str) -> list[str]:
+    """Return all frames up to the last one."""
+    heard = [""]
+    async with asyncio.timeout(PATIENCE_S):
+        while heard[-1] != last:
+            heard.append(str(await socket.connection.recv()))
+    return heard[1:]
+
+
+# ---- one connection a node
+
+
+async def test_a_second_connection_with_the_same_token_replaces_the_first(
+    gateway: str, amber: Member
+) -> None:
+    async with node_socket(gateway, amber.token) as old, node_socket(gateway, amber.token) as new:
+        refused = await old.hear()
+        assert isinstance(refused, Refused)
+        assert (refused.code, refused.fatal) == (ErrorCode.AUTH_SUPERSEDED, True)
+        assert await old.close_code() == 4409
+        assert isinstance(await new.ask(ASK), RoundState)
+        assert read_all()["refused"] == {"auth.superseded": 1}
+
+
+async def test_a_replaced_connection_does_not_mark_the_node_as_gone(
+    amber: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left: list[int] = []
+
+    def note(node_id: int, *, now: datetime) -> None:
+        left.append(node_id)
+
+    monkeypatch.setattr(consumers, "leave", note)
+    async with (
+        running_gateway() as url,
+        node_socket(url, amber.token) as old,
+        node_socket(url, amber.token),
+    ):
+        await old.close_code()
+    # Both have hung up by now; only the newer one may say that the node left.
+    assert left == [amber.node.pk]
+
+
+# ---- presence
+
+
+async def test_a_node_is_connected_while_its_socket_is_open_and_gone_after(
+    amber: Member,
+) -> None:
+    async with running_gateway() as url, node_socket(url, amber.token):
+        assert (await Node.objects.aget(name="amber")).is_connected(now=timezone.now())
+    assert not (await Node.objects.aget(name="amber")).is_connected(now=timezone.now())
+
+
+async def test_an_idle_node_is_touched_again_and_again(
+    gateway: str, amber: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    touched: asyncio.Queue[int] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
+
+    def touch_and_tell(node_id: int, *, now: datetime) -> bool:
+        loop.call_soon_threadsafe(touched.put_nowait, node_id)
+        return touch(node_id, now=now)
+
+    monkeypatch.setattr(consumers, "TOUCH_S", 0.001)
+    monkeypatch.setattr(consumers, "touch", touch_and_tell)
+    async with node_socket(gateway, amber.token), asyncio.timeout(PATIENCE_S):
+        assert [await touched.get() for _ in range(3)] == 3 * [amber.node.pk]
+
+
+async def test_a_database_that_is_away_for_a_touch_costs_no_connection(
+    gateway: str, amber: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    touched: asyncio.Queue[int] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
+    failures = iter([None, OperationalError("gone")])
+
+    def fail_the_second(node_id: int, *, now: datetime) -> bool:
+        if failure := next(failures, None):
+            raise failure
+        loop.call_soon_threadsafe(touched.put_nowait, node_id)
+        return True
+
+    monkeypatch.setattr(consumers, "TOUCH_S", 0.001)
+    monkeypatch.setattr(consumers, "touch", fail_the_second)
+    async with node_socket(gateway, amber.token) as socket, asyncio.timeout(PATIENCE_S):
+        assert [await touched.get() for _ in range(3)] == 3 * [amber.node.pk]
+        assert isinstance(await socket.ask(ASK), RoundState)
+
+
+async def test_a_node_that_is_blocked_while_connected_is_shown_out(
+    gateway: str, amber: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumers, "TOUCH_S", 0.01)
+    async with node_socket(gateway, amber.token) as socket:
+        await Node.objects.filter(name="amber").aupdate(blocked=True)
+        refused = await socket.hear()
+        assert isinstance(refused, Refused)
+        assert refused.code == ErrorCode.AUTH_INVALID
+        assert await socket.close_code() == 4401
+
+
+# ---- when something breaks
+
+
+async def test_a_server_that_stops_says_so_and_notes_that_its_nodes_left(amber: Member) -> None:
+    async with contextlib.AsyncExitStack() as outliving:
+        async with running_gateway() as url:
+            socket = await outliving.enter_async_context(node_socket(url, amber.token))
+        assert await socket.close_code() == 1012
+    assert not (await Node.objects.aget(name="amber")).is_connected(now=timezone.now())
+
+
+@pytest.mark.parametrize(
+    ("failure", "code", "retry_after"),
+    [
+        (ZeroDivisionError("a bug"), ErrorCode.SERVER_INTERNAL, None),
+        (OperationalError("Postgres is away"), ErrorCode.SERVER_BUSY, 5.0),
+        (RedisConnectionError("Redis is away"), ErrorCode.SERVER_BUSY, 5.0),
+    ],
+    ids=["bug", "postgres", "redis"],
+)
+async def test_a_failure_in_a_handler_costs_the_node_one_reply_and_not_its_connection(
+    gateway: str,
+    amber: Member,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    failure: Exception,
+    code: ErrorCode,
+    retry_after: float | None,
+) -> None:
+    async def fail(*_: object) -> RoundState:
+        raise failure
+
+    failing: dict[type[msgspec.Struct], answering.Handler] = {RequestRound: fail}
+    async with node_socket(gateway, amber.token) as socket:
+        with monkeypatch.context() as patched:
+            patched.setattr(answering, "HANDLERS", answering.HANDLERS | failing)
+            refused = await socket.ask(ASK)
+        assert isinstance(refused, Refused)
+        assert (refused.code, refused.retry_after) == (code, retry_after)
+        assert str(failure) not in refused.message
+        assert isinstance(await socket.ask(ASK), RoundState)
+    assert "Traceback" in caplog.text
+    assert read_all()["refused"] == {code: 1}

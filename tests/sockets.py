@@ -1,0 +1,84 @@
+"""Real sockets for tests: the site behind uvicorn on a free port, and nodes that speak to it."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import msgspec
+import uvicorn
+from websockets.asyncio.client import ClientConnection, connect
+
+from swarm_protocol.codec import decode_from_server, encode
+from swarm_protocol.messages import NodeMessage, ServerMessage, Welcome
+from swarm_web.asgi import application
+from tests.factories import make_hello
+
+PATIENCE_S = 10
+
+
+@asynccontextmanager
+async def running_gateway() -> AsyncIterator[str]:
+    """Serve the site in this event loop, as production does, and yield its `ws://` address."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(
+        uvicorn.Config(
+            application,
+            ws="websockets-sansio",
+            ws_per_message_deflate=False,
+            ws_max_size=4 << 20,
+            lifespan="off",
+            log_config=None,
+            timeout_graceful_shutdown=5,
+        )
+    )
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        # The listener queues connections, so nobody needs to wait for the start.
+        yield f"ws://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        await serving
+        listener.close()
+
+
+class NodeSocket:
+    """A node's end of a connection. What is not a reply to a question waits in `rings`."""
+
+    def __init__(self, connection: ClientConnection) -> None:
+        self.connection = connection
+        self.rings: list[ServerMessage] = []
+
+    async def hear(self) -> ServerMessage:
+        """Return the next message."""
+        async with asyncio.timeout(PATIENCE_S):
+            return decode_from_server(await self.connection.recv())
+
+    async def send(self, frame: str | bytes | msgspec.Struct) -> None:
+        """Send a message, or a frame as it is."""
+        await self.connection.send(encode(frame) if isinstance(frame, msgspec.Struct) else frame)
+
+    async def ask(self, message: NodeMessage) -> ServerMessage:
+        """Send a request and return its reply."""
+        await self.send(message)
+        while (heard := await self.hear()).reply_to != message.id:
+            self.rings.append(heard)
+        return heard
+
+    async def close_code(self) -> int:
+        """Wait until the server has closed the connection and return the code."""
+        async with asyncio.timeout(PATIENCE_S):
+            await self.connection.wait_closed()
+        assert self.connection.close_code is not None
+        return self.connection.close_code
+
+
+@asynccontextmanager
+async def node_socket(url: str, token: str, *, greet: bool = True) -> AsyncIterator[NodeSocket]:
+    """Connect a node with its token and, unless told otherwise, say hello."""
+    headers = {"Authorization": f"Bearer {token}"}
+    async with connect(f"{url}/ws/node/", additional_headers=headers) as connection:
+        node = NodeSocket(connection)
+        if greet:
+            assert isinstance(await node.ask(make_hello()), Welcome)
+        yield node
