@@ -1,0 +1,43 @@
+// Puts fresh rows into a board: a changed score is tinted once, a row that moved slides once.
+"use strict";
+
+const rows = {
+  still: matchMedia("(prefers-reduced-motion: reduce)"),
+
+  // `fragments` are rows by node as the server renders them; `order` is the whole order, if new.
+  apply(fragments, order) {
+    const body = document.querySelector("[data-rows]");
+    if (!body) return;
+    const known = new Map([...body.rows].map((row) => [row.dataset.node, row]));
+    const tops = new Map([...known].map(([node, row]) => [node, row.getBoundingClientRect().top]));
+    for (const [node, html] of Object.entries(fragments)) {
+      const row = rows.parse(html), old = known.get(node);
+      if (old && rows.score(old) !== rows.score(row)) rows.tint(row);
+      old?.replaceWith(row);
+      known.set(node, row);
+    }
+    if (!order) return;
+    const limit = Number(body.closest("table").dataset.limit ?? Infinity);
+    body.replaceChildren(...order.slice(0, limit).map((node) => known.get(node)).filter(Boolean));
+    for (const row of body.rows) rows.slide(row, tops.get(row.dataset.node));
+  },
+
+  parse(html) {
+    const body = document.createElement("tbody");
+    body.innerHTML = html;
+    return body.rows[0];
+  },
+
+  score: (row) => row.querySelector("data").value,
+
+  tint(row) {
+    const cell = row.querySelector(".score");
+    cell.classList.add("fresh");
+    setTimeout(() => cell.classList.remove("fresh"), 1000);
+  },
+
+  slide(row, top) {
+    const by = top === undefined ? 0 : top - row.getBoundingClientRect().top;
+    if (by && !rows.still.matches) row.animate([{ transform: `translateY(${by}px)` }, { transform: "none" }], 180);
+  },
+};

@@ -1,0 +1,73 @@
+// What every page does: times in the reader's zone, countdowns, the theme switch, copy buttons.
+"use strict";
+
+const site = {
+  // How far the server's clock is ahead of this one, in milliseconds.
+  skew: 0,
+
+  setClock(iso) {
+    site.skew = Date.parse(iso) - Date.now();
+  },
+
+  showTimes(root = document) {
+    for (const time of root.querySelectorAll("time[data-show]")) {
+      time.textContent = site.describe(new Date(time.dateTime), time.dataset.show);
+    }
+  },
+
+  describe(date, how) {
+    const seconds = (date.getTime() - Date.now() - site.skew) / 1000;
+    if (how === "countdown") return document.body.dataset.in.replace("[time]", describeCountdown(seconds));
+    if (how === "ago") return describeAge(seconds);
+    if (how === "clock") return date.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+    return date.toLocaleString(undefined, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+  },
+};
+
+function describeCountdown(seconds) {
+  const left = Math.max(0, Math.round(seconds));
+  const pad = (number) => String(number).padStart(2, "0");
+  const clock = `${pad(Math.floor(left / 60) % 60)}:${pad(left % 60)}`;
+  return left < 3600 ? clock.replace(/^0/, "") : `${Math.floor(left / 3600)}:${clock}`;
+}
+
+function describeAge(seconds) {
+  const format = new Intl.RelativeTimeFormat(document.documentElement.lang, { numeric: "auto" });
+  const steps = [["day", 86400], ["hour", 3600], ["minute", 60]];
+  const [unit, length] = steps.find(([, length]) => Math.abs(seconds) >= length) ?? ["second", 1];
+  return format.format(Math.round(seconds / length), unit);
+}
+
+function offerTheme() {
+  const button = document.querySelector("[data-theme-switch]");
+  const root = document.documentElement;
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    const system = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+    const next = (root.dataset.theme ?? system) === "dark" ? "light" : "dark";
+    root.dataset.theme = next;
+    localStorage.setItem("theme", next);
+    document.dispatchEvent(new Event("themechange"));
+  });
+}
+
+function offerCopies() {
+  if (!navigator.clipboard) return; // only on secure pages
+  const { copy, copied } = document.body.dataset;
+  for (const block of document.querySelectorAll("pre.command")) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "copy";
+    button.textContent = copy;
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(block.querySelector("code").textContent);
+      button.textContent = copied;
+      setTimeout(() => (button.textContent = copy), 1500);
+    });
+    block.append(button);
+  }
+}
+
+if (document.body.dataset.now) site.setClock(document.body.dataset.now);
+offerTheme();
+offerCopies();

@@ -1,0 +1,136 @@
+"""Whether the parts work: for load balancers, for Prometheus and, in plain words, for people."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+import redis.exceptions
+from django.conf import settings
+from django.db import DatabaseError, connection
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from judge.models import Answer, Round
+from judge.selectors import running_season
+from swarm_protocol.version import CLIENT_VERSION, PROTOCOL_VERSION
+from swarm_web import heartbeat
+from swarm_web.counters import read_all
+from swarm_web.dashboard.metrics import render_metrics
+from swarm_web.heartbeat import Part
+from swarm_web.nodes.models import Node
+from swarm_web.store import sync_redis
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Whether a part answered, and after how many milliseconds."""
+
+    ok: bool
+    ms: float
+
+
+@dataclass(frozen=True)
+class Vitals:
+    """What every check is about; ages are seconds, None when a part never gave a sign of life."""
+
+    database: Probe
+    redis: Probe
+    ages: dict[Part, float | None]
+
+    @property
+    def worker_alive(self) -> bool:
+        """Whether a worker gave a sign of life lately."""
+        return heartbeat.is_alive(self.ages[Part.WORKER])
+
+    @property
+    def clock_alive(self) -> bool:
+        """Whether rounds are being moved on."""
+        return heartbeat.is_alive(self.ages[Part.CLOCK])
+
+    @property
+    def ready(self) -> bool:
+        """Whether the site can do its work."""
+        return self.database.ok and self.redis.ok and self.worker_alive
+
+
+def read_vitals(*, now: datetime) -> Vitals:
+    """Probe every part; a part that is down is an answer, not an error."""
+    database = _probe(_ask_database, DatabaseError)
+    store = _probe(lambda: sync_redis().ping(), redis.exceptions.RedisError)
+    ages: dict[Part, float | None] = dict.fromkeys(Part)
+    if store.ok:
+        ages = heartbeat.read_ages(now=now)
+    return Vitals(database=database, redis=store, ages=ages)
+
+
+def _ask_database() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+
+
+def _probe(ask: Callable[[], object], failure: type[Exception]) -> Probe:
+    start = time.perf_counter()
+    try:
+        ask()
+    except failure:
+        return Probe(ok=False, ms=0)
+    return Probe(ok=True, ms=1000 * (time.perf_counter() - start))
+
+
+@require_safe
+def healthz(_request: HttpRequest) -> JsonResponse:
+    """Say that this process answers."""
+    return JsonResponse({"status": "ok"})
+
+
+@require_safe
+def readyz(_request: HttpRequest) -> JsonResponse:
+    """Say whether database, Redis and worker answer: 200, else 503."""
+    vitals = read_vitals(now=timezone.now())
+    body = {
+        "ready": vitals.ready,
+        "database": vitals.database.ok,
+        "redis": vitals.redis.ok,
+        "worker_age_s": vitals.ages[Part.WORKER],
+        "clock_age_s": vitals.ages[Part.CLOCK],
+    }
+    return JsonResponse(body, status=200 if vitals.ready else 503)
+
+
+@require_safe
+def metrics(_request: HttpRequest) -> HttpResponse:
+    """Answer Prometheus."""
+    body, content_type = render_metrics(now=timezone.now())
+    return HttpResponse(body, content_type=content_type)
+
+
+@require_safe
+def status(request: HttpRequest) -> HttpResponse:
+    """Show the parts in plain words."""
+    vitals = read_vitals(now=timezone.now())
+    context = {
+        "vitals": vitals,
+        "worker_age": vitals.ages[Part.WORKER],
+        "clock_age": vitals.ages[Part.CLOCK],
+        "version": CLIENT_VERSION,
+        "protocol": PROTOCOL_VERSION,
+        "pool_limit": settings.RELAY_POOL_SIZE,
+        "ungraded": Answer.objects.filter(score=None).count(),
+        "last_closed": Round.objects.filter(phase=Round.Phase.CLOSED).first(),
+        "nodes": Node.objects.count(),
+        **(_read_queues() if vitals.redis.ok else {}),
+    }
+    return render(request, "status.html", context)
+
+
+def _read_queues() -> dict[str, object]:
+    """Read what waits in Redis, and what was counted there."""
+    season = running_season()
+    return {
+        "queue": sync_redis().llen("celery"),
+        "pool": sync_redis().zcard(f"relay:{season.pk}:pool") if season else 0,
+        "counters": read_all(),
+    }

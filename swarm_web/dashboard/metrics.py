@@ -1,0 +1,65 @@
+"""The figures that Prometheus collects, read at the moment of asking."""
+
+from datetime import datetime
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.registry import Collector
+
+from judge.models import Answer, Round, Score
+from swarm_web import heartbeat
+from swarm_web.counters import read_all
+from swarm_web.nodes.models import Node
+from swarm_web.store import sync_redis
+
+
+class SiteCollector(Collector):
+    """Reads the site's figures from the database and Redis, the same from every process."""
+
+    def __init__(self, *, now: datetime) -> None:
+        self._now = now
+
+    def collect(self) -> list[Metric]:
+        """Return every figure."""
+        return [*self._collect_gauges(), *self._collect_ages(), *_collect_counters()]
+
+    def _collect_gauges(self) -> list[Metric]:
+        connected = Node.objects.connected(now=self._now).count()
+        closed = Round.objects.filter(phase=Round.Phase.CLOSED).count()
+        ungraded = Answer.objects.filter(score=None).count()
+        return [
+            GaugeMetricFamily("swarm_nodes_connected", "Nodes with an open socket", connected),
+            GaugeMetricFamily("swarm_rounds_closed", "Judge rounds closed", closed),
+            GaugeMetricFamily("swarm_scores", "Scores written", Score.objects.count()),
+            GaugeMetricFamily("swarm_answers_ungraded", "Answers without a score", ungraded),
+            GaugeMetricFamily(
+                "swarm_queue_length", "Background jobs that wait", sync_redis().llen("celery")
+            ),
+        ]
+
+    def _collect_ages(self) -> list[Metric]:
+        family = GaugeMetricFamily(
+            "swarm_heartbeat_age_seconds", "Since a part's last sign of life", labels=["part"]
+        )
+        for part, age in heartbeat.read_ages(now=self._now).items():
+            if age is not None:
+                family.add_metric([part], age)
+        return [family]
+
+
+def _collect_counters() -> list[Metric]:
+    families: list[Metric] = []
+    for name, codes in read_all().items():
+        family = CounterMetricFamily(f"swarm_{name}", f"{name}, by code", labels=["code"])
+        for code, total in codes.items():
+            family.add_metric([code], total)
+        families.append(family)
+    return families
+
+
+def render_metrics(*, now: datetime) -> tuple[bytes, str]:
+    """Return the exposition and its content type."""
+    registry = CollectorRegistry()
+    registry.register(SiteCollector(now=now))
+    return generate_latest(registry), CONTENT_TYPE_LATEST

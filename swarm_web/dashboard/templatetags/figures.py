@@ -1,0 +1,103 @@
+"""How figures look on pages: shares, intervals, rank ranges, sizes and moments.
+
+Every filter answers an en dash for a figure that does not exist yet; a lookup that fails reaches
+a filter as an empty string.
+"""
+
+from datetime import UTC, datetime
+
+from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+register = template.Library()
+
+NONE = "–"
+_SIZES = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
+
+
+@register.filter
+def share(value: float | str | None) -> str:
+    """Write a fraction of one with three decimals and no leading zero: `.347`."""
+    if not isinstance(value, (int, float)):
+        return NONE
+    return f"{value:.3f}".removeprefix("0")
+
+
+@register.filter
+def percent(value: float | str | None) -> str:
+    """Write a fraction of one as whole percents: `35 %`."""
+    if not isinstance(value, (int, float)):
+        return NONE
+    return f"{value:.0%}".replace("%", "\u202f%")
+
+
+@register.filter
+def interval(bounds: tuple[float | None, float | None] | None) -> str:
+    """Write an interval of fractions, such as .311 to .384."""
+    if bounds is None or None in bounds:
+        return NONE
+    return f"{share(bounds[0])}–{share(bounds[1])}"
+
+
+@register.filter
+def ranks(bounds: tuple[int, int] | None) -> str:
+    """Write a rank range, or one number when the rank is certain."""
+    if bounds is None:
+        return NONE
+    best, worst = bounds
+    return str(best) if best == worst else f"{best}–{worst}"
+
+
+@register.filter
+def size(count: int) -> str:
+    """Write a number of parameters with three significant digits: `494 M`."""
+    for unit, letter in _SIZES:
+        if count >= unit:
+            return f"{count / unit:.3g}\u202f{letter}"
+    return str(count) if count else NONE
+
+
+@register.filter
+def moment(value: datetime | None, how: str = "time") -> SafeString | str:
+    """Write a moment in UTC; site.js shows it in the reader's zone, or as an age for `ago`."""
+    if value is None:
+        return NONE
+    utc = value.astimezone(UTC)
+    return format_html(
+        '<time datetime="{}" data-show="{}" title="{}">{}</time>',
+        utc.isoformat(),
+        how,
+        f"{utc:%Y-%m-%d %H:%M:%S} UTC",
+        f"{utc:%d %b %H:%M:%S} UTC",
+    )
+
+
+@register.filter
+def words(code: str) -> str:
+    """Write a code as plain words: `not_informative` as `not informative`."""
+    return code.replace("_", " ")
+
+
+@register.filter
+def verdict(reason: str) -> str:
+    """Say in words why an answer is not right."""
+    known = {
+        "partial": _("partly right"),
+        "no_answer": _("no answer found"),
+        "timeout": _("took too long to check"),
+        "verifier_error": _("could not be checked"),
+    }
+    return known.get(reason, _("wrong"))
+
+
+@register.inclusion_tag("partials/interval_bar.html")
+def interval_bar(score: float, bounds: tuple[float, float]) -> dict[str, str]:
+    """Draw a score and its interval on a line from 0 to 1, 100 units wide."""
+    low, high = bounds
+    return {
+        "low": f"{100 * low:.1f}",
+        "width": f"{max(1.0, 100 * (high - low)):.1f}",
+        "at": f"{100 * score:.1f}",
+    }

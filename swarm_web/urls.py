@@ -1,0 +1,13 @@
+"""Every address of the site."""
+
+from django.contrib import admin
+from django.urls import include, path
+
+from swarm_web.dashboard.api import api
+
+urlpatterns = [
+    path("admin/", admin.site.urls),
+    path("api/", api.urls),
+    path("", include("swarm_web.dashboard.urls")),
+]
+handler404 = "swarm_web.dashboard.pages.not_found"

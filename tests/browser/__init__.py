@@ -1,0 +1,1 @@
+"""What a visitor sees in Chromium, against a real server process."""

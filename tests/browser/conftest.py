@@ -1,0 +1,109 @@
+"""A server process on the test database, and Chromium in front of it."""
+
+import os
+import socket
+import sys
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from subprocess import PIPE, STDOUT, Popen
+
+import pytest
+import pytest_asyncio
+from asgiref.sync import sync_to_async
+from django.db import connection, connections
+from playwright.async_api import Browser, ConsoleMessage, Page, async_playwright
+
+SERVER = [sys.executable, "-m", "uvicorn", "swarm_web.asgi:application"]
+SERVER += ["--ws", "websockets-sansio", "--lifespan", "off"]
+CHROMIUM = "/usr/bin/chromium"
+# Root may not use Chromium's sandbox, and a test browser has no business calling home.
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@dataclass
+class Visitor:
+    """A page, the site's address and every complaint that the browser made."""
+
+    page: Page
+    site: str
+    complaints: list[str] = field(default_factory=list)
+
+    def listen(self) -> None:
+        """Collect errors, warnings (violations of the security policy among them) and failures."""
+
+        def note(message: ConsoleMessage) -> None:
+            if message.type in ("error", "warning"):
+                self.complaints.append(message.text)
+
+        self.page.on("console", note)
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+
+    async def open(self, path: str) -> None:
+        """Open a page of the site and wait until its socket is live."""
+        await self.page.goto(self.site + path)
+        await self.page.wait_for_selector("#link.live")
+
+
+@pytest.fixture
+def site(transactional_db: None) -> Iterator[str]:
+    """Run uvicorn on the test database and return the site's address."""
+    database = connection.settings_dict
+    url = "postgres://{USER}:{PASSWORD}@{HOST}:{PORT}/{NAME}".format(**database)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = Popen(
+            [*SERVER, "--fd", str(listener.fileno())],
+            env=os.environ | {"DATABASE_URL": url},
+            pass_fds=[listener.fileno()],
+            stdout=PIPE,
+            stderr=STDOUT,
+        )
+        # The listener queues connections, so the browser may come before the server is up.
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    server.terminate()
+    output, _ = server.communicate(timeout=20)
+    assert b"Traceback" not in output, output.decode()
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """Return the path of Debian's Chromium; playwright's own would be a download."""
+    if not Path(CHROMIUM).exists():
+        pytest.fail(f"{CHROMIUM} is missing: apt-get install chromium, or run -m 'not browser'")
+    return CHROMIUM
+
+
+@pytest_asyncio.fixture
+async def browser(chromium: str) -> AsyncIterator[Browser]:
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        yield browser
+        await browser.close()
+
+
+@pytest_asyncio.fixture
+async def visitor(site: str, browser: Browser) -> AsyncIterator[Visitor]:
+    """Return a visitor with a wide screen."""
+    visitor = Visitor(await browser.new_page(), site)
+    visitor.listen()
+    yield visitor
+    await visitor.page.close()
+    await sync_to_async(connections.close_all)()
+
+
+@pytest_asyncio.fixture
+async def phone(site: str, browser: Browser) -> AsyncIterator[Visitor]:
+    """Return a visitor with a phone, 360 pixels wide."""
+    visitor = Visitor(await browser.new_page(viewport={"width": 360, "height": 740}), site)
+    visitor.listen()
+    yield visitor
+    await visitor.page.close()
+    await sync_to_async(connections.close_all)()

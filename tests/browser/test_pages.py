@@ -1,0 +1,73 @@
+"""Every page renders without a complaint of the browser, and fits a phone."""
+
+import pytest
+from asgiref.sync import sync_to_async
+from playwright.async_api import expect
+
+from tests.browser.conftest import Visitor
+from tests.dashboard.conftest import judge_nodes
+from tests.factories import make_season
+
+pytestmark = pytest.mark.browser
+
+
+def make_pages() -> list[str]:
+    """Judge some nodes and return the addresses of all pages."""
+    season = make_season("Autumn")
+    nodes = judge_nodes(season, count=3)
+    return [
+        "/",
+        "/leaderboard/",
+        f"/nodes/{nodes[0].name}/",
+        "/rounds/",
+        f"/rounds/{season.rounds.latest('number').number}/",
+        "/downloads/",
+        "/join/",
+        "/status/",
+    ]
+
+
+async def test_no_page_scrolls_sideways_on_a_phone(phone: Visitor) -> None:
+    too_wide = []
+    for path in await sync_to_async(make_pages)():
+        await phone.open(path)
+        if await phone.page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+            too_wide.append(path)
+    assert too_wide == []
+    assert phone.complaints == []
+
+
+async def test_charts_are_drawn(visitor: Visitor) -> None:
+    pages = await sync_to_async(make_pages)()
+    for path in (pages[1], pages[2]):
+        await visitor.open(path)
+        await visitor.page.wait_for_selector("#plot[data-drawn] .scatterlayer")
+    assert visitor.complaints == []
+
+
+async def test_the_api_describes_itself_under_the_policy(visitor: Visitor) -> None:
+    await visitor.page.goto(f"{visitor.site}/api/docs")
+    await visitor.page.wait_for_selector(".opblock")
+    assert visitor.complaints == []
+
+
+async def test_the_chosen_theme_stays(visitor: Visitor) -> None:
+    await visitor.open("/")
+    root = visitor.page.locator("html")
+    await visitor.page.get_by_role("button", name="Switch between light and dark").click()
+    await expect(root).to_have_attribute("data-theme", "dark")
+    await visitor.page.reload()
+    await expect(root).to_have_attribute("data-theme", "dark")
+
+
+async def test_a_cut_socket_is_told_and_mended(visitor: Visitor) -> None:
+    await sync_to_async(make_pages)()
+    await visitor.page.add_init_script(
+        "const Real = WebSocket;"
+        "WebSocket = class extends Real { constructor(url) { super(url); window.cut = this; } };"
+    )
+    await visitor.open("/leaderboard/")
+    await visitor.page.evaluate("window.first = window.cut; window.cut.close()")
+    await visitor.page.wait_for_selector("#link.reconnecting")
+    await visitor.page.wait_for_selector("#link.live")
+    assert await visitor.page.evaluate("window.first !== window.cut")

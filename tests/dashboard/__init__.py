@@ -1,0 +1,1 @@
+"""Pages, read API, downloads, health checks and the live socket."""

@@ -1,0 +1,97 @@
+"""The read API has the shapes that its readers rely on."""
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from judge.models import Round, Season
+from swarm_web.nodes.models import Node
+from tests.factories import make_node, make_round
+
+
+def test_the_leaderboard_has_its_shape(judged: list[Node], client: Client) -> None:
+    board = client.get("/api/v1/leaderboard").json()
+    assert (board["season"], board["window"]) == ("Autumn", "season")
+    assert board["as_of"].endswith("Z")
+    first = board["items"][0]
+    assert first["node"] == judged[0].name
+    assert first["rank"] == [1, 3]
+    assert first["score"] == 1.0
+    assert first["interval"][0] < 1.0 == first["interval"][1]
+    assert (first["n"], first["rounds"], first["external_used"]) == (32, 2, 7)
+    assert {"model", "arm", "last_seen"} <= first.keys()
+
+
+def test_nodes_without_a_score_are_no_items_but_wait(judged: list[Node], client: Client) -> None:
+    make_node("young-robin", last_seen=timezone.now())
+    board = client.get("/api/v1/leaderboard").json()
+    assert len(board["items"]) == 3
+    assert board["waiting"] == ["young-robin"]
+
+
+@pytest.mark.parametrize("window", ["season", "round", "24h", "7d"])
+def test_every_window_answers(judged: list[Node], client: Client, window: str) -> None:
+    board = client.get(f"/api/v1/leaderboard?window={window}").json()
+    assert board["window"] == window
+    assert [item["n"] for item in board["items"]] == [16 if window == "round" else 32] * 3
+
+
+def test_the_leaderboard_is_empty_before_the_first_season(db: None, client: Client) -> None:
+    assert client.get("/api/v1/leaderboard").json()["items"] == []
+
+
+def test_rounds_are_listed_newest_first_in_pages(judged: list[Node], client: Client) -> None:
+    page = client.get("/api/v1/rounds?limit=1").json()
+    rest = client.get(f"/api/v1/rounds?before={page['next_before']}").json()
+    assert page["items"][0]["number"] > rest["items"][0]["number"]
+    assert rest["next_before"] is None
+
+
+def test_a_closed_round_tells_scores_and_questions(
+    judged: list[Node], season: Season, client: Client
+) -> None:
+    number = season.rounds.latest("number").number
+    told = client.get(f"/api/v1/rounds/{number}").json()
+    assert told["phase"] == "closed"
+    assert [score["node"] for score in told["scores"]] == [node.name for node in judged]
+    assert told["questions"][0]["spec"]["dataset"] == "chain_sum"
+    assert told["questions"][0]["solved"] == 2
+
+
+def test_a_node_tells_standing_and_participation(judged: list[Node], client: Client) -> None:
+    told = client.get(f"/api/v1/nodes/{judged[0].name}").json()
+    assert told["connected"] is True
+    assert (told["rank"], told["of"], told["n"]) == ([1, 3], 3, 32)
+    assert (told["external_used"], told["step"], told["training_reward"]) == (7, 3, None)
+    assert told["verdict"]["state"] == "good"
+    assert len(told["scores"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "code"),
+    [
+        ("/api/v1/leaderboard?window=decade", 400, "query.window"),
+        ("/api/v1/rounds?limit=many", 400, "query.invalid"),
+        ("/api/v1/rounds/987654", 404, "not_found"),
+        ("/api/v1/nodes/nobody", 404, "not_found"),
+        ("/api/v1/nothing", 404, "not_found"),
+    ],
+)
+def test_refusals_have_code_message_and_fix(
+    db: None, client: Client, path: str, status: int, code: str
+) -> None:
+    answer = client.get(path)
+    assert answer.status_code == status
+    assert answer.json().keys() == {"code", "message", "fix"}
+    assert answer.json()["code"] == code
+
+
+def test_the_api_describes_itself(db: None, client: Client) -> None:
+    document = client.get("/api/openapi.json").json()
+    assert "/api/v1/leaderboard" in document["paths"]
+
+
+def test_an_open_round_is_listed_with_its_phase(season: Season, client: Client) -> None:
+    judge_round = make_round(season, phase=Round.Phase.OPEN)
+    listed = client.get("/api/v1/rounds").json()["items"]
+    assert (listed[0]["number"], listed[0]["phase"]) == (judge_round.number, "open")

@@ -1,0 +1,55 @@
+"""Figures are drawn from rows alone."""
+
+from itertools import pairwise
+
+from judge.stats import wilson_interval
+from swarm_web.dashboard.charts import Point, draw_leaders, draw_node, pool_rounds
+
+
+def make_points(*, node: str = "amber", arm: str = "swarm", rounds: int = 8) -> list[Point]:
+    return [Point(node=node, arm=arm, round=r, correct=r, n=16) for r in range(1, rounds + 1)]
+
+
+def test_a_line_pools_the_counts_of_the_last_rounds() -> None:
+    pooled = pool_rounds(make_points(), width=5)
+    last = pooled[-1]
+    assert (last.round, last.n, last.score) == (8, 80, (4 + 5 + 6 + 7 + 8) / 80)
+    assert (last.low, last.high) == wilson_interval(30, 80)
+
+
+def test_a_line_begins_with_what_there_is() -> None:
+    assert [line.n for line in pool_rounds(make_points(rounds=3), width=5)] == [16, 32, 48]
+
+
+def test_arms_differ_in_colour_and_dash() -> None:
+    points = make_points() + make_points(node="bold", arm="isolated")
+    figure = draw_leaders(points, order=["amber", "bold"])
+    lines = [trace["line"] for trace in figure["data"] if "name" in trace]
+    assert [(line["color"], line["dash"]) for line in lines] == [
+        ("#0072b2", "solid"),
+        ("#d55e00", "dash"),
+    ]
+
+
+def test_labels_at_the_ends_of_lines_do_not_cover_each_other() -> None:
+    points = [p for name in "abcde" for p in make_points(node=name)]
+    figure = draw_leaders(points, order=list("abcde"))
+    top = max(y for trace in figure["data"] for y in trace["y"])
+    heights = sorted(label["y"] for label in figure["layout"]["annotations"])
+    assert all(b - a > 0.05 * top for a, b in pairwise(heights))
+
+
+def test_a_node_is_drawn_as_dots_line_and_band() -> None:
+    band, dots, line = draw_node(make_points())["data"]
+    assert band["fill"] == "toself"
+    assert dots["y"] == [r / 16 for r in range(1, 9)]
+    assert line["x"] == list(range(1, 9))
+
+
+def test_a_node_without_rounds_has_an_empty_figure() -> None:
+    assert draw_node([])["data"] == []
+
+
+def test_ticks_stand_at_whole_rounds_about_ten_of_them() -> None:
+    steps = [draw_node(make_points(rounds=n))["layout"]["xaxis"]["dtick"] for n in (1, 5, 11, 16)]
+    assert steps == [1, 1, 1, 2]

@@ -1,0 +1,134 @@
+"""The reward downloads: the same numbers as the API, streamed, filtered and safe to open."""
+
+import csv
+import io
+import json
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.http import StreamingHttpResponse
+from django.test import AsyncClient
+
+from judge.models import Round, Score, Season
+from judge.selectors import exported_scores
+from swarm_web.dashboard import exports
+from swarm_web.dashboard.exports import stream_csv, write_csv
+from tests.dashboard.conftest import judge_nodes
+from tests.factories import make_node, make_round, make_score, make_season
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("tidy_stores")]
+
+HEADER = "season,round,node,model,arm,score,interval_low,interval_high,n,status,reason,closed_at"
+
+
+async def download(path: str) -> str:
+    answer = await AsyncClient().get(path)
+    assert isinstance(answer, StreamingHttpResponse)
+    assert answer.is_async, "a synchronous iterator would be read whole before the first byte"
+    return b"".join([part async for part in answer]).decode()
+
+
+async def read_rows(path: str) -> list[dict[str, Any]]:
+    return list(csv.DictReader(io.StringIO(await download(path))))
+
+
+async def make_judged_season() -> Season:
+    season = await sync_to_async(make_season)("Autumn")
+    await sync_to_async(judge_nodes)(season, count=3)
+    return season
+
+
+async def test_columns_stand_in_the_documented_order() -> None:
+    await make_judged_season()
+    text = await download("/downloads/rewards.csv")
+    assert text.splitlines()[0] == HEADER
+
+
+async def test_the_csv_has_the_numbers_of_the_api() -> None:
+    season = await make_judged_season()
+    latest = await season.rounds.alatest("number")
+    rows = await read_rows(f"/rounds/{latest.number}/rewards.csv")
+    told = (await AsyncClient().get(f"/api/v1/rounds/{latest.number}")).json()["scores"]
+    in_csv = {
+        r["node"]: (float(r["score"]), float(r["interval_low"]), float(r["interval_high"]), r["n"])
+        for r in rows
+    }
+    assert in_csv == {
+        t["node"]: (t["score"], t["interval"][0], t["interval"][1], str(t["n"])) for t in told
+    }
+
+
+async def test_jsonl_has_the_rows_of_the_csv() -> None:
+    await make_judged_season()
+    rows = await read_rows("/downloads/rewards.csv")
+    lines = [json.loads(line) for line in (await download("/downloads/rewards.jsonl")).splitlines()]
+    assert [(line["node"], line["closed_at"], str(line["score"])) for line in lines] == [
+        (row["node"], row["closed_at"], row["score"]) for row in rows
+    ]
+
+
+async def test_an_absent_node_has_a_row_without_a_score() -> None:
+    season = await make_judged_season()
+    judge_round = await season.rounds.alatest("number")
+    node, _ = await sync_to_async(make_node)("late-owl")
+    await Score.objects.acreate(
+        round=judge_round, node=node, status="absent", reason="not_offered", arm="swarm"
+    )
+    (row,) = await read_rows("/downloads/rewards.csv?node=late-owl")
+    assert (row["score"], row["status"], row["reason"]) == ("", "absent", "not_offered")
+
+
+async def test_a_round_that_has_not_closed_has_no_rows() -> None:
+    season = await make_judged_season()
+    judge_round = await sync_to_async(make_round)(season, phase=Round.Phase.SCORING)
+    node, _ = await sync_to_async(make_node)()
+    await sync_to_async(make_score)(judge_round, node, correct=3)
+    assert await read_rows(f"/rounds/{judge_round.number}/rewards.csv") == []
+
+
+async def test_filters_choose_rows() -> None:
+    season = await make_judged_season()
+    numbers = [r.number async for r in season.rounds.order_by("number")]
+    rows = await read_rows(f"/downloads/rewards.csv?arm=swarm&round_from={numbers[1]}")
+    assert {int(row["round"]) for row in rows} == {numbers[1]}
+    assert await read_rows("/downloads/rewards.csv?season=Winter") == []
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [("colour=red", "query.unknown_filter"), ("round_from=soon", "query.invalid_filter")],
+)
+async def test_wrong_filters_are_refused_with_a_code(query: str, code: str) -> None:
+    answer = await AsyncClient().get(f"/downloads/rewards.csv?{query}")
+    assert answer.status_code == 400
+    assert answer.json()["code"] == code
+
+
+@pytest.mark.parametrize("start", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1"])
+async def test_no_cell_begins_like_a_formula(start: str) -> None:
+    season = await sync_to_async(make_season)("Autumn")
+    judge_round = await sync_to_async(make_round)(season, phase=Round.Phase.CLOSED)
+    node, _ = await sync_to_async(make_node)(model=start)
+    await sync_to_async(make_score)(judge_round, node, correct=3)
+    (row,) = await read_rows("/downloads/rewards.csv")
+    assert row["model"] == f"'{start}"
+
+
+async def test_rows_leave_before_later_ones_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    await make_judged_season()
+    written: list[exports.Row] = []
+
+    def record(row: exports.Row) -> list[object]:
+        written.append(row)
+        return list(row)
+
+    monkeypatch.setattr(exports, "CHUNK", 2)
+    monkeypatch.setattr(exports, "_write_row", record)
+    stream = stream_csv(exported_scores())
+    assert await anext(stream) == write_csv([HEADER.split(",")])
+    assert written == []
+    await anext(stream)
+    assert len(written) == 2
+    rest = [part async for part in stream]
+    assert (len(rest), len(written)) == (2, 6)

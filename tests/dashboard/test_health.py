@@ -1,0 +1,65 @@
+"""Health checks, metrics and the status page tell whether each part works."""
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from judge.tasks import tick_rounds
+from swarm_web import heartbeat
+from swarm_web.heartbeat import Part
+from swarm_web.nodes.models import Node
+from swarm_web.store import sync_redis
+
+
+@pytest.fixture(autouse=True)
+def no_signs_of_life() -> None:
+    sync_redis().delete(*[f"alive:{part}" for part in Part])
+
+
+def test_the_process_answers(client: Client) -> None:
+    assert client.get("/healthz").json() == {"status": "ok"}
+
+
+def test_it_is_not_ready_without_a_worker(db: None, client: Client) -> None:
+    answer = client.get("/readyz")
+    assert answer.status_code == 503
+    assert answer.json() | {"ready": False, "worker_age_s": None} == answer.json()
+
+
+def test_it_is_not_ready_when_the_worker_fell_silent(db: None, client: Client) -> None:
+    heartbeat.stamp(Part.WORKER, now=timezone.now() - timedelta(minutes=1))
+    assert client.get("/readyz").status_code == 503
+
+
+def test_it_is_ready_when_every_part_answers(db: None, client: Client) -> None:
+    heartbeat.stamp(Part.WORKER, now=timezone.now())
+    answer = client.get("/readyz")
+    assert answer.status_code == 200
+    assert answer.json()["worker_age_s"] < 5
+
+
+def test_a_tick_of_the_rounds_is_a_sign_of_life(db: None) -> None:
+    tick_rounds()
+    assert heartbeat.is_alive(heartbeat.read_ages(now=timezone.now())[Part.CLOCK])
+
+
+def test_the_status_page_names_the_part_that_is_silent(db: None, client: Client) -> None:
+    heartbeat.stamp(Part.WORKER, now=timezone.now())
+    html = client.get("/status/").content.decode()
+    assert "rounds do not move on" in html
+    assert "It never ticked." in html
+
+
+def test_metrics_count_connected_nodes(judged: list[Node], client: Client) -> None:
+    text = client.get("/metrics").content.decode()
+    assert "swarm_nodes_connected 3.0" in text
+    assert "swarm_scores 6.0" in text
+
+
+def test_metrics_repeat_the_counters(db: None, client: Client) -> None:
+    sync_redis().hset("counters", "refused/answer.late", 5)
+    text = client.get("/metrics").content.decode()
+    sync_redis().delete("counters")
+    assert 'swarm_refused_total{code="answer.late"} 5.0' in text

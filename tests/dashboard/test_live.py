@@ -1,0 +1,131 @@
+"""Browsers get a snapshot, then a delta when something changed, over a real socket."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.utils import timezone
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import InvalidStatus
+
+from judge.models import Round, Season
+from judge.services.rounds import end_answering
+from judge.services.scores import close_scored_rounds
+from swarm_web.dashboard.live import View, describe_delta, live_board
+from swarm_web.nodes.models import Node
+from tests.dashboard.conftest import judge_nodes
+from tests.factories import make_answer, make_round, make_season, make_seat
+from tests.sockets import PATIENCE_S, running_gateway
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("tidy_stores")]
+
+
+@asynccontextmanager
+async def browser_socket(query: str = "", *, origin: str | None = None) -> AsyncIterator[Any]:
+    async with running_gateway() as url:
+        here = url.replace("ws://", "http://")
+        address = f"{url}/ws/live/{query}"
+        async with connect(address, additional_headers={"Origin": origin or here}) as socket:
+            yield socket
+
+
+async def hear(socket: ClientConnection) -> dict[str, Any]:
+    async with asyncio.timeout(PATIENCE_S):
+        message: dict[str, Any] = json.loads(await socket.recv())
+    return message
+
+
+async def hear_delta(socket: ClientConnection, key: str) -> dict[str, Any]:
+    """Return the next delta that has `key`: the first reading after a connect has nothing new."""
+    while not (message := await hear(socket)).get(key):
+        pass
+    return message
+
+
+def open_round_for(season: Season, node: Node) -> None:
+    """Open a round in which the node has answered everything wrong."""
+    judge_round = make_round(season, phase=Round.Phase.OPEN, questions=4)
+    make_seat(judge_round, node)
+    for question in judge_round.questions.all():
+        make_answer(question, node, solved=False)
+    judge_round.seats.update(completed_at=timezone.now())
+
+
+def close_round() -> None:
+    now = timezone.now()
+    end_answering(now=now)
+    assert close_scored_rounds(now=now)
+
+
+async def test_a_browser_gets_a_snapshot_of_the_rows_on_the_page() -> None:
+    season = await sync_to_async(make_season)()
+    nodes = await sync_to_async(judge_nodes)(season, count=2)
+    async with browser_socket() as socket:
+        snapshot = await hear(socket)
+    assert snapshot["type"] == "snapshot"
+    assert snapshot["order"] == [node.name for node in nodes]
+    assert '<data value="1.0">1.000</data>' in snapshot["rows"][nodes[0].name]
+    assert "2 nodes connected" in snapshot["pill"]
+
+
+async def test_a_score_that_lands_reaches_the_browser() -> None:
+    season = await sync_to_async(make_season)()
+    nodes = await sync_to_async(judge_nodes)(season, count=2)
+    await sync_to_async(open_round_for)(season, nodes[0])
+    async with browser_socket() as socket:
+        snapshot = await hear(socket)
+        await sync_to_async(close_round)()
+        delta = await hear_delta(socket, "chart")
+    assert delta["type"] == "delta"
+    assert delta["seq"] > snapshot["seq"]
+    assert list(delta["rows"]) == [nodes[0].name]
+    assert 'value="0.8888888888888888"' in delta["rows"][nodes[0].name]
+    assert delta["order"] == [nodes[1].name, nodes[0].name]
+
+
+async def test_sequence_numbers_have_no_gap() -> None:
+    await sync_to_async(make_season)()
+    async with browser_socket() as socket:
+        snapshot, delta = await hear(socket), await hear(socket)
+    assert delta["seq"] == snapshot["seq"] + 1
+
+
+async def test_a_page_of_another_site_is_refused() -> None:
+    with pytest.raises(InvalidStatus) as refusal:
+        async with browser_socket(origin="https://elsewhere.example"):
+            pass
+    assert refusal.value.response.status_code == 403
+
+
+async def test_an_unknown_window_closes_the_socket() -> None:
+    async with browser_socket("?window=decade") as socket:
+        await socket.wait_closed()
+        assert socket.close_code == 4400
+
+
+async def test_nothing_is_read_when_nobody_watches() -> None:
+    await sync_to_async(make_season)()
+    async with browser_socket() as socket:
+        await hear(socket)
+    assert not live_board().is_watched
+
+
+def make_view(*, seq: int, **rows: str) -> View:
+    return View(now="", pill="pill", rows=rows, order=list(rows), charted=1, seq=seq)
+
+
+def test_a_delta_holds_only_what_changed() -> None:
+    old, new = make_view(seq=1, a="1", b="2"), make_view(seq=2, a="1", b="3")
+    delta = describe_delta(old, new)
+    assert delta["rows"] == {"b": "3"}
+    assert not {"pill", "order"} & delta.keys()
+    assert delta["chart"] is False
+
+
+def test_a_delta_tells_a_new_order() -> None:
+    old, new = make_view(seq=1, a="1", b="2"), make_view(seq=2, b="2", a="1")
+    assert describe_delta(old, new)["order"] == ["b", "a"]

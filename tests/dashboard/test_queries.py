@@ -1,0 +1,45 @@
+"""The number of queries of a page does not grow with the number of nodes or rounds."""
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from judge.models import Season
+from tests.dashboard.conftest import judge_nodes
+from tests.factories import make_score
+
+PAGES = [
+    "/",
+    "/leaderboard/",
+    "/leaderboard/figure.json",
+    "/nodes/{node}/",
+    "/rounds/",
+    "/rounds/{round}/",
+    "/api/v1/leaderboard",
+    "/api/v1/rounds",
+    "/api/v1/rounds/{round}",
+    "/api/v1/nodes/{node}",
+]
+
+
+def count_queries(client: Client, page: str) -> int:
+    with CaptureQueriesContext(connection) as queries:
+        assert client.get(page).status_code == 200
+    return len(queries)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_queries_do_not_grow_with_nodes_and_rounds(
+    season: Season, client: Client, page: str
+) -> None:
+    node = judge_nodes(season, count=3)[0]
+    path = page.format(node=node.name, round=season.rounds.latest("number").number)
+    few = count_queries(client, path)
+
+    judge_nodes(season, count=27)
+    for judge_round in season.rounds.exclude(scores__node=node):
+        make_score(judge_round, node, correct=16)
+
+    path = page.format(node=node.name, round=season.rounds.latest("number").number)
+    assert count_queries(client, path) == few
