@@ -1,0 +1,116 @@
+# Everything that a person runs from a checkout; `make` alone lists it.
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PORT ?= 8000
+NODES ?= 4
+# Where torch comes from. Empty: the usual index, on Linux with CUDA (about 3 GB more).
+# CPU only: give the address that PyTorch's installation page names for CPU builds.
+TORCH_INDEX_URL ?=
+
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip --disable-pip-version-check
+PROJECTS := pyproject.toml node_client/pyproject.toml constraints.txt
+CHECKED := swarm_web judge tests node_client/src
+# A variable, because a comma would end an argument of $(call).
+FOR_TESTS := '.[embedded,dev]'
+
+# $(call stage,NAME,COMMAND): a header, the command, the time it took.
+stage = @printf '\n==> %s\n' '$(1)'; $(2); printf '    %s: %s s\n' '$(1)' "$$SECONDS"
+
+.PHONY: help
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | \
+		while IFS=$$'\t' read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
+
+# ---- installing: pip speaks, so that nobody waits before a silent screen
+.PHONY: install
+install: $(VENV)/installed ## Create .venv and install everything that the site and a node need
+
+$(VENV)/bin/python:
+	@python=; for name in python3.11 python3.12 python3.13 python3.14 python3; do \
+		if "$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; \
+		then python=$$name; break; fi; \
+	done; \
+	if [ -z "$$python" ]; then \
+		echo 'Python 3.11 or newer is needed and was not found.' >&2; \
+		echo 'Install it (Debian, Ubuntu: apt-get install python3 python3-venv), then try again.' >&2; \
+		exit 1; \
+	fi; \
+	echo "==> Creating $(VENV) with $$($$python --version)"; \
+	"$$python" -m venv $(VENV) || { rm -rf $(VENV); \
+		echo 'Debian and Ubuntu need one more package: apt-get install python3-venv' >&2; exit 1; }
+
+# torch first: what depends on it then takes the build that is there.
+$(VENV)/installed: $(PROJECTS) | $(VENV)/bin/python
+	$(call stage,Installing torch,$(PIP) install -c constraints.txt \
+		$(if $(TORCH_INDEX_URL),--index-url $(TORCH_INDEX_URL)) torch)
+	$(call stage,Installing the site and the node client,$(PIP) install -c constraints.txt \
+		-e '.[embedded]' -e ./node_client)
+	@touch $@
+
+$(VENV)/installed-dev: $(VENV)/installed
+	$(call stage,Installing the tools for tests,$(PIP) install -c constraints.txt -e $(FOR_TESTS))
+	@touch $@
+
+# ---- running
+.PHONY: demo up admin
+demo: $(VENV)/installed ## Start the site and NODES=4 nodes that train on this machine, on PORT=8000
+	@exec $(PY) -m swarm_web.local demo --port $(PORT) --nodes $(NODES)
+
+up: $(VENV)/installed ## Start the site without nodes
+	@exec $(PY) -m swarm_web.local up --port $(PORT)
+
+admin: $(VENV)/installed ## Create an administrator of the site that runs
+	@exec $(PY) -m swarm_web.local manage createsuperuser
+
+# ---- checking
+.PHONY: test lint types contracts django-checks pytest chromium
+test: chromium lint types contracts django-checks pytest ## Check everything: style, types, imports, behaviour
+	@printf '\nAll checks passed.\n'
+
+lint: $(VENV)/installed-dev ## Check style and formatting
+	$(call stage,Style,$(VENV)/bin/ruff check .)
+	$(call stage,Formatting,$(VENV)/bin/ruff format --check .)
+
+types: $(VENV)/installed-dev ## Check the types
+	$(call stage,Types,DEBUG=true $(VENV)/bin/mypy $(CHECKED))
+
+contracts: $(VENV)/installed-dev ## Check who imports whom
+	$(call stage,Import contracts,PYTHONPATH=.:node_client/src $(VENV)/bin/lint-imports)
+
+# Neither needs a database; makemigrations only warns that it found none.
+django-checks: $(VENV)/installed-dev
+	$(call stage,Migrations,DEBUG=true $(PY) -W ignore::RuntimeWarning manage.py \
+		makemigrations --check --dry-run)
+	$(call stage,Production settings,SECRET_KEY="$$($(PY) -c 'import secrets; print(secrets.token_hex(32))')" \
+		SITE_URL=https://swarm.example ALLOWED_HOSTS=swarm.example \
+		$(PY) manage.py check --deploy --fail-level WARNING)
+
+pytest: $(VENV)/installed-dev chromium
+	$(call stage,Tests,$(PY) -m pytest)
+
+chromium:
+	@if ! command -v chromium chromium-browser google-chrome >/dev/null; then \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			echo '==> Installing Chromium for the browser tests'; \
+			apt-get update && \
+				DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium; \
+		else \
+			echo 'The browser tests need Chromium. Install the package `chromium`' >&2; \
+			echo '(Debian: sudo apt-get install chromium) and try again.' >&2; \
+			exit 1; \
+		fi; \
+	fi
+
+format: $(VENV)/installed-dev ## Format the code and sort the imports
+	@$(VENV)/bin/ruff check --fix . && $(VENV)/bin/ruff format .
+
+clean: ## Remove .venv, caches and build results; the site's data in var/ stays
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.PHONY: format clean

@@ -1,0 +1,78 @@
+"""Run the whole site on this machine; Ctrl-C stops it, and a second start keeps its data."""
+
+import argparse
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from swarm_web.local.commands import here
+from swarm_web.local.console import Console
+from swarm_web.local.demo import plan_nodes
+from swarm_web.local.environment import recall_site
+from swarm_web.local.errors import LaunchError
+from swarm_web.local.parent import wait_for_interrupt
+from swarm_web.local.stack import PROJECT, Plan, Stack
+from swarm_web.local.state import locked_state
+from swarm_web.local.supervisor import Supervisor
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of `up`, `demo` and `manage`."""
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument(
+        "--state-dir",
+        type=Path,
+        default=PROJECT / "var",
+        help="folder that keeps the databases and everything else (default: var/)",
+    )
+    parser = argparse.ArgumentParser(prog="python -m swarm_web.local", description=__doc__)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    up = verbs.add_parser("up", parents=[common], help="start the site")
+    demo = verbs.add_parser("demo", parents=[common], help="start the site and nodes that train")
+    for verb in (up, demo):
+        verb.add_argument("--port", type=int, default=8000, help="on 127.0.0.1 (default: 8000)")
+    demo.add_argument("--nodes", type=int, default=4, help="how many nodes (default: 4)")
+    manage = verbs.add_parser(
+        "manage", parents=[common], help="run a manage.py command on the running site"
+    )
+    manage.add_argument("command", nargs=argparse.REMAINDER, help="for example: createsuperuser")
+    return parser
+
+
+def main(argv: list[str]) -> int:
+    """Run one verb and return the exit status."""
+    arguments = build_parser().parse_args(argv)
+    console = Console(sys.stdout)
+    state = arguments.state_dir.resolve()
+    try:
+        if arguments.verb == "manage":
+            manage_site(state, arguments.command)
+        nodes = plan_nodes(arguments.nodes) if arguments.verb == "demo" else []
+        with locked_state(state) as lock:
+            plan = Plan(state=state, port=arguments.port, nodes=nodes, outer=os.environ)
+            asyncio.run(launch(plan, console=console, lock=lock))
+    except LaunchError as error:
+        console.say(f"Stopped, because: {error}")
+        return 1
+    except KeyboardInterrupt:
+        return 130  # Ctrl-C before there was anything to stop.
+    return 0
+
+
+async def launch(plan: Plan, *, console: Console, lock: int) -> None:
+    """Run the site until somebody stops it. Raises LaunchError when it cannot start."""
+    async with Supervisor(console, keep_open=[lock]) as supervisor:
+        watch = asyncio.create_task(wait_for_interrupt(os.getppid()))
+        watch.add_done_callback(lambda _: supervisor.ask_to_stop())
+        await Stack(plan, console=console, supervisor=supervisor).run()
+
+
+def manage_site(state: Path, command: list[str]) -> None:
+    """Become `manage.py` with the site's settings. Raises LaunchError when there is no site."""
+    program = here(("python", str(PROJECT / "manage.py"), *command))
+    os.execve(program[0], program, {**os.environ, **recall_site(state)})
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,52 @@
+"""The commands of a site's processes: here, in the containers and in the documents."""
+
+import sys
+
+MIGRATE = ("python", "manage.py", "migrate", "--noinput")
+COLLECT_STATIC = ("python", "manage.py", "collectstatic", "--noinput", "--verbosity", "0")
+CREATE_DEMO_SEASON = ("python", "manage.py", "create_season", "--demo")
+# Far below the client's default for models this small, which learns most within one round: at this
+# rate visitors see the scores rise over several rounds.
+DEMO_TRAINING = ("--learning-rate", "3e-6")
+WORKER = ("python", "-m", "celery", "-A", "swarm_web", "worker", "-l", "WARNING", "-c", "1")
+
+
+def serve_web(*, host: str, port: int) -> tuple[str, ...]:
+    """Return the web process: the sans-I/O websockets, without compression, 4 MiB a message.
+
+    uvicorn compresses every socket by default, which costs a 27 kB message 50 times the CPU time
+    and an idle connection 35 kB.
+    """
+    return (
+        *("python", "-m", "uvicorn", "swarm_web.asgi:application"),
+        *("--host", host, "--port", str(port)),
+        *("--ws", "websockets-sansio", "--ws-per-message-deflate", "false"),
+        *("--ws-max-size", "4194304", "--no-access-log", "--timeout-graceful-shutdown", "3"),
+    )
+
+
+def run_beat(schedule: str) -> tuple[str, ...]:
+    """Return Celery's clock, which keeps its memory in the file `schedule`."""
+    return ("python", "-m", "celery", "-A", "swarm_web", "beat", "-l", "WARNING", "-s", schedule)
+
+
+def create_node(*, name: str, arm: str, token_file: str) -> tuple[str, ...]:
+    """Return the command that registers a node and writes its token to a file."""
+    command = ("python", "manage.py", "create_node", "--name", name)
+    return (*command, "--arm", arm, "--token-file", token_file)
+
+
+def join_swarm(
+    *, url: str, token_file: str, model: str, state: str, arm: str = "swarm"
+) -> tuple[str, ...]:
+    """Return the node client's command."""
+    command = ("swarm-node", "join", url, "--token-file", token_file)
+    return (*command, "--model", model, "--arm", arm, "--state-dir", state, "--plain")
+
+
+def here(command: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the command with this interpreter and the programs installed beside it."""
+    program, *arguments = command
+    if program == "python":
+        return (sys.executable, *arguments)
+    return (sys.executable.rpartition("/")[0] + f"/{program}", *arguments)

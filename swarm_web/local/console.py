@@ -1,0 +1,63 @@
+"""What the launcher writes on the terminal: its own steps, and each part's lines with its name."""
+
+import asyncio
+import contextlib
+import os
+import time
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+_NAME_WIDTH = 10
+_CHUNK_BYTES = 1 << 16
+_COLOURS = (36, 33, 35, 32, 34, 96, 93, 95, 92, 94)  # ECMA-48 SGR foregrounds
+_BOLD = 1
+
+
+class Console:
+    """One writer for all lines; `clock` counts seconds for the stages' times."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._coloured = out.isatty() and "NO_COLOR" not in os.environ
+        self._began = time.monotonic()
+
+    def say(self, text: str) -> None:
+        """Write a line of the launcher itself, with the seconds since it began."""
+        elapsed = time.monotonic() - self._began
+        self._write(self._paint(f"[{elapsed:6.1f} s] {text}", _BOLD))
+
+    @contextmanager
+    def stage(self, doing: str) -> Iterator[None]:
+        """Announce a step, and say how long it took once it is done."""
+        began = time.monotonic()
+        self.say(f"{doing} ...")
+        yield
+        self.say(f"{doing}: done in {time.monotonic() - began:.1f} s")
+
+    def line(self, name: str, text: str) -> None:
+        """Write one line of the part called `name`."""
+        colour = _COLOURS[zlib.crc32(name.encode()) % len(_COLOURS)]
+        self._write(f"{self._paint(f'{name:<{_NAME_WIDTH}} |', colour)} {text}")
+
+    async def follow(self, name: str, stream: asyncio.StreamReader) -> None:
+        """Write a part's output line by line until it ends."""
+        rest = b""
+        while chunk := await stream.read(_CHUNK_BYTES):
+            *lines, rest = (rest + chunk).split(b"\n")
+            if len(rest) > _CHUNK_BYTES:
+                lines, rest = [*lines, rest], b""
+            for line in lines:
+                self.line(name, line.decode(errors="replace").rstrip("\r"))
+        if rest:
+            self.line(name, rest.decode(errors="replace"))
+
+    def _paint(self, text: str, code: int) -> str:
+        return f"\x1b[{code}m{text}\x1b[0m" if self._coloured else text
+
+    def _write(self, line: str) -> None:
+        # Whoever read our output may have left; the site goes on.
+        with contextlib.suppress(BrokenPipeError):
+            self._out.write(f"{line}\n")
+            self._out.flush()

@@ -1,0 +1,95 @@
+"""Keep one part running: start it, write its lines, start it again when it ends."""
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+
+from swarm_web.local.console import Console
+from swarm_web.local.errors import LaunchError
+from swarm_web.local.parts import Part
+from swarm_web.local.running import Running, spawn
+
+_POLL_S = 0.05
+_FIRST_DELAY_S = 0.5
+_LONGEST_DELAY_S = 30.0
+# A part that lived this long has recovered: its next end counts as a first one.
+_STEADY_S = 60.0
+
+
+class Keeper:
+    """The life of one part. The pause before a new start doubles with every early end."""
+
+    def __init__(self, part: Part, *, console: Console, keep_open: Sequence[int] = ()) -> None:
+        self._part = part
+        self._console = console
+        self._keep_open = keep_open
+        self._delay_s = _FIRST_DELAY_S
+        self._running: Running | None = None
+        self._stopping = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Start the part and wait until it is ready.
+
+        Raises LaunchError when it ends before that or is not ready in time.
+        """
+        first = self._running = await spawn(self._part, keep_open=self._keep_open)
+        self._task = asyncio.create_task(self._keep(first))
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + self._part.ready_within_s
+        while not await asyncio.to_thread(self._part.is_ready):
+            if (status := first.process.returncode) is not None:
+                problem = f"ended while starting, with status {status}"
+            elif clock() > deadline:
+                problem = f"was not ready within {self._part.ready_within_s:g} s"
+            else:
+                await asyncio.sleep(_POLL_S)
+                continue
+            raise LaunchError(f"{self._part.name} {problem}; its last lines are above.")
+
+    async def stop(self) -> None:
+        """Ask the part to end, and kill what is left of it when its time is over."""
+        self._stopping.set()
+        if self._task is None or self._running is None:
+            return
+        self._running.ask_to_stop()
+        _, late = await asyncio.wait({self._task}, timeout=self._part.stop_within_s)
+        if late:
+            self._console.say(f"{self._part.name} did not end in time and is killed")
+            self.kill()
+            await self._task
+
+    def kill(self) -> None:
+        """Kill the part's processes now, and do not start it again."""
+        self._stopping.set()
+        if self._running is not None and self._running.process.returncode is None:
+            self._running.kill(self._part.kill_signal)
+
+    async def _keep(self, first: Running) -> None:
+        """Outlive one process after the other until asked to stop."""
+        clock = asyncio.get_running_loop().time
+        running: Running | None = first
+        while running is not None:
+            began = clock()
+            status = await running.outlive(self._console)
+            if clock() - began >= _STEADY_S:
+                self._delay_s = _FIRST_DELAY_S
+            if not self._stopping.is_set():
+                self._console.say(f"{self._part.name} ended with status {status}")
+            running = self._running = await self._start_again()
+
+    async def _start_again(self) -> Running | None:
+        """Start a new process after a pause; None when asked to stop."""
+        while not await self._is_stopped_within(self._delay_s):
+            self._console.say(f"{self._part.name} is started again after {self._delay_s:g} s")
+            self._delay_s = min(2 * self._delay_s, _LONGEST_DELAY_S)
+            try:
+                return await spawn(self._part, keep_open=self._keep_open)
+            except LaunchError as error:
+                self._console.say(str(error))
+        return None
+
+    async def _is_stopped_within(self, seconds: float) -> bool:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._stopping.wait(), seconds)
+        return self._stopping.is_set()

@@ -1,0 +1,56 @@
+"""Look at the machine's processes and shared memory, through /proc."""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+
+def processes_inside(folder: Path) -> set[int]:
+    """Return the ids of the processes whose working directory is in `folder`."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                cwd = Path(os.readlink(entry / "cwd"))
+            except OSError:
+                continue  # It has ended, or is a zombie.
+            if cwd.is_relative_to(folder):
+                found.add(int(entry.name))
+    return found
+
+
+def shared_memory_of(pid: int) -> set[str]:
+    """Return the names of the process's shared memory: POSIX segments and System V ids."""
+    names = set()
+    for line in Path("/proc", str(pid), "maps").read_text().splitlines():
+        columns = line.split(maxsplit=5)
+        path = columns[5] if len(columns) == 6 else ""
+        if path.startswith("/dev/shm/"):
+            names.add(path.split()[0])
+        elif path.startswith("/SYSV"):
+            names.add(f"sysv {columns[4]}")
+    return names
+
+
+def existing_shared_memory() -> set[str]:
+    """Return the names of all shared memory on the machine."""
+    lines = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
+    posix = {str(path) for path in Path("/dev/shm").iterdir()}
+    return posix | {f"sysv {line.split()[1]}" for line in lines}
+
+
+def listening_ports() -> set[int]:
+    """Return the TCP ports that are listened on over IPv4."""
+    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return {int(columns[1].split(":")[1], 16) for columns in lines if columns[3] == "0A"}
+
+
+def wait_until(condition: Callable[[], bool], *, within_s: float = 10.0) -> bool:
+    """Ask until it is so; False when it was not so in time."""
+    deadline = time.monotonic() + within_s
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True

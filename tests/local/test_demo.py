@@ -1,0 +1,42 @@
+"""Which nodes the demo starts, and what they are told."""
+
+from pathlib import Path
+
+from swarm_web.local import commands
+from swarm_web.local.demo import DemoNode, node_part, plan_nodes
+from swarm_web.local.environment import Site
+
+SITE = Site(state=Path("/state"), port=8123, database_url="postgres://db", redis_url="redis://r")
+
+
+def test_four_nodes_have_two_sizes_and_both_arms() -> None:
+    nodes = plan_nodes(4)
+    assert [node.model for node in nodes] == ["tiny", "small", "tiny", "small"]
+    assert [node.arm for node in nodes] == ["swarm", "swarm", "swarm", "isolated"]
+
+
+def test_fewer_than_four_all_share() -> None:
+    assert [node.arm for node in plan_nodes(3)] == ["swarm"] * 3
+
+
+def test_names_stay_different_beyond_the_list() -> None:
+    names = [node.name for node in plan_nodes(20)]
+    assert len(set(names)) == 20
+
+
+def test_a_node_joins_this_site_with_its_own_token_and_folder() -> None:
+    part = node_part(SITE, DemoNode(name="knot", model="tiny", arm="isolated"), outer={})
+    assert part.command[1:] == (
+        *("join", "http://127.0.0.1:8123", "--token-file", "/state/tokens/knot"),
+        *("--model", "tiny", "--arm", "isolated"),
+        *("--state-dir", "/state/nodes/knot", "--plain"),
+        *commands.DEMO_TRAINING,
+    )
+
+
+def test_a_node_knows_none_of_the_servers_secrets() -> None:
+    outer = {"SECRET_KEY": "s", "DATABASE_URL": "d", "REDIS_URL": "r", "PATH": "/bin"}
+    part = node_part(SITE, DemoNode(name="knot", model="tiny", arm="swarm"), outer=outer)
+    assert not {"SECRET_KEY", "DATABASE_URL", "REDIS_URL"} & set(part.environment)
+    assert part.environment["PATH"] == "/bin"
+    assert part.environment["OMP_NUM_THREADS"] == "1"

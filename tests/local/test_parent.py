@@ -1,0 +1,54 @@
+"""An interrupt that `make` keeps to itself still stops the launcher."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from swarm_web.local.parent import catches_interrupt
+
+if sys.platform != "linux":
+    pytest.skip("only Linux shows which signals a process catches", allow_module_level=True)
+
+IMPORTS = "import asyncio, os; from swarm_web.local.parent import wait_for_interrupt; "
+WAIT = "print('up', flush=True); asyncio.run(wait_for_interrupt(os.getppid())); print('seen')"
+
+
+def test_a_sigint_sent_to_make_alone_is_noticed(tmp_path: Path) -> None:
+    make = shutil.which("make")
+    assert make is not None
+    (tmp_path / "Makefile").write_text(f'go:\n\t@exec {sys.executable} -c "{IMPORTS}{WAIT}"\n')
+    with subprocess.Popen(
+        [make, "--no-print-directory", "-f", str(tmp_path / "Makefile"), "go"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+        preexec_fn=stop_ignoring_interrupts,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "up\n"
+        process.send_signal(signal.SIGINT)
+        try:
+            assert process.communicate(timeout=20)[0] == "seen\n"
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def stop_ignoring_interrupts() -> None:
+    """Undo what a shell does to commands that it runs in the background."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def test_a_parent_that_catches_no_interrupt_is_left_alone() -> None:
+    with subprocess.Popen(["sleep", "60"]) as sleeper:
+        try:
+            assert not catches_interrupt(sleeper.pid)
+        finally:
+            sleeper.kill()

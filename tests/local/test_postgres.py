@@ -1,0 +1,147 @@
+"""A Postgres of our own, on a machine that is not changed by it."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from swarm_web.local.accounts import Account, nobody
+from swarm_web.local.errors import LaunchError
+from swarm_web.local.postgres import prepare_postgres
+from tests.local.processes import (
+    existing_shared_memory,
+    listening_ports,
+    processes_inside,
+    shared_memory_of,
+    wait_until,
+)
+from tests.running import running
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has other accounts to give")
+
+
+@pytest.fixture
+def closed_folder(tmp_path: Path) -> Path:
+    """Return a folder that only its owner can enter, inside one of the same kind."""
+    folder = tmp_path / "home" / "state"
+    folder.mkdir(parents=True)
+    for each in (tmp_path / "home", folder):
+        each.chmod(0o700)
+    return folder
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """Return a folder that every user can reach, as pytest's own are not."""
+    folder = Path(tempfile.mkdtemp(prefix="murmuration-open-"))
+    folder.chmod(0o711)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def facts_about(folder: Path) -> list[tuple[Path, int, int, int]]:
+    """Return mode and owner of every folder above and including `folder`."""
+    facts = [(path, path.stat()) for path in (folder, *folder.parents)]
+    return [(path, stat.st_mode, stat.st_uid, stat.st_gid) for path, stat in facts]
+
+
+def test_it_starts_in_a_closed_folder_and_changes_nothing_on_the_machine(
+    closed_folder: Path,
+) -> None:
+    accounts = Path("/etc/passwd").read_bytes(), Path("/etc/group").read_bytes()
+    before = facts_about(closed_folder)
+    server = prepare_postgres(closed_folder / "postgres", durable=False)
+    with running(server.part, log=closed_folder / "log"), psycopg.connect(server.url) as client:
+        row = client.execute("SELECT current_database()").fetchone()
+    assert row == ("murmuration",)
+    assert facts_about(closed_folder) == before
+    assert (Path("/etc/passwd").read_bytes(), Path("/etc/group").read_bytes()) == accounts
+
+
+@as_root
+def test_the_account_nobody_runs_it_where_namespaces_are_refused(open_folder: Path) -> None:
+    before = facts_about(open_folder)
+    try:
+        server = prepare_postgres(open_folder / "postgres", account=nobody(), durable=False)
+    except LaunchError as error:
+        pytest.skip(f"the programs are in a closed folder: {error}")
+    with running(server.part, log=open_folder / "log") as process:
+        assert Path("/proc", str(process.pid)).stat().st_uid == nobody().owner[0]  # type: ignore[index]
+    assert facts_about(open_folder) == before
+
+
+@as_root
+def test_a_folder_that_nobody_can_reach_is_refused_with_advice(closed_folder: Path) -> None:
+    with pytest.raises(LaunchError, match=r"cannot enter .*/home/state.* choose a --state-dir"):
+        prepare_postgres(closed_folder / "postgres", account=nobody(), durable=False)
+
+
+def test_an_ordinary_user_runs_it_as_himself(closed_folder: Path) -> None:
+    server = prepare_postgres(closed_folder / "postgres", durable=False)
+    if os.geteuid() != 0:
+        assert server.part.account == Account()
+    with running(server.part, log=closed_folder / "log") as process:
+        owners = {Path("/proc", str(process.pid)).stat().st_uid}
+    assert owners == {os.geteuid()}
+
+
+def test_a_wrong_password_is_refused(tmp_path: Path) -> None:
+    server = prepare_postgres(tmp_path / "postgres", durable=False)
+    password = (tmp_path / "postgres" / "password").read_text()
+    with (
+        running(server.part, log=tmp_path / "log"),
+        pytest.raises(psycopg.OperationalError, match="password authentication failed"),
+    ):
+        psycopg.connect(server.url.replace(password, "guess"))
+
+
+def test_a_second_start_keeps_the_data(tmp_path: Path) -> None:
+    folder = tmp_path / "postgres"
+    first = prepare_postgres(folder)
+    with running(first.part, log=tmp_path / "log"), psycopg.connect(first.url) as client:
+        client.execute("CREATE TABLE kept AS SELECT 42 AS answer")
+    second = prepare_postgres(folder)
+    with running(second.part, log=tmp_path / "log"), psycopg.connect(second.url) as client:
+        assert client.execute("SELECT answer FROM kept").fetchone() == (42,)
+
+
+def test_after_it_stops_nothing_is_left(tmp_path: Path) -> None:
+    server = prepare_postgres(tmp_path / "postgres", durable=False)
+    port = int(server.url.rpartition(":")[2].partition("/")[0])
+    with running(server.part, log=tmp_path / "log") as process:
+        memory = shared_memory_of(process.pid)
+        assert memory
+        assert memory <= existing_shared_memory()
+        assert port in listening_ports()
+    assert wait_until(lambda: not processes_inside(tmp_path))
+    assert not memory & existing_shared_memory()
+    assert port not in listening_ports()
+    assert not list(Path("/tmp").glob(f".s.PGSQL.{port}*"))
+
+
+def test_it_starts_although_another_program_has_the_number_of_a_killed_one(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "postgres"
+    prepare_postgres(folder, durable=False)
+    with subprocess.Popen(["sleep", "60"]) as other:
+        # As after SIGKILL and a restart of the machine.
+        (folder / "data" / "postmaster.pid").write_text(f"{other.pid}\n{folder / 'data'}\n")
+        server = prepare_postgres(folder, durable=False)
+        with running(server.part, log=tmp_path / "log"):
+            psycopg.connect(server.url).close()
+        other.kill()
+
+
+def test_an_interrupted_creation_is_begun_anew(tmp_path: Path) -> None:
+    unfinished = tmp_path / "postgres" / "data.unfinished"
+    unfinished.mkdir(parents=True)
+    (unfinished / "PG_VERSION").write_text("18\n")
+    server = prepare_postgres(tmp_path / "postgres", durable=False)
+    with running(server.part, log=tmp_path / "log"):
+        assert not unfinished.exists()

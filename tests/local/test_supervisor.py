@@ -1,0 +1,196 @@
+"""Parts are kept running, heard, and stopped in order."""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from swarm_web.local.console import Console
+from swarm_web.local.errors import LaunchError
+from swarm_web.local.parts import Part
+from swarm_web.local.supervisor import Supervisor
+from tests.local.processes import processes_inside, wait_until
+from tests.local.transcript import Transcript
+
+FOREVER = "print('up', flush=True); import time; time.sleep(60)"
+STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN);" + FOREVER
+POLITE = (
+    "import signal, sys, time;"
+    "signal.signal(signal.SIGTERM, lambda *_: (print('goodbye', flush=True), sys.exit()));"
+    "print('up', flush=True);"
+    "time.sleep(60)"
+)
+WITH_CHILD = "import subprocess; subprocess.Popen(['sleep', '60']); print('up', flush=True)"
+
+
+def python(code: str, *, name: str, folder: Path, stop_within_s: float = 5.0) -> Part:
+    """Return a part that runs a line of Python in `folder`."""
+    command = (sys.executable, "-c", code)
+    return Part(name=name, command=command, folder=folder, stop_within_s=stop_within_s)
+
+
+async def supervise(out: Transcript, *tiers: list[Part]) -> None:
+    """Run tiers of parts until a signal stops them."""
+    async with Supervisor(Console(out)) as supervisor:
+        for tier in tiers:
+            await supervisor.start(*tier)
+        await asyncio.Event().wait()
+
+
+async def has_ended(task: asyncio.Task[None]) -> bool:
+    """Say whether the task ends soon by itself. `wait_for` would end it by cancelling it."""
+    await asyncio.wait({task}, timeout=5)
+    return task.done()
+
+
+async def test_each_line_carries_the_name_of_its_part(tmp_path: Path) -> None:
+    out = Transcript()
+    async with Supervisor(Console(out)) as supervisor:
+        await supervisor.run(python("print('one\\ntwo')", name="speaker", folder=tmp_path))
+    assert out.getvalue().splitlines()[:2] == ["speaker    | one", "speaker    | two"]
+
+
+async def test_a_part_that_dies_is_started_again(tmp_path: Path) -> None:
+    out = Transcript()
+    async with Supervisor(Console(out)) as supervisor:
+        await supervisor.start(python("print('born')", name="mayfly", folder=tmp_path))
+        await out.shows("mayfly     | born", times=2)
+    assert "mayfly ended with status 0" in out.getvalue()
+
+
+async def test_each_pause_before_a_new_start_is_twice_the_last(tmp_path: Path) -> None:
+    out = Transcript()
+    async with Supervisor(Console(out)) as supervisor:
+        await supervisor.start(python("", name="mayfly", folder=tmp_path))
+        await out.shows("started again after 0.5 s")
+        await out.shows("started again after 1 s")
+
+
+async def test_what_a_dead_part_had_started_is_gone_before_it_starts_again(
+    tmp_path: Path,
+) -> None:
+    out = Transcript()
+    async with Supervisor(Console(out)) as supervisor:
+        await supervisor.start(python(WITH_CHILD, name="parent", folder=tmp_path))
+        await out.shows("parent ended with status 0")
+        assert not processes_inside(tmp_path)
+
+
+async def test_ctrl_c_stops_all_parts_and_ends_the_supervisor(tmp_path: Path) -> None:
+    out = Transcript()
+    parts = [python(FOREVER, name=name, folder=tmp_path) for name in ("a", "b", "c")]
+    running = asyncio.create_task(supervise(out, parts))
+    await out.shows("| up", times=3)
+    os.kill(os.getpid(), signal.SIGINT)
+    assert await has_ended(running)
+    assert not processes_inside(tmp_path)
+
+
+async def test_ctrl_c_during_a_start_stops_what_has_started(tmp_path: Path) -> None:
+    out = Transcript()
+    never = Part(
+        name="never",
+        command=(sys.executable, "-c", FOREVER),
+        folder=tmp_path,
+        is_ready=lambda: False,
+    )
+    running = asyncio.create_task(supervise(out, [never]))
+    await out.shows("| up")
+    os.kill(os.getpid(), signal.SIGINT)
+    assert await has_ended(running)
+    assert not processes_inside(tmp_path)
+
+
+async def test_tiers_stop_in_reverse_order(tmp_path: Path) -> None:
+    out = Transcript()
+    tiers = [[python(POLITE, name=name, folder=tmp_path)] for name in ("database", "web")]
+    running = asyncio.create_task(supervise(out, *tiers))
+    await out.shows("| up", times=2)
+    os.kill(os.getpid(), signal.SIGINT)
+    assert await has_ended(running)
+    goodbyes = [line.split()[0] for line in out.getvalue().splitlines() if "goodbye" in line]
+    assert goodbyes == ["web", "database"]
+
+
+async def test_a_part_that_ignores_the_request_is_killed(tmp_path: Path) -> None:
+    out = Transcript()
+    stubborn = python(STUBBORN, name="stubborn", folder=tmp_path, stop_within_s=0.2)
+    running = asyncio.create_task(supervise(out, [stubborn]))
+    await out.shows("| up")
+    os.kill(os.getpid(), signal.SIGINT)
+    assert await has_ended(running)
+    assert "stubborn did not end in time and is killed" in out.getvalue()
+    assert not processes_inside(tmp_path)
+
+
+async def test_a_second_ctrl_c_kills_at_once(tmp_path: Path) -> None:
+    out = Transcript()
+    stubborn = python(STUBBORN, name="stubborn", folder=tmp_path, stop_within_s=60)
+    running = asyncio.create_task(supervise(out, [stubborn]))
+    await out.shows("| up")
+    os.kill(os.getpid(), signal.SIGINT)
+    await out.shows("once more kills")
+    os.kill(os.getpid(), signal.SIGINT)
+    assert await has_ended(running)
+    assert not processes_inside(tmp_path)
+
+
+async def test_a_part_that_ends_while_starting_is_an_error_that_names_it(tmp_path: Path) -> None:
+    part = Part(
+        name="broken",
+        command=(sys.executable, "-c", "import sys; sys.exit('no such table')"),
+        folder=tmp_path,
+        is_ready=lambda: False,
+    )
+    out = Transcript()
+    with pytest.raises(LaunchError, match="broken ended while starting, with status 1"):
+        async with Supervisor(Console(out)) as supervisor:
+            await supervisor.start(part)
+    assert "broken     | no such table" in out.getvalue()
+
+
+async def test_a_part_that_is_never_ready_is_an_error_that_names_it(tmp_path: Path) -> None:
+    part = Part(
+        name="slow",
+        command=(sys.executable, "-c", FOREVER),
+        folder=tmp_path,
+        is_ready=lambda: False,
+        ready_within_s=0.1,
+    )
+    with pytest.raises(LaunchError, match="slow was not ready within"):
+        async with Supervisor(Console(Transcript())) as supervisor:
+            await supervisor.start(part)
+    assert not processes_inside(tmp_path)
+
+
+async def test_a_step_that_fails_is_an_error_with_its_status(tmp_path: Path) -> None:
+    part = python("import sys; sys.exit(3)", name="migrate", folder=tmp_path)
+    with pytest.raises(LaunchError, match="migrate failed with status 3"):
+        async with Supervisor(Console(Transcript())) as supervisor:
+            await supervisor.run(part)
+
+
+async def test_a_program_that_is_not_there_is_an_error_that_names_it(tmp_path: Path) -> None:
+    part = Part(name="web", command=(str(tmp_path / "nothing"),))
+    with pytest.raises(LaunchError, match=r"web cannot be started: .*No such file"):
+        async with Supervisor(Console(Transcript())) as supervisor:
+            await supervisor.start(part)
+
+
+async def test_parts_do_not_share_the_launchers_process_group(tmp_path: Path) -> None:
+    out = Transcript()
+    code = "import os; print('group', os.getpgrp(), flush=True)"
+    async with Supervisor(Console(out)) as supervisor:
+        await supervisor.run(python(code, name="part", folder=tmp_path))
+    assert f"group {os.getpgrp()}" not in out.getvalue()
+    assert wait_until(lambda: not processes_inside(tmp_path))
+
+
+async def test_a_line_without_an_end_is_shown_in_pieces(tmp_path: Path) -> None:
+    out = Transcript()
+    async with Supervisor(Console(out)) as supervisor:
+        await supervisor.run(python("print('x' * 300_000)", name="long", folder=tmp_path))
+    assert out.getvalue().count("x") == 300_000

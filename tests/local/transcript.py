@@ -1,0 +1,27 @@
+"""A terminal that remembers its lines and can be waited for."""
+
+import asyncio
+import io
+
+
+class Transcript(io.StringIO):
+    """Text output; `shows()` returns once a text has been written."""
+
+    def __init__(self, *, is_terminal: bool = False) -> None:
+        super().__init__()
+        self._is_terminal = is_terminal
+        self._written = asyncio.Event()
+
+    def isatty(self) -> bool:
+        return self._is_terminal
+
+    def write(self, text: str, /) -> int:
+        self._written.set()
+        return super().write(text)
+
+    async def shows(self, text: str, *, times: int = 1) -> None:
+        """Wait until `text` has been written so often. Raises TimeoutError after 10 s."""
+        async with asyncio.timeout(10):
+            while self.getvalue().count(text) < times:
+                self._written.clear()
+                await self._written.wait()

@@ -1,0 +1,49 @@
+"""A pytest plugin: real Postgres and Valkey for the whole run, in a folder that is removed.
+
+Loaded by `-p tests.services` because pytest-django reads the settings, and they the environment,
+before any conftest.py. TEST_DATABASE_URL and TEST_REDIS_URL name servers to use instead.
+"""
+
+import atexit
+import os
+import shutil
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+
+from swarm_web.local.postgres import prepare_postgres
+from swarm_web.local.servers import LocalServer
+from swarm_web.local.valkey import prepare_valkey
+from tests.running import running
+
+
+def start_services() -> None:
+    """Start what the environment does not name, export all settings, stop it when Python ends."""
+    cleanup = ExitStack()
+    atexit.register(cleanup.close)
+    folder = Path(tempfile.mkdtemp(prefix="murmuration-tests-"))
+    cleanup.callback(shutil.rmtree, folder)
+    folder.chmod(0o711)  # Postgres may run as another user.
+
+    def start(server: LocalServer) -> str:
+        log = folder / f"{server.part.name}.log"
+        cleanup.enter_context(running(server.part, log=log))
+        return server.url
+
+    database_url = os.environ.get("TEST_DATABASE_URL") or start(
+        prepare_postgres(folder / "postgres", durable=False)
+    )
+    redis_url = os.environ.get("TEST_REDIS_URL") or start(prepare_valkey(folder / "valkey"))
+    for name in ("static", "dist"):
+        (folder / name).mkdir()
+    os.environ |= {
+        "DEBUG": "true",  # Static files come from where they are written.
+        "SECRET_KEY": "for-tests-only",
+        "DATABASE_URL": database_url,
+        "REDIS_URL": redis_url,
+        "STATIC_ROOT": str(folder / "static"),
+        "DIST_DIR": str(folder / "dist"),
+    }
+
+
+start_services()
