@@ -20,10 +20,11 @@ def tick_rounds() -> None:
     now = timezone.now()
     end_answering(now=now)
     close_scored_rounds(now=now)
+    open_due_rounds(now=now)
+    # Last, because drawing questions may fail, and what was drawn before must go on.
     season = running_season()
     if season is not None:
         ensure_next_round(season, now=now, verifier=process_verifier())
-    open_due_rounds(now=now)
     heartbeat.stamp(heartbeat.Part.CLOCK, now=now)
 
 
