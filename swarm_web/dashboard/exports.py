@@ -28,7 +28,7 @@ COLUMNS = (
     ("interval_low", "interval_low", "Lower end of the score's 95 % Wilson interval."),
     ("interval_high", "interval_high", "Upper end of the score's 95 % Wilson interval."),
     ("n", "n", "Questions that count for the node in this round."),
-    ("status", "status", "scored, or absent (connected, but took no questions)."),
+    ("status", "status", "scored, or absent (invited, but took no questions)."),
     ("reason", "reason", "Why the result is lower or missing; empty when it is complete."),
     ("closed_at", "round__closed_at", "When the round closed, ISO 8601 in UTC."),
 )
