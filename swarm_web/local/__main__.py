@@ -11,7 +11,7 @@ from swarm_web.local.console import Console
 from swarm_web.local.demo import plan_nodes
 from swarm_web.local.environment import recall_site
 from swarm_web.local.errors import LaunchError
-from swarm_web.local.parent import wait_for_interrupt
+from swarm_web.local.parent import watch_for_interrupt
 from swarm_web.local.stack import PROJECT, Plan, Stack
 from swarm_web.local.state import locked_state
 from swarm_web.local.supervisor import Supervisor
@@ -63,7 +63,7 @@ def main(argv: list[str]) -> int:
 async def launch(plan: Plan, *, console: Console, lock: int) -> None:
     """Run the site until somebody stops it. Raises LaunchError when it cannot start."""
     async with Supervisor(console, keep_open=[lock]) as supervisor:
-        watch = asyncio.create_task(wait_for_interrupt(os.getppid()))
+        watch = asyncio.create_task(watch_for_interrupt(os.getppid()))
         watch.add_done_callback(lambda _: supervisor.ask_to_stop())
         await Stack(plan, console=console, supervisor=supervisor).run()
 

@@ -7,6 +7,7 @@ Linux shows which signals a process catches (proc_pid_status(5), SigCgt).
 
 import asyncio
 import signal
+from collections.abc import Coroutine
 from pathlib import Path
 
 _POLL_S = 0.5
@@ -22,11 +23,20 @@ def catches_interrupt(pid: int) -> bool:
     return bool(int(mask.split()[1], 16) >> (signal.SIGINT - 1) & 1)
 
 
-async def wait_for_interrupt(pid: int) -> None:
-    """Return when a process that catches SIGINT no longer does; wait for ever for any other."""
-    if not catches_interrupt(pid):
-        await asyncio.Event().wait()
+def watch_for_interrupt(pid: int) -> Coroutine[None, None, None]:
+    """Look at a process now, and return what waits until it no longer catches SIGINT.
+
+    For a process that does not catch it now, that is for ever.
+    """
+    return _wait_while_caught(pid) if catches_interrupt(pid) else _wait_for_ever()
+
+
+async def _wait_while_caught(pid: int) -> None:
     while catches_interrupt(pid):  # noqa: ASYNC110  # another process's state sets no event
         await asyncio.sleep(_POLL_S)
     # The same Ctrl-C may be on its way to us: leave it time, or it would count as a second one.
     await asyncio.sleep(_POLL_S)
+
+
+async def _wait_for_ever() -> None:
+    await asyncio.Event().wait()

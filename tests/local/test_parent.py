@@ -15,8 +15,11 @@ from swarm_web.local.parent import catches_interrupt
 if sys.platform != "linux":
     pytest.skip("only Linux shows which signals a process catches", allow_module_level=True)
 
-IMPORTS = "import asyncio, os; from swarm_web.local.parent import wait_for_interrupt; "
-WAIT = "print('up', flush=True); asyncio.run(wait_for_interrupt(os.getppid())); print('seen')"
+IMPORTS = "import asyncio, os; from swarm_web.local.parent import watch_for_interrupt; "
+WAIT = (
+    "watch = watch_for_interrupt(os.getppid()); print('up', flush=True); "
+    "asyncio.run(watch); print('seen')"
+)
 
 
 def test_a_sigint_sent_to_make_alone_is_noticed(tmp_path: Path) -> None:
