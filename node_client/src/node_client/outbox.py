@@ -13,6 +13,7 @@ from swarm_protocol.errors import ErrorCode, RefusedError
 
 # Refusals that say nothing about what was sent: it is sent again after a pause.
 PASSING = frozenset({ErrorCode.RATE_LIMITED, ErrorCode.SERVER_BUSY, ErrorCode.SERVER_INTERNAL})
+RETRY_S = 0.1
 PAUSE_S = 5.0
 
 log = logging.getLogger(__name__)
@@ -72,6 +73,8 @@ class Outbox(Generic[Item]):
                 await self._send(batch)
             except UnansweredError as problem:
                 log.debug("sending again later: %s", problem)
+                # The connection may be lost without having noticed yet: let it.
+                await asyncio.sleep(RETRY_S)
                 continue
             except RefusedError as refusal:
                 self._refused(refusal)
