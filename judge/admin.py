@@ -13,7 +13,8 @@ from django.utils.safestring import SafeString
 
 from judge.forms import SeasonForm
 from judge.models import Question, Round, Score, Season
-from judge.services.rounds import LEAD, schedule_round, void_round
+from judge.services.oversight import void_round
+from judge.services.scheduling import LEAD, schedule_round
 from judge.services.seasons import end_season, pause_season, resume_season, start_season
 from judge.verifiers import process_verifier
 from swarm_protocol.errors import RefusedError

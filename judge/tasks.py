@@ -1,42 +1,72 @@
-"""Celery's entry to the judge: thin, idempotent, safe to run twice or at once."""
+"""Celery's entry to the judge: thin, idempotent, safe to run twice or at once.
+
+Beat runs each of them every few seconds, so whatever a crash or a lost message left undone is
+found again; the gateway only calls `grade_answers` a little earlier.
+"""
+
+from time import monotonic
 
 from celery import shared_task
+from django.contrib.auth.models import User
 from django.utils import timezone
 
+from judge.models import Round, Season
 from judge.selectors import running_season
-from judge.services.answers import find_unscored, score_answers
-from judge.services.rounds import end_answering, ensure_next_round, open_due_rounds
-from judge.services.scores import close_scored_rounds
+from judge.services.grading import grade_batch
+from judge.services.inspection import inspect_closed_rounds
+from judge.services.oversight import recompute_round
+from judge.services.rounds import advance_rounds, watch_seasons
+from judge.services.scheduling import ensure_next_round
+from judge.services.standings import refresh_standings
 from judge.verifiers import process_verifier
 from swarm_web import heartbeat
 
-# Small enough that a tick never waits long behind a batch.
-BATCH = 256
+# A worker with one process also moves rounds on: it should not grade for longer than this.
+GRADING_S = 2.0
 
 
 @shared_task
 def tick_rounds() -> None:
     """Move every round on as far as the clock allows."""
     now = timezone.now()
-    end_answering(now=now)
-    close_scored_rounds(now=now)
-    open_due_rounds(now=now)
+    watch_seasons(now=now)
+    moved = advance_rounds(now=now)
+    for season in {judge_round.season for judge_round in moved}:
+        refresh_standings(season, now=now)
     # Last, because drawing questions may fail, and what was drawn before must go on.
-    season = running_season()
-    if season is not None:
-        ensure_next_round(season, now=now, verifier=process_verifier())
+    running = running_season()
+    if running is not None:
+        ensure_next_round(running, now=now, verifier=process_verifier())
     heartbeat.stamp(heartbeat.Part.CLOCK, now=now)
 
 
 @shared_task
-def grade_answers(answer_ids: list[int]) -> None:
-    """Grade freshly stored answers."""
-    score_answers(answer_ids, verifier=process_verifier())
+def grade_answers() -> None:
+    """Grade the answers that wait; if there are very many, leave the rest to the next task."""
+    until = monotonic() + GRADING_S
+    while grade_batch(verifier=process_verifier()):
+        if monotonic() > until:
+            grade_answers.delay()
+            return
 
 
 @shared_task
-def sweep_unscored() -> None:
-    """Grade the answers that a crash or a lost message left behind."""
-    while batch := find_unscored(now=timezone.now(), limit=BATCH):
-        if not score_answers(batch, verifier=process_verifier()):
-            return
+def recompute(round_id: int, reason: str, actor_id: int | None) -> None:
+    """Grade a closed round again, as an operator asked for."""
+    judge_round = Round.objects.select_related("season").get(pk=round_id)
+    recompute_round(
+        judge_round,
+        reason=reason,
+        actor=User.objects.filter(pk=actor_id).first() if actor_id else None,
+        now=timezone.now(),
+        verifier=process_verifier(),
+    )
+
+
+@shared_task
+def keep_books() -> None:
+    """Let rounds leave the windows that they have outlived, and inspect those that closed."""
+    now = timezone.now()
+    for season in Season.objects.exclude(state=Season.State.DRAFT):
+        refresh_standings(season, now=now)
+    inspect_closed_rounds(now=now)

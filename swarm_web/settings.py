@@ -99,11 +99,13 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BEAT_SCHEDULE = {
     # A tick that waited longer than its period is worth nothing: the next one does its work.
     "tick-rounds": {"task": "judge.tasks.tick_rounds", "schedule": 1.0, "options": {"expires": 2}},
-    "sweep-unscored": {
-        "task": "judge.tasks.sweep_unscored",
-        "schedule": 5.0,
-        "options": {"expires": 10},
+    # The gateway asks for grading as answers come in; this finds what was lost on the way.
+    "grade-answers": {
+        "task": "judge.tasks.grade_answers",
+        "schedule": 2.0,
+        "options": {"expires": 4},
     },
+    "keep-books": {"task": "judge.tasks.keep_books", "schedule": 5.0, "options": {"expires": 10}},
 }
 
 # ---- static files: hashed names, compressed, served by the web process itself

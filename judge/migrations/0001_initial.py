@@ -2,7 +2,8 @@
 
 import django.core.validators
 import django.db.models.deletion
-import judge.models
+import judge.models.rounds
+import judge.models.seasons
 import uuid
 from django.db import migrations, models
 
@@ -27,7 +28,7 @@ class Migration(migrations.Migration):
                 ('score_by', models.DateTimeField(help_text='When the round closes even if some answers could not be scored.')),
                 ('closed_at', models.DateTimeField(blank=True, editable=False, null=True)),
                 ('void_reason', models.CharField(blank=True, max_length=200)),
-                ('secret', models.BinaryField(default=judge.models.draw_secret, max_length=32)),
+                ('secret', models.BinaryField(default=judge.models.rounds.draw_secret, max_length=32)),
             ],
             options={
                 'ordering': ['-number'],
@@ -72,7 +73,7 @@ class Migration(migrations.Migration):
                 ('state', models.CharField(choices=[('draft', 'Draft'), ('running', 'Running'), ('ended', 'Ended')], default='draft', max_length=16)),
                 ('paused', models.BooleanField(default=False, help_text='A paused season opens no new rounds; an open one is finished.')),
                 ('tasks', models.JSONField(help_text='The task mix: [{"dataset": "gcd", "config": {"max_value": 20}, "weight": 1}, …]')),
-                ('seed', models.BigIntegerField(default=judge.models.draw_seed, editable=False, help_text='The seed of every task of the season; indices tell the tasks apart.')),
+                ('seed', models.BigIntegerField(default=judge.models.seasons.draw_seed, editable=False, help_text='The seed of every task of the season; indices tell the tasks apart.')),
                 ('generator', models.CharField(editable=False, max_length=80)),
                 ('completions', models.PositiveSmallIntegerField(default=8, help_text='L: completions in a rollout.', validators=[django.core.validators.MinValueValidator(2), django.core.validators.MaxValueValidator(64)])),
                 ('local', models.PositiveSmallIntegerField(default=4, help_text='I: own rollouts in a training set.', validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(64)])),

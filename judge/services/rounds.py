@@ -1,196 +1,149 @@
-"""Rounds are made with sealed questions, and move from phase to phase."""
+"""Rounds move from phase to phase: the engine decides, this file reads the facts and writes.
 
+Every move locks the round's row and looks again, so beats may come twice, at once or not at all.
+"""
+
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
-import msgspec
-from django.db import connection, transaction
-from django.db.models import Exists, Max, OuterRef, Q, QuerySet
+from django.db import transaction
+from django.db.models import Q
 
-from judge.models import Question, Round, Season, Seat
-from judge.rules import share_questions
-from judge.selectors import current_round, describe_round, task_choices
-from swarm_protocol.messages import RoundState
-from swarm_tasks.keyspace import Part
-from swarm_tasks.verifier import DrawnTask, Verifier
-from swarm_web import bus
+from judge.engine import Facts, Phase, due_move, lost_time
+from judge.models import Answer, Round, Season, Seat
+from judge.services.announcing import announce_round
+from judge.services.scheduling import season_deadlines
+from judge.services.scores import write_scores
 from swarm_web.nodes.models import Node
 
-# The shortest time between making a round and opening it, so that a countdown can be seen.
-LEAD = timedelta(seconds=3)
+_UNFINISHED = [Phase.OPEN, Phase.SCORING, Phase.SCHEDULED]
 
 
-# ---- making rounds
+def advance_rounds(*, now: datetime) -> list[Round]:
+    """Move every round on as far as the clock allows, and return those that moved.
 
-
-def ensure_next_round(season: Season, *, now: datetime, verifier: Verifier) -> Round | None:
-    """Schedule the season's next round by its cadence, unless one waits or is open."""
-    if season.paused or not season.cadence_seconds:
-        return None
-    if season.rounds.filter(phase__in=[Round.Phase.SCHEDULED, Round.Phase.OPEN]).exists():
-        return None
-    last = season.rounds.aggregate(last=Max("opens_at"))["last"]
-    due = last + timedelta(seconds=season.cadence_seconds) if last else now
-    return schedule_round(season, opens_at=max(due, now + LEAD), now=now, verifier=verifier)
-
-
-def schedule_round(
-    season: Season, *, opens_at: datetime, now: datetime, verifier: Verifier
-) -> Round:
-    """Make a round with its sealed questions, drawn under a secret key of its own.
-
-    Raises RefusedError when a question cannot be drawn.
+    Open rounds come first, so that one that ends makes room for the one that waits.
     """
-    judge_round = Round(season=season, **_phases_from(opens_at, season))
-    drawn = draw_questions(season, secret=bytes(judge_round.secret), verifier=verifier)
+    unfinished = Round.objects.filter(phase__in=_UNFINISHED).select_related("season")
+    order = {phase: i for i, phase in enumerate(_UNFINISHED)}
+    waiting = sorted(unfinished, key=lambda r: (order[Phase(r.phase)], r.opens_at))
+    return [judge_round for judge_round in waiting if _advance(judge_round, now=now)]
+
+
+def _advance(judge_round: Round, *, now: datetime) -> bool:
+    """Move one round on, at most as far as SCORING to CLOSED; tell whether it moved."""
+    moved = False
+    while due_move(_read_facts(judge_round), now=now) and _move(judge_round, now=now):
+        moved = True
+    return moved
+
+
+def _read_facts(judge_round: Round) -> Facts:
+    seats = Seat.objects.filter(round=judge_round, came_late=False)
+    is_open, is_scoring = judge_round.phase == Phase.OPEN, judge_round.phase == Phase.SCORING
+    return Facts(
+        phase=Phase(judge_round.phase),
+        deadlines=judge_round.deadlines,
+        season_active=judge_round.season.is_active,
+        another_open=judge_round.phase == Phase.SCHEDULED
+        and Round.objects.filter(season=judge_round.season_id, phase=Phase.OPEN).exists(),
+        early_advance=judge_round.season.early_advance,
+        expected=seats.count() if is_open else 0,
+        completed=seats.exclude(completed_at=None).count() if is_open else 0,
+        ungraded=count_ungraded(judge_round) if is_scoring else 0,
+    )
+
+
+def count_ungraded(judge_round: Round) -> int:
+    """Return how many stored answers of the round have no verdict yet."""
+    return Answer.objects.filter(question__round=judge_round, score=None).count()
+
+
+def _move(judge_round: Round, *, now: datetime) -> bool:
+    """Make the move that is still due once nobody else can touch the round.
+
+    Nodes hold a shared lock on the round while they sit down or answer (`answers.hold_open`): with
+    the round locked, the second look sees every seat and every answer.
+    """
     with transaction.atomic():
-        judge_round.number = _next_number()
-        judge_round.save()
-        Question.objects.bulk_create(
-            Question(
-                round=judge_round,
-                position=position,
-                dataset=task.spec.dataset,
-                spec=msgspec.to_builtins(task.spec),
-                prompt=task.question,
-            )
-            for position, task in enumerate(drawn, start=1)
-        )
-        _ring(judge_round, now=now)
-    return judge_round
-
-
-def draw_questions(season: Season, *, secret: bytes, verifier: Verifier) -> list[DrawnTask]:
-    """Draw a round's questions from the judge's part of the key space.
-
-    Questions differ from each other unless a dataset's question space is too small for that.
-    """
-    tasks = task_choices(season.tasks)
-    drawn: dict[str, DrawnTask] = {}
-    repeats: list[DrawnTask] = []
-    for task, count in zip(tasks, share_questions(tasks, season.questions_per_round), strict=True):
-        fresh = 0
-        for counter in range(20 * count):
-            candidate = verifier.draw(
-                key=secret,
-                part=Part.JUDGE,
-                dataset=task.dataset,
-                config=task.config,
-                seed=season.seed,
-                counter=counter,
-            )
-            if drawn.setdefault(candidate.question, candidate) is candidate:
-                fresh += 1
-            elif counter >= 19 * count:
-                repeats.append(candidate)
-                fresh += 1
-            if fresh == count:
-                break
-    return [*drawn.values(), *repeats]
-
-
-def _phases_from(opens_at: datetime, season: Season) -> dict[str, datetime]:
-    """Return a round's deadlines when it opens at `opens_at`."""
-    closes_at = opens_at + timedelta(seconds=season.open_seconds)
-    score_by = closes_at + timedelta(seconds=season.scoring_seconds)
-    return {"opens_at": opens_at, "closes_at": closes_at, "score_by": score_by}
-
-
-def _next_number() -> int:
-    """Return the next round number; others who number wait until the transaction ends."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtext('judge.round.number'))")
-    return 1 + (Round.objects.aggregate(last=Max("number"))["last"] or 0)
-
-
-# ---- moving rounds on
-
-
-def open_due_rounds(*, now: datetime) -> list[Round]:
-    """Open the rounds whose time has come and invite every node that was there lately.
-
-    Also one that is just reconnecting, after a restart of the site say: a round does not end early
-    before it had its chance.
-    """
-    due = Round.objects.filter(
-        phase=Round.Phase.SCHEDULED,
-        opens_at__lte=now,
-        season__state=Season.State.RUNNING,
-        season__paused=False,
-    ).select_related("season")
-    return [judge_round for judge_round in due.order_by("opens_at") if _open(judge_round, now=now)]
-
-
-def _open(judge_round: Round, *, now: datetime) -> bool:
-    """Open one round, with its whole answering time even when it opens late."""
-    another = Round.objects.filter(season=judge_round.season_id, phase=Round.Phase.OPEN)
-    with transaction.atomic():
-        won = (
-            Round.objects.filter(pk=judge_round.pk, phase=Round.Phase.SCHEDULED)
-            .exclude(Exists(another))
-            .update(phase=Round.Phase.OPEN, **_phases_from(now, judge_round.season))
-        )
-        if not won:
+        locked = Round.objects.select_for_update(of=("self",)).select_related("season")
+        fresh = locked.get(pk=judge_round.pk)
+        if fresh.phase != judge_round.phase:
             return False
-        judge_round.refresh_from_db()
-        Seat.objects.bulk_create(
-            [Seat(round=judge_round, node=node) for node in Node.objects.seen_lately(now=now)],
-            ignore_conflicts=True,
-        )
-        _ring(judge_round, now=now)
+        to = due_move(_read_facts(fresh), now=now)
+        if to is None:
+            return False
+        _MOVES[to](fresh, now)
+        announce_round(fresh, now=now)
+    judge_round.refresh_from_db()
     return True
 
 
-def end_answering(*, now: datetime) -> list[Round]:
-    """Move open rounds on to scoring: past their deadline, or when every seat is completed."""
-    due = _due_to_end(now=now).select_related("season")
-    return [judge_round for judge_round in due if _end_answering(judge_round, now=now)]
+def _open(judge_round: Round, now: datetime) -> None:
+    """Open a round, with its whole answering time even when it opens late.
 
-
-def _due_to_end(*, now: datetime) -> QuerySet[Round]:
-    seats = Seat.objects.filter(round=OuterRef("pk"))
-    complete = Exists(seats) & ~Exists(seats.filter(completed_at=None))
-    return Round.objects.filter(phase=Round.Phase.OPEN).filter(Q(closes_at__lte=now) | complete)
-
-
-def _end_answering(judge_round: Round, *, now: datetime) -> bool:
-    """End one round's answering if that is still due once nobody is taking a seat.
-
-    Nodes hold a shared lock on the round while they sit down (`answers.take_seat`): with the
-    round locked, a second look sees every seat.
+    Every node that was there lately is invited, also one that is just reconnecting, after a
+    restart of the site say: a round does not end early before it had its chance.
     """
+    deadlines = season_deadlines(judge_round.season, opens_at=now)
+    judge_round.opens_at = deadlines.opens_at
+    judge_round.closes_at = deadlines.closes_at
+    judge_round.score_by = deadlines.score_by
+    judge_round.phase = Phase.OPEN
+    judge_round.save(update_fields=["opens_at", "closes_at", "score_by", "phase"])
+    Seat.objects.bulk_create(
+        [Seat(round=judge_round, node=node) for node in Node.objects.seen_lately(now=now)],
+        ignore_conflicts=True,
+    )
+
+
+def _end_answering(judge_round: Round, now: datetime) -> None:
+    judge_round.phase = Phase.SCORING
+    judge_round.save(update_fields=["phase"])
+
+
+def _close(judge_round: Round, now: datetime) -> None:
+    judge_round.phase, judge_round.closed_at = Phase.CLOSED, now
+    judge_round.save(update_fields=["phase", "closed_at"])
+    write_scores(judge_round)
+
+
+_MOVES: dict[Phase, Callable[[Round, datetime], None]] = {
+    Phase.OPEN: _open,
+    Phase.SCORING: _end_answering,
+    Phase.CLOSED: _close,
+}
+
+
+# ---- outages
+
+
+def watch_seasons(*, now: datetime) -> None:
+    """Note that the judge's clock looks, and give back the time in which it stood still."""
+    busy = Q(rounds__phase__in=[Phase.OPEN, Phase.SCORING]) | Q(state=Season.State.RUNNING)
+    for pk in Season.objects.filter(busy).values_list("pk", flat=True).distinct():
+        _watch(pk, now=now)
+
+
+def _watch(season_id: int, *, now: datetime) -> None:
+    """Move the deadlines of a season's rounds by what an outage cost them, once."""
     with transaction.atomic():
-        Round.objects.select_for_update().get(pk=judge_round.pk)
-        if not _due_to_end(now=now).filter(pk=judge_round.pk).exists():
-            return False
-        return move_round(judge_round, to=Round.Phase.SCORING, now=now)
+        season = Season.objects.select_for_update().get(pk=season_id)
+        lost = lost_time(season.watched_at, now=now)
+        if lost:
+            _give_back(season, lost, now=now)
+        season.watched_at = now
+        season.save(update_fields=["watched_at"])
 
 
-def move_round(judge_round: Round, *, to: Round.Phase, now: datetime) -> bool:
-    """Move a round on from the phase it was read in; tell whether this call did it."""
-    with transaction.atomic():
-        won = Round.objects.filter(pk=judge_round.pk, phase=judge_round.phase).update(
-            phase=to, closed_at=now if to == Round.Phase.CLOSED else None
-        )
-        if won:
-            judge_round.refresh_from_db()
-            _ring(judge_round, now=now)
-    return bool(won)
-
-
-def void_round(judge_round: Round, *, reason: str, now: datetime) -> bool:
-    """Take a round out of every score; its data stays."""
-    with transaction.atomic():
-        others = Round.objects.filter(pk=judge_round.pk).exclude(phase=Round.Phase.VOID)
-        won = others.update(phase=Round.Phase.VOID, void_reason=reason)
-        if won:
-            judge_round.refresh_from_db()
-            _ring(judge_round, now=now)
-    return bool(won)
-
-
-def _ring(judge_round: Round, *, now: datetime) -> None:
-    """Tell nodes and viewers where the season's rounds stand now."""
-    shown = current_round(judge_round.season) or judge_round
-    state = RoundState(reply_to=None, round=describe_round(shown), now=now.isoformat())
-    bus.ring_nodes(state)
-    bus.ring(bus.VIEWERS)
+def _give_back(season: Season, lost: timedelta, *, now: datetime) -> None:
+    rounds = season.rounds.select_for_update(of=("self",)).filter(
+        phase__in=[Phase.OPEN, Phase.SCORING]
+    )
+    for judge_round in rounds:
+        later = judge_round.deadlines.give_back(lost)
+        if judge_round.phase == Phase.OPEN:
+            judge_round.closes_at = later.closes_at
+        judge_round.score_by = later.score_by
+        judge_round.save(update_fields=["closes_at", "score_by"])
+        announce_round(judge_round, now=now)

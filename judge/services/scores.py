@@ -1,83 +1,119 @@
-"""Graded answers become one score for each node, and the round closes."""
+"""Graded answers become one score for each seat of a round."""
 
-from datetime import datetime
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
 
-from django.db import transaction
-from django.db.models import Count, Exists, OuterRef, Q
+import numpy as np
+from django.contrib.postgres.aggregates import ArrayAgg
+from django.db.models import Q
 
-from judge.models import Answer, Round, Score
-from judge.services.rounds import move_round
-from judge.stats import wilson_interval
-
-
-def close_scored_rounds(*, now: datetime) -> list[Round]:
-    """Close the rounds whose answers are all graded, or whose time for grading is over."""
-    ungraded = Answer.objects.filter(question__round=OuterRef("pk"), score=None)
-    due = Round.objects.filter(phase=Round.Phase.SCORING).filter(
-        Q(score_by__lte=now) | ~Exists(ungraded)
-    )
-    return [
-        judge_round for judge_round in due.select_related("season") if _close(judge_round, now=now)
-    ]
+from judge.models import Answer, Enrolment, Round, Score, Seat
+from judge.ring import pack
+from judge.stats import effective_n, macro_interval
+from swarm_tasks.marks import mark
+from swarm_web.nodes.models import Node
 
 
-def _close(judge_round: Round, *, now: datetime) -> bool:
-    """Close one round and write its scores in the same transaction."""
-    with transaction.atomic():
-        if not move_round(judge_round, to=Round.Phase.CLOSED, now=now):
-            return False
-        Score.objects.bulk_create(score_seats(judge_round))
-    return True
+@dataclass(frozen=True)
+class _Sheet:
+    """A node's answers: the positions, from 1, that it answered, that were graded, and solved."""
+
+    answered: frozenset[int] = frozenset()
+    graded: frozenset[int] = frozenset()
+    solved: frozenset[int] = frozenset()
+
+
+def write_scores(judge_round: Round) -> None:
+    """Write a score for each seat of a round; those that were there before are replaced."""
+    judge_round.scores.all().delete()
+    Score.objects.bulk_create(score_seats(judge_round), batch_size=1000)
 
 
 def score_seats(judge_round: Round) -> list[Score]:
     """Return a score for each seat: unanswered questions are wrong, ungraded answers left out."""
-    offered = judge_round.questions.count()
-    graded = {
-        row["node_id"]: row
-        for row in Answer.objects.filter(question__round=judge_round)
-        .values("node_id")
-        .annotate(
-            answered=Count("id"),
-            correct=Count("id", filter=Q(solved=True)),
-            ungraded=Count("id", filter=Q(score=None)),
+    datasets = list(judge_round.questions.order_by("position").values_list("dataset", flat=True))
+    sheets = _read_sheets(judge_round)
+    arms = dict(
+        Enrolment.objects.filter(season=judge_round.season_id).values_list("node_id", "arm")
+    )
+    seats = judge_round.seats.select_related("node").order_by("node_id")
+    scores = [
+        _score_seat(
+            seat,
+            sheets.get(seat.node_id, _Sheet()),
+            datasets=datasets,
+            arm=arms.get(seat.node_id, seat.node.arm),
         )
-        .order_by()
-    }
-    scores = []
-    for seat in judge_round.seats.select_related("node"):
-        counts = graded.get(seat.node_id, {"answered": 0, "correct": 0, "ungraded": 0})
-        score = Score(round=judge_round, node=seat.node, model=seat.node.model, arm=seat.node.arm)
-        _grade(
-            score,
-            n=offered - counts["ungraded"] if seat.offered_at else 0,
-            correct=counts["correct"],
-            reason=_reason(
-                offered_at=seat.offered_at,
-                unanswered=offered - counts["answered"],
-                ungraded=counts["ungraded"],
-            ),
-        )
-        scores.append(score)
+        for seat in seats
+    ]
+    _set_deviations(scores)
     return scores
 
 
-def _grade(score: Score, *, n: int, correct: int, reason: Score.Reason) -> None:
-    """Fill in a score of `correct` in `n` questions; none at all means absent."""
-    score.reason = reason
-    score.n = n
-    if n == 0:
-        score.status = Score.Status.ABSENT
-        return
+def _read_sheets(judge_round: Round) -> dict[int, _Sheet]:
+    """Return the answer sheets by node, in one query that returns one row a node."""
+    position = "question__position"
+    rows = (
+        Answer.objects.filter(question__round=judge_round)
+        .order_by()
+        .values("node_id")
+        .annotate(
+            answered=ArrayAgg(position, default=[]),
+            graded=ArrayAgg(position, filter=Q(score__isnull=False), default=[]),
+            right=ArrayAgg(position, filter=Q(solved=True), default=[]),
+        )
+    )
+    return {
+        row["node_id"]: _Sheet(
+            frozenset(row["answered"]), frozenset(row["graded"]), frozenset(row["right"])
+        )
+        for row in rows
+    }
+
+
+def _score_seat(seat: Seat, sheet: _Sheet, *, datasets: list[str], arm: str) -> Score:
+    """Return the score of one seat in a round whose questions have these datasets."""
+    score = Score(round_id=seat.round_id, node=seat.node, model=seat.node.model, arm=arm)
+    score.reason = _reason(seat, sheet, questions=len(datasets))
+    score.status = Score.Status.ABSENT
+    if seat.offered_at is None:
+        return score
+    outcomes = [_outcome(sheet, position) for position in range(1, len(datasets) + 1)]
+    marks = mark(zip(datasets, outcomes, strict=True))
+    if marks.score is None:
+        return score
     score.status = Score.Status.SCORED
-    score.correct = correct
-    score.score = correct / n
-    score.interval_low, score.interval_high = wilson_interval(correct, n)
+    score.correct, score.n, score.score = marks.correct, marks.n, marks.score
+    score.cells = marks.cells
+    score.answered = pack(np.array([outcome is not None for outcome in outcomes]))
+    score.solved = pack(np.array([bool(outcome) for outcome in outcomes]))
+    score.interval_low, score.interval_high = macro_interval(marks.score, effective_n(marks.cells))
+    return score
 
 
-def _reason(*, offered_at: datetime | None, unanswered: int, ungraded: int) -> Score.Reason:
-    if offered_at is None:
-        return Score.Reason.NOT_OFFERED
-    if ungraded:
+def _outcome(sheet: _Sheet, position: int) -> bool | None:
+    """Return whether a question was solved; None leaves it out, because nobody could grade it."""
+    if position in sheet.answered and position not in sheet.graded:
+        return None
+    return position in sheet.solved
+
+
+def _reason(seat: Seat, sheet: _Sheet, *, questions: int) -> Score.Reason:
+    if seat.offered_at is None:
+        return Score.Reason.CAME_LATE if seat.came_late else Score.Reason.NOT_OFFERED
+    if len(sheet.graded) < len(sheet.answered):
         return Score.Reason.UNSCORED
-    return Score.Reason.UNANSWERED if unanswered else Score.Reason.NONE
+    return Score.Reason.UNANSWERED if len(sheet.answered) < questions else Score.Reason.NONE
+
+
+def _set_deviations(scores: Iterable[Score]) -> None:
+    """Note how far each score lies from the mean of its model's training nodes in the round."""
+    by_model: defaultdict[str, list[Score]] = defaultdict(list)
+    for score in scores:
+        if score.score is not None and score.arm != Node.Arm.BASE:
+            by_model[score.model].append(score)
+    for group in by_model.values():
+        mean = float(np.mean([score.score for score in group]))
+        for score in group:
+            score.deviation = float(score.score or 0.0) - mean

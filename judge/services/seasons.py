@@ -1,14 +1,16 @@
-"""Seasons begin, pause, resume and end."""
+"""Seasons begin, pause, resume and end, and nodes get their arms in them."""
 
 from datetime import datetime
 
 from django.db import transaction
+from django.utils.crypto import salted_hmac
 
-from judge.models import Round, Season
+from judge.models import Enrolment, Round, Season
 from judge.selectors import describe_season
 from swarm_protocol.messages import SeasonState
 from swarm_tasks.allowlist import GENERATOR
 from swarm_web import bus
+from swarm_web.nodes.models import Node
 
 
 def start_season(season: Season, *, now: datetime) -> bool:
@@ -57,3 +59,31 @@ def _ring(season: Season | None) -> None:
     told = describe_season(season) if season else None
     bus.ring_nodes(SeasonState(reply_to=None, season=told))
     bus.ring(bus.VIEWERS)
+
+
+# ---- arms
+
+
+def enrol(node: Node, season: Season, *, wish: str) -> str:
+    """Return the node's arm in the season, and keep it on record with who decided.
+
+    That is its owner's wish, or in a season with a coin what the coin said; an untrained `base`
+    node is in neither arm, whoever decides.
+    """
+    by_coin = season.assignment == Season.Assignment.COIN and wish != Node.Arm.BASE
+    arm = _flip_coin(node, season) if by_coin else Node.Arm(wish)
+    assignment = Season.Assignment.COIN if by_coin else Season.Assignment.CHOICE
+    enrolment, _ = Enrolment.objects.get_or_create(
+        season=season, node=node, defaults={"arm": arm, "assignment": assignment}
+    )
+    if (enrolment.arm, enrolment.assignment) != (arm, assignment):
+        enrolment.arm, enrolment.assignment = arm, assignment
+        enrolment.save(update_fields=["arm", "assignment"])
+    return arm
+
+
+def _flip_coin(node: Node, season: Season) -> Node.Arm:
+    """Draw the node's arm from a keyed hash: nobody can foresee it or have it drawn again."""
+    digest = salted_hmac(f"judge.coin.{season.pk}", str(node.pk), algorithm="sha256").digest()
+    drawn = int.from_bytes(digest[:8], "big") / 2**64
+    return Node.Arm.ISOLATED if drawn < season.isolated_share else Node.Arm.SWARM

@@ -7,6 +7,7 @@ from datetime import datetime
 from judge.models import Score, Season
 from judge.selectors import WINDOWS, score_history, shown_season
 from swarm_web.dashboard.charts import Figure, Point, draw_leaders
+from swarm_web.dashboard.lineup import measure_lift
 from swarm_web.errors import RequestError
 from swarm_web.leaderboard import Leaderboard, read_leaderboard
 from swarm_web.nodes.models import Node
@@ -41,27 +42,44 @@ def read_board(window: str, *, now: datetime) -> Leaderboard:
     season = shown_season()
     if season is not None:
         return read_leaderboard(season, window=window, now=now)
-    waiting = Node.objects.connected(now=now).values_list("name", flat=True)
-    return Leaderboard(season="", window=window, as_of=now, rows=[], waiting=list(waiting))
+    draft = Season()
+    return Leaderboard(
+        season="",
+        window=window,
+        as_of=now,
+        recent_rounds=draft.recent_rounds,
+        minimum_questions=draft.minimum_questions,
+        rows=[],
+        base=[],
+        quarantined=0,
+        waiting=list(Node.objects.connected(now=now).values_list("name", flat=True)),
+    )
 
 
 def read_chart(board: Leaderboard) -> Chart:
-    """Return the leading nodes' scores over the season's last rounds, in three queries."""
+    """Return the leading nodes' scores over the season's last rounds, in three queries.
+
+    The model that leads is drawn untrained too, if it was judged so.
+    """
     leaders = [row.node for row in board.rows[:CHARTED_NODES]]
     season = Season.objects.filter(name=board.season).first()
     if season is None or not leaders:
         return Chart(figure={}, rows=[])
-    ids = Node.objects.filter(name__in=leaders).values_list("pk", flat=True)
+    same_model = [base for base in board.base if base.model == board.rows[0].model]
+    lift = measure_lift(board.rows[0], same_model)
+    order = [*leaders, *([lift.base.node] if lift else [])]
+    ids = Node.objects.filter(name__in=order).values_list("pk", flat=True)
     scores = list(score_history(season, ids, rounds=CHARTED_ROUNDS))
     points = points_of(scores)
     charted = {point.node for point in points}
-    order = [node for node in leaders if node in charted]
-    return Chart(figure=draw_leaders(points, order=order), rows=scores[::-1])
+    figure = draw_leaders(points, order=[node for node in order if node in charted])
+    return Chart(figure=figure, rows=scores[::-1])
 
 
 def points_of(scores: Sequence[Score]) -> list[Point]:
     """Return what charts draw of scores."""
     return [
-        Point(node=s.node.name, arm=s.arm, round=s.round.number, correct=s.correct, n=s.n)
+        Point(node=s.node.name, arm=s.arm, round=s.round.number, cells=s.cells)
         for s in scores
+        if s.cells
     ]

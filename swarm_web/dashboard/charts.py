@@ -7,13 +7,15 @@ depends on the theme (paper, ink, grid) is filled in by static/js/charts.js.
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
-from judge.stats import wilson_interval
+from judge.stats import effective_n, macro_intervals
+from swarm_tasks.marks import Cells, add_cells, macro_score
 
 Figure = dict[str, Any]
 
-# Single rounds ask few questions, so lines pool the counts of a node's last rounds.
+# Single rounds ask few questions, so lines pool the cells of a node's last rounds.
 POOLED_ROUNDS = 5
 STYLES = {
     "swarm": ("#0072b2", "0,114,178", "solid"),
@@ -26,18 +28,22 @@ _LABEL_GAP = 0.055
 
 @dataclass(frozen=True)
 class Point:
-    """One node's counts in one closed round."""
+    """One node's cells in one closed round: dataset -> (correct, n)."""
 
     node: str
     arm: str
     round: int
-    correct: int
-    n: int
+    cells: Cells
+
+    @property
+    def score(self) -> float:
+        """The round's macro score."""
+        return macro_score(self.cells) or 0.0
 
 
 @dataclass(frozen=True)
 class Pooled:
-    """A share over a node's last rounds up to `round`, with its 95 % interval."""
+    """A macro score over a node's last rounds up to `round`, with its 95 % interval."""
 
     round: int
     score: float
@@ -47,14 +53,26 @@ class Pooled:
 
 
 def pool_rounds(points: Sequence[Point], *, width: int = POOLED_ROUNDS) -> list[Pooled]:
-    """Pool each round with the node's `width - 1` rounds before it."""
-    pooled = []
-    for end in range(1, len(points) + 1):
-        window = points[max(0, end - width) : end]
-        correct, n = sum(p.correct for p in window), sum(p.n for p in window)
-        low, high = wilson_interval(correct, n)
-        pooled.append(Pooled(window[-1].round, correct / n, low, high, n))
-    return pooled
+    """Pool each round with the node's `width - 1` rounds before it, as windows do."""
+    ends = range(1, len(points) + 1)
+    pooled = [
+        reduce(add_cells, (point.cells for point in points[max(0, end - width) : end]))
+        for end in ends
+    ]
+    scores = [macro_score(cells) or 0.0 for cells in pooled]
+    lows, highs = macro_intervals(scores, [effective_n(cells) for cells in pooled])
+    return [
+        Pooled(
+            round=point.round,
+            score=score,
+            low=float(low),
+            high=float(high),
+            n=sum(n for _, n in cells.values()),
+        )
+        for point, score, low, high, cells in zip(
+            points, scores, lows, highs, pooled, strict=True
+        )
+    ]
 
 
 def draw_leaders(points: Iterable[Point], *, order: Sequence[str]) -> Figure:
@@ -87,14 +105,19 @@ def draw_node(points: Sequence[Point]) -> Figure:
         "mode": "markers",
         "name": "single round",
         "x": [point.round for point in points],
-        "y": [point.correct / point.n for point in points],
-        "customdata": [[point.correct, point.n] for point in points],
+        "y": [point.score for point in points],
+        "customdata": [_count(point.cells) for point in points],
         "marker": {"color": STYLES[arm][0], "size": 6, "opacity": 0.45},
         "hovertemplate": "round %{x}: %{customdata[0]} of %{customdata[1]}<extra></extra>",
     }
     pooled = _line(line, name=f"last {POOLED_ROUNDS} rounds", arm=arm)
     layout = _layout([pooled.round for pooled in line]) | {"showlegend": True}
     return {"data": [_band(line, arm=arm, opacity=0.18), dots, pooled], "layout": layout}
+
+
+def _count(cells: Cells) -> list[int]:
+    """Return how many questions were solved, and of how many."""
+    return [sum(correct for correct, _ in cells.values()), sum(n for _, n in cells.values())]
 
 
 def _line(line: Sequence[Pooled], *, name: str, arm: str) -> Figure:
@@ -164,7 +187,7 @@ def _layout(rounds: Sequence[int], *, annotations: Sequence[Figure] = ()) -> Fig
         "hovermode": "x unified",
         "xaxis": {"title": {"text": "judge round"}, "dtick": max(1, round(span / 10))},
         "yaxis": {
-            "title": {"text": "judge score (share solved)"},
+            "title": {"text": "judge score (macro pass@1)"},
             "rangemode": "tozero",
             "tickformat": ".2~f",
         },

@@ -1,14 +1,17 @@
 """A round's report. Until the round has closed it holds no question, spec, answer or score."""
 
-from collections import defaultdict
+from collections import Counter
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-from django.db.models import F
+from django.db.models import F, Max
 
 from judge.models import Answer, Question, Round, Score
+from judge.selectors import rulings_about
+from swarm_web.dashboard.rulings import RulingLine, describe_rulings
 from swarm_web.nodes.models import Node
 
-# The page shows the answers of this many nodes, best first; the downloads have every score.
+# The page shows the answers of this many nodes, best first; the downloads have all of them.
 SHOWN_NODES = 50
 
 
@@ -28,14 +31,29 @@ class QuestionReport:
 
 
 @dataclass(frozen=True)
+class Revelation:
+    """What decided a round's questions: with it anybody can draw them again."""
+
+    secret: str
+    rules: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class RoundReport:
-    """A round, and after it closed its scores (best first) and questions."""
+    """A round, and after it closed its scores (best first) and questions.
+
+    A round that was closed before it became void keeps its revealed questions and loses its
+    scores. `latencies` maps nodes' keys to the time in ms until their last answer.
+    """
 
     round: Round
     question_count: int
     seats: int
     completed: int
+    rulings: list[RulingLine]
+    revelation: Revelation | None = None
     scores: list[Score] = field(default_factory=list)
+    latencies: dict[int, int] = field(default_factory=dict)
     questions: list[QuestionReport] = field(default_factory=list)
 
     @property
@@ -43,6 +61,18 @@ class RoundReport:
         """The scores that none is better than."""
         scored = [score for score in self.scores if score.score is not None]
         return [score for score in scored if score.score == scored[0].score]
+
+    @property
+    def results(self) -> list[tuple[Score, int | None]]:
+        """The scores, each with the time in ms until the node's last answer."""
+        return [(score, self.latencies.get(score.node_id)) for score in self.scores]
+
+
+def is_revealed(judge_round: Round) -> bool:
+    """Tell whether a round's questions, answers and secret are public: once it has closed."""
+    if judge_round.phase == Round.Phase.VOID:
+        return judge_round.closed_at is not None
+    return judge_round.phase == Round.Phase.CLOSED
 
 
 def read_round(judge_round: Round) -> RoundReport:
@@ -53,24 +83,35 @@ def read_round(judge_round: Round) -> RoundReport:
         question_count=judge_round.questions.count(),
         seats=seats.count(),
         completed=seats.exclude(completed_at=None).count(),
+        rulings=describe_rulings(rulings_about(judge_round)),
     )
-    if judge_round.phase != Round.Phase.CLOSED:
-        return report
+    return _reveal(report) if is_revealed(judge_round) else report
+
+
+def _reveal(report: RoundReport) -> RoundReport:
+    """Add what is public of a round that has closed."""
+    judge_round = report.round
     best_first = F("score").desc(nulls_last=True)
     scores = list(
         judge_round.scores.select_related("node", "round").order_by(best_first, "node__name")
     )
-    return replace(report, scores=scores, questions=_reveal(judge_round, scores))
+    answers = Answer.objects.filter(question__round=judge_round).order_by()
+    latencies = answers.values_list("node").annotate(Max("latency_ms"))
+    return replace(
+        report,
+        revelation=Revelation(secret=bytes(judge_round.secret).hex(), rules=judge_round.rules),
+        scores=scores if judge_round.phase == Round.Phase.CLOSED else [],
+        latencies={node: took for node, took in latencies if took is not None},
+        questions=_reveal_questions(judge_round, scores),
+    )
 
 
-def _reveal(judge_round: Round, scores: list[Score]) -> list[QuestionReport]:
-    """Read a closed round's questions with the answers of its best nodes."""
-    seated = [s.node for s in scores if s.status == Score.Status.SCORED]
+def _reveal_questions(judge_round: Round, scores: list[Score]) -> list[QuestionReport]:
+    """Read a round's questions with the answers of its best nodes."""
+    seated = [score.node for score in scores if score.status == Score.Status.SCORED]
     shown = seated[:SHOWN_NODES]
     answers = Answer.objects.filter(question__round=judge_round)
-    solved: defaultdict[object, int] = defaultdict(int)
-    for pk in answers.filter(solved=True).values_list("question_id", flat=True):
-        solved[pk] += 1
+    solved = Counter(answers.filter(solved=True).values_list("question_id", flat=True))
     given = {
         (answer.question_id, answer.node_id): answer for answer in answers.filter(node__in=shown)
     }

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
 from random import Random
 from weakref import WeakKeyDictionary
 
@@ -12,28 +11,31 @@ from django.utils import timezone
 
 from judge.models import Season
 from judge.selectors import running_season
+from judge.tasks import grade_answers
+from swarm_protocol.messages import Arm
 from swarm_web.gateway.cached import Cached
-from swarm_web.leaderboard import LeaderboardRow, read_leaderboard
+from swarm_web.gateway.grading_bell import GradingBell
 from swarm_web.nodes.models import Node
 
-# How long rules and standings may be old; a season's doorbell ends it early for the rules.
+# How long rules may be old; a season's doorbell ends it early.
 _MAX_AGE_S = 2.0
 
 
 @dataclass(frozen=True)
 class Shared:
-    """What every connection of a process reads: the running season, and its rows by node name."""
+    """What the connections of a process share: the running season, and how to ask for grades."""
 
     season: Cached[Season | None]
-    standings: Cached[dict[str, LeaderboardRow]]
+    grading: GradingBell
 
 
 @dataclass
 class Session:
     """One connection, from the token to the hang-up.
 
-    `greeted` tells whether its hello was accepted. Time and randomness come from here, so that
-    tests of handlers decide them.
+    `greeted` tells whether its hello was accepted, `wish` which arm its owner wants, and `arm` the
+    one that it has in the season `season_id` (`gateway.arms`). Time and randomness come from here,
+    so that tests of handlers decide them.
     """
 
     node: Node
@@ -41,6 +43,9 @@ class Session:
     clock: Callable[[], datetime] = timezone.now
     random: Random = field(default_factory=Random)
     greeted: bool = False
+    wish: Arm = "swarm"
+    arm: Arm = "swarm"
+    season_id: int | None = None
 
 
 _by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, Shared] = WeakKeyDictionary()
@@ -52,15 +57,6 @@ def shared_reads() -> Shared:
     if loop not in _by_loop:
         _by_loop[loop] = Shared(
             season=Cached(running_season, max_age_s=_MAX_AGE_S),
-            standings=Cached(partial(_read_standings, timezone.now), max_age_s=_MAX_AGE_S),
+            grading=GradingBell(grade_answers.delay),
         )
     return _by_loop[loop]
-
-
-def _read_standings(clock: Callable[[], datetime]) -> dict[str, LeaderboardRow]:
-    """Return the running season's leaderboard by node name; empty while none runs."""
-    season = running_season()
-    if season is None:
-        return {}
-    board = read_leaderboard(season, window="season", now=clock())
-    return {row.node: row for row in board.rows}

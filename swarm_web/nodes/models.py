@@ -26,10 +26,11 @@ class Node(models.Model):
     """One client, known by its token; what it says of its model is declared, not verified."""
 
     class Arm(models.TextChoices):
-        """Whether the node mixes in rollouts of others."""
+        """How the node trains: with rollouts of others, without them, or not at all."""
 
         SWARM = "swarm"
         ISOLATED = "isolated"
+        BASE = "base"
 
     name = models.SlugField(max_length=64, unique=True)
     owner = models.ForeignKey(
@@ -43,6 +44,11 @@ class Node(models.Model):
     client_version = models.CharField(max_length=200, blank=True)
     blocked = models.BooleanField(
         default=False, help_text="A blocked node's token is refused; its data stays."
+    )
+    quarantined = models.BooleanField(
+        default=False,
+        editable=False,
+        help_text="A quarantined node is judged as ever, but not ranked; its data stays.",
     )
     created_at = models.DateTimeField(auto_now_add=True)
     last_seen = models.DateTimeField(null=True, blank=True, db_index=True)

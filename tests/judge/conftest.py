@@ -8,7 +8,8 @@ import pytest
 from django.utils import timezone
 
 from judge.models import Question, Round, Season
-from judge.services.rounds import LEAD, open_due_rounds, schedule_round
+from judge.services.rounds import advance_rounds
+from judge.services.scheduling import LEAD, schedule_round
 from judge.services.seasons import start_season
 from swarm_protocol.messages import AnswerText
 from swarm_tasks.verifier import Verifier
@@ -58,7 +59,7 @@ def season(transactional_db: None, clock: Clock) -> Season:
 def open_round(season: Season, clock: Clock, verifier: Verifier) -> Round:
     """An open round without seats."""
     made = schedule_round(season, opens_at=clock.now + LEAD, now=clock.now, verifier=verifier)
-    open_due_rounds(now=clock.advance(LEAD.total_seconds()))
+    advance_rounds(now=clock.advance(LEAD.total_seconds()))
     made.refresh_from_db()
     return made
 

@@ -1,10 +1,18 @@
 """Intervals and ranks of judge scores."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from statsmodels.stats.proportion import proportion_confint
 
-from judge.stats import rank_ranges, wilson_interval
+from judge.stats import (
+    effective_n,
+    macro_interval,
+    macro_intervals,
+    rank_ranges,
+    wilson_interval,
+)
 
 
 def test_wilson_interval_matches_the_published_formula() -> None:
@@ -20,6 +28,48 @@ def test_interval_holds_the_share_and_stays_in_the_unit_range(counts: tuple[int,
     low, high = wilson_interval(correct, n)
     assert 0 <= low <= correct / n + 1e-12
     assert correct / n - 1e-12 <= high <= 1
+
+
+def test_even_datasets_measure_as_well_as_all_their_questions() -> None:
+    assert effective_n({"a": (0, 16), "b": (3, 16), "c": (16, 16)}) == pytest.approx(48)
+
+
+def test_uneven_datasets_measure_worse_than_all_their_questions() -> None:
+    # Two datasets at w = 1/2: 1 / (1/4 · 1/4 + 1/4 · 1/16) of 4 and 16 questions.
+    assert effective_n({"a": (1, 4), "b": (9, 16)}) == pytest.approx(12.8)
+
+
+def test_datasets_without_questions_are_left_out() -> None:
+    assert effective_n({"a": (1, 4), "b": (0, 0)}) == pytest.approx(4)
+    assert effective_n({"b": (0, 0)}) == 0
+    assert effective_n({}) == 0
+
+
+@pytest.mark.parametrize(("correct", "n"), [(1, 50), (15, 50), (49, 50), (10, 500), (450, 500)])
+def test_macro_interval_of_one_dataset_is_jeffreys_interval(correct: int, n: int) -> None:
+    reference = proportion_confint(correct, n, alpha=0.05, method="jeffreys")
+    assert macro_interval(correct / n, n) == pytest.approx(reference, abs=1e-12)
+
+
+def test_macro_interval_begins_at_a_score_of_none_and_ends_at_a_score_of_all() -> None:
+    assert macro_interval(0.0, 50)[0] == 0
+    assert macro_interval(1.0, 50)[1] == 1
+    assert 0 < macro_interval(0.0, 50)[1] < 0.06
+
+
+@given(st.floats(0, 1), st.floats(0.01, 1e5))
+def test_macro_interval_holds_the_score_and_stays_in_the_unit_range(
+    score: float, effective: float
+) -> None:
+    low, high = macro_interval(score, effective)
+    assert 0 <= low <= score <= high <= 1
+
+
+def test_macro_intervals_of_many_nodes_are_those_of_each() -> None:
+    scores, effective = np.array([0.0, 0.31, 0.9]), np.array([50.0, 12.8, 640.0])
+    lows, highs = macro_intervals(scores, effective)
+    one_by_one = [macro_interval(*pair) for pair in zip(scores, effective, strict=True)]
+    assert list(zip(lows, highs, strict=True)) == one_by_one
 
 
 def test_overlapping_nodes_share_ranks() -> None:

@@ -54,8 +54,10 @@ def now(*, later_s: float = 0) -> str:
     return (datetime.now(UTC) + timedelta(seconds=later_s)).isoformat()
 
 
-def open_round(number: int = 1, *, questions: int = 2, closes_in_s: float = 60) -> RoundInfo:
-    return RoundInfo(number, "open", now(), now(later_s=closes_in_s), questions)
+def open_round(
+    number: int = 1, *, questions: int = 2, closes_in_s: float = 60, commitment: str = ""
+) -> RoundInfo:
+    return RoundInfo(number, "open", now(), now(later_s=closes_in_s), questions, commitment)
 
 
 class Coordinator:
@@ -68,6 +70,7 @@ class Coordinator:
     def __init__(self, *, season: SeasonInfo | None = None) -> None:
         self.season = season
         self.arm: Arm | None = None
+        self.upgrade: str | None = None
         self.round: RoundInfo | None = None
         self.pool: list[ExternalRollout] = []
         self.answers: dict[str, str] = {}
@@ -178,6 +181,7 @@ class Coordinator:
                     now=now(),
                     season=self.season,
                     round=self.round,
+                    upgrade=self.upgrade,
                 )
             case PublishRollouts():
                 return RolloutsPublished(message.id, len(message.rollouts), [])

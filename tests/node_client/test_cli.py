@@ -67,6 +67,13 @@ def test_an_option_beats_the_environment_beats_what_is_remembered(
     ]
 
 
+def test_nobody_trains_offline_whose_environment_says_base(tmp_path: Path) -> None:
+    arguments = ["train", "--offline", "--state-dir", str(tmp_path)]
+    result = CliRunner().invoke(app, arguments, env={"SWARM_ARM": "base"})
+    assert result.exit_code == FAILED
+    assert "SWARM_ARM" in result.output
+
+
 def test_only_training_options_that_were_given_are_set(
     tmp_path: Path, settings_of_runs: list[Settings]
 ) -> None:
@@ -97,7 +104,9 @@ def test_a_model_folder_is_remembered_by_its_full_path(
     [
         (["join", URL], "SWARM_TOKEN"),
         (["join", "swarm.example.org", "--token", "t"], "https://"),
+        (["join", URL, "--token", "t", "--arm", "base", "--steps", "5"], "--steps"),
         (["train"], "--offline"),
+        (["train", "--offline", "--arm", "base"], "never trains"),
     ],
 )
 def test_a_mistake_is_told_with_its_remedy(tmp_path: Path, arguments: list[str], told: str) -> None:

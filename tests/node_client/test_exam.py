@@ -58,7 +58,9 @@ async def test_an_announced_round_is_answered_completely() -> None:
     ):
         coordinator.round = open_round(questions=40)
         exam.ring(coordinator.round)
-        await coordinator.heard(SubmitAnswers, count=2)
+        await coordinator.heard(
+            SubmitAnswers, where=lambda said: said.answers[-1].question == "r1q39"
+        )
         await exam.outbox.empty.wait()
         assert coordinator.answers == {f"r1q{n}": f"{n} + 1 = ?" for n in range(40)}
         assert view.answered[1] == 40
@@ -106,6 +108,43 @@ async def test_a_node_that_was_refused_for_the_moment_asks_again(kind: type[Node
         exam.ring(coordinator.round)
         await coordinator.heard(kind, count=3)
         assert len(await coordinator.heard(RequestRound)) >= 1
+
+
+async def test_a_round_that_opened_before_the_node_came_is_sat_out_without_asking_again() -> None:
+    coordinator, view = Coordinator(), empty_view()
+    coordinator.refusals[RequestQuestions] = ErrorCode.ROUND_PENDING
+    coordinator.round = open_round(7)
+    async with (
+        running(coordinator),
+        running_connection(coordinator) as node,
+        running_exam(node, Parrot(), view=view, poll_s=0.02) as exam,
+    ):
+        exam.ring(coordinator.round)
+        await coordinator.heard(RequestRound, count=3)
+        assert len(await coordinator.heard(RequestQuestions)) == 1
+        assert (view.sat_out, view.problem) == (7, None)
+        coordinator.refusals.clear()
+        coordinator.round = open_round(8)
+        await coordinator.heard(SubmitAnswers)
+
+
+async def test_every_round_that_is_heard_of_is_told_to_who_notes_them() -> None:
+    coordinator, noted = Coordinator(), list[RoundInfo | None]()
+    coordinator.round = open_round(2, commitment="polled")
+    async with running(coordinator), running_connection(coordinator) as node:
+        exam = Exam(
+            client=node.client,
+            worker=ModelWorker(),
+            examinee=Parrot(),
+            view=empty_view(),
+            note=noted.append,
+            poll_s=0.02,
+        )
+        exam.ring(open_round(1, commitment="rung"))
+        asking = asyncio.create_task(exam.run())
+        await coordinator.heard(RequestRound, count=2)
+        asking.cancel()
+    assert {announced.commitment for announced in noted if announced} == {"rung", "polled"}
 
 
 async def test_after_a_restart_the_coordinator_keeps_the_first_answers() -> None:

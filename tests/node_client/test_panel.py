@@ -1,6 +1,7 @@
 import io
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 from rich.console import Console
 
@@ -8,7 +9,7 @@ from node_client.connection import Link
 from node_client.panel import BARS, describe_step, render, sparkline
 from node_client.view import View
 from swarm_protocol.errors import ErrorCode, RefusedError
-from swarm_protocol.messages import RoundInfo
+from swarm_protocol.messages import RoundInfo, StandingRemark
 from tests.node_client.panel_views import full_view, report
 from tests.node_client.shell_fakes import empty_view
 
@@ -89,6 +90,52 @@ def test_a_round_to_come_is_counted_down_too() -> None:
     view = full_view()
     view.round = RoundInfo(8, "scheduled", "2026-01-01T14:03:00Z", "2026-01-01T15:00:00Z", 64)
     assert "round 8 is scheduled, opens in 2 h 03 min" in show(view)
+
+
+def test_a_node_that_came_late_is_told_to_wait() -> None:
+    view = full_view()
+    view.sat_out = 7
+    text = show(view)
+    assert "waiting for the next round (joined after round 7 opened)" in text
+    assert "closes in" not in text
+    view.sat_out = 6
+    assert "round 7 is open" in show(view)
+
+
+@pytest.mark.parametrize(
+    ("remark", "words"),
+    [
+        ("too_few", "too few of its questions count"),
+        ("base", "an untrained model"),
+        ("quarantined", "the operator took this node out"),
+    ],
+)
+def test_a_node_without_a_rank_is_told_why(remark: StandingRemark, words: str) -> None:
+    view = full_view()
+    assert view.standing is not None
+    view.standing = msgspec.structs.replace(view.standing, rank=None, remark=remark)
+    text = show(view)
+    assert "judge score 0.345" in text
+    assert words in text
+
+
+def test_a_base_node_shows_that_it_is_untrained() -> None:
+    view = full_view()
+    view.arm, view.report, view.totals = "base", None, None
+    assert first_line(view) == "● connected: answering the judge, untrained · season sums"
+    assert "its model untouched" in show(view)
+    view.season = None
+    assert "practising" not in first_line(view)
+
+
+def test_a_client_that_will_be_refused_soon_is_told_so() -> None:
+    view = full_view()
+    assert "pip install" not in show(view)
+    view.upgrade = "1.4.0\x1b[2J"
+    text = show(view)
+    assert "clients older than 1.4.0" in text
+    assert "pip install --upgrade swarm-node" in text
+    assert "\x1b" not in text
 
 
 def test_the_latest_refusal_is_shown_with_its_remedy() -> None:

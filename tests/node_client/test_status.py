@@ -60,6 +60,20 @@ async def test_a_node_that_was_never_scored_has_no_figures_yet() -> None:
     assert "none yet" in show(Remembered(node="n"), None, remote)
 
 
+async def test_a_node_without_a_rank_is_told_why() -> None:
+    remote = await fetch({"node": "n", "rank": None, "score": 0.5, "remark": "quarantined"})
+    assert "the operator took this node out" in show(Remembered(node="n"), None, remote)
+
+
+async def test_a_reason_that_only_a_newer_coordinator_knows_is_shown_as_it_is() -> None:
+    remote = await fetch({"node": "n", "remark": "asleep"})
+    assert "not ranked: asleep" in show(Remembered(node="n"), None, remote)
+
+
+def test_a_base_node_is_said_not_to_train() -> None:
+    assert "model untouched" in show(Remembered(node="n", arm="base"), None, None)
+
+
 async def test_fields_that_a_newer_coordinator_tells_are_skipped() -> None:
     assert (await fetch({"node": "n", "mood": "sunny"})).node == "n"
 

@@ -134,12 +134,26 @@ async def test_the_next_sample_is_fetched_before_it_is_needed() -> None:
         running_connection(coordinator) as node,
         running_exchange(node) as exchange,
     ):
-        await asyncio.to_thread(exchange.sample, 2)
         coordinator.pool = others(2)
-        exchange.prefetch()
-        await coordinator.heard(RequestRollouts, count=2)
+        exchange.prefetch(2)
+        await coordinator.heard(RequestRollouts)
         assert await asyncio.to_thread(exchange.sample, 2) == others(2)
-        assert len(await coordinator.heard(RequestRollouts)) == 2
+        assert len(await coordinator.heard(RequestRollouts)) == 1
+
+
+async def test_what_was_fetched_for_a_step_that_samples_nothing_is_not_used_later() -> None:
+    coordinator = Coordinator()
+    async with (
+        running(coordinator),
+        running_connection(coordinator) as node,
+        running_exchange(node) as exchange,
+    ):
+        coordinator.pool = others(1)
+        exchange.prefetch(2)
+        await coordinator.heard(RequestRollouts)
+        exchange.prefetch(0)
+        coordinator.pool = others(2)
+        assert await asyncio.to_thread(exchange.sample, 2) == others(2)
 
 
 async def test_a_busy_coordinator_is_asked_again_within_the_step() -> None:
@@ -168,7 +182,7 @@ async def test_a_silent_coordinator_keeps_no_step_waiting() -> None:
         assert await asyncio.to_thread(exchange.sample, 2) == []
 
 
-async def test_a_node_that_is_refused_or_offline_samples_nothing() -> None:
+async def test_a_node_that_is_told_to_be_isolated_samples_nothing_and_stops_asking() -> None:
     coordinator = Coordinator()
     coordinator.refusals[RequestRollouts] = ErrorCode.RELAY_ISOLATED
     async with (
@@ -176,9 +190,22 @@ async def test_a_node_that_is_refused_or_offline_samples_nothing() -> None:
         running_connection(coordinator) as node,
         running_exchange(node) as exchange,
     ):
-        assert await asyncio.to_thread(exchange.sample, 2) == []
+        for _ in range(3):
+            assert await asyncio.to_thread(exchange.sample, 2) == []
+            exchange.prefetch(2)
+        assert len(await coordinator.heard(RequestRollouts)) == 1
+
+
+async def test_a_node_that_is_offline_samples_nothing() -> None:
+    coordinator = Coordinator()
+    coordinator.pool = others(1)
+    async with (
+        running(coordinator),
+        running_connection(coordinator) as node,
+        running_exchange(node) as exchange,
+    ):
         await coordinator.stop()
         await node.notebook.until(lambda: node.notebook.links[-1].phase == "waiting")
-        exchange.prefetch()
+        exchange.prefetch(2)
         assert await asyncio.to_thread(exchange.sample, 2) == []
         await coordinator.start()

@@ -21,6 +21,8 @@ DEMO: dict[str, Any] = {
     "open_seconds": 40,
     "scoring_seconds": 20,
     "max_new_tokens": 32,
+    # Nobody should wait for a second round to see a first score.
+    "late_joiners": Season.LateJoiners.JOIN,
 }
 
 

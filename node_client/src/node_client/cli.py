@@ -20,6 +20,8 @@ from node_client import options
 from node_client.config import (
     Settings,
     TrainingOptions,
+    check_offline_arm,
+    check_steps,
     choose_arm,
     choose_model,
     choose_token,
@@ -105,11 +107,13 @@ def join(
     site = parse_site(url)
     state = _state_of(site, state_dir)
     remembered = state.recall(site)
+    wish = choose_arm(arm, remembered)
+    check_steps(steps, arm=wish)
     _train(
         Settings(
             state=state,
             model=_resolve(choose_model(model, remembered)),
-            arm=choose_arm(arm, remembered),
+            arm=wish,
             site=site,
             token=choose_token(
                 option=token,
@@ -132,6 +136,7 @@ def train(
     context: typer.Context,
     offline: Annotated[bool, typer.Option("--offline", help="Without a coordinator")] = False,
     model: options.Model = None,
+    arm: options.OfflineArm = None,
     state_dir: options.StateFolder = None,
     steps: options.Steps = None,
     plain: options.Plain = False,
@@ -152,6 +157,7 @@ def train(
             "`train` works without a coordinator only.",
             fix="Use `train --offline`, or `join URL` to train in a swarm.",
         )
+    check_offline_arm(arm)
     _train(
         Settings(
             state=_state_of(None, state_dir),

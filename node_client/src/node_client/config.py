@@ -83,6 +83,24 @@ def choose_arm(option: Arm | None, remembered: Remembered) -> Arm:
     return option or remembered.arm or DEFAULT_ARM
 
 
+def check_steps(steps: int | None, *, arm: Arm) -> None:
+    """Check that a run which should end after some steps makes any. Raises SettingsError."""
+    if arm == "base" and steps is not None:
+        raise SettingsError(
+            "A base node makes no steps, so --steps would never end it.",
+            fix="Leave out --steps; Ctrl-C stops the node.",
+        )
+
+
+def check_offline_arm(arm: Arm | None) -> None:
+    """Check that nobody trains who asked not to. Raises SettingsError."""
+    if arm == "base":
+        raise SettingsError(
+            "A base node never trains, so there is nothing that it could do offline.",
+            fix="Leave out --arm (and SWARM_ARM), or answer a judge with `join URL --arm base`.",
+        )
+
+
 def _read_token(path: Path) -> str:
     try:
         token = path.read_text().strip()

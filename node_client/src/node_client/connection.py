@@ -50,7 +50,10 @@ class Listener(Protocol):
         """Take note that the connection came, went, or will be tried again."""
 
     def welcomed(self, welcome: Welcome) -> None:
-        """Take note of the season and the round, at each connection."""
+        """Take note of the season and the round, at each connection.
+
+        May raise CoordinatorRefusedError when the node cannot take part like that.
+        """
 
     def rung(self, doorbell: ServerMessage) -> None:
         """Take note of an announcement."""
@@ -75,6 +78,7 @@ class Connection:
         self._backoff = backoff
         self._socket: ClientConnection | None = None
         self._waiting: dict[str, asyncio.Future[ServerMessage]] = {}
+        self._lease: asyncio.Timeout | None = None
         self.connected = asyncio.Event()
 
     async def run(self) -> None:
@@ -89,6 +93,14 @@ class Connection:
             log.info("disconnected (%s), trying again in %.1f s", reason, delay)
             self._listener.link_changed(Link("waiting", reason, monotonic() + delay))
             await asyncio.sleep(delay)
+
+    def renew(self, *, after_s: float) -> None:
+        """Connect again in `after_s` seconds, to be welcomed anew.
+
+        Does nothing while there is no connection, because the next one begins with a welcome.
+        """
+        if self._lease is not None and self._lease.when() is None:
+            self._lease.reschedule(asyncio.get_running_loop().time() + after_s)
 
     async def request(
         self, message: NodeMessage, reply: type[Reply], *, timeout_s: float = REPLY_TIMEOUT_S
@@ -125,8 +137,7 @@ class Connection:
                 self._socket = socket
                 self.connected.set()
                 self._listener.link_changed(Link("connected"))
-                await self._listen(socket)
-            return "the coordinator closed the connection"
+                return await self._listen(socket)
         except InvalidStatus as denial:
             return _explain_denial(denial)
         except ConnectionClosed as closed:
@@ -149,11 +160,19 @@ class Connection:
                 if isinstance(message, Welcome):
                     return message
 
-    async def _listen(self, socket: ClientConnection) -> None:
-        """Receive frames until the connection ends, or until cancelled: then say goodbye."""
+    async def _listen(self, socket: ClientConnection) -> str:
+        """Receive frames until the connection ends and return why, or until cancelled.
+
+        When this side ends it, it says goodbye.
+        """
         try:
-            async for frame in socket:
-                self._receive(frame)
+            async with asyncio.timeout(None) as self._lease:
+                async for frame in socket:
+                    self._receive(frame)
+            return "the coordinator closed the connection"
+        except TimeoutError:
+            await socket.close(CloseCode.GOING_AWAY, "the node connects again")
+            return "this node asked to be welcomed anew"
         except asyncio.CancelledError:
             await socket.close(CloseCode.GOING_AWAY, "the node stopped")
             raise
@@ -195,7 +214,7 @@ class Connection:
             return None
 
     def _forget_socket(self) -> None:
-        self._socket = None
+        self._socket = self._lease = None
         self.connected.clear()
         for waiting in self._waiting.values():
             if not waiting.done():

@@ -14,7 +14,7 @@ from node_client.outbox import PASSING, PAUSE_S, Outbox
 from node_client.swarm import SwarmClient
 from node_client.view import View
 from node_client.worker import ModelWorker
-from swarm_protocol.errors import RefusedError
+from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import (
     MAX_COMPLETION_CHARS,
     AnswerText,
@@ -59,7 +59,7 @@ class Exam:
 
     `ring` is the quick way in and the poll the sure one, because announcements may be lost. A
     client that restarts in a round asks for the questions again; the coordinator keeps the first
-    answer to each, so none counts twice.
+    answer to each, so none counts twice. `note` is told about every round that is heard of.
     """
 
     def __init__(
@@ -69,6 +69,7 @@ class Exam:
         worker: ModelWorker,
         examinee: Examinee,
         view: View,
+        note: Callable[[RoundInfo | None], None] = lambda announced: None,
         poll_s: float = POLL_S,
         chance: Callable[[], float] = random.random,
     ) -> None:
@@ -76,6 +77,7 @@ class Exam:
         self._worker = worker
         self._examinee = examinee
         self._view = view
+        self._note = note
         self._poll_s = poll_s
         self._chance = chance
         self._rung = asyncio.Event()
@@ -92,6 +94,7 @@ class Exam:
 
     def ring(self, announced: RoundInfo | None) -> None:
         """Take note of what the coordinator said about the current round."""
+        self._note(announced)
         self._announced = announced
         self._rung.set()
 
@@ -117,7 +120,9 @@ class Exam:
             async with asyncio.timeout(wait_s):
                 await self._rung.wait()
         except TimeoutError:
-            return await self._client.round()
+            current = await self._client.round()
+            self._note(current)
+            return current
         self._rung.clear()
         return self._announced
 
@@ -133,7 +138,14 @@ class Exam:
 
     async def _sit(self, number: int) -> None:
         """Answer all questions of a round, between two training steps."""
-        offered = await self._client.questions(number)
+        try:
+            offered = await self._client.questions(number)
+        except RefusedError as refusal:
+            if refusal.code != ErrorCode.ROUND_PENDING:
+                raise
+            self._sit_out(number)
+            return
+        self._note(offered.round)
         deadline = monotonic() + _seconds_left(offered)
         log.info("round %d: %d questions", number, len(offered.questions))
         async with self._worker.turn:
@@ -145,6 +157,12 @@ class Exam:
                 answers = await self._worker.run(partial(self._answer, questions, offered))
                 self.outbox.put((number, answer) for answer in answers)
         self._sat.add(number)
+
+    def _sit_out(self, number: int) -> None:
+        """Leave a round alone that had opened before this node came."""
+        log.info("round %d opened before this node came: waiting for the next one", number)
+        self._sat.add(number)
+        self._view.sat_out = number
 
     def _answer(self, questions: Sequence[Question], offered: QuestionsOffered) -> list[AnswerText]:
         """Answer questions with the current policy; runs in the model's thread."""

@@ -12,7 +12,7 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from node_client.connection import UnansweredError
 from node_client.outbox import PASSING, PAUSE_S, Outbox
 from node_client.swarm import SwarmClient
-from swarm_protocol.errors import RefusedError
+from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import MAX_ROLLOUTS, ExternalRollout, Rollout
 
 MAX_OWED_ROLLOUTS = 64
@@ -22,6 +22,8 @@ SAMPLE_WAIT_S = 2.0
 # a second from a node, and the judge's must always be among them.
 PUBLISH_REST_S = 0.25
 SAMPLE_EVERY_S = 0.1
+# How long a node that took itself for a swarm one, and is told otherwise, asks for nothing.
+ISOLATED_REST_S = 60.0
 
 
 class SwarmExchange:
@@ -38,8 +40,8 @@ class SwarmExchange:
         self._client = client
         self._loop = loop
         self._sample_wait_s = sample_wait_s
-        self._wanted = 0
         self._may_ask_at = 0.0
+        self._isolated_until = 0.0
         self._fetching: Future[list[ExternalRollout]] | None = None
         self.published = 0
         self.outbox: Outbox[Rollout] = Outbox(
@@ -55,15 +57,18 @@ class SwarmExchange:
         """Queue rollouts for sharing; the oldest give way when the coordinator is gone."""
         self._loop.call_soon_threadsafe(self.outbox.put, list(rollouts))
 
-    def prefetch(self) -> None:
-        """Ask already for what the coming step will sample."""
-        if self._wanted and self._client.connected and self._fetching is None:
-            self._fetching = self._fetch(self._wanted)
+    def prefetch(self, count: int) -> None:
+        """Ask already for what the coming step will sample; none drops what was asked for."""
+        if count == 0:
+            self._fetching = None
+        elif self._fetching is None and self._client.connected and not self._is_isolated():
+            self._fetching = self._fetch(count)
 
     def sample(self, count: int) -> list[ExternalRollout]:
         """Return up to `count` rollouts of others, or none when they cannot be had quickly."""
         fetching, self._fetching = self._fetching, None
-        self._wanted = count
+        if fetching is None and self._is_isolated():
+            return []
         fetching = fetching or self._fetch(count)
         try:
             return fetching.result(timeout=self._sample_wait_s)[:count]
@@ -72,6 +77,9 @@ class SwarmExchange:
             return []
         except (UnansweredError, RefusedError):
             return []
+
+    def _is_isolated(self) -> bool:
+        return self._loop.time() < self._isolated_until
 
     def _fetch(self, count: int) -> Future[list[ExternalRollout]]:
         return asyncio.run_coroutine_threadsafe(self._ask(count), self._loop)
@@ -86,6 +94,8 @@ class SwarmExchange:
             try:
                 return await self._client.sample(count)
             except RefusedError as refusal:
+                if refusal.code == ErrorCode.RELAY_ISOLATED:
+                    self._isolated_until = self._loop.time() + ISOLATED_REST_S
                 if refusal.code not in PASSING:
                     raise
                 self._may_ask_at = self._loop.time() + (refusal.retry_after or PAUSE_S)

@@ -6,24 +6,29 @@ of the connection, and is handed to the part that it concerns.
 
 import asyncio
 import logging
+import random
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 
 from node_client.alone import practice_season
 from node_client.backoff import jittered_backoff
+from node_client.commitments import CommitmentLog
 from node_client.config import Settings
 from node_client.connection import Connection, Link
 from node_client.errors import CoordinatorRefusedError, NodeError
 from node_client.exam import Exam
 from node_client.exchange import SwarmExchange
 from node_client.outbox import Outbox
+from node_client.panel import describe_upgrade
 from node_client.policy import Policy
 from node_client.site import Site
 from node_client.state import Remembered
 from node_client.swarm import SwarmClient, new_id
 from node_client.trainer import StepReport, Trainer
 from node_client.training import Enrolment, Equipment, Training
+from node_client.untrained import NoTraining
 from swarm_protocol.messages import (
+    Arm,
     Hello,
     ReportTraining,
     RoundState,
@@ -40,6 +45,8 @@ FIRST_WELCOME_S = 10.0
 REPORT_EVERY_S = 1.0
 # How long a node that stops goes on handing in what it owes.
 FAREWELL_S = 3.0
+# All nodes of a swarm hear at once that a coin assigns them anew: they must not come back at once.
+ASSIGNMENT_PAUSE_S = 5.0
 
 log = logging.getLogger(__name__)
 
@@ -54,11 +61,13 @@ class Node:
         site: Site,
         equipment: Equipment,
         backoff: Callable[[int], float] = jittered_backoff,
+        chance: Callable[[], float] = random.random,
     ) -> None:
         view, policy = equipment.view, equipment.policy
         self._settings = settings
         self._site = site
         self._view = view
+        self._chance = chance
         self._refusal: CoordinatorRefusedError | None = None
         self._remembered = settings.state.recall(site)
         self._connection = Connection(
@@ -72,7 +81,13 @@ class Node:
         self._exchange = SwarmExchange(
             client=client, loop=asyncio.get_running_loop(), refused=view.note_refusal
         )
-        self._exam = Exam(client=client, worker=equipment.worker, examinee=policy, view=view)
+        self._exam = Exam(
+            client=client,
+            worker=equipment.worker,
+            examinee=policy,
+            view=view,
+            note=CommitmentLog(settings.state.commitments, site=site).note,
+        )
         self._reports: Outbox[ReportTraining] = Outbox(
             client=client,
             send=lambda reports: client.report(reports[-1]),
@@ -81,13 +96,7 @@ class Node:
             batch=1,
             rest_s=REPORT_EVERY_S,
         )
-        self._training = Training(
-            settings=settings,
-            equipment=equipment,
-            exchange=self._exchange,
-            before_step=self._exchange.prefetch,
-            after_step=self._owe_report,
-        )
+        self._training = self._make_training(equipment)
 
     async def run(self) -> None:
         """Take part until stopped. Raises CoordinatorRefusedError, or NodeError from training."""
@@ -115,33 +124,50 @@ class Node:
         self._view.link = link
 
     def welcomed(self, welcome: Welcome) -> None:
-        """Follow the coordinator's rules, and remember them for a start without it."""
+        """Follow the coordinator's rules, and remember them for a start without it.
+
+        Raises CoordinatorRefusedError when the arm is one that this run cannot change to.
+        """
+        _check_arm(welcome.arm, wish=self._settings.arm)
         self._view.node, self._view.arm = welcome.node, welcome.arm
         self._set_clock(welcome.now)
         self._remember(welcome)
         log.info("connected as %s, %s", welcome.node, self._site.page(welcome.node))
         if welcome.arm != self._settings.arm:
             log.info("the coordinator put this node in the %s arm", welcome.arm)
+        self._note_upgrade(welcome.upgrade)
         self._follow(welcome.season)
         self._exam.ring(welcome.round)
 
     def rung(self, doorbell: ServerMessage) -> None:
         """Hand an announcement to whom it concerns; one that is new to this client is skipped."""
         if isinstance(doorbell, SeasonState):
-            self._follow(doorbell.season)
+            self._change_season(doorbell.season)
         elif isinstance(doorbell, RoundState):
             self._set_clock(doorbell.now)
             self._exam.ring(doorbell.round)
 
+    def _make_training(self, equipment: Equipment) -> Training | NoTraining:
+        if self._settings.arm == "base":
+            return NoTraining(checkpoints=self._settings.state.checkpoints)
+        return Training(
+            settings=self._settings,
+            equipment=equipment,
+            exchange=self._exchange,
+            before_step=lambda trainer: self._exchange.prefetch(trainer.candidates),
+            after_step=self._owe_report,
+        )
+
     def _background_jobs(self) -> list[Coroutine[object, object, None]]:
-        return [
-            self._stay_connected(),
-            self._start_alone_when_late(),
-            self._exam.run(),
-            self._exam.outbox.run(),
-            self._exchange.outbox.run(),
-            self._reports.run(),
-        ]
+        jobs = [self._stay_connected(), self._exam.run(), self._exam.outbox.run()]
+        if isinstance(self._training, Training):
+            enrolled = self._training.enrolled
+            jobs += [
+                self._start_alone_when_late(enrolled),
+                self._exchange.outbox.run(),
+                self._reports.run(),
+            ]
+        return jobs
 
     async def _stay_connected(self) -> None:
         """Keep the connection; a refusal ends the node, but only after it saved its work."""
@@ -151,11 +177,11 @@ class Node:
             self._refusal = refusal
             self.stop()
 
-    async def _start_alone_when_late(self) -> None:
+    async def _start_alone_when_late(self, enrolled: asyncio.Event) -> None:
         """Begin with the last known season when the coordinator is not there to tell."""
         try:
             async with asyncio.timeout(FIRST_WELCOME_S):
-                await self._training.enrolled.wait()
+                await enrolled.wait()
         except TimeoutError:
             log.warning("no coordinator yet, training alone meanwhile")
             self._view.node = self._remembered.node
@@ -174,6 +200,22 @@ class Node:
             self._settings.state.save(self._remembered)
         except OSError as problem:
             log.warning("could not remember the token for the next join: %s", problem)
+
+    def _change_season(self, season: SeasonInfo | None) -> None:
+        """Follow new rules; where a coin decides about arms, ask which one fell to this node."""
+        known = self._view.season.name if self._view.season is not None else None
+        flips = season is not None and season.name != known and season.assignment == "coin"
+        if flips and self._view.arm != "base":
+            # Until it is known: an isolated node would be spoilt by rollouts of others, while one
+            # of the swarm only misses a few.
+            self._view.arm = "isolated"
+            self._connection.renew(after_s=self._chance() * ASSIGNMENT_PAUSE_S)
+        self._follow(season)
+
+    def _note_upgrade(self, oldest: str | None) -> None:
+        if oldest is not None and oldest != self._view.upgrade:
+            log.warning(describe_upgrade(oldest))
+        self._view.upgrade = oldest
 
     def _follow(self, season: SeasonInfo | None) -> None:
         """Train in a season, or practise while there is none."""
@@ -207,6 +249,16 @@ class Node:
     def _set_clock(self, server_now: str) -> None:
         ahead = datetime.fromisoformat(server_now) - datetime.now(UTC)
         self._view.clock_ahead_s = ahead.total_seconds()
+
+
+def _check_arm(arm: Arm, *, wish: Arm) -> None:
+    """Refuse to go on as what this run is not: its model is either trained or untouched."""
+    if (arm == "base") != (wish == "base"):
+        raise CoordinatorRefusedError(
+            f"The coordinator counts this node in the arm {arm}, but it runs in the arm {wish}.",
+            fix=f"Start it again with --arm {arm}, or ask the operator to change its arm.",
+            code="arm.changed",
+        )
 
 
 def _introduce(settings: Settings, policy: Policy) -> Hello:

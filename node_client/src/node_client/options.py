@@ -29,10 +29,12 @@ ArmChoice = Annotated[
     Arm | None,
     typer.Option(
         envvar="SWARM_ARM",
-        help="Mix in rollouts of other nodes, or train on own ones only",
+        help="Mix in rollouts of other nodes, train on own ones only, or (base) do not train",
         show_default="as last time, else swarm",
     ),
 ]
+# Hidden: training alone has no arm. It is read so that nobody trains who asked not to.
+OfflineArm = Annotated[Arm | None, typer.Option("--arm", envvar="SWARM_ARM", hidden=True)]
 StateFolder = Annotated[
     Path | None,
     typer.Option(

@@ -9,11 +9,12 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from node_client.remarks import explain_remark
+from node_client.terminal import fold_line
 from node_client.view import View
 
 BARS = "▁▂▃▄▅▆▇█"
 CURVE_WIDTH = 32
-EXAMPLE_CHARS = 240
 
 
 def render(view: View, *, now: datetime, clock: float) -> RenderableType:
@@ -27,6 +28,7 @@ def render(view: View, *, now: datetime, clock: float) -> RenderableType:
         ("training", _training(view)),
         ("swarm", _swarm(view)),
         ("judge", _judge(view, now=now)),
+        ("notice", _notice(view)),
         ("problem", _problem(view)),
     ):
         if value:
@@ -40,26 +42,20 @@ def render(view: View, *, now: datetime, clock: float) -> RenderableType:
 
 def answer_health(view: View, *, clock: float) -> Text:
     """Answer "is my node working?" in one line."""
-    training = (
-        "no step finished yet" if view.report is None else f"training, step {view.report.step}"
-    )
+    training = _occupation(view)
     if view.stopping:
-        return Text("● stopping: finishes the step and saves (again: quits at once)", "yellow")
+        work = "hands in what it owes" if view.arm == "base" else "finishes the step and saves"
+        return Text(f"● stopping: {work} (again: quits at once)", "yellow")
     if view.link is None:
         return Text.assemble(("● alone", "cyan"), f": {training}, no coordinator")
     if view.link.phase == "connected":
-        season = (
-            f"season {view.season.name}"
-            if view.season
-            else "no season is running, practising alone"
-        )
-        return Text.assemble(("● connected", "green"), f": {training} · {season}")
+        return Text.assemble(("● connected", "green"), f": {training} · {_season(view)}")
     if view.link.phase == "connecting":
         return Text.assemble(("● connecting", "yellow"), f": {training}")
     wait = max(0, round(view.link.retry_at - clock))
     return Text.assemble(
         (f"● offline, trying again in {wait} s", "red"),
-        f": {training}; {_shorten(view.link.reason)}",
+        f": {training}; {fold_line(view.link.reason)}",
     )
 
 
@@ -79,6 +75,8 @@ def sparkline(values: Sequence[float], *, width: int = CURVE_WIDTH) -> str:
 def describe_step(view: View) -> str:
     """Say in one line what the latest step did."""
     report, totals = view.report, view.totals
+    if view.arm == "base":
+        return "arm base: nothing was trained"
     if report is None or totals is None:
         return "no step finished yet"
     seconds = sum(report.seconds.values())
@@ -87,6 +85,29 @@ def describe_step(view: View) -> str:
         f" · informative {report.informative_share:.0%}"
         f" · {report.local_used} local + {report.external_used} external · {seconds:.1f} s"
     )
+
+
+def describe_upgrade(oldest: str) -> str:
+    """Say in one line that this client will be refused soon; `oldest` is the first that will not.
+
+    The version is the coordinator's word, so it cannot be trusted to be one.
+    """
+    return (
+        f"clients older than {fold_line(oldest, most=20)} will be refused soon:"
+        " pip install --upgrade swarm-node"
+    )
+
+
+def _occupation(view: View) -> str:
+    if view.arm == "base":
+        return "answering the judge, untrained"
+    return "no step finished yet" if view.report is None else f"training, step {view.report.step}"
+
+
+def _season(view: View) -> str:
+    if view.season is not None:
+        return f"season {view.season.name}"
+    return "no season is running" + ("" if view.arm == "base" else ", practising alone")
 
 
 def _node(view: View) -> str:
@@ -98,6 +119,8 @@ def _node(view: View) -> str:
 
 
 def _training(view: View) -> Text | str:
+    if view.arm == "base":
+        return "none: a base node answers with its model untouched, for comparison"
     report = view.report
     if report is None:
         return f"resumed at step {view.resumed_step}" if view.resumed_step else "first step runs"
@@ -136,6 +159,8 @@ def _round(view: View, *, now: datetime) -> str:
     if current is None:
         return "no round yet"
     phase = f"round {current.number} is {current.phase}"
+    if current.number == view.sat_out:
+        return f"waiting for the next round (joined after round {current.number} opened)"
     server_now = now + timedelta(seconds=view.clock_ahead_s)
     if current.phase == "scheduled":
         return f"{phase}, opens in {_countdown(current.opens_at, server_now)}"
@@ -147,17 +172,22 @@ def _round(view: View, *, now: datetime) -> str:
 
 def _standing(view: View) -> str:
     standing = view.standing
+    remark = explain_remark(standing.remark) if standing is not None else ""
     if standing is None or standing.score is None:
-        return "no judge score yet: it comes after the first round that this node answers"
+        return remark or "no judge score yet: it comes after the first round that this node answers"
     score = f"judge score {standing.score:.3f}"
     if standing.interval is not None:
         low, high = standing.interval
         score += f", 95 % interval {low:.3f}–{high:.3f}"
-    rank = ""
+    place = f"\n{remark}" if remark else ""
     if standing.rank is not None:
         low_rank, high_rank = standing.rank
-        rank = f" · rank {low_rank}" + (f"–{high_rank}" if high_rank != low_rank else "")
-    return f"{score}, n = {standing.n:,}{rank}"
+        place = f" · rank {low_rank}" + (f"–{high_rank}" if high_rank != low_rank else "")
+    return f"{score}, n = {standing.n:,}{place}"
+
+
+def _notice(view: View) -> Text | str:
+    return Text(describe_upgrade(view.upgrade), "yellow") if view.upgrade is not None else ""
 
 
 def _problem(view: View) -> Text | str:
@@ -166,7 +196,7 @@ def _problem(view: View) -> Text | str:
         return ""
     return Text.assemble(
         (f"{problem.at:%H:%M:%S} UTC {problem.code}", "yellow"),
-        f": {_shorten(problem.message)}\n{_shorten(problem.fix)}",
+        f": {fold_line(problem.message)}\n{fold_line(problem.fix)}",
     )
 
 
@@ -176,20 +206,13 @@ def _example(view: View) -> RenderableType:
     example = view.report.example
     sign, style = ("✓", "green") if example.verdict.solved else ("✗", "red")
     return Group(
-        Text(_shorten(example.question), "dim"),
+        Text(fold_line(example.question), "dim"),
         Text.assemble(
-            _shorten(example.completion),
+            fold_line(example.completion),
             "  ",
             (f"{sign} {example.verdict.reason.replace('_', ' ')}", style),
         ),
     )
-
-
-def _shorten(text: str) -> str:
-    """Fold white space and drop control characters, which could steer the terminal."""
-    line = "".join(letter if letter.isprintable() else " " for letter in text)
-    line = " ".join(line.split())
-    return line if len(line) <= EXAMPLE_CHARS else f"{line[:EXAMPLE_CHARS]}…"
 
 
 def _countdown(moment: str, now: datetime) -> str:

@@ -60,6 +60,11 @@ class StateDir:
         """The folder of checkpoints."""
         return self.path / "checkpoints"
 
+    @property
+    def commitments(self) -> Path:
+        """The file of what coordinators committed themselves to."""
+        return self.path / "commitments.jsonl"
+
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Hold the folder for this process, making it if need be.
@@ -98,7 +103,7 @@ class StateDir:
 
     def save(self, remembered: Remembered) -> None:
         """Remember this, readable for the owner only."""
-        _write_private(self.path / "node.json", _encode(remembered))
+        write_private(self.path / "node.json", _encode(remembered))
 
     def load_progress(self) -> Progress | None:
         """Return the progress at the last checkpoint, or None before the first."""
@@ -106,13 +111,13 @@ class StateDir:
 
     def save_progress(self, progress: Progress) -> None:
         """Note how far training has come."""
-        _write_private(self.path / "progress.json", _encode(progress))
+        write_private(self.path / "progress.json", _encode(progress))
 
     def task_key(self) -> bytes:
         """Return the secret that this node's training tasks are drawn with; made once."""
         path = self.path / "task.key"
         if not path.exists():
-            _write_private(path, secrets.token_bytes(32))
+            write_private(path, secrets.token_bytes(32))
         return path.read_bytes()
 
 
@@ -132,7 +137,7 @@ def _read(path: Path, kind: type[Record]) -> Record | None:
         ) from problem
 
 
-def _write_private(path: Path, content: bytes) -> None:
+def write_private(path: Path, content: bytes) -> None:
     """Replace a file at once, so that a crash leaves the old one or the new one (mode 0600)."""
     with NamedTemporaryFile(dir=path.parent, prefix=path.name, delete=False) as scratch:
         scratch.write(content)  # tempfile makes files that only their owner can read

@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from node_client.errors import NodeError
+from node_client.remarks import explain_remark
 from node_client.site import Site
 from node_client.state import Progress, Remembered
 
@@ -25,6 +26,7 @@ class NodeStatus(msgspec.Struct):
     connected: bool = False
     last_seen: str | None = None
     rank: Range | None = None
+    remark: str = ""
     score: float | None = None
     interval: Range | None = None
     n: int = 0
@@ -66,6 +68,8 @@ def draw_status(
 
 def _here(remembered: Remembered, progress: Progress | None) -> list[tuple[str, str]]:
     rows = [("node", remembered.node or "not joined yet")]
+    if remembered.arm == "base":
+        rows.append(("training", "none: a base node answers with its model untouched"))
     if progress is None:
         return [*rows, ("last checkpoint", "none")]
     return [
@@ -92,6 +96,8 @@ def _there(remote: NodeStatus) -> list[tuple[str, str]]:
     if remote.rank is not None:
         first, last = (int(place) for place in remote.rank)
         rows.append(("rank", f"{first}" if first == last else f"{first}–{last}"))
+    elif remote.remark:
+        rows.append(("rank", explain_remark(remote.remark)))
     return [*rows, ("rounds answered", f"{remote.rounds}")]
 
 

@@ -77,6 +77,10 @@ class StepPlan:
 
 def plan_step(config: TrainConfig, season: SeasonInfo) -> StepPlan:
     """Settle the sizes of a step. Raises SettingsError when they cannot work."""
+    if config.arm == "base":
+        raise SettingsError(
+            "A base node never trains.", fix="Choose --arm swarm or --arm isolated to train."
+        )
     local = season.local if config.local is None else config.local
     external = season.external if config.external is None else config.external
     size = local + external

@@ -148,6 +148,11 @@ class Trainer:
             reward=config.reward,
         )
 
+    @property
+    def candidates(self) -> int:
+        """How many rollouts of others each step asks for."""
+        return min(self._plan.external * self.config.external_candidates, MAX_REQUESTED)
+
     def step(self) -> StepReport:
         """Make one step of SAPO's Algorithm 1. Raises RefusedError when the verifier fails."""
         watch = Stopwatch(time.perf_counter)
@@ -231,15 +236,12 @@ class Trainer:
 
     def _take_external(self, watch: Stopwatch) -> JudgedExternals:
         """Ask for candidates for the external places and keep those that can be trained on."""
-        wanted = self._plan.external
         offered: Sequence[ExternalRollout] = []
-        if wanted:
+        if self.candidates:
             with watch.measure("swarm"):
-                offered = self._exchange.sample(
-                    min(wanted * self.config.external_candidates, MAX_REQUESTED)
-                )
+                offered = self._exchange.sample(self.candidates)
         with watch.measure("score"):
-            return self._judge.judge(offered, wanted=wanted)
+            return self._judge.judge(offered, wanted=self._plan.external)
 
     def _count(self, training_set: TrainingSet, external: JudgedExternals) -> None:
         self.steps_done += 1

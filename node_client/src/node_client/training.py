@@ -72,7 +72,7 @@ class Training:
         settings: Settings,
         equipment: Equipment,
         exchange: Exchange,
-        before_step: Callable[[], None] = lambda: None,
+        before_step: Callable[[Trainer], None] = lambda trainer: None,
         after_step: Callable[[StepReport, Trainer], None] = lambda report, trainer: None,
     ) -> None:
         self._settings = settings
@@ -106,7 +106,7 @@ class Training:
         await self.enrolled.wait()
         while not self._stopping and self._view.steps_here != self._settings.steps:
             trainer = await self._follow_enrolment()
-            self._before_step()
+            self._before_step(trainer)
             report = await self._step(trainer)
             if report is not None:
                 self._view.note_step(report, trainer.totals)

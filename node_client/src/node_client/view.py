@@ -30,7 +30,9 @@ class Problem:
 class View:
     """One node's state as its owner sees it. `clock_ahead_s` is the coordinator's clock minus ours.
 
-    `totals` are this season's; `curve` holds the training reward of the latest steps.
+    `totals` are this season's; `curve` holds the training reward of the latest steps. `sat_out` is
+    the latest round that this node came too late for. `upgrade` names the client version below
+    which nodes will be refused soon, if this one is older.
     """
 
     model: str
@@ -51,7 +53,9 @@ class View:
     unpublished: int = 0
     round: RoundInfo | None = None
     answered: Counter[int] = field(default_factory=Counter)
+    sat_out: int | None = None
     standing: Standing | None = None
+    upgrade: str | None = None
     problem: Problem | None = None
     stopping: bool = False
 

@@ -31,6 +31,7 @@ class ErrorCode(StrEnum):
     RELAY_ISOLATED = "relay.isolated"
     ROUND_UNKNOWN = "round.unknown"
     ROUND_NOT_OPEN = "round.not_open"
+    ROUND_PENDING = "round.pending"
     ANSWER_LATE = "answer.late"
     ANSWER_NOT_YOURS = "answer.not_yours"
     VERIFIER_FAILED = "verifier.failed"
@@ -54,9 +55,10 @@ FIXES: dict[ErrorCode, str] = {
     ErrorCode.TASK_CONFIG: "Use the configuration that the season's task mix gives the dataset.",
     ErrorCode.TASK_FOREIGN: "Use the season's seed and generator version (see the welcome).",
     ErrorCode.TASK_INDEX: "Draw indices from the training part of the index range.",
-    ErrorCode.RELAY_ISOLATED: "This node is in the isolated arm, which takes no external rollouts.",
+    ErrorCode.RELAY_ISOLATED: "Train on own rollouts only: this node is not in the swarm arm.",
     ErrorCode.ROUND_UNKNOWN: "Ask for the current round first.",
     ErrorCode.ROUND_NOT_OPEN: "Wait for the next round: you are told when it opens.",
+    ErrorCode.ROUND_PENDING: "Nothing to do: this node takes part in the next round that opens.",
     ErrorCode.ANSWER_LATE: "Answer before the deadline: shorten answers or use a faster device.",
     ErrorCode.ANSWER_NOT_YOURS: "Answer only questions that this node was given in this round.",
     ErrorCode.VERIFIER_FAILED: "Try again; if it goes on, tell the operator which dataset it was.",

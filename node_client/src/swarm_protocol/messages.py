@@ -31,7 +31,9 @@ Count = Annotated[int, Meta(ge=0, le=2**53)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Index = Annotated[int, Meta(ge=0, lt=2**31)]
 
-Arm = Literal["swarm", "isolated"]
+Arm = Literal["swarm", "isolated", "base"]
+Assignment = Literal["choice", "coin"]
+StandingRemark = Literal["", "too_few", "base", "quarantined"]
 FinishReason = Literal["stop", "length"]
 RoundPhase = Literal["scheduled", "open", "scoring", "closed", "void"]
 ConfigValue = bool | int | float | Annotated[str, Meta(max_length=64)] | list[str]
@@ -87,7 +89,11 @@ class NodeMessage(Struct, frozen=True, forbid_unknown_fields=True, tag_field="ty
 
 
 class Hello(NodeMessage, frozen=True, tag="hello"):
-    """The first message of a connection: who speaks, and in which version."""
+    """The first message of a connection: who speaks, and in which version.
+
+    `arm` is the owner's wish; in a season that assigns arms by coin the welcome says which arm it
+    became. A `base` node answers the judge with an untrained model and never trains.
+    """
 
     protocol: int
     client: Name
@@ -177,6 +183,7 @@ class SeasonInfo(Struct, frozen=True):
 
     `completions` is L, `local` I and `external` J of SAPO (arXiv 2509.08721, Algorithm 1).
     `max_new_tokens` and `temperature` are the judge's generation limits (0 means greedy).
+    `assignment` says who decides on a node's arm: its owner, or a coin that the judge flips.
     """
 
     name: str
@@ -188,20 +195,30 @@ class SeasonInfo(Struct, frozen=True):
     external: int
     max_new_tokens: int
     temperature: float
+    assignment: Assignment = "choice"
 
 
 class RoundInfo(Struct, frozen=True):
-    """A judge round as a node may see it. Times are ISO 8601 in UTC."""
+    """A judge round as a node may see it. Times are ISO 8601 in UTC.
+
+    `commitment` is a hash of what decides its questions (`swarm_tasks.quiz`): keep it, and after
+    the round has closed anybody can check that the questions were fixed beforehand.
+    """
 
     number: int
     phase: RoundPhase
     opens_at: str
     closes_at: str
     questions: int
+    commitment: str = ""
 
 
 class Welcome(ServerMessage, frozen=True, tag="welcome"):
-    """The hello was accepted. `season` is null while none is running."""
+    """The hello was accepted. `season` is null while none is running.
+
+    `arm` is the node's arm in the season, whoever decided it. `upgrade` names the client version
+    below which nodes will be refused soon, when this client is older; else null.
+    """
 
     protocol: int
     server: str
@@ -210,6 +227,7 @@ class Welcome(ServerMessage, frozen=True, tag="welcome"):
     now: str
     season: SeasonInfo | None
     round: RoundInfo | None
+    upgrade: str | None = None
 
 
 class Rejected(Struct, frozen=True):
@@ -292,8 +310,8 @@ class AnswersReceived(ServerMessage, frozen=True, tag="answers.received"):
 class Standing(ServerMessage, frozen=True, tag="standing"):
     """This node's row of the season's leaderboard; null figures until a round was scored.
 
-    `rank` is a range: nodes that cannot be told apart share it. `score` and `interval` are
-    fractions in [0, 1], over `n` questions.
+    `rank` is a range: nodes that cannot be told apart share it; null while `remark` says why the
+    node is not ranked. `score` and `interval` are fractions in [0, 1], over `n` questions.
     """
 
     node: str
@@ -303,6 +321,7 @@ class Standing(ServerMessage, frozen=True, tag="standing"):
     n: int
     rounds: int
     external_used: int
+    remark: StandingRemark = ""
 
 
 class Refused(ServerMessage, frozen=True, tag="error"):

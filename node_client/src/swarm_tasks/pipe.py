@@ -1,11 +1,15 @@
-"""What the verifier and its child say to each other: JSON lines; no I/O.
+"""What the verifier and its child say to each other; no I/O.
 
-The parent sends one request and reads its replies: `Draw` is answered by one `Made`; `Score` by one
-`Made` and then one `Scored` for each text, in order. `Failed` in the place of `Made` ends the
-request. When the child is up it says `Ready`, or `Failed` if it cannot work at all.
+A message is MessagePack (https://msgpack.org) behind its length in bytes, four of them in network
+order: texts travel as they are, with nothing to escape and no end to look for.
+
+The parent sends one request and reads one reply: `Draw` is answered by `Made`, and `Score` by
+`Scored` once every step of it stands on the board (`swarm_tasks.board`). `Failed` in the place of
+either ends the request. When the child is up it says `Ready`, or `Failed` if it cannot work at all.
 """
 
-from typing import Literal, TypeVar
+import struct
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -14,14 +18,12 @@ from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import Config
 from swarm_tasks.keyspace import Part
 
-Outcome = Literal["scored", "no_answer", "verifier_error"]
+
+class Message(Struct, frozen=True, tag_field="type"):
+    """What either side says."""
 
 
-class Line(Struct, frozen=True, tag_field="type"):
-    """What every line is."""
-
-
-class Draw(Line, frozen=True, tag="draw"):
+class Draw(Message, frozen=True, tag="draw"):
     """Make the tasks at these indices until one's question belongs to `part` (null: the first)."""
 
     dataset: str
@@ -31,7 +33,7 @@ class Draw(Line, frozen=True, tag="draw"):
     part: Part | None
 
 
-class Score(Line, frozen=True, tag="score"):
+class Job(Struct, frozen=True):
     """Make one task and score each text as an answer to it."""
 
     dataset: str
@@ -41,27 +43,30 @@ class Score(Line, frozen=True, tag="score"):
     texts: list[str]
 
 
-class Ready(Line, frozen=True, tag="ready"):
+class Score(Message, frozen=True, tag="score"):
+    """Do the jobs in order. Their steps, one for each task and each text, fit on the board."""
+
+    jobs: list[Job]
+
+
+class Ready(Message, frozen=True, tag="ready"):
     """The child is up, and these protections took hold."""
 
     isolation: list[str]
 
 
-class Made(Line, frozen=True, tag="made"):
+class Made(Message, frozen=True, tag="made"):
     """A task was made; `index` is null when no question of a draw belonged to the part."""
 
     index: int | None
     question: str
 
 
-class Scored(Line, frozen=True, tag="scored"):
-    """One text was scored; `score` counts only if the outcome is `scored`."""
-
-    score: float
-    outcome: Outcome
+class Scored(Message, frozen=True, tag="scored"):
+    """Every step of the request was done."""
 
 
-class Failed(Line, frozen=True, tag="failed"):
+class Failed(Message, frozen=True, tag="failed"):
     """A request could not be served."""
 
     code: str
@@ -73,22 +78,35 @@ Reply = Ready | Made | Scored | Failed
 
 Wanted = TypeVar("Wanted", Ready, Made, Scored)
 
-_request_decoder: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
-_reply_decoder: msgspec.json.Decoder[Reply] = msgspec.json.Decoder(Reply)
+_LENGTH = struct.Struct("!I")
+LENGTH_BYTES = _LENGTH.size
+
+_encoder = msgspec.msgpack.Encoder()
+_request_decoder: msgspec.msgpack.Decoder[Request] = msgspec.msgpack.Decoder(Request)
+_reply_decoder: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply)
 
 
-def encode_line(line: Line) -> bytes:
-    """Return a line with its newline."""
-    return msgspec.json.encode(line) + b"\n"
+def encode_message(message: Message) -> bytearray:
+    """Return a message behind its length."""
+    frame = bytearray(LENGTH_BYTES)
+    _encoder.encode_into(message, frame, LENGTH_BYTES)
+    _LENGTH.pack_into(frame, 0, len(frame) - LENGTH_BYTES)
+    return frame
+
+
+def read_length(header: bytes) -> int:
+    """Return how many bytes follow the first LENGTH_BYTES."""
+    (length,) = _LENGTH.unpack(header)
+    return int(length)
 
 
 def decode_request(raw: bytes) -> Request:
-    """Return the request of a line. Raises msgspec.DecodeError."""
+    """Return the request. Raises msgspec.DecodeError."""
     return _request_decoder.decode(raw)
 
 
 def decode_reply(raw: bytes, wanted: type[Wanted]) -> Wanted:
-    """Return the reply of a line, which must be of the wanted kind.
+    """Return the reply, which must be of the wanted kind.
 
     Raises RefusedError for `Failed`, and msgspec.DecodeError for anything that is not `wanted`.
     """

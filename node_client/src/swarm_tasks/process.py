@@ -1,4 +1,4 @@
-"""One child process and its pipes: start, send a line, wait for a line, kill.
+"""One child process, its pipes and its board: start, send, receive, kill.
 
 POSIX only (on Windows, run in WSL). Started by `subprocess`, because `multiprocessing` refuses to
 work inside a Celery worker.
@@ -12,8 +12,13 @@ import subprocess
 import sys
 import time
 
+from swarm_tasks.board import Board, open_memory
+from swarm_tasks.pipe import LENGTH_BYTES, read_length
+
 _STDERR_KEPT_BYTES = 4096
 _READ_BYTES = 1 << 16
+# A reply is a question or a reason. Only a child that was taken over would fill our memory.
+_MAX_REPLY_BYTES = 1 << 22
 
 # All that the child sees of its parent's environment: what may be needed to find its libraries.
 _INHERITED = ("PYTHONPATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
@@ -32,26 +37,38 @@ class ChildDiedError(Exception):
 
 
 class ChildProcess:
-    """A running `python -m MODULE` that speaks in lines. Not thread-safe."""
+    """A running `python -m MODULE` that exchanges messages and has a board. Not thread-safe.
+
+    The module gets the descriptor of the board's memory as its last argument.
+    """
 
     def __init__(self, module: str, *arguments: str) -> None:
-        self._process = subprocess.Popen(
-            # -s: no packages of the user's home. -P: nothing from the current folder.
-            [sys.executable, "-s", "-P", "-m", module, *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=child_environment(),
-            start_new_session=True,  # Ctrl-C in the terminal is the parent's business
-        )
+        memory = open_memory()
+        try:
+            self.board = Board(memory)
+            self._process = subprocess.Popen(
+                # -s: no packages of the user's home. -P: nothing from the current folder.
+                [sys.executable, "-s", "-P", "-m", module, *arguments, str(memory)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                pass_fds=[memory],
+                env=child_environment(),
+                start_new_session=True,  # Ctrl-C in the terminal is the parent's business
+            )
+        finally:
+            os.close(memory)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         assert self._process.stderr is not None
         self._to_child = self._process.stdin
         self._from_child = self._process.stdout
         self._errors = self._process.stderr
-        self._lines = bytearray()
+        self._received = bytearray()
         self._stderr_tail = b""
+        os.set_blocking(self._to_child.fileno(), False)
+        self._writable = select.poll()
+        self._writable.register(self._to_child, select.POLLOUT)
         self._poll = select.poll()
         self._poll.register(self._from_child, select.POLLIN)
         self._poll.register(self._errors, select.POLLIN)
@@ -61,29 +78,39 @@ class ChildProcess:
         """The child's process id, which is also its group's."""
         return self._process.pid
 
-    def send(self, line: bytes) -> None:
-        """Send one line. Raises ChildDiedError."""
-        try:
-            self._to_child.write(line)
-            self._to_child.flush()
-        except OSError:
-            raise self._death() from None
+    def send(self, message: bytes | bytearray, *, deadline_s: float) -> None:
+        """Send one message to a child that waits for one.
+
+        Raises TimeoutError when it is not read within `deadline_s` seconds, and ChildDiedError.
+        """
+        give_up_at = time.monotonic() + deadline_s
+        rest = memoryview(message)
+        while rest:
+            try:
+                rest = rest[os.write(self._to_child.fileno(), rest) :]
+            except BlockingIOError:
+                left = give_up_at - time.monotonic()
+                if left <= 0:
+                    raise TimeoutError(f"nothing was read within {deadline_s:g} s") from None
+                self._writable.poll(left * 1000)
+            except OSError:
+                raise self._death() from None
 
     def receive(self, *, deadline_s: float) -> bytes:
-        """Return the child's next line.
+        """Return the child's next message, without its length.
 
         Raises TimeoutError after `deadline_s` seconds and ChildDiedError.
         """
         give_up_at = time.monotonic() + deadline_s
-        while (end := self._lines.find(b"\n")) < 0:
+        while (end := self._end_of_message()) > len(self._received):
             left = give_up_at - time.monotonic()
             if left <= 0:
                 raise TimeoutError(f"no answer within {deadline_s:g} s")
             for descriptor, _ in self._poll.poll(left * 1000):
                 self._read(descriptor)
-        line = bytes(self._lines[:end])
-        del self._lines[: end + 1]
-        return line
+        message = bytes(self._received[LENGTH_BYTES:end])
+        del self._received[:end]
+        return message
 
     def kill(self) -> None:
         """End the child and all that it may have started, and wait until it is gone."""
@@ -93,10 +120,20 @@ class ChildProcess:
         self.forget()
 
     def forget(self) -> None:
-        """Close this side's pipes and leave the child alone: it is another process's."""
+        """Close this side's pipes and board, and leave the child alone: it is another's."""
         for pipe in (self._to_child, self._from_child, self._errors):
             with contextlib.suppress(OSError):
                 pipe.close()
+        self.board.close()
+
+    def _end_of_message(self) -> int:
+        """Return where the message that is arriving ends, or at least reaches to."""
+        if len(self._received) < LENGTH_BYTES:
+            return LENGTH_BYTES
+        length = read_length(self._received[:LENGTH_BYTES])
+        if length > _MAX_REPLY_BYTES:
+            raise self._death()
+        return LENGTH_BYTES + length
 
     def _read(self, descriptor: int) -> None:
         """Take what there is; stderr is read too, or a full pipe would stop the child."""
@@ -104,7 +141,7 @@ class ChildProcess:
         if descriptor == self._from_child.fileno():
             if not chunk:
                 raise self._death()
-            self._lines += chunk
+            self._received += chunk
         elif chunk:
             self._stderr_tail = (self._stderr_tail + chunk)[-_STDERR_KEPT_BYTES:]
         else:

@@ -4,31 +4,52 @@ Answers are strangers' text and verifiers are code that was not written for such
 in `swarm_tasks.child`: without secrets, network or files, under limits, on allowed datasets.
 """
 
+import functools
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
 
 import msgspec
 
 from swarm_protocol.errors import ErrorCode, RefusedError
-from swarm_protocol.messages import MAX_COMPLETION_CHARS, Config, TaskSpec
+from swarm_protocol.messages import Config, TaskSpec
 from swarm_tasks.allowlist import GENERATOR, check_config
+from swarm_tasks.batches import Batch, Progress, lay_out_steps
+from swarm_tasks.board import NO_ANSWER, TIMEOUT, UNMADE, VERIFIER_ERROR, count_done
 from swarm_tasks.keyspace import Part, keyed_index
-from swarm_tasks.pipe import Draw, Made, Ready, Score, Scored, Wanted, decode_reply, encode_line
+from swarm_tasks.pipe import (
+    Draw,
+    Job,
+    Made,
+    Ready,
+    Request,
+    Score,
+    Scored,
+    decode_reply,
+    encode_message,
+)
 from swarm_tasks.process import ChildDiedError, ChildProcess
 
 # Verifiers give partial credit and floating sums: from here on an answer counts as right.
 SOLVED = 0.99
 
+DEADLINE_S = 5.0
+MEMORY_BYTES = 1 << 30
 DRAW_ATTEMPTS = 256
 _DRAW_BATCH = 8
 # Importing the libraries takes a second, and several on a machine that is busy with other things.
 _START_DEADLINE_S = 60.0
-_DEFAULT_MEMORY_BYTES = 1 << 30
+# How often within a deadline the parent looks whether the child came on.
+_LOOKS = 8
 
 Reason = Literal["right", "partial", "wrong", "no_answer", "timeout", "verifier_error"]
+_REASONS: dict[float, Reason] = {
+    NO_ANSWER: "no_answer",
+    TIMEOUT: "timeout",
+    VERIFIER_ERROR: "verifier_error",
+}
 
 
 @dataclass(frozen=True)
@@ -63,7 +84,7 @@ class Verifier:
     """
 
     def __init__(
-        self, *, deadline_s: float = 5.0, memory_bytes: int = _DEFAULT_MEMORY_BYTES
+        self, *, deadline_s: float = DEADLINE_S, memory_bytes: int = MEMORY_BYTES
     ) -> None:
         self._deadline_s = deadline_s
         self._memory_bytes = memory_bytes
@@ -129,70 +150,95 @@ class Verifier:
         return self._make(draw).question
 
     def score(self, spec: TaskSpec, texts: Sequence[str]) -> list[Verdict]:
-        """Return one verdict for each completion text, in order.
+        """Return one verdict for each completion text, in order (`score_many`)."""
+        (verdicts,) = self.score_many([(spec, texts)])
+        return verdicts
+
+    def score_many(self, batch: Batch) -> list[list[Verdict]]:
+        """Return one verdict for each completion text of each task, in order.
 
         The answer is what stands between the last `<answer>` and `</answer>`. A text that hangs
         or breaks the verifier costs its own verdict only.
 
-        Raises RefusedError as `question` does.
+        Raises RefusedError as `question` does, for the first task that cannot be made; then no
+        verdict is returned at all.
         """
-        _check_spec(spec)
-        readable = [text.encode(errors="replace").decode() for text in texts]
-        short = [text for text in readable if len(text) <= MAX_COMPLETION_CHARS]
+        for spec, _ in batch:
+            _check_spec(spec)
+        progress = Progress(batch)
         with self._lock:
-            verdicts = iter(self._score_all(spec, short))
-        too_long = Verdict(0.0, "wrong")
-        return [
-            next(verdicts) if len(text) <= MAX_COMPLETION_CHARS else too_long for text in readable
-        ]
+            while jobs := progress.take_jobs():
+                progress.note(self._score_jobs(jobs))
+        return [list(map(_verdict, group)) for group in progress.result()]
 
-    def _score_all(self, spec: TaskSpec, texts: list[str]) -> list[Verdict]:
-        """Score text by text; after one that lost the child, go on with the next in a new one."""
-        verdicts: list[Verdict] = []
-        while len(verdicts) < len(texts):
-            rest = texts[len(verdicts) :]
-            request = Score(spec.dataset, spec.config, spec.seed, spec.index, rest)
-            self._exchange(encode_line(request), Made)
-            verdicts += self._read_verdicts(len(rest))
-        return verdicts
+    def _score_jobs(self, jobs: Sequence[Job]) -> list[float]:
+        """Return what the steps of one request came to, as far as the child was not lost."""
+        steps = lay_out_steps(jobs)
+        child = self._send(Score(list(jobs)), steps)
+        try:
+            self._await_steps(child, len(steps))
+        except TimeoutError as problem:
+            return self._salvage(child, len(steps), TIMEOUT, problem)
+        except (ChildDiedError, msgspec.DecodeError) as problem:
+            return self._salvage(child, len(steps), VERIFIER_ERROR, problem)
+        return child.board.read(len(steps))
 
-    def _read_verdicts(self, count: int) -> Iterator[Verdict]:
-        """Yield verdicts until all have come or the child is lost, which is one's last."""
-        for _ in range(count):
+    def _await_steps(self, child: ChildProcess, count: int) -> None:
+        """Wait until the child says that it did all steps; each may take `deadline_s` seconds.
+
+        A step is known to hang when it was the same at so many looks in a row.
+        """
+        done = same = 0
+        while same < _LOOKS:
             try:
-                scored = self._receive(Scored)
+                decode_reply(child.receive(deadline_s=self._deadline_s / _LOOKS), Scored)
+                return
             except TimeoutError:
-                self._drop_child()
-                yield Verdict(0.0, "timeout")
-                return
-            except (ChildDiedError, msgspec.DecodeError):
-                self._drop_child()
-                yield Verdict(0.0, "verifier_error")
-                return
-            yield _verdict(scored)
+                before, done = done, count_done(child.board.read(count))
+                same = same + 1 if done == before else 0
+        raise TimeoutError(f"no answer within {self._deadline_s:g} s")
+
+    def _salvage(
+        self, child: ChildProcess, count: int, fault: float, problem: Exception
+    ) -> list[float]:
+        """Return the steps that a lost child did, and `fault` for the text that it died of."""
+        steps = child.board.read(count)
+        done = count_done(steps)
+        self._drop_child()
+        if done < count and steps[done] == UNMADE:
+            raise _refuse(problem)
+        return [*steps[:done], fault][:count]
 
     def _make(self, request: Draw) -> Made:
         with self._lock:
-            return self._exchange(encode_line(request), Made)
-
-    def _exchange(self, line: bytes, wanted: type[Wanted]) -> Wanted:
-        """Send a request and return its first reply. A child that died idle is replaced once."""
-        try:
-            child = self._running_child()
+            child = self._send(request)
             try:
-                child.send(line)
-            except ChildDiedError:
+                return decode_reply(child.receive(deadline_s=self._deadline_s), Made)
+            except (TimeoutError, ChildDiedError, msgspec.DecodeError) as problem:
                 self._drop_child()
-                self._running_child().send(line)
-            return self._receive(wanted)
-        except (TimeoutError, ChildDiedError, msgspec.DecodeError) as problem:
-            self._drop_child()
-            raise RefusedError(
-                ErrorCode.VERIFIER_FAILED, f"the task could not be made: {problem}"
-            ) from None
+                raise _refuse(problem) from None
 
-    def _receive(self, wanted: type[Wanted]) -> Wanted:
-        return decode_reply(self._running_child().receive(deadline_s=self._deadline_s), wanted)
+    def _send(self, request: Request, steps: Sequence[float] = ()) -> ChildProcess:
+        """Send a request with its steps laid out, and return the child that took it.
+
+        One that died idle is replaced once. Raises RefusedError VERIFIER_FAILED.
+        """
+        message = encode_message(request)
+        try:
+            return self._try_to_send(message, steps)
+        except (TimeoutError, ChildDiedError):
+            self._drop_child()
+        try:
+            return self._try_to_send(message, steps)
+        except (TimeoutError, ChildDiedError) as problem:
+            self._drop_child()
+            raise _refuse(problem) from None
+
+    def _try_to_send(self, message: bytearray, steps: Sequence[float]) -> ChildProcess:
+        child = self._running_child()
+        child.board.lay_out(steps)
+        child.send(message, deadline_s=self._deadline_s)
+        return child
 
     def _running_child(self) -> ChildProcess:
         """Return the child, started if there is none. Raises RefusedError VERIFIER_FAILED."""
@@ -238,9 +284,15 @@ def _check_spec(spec: TaskSpec) -> None:
         )
 
 
-def _verdict(scored: Scored) -> Verdict:
-    if scored.outcome != "scored":
-        return Verdict(0.0, scored.outcome)
-    if scored.score >= SOLVED:
-        return Verdict(scored.score, "right")
-    return Verdict(scored.score, "partial" if scored.score > 0 else "wrong")
+def _refuse(problem: Exception) -> RefusedError:
+    return RefusedError(ErrorCode.VERIFIER_FAILED, f"the task could not be made: {problem}")
+
+
+@functools.lru_cache(maxsize=1024)
+def _verdict(worth: float) -> Verdict:
+    """Return the verdict of a step that was done; a number that means nothing is an error."""
+    if not 0 <= worth <= 1:
+        return Verdict(0.0, _REASONS.get(worth, "verifier_error"))
+    if worth >= SOLVED:
+        return Verdict(worth, "right")
+    return Verdict(worth, "partial" if worth > 0 else "wrong")

@@ -11,9 +11,14 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
+from swarm_web.dashboard.reasons import advise
+
 register = template.Library()
+register.filter("advice", advise)
 
 NONE = "–"
+MINUS = "\u2212"
+SMALLEST_P = 0.001
 _SIZES = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
 
 
@@ -48,6 +53,41 @@ def ranks(bounds: tuple[int, int] | None) -> str:
         return NONE
     best, worst = bounds
     return str(best) if best == worst else f"{best}–{worst}"
+
+
+@register.filter
+def points(difference: float | str | None) -> str:
+    """Write a difference of fractions as signed points, hundredths of one: `+12.3`."""
+    if not isinstance(difference, (int, float)):
+        return NONE
+    rounded = round(100 * difference, 1)
+    sign = "+" if rounded > 0 else MINUS if rounded < 0 else ""
+    return f"{sign}{abs(rounded):.1f}"
+
+
+@register.filter
+def points_interval(bounds: tuple[float, float] | None) -> str:
+    """Write an interval of differences in points: `−1.0 to +4.2`."""
+    if not bounds:
+        return NONE
+    return _("%(low)s to %(high)s") % {"low": points(bounds[0]), "high": points(bounds[1])}
+
+
+@register.filter
+def p_value(probability: float | str | None) -> str:
+    """Write a p-value with three decimals, or as less than the smallest of those."""
+    if not isinstance(probability, (int, float)):
+        return NONE
+    return "< .001" if probability < SMALLEST_P else share(probability)
+
+
+@register.filter
+def seconds(milliseconds: int | str | None) -> str:
+    """Write a time in seconds: with one decimal up to a minute, whole ones beyond."""
+    if not isinstance(milliseconds, int):
+        return NONE
+    took = milliseconds / 1000
+    return f"{took:.1f}\u202fs" if took < 60 else f"{took:.0f}\u202fs"
 
 
 @register.filter

@@ -3,46 +3,63 @@
 from channels.db import database_sync_to_async
 from django.conf import settings
 
+from judge.models import Season
 from judge.selectors import describe_season
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import Hello, Welcome
 from swarm_protocol.version import PROTOCOL_VERSION, parse_version
+from swarm_web.gateway.arms import assign_arm
 from swarm_web.gateway.handlers.season import read_round
 from swarm_web.gateway.session import Session
 from swarm_web.nodes.services import introduce
 
+Version = tuple[int, ...]
+
 
 async def greet(session: Session, hello: Hello) -> Welcome:
-    """Introduce the node and tell it the season's rules and the round."""
+    """Introduce the node and tell it the season's rules, its arm and the round."""
     if session.greeted:
         raise RefusedError(ErrorCode.PROTOCOL_HELLO, "this connection has said hello already")
-    _check_client_version(hello.client)
+    season = await session.shared.season.get()
+    client = _read_client(hello.client)
+    _check_client(hello.client, client, season)
     now = session.clock()
+    session.wish = hello.arm
     await database_sync_to_async(introduce)(session.node, hello, now=now)
     # From here on doorbells are forwarded, so that no change is missed between read and reply.
     session.greeted = True
-    season = await session.shared.season.get()
     return Welcome(
         reply_to=hello.id,
         protocol=PROTOCOL_VERSION,
         server=settings.SITE_NAME,
         node=session.node.name,
-        arm=hello.arm,
+        arm=await assign_arm(session, season) if season else hello.arm,
         now=now.isoformat(),
         season=describe_season(season) if season else None,
         round=await read_round(season),
+        upgrade=_announce_minimum(client, season),
     )
 
 
-def _check_client_version(client: str) -> None:
-    """Raise RefusedError when the client's version cannot be read or is no longer served."""
+def _read_client(client: str) -> Version:
+    """Return the client's version. Raises RefusedError."""
     try:
-        version = parse_version(client)
+        return parse_version(client)
     except ValueError:
         problem = f"client {client!r} is not a version such as 1.2.3"
         raise RefusedError(ErrorCode.PROTOCOL_INVALID, problem) from None
-    if version < parse_version(settings.MINIMUM_CLIENT_VERSION):
+
+
+def _check_client(client: str, version: Version, season: Season | None) -> None:
+    """Raise RefusedError when the client's version is no longer served."""
+    minimum = (season.minimum_client if season else "") or settings.MINIMUM_CLIENT_VERSION
+    if version < parse_version(minimum):
         raise RefusedError(
-            ErrorCode.CLIENT_TOO_OLD,
-            f"client {client}, this coordinator needs {settings.MINIMUM_CLIENT_VERSION} or newer",
+            ErrorCode.CLIENT_TOO_OLD, f"client {client}, this coordinator needs {minimum} or newer"
         )
+
+
+def _announce_minimum(version: Version, season: Season | None) -> str | None:
+    """Return the version that will be needed soon, if the client does not have it yet."""
+    coming = season.next_minimum_client if season else ""
+    return coming if coming and version < parse_version(coming) else None

@@ -1,14 +1,11 @@
 """Judge rounds: which one is current, its questions, and the answers to them."""
 
-import logging
 from datetime import datetime
 
 from channels.db import database_sync_to_async
-from kombu.exceptions import OperationalError
 
-from judge.selectors import describe_round, questions_of
-from judge.services.answers import Receipt, submit_answers, take_seat
-from judge.tasks import grade_answers
+from judge.selectors import describe_round
+from judge.services.answers import Receipt, offered_questions, submit_answers, take_seat
 from swarm_protocol.messages import (
     AnswersReceived,
     Question,
@@ -19,11 +16,10 @@ from swarm_protocol.messages import (
     SubmitAnswers,
 )
 from swarm_web import counters
+from swarm_web.gateway.arms import assign_arm
 from swarm_web.gateway.handlers.season import read_round
 from swarm_web.gateway.session import Session
 from swarm_web.nodes.models import Node
-
-logger = logging.getLogger(__name__)
 
 
 async def tell_round(session: Session, message: RequestRound) -> RoundState:
@@ -36,6 +32,10 @@ async def tell_round(session: Session, message: RequestRound) -> RoundState:
 
 async def offer_questions(session: Session, message: RequestQuestions) -> QuestionsOffered:
     """Give the node its seat and the round's prompts."""
+    season = await session.shared.season.get()
+    if season is not None:
+        # A season that began since the hello: the coin is flipped before the first question.
+        await assign_arm(session, season)
     offered: QuestionsOffered = await database_sync_to_async(_offer)(
         session.node, message, now=session.clock()
     )
@@ -44,24 +44,27 @@ async def offer_questions(session: Session, message: RequestQuestions) -> Questi
 
 def _offer(node: Node, message: RequestQuestions, *, now: datetime) -> QuestionsOffered:
     judge_round = take_seat(node, number=message.round, now=now)
+    questions = offered_questions(judge_round.pk)
     return QuestionsOffered(
         reply_to=message.id,
-        round=describe_round(judge_round),
+        round=describe_round(judge_round, questions=len(questions)),
         max_new_tokens=judge_round.season.max_new_tokens,
         temperature=judge_round.season.temperature,
         now=now.isoformat(),
         questions=[
             Question(id=str(question.pk), dataset=question.dataset, prompt=question.prompt)
-            for question in questions_of(judge_round)
+            for question in questions
         ],
     )
 
 
 async def receive_answers(session: Session, message: SubmitAnswers) -> AnswersReceived:
     """Store answers, then have them graded."""
-    receipt: Receipt = await database_sync_to_async(_submit)(
-        session.node, message, now=session.clock()
+    receipt: Receipt = await database_sync_to_async(submit_answers)(
+        session.node, number=message.round, answers=message.answers, now=session.clock()
     )
+    if receipt.accepted:
+        session.shared.grading.ring()
     for item in receipt.rejected:
         await counters.count(counters.REFUSED, item.code)
     return AnswersReceived(
@@ -71,14 +74,3 @@ async def receive_answers(session: Session, message: SubmitAnswers) -> AnswersRe
         duplicate=receipt.duplicate,
         rejected=receipt.rejected,
     )
-
-
-def _submit(node: Node, message: SubmitAnswers, *, now: datetime) -> Receipt:
-    receipt = submit_answers(node, number=message.round, answers=message.answers, now=now)
-    if receipt.stored:
-        try:
-            grade_answers.delay_on_commit(receipt.stored)
-        except OperationalError:
-            # The answers are stored, so they are acknowledged; the sweep has them graded.
-            logger.warning("could not enqueue the grading of answers", exc_info=True)
-    return receipt

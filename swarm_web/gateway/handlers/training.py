@@ -18,9 +18,9 @@ from swarm_protocol.messages import (
 )
 from swarm_tasks.allowlist import check_training_spec
 from swarm_web import counters
+from swarm_web.gateway.arms import assign_arm
 from swarm_web.gateway.handlers.season import find_season
 from swarm_web.gateway.session import Session
-from swarm_web.nodes.models import Node
 from swarm_web.relay.services import publish_rollouts, record_training, sample_rollouts
 
 
@@ -75,8 +75,9 @@ def _check_size(rollout: Rollout) -> None:
 async def sample(session: Session, message: RequestRollouts) -> RolloutsSampled:
     """Draw rollouts of others."""
     season = await find_season(session)
-    if session.node.arm == Node.Arm.ISOLATED:
-        raise RefusedError(ErrorCode.RELAY_ISOLATED, f"{session.node.name} is isolated")
+    arm = await assign_arm(session, season)
+    if arm != "swarm":
+        raise RefusedError(ErrorCode.RELAY_ISOLATED, f"{session.node.name} is in the {arm} arm")
     drawn = await sample_rollouts(
         session.node,
         season_id=season.pk,

@@ -1,7 +1,7 @@
-"""Answer the verifier's requests: `python -m swarm_tasks.child DEADLINE_S MEMORY_BYTES`.
+"""Answer requests: `python -m swarm_tasks.child DEADLINE_S MEMORY_BYTES BOARD`.
 
-Steps: take the pipes away from everybody else in the process, lock the process in, say `Ready`,
-then serve one line after the other until the parent closes the pipe.
+BOARD is the descriptor of the board's memory. Steps: take the pipes away from everybody else in the process, lock the process in, say `Ready`,
+then serve one request after the other until the parent closes the pipe.
 
 The parent kills a child that overruns the deadline. So that a child whose parent died meanwhile
 does not hang on either, it also sets an alarm that ends it whatever its Python code is doing;
@@ -11,94 +11,112 @@ an idle one ends when the pipe closes.
 import os
 import signal
 import sys
+import time
 from typing import BinaryIO
 
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_tasks.allowlist import GENERATOR
+from swarm_tasks.board import MADE, VERIFIER_ERROR, Board
 from swarm_tasks.child import generators
 from swarm_tasks.child.sandbox import apply_sandbox
 from swarm_tasks.keyspace import question_part
 from swarm_tasks.pipe import (
     Draw,
+    LENGTH_BYTES,
     Failed,
-    Line,
+    Job,
     Made,
+    Message,
     Ready,
-    Request,
     Score,
     Scored,
     decode_request,
-    encode_line,
+    encode_message,
+    read_length,
 )
 
-# The parent decides first: the alarm only acts where there is no parent any more.
+# The parent decides first: the alarm only acts where there is no parent any more. A step begins at
+# most _RENEW_FACTOR deadlines after it was set.
 _ALARM_FACTOR = 1.5
+_RENEW_FACTOR = 0.25
+_READ_BYTES = 1 << 16
 
 
 class Server:
-    """Serves requests over a pair of pipes, each piece of work under the alarm."""
+    """Serves requests over a pair of pipes and a board, each step of them under the alarm."""
 
-    def __init__(self, requests: BinaryIO, replies: BinaryIO, *, deadline_s: float) -> None:
+    def __init__(
+        self, requests: BinaryIO, replies: BinaryIO, board: Board, *, deadline_s: float
+    ) -> None:
         self._requests = requests
         self._replies = replies
-        self._alarm_s = deadline_s * _ALARM_FACTOR
+        self._board = board
+        self._deadline_s = deadline_s
 
-    def say(self, line: Line) -> None:
-        """Send one line at once."""
-        self._replies.write(encode_line(line))
+    def say(self, message: Message) -> None:
+        """Send one message at once."""
+        self._replies.write(encode_message(message))
         self._replies.flush()
 
     def serve(self) -> None:
         """Answer every request until the parent closes the pipe."""
-        for raw in self._requests:
+        while header := self._requests.read(LENGTH_BYTES):
             try:
-                request = decode_request(raw)
-                if isinstance(request, Draw):
-                    self.say(self._draw(request))
-                else:
-                    self._score(request)
+                request = decode_request(self._requests.read(read_length(header)))
+                self.say(self._draw(request) if isinstance(request, Draw) else self._score(request))
             except RefusedError as refusal:
                 self.say(Failed(refusal.code, refusal.message))
             except Exception as problem:  # noqa: BLE001 - a generator may raise anything
-                self.say(Failed(ErrorCode.VERIFIER_FAILED, f"{type(problem).__name__}: {problem}"))
+                explained = f"{type(problem).__name__}: {problem}"[:500]
+                self.say(Failed(ErrorCode.VERIFIER_FAILED, explained))
             finally:
                 signal.setitimer(signal.ITIMER_REAL, 0)
 
     def _draw(self, request: Draw) -> Made:
         for index in request.indices:
-            signal.setitimer(signal.ITIMER_REAL, self._alarm_s)
-            question = _make_question(request, index)
+            self._set_alarm()
+            question = _open_task(request, index).question
             if request.part in (None, question_part(question)):
                 return Made(index, question)
         return Made(None, "")
 
-    def _score(self, request: Score) -> None:
-        signal.setitimer(signal.ITIMER_REAL, self._alarm_s)
-        self.say(Made(request.index, _make_question(request, request.index)))
-        for text in request.texts:
-            signal.setitimer(signal.ITIMER_REAL, self._alarm_s)
-            self.say(_score_one(request, text))
+    def _score(self, request: Score) -> Scored:
+        """Do the jobs step by step; this loop is what grading costs beyond the verifiers."""
+        steps, step, clock = self._board.steps, 0, time.monotonic
+        for job in request.jobs:
+            renew_at = self._set_alarm()
+            score_text = _open_task(job, job.index).score_text
+            steps[step] = MADE
+            for step, text in enumerate(job.texts, step + 1):
+                if clock() > renew_at:
+                    renew_at = self._set_alarm()
+                try:
+                    steps[step] = score_text(text)
+                except Exception as problem:  # noqa: BLE001 - a verifier may raise anything
+                    steps[step] = VERIFIER_ERROR
+                    _complain(job, problem)
+            step += 1
+        return Scored()
+
+    def _set_alarm(self) -> float:
+        """Set the alarm anew, and return when that is next due: a system call for each text
+        would cost as much as many a verifier.
+        """
+        signal.setitimer(signal.ITIMER_REAL, self._deadline_s * _ALARM_FACTOR)
+        return time.monotonic() + self._deadline_s * _RENEW_FACTOR
 
 
-def _make_question(request: Request, index: int) -> str:
-    entry = generators.make_entry(request.dataset, request.config, seed=request.seed, index=index)
-    return str(entry["question"])
+def _open_task(named: Draw | Job, index: int) -> generators.Task:
+    return generators.open_task(named.dataset, named.config, seed=named.seed, index=index)
 
 
-def _score_one(request: Score, text: str) -> Scored:
-    try:
-        score = generators.score_text(
-            request.dataset, request.config, seed=request.seed, index=request.index, text=text
-        )
-    except Exception as problem:  # noqa: BLE001 - a verifier may raise anything on a wrong answer
-        print(f"{request.dataset} {request.index}: {problem!r}"[:500], file=sys.stderr)  # noqa: T201
-        return Scored(0.0, "verifier_error")
-    return Scored(0.0, "no_answer") if score is None else Scored(score, "scored")
+def _complain(job: Job, problem: Exception) -> None:
+    print(f"{job.dataset} {job.index}: {problem!r}"[:500], file=sys.stderr)  # noqa: T201
 
 
 def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
     """Return the protocol's pipes, and leave `print` and `input` of generators without them."""
-    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    requests, replies = os.fdopen(os.dup(0), "rb", _READ_BYTES), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
@@ -108,9 +126,11 @@ def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
 
 def main() -> None:
     """Lock this process in and serve."""
-    deadline_s, memory_bytes = float(sys.argv[1]), int(sys.argv[2])
+    deadline_s, memory_bytes, memory = float(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     requests, replies = _take_pipes()
-    server = Server(requests, replies, deadline_s=deadline_s)
+    board = Board(memory)
+    os.close(memory)
+    server = Server(requests, replies, board, deadline_s=deadline_s)
     installed = generators.installed_generator()
     if installed != GENERATOR:
         problem = f"{installed} is installed, the allow-list was made for {GENERATOR}"

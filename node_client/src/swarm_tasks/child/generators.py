@@ -6,7 +6,6 @@ is left of a score is the verifier itself, microseconds for nearly all.
 
 import functools
 import importlib.metadata
-import math
 import sys
 import types
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ import msgspec
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import Config
 from swarm_tasks.allowlist import allowed_datasets, check_config
+from swarm_tasks.board import NO_ANSWER
 from swarm_tasks.keyspace import INDEX_END
 
 # cellpylib, which one generator needs, imports matplotlib only to draw. Empty modules in its place
@@ -46,29 +46,34 @@ def dataset_names() -> list[str]:
     return sorted(set(DATASETS) - {"composite"})
 
 
-def make_entry(dataset: str, config: Config, *, seed: int, index: int) -> Mapping[str, Any]:
-    """Return the entry (question, answer, metadata) of an allowed dataset.
+class Task:
+    """One task, made: its question, and what a completion is worth as an answer to it."""
 
-    Raises RefusedError: TASK_DATASET or TASK_CONFIG.
+    def __init__(self, entry: Mapping[str, Any], scorer: Any) -> None:
+        self.question = str(entry["question"])
+        self._entry = entry
+        self._score_answer = scorer.score_answer
+
+    def score_text(self, text: str) -> float:
+        """Return the score in [0, 1] of a completion's answer, NO_ANSWER if it gives none.
+
+        Raises ValueError when the verifier returns no such number, and whatever else it raises.
+        """
+        answer = extract_answer(text)
+        if answer is None:
+            return NO_ANSWER
+        score: float = self._score_answer(answer, self._entry)
+        if 0 <= score <= 1:
+            return score
+        raise ValueError(f"the verifier returned {score}")
+
+
+def open_task(dataset: str, config: Config, *, seed: int, index: int) -> Task:
+    """Return a task of an allowed dataset.
+
+    Raises RefusedError: TASK_DATASET, TASK_CONFIG or TASK_INDEX.
     """
-    check_config(dataset, config)
-    return _entry(dataset, _config_key(config), seed, index)
-
-
-def score_text(dataset: str, config: Config, *, seed: int, index: int, text: str) -> float | None:
-    """Return the score in [0, 1] of the answer that a completion gives, None if it gives none.
-
-    Raises ValueError when the verifier returns no such number, and whatever else it raises.
-    """
-    answer = extract_answer(text)
-    if answer is None:
-        return None
-    entry = make_entry(dataset, config, seed=seed, index=index)
-    scorer = _dataset(dataset, _config_key(config), seed)
-    score = float(scorer.score_answer(answer, entry))
-    if not math.isfinite(score) or not 0 <= score <= 1:
-        raise ValueError(f"the verifier of {dataset} returned {score}")
-    return score
+    return _task(dataset, msgspec.json.encode(config, order="sorted"), seed, index)
 
 
 def build_entry(
@@ -96,8 +101,16 @@ def open_dataset(
     return reasoning_gym.create_dataset(dataset, **config, **sized, seed=seed)
 
 
-def _config_key(config: Config) -> bytes:
-    return msgspec.json.encode(config, order="sorted")
+@functools.lru_cache(maxsize=1024)
+def _task(dataset: str, config_key: bytes, seed: int, index: int) -> Task:
+    config = msgspec.json.decode(config_key)
+    check_config(dataset, config)
+    if not 0 <= index < INDEX_END:
+        raise RefusedError(ErrorCode.TASK_INDEX, f"index {index} lies outside [0, 2**31)")
+    scorer = _dataset(dataset, config_key, seed)
+    if allowed_datasets()[dataset].by_index:
+        return Task(dict(scorer[index]), scorer)
+    return Task(build_entry(dataset, config, seed=seed, index=index, by_index=False), scorer)
 
 
 @functools.lru_cache(maxsize=64)
@@ -106,13 +119,3 @@ def _dataset(dataset: str, config_key: bytes, seed: int) -> Any:
         return open_dataset(dataset, msgspec.json.decode(config_key), seed=seed)
     except AssertionError as problem:
         raise RefusedError(ErrorCode.TASK_CONFIG, f"{dataset}: {problem}") from None
-
-
-@functools.lru_cache(maxsize=1024)
-def _entry(dataset: str, config_key: bytes, seed: int, index: int) -> Mapping[str, Any]:
-    if not 0 <= index < INDEX_END:
-        raise RefusedError(ErrorCode.TASK_INDEX, f"index {index} lies outside [0, 2**31)")
-    if allowed_datasets()[dataset].by_index:
-        return dict(_dataset(dataset, config_key, seed)[index])
-    config = msgspec.json.decode(config_key)
-    return build_entry(dataset, config, seed=seed, index=index, by_index=False)

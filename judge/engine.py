@@ -1,0 +1,97 @@
+"""The judge's round as a state machine; pure: time is an argument, nothing is read or written.
+
+    SCHEDULED -> OPEN -> SCORING -> CLOSED,   and VOID from anywhere
+
+Every phase has a deadline, and the two that wait for others have an early-advance condition: all
+expected answers are in, all answers are graded. So a round cannot get stuck: whatever nodes and
+workers do or fail to do, the clock alone moves it on. The shell (`judge.services`) reads the facts
+with the round's row locked, asks `due_move`, and writes the answer by a conditional UPDATE; two
+beats at once, or one that acts twice, therefore move a round once.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+# A clock that was away for less than this was merely slow.
+TOLERANCE = timedelta(seconds=15)
+
+
+class Phase(StrEnum):
+    """Where a round stands."""
+
+    SCHEDULED = "scheduled"
+    OPEN = "open"
+    SCORING = "scoring"
+    CLOSED = "closed"
+    VOID = "void"
+
+
+# A finished round never moves by itself; only the operator voids a closed one.
+FINISHED = frozenset({Phase.CLOSED, Phase.VOID})
+
+
+@dataclass(frozen=True)
+class Deadlines:
+    """When a round opens, when answers must be in, and when it closes ungraded or not."""
+
+    opens_at: datetime
+    closes_at: datetime
+    score_by: datetime
+
+    def give_back(self, lost: timedelta) -> "Deadlines":
+        """Return the deadlines that lie ahead, later by the time in which nobody was judging."""
+        return Deadlines(self.opens_at, self.closes_at + lost, self.score_by + lost)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """All that decides a round's next move.
+
+    `season_active`: the season runs and is not paused. `another_open`: another round of the season
+    is open. `expected` nodes have a seat that counts and `completed` of them have answered all.
+    `ungraded` counts stored answers without a verdict.
+    """
+
+    phase: Phase
+    deadlines: Deadlines
+    season_active: bool
+    another_open: bool
+    early_advance: bool
+    expected: int
+    completed: int
+    ungraded: int
+
+
+def set_deadlines(opens_at: datetime, *, open_seconds: float, scoring_seconds: float) -> Deadlines:
+    """Return the deadlines of a round that opens at `opens_at`."""
+    closes_at = opens_at + timedelta(seconds=open_seconds)
+    return Deadlines(opens_at, closes_at, closes_at + timedelta(seconds=scoring_seconds))
+
+
+def due_move(facts: Facts, *, now: datetime) -> Phase | None:
+    """Return the phase that the round should be in next, or None while it should stay."""
+    if facts.phase == Phase.SCHEDULED:
+        may_open = facts.season_active and not facts.another_open
+        return Phase.OPEN if may_open and now >= facts.deadlines.opens_at else None
+    if facts.phase == Phase.OPEN:
+        all_in = facts.early_advance and 0 < facts.expected <= facts.completed
+        return Phase.SCORING if all_in or now >= facts.deadlines.closes_at else None
+    if facts.phase == Phase.SCORING:
+        return Phase.CLOSED if not facts.ungraded or now >= facts.deadlines.score_by else None
+    return None
+
+
+def takes_answers(phase: Phase, deadlines: Deadlines, *, now: datetime) -> bool:
+    """Tell whether an answer that arrives now is in time."""
+    return phase == Phase.OPEN and now < deadlines.closes_at
+
+
+def lost_time(last_seen: datetime | None, *, now: datetime) -> timedelta:
+    """Return how long the judge's clock stood still, which nodes should not pay for.
+
+    `last_seen` is when it ticked last. A clock that went backwards has lost nothing.
+    """
+    if last_seen is None or now - last_seen < TOLERANCE:
+        return timedelta(0)
+    return now - last_seen

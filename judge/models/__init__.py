@@ -1,0 +1,23 @@
+"""The judge's tables, with the rules that the database enforces."""
+
+from judge.models.oversight import Flag, Ruling
+from judge.models.rounds import Answer, Question, Round, Seat
+from judge.models.scores import Comparison, Counted, Ledger, Score, Standing, Window
+from judge.models.seasons import Enrolment, Season
+
+__all__ = [
+    "Answer",
+    "Comparison",
+    "Counted",
+    "Enrolment",
+    "Flag",
+    "Ledger",
+    "Question",
+    "Round",
+    "Ruling",
+    "Score",
+    "Season",
+    "Seat",
+    "Standing",
+    "Window",
+]

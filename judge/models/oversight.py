@@ -1,0 +1,87 @@
+"""What looks odd, and what the operator decided: both are kept for good."""
+
+from django.conf import settings
+from django.db import models
+
+from judge.models.rounds import Round
+from swarm_web.nodes.models import Node
+
+
+class Flag(models.Model):
+    """Something odd about a node's answers in a round, for the operator to look at.
+
+    A flag changes no score: it shows the statistic, and the operator decides.
+    """
+
+    class Kind(models.TextChoices):
+        """What was noticed."""
+
+        COPIED = "copied", "wrong answers in common with another node, beyond chance"
+        JUMPED = "jumped", "a score far above what its history allows"
+
+    class State(models.TextChoices):
+        """Whether the operator has looked at it."""
+
+        OPEN = "open"
+        DISMISSED = "dismissed"
+        UPHELD = "upheld"
+
+    kind = models.CharField(max_length=16, choices=Kind)
+    round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="flags")
+    node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="flags")
+    other = models.ForeignKey(
+        Node, null=True, blank=True, on_delete=models.CASCADE, related_name="flags_as_other"
+    )
+    text = models.CharField(max_length=400, help_text="The finding with its figures.")
+    p_adjusted = models.FloatField(help_text="After adjustment over all that were tested.")
+    state = models.CharField(max_length=16, choices=State, default=State.OPEN)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["kind", "round", "node", "other"],
+                name="one_flag_a_finding",
+                nulls_distinct=False,
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.node} in {self.round}"
+
+
+class Ruling(models.Model):
+    """A decision of the operator, with its reason: never edited, never deleted."""
+
+    class Action(models.TextChoices):
+        """What was decided."""
+
+        VOID = "void", "took a round out of every score"
+        RECOMPUTE = "recompute", "graded a round's answers again"
+        QUARANTINE = "quarantine", "took a node out of the ranks"
+        RELEASE = "release", "put a node back into the ranks"
+        DISMISS = "dismiss", "found a flag to be harmless"
+
+    action = models.CharField(max_length=16, choices=Action)
+    round = models.ForeignKey(
+        Round, null=True, blank=True, on_delete=models.PROTECT, related_name="rulings"
+    )
+    node = models.ForeignKey(
+        Node, null=True, blank=True, on_delete=models.PROTECT, related_name="rulings"
+    )
+    flag = models.ForeignKey(
+        Flag, null=True, blank=True, on_delete=models.SET_NULL, related_name="rulings"
+    )
+    actor = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL
+    )
+    reason = models.CharField(max_length=200)
+    changes = models.JSONField(default=dict, help_text="What the decision changed, in numbers.")
+    made_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["-id"]
+
+    def __str__(self) -> str:
+        return f"{self.get_action_display()}: {self.round or self.node}"

@@ -1,0 +1,171 @@
+"""Rounds with their sealed questions, the nodes' seats, and their answers.
+
+`judge.engine` says when a round moves; `judge.services` moves it by conditional UPDATEs, so two
+workers can never both do so.
+"""
+
+import secrets
+import uuid
+
+from django.db import models
+from django.db.models import F, Q
+
+from judge.engine import Deadlines, Phase
+from judge.models.seasons import Season
+from swarm_web.nodes.models import Node
+
+SECRET_BYTES = 32
+
+
+def draw_secret() -> bytes:
+    """Return the key from which a round's question indices are drawn."""
+    return secrets.token_bytes(SECRET_BYTES)
+
+
+class Round(models.Model):
+    """One quiz: the same sealed questions for every node, and a deadline.
+
+    `rules` and `secret` decide the questions (`swarm_tasks.quiz`). The commitment, a hash of both,
+    is public from the start; the secret is revealed when the round has closed.
+    """
+
+    Phase = Phase
+
+    number = models.PositiveIntegerField(unique=True)
+    season = models.ForeignKey(Season, on_delete=models.PROTECT, related_name="rounds")
+    phase = models.CharField(
+        max_length=16,
+        choices=[(phase.value, phase.name.title()) for phase in Phase],
+        default=Phase.SCHEDULED,
+    )
+    opens_at = models.DateTimeField(db_index=True)
+    closes_at = models.DateTimeField(help_text="The deadline of answers, by the server's clock.")
+    score_by = models.DateTimeField(
+        help_text="When the round closes even if some answers could not be scored."
+    )
+    closed_at = models.DateTimeField(null=True, blank=True, editable=False)
+    void_reason = models.CharField(max_length=200, blank=True)
+    secret = models.BinaryField(max_length=SECRET_BYTES, default=draw_secret, editable=False)
+    rules = models.JSONField(default=dict, editable=False)
+    commitment = models.CharField(max_length=64, blank=True, editable=False)
+    stream_at = models.BigIntegerField(
+        null=True,
+        editable=False,
+        help_text="How many questions of the season were counted before the round's first one.",
+    )
+    inspected_at = models.DateTimeField(
+        null=True, editable=False, help_text="When its answers were searched for copies and jumps."
+    )
+
+    class Meta:
+        ordering = ["-number"]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(opens_at__lt=F("closes_at")) & Q(closes_at__lte=F("score_by")),
+                name="round_phases_in_order",
+            ),
+            models.UniqueConstraint(
+                fields=["season"], condition=Q(phase="open"), name="one_open_round_a_season"
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["phase"],
+                condition=Q(phase__in=["scheduled", "open", "scoring"]),
+                name="unfinished_rounds",
+            ),
+            models.Index(fields=["season", "closed_at"], name="rounds_by_closing"),
+            models.Index(
+                fields=["number"],
+                condition=Q(phase="closed", inspected_at=None),
+                name="uninspected_rounds",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"round {self.number}"
+
+    def get_absolute_url(self) -> str:
+        """Return the path of the round's page."""
+        return f"/rounds/{self.number}/"
+
+    @property
+    def deadlines(self) -> Deadlines:
+        """The round's deadlines."""
+        return Deadlines(self.opens_at, self.closes_at, self.score_by)
+
+
+class Question(models.Model):
+    """One sealed question: nodes see the prompt; the spec stays here until the round closed."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="questions")
+    position = models.PositiveSmallIntegerField()
+    dataset = models.CharField(max_length=80)
+    spec = models.JSONField(help_text="The task spec; whoever has it can make the answer.")
+    prompt = models.TextField()
+
+    class Meta:
+        ordering = ["round", "position"]
+        constraints = [
+            models.UniqueConstraint(fields=["round", "position"], name="one_question_a_position"),
+        ]
+
+    def __str__(self) -> str:
+        return f"question {self.position} of {self.round}"
+
+
+class Seat(models.Model):
+    """A node's place in a round: invited when the round opened, offered when it took questions.
+
+    Offered questions that stay unanswered are wrong; a node that was never offered any is absent.
+    Nobody waits for a seat of a node that came late.
+    """
+
+    round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="seats")
+    node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="seats")
+    came_late = models.BooleanField(default=False)
+    offered_at = models.DateTimeField(null=True, blank=True)
+    completed_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["round", "node"], name="one_seat_a_node"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.node} in {self.round}"
+
+
+class Answer(models.Model):
+    """A node's answer to a question; the first one counts, and it is scored once."""
+
+    question = models.ForeignKey(Question, on_delete=models.CASCADE, related_name="answers")
+    node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="answers")
+    text = models.TextField(blank=True)
+    finish_reason = models.CharField(max_length=16)
+    received_at = models.DateTimeField()
+    latency_ms = models.PositiveIntegerField(
+        null=True, help_text="From the offer of the questions to the arrival of the answer."
+    )
+    score = models.FloatField(null=True, blank=True)
+    solved = models.BooleanField(null=True, blank=True)
+    verdict = models.CharField(max_length=32, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["question", "node"], name="one_answer_a_question"),
+            models.CheckConstraint(
+                condition=Q(score__isnull=True, solved__isnull=True)
+                | Q(score__gte=0, score__lte=1, solved__isnull=False),
+                name="answer_score_is_a_fraction",
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["received_at"], condition=Q(score__isnull=True), name="unscored_answers"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"answer of {self.node} to {self.question_id}"

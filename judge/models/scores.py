@@ -1,0 +1,181 @@
+"""Scores of rounds, and what is kept ready of them so that no page adds up answers.
+
+`Score` is a node's result in one round and the only source; `Ledger`, `Standing` and `Comparison`
+follow from it and can be rebuilt.
+"""
+
+from django.db import models
+from django.db.models import F, Q
+
+from judge.models.rounds import Round
+from judge.models.seasons import Season
+from swarm_web.nodes.models import Node
+
+
+class Score(models.Model):
+    """A node's judge score in one closed round: macro pass@1, with `correct` of `n` solved.
+
+    `cells` maps each dataset to [correct, n]. `answered` and `solved` hold one bit a question, in
+    the round's order (numpy.packbits): answered ones count, solved or not.
+    """
+
+    class Status(models.TextChoices):
+        """Whether the round counts for the node."""
+
+        SCORED = "scored"
+        ABSENT = "absent"
+
+    class Reason(models.TextChoices):
+        """Why a result is lower than it might be, or does not count."""
+
+        NONE = "", "complete"
+        UNANSWERED = "unanswered", "some questions were offered and not answered: counted as wrong"
+        UNSCORED = "unscored", "some answers could not be verified in time: left out"
+        NOT_OFFERED = "not_offered", "invited, but never asked for the questions: not counted"
+        CAME_LATE = "came_late", "came after the round had opened: takes part in the next one"
+
+    round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="scores")
+    node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="scores")
+    model = models.CharField(max_length=200)
+    arm = models.CharField(max_length=16, choices=Node.Arm)
+    status = models.CharField(max_length=16, choices=Status)
+    reason = models.CharField(max_length=16, choices=Reason, blank=True)
+    correct = models.PositiveSmallIntegerField(default=0)
+    n = models.PositiveSmallIntegerField(default=0)
+    cells = models.JSONField(default=dict)
+    answered = models.BinaryField(default=bytes)
+    solved = models.BinaryField(default=bytes)
+    score = models.FloatField(null=True)
+    interval_low = models.FloatField(null=True)
+    interval_high = models.FloatField(null=True)
+    deviation = models.FloatField(
+        null=True, help_text="Score minus the mean score of the same model's nodes in the round."
+    )
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["round", "node"], name="one_score_a_round"),
+            models.CheckConstraint(condition=Q(correct__lte=F("n")), name="score_correct_of_n"),
+            models.CheckConstraint(
+                condition=Q(status="scored", n__gt=0, score__isnull=False)
+                | Q(status="absent", n=0, score__isnull=True),
+                name="score_has_questions",
+            ),
+        ]
+        indexes = [models.Index(fields=["node", "round"], name="scores_of_a_node")]
+
+    def __str__(self) -> str:
+        return f"{self.node} in {self.round}: {self.correct} of {self.n}"
+
+
+class Window(models.TextChoices):
+    """The stretches of rounds over which a node's score is shown."""
+
+    SEASON = "season", "all rounds of the season"
+    ROUND = "round", "the last closed round"
+    RECENT = "recent", "the last rounds, as many as the season says"
+    DAY = "24h", "rounds that closed within 24 hours"
+    WEEK = "7d", "rounds that closed within 7 days"
+
+
+class Counted(models.Model):
+    """A round whose scores are added into a window's tallies."""
+
+    window = models.CharField(max_length=8, choices=Window)
+    round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="counted")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["round", "window"], name="counted_once_a_window"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.round} in {self.window}"
+
+
+class Ledger(models.Model):
+    """A node's running account in a season.
+
+    `tallies` maps each window to {"cells": {dataset: [correct, n]}, "rounds": k}. `answered` and
+    `solved` are rings of bits: the season's counted questions form one stream, and bit `p mod size`
+    belongs to question `p`, up to question `stream_end` (`judge.ring`). `deviations` adds up
+    Score.deviation over `deviation_rounds` rounds.
+    """
+
+    season = models.ForeignKey(Season, on_delete=models.CASCADE, related_name="ledgers")
+    node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="ledgers")
+    model = models.CharField(max_length=200)
+    arm = models.CharField(max_length=16, choices=Node.Arm)
+    tallies = models.JSONField(default=dict)
+    answered = models.BinaryField(default=bytes)
+    solved = models.BinaryField(default=bytes)
+    stream_end = models.BigIntegerField(default=0)
+    deviations = models.FloatField(default=0.0)
+    deviation_rounds = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["season", "node"], name="one_ledger_a_season"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.node} in {self.season}"
+
+
+class Standing(models.Model):
+    """A node's line of the leaderboard in one window, written when a round closes.
+
+    Nodes that cannot be told apart share ranks `rank_low` to `rank_high`; both are null while
+    `remark` says why the node is not ranked.
+    """
+
+    class Remark(models.TextChoices):
+        """Why a node is not ranked."""
+
+        NONE = "", "ranked"
+        TOO_FEW = "too_few", "too few questions in this window yet"
+        BASE = "base", "an untrained model, shown for comparison"
+        QUARANTINED = "quarantined", "taken out of the ranks by the operator"
+
+    season = models.ForeignKey(Season, on_delete=models.CASCADE, related_name="standings")
+    window = models.CharField(max_length=8, choices=Window)
+    node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="standings")
+    model = models.CharField(max_length=200)
+    arm = models.CharField(max_length=16, choices=Node.Arm)
+    remark = models.CharField(max_length=16, choices=Remark, blank=True)
+    rank_low = models.PositiveIntegerField(null=True)
+    rank_high = models.PositiveIntegerField(null=True)
+    score = models.FloatField()
+    interval_low = models.FloatField()
+    interval_high = models.FloatField()
+    correct = models.PositiveIntegerField()
+    n = models.PositiveIntegerField()
+    rounds = models.PositiveIntegerField()
+    cells = models.JSONField(default=dict)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["season", "window", "node"], name="one_standing_a_window"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.node} in {self.season} ({self.window})"
+
+
+class Comparison(models.Model):
+    """The judge's claim about swarm and isolated nodes of one model in a season."""
+
+    season = models.ForeignKey(Season, on_delete=models.CASCADE, related_name="comparisons")
+    model = models.CharField(max_length=200)
+    claim = models.JSONField(help_text="judge.comparison.Claim")
+    updated_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["season", "model"], name="one_comparison_a_model"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.model} in {self.season}"

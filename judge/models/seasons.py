@@ -1,0 +1,183 @@
+"""Seasons: a stretch of rounds with one task mix and one set of rules."""
+
+import secrets
+
+from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
+from django.db import models
+from django.db.models import Q
+
+from swarm_web.nodes.models import Node
+
+_VERSION = RegexValidator(r"^\d+\.\d+\.\d+\Z", "Give a version such as 1.2.3.")
+
+
+def draw_seed() -> int:
+    """Return a season's public seed."""
+    return secrets.randbelow(2**31)
+
+
+class Season(models.Model):
+    """A stretch of rounds with one task mix and one set of rules; at most one is running."""
+
+    class State(models.TextChoices):
+        """A season is drafted, runs, and ends."""
+
+        DRAFT = "draft"
+        RUNNING = "running"
+        ENDED = "ended"
+
+    class LateJoiners(models.TextChoices):
+        """What becomes of a node that comes while a round is open."""
+
+        WAIT = "wait", "wait for the next round"
+        JOIN = "join", "take part in the time that is left"
+
+    class Assignment(models.TextChoices):
+        """Who decides whether a node is in the swarm arm or the isolated one."""
+
+        CHOICE = "choice", "each node's owner"
+        COIN = "coin", "a coin that the judge flips once a node and season"
+
+    name = models.CharField(max_length=80, unique=True)
+    state = models.CharField(max_length=16, choices=State, default=State.DRAFT)
+    paused = models.BooleanField(
+        default=False, help_text="A paused season opens no new rounds; an open one is finished."
+    )
+
+    # ---- what is asked
+    tasks = models.JSONField(
+        help_text='The task mix: [{"dataset": "gcd", "config": {"max_value": 20}, "weight": 1}, …]'
+    )
+    seed = models.BigIntegerField(
+        default=draw_seed,
+        editable=False,
+        help_text="The seed of every task of the season; indices tell the tasks apart.",
+    )
+    generator = models.CharField(max_length=80, editable=False)
+    questions_per_round = models.PositiveSmallIntegerField(
+        default=16,
+        validators=[MinValueValidator(1), MaxValueValidator(256)],
+        help_text="At least one for each dataset; the rest is shared out by weight.",
+    )
+    max_new_tokens = models.PositiveIntegerField(
+        default=256,
+        validators=[MinValueValidator(1), MaxValueValidator(8_192)],
+        help_text="The judge's limit on an answer's length, in tokens of the node's own tokenizer.",
+    )
+    temperature = models.FloatField(
+        default=0.0,
+        validators=[MinValueValidator(0), MaxValueValidator(2)],
+        help_text="How nodes are asked to sample judge answers; 0 means greedy.",
+    )
+
+    # ---- how nodes train
+    completions = models.PositiveSmallIntegerField(
+        default=8,
+        validators=[MinValueValidator(2), MaxValueValidator(64)],
+        help_text="L: completions in a rollout.",
+    )
+    local = models.PositiveSmallIntegerField(
+        default=4,
+        validators=[MinValueValidator(1), MaxValueValidator(64)],
+        help_text="I: own rollouts in a training set.",
+    )
+    external = models.PositiveSmallIntegerField(
+        default=4,
+        validators=[MaxValueValidator(64)],
+        help_text="J: rollouts of others in a training set.",
+    )
+    assignment = models.CharField(
+        max_length=16,
+        choices=Assignment,
+        default=Assignment.CHOICE,
+        help_text="Only a coin makes the comparison of swarm and isolated nodes evidence.",
+    )
+    isolated_share = models.FloatField(
+        default=0.5,
+        validators=[MinValueValidator(0.05), MaxValueValidator(0.95)],
+        help_text="With a coin: the chance that a node is isolated.",
+    )
+
+    # ---- the clock
+    cadence_seconds = models.PositiveIntegerField(
+        default=300,
+        validators=[MaxValueValidator(86_400 * 7)],
+        help_text="From one opening to the next; 0 means that rounds are made by hand.",
+    )
+    open_seconds = models.PositiveIntegerField(
+        default=120, validators=[MinValueValidator(5), MaxValueValidator(86_400)]
+    )
+    scoring_seconds = models.PositiveIntegerField(
+        default=60, validators=[MinValueValidator(5), MaxValueValidator(3_600)]
+    )
+    early_advance = models.BooleanField(
+        default=True, help_text="End a round's answering as soon as every node has answered all."
+    )
+    late_joiners = models.CharField(max_length=8, choices=LateJoiners, default=LateJoiners.WAIT)
+    watched_at = models.DateTimeField(
+        null=True, editable=False, help_text="When the judge's clock last looked at the season."
+    )
+
+    # ---- how scores are read
+    recent_rounds = models.PositiveSmallIntegerField(
+        default=20,
+        validators=[MinValueValidator(1), MaxValueValidator(1_000)],
+        help_text="K: how many rounds the window “recent” spans.",
+    )
+    minimum_questions = models.PositiveIntegerField(
+        default=16,
+        validators=[MinValueValidator(1)],
+        help_text="A node is ranked once this many of its questions count in the window.",
+    )
+
+    # ---- who may take part
+    minimum_client = models.CharField(
+        max_length=20,
+        blank=True,
+        validators=[_VERSION],
+        help_text="Older clients are refused. Empty: the site's own minimum.",
+    )
+    next_minimum_client = models.CharField(
+        max_length=20,
+        blank=True,
+        validators=[_VERSION],
+        help_text="Older clients are told, when they connect, that they will be refused soon.",
+    )
+
+    created_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True, blank=True, editable=False)
+    ended_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["state"], condition=Q(state="running"), name="one_running_season"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the season opens rounds now."""
+        return self.state == self.State.RUNNING and not self.paused
+
+
+class Enrolment(models.Model):
+    """A node's arm in a season, and who decided it; a coin is flipped once."""
+
+    season = models.ForeignKey(Season, on_delete=models.CASCADE, related_name="enrolments")
+    node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="enrolments")
+    arm = models.CharField(max_length=16, choices=Node.Arm)
+    assignment = models.CharField(max_length=16, choices=Season.Assignment)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["season", "node"], name="one_enrolment_a_season"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.node} in {self.season}: {self.arm}"

@@ -1,0 +1,78 @@
+"""One window's leaderboard is drawn up from tallies and answer bits; pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from swarm_tasks.marks import Cells, macro_score
+
+from judge.ranking import rank_nodes
+from judge.ring import Bits
+from judge.stats import effective_n, macro_intervals
+
+BASE_ARM = "base"
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """A node with what counts for it in the window."""
+
+    node_id: int
+    model: str
+    arm: str
+    cells: Cells
+    rounds: int
+    quarantined: bool
+
+
+@dataclass(frozen=True)
+class Line:
+    """A node's line: `rank` is (best, worst), or None while `remark` says why there is none."""
+
+    entrant: Entrant
+    remark: str
+    rank: tuple[int, int] | None
+    score: float
+    interval: tuple[float, float]
+    correct: int
+    n: int
+
+
+def draw_up(
+    entrants: Sequence[Entrant], *, answered: Bits, solved: Bits, minimum: int
+) -> list[Line]:
+    """Return the lines of a window.
+
+    Row i of `answered` and `solved`, (nodes, questions), belongs to entrant i and holds the
+    window's questions. Nodes with fewer than `minimum` questions that count are not ranked.
+    """
+    if not entrants:
+        return []
+    scores = np.array([macro_score(entrant.cells) or 0.0 for entrant in entrants])
+    effective = np.array([effective_n(entrant.cells) for entrant in entrants])
+    lows, highs = macro_intervals(scores, effective)
+    remarks = [_remark(entrant, minimum=minimum) for entrant in entrants]
+    ranked = np.array([i for i, remark in enumerate(remarks) if not remark], dtype=np.int64)
+    best, worst = rank_nodes(solved[ranked], answered[ranked], scores[ranked])
+    ranks = {int(i): (int(b), int(w)) for i, b, w in zip(ranked, best, worst, strict=True)}
+    return [
+        Line(
+            entrant=entrant,
+            remark=remarks[i],
+            rank=ranks.get(i),
+            score=float(scores[i]),
+            interval=(float(lows[i]), float(highs[i])),
+            correct=sum(correct for correct, _ in entrant.cells.values()),
+            n=sum(n for _, n in entrant.cells.values()),
+        )
+        for i, entrant in enumerate(entrants)
+    ]
+
+
+def _remark(entrant: Entrant, *, minimum: int) -> str:
+    """Return why a node is not ranked, if so; the values are Standing.Remark's."""
+    if entrant.quarantined:
+        return "quarantined"
+    if entrant.arm == BASE_ARM:
+        return "base"
+    return "too_few" if sum(n for _, n in entrant.cells.values()) < minimum else ""

@@ -1,0 +1,149 @@
+"""After a round has closed: its answers are searched for copies and jumps, and the arms compared.
+
+What is found is flagged for the operator. No score changes by it.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+import msgspec
+from django.db import transaction
+from django.db.models import F
+from django.db.models import Window as Over
+from django.db.models.functions import RowNumber
+
+from judge.comparison import Unit, compare_arms
+from judge.copying import WrongAnswer, find_copies
+from judge.engine import Phase
+from judge.jumps import MAX_ROUNDS, History, find_jumps
+from judge.models import Answer, Comparison, Flag, Ledger, Round, Score, Season
+from swarm_web.nodes.models import Node
+
+_ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
+
+
+def inspect_closed_rounds(*, now: datetime) -> list[Round]:
+    """Inspect every closed round that was not inspected yet, oldest first."""
+    closed = Round.objects.filter(phase=Phase.CLOSED, inspected_at=None).select_related("season")
+    inspected = list(closed.order_by("number"))
+    for judge_round in inspected:
+        inspect_round(judge_round, now=now)
+    return inspected
+
+
+def inspect_round(judge_round: Round, *, now: datetime) -> list[Flag]:
+    """Flag what is odd about a round, compare the arms anew, and return the new flags."""
+    flags = [*_flag_copies(judge_round, now=now), *_flag_jumps(judge_round, now=now)]
+    with transaction.atomic():
+        made = Flag.objects.bulk_create(flags, ignore_conflicts=True)
+        compare_season(judge_round.season, now=now)
+        Round.objects.filter(pk=judge_round.pk).update(inspected_at=now)
+    return made
+
+
+# ---- copies
+
+
+def _flag_copies(judge_round: Round, *, now: datetime) -> list[Flag]:
+    names = dict(judge_round.scores.values_list("node_id", "node__name"))
+    return [
+        Flag(
+            kind=Flag.Kind.COPIED,
+            round=judge_round,
+            node_id=finding.first,
+            other_id=finding.second,
+            text=finding.describe(names[finding.second]),
+            p_adjusted=finding.p_adjusted,
+            created_at=now,
+        )
+        for finding in find_copies(_wrong_answers(judge_round))
+    ]
+
+
+def _wrong_answers(judge_round: Round) -> Iterator[WrongAnswer]:
+    """Read a round's wrong answers without holding all their texts at once."""
+    rows = (
+        Answer.objects.filter(
+            question__round=judge_round, solved=False, node__scores__round=judge_round
+        )
+        .order_by("question__position", "node_id")
+        .values_list("question__position", "node_id", "node__scores__model", "text")
+    )
+    for position, node_id, model, text in rows.iterator(chunk_size=10_000):
+        yield WrongAnswer(position, node_id, model, _extract(text))
+
+
+def _extract(text: str) -> str:
+    """Return what stands between the last answer tags; without any there is no evidence."""
+    found = _ANSWER.findall(text)
+    return found[-1] if found else ""
+
+
+# ---- jumps
+
+
+def _flag_jumps(judge_round: Round, *, now: datetime) -> list[Flag]:
+    return [
+        Flag(
+            kind=Flag.Kind.JUMPED,
+            round=judge_round,
+            node_id=finding.node,
+            text=finding.describe(),
+            p_adjusted=finding.p_adjusted,
+            created_at=now,
+        )
+        for finding in find_jumps(_histories(judge_round))
+    ]
+
+
+def _histories(judge_round: Round) -> list[History]:
+    """Return the round's results with each node's last ones before it in the season."""
+    scored = Score.objects.filter(status=Score.Status.SCORED)
+    latest = dict(_results(scored.filter(round=judge_round)))
+    recent = (
+        scored.filter(
+            node__in=list(latest),
+            round__season=judge_round.season_id,
+            round__phase=Phase.CLOSED,
+            round__number__lt=judge_round.number,
+        )
+        .annotate(
+            age=Over(RowNumber(), partition_by=F("node_id"), order_by=F("round__number").desc())
+        )
+        .filter(age__lte=MAX_ROUNDS)
+    )
+    earlier: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+    for node_id, result in _results(recent.order_by("round__number")):
+        earlier[node_id].append(result)
+    return [History(node_id, earlier[node_id], result) for node_id, result in latest.items()]
+
+
+def _results(scores: Iterable[Score]) -> Iterator[tuple[int, tuple[int, int]]]:
+    for score in scores:
+        yield score.node_id, (score.correct, score.n)
+
+
+# ---- the arms
+
+
+def compare_season(season: Season, *, now: datetime) -> None:
+    """Store the judge's claims about swarm and isolated nodes of each model."""
+    rows = (
+        Ledger.objects.filter(season=season, deviation_rounds__gt=0, node__quarantined=False)
+        .exclude(arm=Node.Arm.BASE)
+        .order_by("model", "node_id")
+        .values_list("model", "node__name", "arm", "deviations", "deviation_rounds")
+    )
+    units: defaultdict[str, list[Unit]] = defaultdict(list)
+    for model, node, arm, deviations, rounds in rows:
+        units[model].append(Unit(node, arm, deviations / rounds, rounds))
+    claims = compare_arms(units, seed=season.seed)
+    Comparison.objects.filter(season=season).exclude(model__in=list(units)).delete()
+    for claim in claims:
+        Comparison.objects.update_or_create(
+            season=season,
+            model=claim.model,
+            defaults={"claim": msgspec.to_builtins(claim), "updated_at": now},
+        )

@@ -1,0 +1,84 @@
+"""Reading and writing the ledgers of a season, and the scores that are booked in them."""
+
+from collections.abc import Iterable
+
+import msgspec
+import numpy as np
+from django.db.models import TextField
+from django.db.models.functions import Cast
+
+from judge.accounts import Account, Books, Entry, Tally
+from judge.models import Ledger, Round, Score, Season
+from judge.ring import RING, align, pack, unpack
+from swarm_tasks.marks import Cells
+from swarm_web.bulk import copy_rows
+
+# Decoded by msgspec from text: some ten times as fast as Django's own decoding of JSON columns.
+_decode_tallies = msgspec.json.Decoder(dict[str, Tally]).decode
+_decode_cells = msgspec.json.Decoder(Cells).decode
+_COLUMNS = (
+    *("season_id", "node_id", "model", "arm", "tallies", "deviations", "deviation_rounds"),
+    *("answered", "solved", "stream_end"),
+)
+
+
+def load_books(season: Season, *, end: int) -> Books:
+    """Read all ledgers of a season, with rings up to question `end` of the stream."""
+    rows = (
+        Ledger.objects.filter(season=season)
+        .annotate(text=Cast("tallies", TextField()))
+        .values_list("node_id", "model", "arm", "text", "deviations", "deviation_rounds")
+    )
+    accounts = [
+        Account(node_id, i, model, arm, _decode_tallies(text), deviations, rounds)
+        for i, (node_id, model, arm, text, deviations, rounds) in enumerate(rows.order_by("pk"))
+    ]
+    rings = list(
+        Ledger.objects.filter(season=season)
+        .order_by("pk")
+        .values_list("answered", "solved", "stream_end")
+    )
+    ends = np.array([to for _, _, to in rings], dtype=np.int64)
+    answered = unpack([bytes(ring) for ring, _, _ in rings], RING)
+    solved = unpack([bytes(ring) for _, ring, _ in rings], RING)
+    return Books(
+        accounts,
+        answered=align(answered, ends=ends, end=end),
+        solved=align(solved, ends=ends, end=end),
+    )
+
+
+def save_books(season: Season, books: Books, *, end: int) -> None:
+    """Write the ledgers that were touched; nodes of which nothing is left lose theirs."""
+    Ledger.objects.filter(season=season, node__in=books.touched).delete()
+    copy_rows(Ledger, _COLUMNS, _touched_rows(season, books, end=end))
+
+
+def _touched_rows(season: Season, books: Books, *, end: int) -> Iterable[tuple[object, ...]]:
+    for node_id in sorted(books.touched):
+        account = books.accounts[node_id]
+        if not account.tallies:
+            continue
+        yield (
+            *(season.pk, node_id, account.model, account.arm),
+            msgspec.json.encode(account.tallies).decode(),
+            *(account.deviations, account.deviation_rounds),
+            *(pack(books.answered[account.row]), pack(books.solved[account.row]), end),
+        )
+
+
+def read_entries(judge_round: Round) -> list[Entry]:
+    """Return what a round's scores are worth, node by node."""
+    count = judge_round.questions.count()
+    rows = list(
+        Score.objects.filter(round=judge_round, status=Score.Status.SCORED)
+        .exclude(cells={})
+        .annotate(text=Cast("cells", TextField()))
+        .values_list("node_id", "model", "arm", "text", "answered", "solved", "deviation")
+    )
+    answered = unpack([bytes(row[4]) for row in rows], count)
+    solved = unpack([bytes(row[5]) for row in rows], count)
+    return [
+        Entry(node_id, model, arm, _decode_cells(text), answered[i], solved[i], deviation)
+        for i, (node_id, model, arm, text, _, _, deviation) in enumerate(rows)
+    ]

@@ -1,0 +1,155 @@
+"""What only the operator may do to results: void, recompute, quarantine, release, dismiss.
+
+Each decision changes what it is about and leaves a Ruling in the same transaction, and the
+leaderboard follows at once.
+"""
+
+from datetime import datetime
+
+import msgspec
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from judge.engine import Phase
+from judge.models import Answer, Flag, Question, Round, Ruling, Score, Season
+from judge.services.announcing import announce_round
+from judge.services.grading import Graded, store_again
+from judge.services.inspection import compare_season
+from judge.services.scores import write_scores
+from judge.services.standings import refresh_standings, republish_standings
+from swarm_protocol.messages import TaskSpec
+from swarm_tasks.verifier import Verifier
+from swarm_web.nodes.models import Node
+
+Actor = User | None
+
+
+# ---- rounds
+
+
+def void_round(judge_round: Round, *, reason: str, actor: Actor, now: datetime) -> bool:
+    """Take a round out of every score; its data stays. Tell whether this call did it."""
+    with transaction.atomic():
+        others = Round.objects.filter(pk=judge_round.pk).exclude(phase=Phase.VOID)
+        was = judge_round.phase
+        if not others.update(phase=Phase.VOID, void_reason=reason):
+            return False
+        judge_round.refresh_from_db()
+        _rule(
+            Ruling.Action.VOID,
+            reason,
+            actor,
+            now,
+            round=judge_round,
+            changes={"phase_before": str(was)},
+        )
+        refresh_standings(judge_round.season, now=now)
+        compare_season(judge_round.season, now=now)
+        announce_round(judge_round, now=now)
+    return True
+
+
+def recompute_round(
+    judge_round: Round,
+    *,
+    reason: str,
+    actor: Actor,
+    now: datetime,
+    verifier: Verifier,
+) -> Ruling | None:
+    """Grade a closed round's answers again and write its scores anew; None if it is not closed.
+
+    Grading takes a while and comes first; all changes are then made in one transaction. Raises
+    RefusedError when a question cannot be made again; then nothing has changed.
+    """
+    if judge_round.phase != Phase.CLOSED:
+        return None
+    graded = _grade_again(judge_round, verifier=verifier)
+    with transaction.atomic():
+        locked = Round.objects.select_for_update().filter(pk=judge_round.pk, phase=Phase.CLOSED)
+        if not locked.exists():
+            return None
+        before = _score_table(judge_round)
+        refresh_standings(judge_round.season, now=now, excluding={judge_round.pk})
+        regraded = store_again(graded)
+        write_scores(judge_round)
+        refresh_standings(judge_round.season, now=now)
+        compare_season(judge_round.season, now=now)
+        after = _score_table(judge_round)
+        changed = sum(before.get(node) != score for node, score in after.items())
+        return _rule(
+            Ruling.Action.RECOMPUTE,
+            reason,
+            actor,
+            now,
+            round=judge_round,
+            changes={"answers_changed": regraded, "scores_changed": changed},
+        )
+
+
+def _grade_again(judge_round: Round, *, verifier: Verifier) -> list[Graded]:
+    """Return a fresh verdict for every answer of the round."""
+    graded: list[Graded] = []
+    for question in Question.objects.filter(round=judge_round):
+        answers = list(Answer.objects.filter(question=question).values_list("pk", "text"))
+        spec = msgspec.convert(question.spec, TaskSpec)
+        (verdicts,) = verifier.score_many([(spec, [text for _, text in answers])])
+        graded += zip((pk for pk, _ in answers), verdicts, strict=True)
+    return graded
+
+
+def _score_table(judge_round: Round) -> dict[int, float | None]:
+    return dict(Score.objects.filter(round=judge_round).values_list("node_id", "score"))
+
+
+# ---- nodes and flags
+
+
+def quarantine_node(
+    node: Node, *, reason: str, actor: Actor, now: datetime, flag: Flag | None = None
+) -> bool:
+    """Take a node out of the ranks; it is judged as ever and its data stays."""
+    with transaction.atomic():
+        if not _set_quarantined(node, to=True, now=now):
+            return False
+        _rule(Ruling.Action.QUARANTINE, reason, actor, now, node=node, flag=flag)
+        if flag is not None:
+            Flag.objects.filter(pk=flag.pk).update(state=Flag.State.UPHELD)
+    return True
+
+
+def release_node(node: Node, *, reason: str, actor: Actor, now: datetime) -> bool:
+    """Put a quarantined node back into the ranks."""
+    with transaction.atomic():
+        if not _set_quarantined(node, to=False, now=now):
+            return False
+        _rule(Ruling.Action.RELEASE, reason, actor, now, node=node)
+    return True
+
+
+def _set_quarantined(node: Node, *, to: bool, now: datetime) -> bool:
+    """Change a node's quarantine and rank its seasons' nodes anew; tell whether it changed."""
+    if not Node.objects.filter(pk=node.pk, quarantined=not to).update(quarantined=to):
+        return False
+    node.refresh_from_db()
+    for season in Season.objects.filter(ledgers__node=node):
+        republish_standings(season)
+        compare_season(season, now=now)
+    return True
+
+
+def dismiss_flag(flag: Flag, *, reason: str, actor: Actor, now: datetime) -> bool:
+    """Note that a flag was looked at and found harmless."""
+    with transaction.atomic():
+        opened = Flag.objects.filter(pk=flag.pk, state=Flag.State.OPEN)
+        if not opened.update(state=Flag.State.DISMISSED):
+            return False
+        _rule(Ruling.Action.DISMISS, reason, actor, now, node=flag.node, flag=flag)
+    return True
+
+
+def _rule(
+    action: Ruling.Action, reason: str, actor: Actor, now: datetime, **about: object
+) -> Ruling:
+    """Leave the decision on record."""
+    return Ruling.objects.create(action=action, reason=reason, actor=actor, made_at=now, **about)

@@ -1,0 +1,90 @@
+"""Rounds are made: numbered, with sealed questions and a public commitment to them."""
+
+from datetime import datetime, timedelta
+
+import msgspec
+from django.db import connection, transaction
+from django.db.models import Max
+
+from judge.engine import Deadlines, set_deadlines
+from judge.models import Question, Round, Season
+from judge.selectors import task_choices
+from judge.services.announcing import announce_round
+from swarm_tasks.quiz import QuizRules, commit_quiz, draw_quiz
+from swarm_tasks.verifier import Verifier
+
+# The shortest time between making a round and opening it, so that a countdown can be seen.
+LEAD = timedelta(seconds=3)
+
+
+def ensure_next_round(season: Season, *, now: datetime, verifier: Verifier) -> Round | None:
+    """Schedule the season's next round by its cadence, unless one waits or is open."""
+    if season.paused or not season.cadence_seconds:
+        return None
+    if season.rounds.filter(phase__in=[Round.Phase.SCHEDULED, Round.Phase.OPEN]).exists():
+        return None
+    last = season.rounds.aggregate(last=Max("opens_at"))["last"]
+    due = last + timedelta(seconds=season.cadence_seconds) if last else now
+    return schedule_round(season, opens_at=max(due, now + LEAD), now=now, verifier=verifier)
+
+
+def schedule_round(
+    season: Season, *, opens_at: datetime, now: datetime, verifier: Verifier
+) -> Round:
+    """Make a round with its sealed questions, drawn under a secret key of its own.
+
+    Raises RefusedError when a question cannot be drawn.
+    """
+    deadlines = season_deadlines(season, opens_at=opens_at)
+    judge_round = Round(
+        season=season,
+        opens_at=deadlines.opens_at,
+        closes_at=deadlines.closes_at,
+        score_by=deadlines.score_by,
+    )
+    secret = bytes(judge_round.secret)
+    drawn = draw_quiz(_rules(season, number=0), secret=secret, verifier=verifier)
+    with transaction.atomic():
+        judge_round.number = _next_number()
+        rules = _rules(season, number=judge_round.number)
+        judge_round.rules = msgspec.to_builtins(rules)
+        judge_round.commitment = commit_quiz(rules, secret=secret)
+        judge_round.save()
+        Question.objects.bulk_create(
+            Question(
+                round=judge_round,
+                position=position,
+                dataset=task.spec.dataset,
+                spec=msgspec.to_builtins(task.spec),
+                prompt=task.question,
+            )
+            for position, task in enumerate(drawn, start=1)
+        )
+        announce_round(judge_round, now=now)
+    return judge_round
+
+
+def season_deadlines(season: Season, *, opens_at: datetime) -> Deadlines:
+    """Return the deadlines of a round of the season."""
+    return set_deadlines(
+        opens_at, open_seconds=season.open_seconds, scoring_seconds=season.scoring_seconds
+    )
+
+
+def _rules(season: Season, *, number: int) -> QuizRules:
+    """Return what is committed to; the questions do not depend on the round's number."""
+    return QuizRules(
+        round=number,
+        season=season.name,
+        seed=season.seed,
+        generator=season.generator,
+        tasks=task_choices(season.tasks),
+        questions=season.questions_per_round,
+    )
+
+
+def _next_number() -> int:
+    """Return the next round number; others who number wait until the transaction ends."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtext('judge.round.number'))")
+    return 1 + (Round.objects.aggregate(last=Max("number"))["last"] or 0)

@@ -1,0 +1,150 @@
+"""The leaderboard is kept ready: ledgers and standings follow the rounds that close.
+
+A refresh books the rounds that entered or left each window since the last one. It reads the scores
+of those rounds and the season's ledgers, never answers and never other rounds: its cost grows with
+a round and with the number of nodes, not with the history.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
+
+import msgspec
+from django.db import connection, transaction
+from django.db.models import Max
+
+from judge.accounts import Books
+from judge.models import Round, Season, Standing, Window
+from judge.publishing import Entrant, Line, draw_up
+from judge.ring import RING
+from judge.services.ledgers import load_books, read_entries, save_books
+from judge.services.windows import Change, mask_of, note_counted, plan_changes
+from swarm_web import bus
+from swarm_web.bulk import copy_rows
+from swarm_web.nodes.models import Node
+
+_COLUMNS = (
+    *("season_id", "window", "node_id", "model", "arm", "remark", "rank_low", "rank_high"),
+    *("score", "interval_low", "interval_high", "correct", "n", "rounds", "cells"),
+)
+
+
+def refresh_standings(
+    season: Season, *, now: datetime, excluding: Collection[int] = frozenset()
+) -> bool:
+    """Bring a season's standings up to date; tell whether anything had changed.
+
+    Rounds with the keys `excluding` are taken out until the next refresh.
+    """
+    with transaction.atomic():
+        _lock(season)
+        changes = plan_changes(season, now=now, excluding=excluding)
+        if not changes:
+            return False
+        end = _place_in_stream(season, _first_counted(changes))
+        books = load_books(season, end=end)
+        _book(books, changes, end=end)
+        save_books(season, books, end=end)
+        for window in changes:
+            _publish(season, window, books, end=end)
+        bus.ring(bus.VIEWERS)
+    return True
+
+
+def republish_standings(season: Season) -> None:
+    """Draw up all windows again, after the operator changed who is ranked."""
+    with transaction.atomic():
+        _lock(season)
+        end = _stream_end(season)
+        books = load_books(season, end=end)
+        for window in Window:
+            _publish(season, window, books, end=end)
+        bus.ring(bus.VIEWERS)
+
+
+def _lock(season: Season) -> None:
+    """Let one refresh of a season work at a time."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtext('judge.standings'), %s)", [season.pk])
+
+
+def _first_counted(changes: Mapping[Window, Change]) -> list[Round]:
+    """Return the rounds whose answers go into the rings: every round begins in this window."""
+    return changes[Window.SEASON].entering if Window.SEASON in changes else []
+
+
+def _place_in_stream(season: Season, rounds: Iterable[Round]) -> int:
+    """Give rounds that have none a place in the stream of questions; return the stream's end."""
+    end = _stream_end(season)
+    for judge_round in rounds:
+        if judge_round.stream_at is None:
+            judge_round.stream_at = end
+            judge_round.save(update_fields=["stream_at"])
+            end += judge_round.questions.count()
+    return end
+
+
+def _stream_end(season: Season) -> int:
+    last = season.rounds.aggregate(at=Max("stream_at"))["at"]
+    return 0 if last is None else last + season.rounds.get(stream_at=last).questions.count()
+
+
+def _book(books: Books, changes: Mapping[Window, Change], *, end: int) -> None:
+    """Add and subtract rounds, and write the answers of new ones into the rings."""
+    rounds = {r.pk: r for change in changes.values() for r in [*change.entering, *change.leaving]}
+    entries = {pk: read_entries(judge_round) for pk, judge_round in rounds.items()}
+    for own in entries.values():
+        books.open_accounts(own)
+    for judge_round in _first_counted(changes):
+        start = judge_round.stream_at
+        if start is not None and start >= end - RING:
+            count = judge_round.questions.count()
+            books.write_bits(entries[judge_round.pk], start=start, count=count)
+    for window, change in changes.items():
+        for judge_round in change.entering:
+            books.add(window, entries[judge_round.pk])
+        for judge_round in change.leaving:
+            books.subtract(window, entries[judge_round.pk])
+        note_counted(window, change)
+
+
+def _publish(season: Season, window: Window, books: Books, *, end: int) -> None:
+    """Replace a window's standings."""
+    quarantined = set(Node.objects.filter(quarantined=True).values_list("pk", flat=True))
+    accounts = books.in_window(window)
+    entrants = [
+        Entrant(
+            node_id=account.node_id,
+            model=account.model,
+            arm=account.arm,
+            cells=account.tallies[window].cells,
+            rounds=account.tallies[window].rounds,
+            quarantined=account.node_id in quarantined,
+        )
+        for account in accounts
+    ]
+    rows, mask = books.rows(accounts), mask_of(season, window, end=end)
+    lines = draw_up(
+        entrants,
+        answered=books.answered[rows][:, mask],
+        solved=books.solved[rows][:, mask],
+        minimum=_minimum(season, window),
+    )
+    Standing.objects.filter(season=season, window=window).delete()
+    copy_rows(Standing, _COLUMNS, (_row(season, window, line) for line in lines))
+
+
+def _minimum(season: Season, window: Window) -> int:
+    """Return from how many questions a node is ranked; one round can give no more than it asks."""
+    if window == Window.ROUND:
+        return min(season.minimum_questions, season.questions_per_round)
+    return season.minimum_questions
+
+
+def _row(season: Season, window: Window, line: Line) -> tuple[object, ...]:
+    entrant = line.entrant
+    low, high = line.rank or (None, None)
+    return (
+        *(season.pk, window.value, entrant.node_id, entrant.model, entrant.arm, line.remark),
+        *(low, high, line.score, *line.interval, line.correct, line.n, entrant.rounds),
+        msgspec.json.encode(entrant.cells).decode(),
+    )

@@ -1,0 +1,75 @@
+"""What a child has done of a request, in memory that its parent can read even after its death.
+
+A `Score` request is a row of steps: for each job its task is made, then each of its texts is
+scored. The parent lays the steps out, and the child puts one number for each that it has done. So
+a verdict costs no system call, and the step that a lost child was busy with is the first one that
+is still pending.
+"""
+
+import mmap
+import os
+import sys
+import tempfile
+from array import array
+from collections.abc import Sequence
+
+# How many steps a request may have: the child holds its texts in memory, each up to 16 KiB.
+MAX_STEPS = 1024
+_BYTES = MAX_STEPS * 8
+
+# What a step holds. Pending ones are negative; a score is itself, in [0, 1].
+UNMADE = -2.0
+UNSCORED = -1.0
+MADE = 2.0
+NO_ANSWER = 3.0
+VERIFIER_ERROR = 4.0
+TIMEOUT = 5.0
+
+
+class Board:
+    """One row of steps, shared by a parent and its child. Not thread-safe.
+
+    `steps` is the row itself, for the child to write to.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._memory = mmap.mmap(descriptor, _BYTES)
+        self.steps = memoryview(self._memory).cast("d")
+
+    def lay_out(self, steps: Sequence[float]) -> None:
+        """Put the steps of a request on the board, pending."""
+        self.steps[: len(steps)] = memoryview(array("d", steps))
+
+    def read(self, count: int) -> list[float]:
+        """Return the first `count` steps as they are now."""
+        return self.steps[:count].tolist()
+
+    def close(self) -> None:
+        """Give up this process's view of the board."""
+        self.steps.release()
+        self._memory.close()
+
+
+def count_done(steps: Sequence[float]) -> int:
+    """Return how many steps were done: those before the first pending one."""
+    return next((place for place, step in enumerate(steps) if step < 0), len(steps))
+
+
+def open_memory() -> int:
+    """Return a descriptor of new memory for a board, which the caller closes."""
+    if sys.platform != "linux":
+        with tempfile.TemporaryFile() as file:
+            file.truncate(_BYTES)
+            return os.dup(file.fileno())
+    return _open_sealed_memory()
+
+
+def _open_sealed_memory() -> int:
+    """Return memory that nobody can cut: its parent would die of reading what is not there."""
+    import fcntl
+
+    descriptor = os.memfd_create("board", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(descriptor, _BYTES)
+    seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
+    return descriptor

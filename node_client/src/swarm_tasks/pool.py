@@ -1,0 +1,108 @@
+"""Several verifiers that work at once, one child for each core that is to be used."""
+
+import queue
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Self
+
+from swarm_protocol.messages import Config, TaskSpec
+from swarm_tasks.batches import Batch, Load, split_batch
+from swarm_tasks.keyspace import Part
+from swarm_tasks.verifier import DEADLINE_S, MEMORY_BYTES, DrawnTask, Verdict, Verifier
+
+# Each child takes several loads of a batch, so that one which hangs holds up little else. A small
+# load is not worth a thread, a large one no less than a request.
+_LOADS_FOR_EACH = 4
+_LOAD_TEXTS = range(16, 1024)
+
+
+class VerifierPool:
+    """`size` verifiers behind the interface of one. Thread-safe; a context manager.
+
+    A child is started when it is first needed. `deadline_s` and `memory_bytes` are each child's,
+    as `Verifier` describes them.
+    """
+
+    def __init__(
+        self, size: int, *, deadline_s: float = DEADLINE_S, memory_bytes: int = MEMORY_BYTES
+    ) -> None:
+        if size < 1:
+            raise ValueError(f"a pool of {size} verifiers can do nothing")
+        self._verifiers = [
+            Verifier(deadline_s=deadline_s, memory_bytes=memory_bytes) for _ in range(size)
+        ]
+        # The last one that was put back is taken first: its child runs and has tasks in its cache.
+        self._idle: queue.LifoQueue[Verifier] = queue.LifoQueue()
+        for verifier in self._verifiers:
+            self._idle.put(verifier)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End every child. A later request starts new ones."""
+        for verifier in self._verifiers:
+            verifier.close()
+
+    def draw(
+        self, *, key: bytes, part: Part, dataset: str, config: Config, seed: int, counter: int
+    ) -> DrawnTask:
+        """Return the `counter`-th task of a keyed stream (`Verifier.draw`)."""
+        with self._take() as verifier:
+            return verifier.draw(
+                key=key, part=part, dataset=dataset, config=config, seed=seed, counter=counter
+            )
+
+    def question(self, spec: TaskSpec) -> str:
+        """Return the spec's question (`Verifier.question`)."""
+        with self._take() as verifier:
+            return verifier.question(spec)
+
+    def score(self, spec: TaskSpec, texts: Sequence[str]) -> list[Verdict]:
+        """Return one verdict for each completion text, in order (`score_many`)."""
+        (verdicts,) = self.score_many([(spec, texts)])
+        return verdicts
+
+    def score_many(self, batch: Batch) -> list[list[Verdict]]:
+        """Return one verdict for each completion text of each task, in order.
+
+        The batch is divided among the children; a text that hangs holds up its own child only.
+        Raises RefusedError as `Verifier.score_many` does.
+        """
+        loads = split_batch(batch, most=self._load_size(batch))
+        verdicts: list[list[Verdict]] = [[] for _ in batch]
+        for load, scored in zip(loads, self._score_loads(loads), strict=True):
+            for (place, _), group in zip(load, scored, strict=True):
+                verdicts[place] += group
+        return verdicts
+
+    def _load_size(self, batch: Batch) -> int:
+        fair = sum(len(texts) for _, texts in batch) // (len(self._verifiers) * _LOADS_FOR_EACH)
+        return min(max(fair, _LOAD_TEXTS.start), _LOAD_TEXTS.stop)
+
+    def _score_loads(self, loads: Sequence[Load]) -> list[list[list[Verdict]]]:
+        if len(loads) <= 1:
+            return [self._score_load(load) for load in loads]
+        # Threads of this call only: a pool of them would not outlive a fork.
+        with ThreadPoolExecutor(min(len(loads), len(self._verifiers))) as threads:
+            return list(threads.map(self._score_load, loads))
+
+    def _score_load(self, load: Load) -> list[list[Verdict]]:
+        with self._take() as verifier:
+            return verifier.score_many([group for _, group in load])
+
+    @contextmanager
+    def _take(self) -> Iterator[Verifier]:
+        """Lend an idle verifier, once there is one."""
+        verifier = self._idle.get()
+        try:
+            yield verifier
+        finally:
+            self._idle.put(verifier)
+
+
+AnyVerifier = Verifier | VerifierPool

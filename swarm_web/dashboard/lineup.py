@@ -1,0 +1,59 @@
+"""The leaderboard's order on pages: untrained models beside the trained ones; pure."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import hypot
+
+from judge.stats import Interval
+from swarm_web.leaderboard import Leaderboard, LeaderboardRow
+
+
+@dataclass(frozen=True)
+class Lift:
+    """How far a score lies above that of the same model untrained, as fractions of one."""
+
+    difference: float
+    interval: Interval
+    base: LeaderboardRow
+
+
+@dataclass(frozen=True)
+class BoardLine:
+    """A row, and its lift where the same model was judged untrained."""
+
+    row: LeaderboardRow
+    lift: Lift | None = None
+
+
+def line_up(board: Leaderboard) -> list[BoardLine]:
+    """Return all lines, best first, untrained models directly under the best of their kind.
+
+    Untrained models that nobody trained stand at the end.
+    """
+    waiting: defaultdict[str, list[LeaderboardRow]] = defaultdict(list)
+    for row in board.base:
+        waiting[row.model].append(row)
+    by_model = {model: tuple(rows) for model, rows in waiting.items()}
+    lines: list[BoardLine] = []
+    for row in board.rows:
+        lines.append(BoardLine(row, measure_lift(row, by_model.get(row.model, ()))))
+        lines += [BoardLine(base) for base in waiting.pop(row.model, [])]
+    return lines + [BoardLine(base) for rows in waiting.values() for base in rows]
+
+
+def measure_lift(row: LeaderboardRow, bases: Sequence[LeaderboardRow]) -> Lift | None:
+    """Compare a row with the same model's untrained row of the most questions, if there is one.
+
+    The interval combines the two rows' own by squares of their lengths (R. G. Newcombe,
+    Statistics in Medicine 17, 1998, method 10). It takes them for independent; as both answered
+    the same questions where they met, the true one is rather narrower.
+    """
+    if not bases:
+        return None
+    base = max(bases, key=lambda candidate: candidate.n)
+    difference = row.score - base.score
+    (low, high), (base_low, base_high) = row.interval, base.interval
+    below = hypot(row.score - low, base_high - base.score)
+    above = hypot(high - row.score, base.score - base_low)
+    return Lift(difference, (difference - below, difference + above), base)

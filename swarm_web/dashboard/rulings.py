@@ -1,0 +1,45 @@
+"""What the operator decided about a round or a node, in plain words; never who it was."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.utils.translation import gettext as _
+
+from judge.models import Ruling
+
+
+@dataclass(frozen=True)
+class RulingLine:
+    """A decision: what was done, the operator's reason as written, and what it changed."""
+
+    action: str
+    text: str
+    reason: str
+    changes: dict[str, int]
+    made_at: datetime
+
+
+def describe_rulings(rulings: Iterable[Ruling]) -> list[RulingLine]:
+    """Return rulings in plain words, in the order given."""
+    return [
+        RulingLine(
+            action=ruling.action,
+            text=_say(Ruling.Action(ruling.action)),
+            reason=ruling.reason,
+            changes={k: v for k, v in ruling.changes.items() if isinstance(v, int)},
+            made_at=ruling.made_at,
+        )
+        for ruling in rulings
+    ]
+
+
+def _say(action: Ruling.Action) -> str:
+    said = {
+        Ruling.Action.VOID: _("The operator took this round out of every score."),
+        Ruling.Action.RECOMPUTE: _("The operator had this round's answers graded again."),
+        Ruling.Action.QUARANTINE: _("The operator took this node out of the ranks."),
+        Ruling.Action.RELEASE: _("The operator put this node back into the ranks."),
+        Ruling.Action.DISMISS: _("The operator looked at something odd and found it harmless."),
+    }
+    return said[action]

@@ -1,0 +1,28 @@
+"""Which arm a connected node is in: asked of the judge once a connection and season."""
+
+from channels.db import database_sync_to_async
+
+from judge.models import Season
+from judge.services.seasons import enrol
+from swarm_protocol.messages import Arm
+from swarm_web.gateway.session import Session
+from swarm_web.nodes.models import Node
+
+_ARMS: dict[str, Arm] = {"swarm": "swarm", "isolated": "isolated", "base": "base"}
+
+
+async def assign_arm(session: Session, season: Season) -> Arm:
+    """Return the node's arm in the season, which a coin may have drawn."""
+    if session.season_id != season.pk:
+        session.arm = _ARMS[await database_sync_to_async(_enrol)(session, season)]
+        session.season_id = season.pk
+    return session.arm
+
+
+def _enrol(session: Session, season: Season) -> str:
+    """Enrol the node, and show the arm wherever the node is shown."""
+    arm = enrol(session.node, season, wish=session.wish)
+    if session.node.arm != arm:
+        session.node.arm = arm
+        Node.objects.filter(pk=session.node.pk).update(arm=arm)
+    return arm
