@@ -14,7 +14,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
 PROJECTS := pyproject.toml node_client/pyproject.toml constraints.txt
-CHECKED := swarm_web judge tests node_client/src
+CHECKED := swarm_web judge tests bench node_client/src
 # A variable, because a comma would end an argument of $(call).
 FOR_TESTS := '.[embedded,dev]'
 
@@ -66,6 +66,11 @@ up: $(VENV)/installed ## Start the site without nodes
 
 admin: $(VENV)/installed ## Create an administrator of the site that runs
 	@exec $(PY) -m swarm_web.local manage createsuperuser
+
+# ---- measuring: a table, and bench/results/NAME.json
+.PHONY: bench-judge
+bench-judge: $(VENV)/installed-dev ## Measure a judge round of 1,000 nodes, grading and ranking
+	@$(PY) -m bench.judge
 
 # ---- checking
 .PHONY: test lint types contracts django-checks pytest chromium

@@ -14,8 +14,6 @@ from judge.ring import RING, Bits, slots
 from swarm_tasks.marks import Cells, add_cells, subtract_cells
 
 SEASON_WINDOW = "season"
-# The last closed round: what a node says of itself there is the newest.
-LATEST_WINDOW = "round"
 
 
 @dataclass
@@ -69,18 +67,20 @@ class Books:
         self.answered = np.concatenate([self.answered, empty])
         self.solved = np.concatenate([self.solved, empty])
 
-    def write_bits(self, entries: Iterable[Entry], *, start: int, count: int) -> None:
-        """Write a round's answers into the rings, at the round's place in the stream.
+    def write_bits(self, entries: Iterable[Entry], *, start: int, count: int, end: int) -> None:
+        """Write a round's answers into the rings, at the round's place in the stream up to `end`.
 
-        What stood there is cleared: an earlier version of the round's scores.
+        What stood there is cleared: an earlier version of the round's scores. Questions from
+        before the stream's last RING ones have no place any more.
         """
-        at = slots(start, count)
+        kept = np.arange(start, start + count) >= end - RING
+        at = slots(start, count)[kept]
         stale = set(np.flatnonzero(self.answered[:, at].any(axis=1)))
         self.touched |= {a.node_id for a in self.accounts.values() if a.row in stale}
         self.answered[:, at] = self.solved[:, at] = False
         for entry in entries:
             row = self.accounts[entry.node_id].row
-            self.answered[row, at], self.solved[row, at] = entry.answered, entry.solved
+            self.answered[row, at], self.solved[row, at] = entry.answered[kept], entry.solved[kept]
             self.touched.add(entry.node_id)
 
     def add(self, window: str, entries: Iterable[Entry]) -> None:
@@ -89,8 +89,6 @@ class Books:
             account = self.accounts[entry.node_id]
             tally = account.tallies.setdefault(window, Tally())
             tally.cells, tally.rounds = add_cells(tally.cells, entry.cells), tally.rounds + 1
-            if window == LATEST_WINDOW:
-                account.model, account.arm = entry.model, entry.arm
             if window == SEASON_WINDOW and entry.deviation is not None:
                 account.deviations += entry.deviation
                 account.deviation_rounds += 1
@@ -108,6 +106,12 @@ class Books:
                 account.deviations -= entry.deviation
                 account.deviation_rounds -= 1
             self.touched.add(entry.node_id)
+
+    def rename(self, node_id: int, *, model: str, arm: str) -> None:
+        """Note what a node was in the newest of its rounds."""
+        account = self.accounts[node_id]
+        account.model, account.arm = model, arm
+        self.touched.add(node_id)
 
     def in_window(self, window: str) -> list[Account]:
         """Return the accounts that have something in a window, by node."""

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import permutation_test, ttest_1samp, ttest_ind
 
-from judge.stats import CONFIDENCE, Interval
+from judge.stats import CONFIDENCE, Interval, adjust_by_holm
 
 ALPHA = 0.05
 # Five against five can be shuffled in 252 ways: a p-value of 2/252 survives six models' correction.
@@ -110,7 +110,8 @@ def compare_arms(units_by_model: Mapping[str, Sequence[Unit]], *, seed: int) -> 
     missing = {model: _count_missing(units) for model, units in units_by_model.items()}
     family = tuple(model for model in arms if missing[model] is None)
     p_values = {model: _shuffle_arms(*arms[model], seed=seed) for model in family}
-    adjusted = dict(zip(family, holm(list(p_values.values())), strict=True))
+    levels = adjust_by_holm(list(p_values.values()), hypotheses=len(family))
+    adjusted = {model: float(level) for model, level in zip(family, levels, strict=True)}
     claims = []
     for model, (swarm, isolated) in arms.items():
         difference = float(swarm.mean() - isolated.mean()) if len(swarm) and len(isolated) else None
@@ -150,20 +151,6 @@ def compare_seasons(differences: Mapping[str, float]) -> SeasonsClaim:
         verdict=_decide(difference, p_value),
         missing_seasons=lacking,
     )
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p-values adjusted for being one of several, in the order given.
-
-    S. Holm, Scandinavian Journal of Statistics 6, 1979: the k-th smallest of m is multiplied by
-    m - k + 1 and is at least as large as the one before it, and at most 1.
-    """
-    values = np.asarray(p_values, dtype=np.float64)
-    order = np.argsort(values, kind="stable")
-    factors = np.arange(len(values), 0, -1)
-    adjusted = np.empty(len(values))
-    adjusted[order] = np.minimum(1, np.maximum.accumulate(values[order] * factors))
-    return [float(value) for value in adjusted]
 
 
 def _split_arms(units: Sequence[Unit]) -> tuple[Floats, Floats]:

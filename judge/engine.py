@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+# How often the judge's clock ticks when all is well.
+TICK = timedelta(seconds=1)
 # A clock that was away for less than this was merely slow.
 TOLERANCE = timedelta(seconds=15)
 
@@ -90,8 +92,29 @@ def takes_answers(phase: Phase, deadlines: Deadlines, *, now: datetime) -> bool:
 def lost_time(last_seen: datetime | None, *, now: datetime) -> timedelta:
     """Return how long the judge's clock stood still, which nodes should not pay for.
 
-    `last_seen` is when it ticked last. A clock that went backwards has lost nothing.
+    `last_seen` is when it ticked last. A clock that went backwards has lost nothing. What is lost
+    begins with the first tick that did not come; so even if every tick is late, each one brings
+    the deadlines a TICK nearer.
     """
     if last_seen is None or now - last_seen < TOLERANCE:
         return timedelta(0)
-    return now - last_seen
+    return now - last_seen - TICK
+
+
+def note_tick(last_seen: datetime | None, *, now: datetime) -> datetime:
+    """Return when the judge's clock was seen last, after a tick.
+
+    The clocks of several workers may differ by up to TOLERANCE: one that lags does not turn the
+    others back. A clock that was set back by more is believed.
+    """
+    if last_seen is not None and timedelta(0) < last_seen - now < TOLERANCE:
+        return last_seen
+    return now
+
+
+def catch_up(last_seen: datetime | None, *, now: datetime) -> datetime:
+    """Return the time by which a tick moves rounds that began at `now` and may have slept since.
+
+    Others have ticked meanwhile: what it opens by its own old time would have no time left.
+    """
+    return now if last_seen is None else max(last_seen, now)

@@ -4,40 +4,58 @@ from typing import Any
 
 import msgspec
 from django import forms
+from django.conf import settings
+from django.contrib.admin.widgets import (
+    AdminSplitDateTime,
+    AdminTextareaWidget,
+    AdminTextInputWidget,
+)
 
-from judge.models import Season
+from judge.models import Ruling, Season
 from judge.selectors import task_choices
 from judge.verifiers import process_verifier
 from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import TaskChoice
+from swarm_protocol.version import parse_version
 from swarm_tasks.allowlist import check_config
 from swarm_tasks.keyspace import Part
-from swarm_tasks.verifier import DrawnTask, Verifier
+from swarm_tasks.pool import AnyVerifier
+from swarm_tasks.verifier import DrawnTask
 
 MAX_TASKS = 64
 SAMPLE_KEY = b"sample shown in the admin"
 
+Data = dict[str, Any]
+
+
+class TaskMixField(forms.JSONField):
+    """A task mix as people write it: a task on each line, with its dataset first."""
+
+    widget = AdminTextareaWidget(attrs={"rows": 8, "wrap": "off", "spellcheck": "false"})
+
+    def prepare_value(self, value: Any) -> Any:
+        """Lay a valid mix out; what is not valid stays as it was typed."""
+        try:
+            tasks = [msgspec.json.encode(task) for task in task_choices(value)]
+        except msgspec.ValidationError:
+            return super().prepare_value(value)
+        lines = (msgspec.json.format(task, indent=0).decode() for task in tasks)
+        return "[\n  " + ",\n  ".join(lines) + "\n]"
+
 
 class SeasonForm(forms.ModelForm[Season]):
-    """A season whose every task was generated once, so that a wrong mix never starts."""
+    """A season whose every task was generated once, so that a wrong mix never starts.
+
+    Fields that are frozen are not in the form; then what concerns them is not checked again.
+    """
 
     samples: tuple[DrawnTask, ...] = ()
 
     class Meta:
         model = Season
-        fields = (
-            "name",
-            "tasks",
-            "completions",
-            "local",
-            "external",
-            "questions_per_round",
-            "cadence_seconds",
-            "open_seconds",
-            "scoring_seconds",
-            "max_new_tokens",
-            "temperature",
-        )
+        # The admin's fieldsets say which.
+        fields: tuple[str, ...] = ()
+        field_classes = {"tasks": TaskMixField}
 
     def clean_tasks(self) -> Any:
         """Check the task mix against the allow-list and generate a sample of each task."""
@@ -51,9 +69,15 @@ class SeasonForm(forms.ModelForm[Season]):
         self.samples = tuple(check_tasks(choices, verifier=process_verifier()))
         return tasks
 
-    def clean(self) -> dict[str, Any]:
+    def clean(self) -> Data:
         """Check what concerns several fields."""
         data = super().clean() or self.cleaned_data
+        self._check_clock(data)
+        self._check_questions(data)
+        self._check_versions(data)
+        return data
+
+    def _check_clock(self, data: Data) -> None:
         cadence, open_seconds = data.get("cadence_seconds"), data.get("open_seconds")
         if cadence and open_seconds and cadence <= open_seconds:
             self.add_error(
@@ -61,10 +85,32 @@ class SeasonForm(forms.ModelForm[Season]):
                 "A round would still be open when the next one is due: make this longer than "
                 "open seconds, or 0 to make rounds by hand.",
             )
-        return data
+
+    def _check_questions(self, data: Data) -> None:
+        tasks, questions = data.get("tasks"), data.get("questions_per_round")
+        if tasks and questions and questions < len(tasks):
+            self.add_error(
+                "questions_per_round",
+                f"{questions} questions cannot represent {len(tasks)} datasets: ask at least "
+                f"{len(tasks)}, one of each, or take datasets out of the mix.",
+            )
+
+    def _check_versions(self, data: Data) -> None:
+        minimum = data.get("minimum_client") or settings.MINIMUM_CLIENT_VERSION
+        coming = data.get("next_minimum_client") or minimum
+        try:
+            steps_back = parse_version(coming) < parse_version(minimum)
+        except ValueError:
+            return  # The model's own validation says which is no version.
+        if steps_back:
+            self.add_error(
+                "next_minimum_client",
+                f"Clients older than {minimum} are refused already: give {minimum} or a newer "
+                "version, or leave this empty.",
+            )
 
 
-def check_tasks(tasks: list[TaskChoice], *, verifier: Verifier) -> list[DrawnTask]:
+def check_tasks(tasks: list[TaskChoice], *, verifier: AnyVerifier) -> list[DrawnTask]:
     """Generate one sample of each task. Raises ValidationError naming each that is wrong."""
     problems: list[str] = []
     samples: list[DrawnTask] = []
@@ -92,3 +138,37 @@ def check_tasks(tasks: list[TaskChoice], *, verifier: Verifier) -> list[DrawnTas
     if problems:
         raise forms.ValidationError(problems)
     return samples
+
+
+class RoundForm(forms.Form):
+    """When a round that is made by hand opens, and in which season."""
+
+    required_css_class = "required"
+
+    season = forms.ModelChoiceField(Season.objects.all())
+    opens_at = forms.SplitDateTimeField(
+        widget=AdminSplitDateTime,
+        help_text="A time that is past means at once. While another round is open, it waits.",
+    )
+
+    def clean_season(self) -> Season:
+        """Let only the running season have rounds."""
+        season: Season = self.cleaned_data["season"]
+        if season.state != Season.State.RUNNING:
+            raise forms.ValidationError(
+                f"{season} is {season.get_state_display().lower()}: only the season that runs has "
+                "rounds. Start it first, or choose the one that runs."
+            )
+        return season
+
+
+class ReasonForm(forms.Form):
+    """Why the operator decides what everybody will see."""
+
+    required_css_class = "required"
+
+    reason = forms.CharField(
+        max_length=Ruling._meta.get_field("reason").max_length,
+        widget=AdminTextInputWidget(attrs={"autofocus": True, "class": "vLargeTextField"}),
+        help_text="Everybody can read it, on the page of the round or the node.",
+    )

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import betabinom
 
-from judge.forensics import ALPHA, adjust_by_holm, choose_flagged, write_p
+from judge.forensics import ALPHA, choose_flagged, write_p
+from judge.stats import adjust_by_holm
 
 # How many of a node's last rounds count, and how few do not suffice.
 MAX_ROUNDS = 5
@@ -124,7 +125,7 @@ def _compute_tails(correct: Floats, n: Floats, right: Floats, seen: Floats) -> F
     1e-15, and slow.
     """
     counts = np.arange(n.max() + 1)
-    rows, places = np.nonzero((counts >= correct[:, None]) & (counts <= n[:, None]))
+    rows, places = np.nonzero(counts >= correct[:, None])
     alpha, beta = right + _JEFFREYS, seen - right + _JEFFREYS
     tails = np.zeros(len(n))
     np.add.at(tails, rows, betabinom.pmf(counts[places], n[rows], alpha[rows], beta[rows]))

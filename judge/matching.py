@@ -5,7 +5,6 @@ the question, and -1 stands where a node has no wrong answer. `models` [N] are n
 and what these stand for, and why it is tested so, is in `copying`.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,12 +12,12 @@ from numpy.typing import NDArray
 
 # With fewer other nodes than this there is nothing to compare a pair with.
 MIN_WITNESSES = 3
-# Pairs that share less than this are not tested.
+# Pairs that share less are not looked at: two matches, each with a chance of 1 / (N-1) or more,
+# never reach any usual level after an adjustment over N(N-1)/2 pairs.
 MIN_MATCHES = 3
-# All pairs of up to so many nodes with one text are looked at; of more, neighbours only.
-_SMALL_GROUP = 12
-_NEIGHBOURS = 3
-# Neighbours agree on a question and, as far as can be, on the next ones: so many in all.
+# So many nodes that follow a node in the order of a question count as its neighbours there ...
+_NEIGHBOURS = 11
+# ... and that order goes by the texts of this question and the next ones, so many in all.
 _DEPTH = 8
 # Pairs that are compared at a time, to bound memory.
 _CHUNK = 4096
@@ -34,9 +33,9 @@ Flags = NDArray[np.bool_]
 def find_candidates(texts: Ints) -> Ints:
     """Return pairs [P, 2] of rows, the lower first, that meet on MIN_MATCHES questions or more.
 
-    Two nodes meet on a question if they share its text and stand close in an order of the nodes
-    by text. Any two of a small group are close. In a large one, where all pairs would be too
-    many, nodes are close to the next few: as the order goes on by the texts of the following
+    Two nodes meet on a question if they share its text and are neighbours in an order of the
+    nodes by text. So any two of twelve nodes or fewer with one text meet; of more, all pairs would
+    be too many, at N nodes up to N squared. As the order goes on by the texts of the following
     questions, nodes that share many texts stand side by side on many questions, and a ring, whose
     members tie on all of them, keeps its members' own order and so the same neighbours.
     """
@@ -46,21 +45,13 @@ def find_candidates(texts: Ints) -> Ints:
         columns = [(question + ahead) % questions for ahead in range(min(_DEPTH, questions))]
         order = np.lexsort(texts[:, columns[::-1]].T)
         order = order[texts[order, question] >= 0]
-        for one, other in _pair_neighbours(order, texts[order, question]):
+        given = texts[order, question]
+        for distance in range(1, min(_NEIGHBOURS + 1, order.size)):
+            meets = given[distance:] == given[:-distance]
+            one, other = order[distance:][meets], order[:-distance][meets]
             met.append(np.minimum(one, other) * nodes + np.maximum(one, other))
     keys, times = np.unique(np.concatenate(met), return_counts=True)
     return np.stack(np.divmod(keys[times >= MIN_MATCHES], max(nodes, 1)), axis=1)
-
-
-def _pair_neighbours(order: Ints, given: Ints) -> Iterator[tuple[Ints, Ints]]:
-    """Yield pairs of close nodes of an `order` in which equal texts `given` stand together."""
-    _, group, sizes = np.unique(given, return_inverse=True, return_counts=True)
-    small = sizes[group] <= _SMALL_GROUP
-    for distance in range(1, min(_SMALL_GROUP, order.size)):
-        meets = given[distance:] == given[:-distance]
-        if distance > _NEIGHBOURS:
-            meets &= small[distance:]
-        yield order[distance:][meets], order[:-distance][meets]
 
 
 # ---- how likely their matches are
@@ -68,8 +59,9 @@ def _pair_neighbours(order: Ints, given: Ints) -> Iterator[tuple[Ints, Ints]]:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Of each pair [P]: the matches, of how many questions, how many expected, and the p-value."""
+    """Tested `pairs` [P, 2] of rows with, of each [P], its figures."""
 
+    pairs: Ints
     matches: Ints
     both_wrong: Ints
     expected: Floats
@@ -100,39 +92,54 @@ class _Witnesses:
 
 
 def compare_pairs(pairs: Ints, texts: Ints, models: Ints) -> Comparison:
-    """Compare pairs [P, 2] of rows; the p-value of those that are not tested is 1."""
+    """Compare pairs [P, 2] of rows; leave out those that cannot be tested or are unremarkable."""
     everybody = _count_witnesses(texts, np.zeros_like(models))
     of_model = _count_witnesses(texts, models)
-    chunks = [pairs[at : at + _CHUNK].T for at in range(0, max(len(pairs), 1), _CHUNK)]
-    parts = [
-        _compare_chunk(chunk, texts, models[chunk[0]] == models[chunk[1]], everybody, of_model)
-        for chunk in chunks
-    ]
+    parts = []
+    for at in range(0, max(len(pairs), 1), _CHUNK):
+        chunk = pairs[at : at + _CHUNK]
+        fellows = models[chunk[:, 0]] == models[chunk[:, 1]]
+        present = np.where(fellows, of_model.present[chunk[:, 0]], everybody.present[chunk[:, 0]])
+        testable = present - 2 >= MIN_WITNESSES
+        chunk, fellows = chunk[testable], fellows[testable]
+        one, other = texts[chunk.T]
+        both = (one >= 0) & (other >= 0)
+        match = both & (one == other)
+        chances = np.where(both, _find_chances(chunk, match, fellows, everybody, of_model), 0.0)
+        parts.append(_test_pairs(chunk, texts, both, match, chances))
     return Comparison(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def _compare_chunk(
-    pairs: Ints, texts: Ints, fellows: Flags, everybody: _Witnesses, of_model: _Witnesses
-) -> tuple[Ints, Ints, Floats, Floats]:
-    """Return a `Comparison`'s columns for pairs [2, P], of which `fellows` are of one model."""
-    one, other = texts[pairs]
-    match = (one == other) & (one >= 0)
-    counts = (one >= 0) & (other >= 0) & ~_find_repeats(one, match)
+def _find_chances(
+    pairs: Ints, match: Flags, fellows: Flags, everybody: _Witnesses, of_model: _Witnesses
+) -> Floats:
+    """Return the chances [P, Q] that a pair matches; `fellows` [P] are of one model."""
     chances = np.zeros(match.shape)
-    for nodes in pairs:
+    for nodes in pairs.T:
         by_all = everybody.share_texts(nodes, match, partner=np.ones_like(fellows))
         by_model = of_model.share_texts(nodes, match, partner=fellows)
         known = of_model.present[nodes] - 1 - fellows >= MIN_WITNESSES
         by_model[~known] = 0.0
         chances = np.maximum(chances, np.maximum(by_all, by_model))
-    chances[~counts] = 0.0
-    matches, expected = (match & counts).sum(axis=1), chances.sum(axis=1)
-    present = np.where(fellows, of_model.present[pairs[0]], everybody.present[pairs[0]])
-    # No more matches than expected are no finding, and need no p-value.
-    tested = (matches >= MIN_MATCHES) & (matches > expected) & (present - 2 >= MIN_WITNESSES)
-    p_values = np.ones(len(matches))
-    p_values[tested] = compute_tails(chances[tested], matches[tested])
-    return matches, counts.sum(axis=1), expected, p_values
+    return chances
+
+
+def _test_pairs(
+    pairs: Ints, texts: Ints, both: Flags, match: Flags, chances: Floats
+) -> tuple[Ints, Ints, Ints, Floats, Floats]:
+    """Return the columns of a `Comparison` of those pairs that match more than expected.
+
+    The others are no findings, and leaving out repeats, which match, does not make them any.
+    """
+    more = match.sum(axis=1) > chances.sum(axis=1)
+    pairs, both, match, chances = pairs[more], both[more], match[more], chances[more]
+    repeats = _find_repeats(texts[pairs[:, 0]], match)
+    both &= ~repeats
+    match &= ~repeats
+    chances[repeats] = 0.0
+    matches = match.sum(axis=1)
+    tails = compute_tails(chances, matches)
+    return pairs, matches, both.sum(axis=1), chances.sum(axis=1), tails
 
 
 def _count_witnesses(texts: Ints, groups: Ints) -> _Witnesses:

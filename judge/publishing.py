@@ -1,16 +1,39 @@
 """One window's leaderboard is drawn up from tallies and answer bits; pure."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from swarm_tasks.marks import Cells, macro_score
+import numpy.typing as npt
 
 from judge.ranking import rank_nodes
 from judge.ring import Bits
 from judge.stats import effective_n, macro_intervals
+from swarm_tasks.marks import Cells, macro_score
 
 BASE_ARM = "base"
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+class Ranker:
+    """Ranks nodes, and only once where several windows hold the same answers.
+
+    Comparing all pairs is most of the work of a refresh, and windows often agree: a day of a
+    season that began today is the season.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, tuple[Ints, Ints]] = {}
+
+    def rank(self, solved: Bits, answered: Bits, scores: Floats) -> tuple[Ints, Ints]:
+        """Return best and worst ranks, as `rank_nodes` does."""
+        seen = hashlib.sha256(scores.tobytes() + solved.tobytes() + answered.tobytes()).digest()
+        if seen not in self._known:
+            self._known[seen] = rank_nodes(solved, answered, scores)
+        return self._known[seen]
 
 
 @dataclass(frozen=True)
@@ -39,7 +62,7 @@ class Line:
 
 
 def draw_up(
-    entrants: Sequence[Entrant], *, answered: Bits, solved: Bits, minimum: int
+    entrants: Sequence[Entrant], *, answered: Bits, solved: Bits, minimum: int, ranker: Ranker
 ) -> list[Line]:
     """Return the lines of a window.
 
@@ -53,7 +76,7 @@ def draw_up(
     lows, highs = macro_intervals(scores, effective)
     remarks = [_remark(entrant, minimum=minimum) for entrant in entrants]
     ranked = np.array([i for i, remark in enumerate(remarks) if not remark], dtype=np.int64)
-    best, worst = rank_nodes(solved[ranked], answered[ranked], scores[ranked])
+    best, worst = ranker.rank(solved[ranked], answered[ranked], scores[ranked])
     ranks = {int(i): (int(b), int(w)) for i, b, w in zip(ranked, best, worst, strict=True)}
     return [
         Line(

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import binom
 
-# Nodes in a tile of pairs: a tile's arrays fit a processor's cache.
+# Nodes on each side of a tile of pairs, so that its arrays fit a processor's cache.
 _TILE = 512
 
 Bools = npt.NDArray[np.bool_]
@@ -61,13 +61,17 @@ def _discordant(right: Counts, wrong: Counts) -> Iterator[Tile]:
     Counts are sums of zeros and ones and therefore exact in float32 up to 2^24 questions. Places
     of a tile that hold no pair of their own (a node with itself, a pair seen before) are zero.
     """
-    for i in range(0, len(right), _TILE):
+    nodes = len(right)
+    for i in range(0, nodes, _TILE):
         rows = slice(i, i + _TILE)
-        for j in range(i, len(right), _TILE):
+        # A whole strip at once: threads of a matrix product wait for each other at its end.
+        won = right[rows] @ wrong[i:].T
+        lost = wrong[rows] @ right[i:].T
+        won[:, :_TILE], lost[:, :_TILE] = np.triu(won[:, :_TILE]), np.triu(lost[:, :_TILE])
+        for j in range(i, nodes, _TILE):
+            part = slice(j - i, j - i + _TILE)
             columns = slice(j, j + _TILE)
-            won = (right[rows] @ wrong[columns].T).astype(np.int64)
-            lost = (wrong[rows] @ right[columns].T).astype(np.int64)
-            yield rows, columns, *((won, lost) if j > i else (np.triu(won), np.triu(lost)))
+            yield rows, columns, won[:, part].astype(np.int64), lost[:, part].astype(np.int64)
 
 
 def _find_limits(right: Counts, wrong: Counts, *, alpha: float) -> Ints:

@@ -5,8 +5,7 @@ node's score over a window is a macro pass@1, the plain mean of its shares in se
 gets the interval of `macro_intervals`. All intervals are at 95 %.
 """
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 
 import numpy as np
@@ -84,17 +83,16 @@ def macro_interval(score: float, effective: float) -> Interval:
     return float(low), float(high)
 
 
-def rank_ranges(intervals: Sequence[Interval]) -> list[tuple[int, int]]:
-    """Return each competitor's (best, worst) rank, given their score intervals.
+def adjust_by_holm(p_values: npt.ArrayLike, *, hypotheses: int) -> Floats:
+    """Return the p-values adjusted for `hypotheses` tests, in the order given.
 
-    The best rank is 1 + the number of others whose whole interval lies above; the worst one is
-    the number of all minus those whose whole interval lies below. Competitors whose intervals
-    overlap cannot be told apart and share ranks: conservative, as LMArena ranks models.
+    There may be more hypotheses than p-values: those that were not looked at count as p = 1, so
+    that looking at promising ones only is paid for. Holds whatever depends on what (S. Holm,
+    Scandinavian Journal of Statistics 6, 1979).
     """
-    lows = sorted(low for low, _ in intervals)
-    highs = sorted(high for _, high in intervals)
-    total = len(intervals)
-    return [
-        (1 + total - bisect_right(lows, high), total - bisect_left(highs, low))
-        for low, high in intervals
-    ]
+    p = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(p)
+    stepped = np.maximum.accumulate(p[order] * (hypotheses - np.arange(p.size)))
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(stepped, 1.0)
+    return adjusted

@@ -9,6 +9,8 @@ import warnings
 from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "swarm_web.settings")
+# Only here: what is served is asked for by many, a worker's tasks come one after another.
+os.environ.setdefault("DATABASE_POOL", "16")
 
 # WhiteNoise opens files with plain iterators; they are small, hashed and cached by browsers.
 warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume synchronous")

@@ -111,9 +111,7 @@ def read_line(node: Node, *, season: Season, window: str, now: datetime) -> Lead
     return _describe(standing, external_used=used.get(node.pk, 0), now=now)
 
 
-def read_base(
-    model: str, *, season: Season, window: str, now: datetime
-) -> list[LeaderboardRow]:
+def read_base(model: str, *, season: Season, window: str, now: datetime) -> list[LeaderboardRow]:
     """Return the lines of a model's untrained nodes; what they took from others is left at 0."""
     standings = standings_in(season, window).filter(remark=Standing.Remark.BASE, model=model)
     return [_describe(standing, external_used=0, now=now) for standing in standings]

@@ -77,6 +77,14 @@ DATABASES = {
 # Under ASGI a kept connection belongs to a thread that may never serve again: keep none.
 DATABASES["default"]["CONN_MAX_AGE"] = env.int("DATABASE_CONN_MAX_AGE", default=0)
 DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
+# The web process (swarm_web.asgi) borrows connections from a pool instead: opening one costs more
+# than most of its queries. A worker forks, which pools do not survive.
+if DATABASE_POOL := env.int("DATABASE_POOL", default=0):
+    DATABASES["default"].setdefault("OPTIONS", {})["pool"] = {
+        "min_size": 1,
+        "max_size": DATABASE_POOL,
+        "timeout": 10,
+    }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 REDIS_URL = env.str("REDIS_URL", default="redis://127.0.0.1:6379/0")
 
@@ -96,6 +104,8 @@ CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+# Verifier children of one worker process, some 115 MB each: they grade at once.
+VERIFIER_CHILDREN = env.int("VERIFIER_CHILDREN", default=2)
 CELERY_BEAT_SCHEDULE = {
     # A tick that waited longer than its period is worth nothing: the next one does its work.
     "tick-rounds": {"task": "judge.tasks.tick_rounds", "schedule": 1.0, "options": {"expires": 2}},

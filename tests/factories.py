@@ -1,19 +1,26 @@
 """Rows and messages for server tests: real ones, made in one line, without the verifier."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
-from itertools import count
+from itertools import count, cycle, islice
 from typing import Any
 
 import msgspec
+import numpy as np
 from django.utils import timezone
 
+from judge.engine import Phase
 from judge.models import Answer, Question, Round, Score, Season, Seat
+from judge.ring import pack
 from judge.selectors import task_choices
 from judge.services.seasons import start_season
-from judge.stats import wilson_interval
+from judge.services.standings import refresh_standings
+from judge.stats import effective_n, macro_interval
 from swarm_protocol.messages import Completion, Hello, Rollout, TaskSpec
 from swarm_protocol.version import CLIENT_VERSION, PROTOCOL_VERSION
 from swarm_tasks.allowlist import GENERATOR
+from swarm_tasks.marks import mark
+from swarm_tasks.quiz import QuizRules, commit_quiz
 from swarm_tasks.starter import STARTER_TASKS
 from swarm_web.nodes.models import Node
 from swarm_web.nodes.services import create_node
@@ -46,15 +53,16 @@ def make_season(name: str | None = None, **fields: Any) -> Season:
 def make_round(
     season: Season,
     *,
-    phase: Round.Phase = Round.Phase.OPEN,
+    phase: Phase = Phase.OPEN,
     questions: int = 2,
     opens_at: datetime | None = None,
     open_s: float = 60,
+    datasets: Sequence[str] = ("chain_sum",),
 ) -> Round:
-    """Make a round in any phase, with sums as its questions."""
+    """Make a round in any phase, with sums as its questions and a commitment to rules."""
     opens_at = opens_at or timezone.now()
     closes_at = opens_at + timedelta(seconds=open_s)
-    judge_round = Round.objects.create(
+    judge_round = Round(
         number=next(_numbers),
         season=season,
         phase=phase,
@@ -63,34 +71,80 @@ def make_round(
         score_by=closes_at + timedelta(seconds=60),
         closed_at=closes_at if phase == Round.Phase.CLOSED else None,
     )
+    rules = QuizRules(
+        round=judge_round.number,
+        season=season.name,
+        seed=season.seed,
+        generator=season.generator,
+        tasks=task_choices(season.tasks),
+        questions=questions,
+    )
+    judge_round.rules = msgspec.to_builtins(rules)
+    judge_round.commitment = commit_quiz(rules, secret=bytes(judge_round.secret))
+    judge_round.save()
+    _ask(judge_round, upto=questions, datasets=datasets)
+    return judge_round
+
+
+def _ask(judge_round: Round, *, upto: int, datasets: Sequence[str] = ("chain_sum",)) -> None:
+    """Let a round have at least so many questions, its datasets in turn."""
+    asked = judge_round.questions.count()
     Question.objects.bulk_create(
         Question(
             round=judge_round,
             position=position,
-            dataset="chain_sum",
-            spec=msgspec.to_builtins(make_spec(season, index=2**30 + 2**29 + position)),
+            dataset=dataset,
+            spec=msgspec.to_builtins(make_spec(judge_round.season, index=2**30 + 2**29 + position)),
             prompt=f"What is 1 + {position}?",
         )
-        for position in range(1, questions + 1)
+        for position, dataset in enumerate(islice(cycle(datasets), upto), start=1)
+        if position > asked
     )
-    return judge_round
 
 
 def make_score(judge_round: Round, node: Node, *, correct: int, n: int = 16) -> Score:
-    """Score a node in a round."""
-    low, high = wilson_interval(correct, n)
-    return Score.objects.create(
+    """Score a node in a round: of the first `n` questions it solved the first `correct`.
+
+    Questions that the round lacks are asked; those beyond `n` are left out of the score.
+    """
+    _ask(judge_round, upto=n)
+    datasets = list(judge_round.questions.order_by("position").values_list("dataset", flat=True))
+    outcomes = [at < correct if at < n else None for at in range(len(datasets))]
+    marks = mark(zip(datasets, outcomes, strict=True))
+    assert marks.score is not None
+    low, high = macro_interval(marks.score, effective_n(marks.cells))
+    score = Score.objects.create(
         round=judge_round,
         node=node,
         model=node.model,
         arm=node.arm,
         status=Score.Status.SCORED,
-        correct=correct,
-        n=n,
-        score=correct / n,
+        correct=marks.correct,
+        n=marks.n,
+        cells=marks.cells,
+        answered=pack(np.array([outcome is not None for outcome in outcomes])),
+        solved=pack(np.array([bool(outcome) for outcome in outcomes])),
+        score=marks.score,
         interval_low=low,
         interval_high=high,
     )
+    _set_deviations(score)
+    return score
+
+
+def _set_deviations(score: Score) -> None:
+    """Compare the round's scores of the score's model with their mean, as the judge does."""
+    trained = Score.objects.filter(round=score.round_id, model=score.model, status="scored")
+    group = list(trained.exclude(arm=Node.Arm.BASE))
+    mean = sum(other.score or 0.0 for other in group) / max(1, len(group))
+    for other in group:
+        other.deviation = (other.score or 0.0) - mean
+    Score.objects.bulk_update(group, ["deviation"])
+
+
+def publish(season: Season) -> None:
+    """Draw up the leaderboard; a round's scores must all be there before it is published."""
+    refresh_standings(season, now=timezone.now())
 
 
 def make_seat(judge_round: Round, node: Node) -> Seat:

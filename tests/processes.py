@@ -1,25 +1,22 @@
-"""Real processes for tests: the site's parts and nodes, started, watched and ended."""
+"""Real processes for tests: started as the launcher starts them, watched, killed and ended.
 
-import os
+Knows no Django: the plugin `tests.services` uses it before there are settings.
+"""
+
 import signal
-import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-import httpx
-from django.conf import settings
-from django.db import connection
-
-from swarm_web.local import commands
+from swarm_web.local.parts import Part, spawn_options
 
 Found = TypeVar("Found")
 PROJECT = Path(__file__).resolve().parent.parent
-POLL_S = 0.05
+POLL_S = 0.02
 
 
 def eventually(find: Callable[[], Found], *, within_s: float, what: str) -> Found:
@@ -39,6 +36,11 @@ class Running:
     process: subprocess.Popen[bytes]
     log: Path
 
+    @property
+    def pid(self) -> int:
+        """The process's id."""
+        return self.process.pid
+
     def kill(self) -> None:
         """End it as a power cut would."""
         self.process.send_signal(signal.SIGKILL)
@@ -50,76 +52,34 @@ class Running:
 
 
 @contextmanager
-def running(
-    command: tuple[str, ...], *, environment: Mapping[str, str], log: Path
-) -> Iterator[Running]:
-    """Run a command of the project until the block ends."""
-    with log.open("ab") as file:
+def running(part: Part, *, log: Path, keep_open: Sequence[int] = ()) -> Iterator[Running]:
+    """Run a part without a supervisor: from when it is ready to the end of the block.
+
+    Its output is added to `log`.
+    """
+    with log.open("ab") as output:
         process = subprocess.Popen(
-            commands.here(command),
-            cwd=PROJECT,
-            env=dict(environment),
-            stdout=file,
+            part.argv,
+            stdout=output,
             stderr=subprocess.STDOUT,
-            start_new_session=True,
+            **spawn_options(part, keep_open=keep_open),
         )
+    started = Running(process, log)
     try:
-        yield Running(process, log)
+        _await_ready(part, started)
+        yield started
     finally:
-        process.terminate()
+        process.send_signal(part.stop_signal)
         try:
             process.wait(timeout=10)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
+            process.send_signal(part.kill_signal)
             process.wait()
 
 
-def free_port() -> int:
-    """Return a loopback port that is free now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def site_environment(url: str) -> dict[str, str]:
-    """Return the environment in which the site's processes use this test's database."""
-    database = connection.settings_dict
-    address = f"{database['USER']}:{database['PASSWORD']}@{database['HOST']}:{database['PORT']}"
-    return {
-        **os.environ,
-        "DATABASE_URL": f"postgres://{address}/{database['NAME']}",
-        "REDIS_URL": settings.REDIS_URL,
-        "SECRET_KEY": settings.SECRET_KEY,
-        "SITE_URL": url,
-        "HTTPS": "0",
-        "DEBUG": "1",
-        "OMP_NUM_THREADS": "1",
-    }
-
-
-@contextmanager
-def running_site(folder: Path, *, background: bool) -> Iterator[str]:
-    """Run the web process, and worker and beat too if `background`; yield the site's URL."""
-    port = free_port()
-    url = f"http://127.0.0.1:{port}"
-    environment = site_environment(url)
-    parts = {"web": commands.serve_web(host="127.0.0.1", port=port)}
-    if background:
-        parts["worker"] = commands.WORKER
-        parts["beat"] = commands.run_beat(str(folder / "celerybeat-schedule"))
-    with ExitStack() as stack:
-        started = [
-            stack.enter_context(running(command, environment=environment, log=folder / name))
-            for name, command in parts.items()
-        ]
-        eventually(lambda: _answers(url, started[0]), within_s=60, what=f"{url}/healthz answers")
-        yield url
-
-
-def _answers(url: str, web: Running) -> bool:
-    if web.process.poll() is not None:
-        raise AssertionError(f"the web process ended: {web.output()}")
-    try:
-        return httpx.get(f"{url}/healthz").status_code == 200
-    except httpx.TransportError:
-        return False
+def _await_ready(part: Part, started: Running) -> None:
+    deadline = time.monotonic() + part.ready_within_s
+    while not part.is_ready():
+        if started.process.poll() is not None or time.monotonic() > deadline:
+            raise AssertionError(f"{part.name} did not start; it said:\n{started.output()}")
+        time.sleep(POLL_S)

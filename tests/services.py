@@ -14,7 +14,7 @@ from pathlib import Path
 from swarm_web.local.postgres import prepare_postgres
 from swarm_web.local.servers import LocalServer
 from swarm_web.local.valkey import prepare_valkey
-from tests.running import running
+from tests.processes import running
 
 
 def start_services() -> None:

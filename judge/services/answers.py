@@ -1,17 +1,18 @@
 """Nodes take their seats and hand in answers.
 
-Written in plain SQL where a thousand nodes come at the same moment (`make bench-judge`): storing a
-node's answers costs five statements, however many they are.
+A thousand nodes may hand in at the same moment, so answers are stored in plain SQL and for many
+nodes at once: five statements in one transaction, however many they are (`make bench-judge`).
 """
 
-from collections.abc import Sequence, Set
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import lru_cache
 
 from django.db import connection, transaction
 
-from judge.engine import Deadlines, Phase, takes_answers
+from judge.engine import Deadlines, Phase, lost_time, takes_answers
 from judge.models import Answer, Question, Round, Season, Seat
 from swarm_protocol.errors import FIXES, ErrorCode, RefusedError
 from swarm_protocol.messages import AnswerText, Rejected
@@ -26,7 +27,7 @@ def take_seat(node: Node, *, number: int, now: datetime) -> Round:
     """
     judge_round = _get_round(number)
     with transaction.atomic():
-        if not _hold_open(judge_round, now=now):
+        if not takes_answers(*_hold(judge_round, now=now), now=now):
             raise RefusedError(ErrorCode.ROUND_NOT_OPEN, f"round {number} takes no answers now")
         seat, _ = Seat.objects.get_or_create(
             round=judge_round,
@@ -48,27 +49,40 @@ def _get_round(number: int) -> Round:
         raise RefusedError(ErrorCode.ROUND_UNKNOWN, f"there is no round {number}") from None
 
 
-def _hold_open(judge_round: Round, *, now: datetime) -> bool:
-    """Tell whether the round takes answers, and keep it from moving on until we commit.
+def _hold(judge_round: Round, *, now: datetime) -> tuple[Phase, Deadlines]:
+    """Return where the round stands, and keep it from moving on until we commit.
 
     The lock is shared: nodes that submit at once do not wait for each other, only the change of
-    phase waits for them. Deadlines are read anew, because an outage may have moved them.
+    phase waits for them. Deadlines are read anew, because an outage may have moved them; one that
+    the judge's clock has not given back yet, because nodes were here again before it, counts too.
     """
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT phase, opens_at, closes_at, score_by FROM judge_round WHERE id = %s FOR SHARE",
+            """
+            SELECT round.phase, season.watched_at, round.opens_at, round.closes_at, round.score_by
+            FROM judge_round AS round JOIN judge_season AS season ON season.id = round.season_id
+            WHERE round.id = %s FOR SHARE OF round
+            """,
             [judge_round.pk],
         )
-        phase, *deadlines = cursor.fetchone()
-    judge_round.phase = phase
-    judge_round.opens_at, judge_round.closes_at, judge_round.score_by = deadlines
-    return takes_answers(Phase(phase), Deadlines(*deadlines), now=now)
+        phase, watched_at, *deadlines = cursor.fetchone()
+    return Phase(phase), Deadlines(*deadlines).give_back(lost_time(watched_at, now=now))
 
 
 @lru_cache(maxsize=64)
 def offered_questions(round_id: int) -> tuple[Question, ...]:
     """Return a round's questions in order; they never change, so a process reads them once."""
     return tuple(Question.objects.filter(round_id=round_id).order_by("position"))
+
+
+@dataclass(frozen=True)
+class Submission:
+    """Answers that one node handed in to one round."""
+
+    node_id: int
+    number: int
+    answers: Sequence[AnswerText]
+    received_at: datetime
 
 
 @dataclass
@@ -83,60 +97,135 @@ class Receipt:
 def submit_answers(
     node: Node, *, number: int, answers: Sequence[AnswerText], now: datetime
 ) -> Receipt:
+    """Store one node's answers, as `store_submissions` does.
+
+    Raises RefusedError when there is no such round.
+    """
+    (outcome,) = store_submissions([Submission(node.pk, number, answers, now)])
+    if isinstance(outcome, RefusedError):
+        raise outcome
+    return outcome
+
+
+def store_submissions(submissions: Sequence[Submission]) -> list[Receipt | RefusedError]:
     """Store answers durably; the first to a question counts, a repeated one changes nothing.
 
     Answers after the deadline or to questions that the node was not offered are rejected one by
-    one. Raises RefusedError when there is no such round.
+    one; a submission to a round that does not exist is refused.
     """
-    judge_round = _get_round(number)
+    outcomes: dict[int, Receipt | RefusedError] = {}
+    for number in {submission.number for submission in submissions}:
+        places = [i for i, submission in enumerate(submissions) if submission.number == number]
+        own = [submissions[i] for i in places]
+        outcomes |= zip(places, _store_in_round(number, own), strict=True)
+    return [outcomes[i] for i in range(len(submissions))]
+
+
+def _store_in_round(
+    number: int, submissions: Sequence[Submission]
+) -> Sequence[Receipt | RefusedError]:
+    try:
+        judge_round = _get_round(number)
+    except RefusedError as refusal:
+        return [refusal] * len(submissions)
+    nodes = {submission.node_id for submission in submissions}
+    now = max(submission.received_at for submission in submissions)
     with transaction.atomic():
-        open_now = _hold_open(judge_round, now=now)
-        # Held against a second sender with the same token.
-        seats = Seat.objects.select_for_update().filter(round=judge_round, node=node)
-        seat = seats.exclude(offered_at=None).first()
-        if seat is None:
-            return _sort_answers(answers, offered=frozenset(), new=set(), stored=set(), late="")
-        offered = frozenset(str(question.pk) for question in offered_questions(judge_round.pk))
-        new = _insert(answers, seat=seat, offered=offered, now=now) if open_now else set()
-        stored = _stored(seat)
-        if new and len(stored) == len(offered):
-            Seat.objects.filter(pk=seat.pk, completed_at=None).update(completed_at=now)
-    late = f"round {number} took answers until {judge_round.closes_at.isoformat()}"
-    return _sort_answers(answers, offered=offered, new=new, stored=stored, late=late)
+        phase, deadlines = _hold(judge_round, now=now)
+        # Held against a second sender with the same token; in order, so that batches never wait
+        # for each other in a circle.
+        seats = Seat.objects.select_for_update().filter(round=judge_round, node__in=nodes)
+        offered = {s.node_id: s for s in seats.exclude(offered_at=None).order_by("pk")}
+        questions = {str(question.pk) for question in offered_questions(judge_round.pk)}
+        in_time = [
+            submission
+            for submission in submissions
+            if takes_answers(phase, deadlines, now=submission.received_at)
+        ]
+        new = _insert(in_time, seats=offered, questions=questions)
+        stored = _read_stored(judge_round, offered)
+        _complete(
+            [
+                seat
+                for node, seat in offered.items()
+                if node in new and len(stored[node]) == len(questions)
+            ],
+            now=now,
+        )
+    late = f"round {number} took answers until {deadlines.closes_at.isoformat()}"
+    return [
+        _sort_answers(
+            submission.answers,
+            offered=questions if submission.node_id in offered else frozenset(),
+            new=new[submission.node_id],
+            stored=stored[submission.node_id],
+            late=late,
+        )
+        for submission in submissions
+    ]
+
+
+ByNode = defaultdict[int, set[str]]
 
 
 def _insert(
-    answers: Sequence[AnswerText], *, seat: Seat, offered: Set[str], now: datetime
-) -> set[str]:
+    submissions: Sequence[Submission], *, seats: Mapping[int, Seat], questions: Set[str]
+) -> ByNode:
     """Insert the answers to offered questions that have none yet; return these questions."""
-    first = {answer.question: answer for answer in reversed(answers) if answer.question in offered}
-    assert seat.offered_at is not None
-    latency = max(0, (now - seat.offered_at) // timedelta(milliseconds=1))
+    rows = [
+        (
+            answer.question,
+            seat.node_id,
+            answer.text,
+            answer.finish_reason,
+            submission.received_at,
+            _latency_ms(seat, submission),
+        )
+        for submission in submissions
+        if (seat := seats.get(submission.node_id)) is not None
+        for answer in submission.answers
+        if answer.question in questions
+    ]
+    new: ByNode = defaultdict(set)
+    if not rows:
+        return new
     with connection.cursor() as cursor:
         cursor.execute(
             """
             INSERT INTO judge_answer
-                (question_id, text, finish_reason, node_id, received_at, latency_ms, verdict)
-            SELECT given.*, %s, %s, %s, '' FROM unnest(%s::uuid[], %s::text[], %s::text[]) AS given
+                (question_id, node_id, text, finish_reason, received_at, latency_ms, verdict)
+            SELECT given.*, '' FROM unnest(
+                %s::uuid[], %s::bigint[], %s::text[], %s::text[], %s::timestamptz[], %s::int[]
+            ) AS given
             ON CONFLICT (question_id, node_id) DO NOTHING
-            RETURNING question_id
+            RETURNING node_id, question_id
             """,
-            [
-                seat.node_id,
-                now,
-                latency,
-                list(first),
-                [answer.text for answer in first.values()],
-                [answer.finish_reason for answer in first.values()],
-            ],
+            [list(column) for column in zip(*rows, strict=True)],
         )
-        return {str(question) for (question,) in cursor.fetchall()}
+        for node_id, question in cursor.fetchall():
+            new[node_id].add(str(question))
+    return new
 
 
-def _stored(seat: Seat) -> set[str]:
-    """Return the questions of the round that the node has answered."""
-    answers = Answer.objects.filter(question__round=seat.round_id, node=seat.node_id)
-    return {str(pk) for pk in answers.values_list("question_id", flat=True)}
+def _latency_ms(seat: Seat, submission: Submission) -> int:
+    """Return how long the node took since it was offered the questions."""
+    assert seat.offered_at is not None  # only such seats are read
+    return max(0, (submission.received_at - seat.offered_at) // timedelta(milliseconds=1))
+
+
+def _read_stored(judge_round: Round, nodes: Iterable[int]) -> ByNode:
+    """Return the questions of the round that these nodes have answered."""
+    stored: ByNode = defaultdict(set)
+    answers = Answer.objects.filter(question__round=judge_round, node__in=list(nodes))
+    for node_id, question in answers.values_list("node_id", "question_id"):
+        stored[node_id].add(str(question))
+    return stored
+
+
+def _complete(seats: Iterable[Seat], *, now: datetime) -> None:
+    """Note that nobody needs to wait for these nodes any more."""
+    pending = Seat.objects.filter(pk__in=[seat.pk for seat in seats], completed_at=None)
+    pending.update(completed_at=now)
 
 
 def _sort_answers(

@@ -8,10 +8,12 @@ from uuid import UUID
 import msgspec
 from django.db import connection, transaction
 
-from judge.models import Answer, Question, Round
+from judge.engine import Phase
+from judge.models import Answer, Question
 from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import TaskSpec
-from swarm_tasks.verifier import Verdict, Verifier
+from swarm_tasks.pool import AnyVerifier
+from swarm_tasks.verifier import Verdict
 
 logger = logging.getLogger(__name__)
 
@@ -19,7 +21,8 @@ logger = logging.getLogger(__name__)
 BATCH = 2048
 # What stands in place of a verdict when the question itself could not be made again.
 _STUCK = "not_gradable"
-
+# Rounds whose answers are still graded.
+_WAITING = f"phase IN ('{Phase.OPEN}', '{Phase.SCORING}')"
 
 Graded = tuple[int, Verdict]
 
@@ -33,7 +36,7 @@ class _Pile:
     texts: list[str] = field(default_factory=list)
 
 
-def grade_batch(*, verifier: Verifier) -> int:
+def grade_batch(*, verifier: AnyVerifier) -> int:
     """Grade up to BATCH answers that have no verdict and return how many were graded.
 
     Claimed answers stay locked until their verdicts are committed, and others pass over them: a
@@ -42,16 +45,14 @@ def grade_batch(*, verifier: Verifier) -> int:
     with transaction.atomic():
         piles = _claim()
         graded = _grade(piles, verifier=verifier) if piles else []
-        if graded:
-            _store(graded)
-    return len(graded)
+        return _store(graded) if graded else 0
 
 
 def _claim() -> list[_Pile]:
     """Lock the oldest answers that wait, those last that could not be graded before."""
     waiting = (
         Answer.objects.select_for_update(skip_locked=True, of=("self",))
-        .filter(score=None, question__round__phase__in=[Round.Phase.OPEN, Round.Phase.SCORING])
+        .filter(score=None, question__round__phase__in=[Phase.OPEN, Phase.SCORING])
         .order_by("verdict", "received_at")
         .values_list("pk", "question_id", "text")
     )
@@ -63,7 +64,7 @@ def _claim() -> list[_Pile]:
     return list(piles.values())
 
 
-def _grade(piles: list[_Pile], *, verifier: Verifier) -> list[Graded]:
+def _grade(piles: list[_Pile], *, verifier: AnyVerifier) -> list[Graded]:
     """Grade all piles at once, or one by one when a question among them cannot be made again."""
     questions = Question.objects.in_bulk([pile.question for pile in piles])
     jobs = [
@@ -81,7 +82,7 @@ def _grade_one_by_one(
     piles: list[_Pile],
     jobs: list[tuple[TaskSpec, list[str]]],
     *,
-    verifier: Verifier,
+    verifier: AnyVerifier,
 ) -> list[Graded]:
     """Let a bad question cost only its own answers: they are tried again, after all others."""
     graded: list[Graded] = []
@@ -96,16 +97,33 @@ def _grade_one_by_one(
     return graded
 
 
-def _store(graded: list[Graded]) -> None:
-    """Write first verdicts; an answer that has one keeps it."""
-    _update(graded, "answer.score IS NULL")
+def _store(graded: list[Graded]) -> int:
+    """Write first verdicts and return how many were written; an answer that has one keeps it.
+
+    A round that closed meanwhile was scored without these answers: they stay left out of it. The
+    shared lock makes a round that is about to close wait, and us for one that is closing.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT id FROM judge_round WHERE {_WAITING} FOR SHARE")
+    return _update(
+        graded,
+        f"""
+        answer.score IS NULL AND answer.question_id IN (
+            SELECT question.id FROM judge_question AS question
+            JOIN judge_round AS round ON round.id = question.round_id WHERE {_WAITING}
+        )
+        """,
+    )
 
 
 def store_again(graded: list[Graded]) -> int:
     """Replace verdicts and return how many answers have another one now."""
     return _update(
         graded,
-        "(answer.score, answer.verdict) IS DISTINCT FROM (given.score, given.verdict)",
+        """
+        (answer.score, answer.solved, answer.verdict)
+            IS DISTINCT FROM (given.score, given.solved, given.verdict)
+        """,
     )
 
 

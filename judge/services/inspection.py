@@ -18,9 +18,11 @@ from judge.comparison import Unit, compare_arms
 from judge.copying import WrongAnswer, find_copies
 from judge.engine import Phase
 from judge.jumps import MAX_ROUNDS, History, find_jumps
-from judge.models import Answer, Comparison, Flag, Ledger, Round, Score, Season
+from judge.models import Answer, Comparison, Flag, Ledger, Question, Round, Score, Season
 from swarm_web.nodes.models import Node
 
+# Copies are looked for in so many rounds together: one of 16 questions says too little.
+COMPARED_ROUNDS = 4
 _ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
 
 
@@ -33,46 +35,52 @@ def inspect_closed_rounds(*, now: datetime) -> list[Round]:
     return inspected
 
 
-def inspect_round(judge_round: Round, *, now: datetime) -> list[Flag]:
-    """Flag what is odd about a round, compare the arms anew, and return the new flags."""
+def inspect_round(judge_round: Round, *, now: datetime) -> None:
+    """Flag what is odd about a round, each finding once, and compare the arms anew."""
     flags = [*_flag_copies(judge_round, now=now), *_flag_jumps(judge_round, now=now)]
     with transaction.atomic():
-        made = Flag.objects.bulk_create(flags, ignore_conflicts=True)
+        Flag.objects.bulk_create(flags, ignore_conflicts=True)
         compare_season(judge_round.season, now=now)
         Round.objects.filter(pk=judge_round.pk).update(inspected_at=now)
-    return made
 
 
 # ---- copies
 
 
 def _flag_copies(judge_round: Round, *, now: datetime) -> list[Flag]:
-    names = dict(judge_round.scores.values_list("node_id", "node__name"))
+    """Flag pairs that share too many wrong answers, unless their flag waits to be looked at."""
+    findings = find_copies(_wrong_answers(judge_round))
+    others = Node.objects.in_bulk([finding.second for finding in findings])
+    waiting = set(
+        Flag.objects.filter(kind=Flag.Kind.COPIED, state=Flag.State.OPEN).values_list(
+            "node_id", "other_id"
+        )
+    )
     return [
         Flag(
             kind=Flag.Kind.COPIED,
             round=judge_round,
             node_id=finding.first,
             other_id=finding.second,
-            text=finding.describe(names[finding.second]),
+            text=finding.describe(others[finding.second].name),
             p_adjusted=finding.p_adjusted,
             created_at=now,
         )
-        for finding in find_copies(_wrong_answers(judge_round))
+        for finding in findings
+        if (finding.first, finding.second) not in waiting
     ]
 
 
 def _wrong_answers(judge_round: Round) -> Iterator[WrongAnswer]:
-    """Read a round's wrong answers without holding all their texts at once."""
-    rows = (
-        Answer.objects.filter(
-            question__round=judge_round, solved=False, node__scores__round=judge_round
-        )
-        .order_by("question__position", "node_id")
-        .values_list("question__position", "node_id", "node__scores__model", "text")
-    )
-    for position, node_id, model, text in rows.iterator(chunk_size=10_000):
-        yield WrongAnswer(position, node_id, model, _extract(text))
+    """Read the wrong answers of the round and the ones before, question by question."""
+    closed = judge_round.season.rounds.filter(phase=Phase.CLOSED, number__lte=judge_round.number)
+    rounds = list(closed.order_by("-number").values_list("pk", flat=True)[:COMPARED_ROUNDS])
+    models = dict(Ledger.objects.filter(season=judge_round.season).values_list("node_id", "model"))
+    questions = Question.objects.filter(round__in=rounds).order_by("round", "position")
+    for place, question in enumerate(questions.values_list("pk", flat=True)):
+        wrong = Answer.objects.filter(question=question, solved=False).order_by("node_id")
+        for node_id, text in wrong.values_list("node_id", "text"):
+            yield WrongAnswer(place, node_id, models.get(node_id, ""), _extract(text))
 
 
 def _extract(text: str) -> str:

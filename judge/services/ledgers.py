@@ -8,7 +8,7 @@ from django.db.models import TextField
 from django.db.models.functions import Cast
 
 from judge.accounts import Account, Books, Entry, Tally
-from judge.models import Ledger, Round, Score, Season
+from judge.models import Ledger, Round, Score, Season, Window
 from judge.ring import RING, align, pack, unpack
 from swarm_tasks.marks import Cells
 from swarm_web.bulk import copy_rows
@@ -82,3 +82,24 @@ def read_entries(judge_round: Round) -> list[Entry]:
         Entry(node_id, model, arm, _decode_cells(text), answered[i], solved[i], deviation)
         for i, (node_id, model, arm, text, _, _, deviation) in enumerate(rows)
     ]
+
+
+def read_newest_labels(rounds: Iterable[Round], *, since: int) -> Iterable[tuple[int, str, str]]:
+    """Return (node, model, arm) of the nodes in some rounds, as the newest of their rounds has it.
+
+    Looks at the rounds of the season that count, from number `since` on.
+    """
+    rounds = list(rounds)
+    scored = Score.objects.filter(status=Score.Status.SCORED)
+    return (
+        scored.filter(
+            node__in=scored.filter(round__in=rounds).values("node"),
+            round__season=rounds[0].season_id,
+            round__number__gte=since,
+            round__counted__window=Window.SEASON,
+        )
+        .exclude(cells={})
+        .order_by("node_id", "-round__number")
+        .distinct("node_id")
+        .values_list("node_id", "model", "arm")
+    )

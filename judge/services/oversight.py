@@ -16,9 +16,9 @@ from judge.services.announcing import announce_round
 from judge.services.grading import Graded, store_again
 from judge.services.inspection import compare_season
 from judge.services.scores import write_scores
-from judge.services.standings import refresh_standings, republish_standings
+from judge.services.standings import lock_standings, refresh_standings, republish_standings
 from swarm_protocol.messages import TaskSpec
-from swarm_tasks.verifier import Verifier
+from swarm_tasks.pool import AnyVerifier
 from swarm_web.nodes.models import Node
 
 Actor = User | None
@@ -30,10 +30,12 @@ Actor = User | None
 def void_round(judge_round: Round, *, reason: str, actor: Actor, now: datetime) -> bool:
     """Take a round out of every score; its data stays. Tell whether this call did it."""
     with transaction.atomic():
-        others = Round.objects.filter(pk=judge_round.pk).exclude(phase=Phase.VOID)
-        was = judge_round.phase
-        if not others.update(phase=Phase.VOID, void_reason=reason):
+        lock_standings(judge_round.season)
+        was = Round.objects.select_for_update().values_list("phase", flat=True)
+        before = was.get(pk=judge_round.pk)
+        if before == Phase.VOID:
             return False
+        Round.objects.filter(pk=judge_round.pk).update(phase=Phase.VOID, void_reason=reason)
         judge_round.refresh_from_db()
         _rule(
             Ruling.Action.VOID,
@@ -41,7 +43,7 @@ def void_round(judge_round: Round, *, reason: str, actor: Actor, now: datetime) 
             actor,
             now,
             round=judge_round,
-            changes={"phase_before": str(was)},
+            changes={"phase_before": before},
         )
         refresh_standings(judge_round.season, now=now)
         compare_season(judge_round.season, now=now)
@@ -55,7 +57,7 @@ def recompute_round(
     reason: str,
     actor: Actor,
     now: datetime,
-    verifier: Verifier,
+    verifier: AnyVerifier,
 ) -> Ruling | None:
     """Grade a closed round's answers again and write its scores anew; None if it is not closed.
 
@@ -66,8 +68,9 @@ def recompute_round(
         return None
     graded = _grade_again(judge_round, verifier=verifier)
     with transaction.atomic():
-        locked = Round.objects.select_for_update().filter(pk=judge_round.pk, phase=Phase.CLOSED)
-        if not locked.exists():
+        # It keeps the round from becoming void meanwhile, too.
+        lock_standings(judge_round.season)
+        if not Round.objects.filter(pk=judge_round.pk, phase=Phase.CLOSED).exists():
             return None
         before = _score_table(judge_round)
         refresh_standings(judge_round.season, now=now, excluding={judge_round.pk})
@@ -87,7 +90,7 @@ def recompute_round(
         )
 
 
-def _grade_again(judge_round: Round, *, verifier: Verifier) -> list[Graded]:
+def _grade_again(judge_round: Round, *, verifier: AnyVerifier) -> list[Graded]:
     """Return a fresh verdict for every answer of the round."""
     graded: list[Graded] = []
     for question in Question.objects.filter(round=judge_round):

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.db.models import Q
 
-from judge.engine import Facts, Phase, due_move, lost_time
+from judge.engine import Facts, Phase, catch_up, due_move, lost_time, note_tick
 from judge.models import Answer, Round, Season, Seat
 from judge.services.announcing import announce_round
 from judge.services.scheduling import season_deadlines
@@ -62,14 +62,16 @@ def count_ungraded(judge_round: Round) -> int:
 def _move(judge_round: Round, *, now: datetime) -> bool:
     """Make the move that is still due once nobody else can touch the round.
 
-    Nodes hold a shared lock on the round while they sit down or answer (`answers.hold_open`): with
-    the round locked, the second look sees every seat and every answer.
+    Nodes hold a shared lock on the round while they sit down or answer (`judge.services.answers`):
+    with the round locked, the second look sees every seat and every answer.
     """
     with transaction.atomic():
         locked = Round.objects.select_for_update(of=("self",)).select_related("season")
-        fresh = locked.get(pk=judge_round.pk)
-        if fresh.phase != judge_round.phase:
+        fresh = locked.filter(pk=judge_round.pk).first()
+        # It is gone if its season ended before it opened.
+        if fresh is None or fresh.phase != judge_round.phase:
             return False
+        now = catch_up(fresh.season.watched_at, now=now)
         to = due_move(_read_facts(fresh), now=now)
         if to is None:
             return False
@@ -132,7 +134,7 @@ def _watch(season_id: int, *, now: datetime) -> None:
         lost = lost_time(season.watched_at, now=now)
         if lost:
             _give_back(season, lost, now=now)
-        season.watched_at = now
+        season.watched_at = note_tick(season.watched_at, now=now)
         season.save(update_fields=["watched_at"])
 
 

@@ -10,14 +10,14 @@ from judge.engine import Deadlines, set_deadlines
 from judge.models import Question, Round, Season
 from judge.selectors import task_choices
 from judge.services.announcing import announce_round
+from swarm_tasks.pool import AnyVerifier
 from swarm_tasks.quiz import QuizRules, commit_quiz, draw_quiz
-from swarm_tasks.verifier import Verifier
 
 # The shortest time between making a round and opening it, so that a countdown can be seen.
 LEAD = timedelta(seconds=3)
 
 
-def ensure_next_round(season: Season, *, now: datetime, verifier: Verifier) -> Round | None:
+def ensure_next_round(season: Season, *, now: datetime, verifier: AnyVerifier) -> Round | None:
     """Schedule the season's next round by its cadence, unless one waits or is open."""
     if season.paused or not season.cadence_seconds:
         return None
@@ -29,7 +29,7 @@ def ensure_next_round(season: Season, *, now: datetime, verifier: Verifier) -> R
 
 
 def schedule_round(
-    season: Season, *, opens_at: datetime, now: datetime, verifier: Verifier
+    season: Season, *, opens_at: datetime, now: datetime, verifier: AnyVerifier
 ) -> Round:
     """Make a round with its sealed questions, drawn under a secret key of its own.
 

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from django.contrib.postgres.aggregates import ArrayAgg
@@ -13,6 +14,13 @@ from judge.ring import pack
 from judge.stats import effective_n, macro_interval
 from swarm_tasks.marks import mark
 from swarm_web.nodes.models import Node
+
+
+class _Label(NamedTuple):
+    """What a node was when it was judged."""
+
+    model: str
+    arm: str
 
 
 @dataclass(frozen=True)
@@ -26,29 +34,40 @@ class _Sheet:
 
 def write_scores(judge_round: Round) -> None:
     """Write a score for each seat of a round; those that were there before are replaced."""
+    scores = score_seats(judge_round)
     judge_round.scores.all().delete()
-    Score.objects.bulk_create(score_seats(judge_round), batch_size=1000)
+    Score.objects.bulk_create(scores, batch_size=1000)
 
 
 def score_seats(judge_round: Round) -> list[Score]:
     """Return a score for each seat: unanswered questions are wrong, ungraded answers left out."""
     datasets = list(judge_round.questions.order_by("position").values_list("dataset", flat=True))
     sheets = _read_sheets(judge_round)
-    arms = dict(
-        Enrolment.objects.filter(season=judge_round.season_id).values_list("node_id", "arm")
-    )
     seats = judge_round.seats.select_related("node").order_by("node_id")
+    labels = _read_labels(judge_round, seats)
     scores = [
         _score_seat(
-            seat,
-            sheets.get(seat.node_id, _Sheet()),
-            datasets=datasets,
-            arm=arms.get(seat.node_id, seat.node.arm),
+            seat, sheets.get(seat.node_id, _Sheet()), datasets=datasets, label=labels[seat.node_id]
         )
         for seat in seats
     ]
     _set_deviations(scores)
     return scores
+
+
+def _read_labels(judge_round: Round, seats: Iterable[Seat]) -> dict[int, _Label]:
+    """Return each node's model and arm: those of its score in this round, if it has one already.
+
+    A node may have changed both since the round closed.
+    """
+    enrolled = Enrolment.objects.filter(season=judge_round.season_id)
+    arms = dict(enrolled.values_list("node_id", "arm"))
+    labels = {
+        seat.node_id: _Label(seat.node.model, arms.get(seat.node_id, seat.node.arm))
+        for seat in seats
+    }
+    scored = judge_round.scores.values_list("node_id", "model", "arm")
+    return labels | {node_id: _Label(model, arm) for node_id, model, arm in scored}
 
 
 def _read_sheets(judge_round: Round) -> dict[int, _Sheet]:
@@ -72,9 +91,9 @@ def _read_sheets(judge_round: Round) -> dict[int, _Sheet]:
     }
 
 
-def _score_seat(seat: Seat, sheet: _Sheet, *, datasets: list[str], arm: str) -> Score:
+def _score_seat(seat: Seat, sheet: _Sheet, *, datasets: list[str], label: _Label) -> Score:
     """Return the score of one seat in a round whose questions have these datasets."""
-    score = Score(round_id=seat.round_id, node=seat.node, model=seat.node.model, arm=arm)
+    score = Score(round_id=seat.round_id, node=seat.node, model=label.model, arm=label.arm)
     score.reason = _reason(seat, sheet, questions=len(datasets))
     score.status = Score.Status.ABSENT
     if seat.offered_at is None:

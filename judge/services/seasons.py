@@ -71,14 +71,15 @@ def enrol(node: Node, season: Season, *, wish: str) -> str:
     node is in neither arm, whoever decides.
     """
     by_coin = season.assignment == Season.Assignment.COIN and wish != Node.Arm.BASE
-    arm = _flip_coin(node, season) if by_coin else Node.Arm(wish)
     assignment = Season.Assignment.COIN if by_coin else Season.Assignment.CHOICE
-    enrolment, _ = Enrolment.objects.get_or_create(
-        season=season, node=node, defaults={"arm": arm, "assignment": assignment}
-    )
-    if (enrolment.arm, enrolment.assignment) != (arm, assignment):
-        enrolment.arm, enrolment.assignment = arm, assignment
-        enrolment.save(update_fields=["arm", "assignment"])
+    kept = Enrolment.objects.filter(season=season, node=node).first()
+    if kept is not None and by_coin and kept.assignment == assignment:
+        return kept.arm
+    arm = _flip_coin(node, season) if by_coin else Node.Arm(wish)
+    if kept is None or (kept.arm, kept.assignment) != (arm, assignment):
+        Enrolment.objects.update_or_create(
+            season=season, node=node, defaults={"arm": arm, "assignment": assignment}
+        )
     return arm
 
 

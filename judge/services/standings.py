@@ -14,9 +14,8 @@ from django.db.models import Max
 
 from judge.accounts import Books
 from judge.models import Round, Season, Standing, Window
-from judge.publishing import Entrant, Line, draw_up
-from judge.ring import RING
-from judge.services.ledgers import load_books, read_entries, save_books
+from judge.publishing import Entrant, Line, Ranker, draw_up
+from judge.services.ledgers import load_books, read_entries, read_newest_labels, save_books
 from judge.services.windows import Change, mask_of, note_counted, plan_changes
 from swarm_web import bus
 from swarm_web.bulk import copy_rows
@@ -36,16 +35,19 @@ def refresh_standings(
     Rounds with the keys `excluding` are taken out until the next refresh.
     """
     with transaction.atomic():
-        _lock(season)
+        lock_standings(season)
         changes = plan_changes(season, now=now, excluding=excluding)
         if not changes:
             return False
         end = _place_in_stream(season, _first_counted(changes))
         books = load_books(season, end=end)
         _book(books, changes, end=end)
+        if Window.SEASON in changes:
+            _rename(books, changes[Window.SEASON])
         save_books(season, books, end=end)
+        ranker = Ranker()
         for window in changes:
-            _publish(season, window, books, end=end)
+            _publish(season, window, books, ranker, end=end)
         bus.ring(bus.VIEWERS)
     return True
 
@@ -53,16 +55,20 @@ def refresh_standings(
 def republish_standings(season: Season) -> None:
     """Draw up all windows again, after the operator changed who is ranked."""
     with transaction.atomic():
-        _lock(season)
+        lock_standings(season)
         end = _stream_end(season)
         books = load_books(season, end=end)
+        ranker = Ranker()
         for window in Window:
-            _publish(season, window, books, end=end)
+            _publish(season, window, books, ranker, end=end)
         bus.ring(bus.VIEWERS)
 
 
-def _lock(season: Season) -> None:
-    """Let one refresh of a season work at a time."""
+def lock_standings(season: Season) -> None:
+    """Let one transaction at a time change what a season's leaderboard follows.
+
+    Whoever also changes a round takes this lock first, as a refresh does.
+    """
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('judge.standings'), %s)", [season.pk])
 
@@ -95,10 +101,13 @@ def _book(books: Books, changes: Mapping[Window, Change], *, end: int) -> None:
     for own in entries.values():
         books.open_accounts(own)
     for judge_round in _first_counted(changes):
-        start = judge_round.stream_at
-        if start is not None and start >= end - RING:
-            count = judge_round.questions.count()
-            books.write_bits(entries[judge_round.pk], start=start, count=count)
+        if judge_round.stream_at is not None:
+            books.write_bits(
+                entries[judge_round.pk],
+                start=judge_round.stream_at,
+                count=judge_round.questions.count(),
+                end=end,
+            )
     for window, change in changes.items():
         for judge_round in change.entering:
             books.add(window, entries[judge_round.pk])
@@ -107,7 +116,18 @@ def _book(books: Books, changes: Mapping[Window, Change], *, end: int) -> None:
         note_counted(window, change)
 
 
-def _publish(season: Season, window: Window, books: Books, *, end: int) -> None:
+def _rename(books: Books, change: Change) -> None:
+    """Let the accounts of a change's nodes follow the newest of their rounds that count.
+
+    Only after a round that leaves, a void one, is the newest perhaps older than what enters.
+    """
+    since = 0 if change.leaving else min(r.number for r in change.entering)
+    changed = [*change.entering, *change.leaving]
+    for node_id, model, arm in read_newest_labels(changed, since=since):
+        books.rename(node_id, model=model, arm=arm)
+
+
+def _publish(season: Season, window: Window, books: Books, ranker: Ranker, *, end: int) -> None:
     """Replace a window's standings."""
     quarantined = set(Node.objects.filter(quarantined=True).values_list("pk", flat=True))
     accounts = books.in_window(window)
@@ -128,6 +148,7 @@ def _publish(season: Season, window: Window, books: Books, *, end: int) -> None:
         answered=books.answered[rows][:, mask],
         solved=books.solved[rows][:, mask],
         minimum=_minimum(season, window),
+        ranker=ranker,
     )
     Standing.objects.filter(season=season, window=window).delete()
     copy_rows(Standing, _COLUMNS, (_row(season, window, line) for line in lines))

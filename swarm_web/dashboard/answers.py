@@ -1,12 +1,11 @@
 """Every answer of a closed round, one JSON object a line, streamed as the reward downloads are."""
 
 from collections.abc import AsyncIterator, Mapping
-from typing import Any
 
-import msgspec
-from django.db.models import F, QuerySet
+from django.db.models import QuerySet
 
 from judge.models import Answer, Round
+from swarm_web.dashboard.exports import read_chunks, write_jsonl
 from swarm_web.dashboard.round_report import is_revealed
 from swarm_web.errors import RequestError
 
@@ -23,11 +22,9 @@ KEYS: Mapping[str, str] = {
     "solved": "solved",
     "verdict": "verdict",
 }
-# Answers read from the database, and written to the visitor, at a time.
-CHUNK = 500
 
 
-def select_answers(number: int) -> QuerySet[Answer, tuple[Any, ...]]:
+def select_answers(number: int) -> QuerySet[Answer]:
     """Return the answers of a round, by node's name and question's position.
 
     Raises RequestError when there is no such round, or it has not closed.
@@ -43,10 +40,15 @@ def select_answers(number: int) -> QuerySet[Answer, tuple[Any, ...]]:
     if not is_revealed(judge_round):
         raise RequestError(
             "round.sealed",
-            f"Round {number} has not closed: its answers are sealed.",
-            fix=f"Ask again after {judge_round.score_by.isoformat()}, when it has closed.",
+            f"The answers of round {number} are sealed: it has not closed.",
+            fix=f"Ask again when /api/v1/rounds/{number} says that it is closed.",
             status=409,
         )
     answers = Answer.objects.filter(question__round=judge_round)
-    fields = [F(field) for field in KEYS.values()]
-    return answers.order_by("node__name", "question__position").values_list(*fields)
+    return answers.order_by("node__name", "question__position")
+
+
+async def stream_answers(answers: QuerySet[Answer]) -> AsyncIterator[bytes]:
+    """Write one JSON object a line, with KEYS as keys."""
+    async for rows in read_chunks(answers, KEYS.values()):
+        yield write_jsonl(KEYS, rows)

@@ -3,7 +3,6 @@
 Scores are fractions in [0, 1], times ISO 8601 in UTC. Errors are `{code, message, fix}`.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
@@ -13,11 +12,26 @@ from django.utils import timezone
 from ninja import NinjaAPI, Router
 from ninja.errors import ValidationError
 
-from judge.models import Round, Score
-from swarm_web.dashboard.api_schemas import LeaderboardOut, NodeOut, Problem, RoundDetail, RoundsOut
+from judge.models import Round
+from swarm_web.dashboard.api_bodies import (
+    describe_board,
+    describe_comparison,
+    describe_node,
+    describe_round,
+    describe_round_report,
+)
+from swarm_web.dashboard.api_schemas import (
+    CompareOut,
+    LeaderboardOut,
+    NodeOut,
+    Problem,
+    RoundDetail,
+    RoundsOut,
+)
 from swarm_web.dashboard.board import read_board, read_window
-from swarm_web.dashboard.node_report import NodeReport, read_report
-from swarm_web.dashboard.round_report import QuestionReport, read_round
+from swarm_web.dashboard.compare_report import read_comparison
+from swarm_web.dashboard.node_report import read_report
+from swarm_web.dashboard.round_report import read_round
 from swarm_web.errors import RequestError
 from swarm_web.nodes.models import Node
 
@@ -75,15 +89,18 @@ def answer_missing(request: HttpRequest, missing: Http404) -> HttpResponse:
 
 @router.get("/leaderboard", response={200: LeaderboardOut, 400: Problem})
 def get_leaderboard(request: HttpRequest, window: str = "season") -> dict[str, Any]:
-    """Rank the nodes by judge score over a window: season, round, 24h or 7d."""
+    """Rank the nodes by judge score over a window: season, round, recent, 24h or 7d."""
     board = read_board(read_window(window), now=timezone.now())
-    return {
-        "season": board.season,
-        "window": board.window,
-        "as_of": board.as_of,
-        "items": board.rows,
-        "waiting": board.waiting,
-    }
+    return describe_board(board)
+
+
+# ---- swarm against isolated
+
+
+@router.get("/compare", response=CompareOut)
+def get_comparison(request: HttpRequest) -> dict[str, Any]:
+    """Tell what the judge claims about swarm and isolated nodes, model by model."""
+    return describe_comparison(read_comparison())
 
 
 # ---- rounds
@@ -100,63 +117,18 @@ def list_rounds(
         rounds = rounds.filter(number__lt=before)
     page = list(rounds[: limit + 1])
     more = len(page) > limit
-    items = [_describe_round(judge_round) for judge_round in page[:limit]]
+    items = [describe_round(judge_round) for judge_round in page[:limit]]
     return {"items": items, "next_before": page[limit - 1].number if more else None}
 
 
 @router.get("/rounds/{number}", response={200: RoundDetail, 404: Problem})
 def get_round(request: HttpRequest, number: int) -> dict[str, Any]:
-    """Show one round; its questions and scores once it has closed."""
+    """Show one round; its secret, rules, questions and scores once it has closed.
+
+    The answers are at /rounds/<number>/answers.jsonl, a line each.
+    """
     judge_round = get_object_or_404(Round.objects.select_related("season"), number=number)
-    report = read_round(judge_round)
-    return {
-        **_describe_round(judge_round),
-        "question_count": report.question_count,
-        "seats": report.seats,
-        "completed": report.completed,
-        "scores": _describe_scores(report.scores),
-        "questions": [_describe_question(question) for question in report.questions],
-    }
-
-
-def _describe_round(judge_round: Round) -> dict[str, Any]:
-    return {
-        "number": judge_round.number,
-        "season": judge_round.season.name,
-        "phase": judge_round.phase,
-        "opens_at": judge_round.opens_at,
-        "closes_at": judge_round.closes_at,
-        "closed_at": judge_round.closed_at,
-    }
-
-
-def _describe_scores(scores: Sequence[Score]) -> list[dict[str, Any]]:
-    return [
-        {
-            "round": score.round.number,
-            "node": score.node.name,
-            "model": score.model,
-            "arm": score.arm,
-            "status": score.status,
-            "reason": score.reason,
-            "score": score.score,
-            "interval": None if score.score is None else (score.interval_low, score.interval_high),
-            "n": score.n,
-        }
-        for score in scores
-    ]
-
-
-def _describe_question(report: QuestionReport) -> dict[str, Any]:
-    question = report.question
-    return {
-        "position": question.position,
-        "dataset": question.dataset,
-        "prompt": question.prompt,
-        "spec": question.spec,
-        "solved": report.solved,
-        "seated": report.seated,
-    }
+    return describe_round_report(read_round(judge_round))
 
 
 # ---- nodes
@@ -166,50 +138,7 @@ def _describe_question(report: QuestionReport) -> dict[str, Any]:
 def get_node(request: HttpRequest, name: str) -> dict[str, Any]:
     """Show one node; the figures are of the season that runs or ran last."""
     node = get_object_or_404(Node, name=name)
-    report = read_report(node, now=timezone.now())
-    return {
-        "node": node.name,
-        "model": node.model,
-        "parameters": node.parameters,
-        "arm": node.arm,
-        "connected": report.connected,
-        "last_seen": node.last_seen,
-        "verdict": report.verdict,
-        "season": report.season.name if report.season else None,
-        "scores": _describe_scores(report.scores),
-        **_describe_standing(report),
-        **_describe_contribution(report),
-    }
-
-
-def _describe_standing(report: NodeReport) -> dict[str, Any]:
-    row = report.row
-    return {
-        "of": report.ranked,
-        "rank": row.rank if row else None,
-        "score": row.score if row else None,
-        "interval": row.interval if row else None,
-        "n": row.n if row else 0,
-        "rounds": row.rounds if row else 0,
-    }
-
-
-def _describe_contribution(report: NodeReport) -> dict[str, Any]:
-    counted = (
-        "step",
-        "published",
-        "rejected",
-        "delivered",
-        "local_used",
-        "external_used",
-    )
-    part = report.contribution
-    return {
-        **{name: getattr(part, name) if part else 0 for name in counted},
-        "training_reward": part.training_reward if part else None,
-        "informative_share": part.informative_share if part else None,
-        "external_dropped": part.external_dropped if part else {},
-    }
+    return describe_node(read_report(node, now=timezone.now()))
 
 
 api.add_router("/v1", router)

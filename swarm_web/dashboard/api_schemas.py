@@ -2,10 +2,13 @@
 
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from ninja import Schema
 
 Interval = tuple[float, float]
+# Dataset -> (correct, n).
+Cells = dict[str, tuple[int, int]]
 
 
 class Problem(Schema):
@@ -16,10 +19,11 @@ class Problem(Schema):
     fix: str
 
 
-class LeaderboardItem(Schema):
-    """One node's judge score over the window; nodes that cannot be told apart share ranks."""
+class BaseItem(Schema):
+    """A line of the leaderboard: macro pass@1 over the window, and `cells` per dataset."""
 
-    rank: tuple[int, int]
+    rank: tuple[int, int] | None
+    remark: str
     node: str
     model: str
     parameters: int
@@ -28,23 +32,102 @@ class LeaderboardItem(Schema):
     interval: Interval
     n: int
     rounds: int
+    cells: Cells
     external_used: int
     last_seen: datetime | None
     connected: bool
 
 
+class LeaderboardItem(BaseItem):
+    """One trained node; nodes that cannot be told apart share ranks.
+
+    `rank` is null while `remark` says why the node is not ranked. `over_base` is the score minus
+    that of the same model untrained, null where none was judged.
+    """
+
+    over_base: float | None
+    over_base_interval: Interval | None
+
+
 class LeaderboardOut(Schema):
-    """A season's leaderboard; `waiting` are connected nodes that were not judged in it yet."""
+    """A season's leaderboard.
+
+    `base` are untrained models, not ranked; of quarantined nodes only the number is told;
+    `waiting` are connected nodes that were not judged in the window yet.
+    """
 
     season: str
     window: str
     as_of: datetime
     items: list[LeaderboardItem]
+    base: list[BaseItem]
+    quarantined: int
     waiting: list[str]
 
 
+class AssignmentOut(Schema):
+    """For how many of a season's nodes a coin chose the arm; only then it is a cause."""
+
+    coin: int
+    nodes: int
+    random: bool
+    words: str
+
+
+class MissingOut(Schema):
+    """What a model lacks for a test."""
+
+    swarm_nodes: int
+    isolated_nodes: int
+    rounds: int
+
+
+class ClaimOut(Schema):
+    """What a season says about one model; differences are swarm - isolated, as fractions.
+
+    `verdict` is swarm_better, isolated_better, not_shown or too_few; null figures were not tested.
+    """
+
+    model: str
+    n_swarm: int
+    n_isolated: int
+    difference: float | None
+    interval: Interval | None
+    p_value: float | None
+    p_adjusted: float | None
+    verdict: str
+    words: str
+    missing: MissingOut | None
+    missing_words: str
+    updated_at: datetime
+
+
+class CompareOut(Schema):
+    """The judge's claims about the arms; not `final` while the season runs."""
+
+    season: str
+    final: bool
+    method: str
+    assignment: AssignmentOut
+    tested: int
+    items: list[ClaimOut]
+
+
+class RulingOut(Schema):
+    """What the operator decided, why, and what it changed."""
+
+    action: str
+    text: str
+    reason: str
+    changes: dict[str, int]
+    made_at: datetime
+
+
 class RoundOut(Schema):
-    """A round and its phase: scheduled, open, scoring, closed or void."""
+    """A round and its phase: scheduled, open, scoring, closed or void.
+
+    `commitment` is the SHA-256 of the round's secret and rules, published before it opens.
+    """
 
     number: int
     season: str
@@ -52,6 +135,8 @@ class RoundOut(Schema):
     opens_at: datetime
     closes_at: datetime
     closed_at: datetime | None
+    commitment: str
+    void_reason: str
 
 
 class RoundsOut(Schema):
@@ -70,14 +155,18 @@ class ScoreOut(Schema):
     arm: str
     status: str
     reason: str
+    advice: str
     score: float | None
     interval: Interval | None
+    correct: int
     n: int
+    cells: Cells
 
 
 class QuestionOut(Schema):
     """A revealed question: its spec makes it again on any machine."""
 
+    id: UUID
     position: int
     dataset: str
     prompt: str
@@ -87,11 +176,17 @@ class QuestionOut(Schema):
 
 
 class RoundDetail(RoundOut):
-    """A round; scores and questions are empty until it has closed."""
+    """A round; scores and questions are empty, secret and rules null, until it has closed.
+
+    `secret` is hexadecimal. A void round keeps what had been revealed, and has no scores.
+    """
 
     question_count: int
     seats: int
     completed: int
+    rulings: list[RulingOut]
+    secret: str | None
+    rules: dict[str, Any] | None
     scores: list[ScoreOut]
     questions: list[QuestionOut]
 
@@ -102,6 +197,15 @@ class VerdictOut(Schema):
     state: str
     text: str
     reason: str
+
+
+class CellOut(Schema):
+    """A node's share in one dataset, with its Wilson interval at 95 %."""
+
+    correct: int
+    n: int
+    share: float
+    interval: Interval
 
 
 class NodeOut(Schema):
@@ -116,11 +220,16 @@ class NodeOut(Schema):
     verdict: VerdictOut
     season: str | None
     rank: tuple[int, int] | None
+    remark: str
     of: int
     score: float | None
     interval: Interval | None
     n: int
     rounds: int
+    cells: dict[str, CellOut]
+    over_base: float | None
+    over_base_interval: Interval | None
+    rulings: list[RulingOut]
     step: int
     training_reward: float | None
     informative_share: float | None

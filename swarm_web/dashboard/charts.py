@@ -69,9 +69,7 @@ def pool_rounds(points: Sequence[Point], *, width: int = POOLED_ROUNDS) -> list[
             high=float(high),
             n=sum(n for _, n in cells.values()),
         )
-        for point, score, low, high, cells in zip(
-            points, scores, lows, highs, pooled, strict=True
-        )
+        for point, score, low, high, cells in zip(points, scores, lows, highs, pooled, strict=True)
     ]
 
 

@@ -1,4 +1,4 @@
-"""Views of the reward downloads."""
+"""Views of the downloads: rewards, and the answers of a round."""
 
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -9,6 +9,7 @@ from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
 from judge.models import Round, Score
+from swarm_web.dashboard.answers import select_answers, stream_answers
 from swarm_web.dashboard.exports import select_rewards, stream_csv, stream_jsonl
 from swarm_web.errors import answer_refusals
 
@@ -35,10 +36,25 @@ def download_round_rewards(request: HttpRequest, number: int, suffix: str) -> Ht
     return _stream(scores, name=f"round-{number}-rewards", suffix=suffix)
 
 
+@require_safe
+@answer_refusals
+def download_round_answers(_request: HttpRequest, number: int) -> HttpResponseBase:
+    """Stream every answer of one round; refused before it has closed."""
+    return _send(
+        stream_answers(select_answers(number)),
+        content_type=FORMATS["jsonl"][0],
+        filename=f"round-{number}-answers.jsonl",
+    )
+
+
 def _stream(scores: QuerySet[Score], *, name: str, suffix: str) -> HttpResponseBase:
     content_type, stream = FORMATS[suffix]
+    return _send(stream(scores), content_type=content_type, filename=f"{name}.{suffix}")
+
+
+def _send(parts: AsyncIterator[Any], *, content_type: str, filename: str) -> HttpResponseBase:
     return StreamingHttpResponse(
-        stream(scores),
+        parts,
         content_type=content_type,
-        headers={"Content-Disposition": f'attachment; filename="{name}.{suffix}"'},
+        headers={"Content-Disposition": f'attachment; filename="{filename}"'},
     )

@@ -19,9 +19,10 @@ from django.db import DatabaseError
 from django.template.loader import render_to_string
 from django.utils import timezone
 
-from judge.models import Round
+from judge.models import Round, Ruling
 from swarm_web import bus
 from swarm_web.dashboard.board import read_board
+from swarm_web.dashboard.lineup import line_up
 from swarm_web.dashboard.pill import read_pill
 
 logger = logging.getLogger(__name__)
@@ -37,15 +38,15 @@ Send = Callable[[Message], None]
 class View:
     """What browsers of one window see: HTML fragments by the page's own templates.
 
-    `charted` names the state that charts draw: the last closed round. `seq` counts readings, so
-    that a browser that misses a delta notices.
+    `charted` names the state that charts and texts show: the last closed round and the operator's
+    last ruling. `seq` counts readings, so that a browser that misses a delta notices.
     """
 
     now: str
     pill: str
     rows: dict[str, str]
     order: list[str]
-    charted: int | None
+    charted: tuple[int | None, int | None]
     seq: int
 
 
@@ -53,13 +54,17 @@ def read_view(window: str, *, seq: int = 0) -> View:
     """Read and render one window's view."""
     now = timezone.now()
     board = read_board(window, now=now)
-    last = Round.objects.filter(phase=Round.Phase.CLOSED).first()
+    lines = line_up(board)
+    last = Round.objects.filter(phase=Round.Phase.CLOSED).values_list("number", flat=True).first()
+    ruling = Ruling.objects.values_list("pk", flat=True).first()
     return View(
         now=now.isoformat(),
         pill=render_to_string("partials/pill.html", {"pill": read_pill(now=now)}),
-        rows={row.node: render_to_string("partials/row.html", {"row": row}) for row in board.rows},
-        order=[row.node for row in board.rows],
-        charted=last.number if last else None,
+        rows={
+            line.row.node: render_to_string("partials/row.html", {"line": line}) for line in lines
+        },
+        order=[line.row.node for line in lines],
+        charted=(last, ruling),
         seq=seq,
     )
 

@@ -1,29 +1,53 @@
 """A node's report: whether it works, why, and every number about it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from judge.models import Score, Season
 from judge.selectors import scores_of_node, shown_season
+from judge.stats import Interval, wilson_interval
 from swarm_web.dashboard.board import CHARTED_ROUNDS, points_of
 from swarm_web.dashboard.charts import Figure, draw_node
-from swarm_web.dashboard.verdict import Verdict, judge_health
-from swarm_web.leaderboard import LeaderboardRow, read_leaderboard
+from swarm_web.dashboard.lineup import Lift, measure_lift
+from swarm_web.dashboard.rulings import RulingLine, describe_rulings
+from swarm_web.dashboard.verdict import Place, Verdict, judge_health
+from swarm_web.leaderboard import LeaderboardRow, count_ranked, read_base, read_line
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Contribution
+
+WINDOW = "season"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A node's share in one dataset with its Wilson interval, as fractions of one."""
+
+    dataset: str
+    correct: int
+    n: int
+    share: float
+    interval: Interval
 
 
 @dataclass(frozen=True)
 class NodeReport:
-    """What is known of a node; `scores` are its results in the season, newest first."""
+    """What is known of a node; `scores` are its results in the season, newest first.
+
+    `row` is its line of the season's leaderboard, `lift` its distance from the same model
+    untrained, and `ranked` how many nodes have a rank.
+    """
 
     node: Node
     connected: bool
     season: Season | None
     row: LeaderboardRow | None
+    lift: Lift | None
     ranked: int
+    cells: list[Cell]
     scores: list[Score]
     contribution: Contribution | None
+    rulings: list[RulingLine]
     verdict: Verdict
 
     def figure(self) -> Figure:
@@ -35,9 +59,7 @@ class NodeReport:
 def read_report(node: Node, *, now: datetime) -> NodeReport:
     """Read a node's report in a constant number of queries."""
     season = shown_season()
-    board = read_leaderboard(season, window="season", now=now) if season else None
-    rows = board.rows if board else []
-    row = next((row for row in rows if row.node == node.name), None)
+    row = read_line(node, season=season, window=WINDOW, now=now) if season else None
     scores = list(scores_of_node(node, season)[:CHARTED_ROUNDS]) if season else []
     connected = node.is_connected(now=now)
     return NodeReport(
@@ -45,14 +67,37 @@ def read_report(node: Node, *, now: datetime) -> NodeReport:
         connected=connected,
         season=season,
         row=row,
-        ranked=len(rows),
+        lift=_read_lift(row, season=season, now=now),
+        ranked=count_ranked(season, WINDOW) if season else 0,
+        cells=describe_cells(row.cells) if row else [],
         scores=scores,
         contribution=Contribution.objects.filter(node=node, season=season).first(),
+        rulings=describe_rulings(node.rulings.order_by("made_at")),
         verdict=judge_health(
             node,
             connected=connected,
             season_runs=season is not None and season.state == Season.State.RUNNING,
             scores=scores,
-            ranked=row is not None,
+            place=_describe_place(row, season=season),
         ),
     )
+
+
+def describe_cells(cells: Mapping[str, tuple[int, int]]) -> list[Cell]:
+    """Return the cells, dataset -> (correct, n), by dataset with their intervals."""
+    return [
+        Cell(dataset, correct, n, correct / n, wilson_interval(correct, n))
+        for dataset, (correct, n) in sorted(cells.items())
+    ]
+
+
+def _read_lift(row: LeaderboardRow | None, *, season: Season | None, now: datetime) -> Lift | None:
+    if row is None or season is None or row.is_base:
+        return None
+    return measure_lift(row, read_base(row.model, season=season, window=WINDOW, now=now))
+
+
+def _describe_place(row: LeaderboardRow | None, *, season: Season | None) -> Place | None:
+    if row is None or season is None:
+        return None
+    return Place(remark=row.remark, n=row.n, minimum=season.minimum_questions)

@@ -6,10 +6,13 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from judge.comparison import MIN_NODES_PER_ARM, MIN_ROUNDS
 from judge.models import Round
 from judge.selectors import WINDOWS, rounds_with_turnout, shown_season
 from swarm_web.dashboard.board import read_board, read_chart, read_window
+from swarm_web.dashboard.compare_report import read_comparison
 from swarm_web.dashboard.exports import COLUMNS, FILTERS
+from swarm_web.dashboard.lineup import line_up
 from swarm_web.dashboard.node_report import read_report
 from swarm_web.dashboard.round_report import SHOWN_NODES, read_round
 from swarm_web.errors import RequestError, answer_refusals
@@ -23,7 +26,7 @@ LISTED_ROUNDS = 100
 def home(request: HttpRequest) -> HttpResponse:
     """Say what this is, who leads and how to join."""
     board = read_board("season", now=timezone.now())
-    context = {"board": board, "rows": board.rows[:HOME_ROWS], "limit": HOME_ROWS}
+    context = {"board": board, "lines": line_up(board)[:HOME_ROWS], "limit": HOME_ROWS}
     return render(request, "home.html", context)
 
 
@@ -35,7 +38,7 @@ def leaderboard(request: HttpRequest) -> HttpResponseBase:
     board = read_board(window, now=timezone.now())
     context = {
         "board": board,
-        "rows": board.rows,
+        "lines": line_up(board),
         "windows": WINDOWS,
         "chart": read_chart(board),
         "figure_url": f"{reverse('leaderboard-figure')}?window={window}",
@@ -49,6 +52,17 @@ def leaderboard_figure(request: HttpRequest) -> HttpResponseBase:
     """Answer with the leaderboard's figure, for the chart to redraw itself."""
     board = read_board(read_window(request.GET.get("window")), now=timezone.now())
     return JsonResponse(read_chart(board).figure)
+
+
+@require_safe
+def compare(request: HttpRequest) -> HttpResponse:
+    """Say what is known of swarm against isolated nodes, and how surely."""
+    context = {
+        "report": read_comparison(),
+        "least_nodes": MIN_NODES_PER_ARM,
+        "least_rounds": MIN_ROUNDS,
+    }
+    return render(request, "compare.html", context)
 
 
 @require_safe

@@ -10,7 +10,7 @@ def advise(reason: str) -> str:
     advice = {
         Score.Reason.UNANSWERED: _("A faster device or a smaller model answers in time."),
         Score.Reason.UNSCORED: _(
-            "Nothing to do: what was left out costs nothing. If it happens often, tell the operator."
+            "Nothing to do: it costs the node nothing. If it happens often, tell the operator."
         ),
         Score.Reason.NOT_OFFERED: _(
             "Look at what its terminal said while the round was open: it was busy, stuck or "

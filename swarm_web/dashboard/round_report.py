@@ -58,9 +58,15 @@ class RoundReport:
 
     @property
     def leaders(self) -> list[Score]:
-        """The scores that none is better than."""
-        scored = [score for score in self.scores if score.score is not None]
-        return [score for score in scored if score.score == scored[0].score]
+        """The scores that none is better than, of nodes that compete."""
+        competing = [
+            score
+            for score in self.scores
+            if score.score is not None
+            and score.arm != Node.Arm.BASE
+            and not score.node.quarantined
+        ]
+        return [score for score in competing if score.score == competing[0].score]
 
     @property
     def results(self) -> list[tuple[Score, int | None]]:

@@ -17,6 +17,12 @@ urlpatterns = [
         downloads.download_round_rewards,
         name="round-rewards",
     ),
+    re_path(
+        r"^rounds/(?P<number>\d{1,9})/answers\.jsonl$",
+        downloads.download_round_answers,
+        name="round-answers",
+    ),
+    path("compare/", pages.compare, name="compare"),
     path("downloads/", pages.downloads, name="downloads"),
     re_path(
         r"^downloads/rewards\.(?P<suffix>csv|jsonl)$", downloads.download_rewards, name="rewards"

@@ -6,7 +6,7 @@ from typing import Literal
 
 from django.utils.translation import gettext as _
 
-from judge.models import Score
+from judge.models import Score, Standing
 from swarm_web.nodes.models import Node
 
 State = Literal["good", "waiting", "bad"]
@@ -21,8 +21,25 @@ class Verdict:
     reason: str
 
 
+@dataclass(frozen=True)
+class Place:
+    """A node's place on the season's leaderboard.
+
+    `remark` is one of Standing.Remark; `n` questions count so far, and a rank needs `minimum`.
+    """
+
+    remark: str
+    n: int
+    minimum: int
+
+
 def judge_health(
-    node: Node, *, connected: bool, season_runs: bool, scores: Sequence[Score], ranked: bool
+    node: Node,
+    *,
+    connected: bool,
+    season_runs: bool,
+    scores: Sequence[Score],
+    place: Place | None,
 ) -> Verdict:
     """Say whether a node works; `scores` are its results in the season, newest first.
 
@@ -30,6 +47,16 @@ def judge_health(
     """
     if node.blocked:
         return Verdict("bad", _("is blocked."), _("The operator blocked its token. Ask them why."))
+    if node.quarantined:
+        return Verdict(
+            "bad",
+            _("is quarantined."),
+            _(
+                "The operator took it out of the ranks; it is still judged, and its data stays. "
+                "The reason stands below. If you think it wrong, contact the operator: a release "
+                "puts it back at once."
+            ),
+        )
     if not connected:
         return _explain_absence(node)
     if not season_runs:
@@ -44,7 +71,7 @@ def judge_health(
             _("is connected and waits for its first round."),
             _("It is judged in the next round that opens; nothing is left for you to do."),
         )
-    return _judge_last_round(scores[0], ranked=ranked)
+    return _judge_last_round(scores[0], place=place)
 
 
 def _explain_absence(node: Node) -> Verdict:
@@ -61,18 +88,24 @@ def _explain_absence(node: Node) -> Verdict:
     return Verdict("bad", _("is offline."), f"{why} {_('Start the client again: it resumes.')}")
 
 
-def _judge_last_round(last: Score, *, ranked: bool) -> Verdict:
-    number = last.round.number
+def _judge_last_round(last: Score, *, place: Place | None) -> Verdict:
+    number = {"number": last.round.number}
     if last.reason == Score.Reason.NOT_OFFERED:
         return Verdict(
             "bad",
-            _("is connected but missed round %(number)s.") % {"number": number},
+            _("is connected but missed round %(number)s.") % number,
             _("It never asked for the questions. Look at its terminal: the last error is there."),
+        )
+    if last.reason == Score.Reason.CAME_LATE:
+        return Verdict(
+            "waiting",
+            _("is connected and waits for its next round."),
+            _("It came after round %(number)s had opened; nothing is left for you to do.") % number,
         )
     if last.reason == Score.Reason.UNANSWERED:
         return Verdict(
             "bad",
-            _("answers too slowly: round %(number)s closed first.") % {"number": number},
+            _("answers too slowly: round %(number)s closed first.") % number,
             _("Unanswered questions count as wrong. Use a faster device or a smaller model."),
         )
     if last.reason == Score.Reason.UNSCORED:
@@ -81,5 +114,26 @@ def _judge_last_round(last: Score, *, ranked: bool) -> Verdict:
             _("is healthy."),
             _("Some of its last answers could not be verified in time; they do not count."),
         )
-    standing = _("is healthy.") if ranked else _("is healthy and not ranked yet.")
-    return Verdict("good", standing, _("It is connected and answered all of round %d.") % number)
+    return _judge_place(number, place=place)
+
+
+def _judge_place(number: dict[str, int], *, place: Place | None) -> Verdict:
+    """Say what a node that answered all of its last round still waits for."""
+    answered = _("It is connected and answered all of round %(number)s.") % number
+    if place is None:
+        return Verdict("good", _("is healthy and not ranked yet."), answered)
+    if place.remark == Standing.Remark.BASE:
+        return Verdict(
+            "good",
+            _("is healthy."),
+            _("It is an untrained model, shown for comparison and not ranked. %(answered)s")
+            % {"answered": answered},
+        )
+    if place.remark == Standing.Remark.TOO_FEW:
+        return Verdict(
+            "good",
+            _("is healthy and not ranked yet."),
+            _("A rank needs %(minimum)s questions and %(n)s count so far. %(answered)s")
+            % {"minimum": place.minimum, "n": place.n, "answered": answered},
+        )
+    return Verdict("good", _("is healthy."), answered)

@@ -11,9 +11,11 @@ from django.utils import timezone
 
 from judge.models import Season
 from judge.selectors import running_season
+from judge.services.answers import store_submissions
 from judge.tasks import grade_answers
 from swarm_protocol.messages import Arm
 from swarm_web.gateway.cached import Cached
+from swarm_web.gateway.desk import AnswerDesk
 from swarm_web.gateway.grading_bell import GradingBell
 from swarm_web.nodes.models import Node
 
@@ -23,9 +25,10 @@ _MAX_AGE_S = 2.0
 
 @dataclass(frozen=True)
 class Shared:
-    """What the connections of a process share: the running season, and how to ask for grades."""
+    """What the connections of a process share: the running season, and where answers go."""
 
     season: Cached[Season | None]
+    desk: AnswerDesk
     grading: GradingBell
 
 
@@ -57,6 +60,7 @@ def shared_reads() -> Shared:
     if loop not in _by_loop:
         _by_loop[loop] = Shared(
             season=Cached(running_season, max_age_s=_MAX_AGE_S),
+            desk=AnswerDesk(store_submissions),
             grading=GradingBell(grade_answers.delay),
         )
     return _by_loop[loop]

@@ -2,11 +2,12 @@
 
 import asyncio
 import contextlib
+import signal
 from collections.abc import Sequence
 
 from swarm_web.local.console import Console
 from swarm_web.local.errors import LaunchError
-from swarm_web.local.parts import Part
+from swarm_web.local.parts import Part, at_once
 from swarm_web.local.running import Running, spawn
 
 _POLL_S = 0.05
@@ -14,6 +15,13 @@ _FIRST_DELAY_S = 0.5
 _LONGEST_DELAY_S = 30.0
 # A part that lived this long has recovered: its next end counts as a first one.
 _STEADY_S = 60.0
+
+
+def describe_end(status: int) -> str:
+    """Say how a process ended, by its status as `subprocess` gives it."""
+    if status < 0:
+        return f"was killed by {signal.Signals(-status).name}"
+    return f"ended with status {status}"
 
 
 class Keeper:
@@ -35,16 +43,7 @@ class Keeper:
         """
         first = self._running = await spawn(self._part, keep_open=self._keep_open)
         self._task = asyncio.create_task(self._keep(first))
-        clock = asyncio.get_running_loop().time
-        deadline = clock() + self._part.ready_within_s
-        while not await asyncio.to_thread(self._part.is_ready):
-            if (status := first.process.returncode) is not None:
-                problem = f"ended while starting, with status {status}"
-            elif clock() > deadline:
-                problem = f"was not ready within {self._part.ready_within_s:g} s"
-            else:
-                await asyncio.sleep(_POLL_S)
-                continue
+        if problem := await self._find_problem(first):
             raise LaunchError(f"{self._part.name} {problem}; its last lines are above.")
 
     async def stop(self) -> None:
@@ -65,18 +64,44 @@ class Keeper:
         if self._running is not None and self._running.process.returncode is None:
             self._running.kill(self._part.kill_signal)
 
+    async def _find_problem(self, running: Running) -> str:
+        """Return why the process did not get ready, or nothing as soon as it is."""
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + self._part.ready_within_s
+        while not await asyncio.to_thread(self._part.is_ready):
+            if (status := running.process.returncode) is not None:
+                return f"{describe_end(status)} while starting"
+            if clock() > deadline:
+                return f"was not ready within {self._part.ready_within_s:g} s"
+            await asyncio.sleep(_POLL_S)
+        return ""
+
     async def _keep(self, first: Running) -> None:
         """Outlive one process after the other until asked to stop."""
         clock = asyncio.get_running_loop().time
         running: Running | None = first
         while running is not None:
             began = clock()
-            status = await running.outlive(self._console)
+            status = await self._outlive(running, is_back=running is not first)
             if clock() - began >= _STEADY_S:
                 self._delay_s = _FIRST_DELAY_S
             if not self._stopping.is_set():
-                self._console.say(f"{self._part.name} ended with status {status}")
+                self._console.say(f"{self._part.name} {describe_end(status)}")
             running = self._running = await self._start_again()
+
+    async def _outlive(self, running: Running, *, is_back: bool) -> int:
+        """Return the process's status when it has ended; say when one that is back is ready."""
+        if not is_back or self._part.is_ready is at_once:
+            return await running.outlive(self._console)
+        telling = asyncio.create_task(self._tell_when_ready(running))
+        status = await running.outlive(self._console)
+        await telling
+        return status
+
+    async def _tell_when_ready(self, running: Running) -> None:
+        problem = await self._find_problem(running)
+        if running.process.returncode is None:
+            self._console.say(f"{self._part.name} {problem or 'is ready again'}")
 
     async def _start_again(self) -> Running | None:
         """Start a new process after a pause; None when asked to stop."""

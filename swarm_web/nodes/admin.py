@@ -12,8 +12,17 @@ from swarm_web.nodes.services import create_node, rotate_token
 class NodeAdmin(admin.ModelAdmin[Node]):
     """See, create, block and re-key nodes. What a node declares of itself is read-only."""
 
-    list_display = ["name", "owner", "model", "arm", "client_version", "last_seen", "blocked"]
-    list_filter = ["arm", "blocked", "client_version"]
+    list_display = [
+        "name",
+        "quarantined",
+        "blocked",
+        "arm",
+        "model",
+        "owner",
+        "client_version",
+        "last_seen",
+    ]
+    list_filter = ["arm", "blocked", "quarantined", "client_version"]
     search_fields = ["name", "model", "owner__username"]
     readonly_fields = [
         "model",
@@ -23,6 +32,7 @@ class NodeAdmin(admin.ModelAdmin[Node]):
         "created_at",
         "last_seen",
         "left_at",
+        "quarantined",
     ]
     autocomplete_fields = ["owner"]
     actions = ["give_new_token"]
@@ -37,7 +47,9 @@ class NodeAdmin(admin.ModelAdmin[Node]):
         obj.pk, obj.token_hash, obj.created_at = node.pk, node.token_hash, node.created_at
         _show_token(request, node, token)
 
-    @admin.action(description="Give a new token (the old one stops working)")
+    @admin.action(
+        description="Give a new token (the old one stops working)", permissions=["change"]
+    )
     def give_new_token(self, request: HttpRequest, queryset: QuerySet[Node]) -> None:
         """Rotate the tokens of the chosen nodes."""
         for node in queryset:

@@ -1,6 +1,6 @@
 """Seasons as visitors find them: running without a result, and with several judged nodes."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 import pytest_asyncio
@@ -13,21 +13,35 @@ from swarm_web import bus
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Contribution
 from swarm_web.store import async_redis
-from tests.factories import make_answer, make_node, make_round, make_score, make_season, make_seat
+from tests.factories import (
+    make_answer,
+    make_node,
+    make_round,
+    make_score,
+    make_season,
+    make_seat,
+    publish,
+)
 
 
-def judge_nodes(season: Season, *, count: int, rounds: int = 2, questions: int = 2) -> list[Node]:
-    """Make connected nodes with answers and scores in closed rounds; later ones solve less."""
+def judge_nodes(
+    season: Season, *, count: int, rounds: int = 2, also: Sequence[Node] = ()
+) -> list[Node]:
+    """Make connected nodes, judge them and publish it; of 16 questions later nodes solve fewer.
+
+    Nodes in `also` are judged with them and solve all.
+    """
     nodes = [make_node(last_seen=timezone.now())[0] for _ in range(count)]
     for _ in range(rounds):
-        judge_round = make_round(season, phase=Round.Phase.CLOSED, questions=questions)
-        for place, node in enumerate(nodes):
+        judge_round = make_round(season, phase=Round.Phase.CLOSED, questions=2)
+        for place, node in [*((0, node) for node in also), *enumerate(nodes)]:
             make_seat(judge_round, node)
-            make_score(judge_round, node, correct=16 - place % 16)
-            for question in judge_round.questions.all():
+            for question in judge_round.questions.filter(position__lte=2):
                 make_answer(question, node, solved=place % 2 == 0)
+            make_score(judge_round, node, correct=16 - place % 16)
     for node in nodes:
         Contribution.objects.create(node=node, season=season, external_used=7, step=3)
+    publish(season)
     return nodes
 
 

@@ -5,8 +5,9 @@ from django.test import Client
 from django.utils import timezone
 
 from judge.models import Round, Season
+from judge.services.oversight import quarantine_node
 from swarm_web.nodes.models import Node
-from tests.factories import make_node, make_round
+from tests.factories import make_node, make_round, make_score, publish
 
 
 def test_the_leaderboard_has_its_shape(judged: list[Node], client: Client) -> None:
@@ -19,7 +20,37 @@ def test_the_leaderboard_has_its_shape(judged: list[Node], client: Client) -> No
     assert first["score"] == 1.0
     assert first["interval"][0] < 1.0 == first["interval"][1]
     assert (first["n"], first["rounds"], first["external_used"]) == (32, 2, 7)
+    assert first["remark"] == ""
+    assert first["cells"] == {"chain_sum": [32, 32]}
     assert {"model", "arm", "last_seen"} <= first.keys()
+    assert (board["base"], board["quarantined"]) == ([], 0)
+
+
+def test_a_node_with_too_few_questions_has_a_null_rank_and_a_remark(
+    season: Season, client: Client
+) -> None:
+    node, _ = make_node()
+    make_score(make_round(season, phase=Round.Phase.CLOSED), node, correct=1, n=2)
+    publish(season)
+    (item,) = client.get("/api/v1/leaderboard").json()["items"]
+    assert (item["rank"], item["remark"]) == (None, "too_few")
+
+
+def test_untrained_models_and_quarantined_nodes_are_no_items(
+    season: Season, client: Client
+) -> None:
+    judge_round = make_round(season, phase=Round.Phase.CLOSED)
+    base, _ = make_node("base-tiny", arm=Node.Arm.BASE)
+    amber, _ = make_node("amber")
+    sly, _ = make_node("sly-fox")
+    for node, correct in ((base, 4), (amber, 12), (sly, 16)):
+        make_score(judge_round, node, correct=correct)
+    publish(season)
+    quarantine_node(sly, reason="copies", actor=None, now=timezone.now())
+    board = client.get("/api/v1/leaderboard").json()
+    assert [(item["node"], item["over_base"]) for item in board["items"]] == [("amber", 0.5)]
+    assert [(item["node"], item["rank"]) for item in board["base"]] == [("base-tiny", None)]
+    assert board["quarantined"] == 1
 
 
 def test_nodes_without_a_score_are_no_items_but_wait(judged: list[Node], client: Client) -> None:
@@ -29,7 +60,7 @@ def test_nodes_without_a_score_are_no_items_but_wait(judged: list[Node], client:
     assert board["waiting"] == ["young-robin"]
 
 
-@pytest.mark.parametrize("window", ["season", "round", "24h", "7d"])
+@pytest.mark.parametrize("window", ["season", "round", "recent", "24h", "7d"])
 def test_every_window_answers(judged: list[Node], client: Client, window: str) -> None:
     board = client.get(f"/api/v1/leaderboard?window={window}").json()
     assert board["window"] == window

@@ -2,19 +2,32 @@
 
 from itertools import pairwise
 
-from judge.stats import wilson_interval
+from judge.stats import effective_n, macro_interval
 from swarm_web.dashboard.charts import Point, draw_leaders, draw_node, pool_rounds
 
 
 def make_points(*, node: str = "amber", arm: str = "swarm", rounds: int = 8) -> list[Point]:
-    return [Point(node=node, arm=arm, round=r, correct=r, n=16) for r in range(1, rounds + 1)]
+    return [
+        Point(node=node, arm=arm, round=r, cells={"gcd": (r, 16)}) for r in range(1, rounds + 1)
+    ]
 
 
-def test_a_line_pools_the_counts_of_the_last_rounds() -> None:
+def test_a_line_pools_the_cells_of_the_last_rounds() -> None:
     pooled = pool_rounds(make_points(), width=5)
     last = pooled[-1]
     assert (last.round, last.n, last.score) == (8, 80, (4 + 5 + 6 + 7 + 8) / 80)
-    assert (last.low, last.high) == wilson_interval(30, 80)
+    assert (last.low, last.high) == macro_interval(30 / 80, 80)
+
+
+def test_a_pooled_score_weighs_datasets_alike() -> None:
+    rounds = [{"gcd": (9, 9), "products": (0, 1)}, {"gcd": (9, 9), "products": (1, 1)}]
+    points = [
+        Point(node="amber", arm="swarm", round=i, cells=cells) for i, cells in enumerate(rounds)
+    ]
+    last = pool_rounds(points)[-1]
+    assert (last.score, last.n) == (0.75, 20)
+    both = {"gcd": (18, 18), "products": (1, 2)}
+    assert (last.low, last.high) == macro_interval(0.75, effective_n(both))
 
 
 def test_a_line_begins_with_what_there_is() -> None:

@@ -9,11 +9,12 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.http import StreamingHttpResponse
 from django.test import AsyncClient
+from django.utils import timezone
 
 from judge.models import Round, Score, Season
-from judge.selectors import exported_scores
+from judge.services.oversight import quarantine_node
 from swarm_web.dashboard import exports
-from swarm_web.dashboard.exports import stream_csv, write_csv
+from swarm_web.dashboard.exports import select_rewards, stream_csv, write_csv
 from tests.dashboard.conftest import judge_nodes
 from tests.factories import make_node, make_round, make_score, make_season
 
@@ -79,6 +80,32 @@ async def test_an_absent_node_has_a_row_without_a_score() -> None:
     assert (row["score"], row["status"], row["reason"]) == ("", "absent", "not_offered")
 
 
+async def test_rows_of_a_quarantined_node_say_so_whatever_it_scored() -> None:
+    season = await make_judged_season()
+    scored = await Score.objects.filter(round__season=season).select_related("node").alast()
+    assert scored is not None
+    name = scored.node.name
+    await sync_to_async(quarantine_node)(
+        scored.node, reason="copies", actor=None, now=timezone.now()
+    )
+    rows = await read_rows("/downloads/rewards.csv")
+    told = {(row["status"], row["reason"]) for row in rows if row["node"] == name}
+    assert told == {("quarantined", "quarantined")}
+    assert {row["status"] for row in rows if row["node"] != name} == {"scored"}
+
+
+async def test_the_mean_of_a_nodes_counted_rows_is_its_score_on_the_leaderboard() -> None:
+    season = await make_judged_season()
+    board = (await AsyncClient().get("/api/v1/leaderboard")).json()
+    scores: dict[str, list[float]] = {}
+    for row in await read_rows(f"/downloads/rewards.csv?season={season.name}"):
+        if row["status"] == "scored" and row["arm"] != "base":
+            scores.setdefault(row["node"], []).append(float(row["score"]))
+    assert {node: sum(own) / len(own) for node, own in scores.items()} == {
+        item["node"]: item["score"] for item in board["items"]
+    }
+
+
 async def test_a_round_that_has_not_closed_has_no_rows() -> None:
     season = await make_judged_season()
     judge_round = await sync_to_async(make_round)(season, phase=Round.Phase.SCORING)
@@ -125,7 +152,7 @@ async def test_rows_leave_before_later_ones_are_read(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(exports, "CHUNK", 2)
     monkeypatch.setattr(exports, "_write_row", record)
-    stream = stream_csv(exported_scores())
+    stream = stream_csv(select_rewards({}))
     assert await anext(stream) == write_csv([HEADER.split(",")])
     assert written == []
     await anext(stream)

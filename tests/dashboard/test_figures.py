@@ -4,7 +4,18 @@ from datetime import UTC, datetime
 
 import pytest
 
-from swarm_web.dashboard.templatetags.figures import interval, moment, percent, ranks, share, size
+from swarm_web.dashboard.templatetags.figures import (
+    interval,
+    moment,
+    p_value,
+    percent,
+    points,
+    points_interval,
+    ranks,
+    seconds,
+    share,
+    size,
+)
 
 
 @pytest.mark.parametrize(
@@ -21,6 +32,31 @@ def test_intervals() -> None:
 
 def test_rank_ranges() -> None:
     assert (ranks((3, 5)), ranks((1, 1)), ranks(None)) == ("3–5", "1", "–")
+
+
+def test_differences_are_signed_points() -> None:
+    assert [points(d) for d in (0.1234, -0.004, 0.0001, 0, None)] == [
+        "+12.3",
+        "\N{MINUS SIGN}0.4",
+        "0.0",
+        "0.0",
+        "–",
+    ]
+    assert points_interval((-0.01, 0.042)) == "\N{MINUS SIGN}1.0 to +4.2"
+    assert points_interval(None) == "–"
+
+
+def test_p_values() -> None:
+    assert [p_value(p) for p in (0.0121, 0.0004, 1.0, None)] == [".012", "< .001", "1.000", "–"]
+
+
+def test_times_taken() -> None:
+    assert [seconds(ms) for ms in (840, 59_940, 125_300, None)] == [
+        "0.8\u202fs",
+        "59.9\u202fs",
+        "125\u202fs",
+        "–",
+    ]
 
 
 def test_numbers_of_parameters() -> None:

@@ -13,12 +13,11 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus
 
 from judge.models import Round, Season
-from judge.services.rounds import end_answering
-from judge.services.scores import close_scored_rounds
+from judge.services.rounds import advance_rounds
 from swarm_web.dashboard.live import View, describe_delta, live_board
 from swarm_web.nodes.models import Node
 from tests.dashboard.conftest import judge_nodes
-from tests.factories import make_answer, make_round, make_season, make_seat
+from tests.factories import make_answer, make_round, make_season, make_seat, publish
 from tests.sockets import PATIENCE_S, running_gateway
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("tidy_stores")]
@@ -56,9 +55,9 @@ def open_round_for(season: Season, node: Node) -> None:
 
 
 def close_round() -> None:
-    now = timezone.now()
-    end_answering(now=now)
-    assert close_scored_rounds(now=now)
+    (judge_round,) = advance_rounds(now=timezone.now())
+    assert judge_round.phase == Round.Phase.CLOSED
+    publish(judge_round.season)
 
 
 async def test_a_browser_gets_a_snapshot_of_the_rows_on_the_page() -> None:
@@ -115,7 +114,7 @@ async def test_nothing_is_read_when_nobody_watches() -> None:
 
 
 def make_view(*, seq: int, **rows: str) -> View:
-    return View(now="", pill="pill", rows=rows, order=list(rows), charted=1, seq=seq)
+    return View(now="", pill="pill", rows=rows, order=list(rows), charted=(1, None), seq=seq)
 
 
 def test_a_delta_holds_only_what_changed() -> None:

@@ -7,16 +7,17 @@ from django.test.utils import CaptureQueriesContext
 
 from judge.models import Season
 from tests.dashboard.conftest import judge_nodes
-from tests.factories import make_score
 
 PAGES = [
     "/",
     "/leaderboard/",
+    "/compare/",
     "/leaderboard/figure.json",
     "/nodes/{node}/",
     "/rounds/",
     "/rounds/{round}/",
     "/api/v1/leaderboard",
+    "/api/v1/compare",
     "/api/v1/rounds",
     "/api/v1/rounds/{round}",
     "/api/v1/nodes/{node}",
@@ -37,9 +38,7 @@ def test_queries_do_not_grow_with_nodes_and_rounds(
     path = page.format(node=node.name, round=season.rounds.latest("number").number)
     few = count_queries(client, path)
 
-    judge_nodes(season, count=27)
-    for judge_round in season.rounds.exclude(scores__node=node):
-        make_score(judge_round, node, correct=16)
+    judge_nodes(season, count=27, also=[node])
 
     path = page.format(node=node.name, round=season.rounds.latest("number").number)
     assert count_queries(client, path) == few

@@ -1,16 +1,21 @@
 """Nothing of a round's questions, answers or scores is told before it has closed."""
 
+import msgspec
 import pytest
 from django.test import Client
+from django.utils import timezone
 
+from judge.engine import Phase
 from judge.models import Round, Season
-from tests.factories import make_answer, make_node, make_round, make_score, make_seat
+from judge.services.oversight import void_round
+from swarm_tasks.quiz import QuizRules, commit_quiz
+from tests.factories import make_answer, make_node, make_round, make_score, make_seat, publish
 
-SECRETS = ["What is 1 +", "swordfish"]
-UNCLOSED = [Round.Phase.SCHEDULED, Round.Phase.OPEN, Round.Phase.SCORING, Round.Phase.VOID]
+TEXTS = ["What is 1 +", "swordfish"]
+UNCLOSED = [Phase.SCHEDULED, Phase.OPEN, Phase.SCORING, Phase.VOID]
 
 
-def make_answered_round(season: Season, phase: Round.Phase) -> Round:
+def make_answered_round(season: Season, phase: Phase) -> Round:
     judge_round = make_round(season, phase=phase)
     node, _ = make_node("sly-fox")
     make_seat(judge_round, node)
@@ -18,6 +23,12 @@ def make_answered_round(season: Season, phase: Round.Phase) -> Round:
     for question in judge_round.questions.all():
         make_answer(question, node, solved=True, text="swordfish")
     return judge_round
+
+
+def secrets_of(judge_round: Round) -> list[str]:
+    """Everything that nobody may read before the round has closed."""
+    indices = [str(question.spec["index"]) for question in judge_round.questions.all()]
+    return [*TEXTS, *indices, bytes(judge_round.secret).hex(), "0.6875", ".688"]
 
 
 @pytest.mark.parametrize("phase", UNCLOSED)
@@ -33,15 +44,76 @@ def make_answered_round(season: Season, phase: Round.Phase) -> Round:
     ],
 )
 def test_an_unclosed_round_is_sealed(
-    season: Season, client: Client, phase: Round.Phase, path: str
+    season: Season, client: Client, phase: Phase, path: str
 ) -> None:
     judge_round = make_answered_round(season, phase)
     told = client.get(path.format(number=judge_round.number)).content.decode()
-    indices = [str(question.spec["index"]) for question in judge_round.questions.all()]
-    assert not [secret for secret in [*SECRETS, *indices, "0.6875", ".688"] if secret in told]
+    assert not [secret for secret in secrets_of(judge_round) if secret in told]
+
+
+@pytest.mark.parametrize("phase", UNCLOSED)
+def test_answers_of_an_unclosed_round_are_refused_with_a_code(
+    season: Season, client: Client, phase: Phase
+) -> None:
+    judge_round = make_answered_round(season, phase)
+    refusal = client.get(f"/rounds/{judge_round.number}/answers.jsonl")
+    assert refusal.status_code == 409
+    assert refusal.json().keys() == {"code", "message", "fix"}
+    assert refusal.json()["code"] == "round.sealed"
+
+
+@pytest.mark.parametrize("phase", [*UNCLOSED, Phase.CLOSED])
+def test_the_commitment_is_public_in_every_phase(
+    season: Season, client: Client, phase: Phase
+) -> None:
+    judge_round = make_answered_round(season, phase)
+    number = judge_round.number
+    assert judge_round.commitment in client.get(f"/rounds/{number}/").content.decode()
+    assert client.get(f"/api/v1/rounds/{number}").json()["commitment"] == judge_round.commitment
+    (listed,) = client.get("/api/v1/rounds").json()["items"]
+    assert listed["commitment"] == judge_round.commitment
+
+
+@pytest.mark.parametrize("phase", UNCLOSED)
+def test_secret_and_rules_are_null_until_the_round_has_closed(
+    season: Season, client: Client, phase: Phase
+) -> None:
+    number = make_answered_round(season, phase).number
+    told = client.get(f"/api/v1/rounds/{number}").json()
+    assert (told["secret"], told["rules"], told["questions"]) == (None, None, [])
+
+
+def test_a_sealed_round_says_what_the_hash_is_for(season: Season, client: Client) -> None:
+    judge_round = make_answered_round(season, Phase.OPEN)
+    told = client.get(judge_round.get_absolute_url()).content.decode()
+    assert "the hash below was published before anybody answered" in told
 
 
 def test_a_closed_round_is_revealed(season: Season, client: Client) -> None:
-    judge_round = make_answered_round(season, Round.Phase.CLOSED)
+    judge_round = make_answered_round(season, Phase.CLOSED)
     told = client.get(judge_round.get_absolute_url()).content.decode()
-    assert all(secret in told for secret in SECRETS)
+    secrets = [text for text in secrets_of(judge_round) if text != "0.6875"]
+    assert not [text for text in secrets if text not in told]
+
+
+def test_what_is_revealed_makes_the_commitment_again(season: Season, client: Client) -> None:
+    number = make_answered_round(season, Phase.CLOSED).number
+    told = client.get(f"/api/v1/rounds/{number}").json()
+    rules = msgspec.convert(told["rules"], QuizRules)
+    assert commit_quiz(rules, secret=bytes.fromhex(told["secret"])) == told["commitment"]
+
+
+def test_a_round_that_became_void_after_it_closed_stays_revealed_without_scores(
+    season: Season, client: Client
+) -> None:
+    judge_round = make_answered_round(season, Phase.CLOSED)
+    publish(season)
+    void_round(judge_round, reason="a bad question", actor=None, now=timezone.now())
+    told = client.get(f"/api/v1/rounds/{judge_round.number}").json()
+    assert told["secret"] == bytes(judge_round.secret).hex()
+    assert len(told["questions"]) == 16
+    assert told["scores"] == []
+    page = client.get(judge_round.get_absolute_url()).content.decode()
+    assert "a bad question" in page
+    assert "swordfish" in page
+    assert "<h2>Scores</h2>" not in page

@@ -7,10 +7,9 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
-from judge.comparison import Claim, Missing, Unit, compare_arms, compare_seasons, holm
+from judge.comparison import Claim, Missing, Unit, compare_arms, compare_seasons
 
 BETTER = [0.11, 0.09, 0.14, 0.08, 0.12]
 WORSE = [-0.10, -0.13, -0.08, -0.11, -0.12]
@@ -184,24 +183,3 @@ def test_more_seasons_than_can_be_enumerated_give_the_same_claim_every_time() ->
 @pytest.mark.parametrize("differences", [[], [0.1], [0.0] * 6, [0.1] * 8])
 def test_seasons_without_any_spread_have_no_interval(differences: list[float]) -> None:
     assert compare_seasons(name_seasons(differences)).interval is None
-
-
-# ---- Holm
-
-
-@pytest.mark.parametrize(
-    "p_values",
-    [
-        [0.5],
-        [0.04, 0.01, 0.03],
-        [0.02, 0.02, 0.02],
-        [0.9, 0.01, 0.6, 0.012, 0.0],
-        np.random.default_rng(0).uniform(0, 0.2, 20).tolist(),
-    ],
-)
-def test_adjusted_p_values_are_holms(p_values: list[float]) -> None:
-    assert holm(p_values) == pytest.approx(multipletests(p_values, method="holm")[1].tolist())
-
-
-def test_no_p_values_need_no_adjustment() -> None:
-    assert holm([]) == []

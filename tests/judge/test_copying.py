@@ -137,9 +137,17 @@ def test_a_models_one_answer_to_everything_is_no_evidence() -> None:
 
 
 def test_empty_answers_are_no_evidence() -> None:
-    others = draw_round(8, nodes=40, questions=32)
-    silent = [WrongAnswer(q, node, "model-0", " \n") for node in (100, 101) for q in range(32)]
-    assert not find_copies(others + silent)
+    answers = copy_answers(draw_round(8, nodes=60, questions=64), source=2, to={47})
+    silent = [a._replace(text=" \n") if a.question < 16 else a for a in answers]
+    (finding,) = find_copies(silent)
+    assert finding.matches == finding.both_wrong
+    assert finding.both_wrong == sum(a.node == 2 and a.question >= 16 for a in answers)
+
+
+def test_a_copier_that_gives_its_model_a_name_of_its_own_is_found() -> None:
+    answers = copy_answers(draw_round(1, nodes=60, questions=32), source=2, to={47})
+    renamed = [a._replace(model=f"own-{a.node}") if a.node in (2, 47) else a for a in answers]
+    assert pairs_of(find_copies(renamed)) == {(2, 47)}
 
 
 def test_case_and_white_space_hide_nothing() -> None:
@@ -152,10 +160,12 @@ def test_case_and_white_space_hide_nothing() -> None:
 
 
 def test_all_pairs_of_the_round_are_paid_for() -> None:
-    answers = copy_answers(draw_round(1, nodes=60, questions=32), source=2, to={47})
-    (finding,) = find_copies(answers)
-    assert finding.pairs == 60 * 59 // 2
-    assert finding.p_adjusted == pytest.approx(finding.p_value * finding.pairs)
+    # Nobody else shares anything, so that this pair is the only one looked at.
+    twins = answer_alike([100, 101], model="any")
+    others = [WrongAnswer(q, node, "any", f"{node} {q}") for node in range(40) for q in range(16)]
+    (finding,) = find_copies(twins + others)
+    assert finding.pairs == 42 * 41 // 2
+    assert finding.p_adjusted == pytest.approx(finding.p_value * finding.pairs, abs=0)
 
 
 def test_a_round_without_wrong_answers_has_no_findings() -> None:

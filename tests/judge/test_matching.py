@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from judge.matching import compute_tails, find_candidates
+from judge import matching
+from judge.matching import compare_pairs, compute_tails, find_candidates
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8), st.integers(0, 8))
@@ -42,3 +43,42 @@ def test_nodes_alike_meet_in_groups_too_large_for_all_pairs() -> None:
     texts = np.random.default_rng(7).integers(0, 3, size=(400, 32))
     texts[311] = texts[42]
     assert [42, 311] in find_candidates(texts).tolist()
+
+
+# Six nodes of one model; the first two share a text on four questions that nobody else gave, and
+# the first of these texts once more. On the last question three others agree with the first one.
+SIX = np.array(
+    [
+        [0, 1, 2, 3, 0, 90],
+        [0, 1, 2, 3, 0, 91],
+        [10, 11, 12, 13, 14, 90],
+        [20, 21, 22, 23, 24, 90],
+        [30, 31, 32, 33, 34, 90],
+        [40, 41, 42, 43, 44, 92],
+    ]
+)
+ONE_MODEL = np.zeros(6, dtype=np.int64)
+
+
+def test_a_pairs_figures_are_those_worked_out_by_hand() -> None:
+    compared = compare_pairs(np.array([[0, 1]]), SIX, ONE_MODEL)
+    # A matching text is given by 1 of 5 others; where they differ, the popular one by 4 of 5.
+    assert compared.matches.tolist() == [4]
+    assert compared.both_wrong.tolist() == [5]
+    assert compared.expected == pytest.approx([4 * 0.2 + 0.8])
+    all_four, three = 0.2**4, 4 * 0.2**3 * 0.8
+    assert compared.p_values == pytest.approx([all_four + three * 0.8])
+
+
+def test_pairs_that_match_no_more_than_expected_are_left_out() -> None:
+    compared = compare_pairs(np.array([[0, 1], [0, 2]]), SIX, ONE_MODEL)
+    assert compared.pairs.tolist() == [[0, 1]]
+
+
+def test_many_pairs_are_compared_as_few_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = np.random.default_rng(3).integers(0, 9, size=(30, 24))
+    pairs, models = find_candidates(texts), np.arange(30) % 2
+    at_once = compare_pairs(pairs, texts, models)
+    monkeypatch.setattr(matching, "_CHUNK", 7)
+    assert len(pairs) > 7
+    assert compare_pairs(pairs, texts, models).p_values.tolist() == at_once.p_values.tolist()

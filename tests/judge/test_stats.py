@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
 from judge.stats import (
+    adjust_by_holm,
     effective_n,
     macro_interval,
     macro_intervals,
-    rank_ranges,
     wilson_interval,
 )
 
@@ -72,17 +73,27 @@ def test_macro_intervals_of_many_nodes_are_those_of_each() -> None:
     assert list(zip(lows, highs, strict=True)) == one_by_one
 
 
-def test_overlapping_nodes_share_ranks() -> None:
-    assert rank_ranges([(0.1, 0.3), (0.2, 0.4)]) == [(1, 2), (1, 2)]
+# ---- Holm's adjustment
 
 
-def test_a_node_clearly_above_is_ranked_above() -> None:
-    assert rank_ranges([(0.1, 0.3), (0.5, 0.7)]) == [(2, 2), (1, 1)]
+@pytest.mark.parametrize(
+    "p_values",
+    [
+        [0.5],
+        [0.04, 0.01, 0.03],
+        [0.02, 0.02, 0.02],
+        [0.9, 0.01, 0.6, 0.012, 0.0],
+        np.random.default_rng(0).uniform(0, 0.2, 20).tolist(),
+    ],
+)
+def test_adjusted_p_values_are_holms(p_values: list[float]) -> None:
+    adjusted = adjust_by_holm(p_values, hypotheses=len(p_values))
+    assert adjusted == pytest.approx(multipletests(p_values, method="holm")[1])
 
 
-def test_a_node_between_two_that_differ_may_hold_either_rank() -> None:
-    assert rank_ranges([(0.0, 0.2), (0.15, 0.45), (0.4, 0.6)]) == [(2, 3), (1, 3), (1, 2)]
+def test_hypotheses_that_were_not_looked_at_are_paid_for() -> None:
+    assert adjust_by_holm([0.0001, 0.001], hypotheses=100) == pytest.approx([0.01, 0.099])
 
 
-def test_touching_intervals_are_not_told_apart() -> None:
-    assert rank_ranges([(0.1, 0.3), (0.3, 0.5)]) == [(1, 2), (1, 2)]
+def test_nothing_is_adjusted_to_nothing() -> None:
+    assert adjust_by_holm([], hypotheses=10).size == 0

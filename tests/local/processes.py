@@ -1,8 +1,6 @@
 """Look at the machine's processes and shared memory, through /proc."""
 
 import os
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 
@@ -17,6 +15,22 @@ def processes_inside(folder: Path) -> set[int]:
                 continue  # It has ended, or is a zombie.
             if cwd.is_relative_to(folder):
                 found.add(int(entry.name))
+    return found
+
+
+def children_of(pid: int) -> dict[int, str]:
+    """Return the command lines of the process's children, by their ids."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                # What follows the program's name, which may hold anything: state, parent, ...
+                parent = (entry / "stat").read_text().rpartition(")")[2].split()[1]
+                command = (entry / "cmdline").read_text(errors="replace")
+            except OSError:
+                continue  # It has ended.
+            if parent == str(pid):
+                found[int(entry.name)] = command.replace("\0", " ")
     return found
 
 
@@ -44,13 +58,3 @@ def listening_ports() -> set[int]:
     """Return the TCP ports that are listened on over IPv4."""
     lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     return {int(columns[1].split(":")[1], 16) for columns in lines if columns[3] == "0A"}
-
-
-def wait_until(condition: Callable[[], bool], *, within_s: float = 10.0) -> bool:
-    """Ask until it is so; False when it was not so in time."""
-    deadline = time.monotonic() + within_s
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.01)
-    return True

@@ -12,12 +12,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.local.processes import (
-    existing_shared_memory,
-    processes_inside,
-    shared_memory_of,
-    wait_until,
-)
+from tests.local.processes import existing_shared_memory, processes_inside, shared_memory_of
+from tests.processes import eventually
 
 ROOT = Path(__file__).parents[2]
 AS_SOMEBODY = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
@@ -41,7 +37,7 @@ def test_when_the_launcher_is_killed_its_servers_end_and_free_their_memory(
         memory = {name for pid in servers for name in shared_memory_of(pid)}
         assert memory
         launcher.kill()
-    assert wait_until(lambda: not processes_inside(tmp_path))
+    eventually(lambda: not processes_inside(tmp_path), within_s=10, what="all have ended")
     assert not memory & existing_shared_memory()
 
 
@@ -68,7 +64,7 @@ def test_after_a_kill_of_postgres_itself_it_comes_back_with_the_data(tmp_path: P
             except psycopg.OperationalError:
                 return False
 
-        assert wait_until(has_data)
+        eventually(has_data, within_s=10, what="Postgres is back with its data")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user runs all the other tests so")

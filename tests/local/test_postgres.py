@@ -18,9 +18,8 @@ from tests.local.processes import (
     listening_ports,
     processes_inside,
     shared_memory_of,
-    wait_until,
 )
-from tests.running import running
+from tests.processes import eventually, running
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has other accounts to give")
 
@@ -118,7 +117,7 @@ def test_after_it_stops_nothing_is_left(tmp_path: Path) -> None:
         assert memory
         assert memory <= existing_shared_memory()
         assert port in listening_ports()
-    assert wait_until(lambda: not processes_inside(tmp_path))
+    eventually(lambda: not processes_inside(tmp_path), within_s=10, what="its processes are gone")
     assert not memory & existing_shared_memory()
     assert port not in listening_ports()
     assert not list(Path("/tmp").glob(f".s.PGSQL.{port}*"))

@@ -4,99 +4,66 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from swarm_web.local.ports import free_port
 from swarm_web.local.probes import answers_ok
 from swarm_web.local.state import locked_state
-from tests.local.processes import processes_inside, wait_until
+from tests.local.launcher import LaunchedSite, launched_site, plain_environment
+from tests.local.processes import processes_inside
+from tests.processes import PROJECT, eventually
 
 pytestmark = pytest.mark.swarm
 
-ROOT = Path(__file__).parents[2]
-# What tests/services.py sets for this process; a person's shell has none of it.
-OURS = ("DEBUG", "SECRET_KEY", "DATABASE_URL", "REDIS_URL", "STATIC_ROOT", "DIST_DIR")
 STOPS_WITHIN_S = 10.0
 
 
-def plain_environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name not in OURS}
-
-
-@contextmanager
-def site_is_up(
-    state: Path, environment: Mapping[str, str]
-) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """Run `up` until it has printed its address; yields the launcher and the port."""
-    port = free_port()
-    command = (sys.executable, "-m", "swarm_web.local", "up", "--port", str(port))
-    with subprocess.Popen(
-        (*command, "--state-dir", str(state)),
-        cwd=ROOT,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as launcher:
-        assert launcher.stdout is not None
-        lines = []
-        for line in launcher.stdout:
-            lines.append(line)
-            if f"is at http://127.0.0.1:{port}" in line:
-                break
-        else:
-            pytest.fail("the site did not start:\n" + "".join(lines))
-        try:
-            yield launcher, port
-        finally:
-            launcher.send_signal(signal.SIGINT)
-            launcher.stdout.read()
+def await_ready(site: LaunchedSite) -> None:
+    eventually(lambda: answers_ok(site.port, "/readyz"), within_s=30, what="/readyz says 200")
 
 
 def test_a_site_starts_with_its_own_servers_and_leaves_nothing(tmp_path: Path) -> None:
-    with site_is_up(tmp_path, plain_environment()) as (launcher, port):
-        assert answers_ok(port, "/healthz")
-        assert wait_until(lambda: answers_ok(port, "/readyz"), within_s=30)
-        assert answers_ok(port, "/")
-        launcher.send_signal(signal.SIGINT)
-        assert launcher.wait(timeout=STOPS_WITHIN_S) == 0
-    assert not processes_inside(tmp_path)
-    assert not answers_ok(port, "/healthz")
+    state = tmp_path / "state"
+    with launched_site(state) as site:
+        assert answers_ok(site.port, "/healthz")
+        await_ready(site)
+        assert answers_ok(site.port, "/")
+        site.launcher.process.send_signal(signal.SIGINT)
+        assert site.launcher.process.wait(timeout=STOPS_WITHIN_S) == 0
+    assert not processes_inside(state)
+    assert not answers_ok(site.port, "/healthz")
     # Every part holds the lock for as long as it lives.
-    with locked_state(tmp_path, patience_s=0):
+    with locked_state(state, patience_s=0):
         pass
 
 
 @pytest.fixture(scope="module")
-def site_on_named_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, int]]:
-    """Run a site on the databases that the environment names; yields its folder and port."""
-    state = tmp_path_factory.mktemp("state")
+def site_on_named_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaunchedSite]:
+    """Run a site on the databases that the environment names."""
+    state = tmp_path_factory.mktemp("named") / "state"
     # Another of Redis's databases than that of the tests beside this one.
     redis_url = os.environ["REDIS_URL"].removesuffix("/0") + "/5"
     named = {"DATABASE_URL": os.environ["DATABASE_URL"], "REDIS_URL": redis_url}
-    with site_is_up(state, plain_environment() | named) as (_, port):
-        yield state, port
+    with launched_site(state, environment=plain_environment() | named) as site:
+        yield site
 
 
 def test_servers_named_by_the_environment_are_used_instead(
-    site_on_named_servers: tuple[Path, int],
+    site_on_named_servers: LaunchedSite,
 ) -> None:
-    state, port = site_on_named_servers
-    assert wait_until(lambda: answers_ok(port, "/readyz"), within_s=30)
-    assert not (state / "postgres").exists()
-    assert not (state / "valkey").exists()
+    await_ready(site_on_named_servers)
+    assert not (site_on_named_servers.state / "postgres").exists()
+    assert not (site_on_named_servers.state / "valkey").exists()
 
 
-def test_manage_works_on_the_running_site(site_on_named_servers: tuple[Path, int]) -> None:
-    state, _ = site_on_named_servers
+def test_manage_works_on_the_running_site(site_on_named_servers: LaunchedSite) -> None:
+    state = site_on_named_servers.state
     command = (sys.executable, "-m", "swarm_web.local", "manage", "--state-dir", str(state))
     result = subprocess.run(
         (*command, "create_node", "--name", "visitor"),
-        cwd=ROOT,
+        cwd=PROJECT,
         env=plain_environment(),
         capture_output=True,
         text=True,

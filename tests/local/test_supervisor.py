@@ -12,7 +12,7 @@ from swarm_web.local.console import Console
 from swarm_web.local.errors import LaunchError
 from swarm_web.local.parts import Part
 from swarm_web.local.supervisor import Supervisor
-from tests.local.processes import processes_inside, wait_until
+from tests.local.processes import processes_inside
 from tests.local.transcript import Transcript
 
 FOREVER = "print('up', flush=True); import time; time.sleep(60)"
@@ -186,7 +186,7 @@ async def test_parts_do_not_share_the_launchers_process_group(tmp_path: Path) ->
     async with Supervisor(Console(out)) as supervisor:
         await supervisor.run(python(code, name="part", folder=tmp_path))
     assert f"group {os.getpgrp()}" not in out.getvalue()
-    assert wait_until(lambda: not processes_inside(tmp_path))
+    assert not processes_inside(tmp_path)
 
 
 async def test_a_line_without_an_end_is_shown_in_pieces(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 import redis
 
 from swarm_web.local.valkey import prepare_valkey
-from tests.running import running
+from tests.processes import running
 
 
 def test_it_answers_at_its_address_and_nobody_without_the_password(tmp_path: Path) -> None:

@@ -186,3 +186,25 @@ async def test_admission_can_be_tested_without_staying() -> None:
             await check_admission(coordinator.site.socket, "wrong")
     with pytest.raises(UnansweredError):
         await check_admission(coordinator.site.socket, TOKEN)
+
+
+async def test_a_connection_is_renewed_when_asked_and_welcomed_anew() -> None:
+    async with (
+        running(Coordinator()) as coordinator,
+        running_connection(coordinator) as node,
+    ):
+        node.connection.renew(after_s=0)
+        await node.notebook.until(lambda: len(node.notebook.welcomes) == 2)
+        assert await coordinator.farewell() == CloseCode.GOING_AWAY
+
+
+async def test_asking_for_a_renewal_without_a_connection_changes_nothing() -> None:
+    async with running(Coordinator()) as coordinator:
+        async with running_connection(coordinator) as node:
+            await coordinator.stop()
+            await node.notebook.until(lambda: node.notebook.links[-1].phase == "waiting")
+            node.connection.renew(after_s=0)
+            await coordinator.start()
+            await node.notebook.until(lambda: len(node.notebook.welcomes) == 2)
+            await node.client.round()
+        assert len(node.notebook.welcomes) == 2

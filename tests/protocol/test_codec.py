@@ -63,7 +63,7 @@ SAID_BY_NODES = st.one_of(
         client=NAMES,
         model=NAMES,
         tokenizer=NAMES,
-        arm=st.sampled_from(["swarm", "isolated"]),
+        arm=st.sampled_from(["swarm", "isolated", "base"]),
         parameters=COUNTS,
     ),
     st.builds(

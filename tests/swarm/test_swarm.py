@@ -12,14 +12,15 @@ from django.db.models import Count, F
 from django.utils import timezone
 
 from judge.models import Answer, Round, Score, Season, Seat
-from judge.services.rounds import LEAD, schedule_round
+from judge.services.scheduling import LEAD, schedule_round
 from judge.services.seasons import start_season
 from swarm_tasks.starter import STARTER_TASKS
 from swarm_tasks.verifier import Verifier
 from swarm_web.local import commands
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Contribution
-from tests.processes import Running, eventually, running, running_site, site_environment
+from tests.processes import Running, eventually, running
+from tests.swarm.sites import project_part, running_site, site_environment
 
 pytestmark = [pytest.mark.swarm, pytest.mark.django_db(transaction=True)]
 
@@ -43,7 +44,7 @@ def season() -> Season:
 
 @pytest.fixture
 def site(transactional_db: None, tmp_path: Path) -> Iterator[str]:
-    with running_site(tmp_path, background=True) as url:
+    with running_site(tmp_path) as url:
         yield url
 
 
@@ -54,7 +55,8 @@ def join(name: str, arm: str, *, site: str, folder: Path) -> AbstractContextMana
     command = commands.join_swarm(
         url=site, token_file=str(token_file), model="tiny", arm=arm, state=str(folder / name)
     )
-    return running(command, environment=site_environment(site), log=folder / f"{name}.log")
+    part = project_part(name, command, site_environment(site))
+    return running(part, log=folder / f"{name}.log")
 
 
 def connected() -> int:

@@ -1,4 +1,4 @@
-"""Put the faulty child in the place of the real one."""
+"""Put a faulty child in the place of the real one."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from swarm_tasks import verifier as verifier_module
+from swarm_tasks import keeper as keeper_module
 from swarm_tasks.process import ChildProcess
 from swarm_tasks.verifier import Verifier
 
@@ -14,22 +14,25 @@ REPOSITORY = Path(__file__).parents[2]
 
 
 @contextmanager
-def faulty_verifier(*, deadline_s: float = 5.0) -> Iterator[Verifier]:
-    """Give a verifier whose child does what a text asks for: hang, die or evaluate it."""
+def faulty_children(module: str = "tests.tasks.faulty_child") -> Iterator[None]:
+    """Run this module instead of the real child."""
 
     def start(_: str, *arguments: str) -> ChildProcess:
-        return ChildProcess("tests.tasks.faulty_child", *arguments)
+        return ChildProcess(module, *arguments)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(REPOSITORY))
-        patch.setattr(verifier_module, "ChildProcess", start)
-        with Verifier(deadline_s=deadline_s) as verifier:
-            yield verifier
+        patch.setattr(keeper_module, "ChildProcess", start)
+        yield
+
+
+@contextmanager
+def faulty_verifier(*, deadline_s: float = 5.0) -> Iterator[Verifier]:
+    """Give a verifier whose child does what a text asks for: hang, die, wait or evaluate it."""
+    with faulty_children(), Verifier(deadline_s=deadline_s) as verifier:
+        yield verifier
 
 
 def child_pid(verifier: Verifier) -> int:
     """Return the process id of the verifier's child, which is started if it is not running."""
-    assert verifier.isolation is not None
-    child = verifier._child
-    assert child is not None
-    return child.pid
+    return verifier._keeper.child.pid

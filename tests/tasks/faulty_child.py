@@ -3,25 +3,28 @@
 import os
 import time
 
-from swarm_protocol.messages import Config
 from swarm_tasks.child import __main__ as child
 from swarm_tasks.child import generators
 
-score_as_it_is = generators.score_text
+WAIT_S = 0.3
+
+score_as_it_is = generators.Task.score_text
 
 
-def score_text(dataset: str, config: Config, *, seed: int, index: int, text: str) -> float | None:
-    """Hang, die or evaluate as the text says; score any other text as the real one does."""
+def score_text(self: generators.Task, text: str) -> float:
+    """Hang, die, wait or evaluate as the text says; score it as the real one does if it can."""
     if "please hang" in text:
         while True:
             time.process_time()
     if "please die" in text:
         os._exit(9)
+    if "please wait" in text:
+        time.sleep(WAIT_S)
     if "please evaluate" in text:
         eval(text.split("<answer>")[1].split("</answer>")[0])
-    return score_as_it_is(dataset, config, seed=seed, index=index, text=text)
+    return score_as_it_is(self, text)
 
 
 if __name__ == "__main__":
-    generators.score_text = score_text
+    generators.Task.score_text = score_text  # type: ignore[method-assign]
     child.main()

@@ -13,7 +13,7 @@ from swarm_protocol.messages import Config
 from swarm_tasks.child.landlock import landlock_version
 from swarm_tasks.child.sandbox import Measure
 from swarm_tasks.keyspace import INDEX_END
-from swarm_tasks.pipe import Draw, Made, Ready, Score, decode_reply, encode_line
+from swarm_tasks.pipe import Draw, Job, Made, Ready, Score, decode_reply, encode_message
 from swarm_tasks.process import ChildProcess
 from swarm_tasks.verifier import Verifier
 from tests.tasks.faulty import child_pid
@@ -55,7 +55,7 @@ def ask_child(*requests: Draw | Score) -> list[Made]:
         decode_reply(child.receive(deadline_s=60), Ready)
         made = []
         for request in requests:
-            child.send(encode_line(request))
+            child.send(encode_message(request), deadline_s=10)
             made.append(decode_reply(child.receive(deadline_s=10), Made))
         return made
     finally:
@@ -87,7 +87,7 @@ def test_the_child_refuses_by_itself_what_is_not_allowed(
 ) -> None:
     for request in (
         Draw(dataset, config, 1, [index], None),
-        Score(dataset, config, 1, index, ["text"]),
+        Score([Job(dataset, config, 1, index, ["text"])]),
     ):
         with pytest.raises(RefusedError) as caught:
             ask_child(request)

@@ -11,7 +11,8 @@ import pytest
 
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_tasks.verifier import Verifier
-from tests.tasks.faulty import REPOSITORY, child_pid, faulty_verifier
+from tests.tasks.faulty import REPOSITORY, child_pid, faulty_children, faulty_verifier
+from tests.tasks.faulty_child import WAIT_S
 from tests.tasks.specs import ONE_DIGIT, answered, make_spec, solve_sum
 
 END_WITHIN_S = 20.0
@@ -54,6 +55,31 @@ def test_a_text_that_loses_the_child_costs_only_itself(fault: str, reason: str) 
         ]
 
 
+def test_a_fault_among_many_tasks_costs_only_itself() -> None:
+    specs = [make_spec(config=ONE_DIGIT, index=index) for index in range(5)]
+    with faulty_verifier(deadline_s=0.5) as verifier:
+        rights = [answered(solve_sum(verifier.question(spec))) for spec in specs]
+        batch = [(spec, [right, "", right]) for spec, right in zip(specs, rights, strict=True)]
+        batch[1][1][2] = answered("please hang")
+        batch[3][1][0] = answered("please die")
+        verdicts = verifier.score_many(batch)
+    assert [[verdict.reason for verdict in group] for group in verdicts] == [
+        ["right", "no_answer", "right"],
+        ["right", "no_answer", "timeout"],
+        ["right", "no_answer", "right"],
+        ["verifier_error", "no_answer", "right"],
+        ["right", "no_answer", "right"],
+    ]
+
+
+def test_the_deadline_is_each_text_s_own() -> None:
+    spec = make_spec(config=ONE_DIGIT)
+    slow = answered("please wait")
+    with faulty_verifier(deadline_s=2 * WAIT_S) as verifier:
+        verdicts = verifier.score(spec, [slow] * 6)
+    assert [verdict.reason for verdict in verdicts] == ["wrong"] * 6
+
+
 def test_a_lost_child_is_gone_and_another_one_answers() -> None:
     with faulty_verifier(deadline_s=0.5) as verifier:
         before = child_pid(verifier)
@@ -78,6 +104,28 @@ def test_a_task_that_is_not_made_in_time_is_refused() -> None:
             verifier.question(make_spec())
         assert caught.value.code is ErrorCode.VERIFIER_FAILED
         assert verifier.question(make_spec())
+
+
+def test_a_child_that_reads_no_more_is_replaced() -> None:
+    spec = make_spec(config=ONE_DIGIT)
+    with Verifier(deadline_s=0.5) as verifier:
+        right = answered(solve_sum(verifier.question(spec)))
+        before = child_pid(verifier)
+        os.kill(before, signal.SIGSTOP)
+        more_than_a_pipe_holds = [right.rjust(16_000)] * 10
+        verdicts = verifier.score(spec, more_than_a_pipe_holds)
+        assert [verdict.reason for verdict in verdicts] == ["right"] * 10
+        assert ended(before)
+
+
+def test_a_child_that_floods_its_parent_is_ended() -> None:
+    with (
+        faulty_children("tests.tasks.flooding_child"),
+        Verifier() as verifier,
+        pytest.raises(RefusedError, match="did not start") as caught,
+    ):
+        verifier.question(make_spec())
+    assert caught.value.code is ErrorCode.VERIFIER_FAILED
 
 
 def test_close_ends_the_child() -> None:

@@ -27,13 +27,14 @@ from node_client.config import (
     choose_token,
     find_token,
 )
-from node_client.errors import CoordinatorRefusedError, NodeError
+from node_client.errors import CoordinatorRefusedError, NodeError, UncheckableError
 from node_client.site import Site, parse_site
 from node_client.state import Remembered, StateDir
 from swarm_protocol.version import CLIENT_VERSION
 
 FAILED = 1
 REFUSED = 2
+UNCHECKED = 2
 
 DEMO_MODELS = ("tiny", "small")
 Parameters = ParamSpec("Parameters")
@@ -56,10 +57,16 @@ def explain_problems(command: Callable[Parameters, None]) -> Callable[Parameters
             code = problem.code if isinstance(problem, CoordinatorRefusedError) else "error"
             typer.secho(f"{code}: {problem.message}", fg="red", err=True)
             typer.echo(problem.fix, err=True)
-            refused = isinstance(problem, CoordinatorRefusedError)
-            raise typer.Exit(REFUSED if refused else FAILED) from None
+            raise typer.Exit(exit_code_of(problem)) from None
 
     return run
+
+
+def exit_code_of(problem: NodeError) -> int:
+    """Return the exit code that tells a script what kind of problem it is."""
+    if isinstance(problem, CoordinatorRefusedError):
+        return REFUSED
+    return UNCHECKED if isinstance(problem, UncheckableError) else FAILED
 
 
 def show_version(asked: bool) -> None:
@@ -248,6 +255,27 @@ def status(url: options.OptionalUrl = None, state_dir: options.StateFolder = Non
     remembered = state.recall(site)
     remote = fetch_status(site, remembered.node) if site and remembered.node else None
     Console().print(draw_status(remembered, state.load_progress(), remote))
+
+
+@app.command()
+@explain_problems
+def verify_round(
+    url: options.Url,
+    number: options.RoundNumber,
+    state_dir: options.StateFolder = None,
+) -> None:
+    """Check a closed judge round: its questions, every answer's verdict, every node's score.
+
+    Needs no token. Exits with 0 if all holds, 1 if something differs, 2 if it cannot be told.
+    """
+    from node_client.verification.checks import Outcome
+    from node_client.verification.command import verify_round as verify  # imports httpx
+
+    site = parse_site(url)
+    noted = _state_of(site, state_dir).commitments
+    outcome = verify(site, number, commitments=noted, console=Console())
+    if outcome != Outcome.HOLDS:
+        raise typer.Exit(FAILED if outcome == Outcome.DIFFERS else UNCHECKED)
 
 
 def _train(settings: Settings) -> None:

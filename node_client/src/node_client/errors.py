@@ -5,6 +5,7 @@ NodeError                  what happened and why; `fix` says what to do
   CheckpointError          a checkpoint does not belong to this run
   SettingsError            an option, a file or the environment holds something unusable
   StateLockedError         another client is using the same state folder
+  UncheckableError         a round's results could be neither confirmed nor refuted
   CoordinatorRefusedError  the coordinator will not have this node, so trying again is no use
 """
 
@@ -32,6 +33,10 @@ class SettingsError(NodeError):
 
 class StateLockedError(NodeError):
     """Another client is running with the same state folder."""
+
+
+class UncheckableError(NodeError):
+    """A round could not be checked, which says nothing about whether its results are right."""
 
 
 class CoordinatorRefusedError(NodeError):

@@ -9,6 +9,7 @@ from swarm_protocol.messages import Arm
 
 Url = Annotated[str, typer.Argument(help="The coordinator, such as https://swarm.example.org")]
 OptionalUrl = Annotated[str | None, typer.Argument(help="The coordinator, to test it too")]
+RoundNumber = Annotated[int, typer.Argument(min=1, help="The round, as its page numbers it")]
 Token = Annotated[
     str | None,
     typer.Option(help="The node's token; others on this machine can see it, so prefer a file"),

@@ -44,6 +44,14 @@ class Site:
         """Return the address of a node's figures as JSON."""
         return f"{self.base}/api/v1/nodes/{quote(node, safe='')}"
 
+    def round_record(self, number: int) -> str:
+        """Return the address of a judge round as JSON."""
+        return f"{self.base}/api/v1/rounds/{number}"
+
+    def round_answers(self, number: int) -> str:
+        """Return the address of a judge round's answers, one JSON object a line."""
+        return f"{self.base}/rounds/{number}/answers.jsonl"
+
 
 def parse_site(text: str) -> Site:
     """Return the site that an address belongs to; a path, such as a copied page's, is ignored.

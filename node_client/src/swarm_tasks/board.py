@@ -1,9 +1,9 @@
 """What a child has done of a request, in memory that its parent can read even after its death.
 
-A `Score` request is a row of steps: for each job its task is made, then each of its texts is
-scored. The parent lays the steps out, and the child puts one number for each that it has done. So
-a verdict costs no system call, and the step that a lost child was busy with is the first one that
-is still pending.
+A request is a row of steps: a `Draw` makes one task after the other; a `Score` makes each job's
+task and then scores each of its texts. The parent lays the steps out, and the child puts a number
+for each that it has done. So a verdict costs no system call, and the step that a lost child was
+busy with is the first one that is still pending.
 """
 
 import mmap
@@ -12,6 +12,7 @@ import sys
 import tempfile
 from array import array
 from collections.abc import Sequence
+from typing import cast
 
 # How many steps a request may have: the child holds its texts in memory, each up to 16 KiB.
 MAX_STEPS = 1024
@@ -34,7 +35,7 @@ class Board:
 
     def __init__(self, descriptor: int) -> None:
         self._memory = mmap.mmap(descriptor, _BYTES)
-        self.steps = memoryview(self._memory).cast("d")
+        self.steps: memoryview[float] = memoryview(self._memory).cast("d")
 
     def lay_out(self, steps: Sequence[float]) -> None:
         """Put the steps of a request on the board, pending."""
@@ -42,7 +43,7 @@ class Board:
 
     def read(self, count: int) -> list[float]:
         """Return the first `count` steps as they are now."""
-        return self.steps[:count].tolist()
+        return cast(list[float], self.steps[:count].tolist())
 
     def close(self) -> None:
         """Give up this process's view of the board."""

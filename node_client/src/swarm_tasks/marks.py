@@ -1,20 +1,20 @@
-"""What a node's answers to a round come to: cells by dataset, and macro pass@1; pure.
+"""From verdicts to a score: right answers counted by dataset, and their macro pass@1. Pure.
 
-Judge and client compute with these same functions, in a fixed order of datasets, so that a round
-that anybody scores again comes out equal to the last bit.
+Server and client compute the same floats: counts are whole numbers, each dataset's share is one
+division, and `math.fsum` rounds their sum once, in whatever order they come.
 """
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
-from math import fsum
 
-# Dataset -> (correct, n).
+# For each dataset: how many answers were right, and how many questions counted (at least one).
 Cells = dict[str, tuple[int, int]]
 
 
 @dataclass(frozen=True)
 class Marks:
-    """`correct` of `n` questions, by dataset in `cells`; `score` is None when nothing counts."""
+    """What a node earned. `score` is its macro pass@1, None when no question counted."""
 
     cells: Cells
     correct: int
@@ -23,15 +23,16 @@ class Marks:
 
 
 def mark(outcomes: Iterable[tuple[str, bool | None]]) -> Marks:
-    """Add up (dataset, outcome) of each question.
+    """Return the marks for questions, each given as its dataset and its outcome.
 
-    True is solved, False wrong or unanswered, None left out.
+    True is solved, False is not solved or not answered, and None is left out: a question that
+    could not be graded says nothing about the node.
     """
     cells: Cells = {}
-    for dataset, outcome in outcomes:
-        if outcome is not None:
+    for dataset, solved in outcomes:
+        if solved is not None:
             correct, n = cells.get(dataset, (0, 0))
-            cells[dataset] = (correct + outcome, n + 1)
+            cells[dataset] = (correct + solved, n + 1)
     return Marks(
         cells=cells,
         correct=sum(correct for correct, _ in cells.values()),
@@ -40,26 +41,37 @@ def mark(outcomes: Iterable[tuple[str, bool | None]]) -> Marks:
     )
 
 
-def macro_score(cells: Mapping[str, tuple[int, int]]) -> float | None:
-    """Return macro pass@1: the plain mean over datasets of the share solved, in [0, 1]."""
-    shares = [correct / n for _, (correct, n) in sorted(cells.items()) if n]
-    return fsum(shares) / len(shares) if shares else None
+def macro_score(cells: Cells) -> float | None:
+    """Return the plain mean over datasets of the share solved, None when no question counted.
+
+    Every dataset weighs the same however many questions it had: the order of two nodes does not
+    depend on how a round's questions were shared out.
+    """
+    shares = [correct / n for correct, n in cells.values() if n > 0]
+    return math.fsum(shares) / len(shares) if shares else None
 
 
-def add_cells(first: Cells, second: Cells) -> Cells:
-    """Return the cells of both together."""
-    together = dict(first)
-    for dataset, (correct, n) in second.items():
-        was_correct, was_n = together.get(dataset, (0, 0))
-        together[dataset] = (was_correct + correct, was_n + n)
-    return together
+def add_cells(one: Cells, other: Cells) -> Cells:
+    """Return the counts of both together."""
+    return _combine(one, other, sign=1)
 
 
 def subtract_cells(whole: Cells, part: Cells) -> Cells:
-    """Return what `whole` has beyond `part`; datasets of which nothing is left are dropped."""
-    rest = dict(whole)
-    for dataset, (correct, n) in part.items():
-        was_correct, was_n = rest.pop(dataset)
-        if was_n > n:
-            rest[dataset] = (was_correct - correct, was_n - n)
-    return rest
+    """Return the counts of the whole without a part that was added before.
+
+    Datasets without a question left are dropped. Raises ValueError when the part is not in it.
+    """
+    return _combine(whole, part, sign=-1)
+
+
+def _combine(one: Cells, other: Cells, *, sign: int) -> Cells:
+    combined: Cells = {}
+    for dataset in sorted({*one, *other}):
+        correct, n = one.get(dataset, (0, 0))
+        more_correct, more = other.get(dataset, (0, 0))
+        correct, n = correct + sign * more_correct, n + sign * more
+        if not 0 <= correct <= n:
+            raise ValueError(f"{correct} right answers to {n} questions of {dataset}")
+        if n > 0:
+            combined[dataset] = (correct, n)
+    return combined

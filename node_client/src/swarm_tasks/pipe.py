@@ -94,7 +94,7 @@ def encode_message(message: Message) -> bytearray:
     return frame
 
 
-def read_length(header: bytes) -> int:
+def read_length(header: bytes | bytearray) -> int:
     """Return how many bytes follow the first LENGTH_BYTES."""
     (length,) = _LENGTH.unpack(header)
     return int(length)

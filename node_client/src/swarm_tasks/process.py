@@ -127,7 +127,10 @@ class ChildProcess:
         self.board.close()
 
     def _end_of_message(self) -> int:
-        """Return where the message that is arriving ends, or at least reaches to."""
+        """Return where the message that is arriving ends, or at least reaches to.
+
+        Raises ChildDiedError, and ends the child, when no reply is so long.
+        """
         if len(self._received) < LENGTH_BYTES:
             return LENGTH_BYTES
         length = read_length(self._received[:LENGTH_BYTES])

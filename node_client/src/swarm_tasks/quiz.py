@@ -1,29 +1,37 @@
-"""How a judge round's questions follow from public rules and one secret; no I/O of its own.
+"""A judge round's questions follow from public rules and one secret.
 
-The judge draws a quiz and publishes a commitment before anybody answers; when the round has closed
-it reveals the secret, and anybody can draw the quiz again and compare.
+The judge draws them, and publishes a commitment before anybody answers. Once the round has closed
+and the secret is out, whoever has both checks the commitment and draws the same questions again:
+the judge neither chose them by hand nor changed them. `docs/tasks.md` has a worked example.
 """
 
 import hashlib
 from collections.abc import Sequence
-from typing import Literal
+from fractions import Fraction
+from itertools import count
 
 import msgspec
 from msgspec import Struct
 
+from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import TaskChoice
+from swarm_tasks.allowlist import GENERATOR
 from swarm_tasks.keyspace import Part
-from swarm_tasks.verifier import DrawnTask, Verifier
+from swarm_tasks.pool import AnyVerifier
+from swarm_tasks.verifier import DrawnTask
 
-# How many candidates are drawn for each question before a repeated one is taken.
-_PATIENCE = 20
+QUIZ_FORMAT = "murmuration-quiz-1"
+SECRET_BYTES = 32
+# How many candidates a question may take before repeated ones are accepted: a dataset that knows
+# fewer different questions than are asked repeats them.
+_PATIENCE = 19
 
 
 class QuizRules(Struct, frozen=True):
-    """All that decides a round's questions, but the secret.
+    """All that decides a round's questions but its secret.
 
-    `questions` is how many are asked. The questions do not depend on `round` and `season`: those
-    two say which round the commitment is for.
+    `tasks` is the season's mix and `questions` how many there are in all; `format` names the
+    algorithm of this module.
     """
 
     round: int
@@ -32,59 +40,105 @@ class QuizRules(Struct, frozen=True):
     generator: str
     tasks: list[TaskChoice]
     questions: int
-    format: Literal["murmuration-quiz-1"] = "murmuration-quiz-1"
+    format: str = QUIZ_FORMAT
 
 
-def share_questions(tasks: Sequence[TaskChoice], total: int) -> list[int]:
-    """Return how many of `total` questions each task gets: one, and more in proportion to weight.
+def encode_rules(rules: QuizRules) -> bytes:
+    """Return the rules as canonical JSON: names sorted, no spaces, UTF-8, no escapes but needed.
 
-    Largest remainders get what is left over, so that every round has the same strata. Raises
-    ValueError when there are fewer questions than tasks.
+    A weight always has a decimal point (`1.0`).
     """
-    if total < len(tasks):
-        raise ValueError(f"{total} questions cannot represent {len(tasks)} datasets")
-    spare = total - len(tasks)
-    weight = sum(task.weight for task in tasks)
-    exact = [spare * task.weight / weight for task in tasks]
-    counts = [int(share) for share in exact]
-    by_remainder = sorted(range(len(tasks)), key=lambda i: (counts[i] - exact[i], i))
-    for i in by_remainder[: spare - sum(counts)]:
-        counts[i] += 1
-    return [1 + count for count in counts]
-
-
-def draw_quiz(rules: QuizRules, *, secret: bytes, verifier: Verifier) -> list[DrawnTask]:
-    """Draw a quiz from the judge's part of the key space, dataset by dataset.
-
-    Questions differ from each other unless a dataset's question space is too small for that.
-    Raises RefusedError as `Verifier.draw` does.
-    """
-    drawn: list[DrawnTask] = []
-    seen: set[str] = set()
-    for task, count in zip(rules.tasks, share_questions(rules.tasks, rules.questions), strict=True):
-        wanted = len(drawn) + count
-        for counter in range(_PATIENCE * count):
-            candidate = verifier.draw(
-                key=secret,
-                part=Part.JUDGE,
-                dataset=task.dataset,
-                config=task.config,
-                seed=rules.seed,
-                counter=counter,
-            )
-            left = _PATIENCE * count - counter
-            if candidate.question not in seen or left <= wanted - len(drawn):
-                seen.add(candidate.question)
-                drawn.append(candidate)
-            if len(drawn) == wanted:
-                break
-    return drawn
+    return msgspec.json.encode(rules, order="sorted")
 
 
 def commit_quiz(rules: QuizRules, *, secret: bytes) -> str:
-    """Return the commitment: SHA-256 of the secret followed by the rules, in hexadecimal.
+    """Return the commitment: SHA-256 of the secret and the canonical rules, in lower-case hex.
 
-    The rules are written as JSON with sorted keys and without spaces. The secret's 256 random bits
-    keep the hash from giving anything away.
+    It tells nothing about the questions, because the secret's 256 bits are random; and nobody can
+    find another secret or other rules for it. Raises ValueError for a secret of another length:
+    then it would not be clear where the rules begin.
     """
-    return hashlib.sha256(secret + msgspec.json.encode(rules, order="sorted")).hexdigest()
+    if len(secret) != SECRET_BYTES:
+        raise ValueError(f"a secret of {len(secret)} bytes, a round's has {SECRET_BYTES}")
+    return hashlib.sha256(secret + encode_rules(rules)).hexdigest()
+
+
+def draw_quiz(rules: QuizRules, *, secret: bytes, verifier: AnyVerifier) -> list[DrawnTask]:
+    """Return a round's questions, dataset by dataset in the order of the tasks.
+
+    They come from the judge's part of the key space, by the stream that the secret opens, and
+    differ from each other unless a dataset's question space is too small for that. The round's
+    number and the season's name play no part.
+
+    Raises RefusedError TASK_FOREIGN for rules that this version does not follow, and what
+    `Verifier.draw` raises; ValueError when there are fewer questions than tasks.
+    """
+    if rules.format != QUIZ_FORMAT or rules.generator != GENERATOR:
+        raise RefusedError(
+            ErrorCode.TASK_FOREIGN,
+            f"made by {rules.format!r} with {rules.generator!r}, this side has {QUIZ_FORMAT!r}"
+            f" with {GENERATOR!r}",
+        )
+    asked: set[str] = set()
+    drawn: list[DrawnTask] = []
+    shares = share_questions(rules.tasks, rules.questions)
+    for task, share in zip(rules.tasks, shares, strict=True):
+        drawn += _draw_share(rules, task, share, asked, secret=secret, verifier=verifier)
+    return drawn
+
+
+def _draw_share(
+    rules: QuizRules,
+    task: TaskChoice,
+    share: int,
+    asked: set[str],
+    *,
+    secret: bytes,
+    verifier: AnyVerifier,
+) -> list[DrawnTask]:
+    """Return one task's questions, and add them to those that were asked already."""
+    drawn: list[DrawnTask] = []
+    for counter in count():
+        if len(drawn) == share:
+            break
+        candidate = verifier.draw(
+            key=secret,
+            part=Part.JUDGE,
+            dataset=task.dataset,
+            config=task.config,
+            seed=rules.seed,
+            counter=counter,
+        )
+        if candidate.question not in asked or counter >= _PATIENCE * share:
+            asked.add(candidate.question)
+            drawn.append(candidate)
+    return drawn
+
+
+def share_questions(tasks: Sequence[TaskChoice], total: int) -> list[int]:
+    """Return how many of `total` questions each task gets: its share by weight, at least one.
+
+    Shares are rounded by largest remainders, earlier tasks first where those are equal. A task
+    whose share is less than one gets one, and the others divide what is left. So every round of a
+    season has the same strata. Fractions, because sums of floats differ between Python versions.
+
+    Raises ValueError when there are fewer questions than tasks.
+    """
+    if total < len(tasks):
+        raise ValueError(f"{total} questions do not go round {len(tasks)} tasks")
+    weights = [Fraction(task.weight) for task in tasks]
+    counts = [1] * len(tasks)
+    large = list(range(len(tasks)))
+    while True:
+        left = total - (len(tasks) - len(large))
+        weight = sum(weights[place] for place in large)
+        shares = {place: left * weights[place] / weight for place in large}
+        if all(share >= 1 for share in shares.values()):
+            break
+        large = [place for place in large if shares[place] >= 1]
+    for place, share in shares.items():
+        counts[place] = int(share)
+    by_remainder = sorted(large, key=lambda place: int(shares[place]) - shares[place])
+    for place in by_remainder[: total - sum(counts)]:
+        counts[place] += 1
+    return counts

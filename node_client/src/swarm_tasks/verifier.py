@@ -5,7 +5,6 @@ in `swarm_tasks.child`: without secrets, network or files, under limits, on allo
 """
 
 import functools
-import os
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,18 +17,9 @@ from swarm_protocol.messages import Config, TaskSpec
 from swarm_tasks.allowlist import GENERATOR, check_config
 from swarm_tasks.batches import Batch, Progress, lay_out_steps
 from swarm_tasks.board import NO_ANSWER, TIMEOUT, UNMADE, VERIFIER_ERROR, count_done
+from swarm_tasks.keeper import ChildKeeper
 from swarm_tasks.keyspace import Part, keyed_index
-from swarm_tasks.pipe import (
-    Draw,
-    Job,
-    Made,
-    Ready,
-    Request,
-    Score,
-    Scored,
-    decode_reply,
-    encode_message,
-)
+from swarm_tasks.pipe import Draw, Job, Made, Score, Scored, Wanted, decode_reply
 from swarm_tasks.process import ChildDiedError, ChildProcess
 
 # Verifiers give partial credit and floating sums: from here on an answer counts as right.
@@ -39,8 +29,6 @@ DEADLINE_S = 5.0
 MEMORY_BYTES = 1 << 30
 DRAW_ATTEMPTS = 256
 _DRAW_BATCH = 8
-# Importing the libraries takes a second, and several on a machine that is busy with other things.
-_START_DEADLINE_S = 60.0
 # How often within a deadline the parent looks whether the child came on.
 _LOOKS = 8
 
@@ -83,15 +71,10 @@ class Verifier:
     the child's address space.
     """
 
-    def __init__(
-        self, *, deadline_s: float = DEADLINE_S, memory_bytes: int = MEMORY_BYTES
-    ) -> None:
+    def __init__(self, *, deadline_s: float = DEADLINE_S, memory_bytes: int = MEMORY_BYTES) -> None:
         self._deadline_s = deadline_s
-        self._memory_bytes = memory_bytes
         self._lock = threading.Lock()
-        self._child: ChildProcess | None = None
-        self._owner_pid = os.getpid()
-        self._isolation: frozenset[str] = frozenset()
+        self._keeper = ChildKeeper(deadline_s=deadline_s, memory_bytes=memory_bytes)
 
     def __enter__(self) -> Self:
         return self
@@ -103,13 +86,12 @@ class Verifier:
     def isolation(self) -> frozenset[str]:
         """Names of the protections that took hold in the child (`swarm_tasks.child.sandbox`)."""
         with self._lock:
-            self._running_child()
-            return self._isolation
+            return self._keeper.isolation
 
     def close(self) -> None:
         """End the child. A later request starts a new one."""
         with self._lock:
-            self._drop_child()
+            self._keeper.drop()
 
     def draw(
         self, *, key: bytes, part: Part, dataset: str, config: Config, seed: int, counter: int
@@ -171,109 +153,60 @@ class Verifier:
                 progress.note(self._score_jobs(jobs))
         return [list(map(_verdict, group)) for group in progress.result()]
 
-    def _score_jobs(self, jobs: Sequence[Job]) -> list[float]:
-        """Return what the steps of one request came to, as far as the child was not lost."""
+    def _score_jobs(self, jobs: list[Job]) -> list[float]:
+        """Return what the steps of one request came to, up to the one that lost the child."""
         steps = lay_out_steps(jobs)
-        child = self._send(Score(list(jobs)), steps)
+        child = self._keeper.send(Score(jobs), steps)
         try:
-            self._await_steps(child, len(steps))
-        except TimeoutError as problem:
-            return self._salvage(child, len(steps), TIMEOUT, problem)
-        except (ChildDiedError, msgspec.DecodeError) as problem:
-            return self._salvage(child, len(steps), VERIFIER_ERROR, problem)
+            self._await_reply(child, Scored, len(steps))
+        except (TimeoutError, ChildDiedError, msgspec.DecodeError) as problem:
+            steps = child.board.read(len(steps))
+            self._keeper.drop()
+            return _name_fault(steps, problem)
         return child.board.read(len(steps))
 
-    def _await_steps(self, child: ChildProcess, count: int) -> None:
-        """Wait until the child says that it did all steps; each may take `deadline_s` seconds.
+    def _make(self, request: Draw) -> Made:
+        with self._lock:
+            steps = len(request.indices)
+            child = self._keeper.send(request, [UNMADE] * steps)
+            try:
+                return self._await_reply(child, Made, steps)
+            except (TimeoutError, ChildDiedError, msgspec.DecodeError) as problem:
+                self._keeper.drop()
+                raise _not_made(problem) from None
 
-        A step is known to hang when it was the same at so many looks in a row.
+    def _await_reply(self, child: ChildProcess, wanted: type[Wanted], steps: int) -> Wanted:
+        """Wait for the reply to a request; each of its steps may take `deadline_s` seconds.
+
+        A step hangs when it is still the same after so many looks.
         """
         done = same = 0
         while same < _LOOKS:
             try:
-                decode_reply(child.receive(deadline_s=self._deadline_s / _LOOKS), Scored)
-                return
+                raw = child.receive(deadline_s=self._deadline_s / _LOOKS)
             except TimeoutError:
-                before, done = done, count_done(child.board.read(count))
+                before, done = done, count_done(child.board.read(steps))
                 same = same + 1 if done == before else 0
+            else:
+                return decode_reply(raw, wanted)
         raise TimeoutError(f"no answer within {self._deadline_s:g} s")
 
-    def _salvage(
-        self, child: ChildProcess, count: int, fault: float, problem: Exception
-    ) -> list[float]:
-        """Return the steps that a lost child did, and `fault` for the text that it died of."""
-        steps = child.board.read(count)
-        done = count_done(steps)
-        self._drop_child()
-        if done < count and steps[done] == UNMADE:
-            raise _refuse(problem)
-        return [*steps[:done], fault][:count]
 
-    def _make(self, request: Draw) -> Made:
-        with self._lock:
-            child = self._send(request)
-            try:
-                return decode_reply(child.receive(deadline_s=self._deadline_s), Made)
-            except (TimeoutError, ChildDiedError, msgspec.DecodeError) as problem:
-                self._drop_child()
-                raise _refuse(problem) from None
+def _name_fault(steps: list[float], problem: Exception) -> list[float]:
+    """Return the steps that a lost child did, and the fault of the text that it was busy with.
 
-    def _send(self, request: Request, steps: Sequence[float] = ()) -> ChildProcess:
-        """Send a request with its steps laid out, and return the child that took it.
+    Raises RefusedError VERIFIER_FAILED when it was making a task.
+    """
+    done = count_done(steps)
+    if done == len(steps):
+        return steps
+    if steps[done] == UNMADE:
+        raise _not_made(problem) from None
+    return [*steps[:done], TIMEOUT if isinstance(problem, TimeoutError) else VERIFIER_ERROR]
 
-        One that died idle is replaced once. Raises RefusedError VERIFIER_FAILED.
-        """
-        message = encode_message(request)
-        try:
-            return self._try_to_send(message, steps)
-        except (TimeoutError, ChildDiedError):
-            self._drop_child()
-        try:
-            return self._try_to_send(message, steps)
-        except (TimeoutError, ChildDiedError) as problem:
-            self._drop_child()
-            raise _refuse(problem) from None
 
-    def _try_to_send(self, message: bytearray, steps: Sequence[float]) -> ChildProcess:
-        child = self._running_child()
-        child.board.lay_out(steps)
-        child.send(message, deadline_s=self._deadline_s)
-        return child
-
-    def _running_child(self) -> ChildProcess:
-        """Return the child, started if there is none. Raises RefusedError VERIFIER_FAILED."""
-        if self._child is not None and self._owner_pid != os.getpid():
-            # After a fork (a Celery worker) the child is still the parent's: talk to an own one.
-            self._child.forget()
-            self._child = None
-        if self._child is None:
-            self._owner_pid = os.getpid()
-            self._child = self._start_child()
-        return self._child
-
-    def _start_child(self) -> ChildProcess:
-        child = ChildProcess("swarm_tasks.child", str(self._deadline_s), str(self._memory_bytes))
-        try:
-            ready = decode_reply(child.receive(deadline_s=_START_DEADLINE_S), Ready)
-        except (TimeoutError, ChildDiedError, msgspec.DecodeError) as problem:
-            child.kill()
-            raise RefusedError(
-                ErrorCode.VERIFIER_FAILED, f"the verifier child did not start: {problem}"
-            ) from None
-        except RefusedError:
-            child.kill()
-            raise
-        self._isolation = frozenset(ready.isolation)
-        return child
-
-    def _drop_child(self) -> None:
-        child, self._child = self._child, None
-        if child is None:
-            return
-        if self._owner_pid == os.getpid():
-            child.kill()
-        else:
-            child.forget()
+def _not_made(problem: Exception) -> RefusedError:
+    return RefusedError(ErrorCode.VERIFIER_FAILED, f"the task could not be made: {problem}")
 
 
 def _check_spec(spec: TaskSpec) -> None:
@@ -282,10 +215,6 @@ def _check_spec(spec: TaskSpec) -> None:
         raise RefusedError(
             ErrorCode.TASK_FOREIGN, f"made with {spec.generator!r}, this side has {GENERATOR!r}"
         )
-
-
-def _refuse(problem: Exception) -> RefusedError:
-    return RefusedError(ErrorCode.VERIFIER_FAILED, f"the task could not be made: {problem}")
 
 
 @functools.lru_cache(maxsize=1024)

@@ -6,6 +6,7 @@ a filter as an empty string.
 
 from datetime import UTC, datetime
 
+import msgspec
 from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -67,7 +68,7 @@ def points(difference: float | str | None) -> str:
 
 @register.filter
 def points_interval(bounds: tuple[float, float] | None) -> str:
-    """Write an interval of differences in points: `−1.0 to +4.2`."""
+    """Write an interval of differences in points: `+1.0 to +4.2`."""
     if not bounds:
         return NONE
     return _("%(low)s to %(high)s") % {"low": points(bounds[0]), "high": points(bounds[1])}
@@ -121,6 +122,12 @@ def words(code: str) -> str:
 
 
 @register.filter
+def as_json(value: object) -> str:
+    """Write a value as indented JSON."""
+    return msgspec.json.format(msgspec.json.encode(value)).decode()
+
+
+@register.filter
 def verdict(reason: str) -> str:
     """Say in words why an answer is not right."""
     known = {
@@ -140,4 +147,18 @@ def interval_bar(score: float, bounds: tuple[float, float]) -> dict[str, str]:
         "low": f"{100 * low:.1f}",
         "width": f"{max(1.0, 100 * (high - low)):.1f}",
         "at": f"{100 * score:.1f}",
+    }
+
+
+@register.inclusion_tag("partials/difference_bar.html")
+def difference_bar(
+    difference: float, bounds: tuple[float, float] | None, reach: float
+) -> dict[str, str]:
+    """Draw a difference and its interval on a line from -reach to +reach, 100 units wide."""
+    low, high = bounds or (difference, difference)
+    unit = 50 / reach
+    return {
+        "low": f"{50 + unit * low:.1f}",
+        "width": f"{max(1.0, unit * (high - low)):.1f}",
+        "at": f"{50 + unit * difference:.1f}",
     }

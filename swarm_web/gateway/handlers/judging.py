@@ -5,7 +5,7 @@ from datetime import datetime
 from channels.db import database_sync_to_async
 
 from judge.selectors import describe_round
-from judge.services.answers import Receipt, offered_questions, submit_answers, take_seat
+from judge.services.answers import Submission, offered_questions, take_seat
 from swarm_protocol.messages import (
     AnswersReceived,
     Question,
@@ -60,8 +60,8 @@ def _offer(node: Node, message: RequestQuestions, *, now: datetime) -> Questions
 
 async def receive_answers(session: Session, message: SubmitAnswers) -> AnswersReceived:
     """Store answers, then have them graded."""
-    receipt: Receipt = await database_sync_to_async(submit_answers)(
-        session.node, number=message.round, answers=message.answers, now=session.clock()
+    receipt = await session.shared.desk.hand_in(
+        Submission(session.node.pk, message.round, message.answers, session.clock())
     )
     if receipt.accepted:
         session.shared.grading.ring()

@@ -1,7 +1,8 @@
 """Answer requests: `python -m swarm_tasks.child DEADLINE_S MEMORY_BYTES BOARD`.
 
-BOARD is the descriptor of the board's memory. Steps: take the pipes away from everybody else in the process, lock the process in, say `Ready`,
-then serve one request after the other until the parent closes the pipe.
+BOARD is the descriptor of the board's memory. Steps: take the pipes away from everybody else in the
+process, lock the process in, say `Ready`, then serve one request after the other until the parent
+closes the pipe.
 
 The parent kills a child that overruns the deadline. So that a child whose parent died meanwhile
 does not hang on either, it also sets an alarm that ends it whatever its Python code is doing;
@@ -21,8 +22,8 @@ from swarm_tasks.child import generators
 from swarm_tasks.child.sandbox import apply_sandbox
 from swarm_tasks.keyspace import question_part
 from swarm_tasks.pipe import (
-    Draw,
     LENGTH_BYTES,
+    Draw,
     Failed,
     Job,
     Made,
@@ -73,21 +74,23 @@ class Server:
                 signal.setitimer(signal.ITIMER_REAL, 0)
 
     def _draw(self, request: Draw) -> Made:
-        for index in request.indices:
+        for step, index in enumerate(request.indices):
             self._set_alarm()
             question = _open_task(request, index).question
+            self._board.steps[step] = MADE
             if request.part in (None, question_part(question)):
                 return Made(index, question)
         return Made(None, "")
 
     def _score(self, request: Score) -> Scored:
         """Do the jobs step by step; this loop is what grading costs beyond the verifiers."""
-        steps, step, clock = self._board.steps, 0, time.monotonic
+        steps, clock = self._board.steps, time.monotonic
+        first = 0
         for job in request.jobs:
             renew_at = self._set_alarm()
             score_text = _open_task(job, job.index).score_text
-            steps[step] = MADE
-            for step, text in enumerate(job.texts, step + 1):
+            steps[first] = MADE
+            for step, text in enumerate(job.texts, first + 1):
                 if clock() > renew_at:
                     renew_at = self._set_alarm()
                 try:
@@ -95,12 +98,12 @@ class Server:
                 except Exception as problem:  # noqa: BLE001 - a verifier may raise anything
                     steps[step] = VERIFIER_ERROR
                     _complain(job, problem)
-            step += 1
+            first += 1 + len(job.texts)
         return Scored()
 
     def _set_alarm(self) -> float:
-        """Set the alarm anew, and return when that is next due: a system call for each text
-        would cost as much as many a verifier.
+        """Set the alarm anew, and return when that is due again: not at every text, because a
+        system call costs as much as many a verifier.
         """
         signal.setitimer(signal.ITIMER_REAL, self._deadline_s * _ALARM_FACTOR)
         return time.monotonic() + self._deadline_s * _RENEW_FACTOR

@@ -1,0 +1,1 @@
+"""Benchmarks: each `make bench-NAME` prints a table and writes bench/results/NAME.json."""

@@ -1,0 +1,124 @@
+"""A crowd of nodes on real sockets that all hand in at the same moment."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from websockets.asyncio.client import ClientConnection, connect
+
+from swarm_protocol.codec import decode_from_server, encode
+from swarm_protocol.messages import (
+    AnswersReceived,
+    AnswerText,
+    Hello,
+    NodeMessage,
+    Question,
+    QuestionsOffered,
+    RequestQuestions,
+    RoundState,
+    ServerMessage,
+    SubmitAnswers,
+    Welcome,
+)
+from swarm_protocol.version import CLIENT_VERSION, PROTOCOL_VERSION
+
+# Connections that are opened at a time, so that the backlog does not overflow.
+_AT_ONCE = 50
+
+
+@dataclass
+class Member:
+    """One node of the crowd."""
+
+    connection: ClientConnection
+    number: int
+    questions: Sequence[Question] = ()
+
+    async def ask(self, message: NodeMessage) -> ServerMessage:
+        """Send a request and return its reply; announcements in between are passed over."""
+        await self.connection.send(encode(message))
+        while (heard := decode_from_server(await self.connection.recv())).reply_to != message.id:
+            pass
+        return heard
+
+    async def take_questions(self, number: int) -> None:
+        """Take a seat in the round."""
+        reply = await self.ask(RequestQuestions(id="questions", round=number))
+        assert isinstance(reply, QuestionsOffered), reply
+        self.questions = reply.questions
+
+    async def hand_in(self, number: int) -> int:
+        """Hand in an answer to each question; return how many were accepted."""
+        answers = [self._answer(i, question) for i, question in enumerate(self.questions)]
+        reply = await self.ask(SubmitAnswers(id="answers", round=number, answers=answers))
+        assert isinstance(reply, AnswersReceived), reply
+        return len(reply.accepted)
+
+    def _answer(self, i: int, question: Question) -> AnswerText:
+        """Answer as long-windedly as a small model does."""
+        thought = f"Let me think about question {i} step by step. " * 4
+        text = f"{thought}<answer>{(self.number * 7 + i) % 97}</answer>"
+        return AnswerText(question=question.id, text=text, finish_reason="stop")
+
+
+@asynccontextmanager
+async def connected_crowd(url: str, tokens: Sequence[str]) -> AsyncIterator[list[Member]]:
+    """Connect a node for each token and say hello."""
+    gate = asyncio.Semaphore(_AT_ONCE)
+    members = await asyncio.gather(*(_join(url, t, i, gate) for i, t in enumerate(tokens)))
+    try:
+        yield members
+    finally:
+        await asyncio.gather(*(member.connection.close() for member in members))
+
+
+async def _join(url: str, token: str, number: int, gate: asyncio.Semaphore) -> Member:
+    async with gate:
+        connection = await connect(
+            url,
+            additional_headers={"Authorization": f"Bearer {token}"},
+            compression=None,
+            ping_interval=None,
+            open_timeout=60,
+        )
+        member = Member(connection, number)
+        hello = Hello(
+            id="hello",
+            protocol=PROTOCOL_VERSION,
+            client=CLIENT_VERSION,
+            model="bench",
+            tokenizer="bench",
+            arm="swarm" if number % 2 else "isolated",
+        )
+        assert isinstance(await member.ask(hello), Welcome)
+        return member
+
+
+async def await_opening(member: Member, number: int) -> None:
+    """Wait until a node hears that the round is open."""
+    while True:
+        heard = decode_from_server(await member.connection.recv())
+        told = heard.round if isinstance(heard, RoundState) else None
+        if told is not None and (told.number, told.phase) == (number, "open"):
+            return
+
+
+@dataclass(frozen=True)
+class HandIn:
+    """How long it took until the last node had its questions, and its receipt, in seconds."""
+
+    offering_s: float
+    receiving_s: float
+    accepted: int
+
+
+async def sit_round(members: Sequence[Member], number: int) -> HandIn:
+    """Let all nodes take their seats at once, then hand in at once."""
+    start = time.perf_counter()
+    await asyncio.gather(*(member.take_questions(number) for member in members))
+    seated = time.perf_counter()
+    accepted = await asyncio.gather(*(member.hand_in(number) for member in members))
+    done = time.perf_counter()
+    return HandIn(seated - start, done - seated, sum(accepted))

@@ -1,0 +1,81 @@
+"""What a benchmark found: printed as a table and written as JSON."""
+
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+PROJECT = Path(__file__).resolve().parent.parent
+RESULTS = PROJECT / "bench" / "results"
+
+
+@dataclass(frozen=True)
+class Target:
+    """A figure that the product promises: at most or at least `bound`."""
+
+    figure: str
+    words: str
+    unit: str
+    at_most: float | None = None
+    at_least: float | None = None
+
+    def is_met(self, value: float) -> bool:
+        """Tell whether a value keeps the promise."""
+        high_enough = self.at_least is None or value >= self.at_least
+        return high_enough and (self.at_most is None or value <= self.at_most)
+
+    @property
+    def bound(self) -> str:
+        """The promise in a few characters."""
+        return f"≤ {self.at_most:g}" if self.at_most is not None else f"≥ {self.at_least:g}"
+
+
+def print_targets(figures: Mapping[str, float], targets: Sequence[Target]) -> bool:
+    """Print each promised figure beside its bound; tell whether all are kept."""
+    table = Table(title="Promised figures")
+    for heading in ("figure", "measured", "bound", "unit", ""):
+        table.add_column(heading, justify="right" if heading in ("measured", "bound") else "left")
+    for target in targets:
+        value = figures[target.figure]
+        verdict = "[green]kept[/]" if target.is_met(value) else "[red]missed[/]"
+        table.add_row(target.words, f"{value:,.3g}", target.bound, target.unit, verdict)
+    Console().print(table)
+    return all(target.is_met(figures[target.figure]) for target in targets)
+
+
+def write_results(name: str, figures: Mapping[str, object]) -> Path:
+    """Write bench/results/NAME.json and return its path."""
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{name}.json"
+    result = {
+        "name": name,
+        "commit": _commit(),
+        "machine": describe_machine(),
+        "figures": dict(figures),
+    }
+    path.write_text(json.dumps(result, indent=2) + "\n")
+    return path
+
+
+def describe_machine() -> str:
+    """Return what the figures were measured on."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    processor = platform.processor() or platform.machine()
+    return (
+        f"{os.cpu_count()} cores, {memory:.0f} GB, {processor}, "
+        f"{platform.system()}, Python {platform.python_version()}"
+    )
+
+
+def _commit() -> str:
+    """Return the commit that was measured, with + when files differ from it."""
+    described = subprocess.run(
+        ["git", "describe", "--always", "--dirty=+"], cwd=PROJECT, capture_output=True, text=True
+    )
+    return described.stdout.strip() or "unknown"

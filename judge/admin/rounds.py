@@ -1,0 +1,234 @@
+"""Rounds: made by hand, looked at, voided and recomputed; and the scores they came to."""
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import Count, Q, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.utils.safestring import SafeString
+from kombu.exceptions import OperationalError
+
+from judge import tasks
+from judge.admin.asking import Decision, Grounds, ask, decide
+from judge.admin.records import RecordAdmin, list_url, show_rows
+from judge.forms import RoundForm
+from judge.models import Answer, Flag, Question, Round, Ruling, Score
+from judge.selectors import rounds_with_turnout, running_season
+from judge.services.oversight import void_round
+from judge.services.rounds import count_ungraded
+from judge.services.scheduling import LEAD, schedule_round
+from judge.verifiers import process_verifier
+from swarm_protocol.errors import RefusedError
+
+# ---- decisions
+
+
+def _void(judge_round: Round, grounds: Grounds) -> str | None:
+    return None if void_round(judge_round, **grounds) else "it is void already"
+
+
+def _recompute(judge_round: Round, grounds: Grounds) -> str | None:
+    if judge_round.phase != Round.Phase.CLOSED:
+        return f"it is {judge_round.get_phase_display().lower()}, only closed rounds have scores"
+    try:
+        tasks.recompute.delay(judge_round.pk, grounds["reason"], grounds["actor"].pk)
+    except OperationalError:
+        return "the queue of the workers does not answer: try again when it does"
+    return None
+
+
+VOID = Decision[Round](
+    action="void",
+    title="Void",
+    effects=[
+        "These rounds will count for nobody: scores, ranks and the comparison of the arms follow "
+        "at once. A round that is open or being scored ends.",
+        "Questions, answers and scores stay stored, but nothing makes a round count again.",
+    ],
+    done="The leaderboard followed: {} is void.",
+    carry_out=_void,
+)
+RECOMPUTE = Decision[Round](
+    action="recompute",
+    title="Recompute",
+    effects=[
+        "A worker grades all stored answers of these rounds again, with the verifier that is "
+        "installed now, and writes their scores anew; the leaderboard follows. Answers that were "
+        "not verified in time get their verdict.",
+        "If a question cannot be made again, nothing changes.",
+    ],
+    done="A worker grades {} again; what that changed will stand under Rulings.",
+    carry_out=_recompute,
+)
+
+
+# ---- rounds
+
+
+class QuestionInline(admin.TabularInline[Question, Round]):
+    """A round's sealed questions; whoever may see this page sees their specs."""
+
+    model = Question
+    fields = ["position", "dataset", "prompt", "spec", "answered"]
+    readonly_fields = ["answered"]
+    extra = 0
+    can_delete = False
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Question]:
+        """Count each question's answers."""
+        return (
+            super()
+            .get_queryset(request)
+            .annotate(
+                given=Count("answers"), right=Count("answers", filter=Q(answers__solved=True))
+            )
+            .order_by("position")
+        )
+
+    @admin.display(description="answers")
+    def answered(self, obj: Question) -> str:
+        """Say how many answers came, and how many of them are right."""
+        return f"{getattr(obj, 'given', 0)}, {getattr(obj, 'right', 0)} right"
+
+
+@admin.register(Round)
+class RoundAdmin(RecordAdmin[Round]):
+    """See rounds with all that came of them, schedule one, void or recompute one."""
+
+    list_display = [
+        "number",
+        "phase",
+        "turnout",
+        "commitment_begins",
+        "season",
+        "opens_at",
+        "closed_at",
+    ]
+    list_filter = ["phase", "season"]
+    list_per_page = 50
+    search_fields = ["number__exact"]
+    fields = [
+        ("number", "season", "phase"),
+        ("opens_at", "closes_at", "score_by", "closed_at"),
+        "void_reason",
+        "commitment",
+        "turnout",
+        "answers",
+        "scores",
+        "flags",
+        "rulings",
+    ]
+    readonly_fields = ["turnout", "commitment", "answers", "scores", "flags", "rulings"]
+    inlines = [QuestionInline]
+    actions = ["void", "recompute"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Round]:
+        """Count who took part."""
+        return rounds_with_turnout()
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Rounds may be made by hand."""
+        return request.user.has_perm("judge.add_round")
+
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: object = None
+    ) -> HttpResponse:
+        """Ask when a round should open, and make it: what keeps it from being made is told here."""
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        first = {"season": running_season(), "opens_at": timezone.now()}
+        form = RoundForm(request.POST or None, initial=first)
+        if form.is_valid() and (made := _schedule(form)):
+            self.log_addition(request, made, "Scheduled by hand.")
+            messages.success(request, f"{made} is scheduled and its questions are sealed.")
+            return redirect("admin:judge_round_change", made.pk)
+        effects = ["The round's questions are drawn and sealed now; nodes see them when it opens."]
+        return ask(self, request, form, title="Schedule a round", effects=effects)
+
+    # ---- actions
+
+    @admin.action(description="Void: take out of every score", permissions=["rule"])
+    def void(self, request: HttpRequest, queryset: QuerySet[Round]) -> HttpResponse | None:
+        """Void the chosen rounds."""
+        return decide(self, request, queryset, VOID)
+
+    @admin.action(description="Recompute: grade all answers again", permissions=["rule"])
+    def recompute(self, request: HttpRequest, queryset: QuerySet[Round]) -> HttpResponse | None:
+        """Have the chosen rounds graded again."""
+        return decide(self, request, queryset, RECOMPUTE)
+
+    # ---- what is shown
+
+    @admin.display(description="turnout")
+    def turnout(self, obj: Round) -> str:
+        """Say how many nodes have a score, and how many a seat."""
+        return f"{getattr(obj, 'scored', 0)} scored of {getattr(obj, 'seated', 0)} seated"
+
+    @admin.display(description="commitment")
+    def commitment_begins(self, obj: Round) -> str:
+        """Show enough of the commitment to recognize it."""
+        return f"{obj.commitment[:12]}…" if obj.commitment else "-"
+
+    @admin.display(description="answers")
+    def answers(self, obj: Round) -> str:
+        """Count the stored answers."""
+        stored = Answer.objects.filter(question__round=obj).count()
+        return f"{stored} stored, {count_ungraded(obj)} without a verdict"
+
+    @admin.display(description="scores")
+    def scores(self, obj: Round) -> SafeString:
+        """Show the best scores."""
+        best = Score.objects.filter(round=obj).select_related("node", "round")
+        url = list_url(Score, round__id__exact=obj.pk)
+        return show_rows(best.order_by("status", "-score", "node__name"), _describe_score, url=url)
+
+    @admin.display(description="flags")
+    def flags(self, obj: Round) -> SafeString:
+        """Show what looks odd about the round."""
+        flags = Flag.objects.filter(round=obj).select_related("node")
+        url = list_url(Flag, round__id__exact=obj.pk, state="all")
+        return show_rows(flags, lambda flag: f"{flag.node}: {flag.text} [{flag.state}]", url=url)
+
+    @admin.display(description="rulings")
+    def rulings(self, obj: Round) -> SafeString:
+        """Show what was decided about the round."""
+        rulings = Ruling.objects.filter(round=obj).select_related("actor")
+        return show_rows(rulings, _describe_ruling, url=list_url(Ruling, round__id__exact=obj.pk))
+
+
+def _schedule(form: RoundForm) -> Round | None:
+    """Make the round that the form asks for; what keeps it from being made is the form's error."""
+    now = timezone.now()
+    try:
+        return schedule_round(
+            form.cleaned_data["season"],
+            opens_at=max(form.cleaned_data["opens_at"], now + LEAD),
+            now=now,
+            verifier=process_verifier(),
+        )
+    except RefusedError as refusal:
+        form.add_error(None, f"{refusal.message}. {refusal.fix}")
+        return None
+
+
+def _describe_score(score: Score) -> str:
+    if score.score is None:
+        return f"{score.node}: {score.get_reason_display()}"
+    return f"{score.node}: {score.score:.3f}, {score.correct} of {score.n} solved"
+
+
+def _describe_ruling(ruling: Ruling) -> str:
+    who = ruling.actor or "unknown"
+    return f"{ruling.made_at:%Y-%m-%d %H:%M} {who} {ruling.get_action_display()}: {ruling.reason}"
+
+
+@admin.register(Score)
+class ScoreAdmin(RecordAdmin[Score]):
+    """See what each node got in each round, and why it did not get more."""
+
+    list_display = ["node", "round", "model", "arm", "status", "reason", "score", "correct", "n"]
+    list_filter = ["status", "reason", "arm", "round__season"]
+    list_select_related = ["node", "round"]
+    search_fields = ["node__name", "round__number__exact"]
+    exclude = ["answered", "solved"]

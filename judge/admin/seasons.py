@@ -1,0 +1,214 @@
+"""Seasons: drafted, started, paused and ended; their rules are frozen once they have started."""
+
+from typing import Any
+
+import msgspec
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.forms import ModelForm
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.html import format_html
+
+from judge.forms import SeasonForm
+from judge.models import Season
+from judge.selectors import task_choices
+from judge.services.scheduling import LEAD, schedule_round
+from judge.services.seasons import end_season, pause_season, resume_season, start_season
+from judge.services.standings import refresh_standings, republish_standings
+from judge.verifiers import process_verifier
+from swarm_protocol.errors import RefusedError
+from swarm_tasks.quiz import share_questions
+from swarm_tasks.starter import STARTER_TASKS
+
+# What scores depend on: fixed once the season has started.
+FROZEN = [
+    "tasks",
+    "questions_per_round",
+    "max_new_tokens",
+    "temperature",
+    "completions",
+    "assignment",
+    "isolated_share",
+]
+
+
+@admin.register(Season)
+class SeasonAdmin(admin.ModelAdmin[Season]):
+    """Draft a season, see a sample of each task, start it, pause it, add a round by hand."""
+
+    form = SeasonForm
+    list_display = ["name", "state", "paused", "started_at", "questions_per_round", "assignment"]
+    list_filter = ["state", "paused"]
+    search_fields = ["name"]
+    readonly_fields = [
+        "state",
+        "paused",
+        "asked",
+        "seed",
+        "generator",
+        "started_at",
+        "ended_at",
+    ]
+    fieldsets = [
+        (None, {"fields": ["name"]}),
+        (
+            "What is asked",
+            {
+                "description": "Fixed once the season has started.",
+                "fields": [
+                    "tasks",
+                    "questions_per_round",
+                    "asked",
+                    "max_new_tokens",
+                    "temperature",
+                ],
+            },
+        ),
+        (
+            "How nodes train",
+            {
+                "description": "Completions, assignment and isolated share are fixed once the "
+                "season has started.",
+                "fields": ["completions", "local", "external", "assignment", "isolated_share"],
+            },
+        ),
+        (
+            "The clock",
+            {
+                "fields": [
+                    "cadence_seconds",
+                    "open_seconds",
+                    "scoring_seconds",
+                    "early_advance",
+                    "late_joiners",
+                ]
+            },
+        ),
+        ("How scores are read", {"fields": ["recent_rounds", "minimum_questions"]}),
+        ("Who may take part", {"fields": ["minimum_client", "next_minimum_client"]}),
+        (
+            "So far",
+            {"fields": [("state", "paused"), ("started_at", "ended_at"), ("seed", "generator")]},
+        ),
+    ]
+    actions = ["start", "pause", "resume", "end", "add_round"]
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        """Begin a new season with the starter mix."""
+        tasks = msgspec.to_builtins(list(STARTER_TASKS))
+        return {"tasks": tasks, **super().get_changeform_initial_data(request)}
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Season | None = None) -> list[str]:
+        """Freeze the rules of a season that has started."""
+        frozen = FROZEN if obj is not None and obj.state != Season.State.DRAFT else []
+        return [*self.readonly_fields, *frozen]
+
+    def has_delete_permission(self, request: HttpRequest, obj: Season | None = None) -> bool:
+        """Let nobody delete a season that has started: its results stay."""
+        deletable = obj is None or obj.state == Season.State.DRAFT
+        return deletable and super().has_delete_permission(request, obj)
+
+    @admin.display(description="Questions of each dataset")
+    def asked(self, obj: Season) -> str:
+        """Say how many questions of each dataset a round asks."""
+        if not obj.pk:
+            return "shown once the season is saved"
+        return ", ".join(f"{dataset} {count}" for dataset, count in _share(obj).items())
+
+    def save_model(
+        self, request: HttpRequest, obj: Season, form: ModelForm[Season], change: bool
+    ) -> None:
+        """Save what was typed, and nothing else: the judge's clock writes to the row, too."""
+        obj.save(update_fields=form.changed_data if change else None)
+        if obj.state == Season.State.DRAFT:
+            self._show_samples(request, obj, form)
+            messages.info(request, "To start the season, tick it in the list and choose “Start”.")
+        else:
+            _follow(obj, changed=form.changed_data)
+
+    def _show_samples(self, request: HttpRequest, season: Season, form: ModelForm[Season]) -> None:
+        """Show the sample that validation generated for each dataset."""
+        counts = _share(season)
+        for sample in getattr(form, "samples", ()):
+            dataset = sample.spec.dataset
+            messages.info(
+                request,
+                format_html(
+                    "Sample of {}, {} of {} questions in a round: <q>{}</q>",
+                    dataset,
+                    counts[dataset],
+                    season.questions_per_round,
+                    sample.question,
+                ),
+            )
+
+    # ---- actions
+
+    @admin.action(description="Start (ends the season that runs)", permissions=["change"])
+    def start(self, request: HttpRequest, queryset: QuerySet[Season]) -> None:
+        """Start one drafted season."""
+        if len(queryset) > 1:
+            messages.error(request, "One season runs at a time: tick the one to start.")
+            return
+        for season in queryset:
+            drafted = season.state == Season.State.DRAFT
+            won = drafted and start_season(season, now=timezone.now())
+            self._tell(request, season, "started", won=won)
+
+    @admin.action(description="Pause: open no new rounds", permissions=["change"])
+    def pause(self, request: HttpRequest, queryset: QuerySet[Season]) -> None:
+        """Pause the chosen seasons."""
+        for season in queryset:
+            self._tell(request, season, "paused", won=pause_season(season))
+
+    @admin.action(description="Resume", permissions=["change"])
+    def resume(self, request: HttpRequest, queryset: QuerySet[Season]) -> None:
+        """Resume the chosen seasons."""
+        for season in queryset:
+            self._tell(request, season, "resumed", won=resume_season(season))
+
+    @admin.action(description="End", permissions=["change"])
+    def end(self, request: HttpRequest, queryset: QuerySet[Season]) -> None:
+        """End the chosen seasons."""
+        for season in queryset:
+            self._tell(request, season, "ended", won=end_season(season, now=timezone.now()))
+
+    @admin.action(description="Add a round that opens at once", permissions=["change"])
+    def add_round(self, request: HttpRequest, queryset: QuerySet[Season]) -> None:
+        """Schedule a round by hand."""
+        now = timezone.now()
+        for season in queryset:
+            if season.state != Season.State.RUNNING:
+                self._tell(request, season, "", won=False)
+                continue
+            try:
+                made = schedule_round(
+                    season, opens_at=now + LEAD, now=now, verifier=process_verifier()
+                )
+            except RefusedError as refusal:
+                messages.error(request, f"{season}: {refusal.message}. {refusal.fix}")
+            else:
+                self._tell(request, season, f"{made} opens in a moment", won=True)
+
+    def _tell(self, request: HttpRequest, season: Season, what: str, *, won: bool) -> None:
+        if won:
+            messages.success(request, f"{season}: {what}.")
+        else:
+            state = season.get_state_display().lower()
+            messages.warning(request, f"{season}: nothing changed, it is {state}.")
+
+
+def _share(season: Season) -> dict[str, int]:
+    """Return how many questions of each dataset a round of the season asks."""
+    choices = task_choices(season.tasks)
+    counts = share_questions(choices, season.questions_per_round)
+    return {choice.dataset: count for choice, count in zip(choices, counts, strict=True)}
+
+
+def _follow(season: Season, *, changed: list[str]) -> None:
+    """Let the leaderboard follow new rules of reading."""
+    if "recent_rounds" in changed:
+        refresh_standings(season, now=timezone.now())
+    if "minimum_questions" in changed:
+        republish_standings(season)

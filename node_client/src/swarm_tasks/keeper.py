@@ -1,0 +1,93 @@
+"""Keeps one child of this process: started when needed, replaced when lost, left to its own after
+a fork.
+"""
+
+import os
+from collections.abc import Sequence
+
+import msgspec
+
+from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_tasks.pipe import Ready, Request, decode_reply, encode_message
+from swarm_tasks.process import ChildDiedError, ChildProcess
+
+# Importing the libraries takes a second, and several on a machine that is busy with other things.
+_START_DEADLINE_S = 60.0
+
+
+class ChildKeeper:
+    """Not thread-safe: whoever uses a child holds a lock."""
+
+    def __init__(self, *, deadline_s: float, memory_bytes: int) -> None:
+        self._deadline_s = deadline_s
+        self._memory_bytes = memory_bytes
+        self._child: ChildProcess | None = None
+        self._owner_pid = os.getpid()
+        self._isolation: frozenset[str] = frozenset()
+
+    @property
+    def child(self) -> ChildProcess:
+        """The child, started if there is none. Raises RefusedError VERIFIER_FAILED."""
+        if self._child is not None and self._owner_pid != os.getpid():
+            # After a fork (a Celery worker) the child is still the parent's: talk to an own one.
+            self._child.forget()
+            self._child = None
+        if self._child is None:
+            self._owner_pid = os.getpid()
+            self._child = self._start()
+        return self._child
+
+    @property
+    def isolation(self) -> frozenset[str]:
+        """The protections that took hold in the child, which is started if there is none."""
+        assert self.child
+        return self._isolation
+
+    def send(self, request: Request, steps: Sequence[float] = ()) -> ChildProcess:
+        """Send a request with its steps laid out, and return the child that took it.
+
+        One that died idle is replaced once. Raises RefusedError VERIFIER_FAILED.
+        """
+        message = encode_message(request)
+        try:
+            return self._try_to_send(message, steps)
+        except (TimeoutError, ChildDiedError):
+            self.drop()
+        try:
+            return self._try_to_send(message, steps)
+        except (TimeoutError, ChildDiedError) as problem:
+            self.drop()
+            raise RefusedError(
+                ErrorCode.VERIFIER_FAILED, f"the verifier child takes no request: {problem}"
+            ) from None
+
+    def drop(self) -> None:
+        """End the child, if there is one and it is ours."""
+        child, self._child = self._child, None
+        if child is None:
+            return
+        if self._owner_pid == os.getpid():
+            child.kill()
+        else:
+            child.forget()
+
+    def _try_to_send(self, message: bytearray, steps: Sequence[float]) -> ChildProcess:
+        child = self.child
+        child.board.lay_out(steps)
+        child.send(message, deadline_s=self._deadline_s)
+        return child
+
+    def _start(self) -> ChildProcess:
+        child = ChildProcess("swarm_tasks.child", str(self._deadline_s), str(self._memory_bytes))
+        try:
+            ready = decode_reply(child.receive(deadline_s=_START_DEADLINE_S), Ready)
+        except (TimeoutError, ChildDiedError, msgspec.DecodeError) as problem:
+            child.kill()
+            raise RefusedError(
+                ErrorCode.VERIFIER_FAILED, f"the verifier child did not start: {problem}"
+            ) from None
+        except RefusedError:
+            child.kill()
+            raise
+        self._isolation = frozenset(ready.isolation)
+        return child

@@ -1,0 +1,81 @@
+"""Every answer of a closed round can be downloaded, a line each."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.http import StreamingHttpResponse
+from django.test import AsyncClient
+from django.utils import timezone
+
+from judge.models import Answer, Round
+from judge.services.oversight import quarantine_node
+from tests.factories import make_answer, make_node, make_round, make_season
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("tidy_stores")]
+
+
+def make_answered_round() -> Round:
+    """Make a closed round; of its two nodes, the later by name answers first."""
+    judge_round = make_round(make_season(), phase=Round.Phase.CLOSED, questions=3)
+    first, second, third = judge_round.questions.order_by("position")
+    bold, amber = make_node("bold")[0], make_node("amber")[0]
+    for question in (third, first, second):
+        make_answer(question, bold, solved=question == first, text=f"bold {question.position}")
+    make_answer(second, amber, solved=True, text="amber 2")
+    return judge_round
+
+
+async def download(judge_round: Round) -> list[dict[str, Any]]:
+    answer = await AsyncClient().get(f"/rounds/{judge_round.number}/answers.jsonl")
+    assert isinstance(answer, StreamingHttpResponse)
+    assert answer.is_async, "a synchronous iterator would be read whole before the first byte"
+    text = b"".join([part async for part in answer]).decode()
+    return [json.loads(line) for line in text.splitlines()]
+
+
+async def test_lines_are_ordered_by_node_and_position() -> None:
+    lines = await download(await sync_to_async(make_answered_round)())
+    assert [line["text"] for line in lines] == ["amber 2", "bold 1", "bold 2", "bold 3"]
+
+
+async def test_a_line_has_its_keys_and_the_answers_values() -> None:
+    judge_round = await sync_to_async(make_answered_round)()
+    received = datetime(2026, 11, 21, 9, 5, 1, tzinfo=UTC)
+    await Answer.objects.filter(text="amber 2").aupdate(latency_ms=1250, received_at=received)
+    question = await judge_round.questions.aget(position=2)
+    line = (await download(judge_round))[0]
+    assert line == {
+        "node": "amber",
+        "question": str(question.pk),
+        "text": "amber 2",
+        "finish_reason": "stop",
+        "received_at": "2026-11-21T09:05:01Z",
+        "latency_ms": 1250,
+        "score": 1.0,
+        "solved": True,
+        "verdict": "right",
+    }
+
+
+async def test_the_question_of_a_line_is_one_of_the_api() -> None:
+    judge_round = await sync_to_async(make_answered_round)()
+    told = (await AsyncClient().get(f"/api/v1/rounds/{judge_round.number}")).json()
+    ids = {question["id"] for question in told["questions"]}
+    assert {line["question"] for line in await download(judge_round)} == ids
+
+
+async def test_answers_of_quarantined_nodes_are_there_too() -> None:
+    judge_round = await sync_to_async(make_answered_round)()
+    answer = await Answer.objects.select_related("node").aget(text="amber 2")
+    await sync_to_async(quarantine_node)(
+        answer.node, reason="copies", actor=None, now=timezone.now()
+    )
+    assert len(await download(judge_round)) == 4
+
+
+async def test_an_unknown_round_is_refused_with_a_code(db: None) -> None:
+    refusal = await AsyncClient().get("/rounds/987654/answers.jsonl")
+    assert (refusal.status_code, refusal.json()["code"]) == (404, "not_found")

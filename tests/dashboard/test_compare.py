@@ -1,0 +1,161 @@
+"""Swarm against isolated: what is claimed, how surely, and what is missing."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from judge.comparison import Claim, Missing
+from judge.models import Comparison, Enrolment, Season
+from judge.services.seasons import end_season
+from swarm_web.dashboard.compare_report import Assignment, describe_missing, describe_verdict
+from tests.factories import make_node
+
+BY_COIN, BY_CHOICE = Assignment(coin=12, nodes=12), Assignment(coin=0, nodes=12)
+
+
+def make_claim(model: str = "tiny", **fields: Any) -> Claim:
+    told: dict[str, Any] = {
+        "n_swarm": 6,
+        "n_isolated": 6,
+        "difference": 0.042,
+        "interval": (0.011, 0.073),
+        "p_value": 0.006,
+        "p_adjusted": 0.012,
+        "family": (model,),
+        "verdict": "swarm_better",
+        "missing": None,
+    }
+    return Claim(model=model, **(told | fields))
+
+
+def refuse(model: str = "odd") -> Claim:
+    return make_claim(
+        model,
+        n_swarm=5,
+        n_isolated=3,
+        interval=None,
+        p_value=None,
+        p_adjusted=None,
+        verdict="too_few",
+        missing=Missing(swarm_nodes=0, isolated_nodes=2, rounds=3),
+    )
+
+
+def store(season: Season, *claims: Claim) -> None:
+    for claim in claims:
+        Comparison.objects.create(
+            season=season,
+            model=claim.model,
+            claim=msgspec.to_builtins(claim),
+            updated_at=timezone.now(),
+        )
+
+
+def enrol(season: Season, *, coin: int, choice: int) -> None:
+    for assignment in ["coin"] * coin + ["choice"] * choice:
+        node, _ = make_node()
+        Enrolment.objects.create(season=season, node=node, arm="swarm", assignment=assignment)
+
+
+def read(client: Client) -> str:
+    return client.get("/compare/").content.decode()
+
+
+def test_the_page_says_when_there_will_be_something(season: Season, client: Client) -> None:
+    html = read(client)
+    assert "Nothing to compare yet" in html
+    assert "when 5 of its nodes in each arm have answered 3 rounds" in html
+
+
+def test_a_claim_is_shown_with_all_its_figures(season: Season, client: Client) -> None:
+    enrol(season, coin=12, choice=0)
+    store(season, make_claim())
+    html = read(client)
+    assert "Swarm nodes lead in 1 of 1 models tested" in html
+    for figure in ("+4.2", "+1.1 to +7.3", ".012", "Coin-flip for 12 of 12 nodes"):
+        assert figure in html
+    assert "As a coin chose, the arm made a difference." in html
+
+
+def test_a_claim_that_is_refused_says_what_is_missing(season: Season, client: Client) -> None:
+    store(season, refuse())
+    html = read(client)
+    assert "Too few nodes to say yet" in html
+    assert "Not tested yet. Needs 2 more isolated nodes with 3 rounds each." in html
+
+
+def test_while_the_season_runs_nothing_is_final(season: Season, client: Client) -> None:
+    store(season, make_claim())
+    assert "So far; the one test that counts is made when the season ends." in read(client)
+    assert client.get("/api/v1/compare").json()["final"] is False
+
+
+def test_after_the_season_the_test_counts(season: Season, client: Client) -> None:
+    store(season, make_claim())
+    end_season(season, now=timezone.now())
+    assert "this is the one test that counts" in read(client)
+    assert client.get("/api/v1/compare").json()["final"] is True
+
+
+def test_the_api_tells_the_same(season: Season, client: Client) -> None:
+    enrol(season, coin=0, choice=3)
+    store(season, make_claim(), refuse())
+    told = client.get("/api/v1/compare").json()
+    assert (told["season"], told["tested"]) == ("Autumn", 1)
+    assert told["assignment"] == {
+        "coin": 0,
+        "nodes": 3,
+        "random": False,
+        "words": "Owners chose: no cause can be inferred.",
+    }
+    tiny, odd = told["items"]
+    assert (tiny["difference"], tiny["interval"]) == (0.042, [0.011, 0.073])
+    assert (tiny["p_value"], tiny["p_adjusted"]) == (0.006, 0.012)
+    assert (tiny["n_swarm"], tiny["n_isolated"]) == (6, 6)
+    assert (odd["verdict"], odd["interval"]) == ("too_few", None)
+    assert odd["missing"] == {"swarm_nodes": 0, "isolated_nodes": 2, "rounds": 3}
+
+
+def test_the_api_answers_before_the_first_season(db: None, client: Client) -> None:
+    assert client.get("/api/v1/compare").json()["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("assignment", "words"),
+    [
+        (BY_COIN, "Coin-flip for 12 of 12 nodes."),
+        (BY_CHOICE, "Owners chose: no cause can be inferred."),
+        (Assignment(coin=5, nodes=12), "Coin-flip for 5 of 12 nodes; for the rest, owners chose"),
+        (Assignment(coin=0, nodes=0), "No node has an arm yet."),
+    ],
+)
+def test_how_arms_were_assigned_is_told(assignment: Assignment, words: str) -> None:
+    assert words in assignment.words
+
+
+def test_only_a_coin_makes_a_difference_a_cause() -> None:
+    claim = make_claim()
+    assert "made a difference" in describe_verdict(claim, assignment=BY_COIN)
+    for assignment in (BY_CHOICE, Assignment(coin=11, nodes=12)):
+        assert "No cause can be inferred" in describe_verdict(claim, assignment=assignment)
+
+
+def test_no_difference_shown_is_not_called_none() -> None:
+    words = describe_verdict(make_claim(verdict="not_shown"), assignment=BY_COIN)
+    assert "does not prove that there is none" in words
+
+
+@pytest.mark.parametrize(
+    ("missing", "words"),
+    [
+        ((0, 2, 3), "Needs 2 more isolated nodes with 3 rounds each."),
+        ((1, 5, 3), "Needs 1 more swarm node and 5 more isolated nodes with 3 rounds each."),
+        ((0, 0, 1), "Needs 1 more round of 5 nodes in each arm."),
+        ((0, 0, 2), "Needs 2 more rounds of 5 nodes in each arm."),
+    ],
+)
+def test_what_is_missing_is_told_in_words(missing: tuple[int, int, int], words: str) -> None:
+    assert describe_missing(Missing(*missing)) == words

@@ -1,0 +1,124 @@
+"""The leaderboard's page: who stands where, and why somebody stands nowhere."""
+
+import re
+
+from django.test import Client
+from django.utils import timezone
+
+from judge.models import Round, Season
+from judge.services.oversight import quarantine_node
+from judge.stats import macro_interval
+from swarm_web.dashboard.templatetags.figures import interval
+from swarm_web.nodes.models import Node
+from tests.factories import make_node, make_round, make_score, publish
+
+
+def read(client: Client, query: str = "") -> str:
+    return client.get(f"/leaderboard/{query}").content.decode()
+
+
+def listed(html: str) -> list[str]:
+    return re.findall(r'<tr data-node="([^"]+)"', html)
+
+
+def row_of(html: str, node: Node) -> str:
+    found = re.search(rf'<tr data-node="{node.name}".*?</tr>', html, re.DOTALL)
+    assert found is not None
+    return found[0]
+
+
+def judge(season: Season, **correct: int) -> dict[str, Node]:
+    """Judge nodes by name in one round of 16 questions; `base-…` are untrained."""
+    judge_round = make_round(season, phase=Round.Phase.CLOSED, questions=16)
+    nodes = {}
+    for name, solved in correct.items():
+        arm = Node.Arm.BASE if name.startswith("base") else Node.Arm.SWARM
+        nodes[name], _ = make_node(name, arm=arm)
+        make_score(judge_round, nodes[name], correct=solved)
+    publish(season)
+    return nodes
+
+
+def test_nodes_are_listed_best_first(judged: list[Node], client: Client) -> None:
+    assert listed(read(client)) == [node.name for node in judged]
+
+
+def test_a_row_shows_score_interval_and_n(judged: list[Node], client: Client) -> None:
+    row = row_of(read(client), judged[0])
+    assert '<data value="1.0">1.000</data>' in row
+    assert f"{interval(macro_interval(1.0, 32))}, n = 32" in row
+
+
+def test_connected_nodes_without_a_score_are_named_as_waiting(
+    judged: list[Node], client: Client
+) -> None:
+    make_node("young-robin", last_seen=timezone.now())
+    assert "young-robin" in read(client)
+
+
+def test_an_unknown_window_is_refused_with_a_code(judged: list[Node], client: Client) -> None:
+    answer = client.get("/leaderboard/?window=decade")
+    assert answer.status_code == 400
+    assert answer.json()["code"] == "query.window"
+
+
+def test_no_leader_is_named_among_equals(judged: list[Node], client: Client) -> None:
+    assert "3 of 3 ranked nodes share first place" in read(client)
+
+
+def test_a_leader_that_is_surely_ahead_is_named(client: Client, season: Season) -> None:
+    judge(season, amber=16, bold=0)
+    assert '<span class="name">amber</span> leads 2 ranked nodes' in read(client)
+
+
+def test_a_node_with_too_few_questions_has_no_rank_and_says_why(
+    client: Client, season: Season
+) -> None:
+    node, _ = make_node()
+    make_score(make_round(season, phase=Round.Phase.CLOSED), node, correct=1, n=2)
+    publish(season)
+    html = read(client)
+    assert "Nobody is ranked yet: that takes 16 questions" in html
+    row = row_of(html, node)
+    assert ">–</abbr>" in row
+    assert '<small class="remark">too few questions in this window yet</small>' in row
+
+
+def test_an_untrained_model_stands_unranked_under_the_best_of_its_kind(
+    client: Client, season: Season
+) -> None:
+    nodes = judge(season, amber=16, base_tiny=4, bold=12)
+    html = read(client)
+    assert listed(html) == ["amber", "base_tiny", "bold"]
+    row = row_of(html, nodes["base_tiny"])
+    assert "untrained" in row
+    assert ">–</abbr>" in row
+    assert "2 of 2 ranked nodes share first place" in html
+
+
+def test_a_row_tells_its_distance_from_the_untrained_model(client: Client, season: Season) -> None:
+    nodes = judge(season, amber=16, base_tiny=4)
+    row = row_of(read(client), nodes["amber"])
+    assert ">+75.0</abbr>" in row
+    assert "compared with base_tiny (.250, n = 16)" in row
+
+
+def test_quarantined_nodes_are_counted_and_not_listed(client: Client, season: Season) -> None:
+    nodes = judge(season, amber=16, bold=12)
+    assert "quarantined node" not in read(client)
+    quarantine_node(nodes["bold"], reason="copies", actor=None, now=timezone.now())
+    html = read(client)
+    assert listed(html) == ["amber"]
+    assert "1 quarantined node is not shown." in html
+
+
+def test_the_switch_says_how_many_rounds_recent_spans(client: Client, season: Season) -> None:
+    Season.objects.filter(pk=season.pk).update(recent_rounds=7)
+    html = read(client, "?window=recent")
+    assert '<a href="?window=recent" aria-current="true">last 7 rounds</a>' in html
+
+
+def test_the_page_says_how_to_read_it(judged: list[Node], client: Client) -> None:
+    html = read(client)
+    assert "How to read this table" in html
+    assert "A node is ranked once 16 of its questions count." in html

@@ -1,0 +1,97 @@
+"""A node's page: its standing, its shares by dataset, and what the operator decided about it."""
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from judge.models import Round, Season
+from judge.services.oversight import quarantine_node, release_node
+from judge.stats import wilson_interval
+from swarm_web.dashboard.templatetags.figures import interval
+from swarm_web.nodes.models import Node
+from tests.factories import make_node, make_round, make_score, publish
+
+
+@pytest.fixture
+def amber(season: Season) -> Node:
+    """A node that solved 7 of 8 sums and 4 of 8 products, beside its untrained model."""
+    judge_round = make_round(
+        season, phase=Round.Phase.CLOSED, questions=16, datasets=("chain_sum", "products")
+    )
+    node, _ = make_node("amber", last_seen=timezone.now())
+    base, _ = make_node("base-tiny", arm=Node.Arm.BASE, last_seen=timezone.now())
+    make_score(judge_round, node, correct=11)
+    make_score(judge_round, base, correct=4)
+    publish(season)
+    return node
+
+
+def read(client: Client, node: Node) -> str:
+    return client.get(node.get_absolute_url()).content.decode()
+
+
+def test_it_shows_its_rank_among_the_ranked(judged: list[Node], client: Client) -> None:
+    html = read(client, judged[0])
+    assert "is healthy." in html
+    assert "It ranks 1–3 of 3." in html
+
+
+def test_it_shows_each_dataset_with_its_own_interval(amber: Node, client: Client) -> None:
+    html = read(client, amber)
+    assert "6 of 8" in html
+    assert interval(wilson_interval(6, 8)) in html
+    assert "5 of 8" in html
+    assert interval(wilson_interval(5, 8)) in html
+
+
+def test_the_api_has_the_same_cells(amber: Node, client: Client) -> None:
+    cells = client.get("/api/v1/nodes/amber").json()["cells"]
+    assert cells == {
+        "chain_sum": {
+            "correct": 6,
+            "n": 8,
+            "share": 0.75,
+            "interval": list(wilson_interval(6, 8)),
+        },
+        "products": {
+            "correct": 5,
+            "n": 8,
+            "share": 0.625,
+            "interval": list(wilson_interval(5, 8)),
+        },
+    }
+
+
+def test_it_shows_its_distance_from_the_untrained_model(amber: Node, client: Client) -> None:
+    assert "+43.8" in read(client, amber)
+    told = client.get("/api/v1/nodes/amber").json()
+    assert told["over_base"] == pytest.approx(0.4375)
+
+
+def test_an_untrained_model_has_no_rank_and_says_what_it_is_for(
+    amber: Node, client: Client
+) -> None:
+    html = client.get("/nodes/base-tiny/").content.decode()
+    assert "It is an untrained model, shown for comparison" in html
+    assert "It ranks" not in html
+
+
+def test_a_quarantined_node_reads_why_and_what_to_do(amber: Node, client: Client) -> None:
+    quarantine_node(amber, reason="answers copied", actor=None, now=timezone.now())
+    html = read(client, amber)
+    assert "is quarantined." in html
+    assert "contact the operator" in html
+    assert "answers copied" in html
+    assert "It ranks" not in html
+    told = client.get("/api/v1/nodes/amber").json()
+    assert (told["rank"], told["remark"], told["score"]) == (None, "quarantined", 0.6875)
+
+
+def test_a_released_node_is_ranked_again_and_both_decisions_stay(
+    amber: Node, client: Client
+) -> None:
+    quarantine_node(amber, reason="answers copied", actor=None, now=timezone.now())
+    release_node(amber, reason="it was a shared model", actor=None, now=timezone.now())
+    html = read(client, amber)
+    assert "It ranks 1 of 1." in html
+    assert html.index("answers copied") < html.index("it was a shared model")

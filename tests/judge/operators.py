@@ -1,0 +1,98 @@
+"""What an operator does in the admin, and rounds with results to do it to."""
+
+import html
+from datetime import datetime
+
+from django.contrib.auth.models import User
+from django.test import Client
+
+from judge.models import Answer, Round, Ruling, Season, Standing
+from judge.services.answers import submit_answers, take_seat
+from judge.services.grading import grade_batch
+from judge.services.rounds import advance_rounds
+from judge.services.scheduling import schedule_round
+from judge.services.standings import refresh_standings
+from swarm_tasks.verifier import Verifier
+from swarm_web.nodes.models import Node
+from swarm_web.nodes.services import touch
+from tests.judge.conftest import Clock, answers_to, connect_node
+
+
+def log_in(name: str = "olive") -> Client:
+    """Return the browser of a superuser."""
+    client = Client()
+    client.force_login(User.objects.create_superuser(name))
+    return client
+
+
+def act(operator: Client, model: str, action: str, *keys: int) -> str:
+    """Choose rows in a list and an action, and return the page that follows."""
+    response = operator.post(
+        f"/admin/{model}/", {"action": action, "_selected_action": keys}, follow=True
+    )
+    return html.unescape(response.content.decode())
+
+
+def decide(operator: Client, model: str, action: str, *keys: int, reason: str) -> str:
+    """Give an action's page a reason, and return the page that follows."""
+    response = operator.post(
+        f"/admin/{model}/",
+        {"action": action, "_selected_action": keys, "decided": "yes", "reason": reason},
+        follow=True,
+    )
+    return html.unescape(response.content.decode())
+
+
+def play_round(season: Season, clock: Clock, verifier: Verifier, **right: int) -> Round:
+    """Play a round in which each node, by name, gets so many answers right, and close it."""
+    judge_round = answer_round(season, clock, verifier, **right)
+    close_round(judge_round, clock)
+    return judge_round
+
+
+def answer_round(season: Season, clock: Clock, verifier: Verifier, **right: int) -> Round:
+    """Play a round until all its answers are graded."""
+    nodes = {_seen(name, clock): correct for name, correct in right.items()}
+    judge_round = schedule_round(season, opens_at=clock.now, now=clock.now, verifier=verifier)
+    advance_rounds(now=clock.now)
+    for node, correct in nodes.items():
+        take_seat(node, number=judge_round.number, now=clock.now)
+        answers = answers_to(judge_round, right=correct)
+        submit_answers(node, number=judge_round.number, answers=answers, now=clock.now)
+    grade_batch(verifier=verifier)
+    return judge_round
+
+
+def close_round(judge_round: Round, clock: Clock) -> None:
+    """Let a round whose answers are graded close, and the leaderboard follow."""
+    advance_rounds(now=clock.advance(1))
+    judge_round.refresh_from_db()
+    assert judge_round.phase == Round.Phase.CLOSED
+    refresh_standings(judge_round.season, now=clock.now)
+
+
+def _seen(name: str, clock: Clock) -> Node:
+    known = Node.objects.filter(name=name).first()
+    if known is None:
+        return connect_node(name, clock)
+    touch(known.pk, now=clock.now)
+    return known
+
+
+def misgrade(judge_round: Round, name: str) -> None:
+    """Give every answer of a node the verdict "wrong"."""
+    answers = Answer.objects.filter(question__round=judge_round, node__name=name)
+    answers.update(score=0.0, solved=False, verdict="wrong")
+
+
+def standing_of(name: str, window: str = "round") -> Standing:
+    """Return a node's line of the leaderboard."""
+    return Standing.objects.get(node__name=name, window=window)
+
+
+def only_ruling() -> tuple[str, str, str]:
+    """Return what the only ruling says: the action, who decided, and why."""
+    ruling = Ruling.objects.select_related("actor").get()
+    assert ruling.actor is not None
+    assert isinstance(ruling.made_at, datetime)
+    return ruling.action, ruling.actor.get_username(), ruling.reason

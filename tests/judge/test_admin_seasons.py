@@ -1,0 +1,333 @@
+"""Operators configure seasons in the admin, and mistakes are caught there."""
+
+import html
+import json
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from judge.models import Round, Season, Standing
+from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_tasks.starter import STARTER_TASKS
+from swarm_tasks.verifier import Verifier
+from tests.judge.conftest import SUMS, Clock
+from tests.judge.operators import act, log_in, play_round, standing_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+PRODUCTS = {"dataset": "products", "config": {"min_digits": 2, "max_digits": 2}, "weight": 3.0}
+RULES = {
+    "name": "Autumn",
+    "questions_per_round": 4,
+    "max_new_tokens": 64,
+    "temperature": 0,
+    "completions": 8,
+    "local": 4,
+    "external": 4,
+    "assignment": "choice",
+    "isolated_share": 0.5,
+    "cadence_seconds": 120,
+    "open_seconds": 60,
+    "scoring_seconds": 30,
+    "early_advance": "on",
+    "late_joiners": "wait",
+    "recent_rounds": 20,
+    "minimum_questions": 16,
+    "minimum_client": "",
+    "next_minimum_client": "",
+}
+
+
+@pytest.fixture
+def operator(transactional_db: None) -> Client:
+    return log_in()
+
+
+def post_season(operator: Client, tasks: Any, **changes: Any) -> str:
+    return _post(operator, "/admin/judge/season/add/", {"tasks": json.dumps(tasks), **changes})
+
+
+def change_season(operator: Client, season: Season, **changes: Any) -> str:
+    typed = {"name": season.name, "tasks": json.dumps(SUMS), **changes}
+    return _post(operator, f"/admin/judge/season/{season.pk}/change/", typed)
+
+
+def _post(operator: Client, path: str, changes: dict[str, Any]) -> str:
+    response = operator.post(path, {**RULES, **changes}, follow=True)
+    return html.unescape(response.content.decode())
+
+
+# ---- drafts
+
+
+def test_a_new_seasons_form_begins_with_the_starter_mix(operator: Client) -> None:
+    page = html.unescape(operator.get("/admin/judge/season/add/").content.decode())
+    assert all(f'\n  {{"dataset": "{task.dataset}", "config": {{' in page for task in STARTER_TASKS)
+
+
+def test_a_stored_task_mix_is_shown_with_a_task_on_each_line(operator: Client) -> None:
+    post_season(operator, [*SUMS, PRODUCTS])
+    page = operator.get(f"/admin/judge/season/{Season.objects.get().pk}/change/").content.decode()
+    for dataset in ("chain_sum", "products"):
+        assert f'\n  {{"dataset": "{dataset}", "config": {{' in html.unescape(page)
+
+
+def test_what_was_typed_stays_when_it_is_no_task_mix(operator: Client) -> None:
+    assert '[{"dataset": "gcd"}]' in post_season(operator, [{"dataset": "gcd"}])
+
+
+def test_a_sample_of_each_dataset_is_shown_with_its_share_of_the_questions(
+    operator: Client,
+) -> None:
+    page = post_season(operator, [*SUMS, PRODUCTS], questions_per_round=10)
+    assert Season.objects.get().name == "Autumn"
+    assert "Sample of chain_sum, 3 of 10 questions in a round: <q>State the final answer" in page
+    assert "Sample of products, 7 of 10 questions in a round: <q>" in page
+
+
+def test_a_seasons_page_shows_how_many_questions_of_each_dataset_a_round_asks(
+    operator: Client,
+) -> None:
+    post_season(operator, [*SUMS, PRODUCTS], questions_per_round=10)
+    page = operator.get(f"/admin/judge/season/{Season.objects.get().pk}/change/")
+    assert "chain_sum 3, products 7" in page.content.decode()
+
+
+def test_every_field_of_a_draft_is_stored(operator: Client) -> None:
+    typed = {
+        "assignment": "coin",
+        "isolated_share": 0.25,
+        "late_joiners": "join",
+        "recent_rounds": 7,
+        "minimum_questions": 64,
+        "minimum_client": "1.2.0",
+        "next_minimum_client": "1.3.0",
+    }
+    post_season(operator, SUMS, **typed)
+    assert Season.objects.values(*typed).get() == typed
+
+
+def test_an_unticked_early_advance_is_off(operator: Client) -> None:
+    response = operator.post(
+        "/admin/judge/season/add/",
+        {k: v for k, v in RULES.items() if k != "early_advance"} | {"tasks": json.dumps(SUMS)},
+    )
+    assert response.status_code == 302
+    assert not Season.objects.get().early_advance
+
+
+# ---- mistakes
+
+
+def test_a_dataset_outside_the_allow_list_is_refused_with_its_name(operator: Client) -> None:
+    page = post_season(operator, [{"dataset": "countdown", "config": {}, "weight": 1}])
+    assert not Season.objects.exists()
+    assert "countdown: " in page
+
+
+def test_a_configuration_outside_its_range_is_refused_with_the_field(operator: Client) -> None:
+    tasks = [{"dataset": "chain_sum", "config": {"max_terms": 10_000}, "weight": 1}]
+    page = post_season(operator, tasks)
+    assert not Season.objects.exists()
+    assert "max_terms" in page
+
+
+@pytest.mark.parametrize("tasks", [[], {}, [{"dataset": "gcd"}], [1], [*SUMS, *SUMS]])
+def test_a_malformed_task_mix_is_refused(operator: Client, tasks: Any) -> None:
+    post_season(operator, tasks)
+    assert not Season.objects.exists()
+
+
+def test_a_weight_of_nothing_is_refused(operator: Client) -> None:
+    post_season(operator, [{**SUMS[0], "weight": 0}])
+    assert not Season.objects.exists()
+
+
+def test_fewer_questions_than_datasets_are_refused_with_both_numbers(operator: Client) -> None:
+    page = post_season(operator, [*SUMS, PRODUCTS], questions_per_round=1)
+    assert not Season.objects.exists()
+    assert "1 questions cannot represent 2 datasets" in page
+
+
+def test_rounds_that_would_overlap_are_refused(operator: Client) -> None:
+    page = post_season(operator, SUMS, cadence_seconds=30)
+    assert "still be open" in page
+    assert not Season.objects.exists()
+
+
+def test_a_coming_minimum_below_the_present_one_is_refused(operator: Client) -> None:
+    page = post_season(operator, SUMS, minimum_client="0.10.0", next_minimum_client="0.9.0")
+    assert "Clients older than 0.10.0 are refused already" in page
+    assert not Season.objects.exists()
+
+
+def test_a_coming_minimum_below_the_sites_own_is_refused(operator: Client, settings: Any) -> None:
+    settings.MINIMUM_CLIENT_VERSION = "0.5.0"
+    page = post_season(operator, SUMS, next_minimum_client="0.4.0")
+    assert "Clients older than 0.5.0 are refused already" in page
+
+
+def test_a_version_that_is_none_is_refused(operator: Client) -> None:
+    page = post_season(operator, SUMS, minimum_client="1.2", next_minimum_client="soon")
+    assert page.count("Give a version such as 1.2.3.") == 2
+
+
+# ---- started seasons
+
+
+@pytest.mark.parametrize(
+    ("field", "typed"),
+    [
+        ("tasks", json.dumps([{**SUMS[0], "weight": 2}])),
+        ("questions_per_round", 8),
+        ("completions", 16),
+        ("max_new_tokens", 32),
+        ("temperature", 1),
+        ("assignment", "coin"),
+        ("isolated_share", 0.1),
+    ],
+)
+def test_what_scores_depend_on_is_frozen_once_a_season_has_started(
+    operator: Client, season: Season, field: str, typed: object
+) -> None:
+    before = getattr(season, field)
+    change_season(operator, season, **{field: typed})
+    season.refresh_from_db()
+    assert getattr(season, field) == before
+
+
+@pytest.mark.parametrize(
+    ("field", "typed"),
+    [
+        ("open_seconds", 50),
+        ("early_advance", False),
+        ("late_joiners", "join"),
+        ("minimum_client", "0.2.0"),
+        ("recent_rounds", 3),
+        ("minimum_questions", 8),
+    ],
+)
+def test_what_scores_do_not_depend_on_can_be_changed_at_any_time(
+    operator: Client, season: Season, field: str, typed: object
+) -> None:
+    change_season(operator, season, **{field: typed or ""})
+    season.refresh_from_db()
+    assert getattr(season, field) == typed
+
+
+def test_saving_leaves_what_the_judges_clock_wrote_meanwhile(
+    operator: Client, season: Season, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def tick(form: Any) -> dict[str, Any]:
+        Season.objects.filter(pk=season.pk).update(watched_at=clock.now)
+        data: dict[str, Any] = form.cleaned_data
+        return data
+
+    monkeypatch.setattr("judge.forms.SeasonForm.clean", tick)
+    change_season(operator, season, open_seconds=50)
+    season.refresh_from_db()
+    assert (season.open_seconds, season.watched_at) == (50, clock.now)
+
+
+def test_the_leaderboard_follows_a_new_minimum_of_questions(
+    operator: Client, season: Season, clock: Clock, verifier: Verifier
+) -> None:
+    play_round(season, clock, verifier, amber=4)
+    assert standing_of("amber", "season").remark == Standing.Remark.TOO_FEW
+    change_season(operator, season, minimum_questions=4)
+    assert standing_of("amber", "season").rank_low == 1
+
+
+def test_the_leaderboard_follows_a_new_number_of_recent_rounds(
+    operator: Client, season: Season, clock: Clock, verifier: Verifier
+) -> None:
+    play_round(season, clock, verifier, amber=0)
+    play_round(season, clock, verifier, amber=4)
+    assert standing_of("amber", "recent").score == 0.5
+    change_season(operator, season, recent_rounds=1)
+    assert standing_of("amber", "recent").score == 1
+
+
+# ---- actions
+
+
+def test_starting_a_season_ends_the_one_that_runs(operator: Client, season: Season) -> None:
+    post_season(operator, SUMS)
+    act(operator, "judge/season", "start", Season.objects.get(name="Autumn").pk)
+    states = dict(Season.objects.values_list("name", "state"))
+    assert states == {"Autumn": "running", "Sums": "ended"}
+
+
+def test_only_one_season_can_be_started_at_once(operator: Client) -> None:
+    post_season(operator, SUMS)
+    post_season(operator, SUMS, name="Winter")
+    page = act(operator, "judge/season", "start", *Season.objects.values_list("pk", flat=True))
+    assert "One season runs at a time" in page
+    assert not Season.objects.exclude(state="draft").exists()
+
+
+def test_starting_a_season_that_has_ended_leaves_the_running_one_alone(
+    operator: Client, season: Season
+) -> None:
+    act(operator, "judge/season", "end", season.pk)
+    post_season(operator, SUMS)
+    act(operator, "judge/season", "start", Season.objects.get(name="Autumn").pk)
+    page = act(operator, "judge/season", "start", season.pk)
+    assert "Sums: nothing changed, it is ended." in page
+    assert Season.objects.get(name="Autumn").state == "running"
+
+
+def test_a_season_is_paused_and_resumed(operator: Client, season: Season) -> None:
+    act(operator, "judge/season", "pause", season.pk)
+    season.refresh_from_db()
+    assert season.paused
+    act(operator, "judge/season", "resume", season.pk)
+    season.refresh_from_db()
+    assert not season.paused
+
+
+def test_a_round_is_added_at_once(operator: Client, season: Season) -> None:
+    page = act(operator, "judge/season", "add_round", season.pk)
+    assert "round 1 opens in a moment" in page
+    assert Round.objects.get().season == season
+
+
+def test_a_draft_gets_no_round(operator: Client) -> None:
+    post_season(operator, SUMS)
+    page = act(operator, "judge/season", "add_round", Season.objects.get().pk)
+    assert "Autumn: nothing changed, it is draft." in page
+    assert not Round.objects.exists()
+
+
+def test_a_round_whose_questions_cannot_be_drawn_is_an_error_with_its_remedy(
+    operator: Client, season: Season, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RefusedError(ErrorCode.VERIFIER_FAILED, "no child", fix="Look at the worker.")
+
+    monkeypatch.setattr("judge.admin.seasons.schedule_round", fail)
+    page = act(operator, "judge/season", "add_round", season.pk)
+    assert "Sums: no child. Look at the worker." in page
+
+
+# ---- deletion
+
+
+def test_a_draft_can_be_deleted(operator: Client) -> None:
+    post_season(operator, SUMS)
+    operator.post(f"/admin/judge/season/{Season.objects.get().pk}/delete/", {"post": "yes"})
+    assert not Season.objects.exists()
+
+
+def test_a_started_season_cannot_be_deleted(operator: Client, season: Season) -> None:
+    path = f"/admin/judge/season/{season.pk}/delete/"
+    assert operator.post(path, {"post": "yes"}).status_code == 403
+
+
+def test_a_started_season_cannot_be_deleted_from_the_list(operator: Client, season: Season) -> None:
+    operator.post(
+        "/admin/judge/season/",
+        {"action": "delete_selected", "_selected_action": [season.pk], "post": "yes"},
+    )
+    assert Season.objects.exists()

@@ -1,0 +1,346 @@
+"""The round's state machine: when it moves, what it accepts, and that it never gets stuck."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from judge.engine import (
+    TICK,
+    TOLERANCE,
+    Facts,
+    Phase,
+    catch_up,
+    due_move,
+    lost_time,
+    note_tick,
+    set_deadlines,
+    takes_answers,
+)
+from tests.judge.paper_judge import EPOCH, QUESTIONS, Held, PaperJudge, PaperRound
+
+DEADLINES = set_deadlines(EPOCH, open_seconds=60, scoring_seconds=30)
+MOMENT = timedelta(microseconds=1)
+FACTS = Facts(
+    phase=Phase.SCHEDULED,
+    deadlines=DEADLINES,
+    season_active=True,
+    another_open=False,
+    early_advance=True,
+    expected=0,
+    completed=0,
+    ungraded=0,
+)
+
+
+def facts(phase: Phase, **changes: Any) -> Facts:
+    return replace(FACTS, phase=phase, **changes)
+
+
+# ---- when a round moves
+
+
+def test_a_round_opens_at_its_time_and_not_before() -> None:
+    assert due_move(facts(Phase.SCHEDULED), now=DEADLINES.opens_at - MOMENT) is None
+    assert due_move(facts(Phase.SCHEDULED), now=DEADLINES.opens_at) == Phase.OPEN
+
+
+@pytest.mark.parametrize("reason", [{"season_active": False}, {"another_open": True}])
+def test_an_overdue_round_waits_while_it_may_not_open(reason: dict[str, bool]) -> None:
+    assert due_move(facts(Phase.SCHEDULED, **reason), now=DEADLINES.score_by) is None
+
+
+def test_answering_ends_at_the_deadline_and_not_before() -> None:
+    waiting = facts(Phase.OPEN, expected=2, completed=1)
+    assert due_move(waiting, now=DEADLINES.closes_at - MOMENT) is None
+    assert due_move(waiting, now=DEADLINES.closes_at) == Phase.SCORING
+
+
+def test_answering_ends_early_when_all_who_are_expected_have_answered() -> None:
+    assert due_move(facts(Phase.OPEN, expected=2, completed=2), now=EPOCH) == Phase.SCORING
+
+
+@pytest.mark.parametrize(
+    "still",
+    [
+        {"expected": 0, "completed": 0},
+        {"expected": 2, "completed": 1},
+        {"expected": 2, "completed": 2, "early_advance": False},
+    ],
+    ids=["nobody came", "one is missing", "the season does not advance early"],
+)
+def test_answering_does_not_end_early_otherwise(still: dict[str, Any]) -> None:
+    assert due_move(facts(Phase.OPEN, **still), now=EPOCH) is None
+
+
+def test_scoring_ends_once_all_is_graded() -> None:
+    assert due_move(facts(Phase.SCORING, ungraded=1), now=DEADLINES.closes_at) is None
+    assert due_move(facts(Phase.SCORING, ungraded=0), now=DEADLINES.closes_at) == Phase.CLOSED
+
+
+def test_scoring_ends_at_its_deadline_whatever_is_graded() -> None:
+    waiting = facts(Phase.SCORING, ungraded=1)
+    assert due_move(waiting, now=DEADLINES.score_by - MOMENT) is None
+    assert due_move(waiting, now=DEADLINES.score_by) == Phase.CLOSED
+
+
+@pytest.mark.parametrize("phase", [Phase.OPEN, Phase.SCORING])
+def test_a_round_that_was_opened_is_finished_although_its_season_is_not_active(
+    phase: Phase,
+) -> None:
+    idle = facts(phase, season_active=False, ungraded=1)
+    assert due_move(idle, now=DEADLINES.score_by) is not None
+
+
+@pytest.mark.parametrize("phase", [Phase.CLOSED, Phase.VOID])
+def test_a_finished_round_never_moves(phase: Phase) -> None:
+    assert due_move(facts(phase), now=DEADLINES.score_by + timedelta(days=9)) is None
+
+
+# ---- what is in time
+
+
+def test_an_answer_is_in_time_until_the_deadline() -> None:
+    last = DEADLINES.closes_at - MOMENT
+    assert takes_answers(Phase.OPEN, DEADLINES, now=last)
+    assert not takes_answers(Phase.OPEN, DEADLINES, now=DEADLINES.closes_at)
+
+
+@pytest.mark.parametrize("phase", [phase for phase in Phase if phase != Phase.OPEN])
+def test_only_an_open_round_takes_answers(phase: Phase) -> None:
+    assert not takes_answers(phase, DEADLINES, now=EPOCH)
+
+
+# ---- outages
+
+
+def test_a_clock_that_ticks_for_the_first_time_has_lost_nothing() -> None:
+    assert lost_time(None, now=EPOCH) == timedelta(0)
+
+
+@pytest.mark.parametrize("passed", [TICK, TOLERANCE - MOMENT, -timedelta(hours=1)])
+def test_a_clock_that_was_slow_or_went_backwards_has_lost_nothing(passed: timedelta) -> None:
+    assert lost_time(EPOCH, now=EPOCH + passed) == timedelta(0)
+
+
+@pytest.mark.parametrize("away", [TOLERANCE, timedelta(hours=1)])
+def test_an_outage_lasted_from_the_first_tick_that_was_missed(away: timedelta) -> None:
+    assert lost_time(EPOCH, now=EPOCH + TICK + away) == away
+
+
+def test_ticks_are_noted() -> None:
+    assert note_tick(None, now=EPOCH) == EPOCH
+    assert note_tick(EPOCH, now=EPOCH + TICK) == EPOCH + TICK
+
+
+def test_a_clock_that_lags_does_not_turn_the_others_back() -> None:
+    assert note_tick(EPOCH, now=EPOCH - TOLERANCE + MOMENT) == EPOCH
+
+
+def test_a_clock_that_was_set_back_is_believed() -> None:
+    assert note_tick(EPOCH, now=EPOCH - TOLERANCE) == EPOCH - TOLERANCE
+
+
+def test_a_tick_that_slept_acts_by_the_time_that_others_have_seen() -> None:
+    assert catch_up(None, now=EPOCH) == EPOCH
+    assert catch_up(EPOCH + TOLERANCE, now=EPOCH) == EPOCH + TOLERANCE
+    assert catch_up(EPOCH - TOLERANCE, now=EPOCH) == EPOCH
+
+
+def test_time_is_given_back_to_the_deadlines_that_lie_ahead() -> None:
+    later = DEADLINES.give_back(timedelta(seconds=40))
+    assert later.opens_at == DEADLINES.opens_at
+    assert later.closes_at - DEADLINES.closes_at == timedelta(seconds=40)
+    assert later.score_by - DEADLINES.score_by == timedelta(seconds=40)
+
+
+# ---- all of it together
+
+NODES = st.sampled_from(["amber", "birch", "coral"])
+PLACES = st.integers(0, 3)
+OFF = st.sampled_from([-1, 0, 1])
+ALLOWED = {
+    (Phase.SCHEDULED, Phase.OPEN),
+    (Phase.OPEN, Phase.SCORING),
+    (Phase.SCORING, Phase.CLOSED),
+    *((phase, Phase.VOID) for phase in Phase if phase != Phase.VOID),
+}
+
+
+class ExactClocks(RuleBasedStateMachine):
+    """Nodes, beats, graders and the operator, in any order."""
+
+    # By how many seconds somebody's clock may be wrong.
+    SKEW = 0
+
+    held = Bundle("held")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.judge = PaperJudge()
+        self.acked: list[tuple[int, str, int]] = []
+
+    @property
+    def open_round(self) -> PaperRound | None:
+        return next((paper for paper in self.judge.rounds if paper.phase == Phase.OPEN), None)
+
+    def pick(self, place: int) -> PaperRound:
+        """Return one of the last rounds."""
+        return self.judge.rounds[-1 - place % len(self.judge.rounds)]
+
+    # ---- time
+
+    @rule(seconds=st.sampled_from([1, 2, 5, 10]))
+    def wait(self, seconds: int) -> None:
+        self.judge.wait(seconds)
+
+    @rule(seconds=st.sampled_from([8, 15, 16, 60, 7200]))
+    def go_away_and_come_back(self, seconds: int) -> None:
+        self.judge.go_away(seconds)
+
+    @rule(seconds=st.sampled_from([20, 3600]))
+    def set_all_clocks_back(self, seconds: int) -> None:
+        self.judge.set_back += timedelta(seconds=seconds)
+
+    # ---- beats
+
+    @rule(off=OFF, times=st.integers(1, 2))
+    def tick(self, off: int, times: int) -> None:
+        for _ in range(times):
+            self.judge.tick(off=off * self.SKEW)
+
+    @rule(target=held, off=OFF)
+    def watch_look_and_fall_asleep(self, off: int) -> list[Held]:
+        self.judge.watch(off=off * self.SKEW)
+        return self.judge.look(off=off * self.SKEW)
+
+    @rule(seen=held)
+    def wake_up_and_act(self, seen: list[Held]) -> None:
+        for held in seen:
+            self.judge.act(held)
+
+    @rule(gap=st.sampled_from([1, 14, 15, 16, 40, 3600]))
+    def the_clock_alone_finishes_what_was_opened(self, gap: int) -> None:
+        """However late ticks come: each brings the deadlines nearer by a TICK at least."""
+        opened = [r for r in self.judge.rounds if r.phase in (Phase.OPEN, Phase.SCORING)]
+        clock = self.judge.read_clock(0)
+        seen = min(clock, self.judge.watched_at or clock)
+        ahead = max((r.deadlines.score_by - seen for r in opened), default=TICK)
+        for _ in range(ahead // TICK + self.SKEW + 1):
+            self.judge.wait(gap)
+            self.judge.tick()
+        assert {r.phase for r in opened} <= {Phase.CLOSED}
+
+    # ---- the operator
+
+    @precondition(lambda self: not self.judge.ended and self.judge.waiting < 2)
+    @rule(in_seconds=st.sampled_from([0, 3, 30]))
+    def schedule(self, in_seconds: int) -> None:
+        self.judge.schedule(in_seconds=in_seconds)
+
+    @rule()
+    def pause_or_resume(self) -> None:
+        self.judge.active = not self.judge.active
+
+    @rule(early=st.booleans())
+    def change_early_advance(self, early: bool) -> None:
+        self.judge.early_advance = early
+
+    @precondition(lambda self: self.judge.rounds)
+    @rule(place=PLACES)
+    def void(self, place: int) -> None:
+        self.judge.void(self.pick(place))
+
+    @precondition(lambda self: len(self.judge.rounds) > 4)
+    @rule()
+    def end_season(self) -> None:
+        self.judge.end()
+
+    # ---- nodes and graders
+
+    @precondition(lambda self: self.open_round)
+    @rule(nodes=st.sets(NODES, min_size=1), came_late=st.booleans(), off=OFF)
+    def sit_down(self, nodes: set[str], came_late: bool, off: int) -> None:
+        assert self.open_round is not None
+        for node in sorted(nodes):
+            self.judge.sit(self.open_round, node, came_late=came_late, off=off * self.SKEW)
+
+    @precondition(lambda self: self.judge.rounds)
+    @rule(node=NODES, place=PLACES, question=st.integers(0, QUESTIONS - 1), off=OFF)
+    def answer_at_any_time(self, node: str, place: int, question: int, off: int) -> None:
+        paper = self.pick(place)
+        if self.judge.answer(paper, node, question, off=off * self.SKEW):
+            assert paper.phase == Phase.OPEN
+            self.acked.append((paper.number, node, question))
+
+    @precondition(lambda self: self.open_round)
+    @rule(node=NODES)
+    def answer_all(self, node: str) -> None:
+        assert self.open_round is not None
+        for question in range(QUESTIONS):
+            if self.judge.answer(self.open_round, node, question):
+                self.acked.append((self.open_round.number, node, question))
+
+    @precondition(lambda self: self.judge.rounds)
+    @rule(node=NODES, place=PLACES)
+    def grade(self, node: str, place: int) -> None:
+        self.judge.grade(self.pick(place), node)
+
+    # ---- what always holds
+
+    @invariant()
+    def phases_follow_the_path(self) -> None:
+        for paper in self.judge.rounds:
+            assert set(zip(paper.path, paper.path[1:], strict=False)) <= ALLOWED, paper.path
+
+    @invariant()
+    def at_most_one_round_is_open(self) -> None:
+        assert sum(paper.phase == Phase.OPEN for paper in self.judge.rounds) <= 1
+
+    @invariant()
+    def an_accepted_answer_is_kept_once(self) -> None:
+        kept = [
+            (paper.number, node, question)
+            for paper in self.judge.rounds
+            for node, question in paper.accepted
+        ]
+        assert sorted(kept) == sorted(self.acked)
+
+    @invariant()
+    def an_answer_to_a_closed_round_is_scored_or_left_out_and_once(self) -> None:
+        for paper in self.judge.rounds:
+            closed = Phase.CLOSED in paper.path
+            settled = sorted(paper.scored + paper.left_out)
+            assert settled == (sorted(paper.accepted) if closed else [])
+
+    @invariant()
+    def nodes_have_their_whole_time_whatever_was_away(self) -> None:
+        whole = timedelta(seconds=self.judge.open_seconds)
+        for paper in self.judge.rounds:
+            if not self.SKEW and paper.answering_time is not None:
+                assert paper.answering_time + paper.slept >= whole, paper.number
+
+
+class SkewedClocks(ExactClocks):
+    """The same while beats and nodes' servers read clocks that differ by up to ten seconds."""
+
+    SKEW = 5
+
+
+@pytest.mark.parametrize("machine", [ExactClocks, SkewedClocks])
+def test_whatever_happens_no_round_is_stuck_and_no_answer_lost(
+    machine: type[RuleBasedStateMachine],
+) -> None:
+    budget = settings(max_examples=300, stateful_step_count=40, deadline=None)
+    run_state_machine_as_test(machine, settings=budget)

@@ -1,0 +1,75 @@
+"""A site as a person starts it: `python -m swarm_web.local up`, a process of its own."""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from swarm_web.local.parts import Part
+from swarm_web.local.ports import HOST, free_port
+from tests.local.processes import children_of
+from tests.processes import PROJECT, Running, running
+
+# What tests/services.py sets for this process; a person's shell has none of it.
+_OURS = ("DEBUG", "SECRET_KEY", "DATABASE_URL", "REDIS_URL", "STATIC_ROOT", "DIST_DIR")
+# By what in its command line each of the site's parts is known.
+_SIGNS = {
+    "postgres": "/postgres -D ",
+    "valkey": "-server ",
+    "web": " uvicorn ",
+    "worker": " worker ",
+    "beat": " beat ",
+}
+
+
+def plain_environment() -> dict[str, str]:
+    """Return the environment of a shell that knows nothing of the tests' servers."""
+    return {name: value for name, value in os.environ.items() if name not in _OURS}
+
+
+@dataclass(frozen=True)
+class LaunchedSite:
+    """A running launcher, and where its site is."""
+
+    launcher: Running
+    state: Path
+    port: int
+
+    @property
+    def url(self) -> str:
+        """The site's address."""
+        return f"http://{HOST}:{self.port}"
+
+    def console(self) -> str:
+        """Return what the launcher wrote so far."""
+        return self.launcher.output()
+
+    def pid_of(self, part: str) -> int | None:
+        """Return the process id of one of the five parts, None while it is down."""
+        for pid, command in children_of(self.launcher.pid).items():
+            if _SIGNS[part] in command:
+                return pid
+        return None
+
+
+@contextmanager
+def launched_site(
+    state: Path, *, environment: Mapping[str, str] | None = None
+) -> Iterator[LaunchedSite]:
+    """Run `up` from when it has told its address to the end of the block."""
+    port = free_port()
+    log = state.with_name(f"{state.name}.console")
+    options = ("up", "--port", str(port), "--state-dir", str(state))
+    launcher = Part(
+        name="launcher",
+        command=(sys.executable, "-m", "swarm_web.local", *options),
+        environment=plain_environment() if environment is None else environment,
+        folder=PROJECT,
+        is_ready=lambda: f"is at http://{HOST}:{port}" in log.read_text(errors="replace"),
+        stop_signal=signal.SIGINT,
+    )
+    with running(launcher, log=log) as started:
+        yield LaunchedSite(started, state, port)

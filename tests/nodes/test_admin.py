@@ -1,0 +1,50 @@
+"""Operators make nodes and give them new tokens in the admin."""
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from swarm_web.nodes.models import Node
+from swarm_web.nodes.services import authenticate, create_node
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def operator(transactional_db: None) -> Client:
+    """A superuser's browser."""
+    client = Client()
+    client.force_login(User.objects.create_superuser("olive"))
+    return client
+
+
+def read_token(page: str) -> str:
+    return page.split("shown only now: ")[1].split("<")[0].strip()
+
+
+def test_a_new_nodes_token_is_shown_once_and_works(operator: Client) -> None:
+    page = operator.post(
+        "/admin/nodes/node/add/", {"name": "amber-quiet-heron", "arm": "swarm"}, follow=True
+    ).content.decode()
+    token = read_token(page)
+    assert authenticate(token) == Node.objects.get(name="amber-quiet-heron")
+    assert token not in operator.get("/admin/nodes/node/").content.decode()
+
+
+def test_a_node_given_a_new_token_refuses_the_old_one(operator: Client) -> None:
+    node, old = create_node(name="amber")
+    page = operator.post(
+        "/admin/nodes/node/",
+        {"action": "give_new_token", "_selected_action": [node.pk]},
+        follow=True,
+    ).content.decode()
+    assert authenticate(old) is None
+    assert authenticate(read_token(page)) == node
+
+
+def test_a_node_is_blocked(operator: Client) -> None:
+    node, token = create_node(name="amber")
+    operator.post(
+        f"/admin/nodes/node/{node.pk}/change/", {"name": "amber", "arm": "swarm", "blocked": "on"}
+    )
+    assert authenticate(token) is None

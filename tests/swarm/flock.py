@@ -1,0 +1,222 @@
+"""Toy nodes that live through outages: the client's own connection, exam and outbox, around a
+policy that knows how to do sums and answers when the test lets it.
+"""
+
+import asyncio
+import math
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from node_client.connection import Connection, Link
+from node_client.exam import Exam
+from node_client.swarm import SwarmClient, new_id
+from node_client.view import View
+from node_client.worker import ModelWorker
+from swarm_protocol.messages import (
+    AnswersReceived,
+    AnswerText,
+    FinishReason,
+    Hello,
+    RoundState,
+    ServerMessage,
+    Welcome,
+)
+from swarm_protocol.version import CLIENT_VERSION, PROTOCOL_VERSION
+
+WRONG = "<answer>who knows</answer>"
+# A node of skill 3 is right in three of eight answers in a row.
+MOST_SKILL = 8
+PAUSE_S = 0.04
+
+
+@dataclass(frozen=True)
+class Written:
+    """An answer, as a policy returns it."""
+
+    text: str
+    finish_reason: FinishReason = "stop"
+
+
+def solve(question: str) -> int:
+    """Return the answer to a question of `chain_sum` or `gcd`."""
+    numbers = [int(number) for number in re.findall(r"\d+", question)]
+    if "Divisor" in question:
+        return math.gcd(*numbers)
+    left, right = numbers
+    return left - right if " - " in question else left + right
+
+
+class Pupil:
+    """An examinee that writes one answer each time that the test allows one."""
+
+    def __init__(self, *, skill: int) -> None:
+        self._skill = skill
+        self._asked = 0
+        self._allowed = threading.Semaphore(0)
+
+    def allow(self, answers: int = 1) -> None:
+        self._allowed.release(answers)
+
+    def generate(
+        self,
+        questions: Sequence[str],
+        *,
+        completions: int,
+        max_new_tokens: int,
+        temperature: float,
+    ) -> list[list[Written]]:
+        return [[Written(self._answer(question))] * completions for question in questions]
+
+    def _answer(self, question: str) -> str:
+        self._allowed.acquire()
+        is_able = self._asked % MOST_SKILL < self._skill
+        self._asked += 1
+        return f"Sure: <answer>{solve(question)}</answer>" if is_able else WRONG
+
+
+class RecordingClient(SwarmClient):
+    """A client that keeps what it handed in, and what of it was acknowledged, by question."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection)
+        self.sent: dict[str, str] = {}
+        self.acked: set[str] = set()
+        self.rejected: list[str] = []
+
+    async def submit(self, number: int, answers: Sequence[AnswerText]) -> AnswersReceived:
+        """Hand in answers and note what became of them."""
+        self.sent |= {answer.question: answer.text for answer in answers}
+        received = await super().submit(number, answers)
+        self.acked |= {*received.accepted, *received.duplicate}
+        self.rejected += [f"{each.code}: {each.message}" for each in received.rejected]
+        return received
+
+
+class ToyNode:
+    """One node: a real client without a model."""
+
+    def __init__(self, *, url: str, name: str, token: str, skill: int) -> None:
+        self.name = name
+        self.pupil = Pupil(skill=skill)
+        self.is_connected = False
+        hello = Hello(
+            id=new_id(),
+            protocol=PROTOCOL_VERSION,
+            client=CLIENT_VERSION,
+            model="toy",
+            tokenizer="none",
+            arm="isolated" if skill % 2 else "swarm",
+            parameters=1000,
+        )
+        self._worker = ModelWorker()
+        self._connection = Connection(url=url, token=token, hello=hello, listener=self)
+        self.client = RecordingClient(self._connection)
+        self.exam = Exam(
+            client=self.client,
+            worker=self._worker,
+            examinee=self.pupil,
+            view=View(model="toy", parameters=1000, device="cpu", arm=hello.arm),
+        )
+
+    def link_changed(self, link: Link) -> None:
+        self.is_connected = link.phase == "connected"
+
+    def welcomed(self, welcome: Welcome) -> None:
+        self.exam.ring(welcome.round)
+
+    def rung(self, doorbell: ServerMessage) -> None:
+        if isinstance(doorbell, RoundState):
+            self.exam.ring(doorbell.round)
+
+    async def run(self) -> None:
+        async with self._worker, asyncio.TaskGroup() as group:
+            for job in (self._connection.run(), self.exam.run(), self.exam.outbox.run()):
+                group.create_task(job)
+
+
+class Flock:
+    """Nodes of skill 1, 2, 3, ..., in a thread of their own: the test itself may block."""
+
+    def __init__(self, *, url: str, tokens: Mapping[str, str]) -> None:
+        self.nodes = [
+            ToyNode(url=url, name=name, token=token, skill=skill)
+            for skill, (name, token) in enumerate(tokens.items(), start=1)
+        ]
+        self.allowed = 0
+        self._loop = asyncio.new_event_loop()
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="flock")
+
+    def __enter__(self) -> Self:
+        self._life = self._loop.create_task(self._live())
+        self._running = self._thread.submit(self._loop.run_until_complete, self._life)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for node in self.nodes:
+            node.pupil.allow(1000)  # One that waits would keep its thread from ending.
+        self._loop.call_soon_threadsafe(self._life.cancel)
+        with suppress(asyncio.CancelledError):
+            self._running.result(timeout=20)
+        self._thread.shutdown()
+        self._loop.close()
+
+    async def _live(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for node in self.nodes:
+                group.create_task(node.run())
+
+    # ---- what the test does and sees
+
+    def hand_in(self, *, each: int, nodes: Sequence[ToyNode] | None = None) -> None:
+        """Let nodes write `each` answers more, one after the other, and return at once."""
+        turns = [*(self.nodes if nodes is None else nodes)] * each
+        self.allowed += len(turns)
+        asyncio.run_coroutine_threadsafe(_allow(turns), self._loop)
+
+    @property
+    def connected(self) -> int:
+        """How many nodes are connected."""
+        return sum(node.is_connected for node in self.nodes)
+
+    @property
+    def sent(self) -> dict[tuple[str, str], str]:
+        """What was handed in, acknowledged or not, by node and question."""
+        return {
+            (node.name, question): text
+            for node in self.nodes
+            for question, text in node.client.sent.copy().items()
+        }
+
+    @property
+    def acked(self) -> set[tuple[str, str]]:
+        """What was acknowledged, as node and question."""
+        return {
+            (node.name, question) for node in self.nodes for question in node.client.acked.copy()
+        }
+
+    @property
+    def rejected(self) -> list[str]:
+        """Why answers were rejected."""
+        return [reason for node in self.nodes for reason in node.client.rejected]
+
+    @property
+    def owed(self) -> int:
+        """How many answers were written and not acknowledged."""
+        return sum(len(node.exam.outbox) for node in self.nodes)
+
+
+async def _allow(turns: Sequence[ToyNode]) -> None:
+    for node in turns:
+        node.pupil.allow()
+        await asyncio.sleep(PAUSE_S)

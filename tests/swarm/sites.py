@@ -1,0 +1,86 @@
+"""Sites for nodes to join: processes on this test's own database, and ones of their own."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import environ
+from django.conf import settings
+from django.db import connection, connections
+from django.test import override_settings
+from pytest_django import DjangoDbBlocker
+
+from swarm_web.local import commands
+from swarm_web.local.environment import recall_site
+from swarm_web.local.parts import Part
+from swarm_web.local.ports import HOST, free_port
+from swarm_web.local.probes import answers_ok
+from swarm_web.store import sync_redis
+from tests.local.launcher import LaunchedSite
+from tests.processes import PROJECT, running
+
+
+def site_environment(url: str) -> dict[str, str]:
+    """Return the environment in which the site's processes use this test's database."""
+    database = connection.settings_dict
+    address = f"{database['USER']}:{database['PASSWORD']}@{database['HOST']}:{database['PORT']}"
+    return {
+        **os.environ,
+        "DATABASE_URL": f"postgres://{address}/{database['NAME']}",
+        "REDIS_URL": settings.REDIS_URL,
+        "SECRET_KEY": settings.SECRET_KEY,
+        "SITE_URL": url,
+        "HTTPS": "0",
+        "DEBUG": "1",
+        "OMP_NUM_THREADS": "1",
+    }
+
+
+def project_part(name: str, command: tuple[str, ...], environment: Mapping[str, str]) -> Part:
+    """Return a process that runs one of the project's commands."""
+    return Part(
+        name=name, command=commands.here(command), environment=environment, folder=PROJECT
+    )
+
+
+@contextmanager
+def running_site(folder: Path) -> Iterator[str]:
+    """Run web, worker and beat; yield the site's URL as soon as it answers."""
+    port = free_port()
+    url = f"http://{HOST}:{port}"
+    environment = site_environment(url)
+    web = project_part("web", commands.serve_web(host=HOST, port=port), environment)
+    beat = commands.run_beat(str(folder / "celerybeat-schedule"))
+    parts = (
+        project_part("worker", commands.WORKER, environment),
+        project_part("beat", beat, environment),
+        replace(web, is_ready=lambda: answers_ok(port, "/healthz")),
+    )
+    with ExitStack() as stack:
+        for part in parts:
+            stack.enter_context(running(part, log=folder / f"{part.name}.log"))
+        yield url
+
+
+@contextmanager
+def operating(site: LaunchedSite, blocker: DjangoDbBlocker) -> Iterator[None]:
+    """Let this process's models and doorbells work on a launched site, not on the tests' servers.
+
+    So a test does what an operator does in the admin, without a process for each step.
+    """
+    there = recall_site(site.state)
+    database = connections.databases["default"]
+    own = {name: database[name] for name in ("NAME", "USER", "PASSWORD", "HOST", "PORT")}
+    target = environ.Env.db_url_config(there["DATABASE_URL"])
+    with blocker.unblock(), override_settings(REDIS_URL=there["REDIS_URL"]):
+        connection.close()
+        sync_redis.cache_clear()
+        database.update({name: target[name] for name in own})
+        try:
+            yield
+        finally:
+            connection.close()
+            sync_redis.cache_clear()
+            database.update(own)

@@ -1,0 +1,9 @@
+"""A child that announces a reply which no memory holds, and begins to send it."""
+
+import struct
+import sys
+
+if __name__ == "__main__":
+    sys.stdout.buffer.write(struct.pack("!I", 2**32 - 1))
+    while True:
+        sys.stdout.buffer.write(bytes(1 << 16))

@@ -1,0 +1,226 @@
+"""A round's questions follow from rules and a secret, and a commitment fixes both."""
+
+import re
+import shutil
+import subprocess
+from collections import Counter
+from fractions import Fraction
+from itertools import pairwise
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_protocol.messages import TaskChoice
+from swarm_tasks.allowlist import GENERATOR
+from swarm_tasks.keyspace import Part, index_part, question_part
+from swarm_tasks.quiz import QuizRules, commit_quiz, draw_quiz, encode_rules, share_questions
+from swarm_tasks.starter import STARTER_TASKS
+from swarm_tasks.verifier import Verifier
+from tests.tasks.faulty import REPOSITORY
+from tests.tasks.specs import ONE_DIGIT, SEED
+
+SECRET = bytes(range(32))
+EXAMPLE = (REPOSITORY / "docs" / "tasks.md").read_text().split("```sh\nsecret=")[1]
+weights = st.lists(st.floats(min_value=0.01, max_value=1000), min_size=1, max_size=20)
+
+
+def tasks_of(weights: list[float]) -> list[TaskChoice]:
+    return [
+        TaskChoice(dataset=f"d{i}", config={}, weight=weight) for i, weight in enumerate(weights)
+    ]
+
+
+def rules_of(
+    *tasks: TaskChoice, questions: int = 8, round: int = 1, season: str = "Season"
+) -> QuizRules:
+    return QuizRules(
+        round=round,
+        season=season,
+        seed=SEED,
+        generator=GENERATOR,
+        tasks=list(tasks or STARTER_TASKS),
+        questions=questions,
+    )
+
+
+# ---- shares
+
+
+@given(weights, st.integers(min_value=20, max_value=256))
+def test_every_question_goes_to_a_task_and_every_task_gets_one(
+    weights: list[float], total: int
+) -> None:
+    counts = share_questions(tasks_of(weights), total)
+    assert sum(counts) == total
+    assert min(counts) >= 1
+
+
+@given(weights, st.integers(min_value=20, max_value=256))
+def test_no_task_gets_more_than_a_heavier_one(weights: list[float], total: int) -> None:
+    counts = share_questions(tasks_of(weights), total)
+    by_weight = sorted(zip(weights, counts, strict=True))
+    for (lighter, fewer), (heavier, more) in pairwise(by_weight):
+        assert fewer <= more or lighter == heavier
+
+
+@given(
+    st.lists(st.floats(min_value=1, max_value=4), min_size=1, max_size=20),
+    st.integers(min_value=80, max_value=256),
+)
+def test_where_every_share_is_one_or_more_none_is_missed_by_a_whole_question(
+    weights: list[float], total: int
+) -> None:
+    counts = share_questions(tasks_of(weights), total)
+    for weight, count in zip(weights, counts, strict=True):
+        assert abs(count - total * Fraction(weight) / sum(map(Fraction, weights))) < 1
+
+
+def test_equal_weights_give_equal_strata() -> None:
+    assert share_questions(tasks_of([1, 1, 1, 1]), 16) == [4, 4, 4, 4]
+
+
+def test_what_does_not_divide_goes_to_the_first_of_equal_tasks() -> None:
+    assert share_questions(tasks_of([1, 1, 1]), 5) == [2, 2, 1]
+
+
+def test_a_task_of_little_weight_takes_its_question_from_all_others_alike() -> None:
+    assert share_questions(tasks_of([0.001, 1, 1]), 9) == [1, 4, 4]
+
+
+def test_fewer_questions_than_tasks_are_refused() -> None:
+    with pytest.raises(ValueError, match="3 questions do not go round 4 tasks"):
+        share_questions(tasks_of([1, 1, 1, 1]), 3)
+
+
+# ---- questions
+
+
+def test_the_same_rules_and_secret_give_the_same_questions_to_everybody(
+    verifier: Verifier,
+) -> None:
+    drawn = draw_quiz(rules_of(), secret=SECRET, verifier=verifier)
+    with Verifier() as another:
+        assert draw_quiz(rules_of(), secret=SECRET, verifier=another) == drawn
+
+
+def test_another_secret_gives_other_questions(verifier: Verifier) -> None:
+    quizzes = [
+        {task.question for task in draw_quiz(rules_of(), secret=secret, verifier=verifier)}
+        for secret in (SECRET, SECRET[::-1])
+    ]
+    assert len(quizzes[0] & quizzes[1]) <= 2
+
+
+def test_questions_stand_by_dataset_in_the_order_and_numbers_of_the_mix(
+    verifier: Verifier,
+) -> None:
+    tasks = (TaskChoice("products", ONE_DIGIT, 1.0), TaskChoice("chain_sum", ONE_DIGIT, 3.0))
+    drawn = draw_quiz(rules_of(*tasks), secret=SECRET, verifier=verifier)
+    datasets = [task.spec.dataset for task in drawn]
+    assert datasets == ["products"] * 2 + ["chain_sum"] * 6
+
+
+def test_every_question_is_the_judge_s_and_different(verifier: Verifier) -> None:
+    drawn = draw_quiz(rules_of(questions=24), secret=SECRET, verifier=verifier)
+    assert {index_part(task.spec.index) for task in drawn} == {Part.JUDGE}
+    assert {question_part(task.question) for task in drawn} == {Part.JUDGE}
+    assert len({task.question for task in drawn}) == 24
+
+
+def test_a_small_question_space_repeats_only_when_it_is_used_up(verifier: Verifier) -> None:
+    few = TaskChoice("count_bits", {"min_n": 1, "max_n": 40}, 1.0)
+    drawn = draw_quiz(rules_of(few, questions=24), secret=SECRET, verifier=verifier)
+    assert len(drawn) == 24
+    asked = Counter(task.question for task in drawn)
+    assert 1 < len(asked) < 24
+    assert list(asked) == [task.question for task in drawn[: len(asked)]]
+
+
+def test_the_names_of_round_and_season_play_no_part(verifier: Verifier) -> None:
+    one, other = rules_of(round=1, season="One"), rules_of(round=2, season="Another")
+    assert draw_quiz(one, secret=SECRET, verifier=verifier) == draw_quiz(
+        other, secret=SECRET, verifier=verifier
+    )
+
+
+@pytest.mark.parametrize(
+    "change", [{"format": "murmuration-quiz-9"}, {"generator": "reasoning-gym 9.9"}]
+)
+def test_rules_that_this_version_does_not_follow_are_refused(
+    verifier: Verifier, change: dict[str, str]
+) -> None:
+    rules = msgspec.structs.replace(rules_of(), **change)
+    with pytest.raises(RefusedError, match=GENERATOR) as caught:
+        draw_quiz(rules, secret=SECRET, verifier=verifier)
+    assert caught.value.code is ErrorCode.TASK_FOREIGN
+
+
+# ---- commitments
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"round": 2},
+        {"season": "Another"},
+        {"seed": 1},
+        {"generator": "reasoning-gym 9.9"},
+        {"tasks": list(reversed(STARTER_TASKS))},
+        {"questions": 9},
+        {"format": "murmuration-quiz-9"},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_every_rule_is_committed_to(change: dict[str, object]) -> None:
+    changed = msgspec.structs.replace(rules_of(), **change)
+    assert commit_quiz(changed, secret=SECRET) != commit_quiz(rules_of(), secret=SECRET)
+
+
+def test_the_secret_is_committed_to() -> None:
+    assert commit_quiz(rules_of(), secret=SECRET[::-1]) != commit_quiz(rules_of(), secret=SECRET)
+
+
+def test_rules_that_travelled_as_json_have_the_same_commitment() -> None:
+    rules = rules_of(TaskChoice("chain_sum", {"min_terms": 2, "max_terms": 3}, 1.0))
+    other_order = rules_of(TaskChoice("chain_sum", {"max_terms": 3, "min_terms": 2}, 1.0))
+    travelled = msgspec.json.decode(msgspec.json.encode(other_order), type=QuizRules)
+    assert commit_quiz(travelled, secret=SECRET) == commit_quiz(rules, secret=SECRET)
+
+
+@pytest.mark.parametrize("secret", [b"", SECRET[:31], SECRET + b"{"])
+def test_a_secret_of_another_length_is_refused(secret: bytes) -> None:
+    with pytest.raises(ValueError, match="32"):
+        commit_quiz(rules_of(), secret=secret)
+
+
+# ---- the worked example of docs/tasks.md
+
+
+def example_rules() -> bytes:
+    return EXAMPLE.split("rules='")[1].split("'")[0].encode()
+
+
+def test_the_documented_rules_are_canonical_and_have_the_documented_commitment() -> None:
+    rules = msgspec.json.decode(example_rules(), type=QuizRules)
+    secret = bytes.fromhex(EXAMPLE.split("\n")[0])
+    assert encode_rules(rules) == example_rules()
+    assert f"# {commit_quiz(rules, secret=secret)}  -" in EXAMPLE
+
+
+@pytest.mark.skipif(shutil.which("xxd") is None, reason="the example calls xxd")
+def test_the_documented_commands_print_the_documented_commitment() -> None:
+    script = "secret=" + EXAMPLE.split("```")[0]
+    printed = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
+    assert f"# {printed.stdout}" in script
+
+
+def test_the_documented_questions_are_drawn(verifier: Verifier) -> None:
+    rules = msgspec.json.decode(example_rules(), type=QuizRules)
+    secret = bytes.fromhex(EXAMPLE.split("\n")[0])
+    documented = re.findall(r"^\| (\d+) \| (.+) \|$", EXAMPLE, flags=re.MULTILINE)
+    drawn = draw_quiz(rules, secret=secret, verifier=verifier)
+    assert [(str(task.spec.index), task.question) for task in drawn] == documented[: len(drawn)]
+    assert len(drawn) == 4
