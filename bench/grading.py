@@ -66,7 +66,7 @@ class GradingFigures:
 
 
 def measure_grading(
-    *, questions: int = 16, answers_each: int = 1000, turns: int = 9, pool_size: int = 2
+    *, questions: int = 16, answers_each: int = 1000, turns: int = 25, pool_size: int = 2
 ) -> GradingFigures:
     """Grade `answers_each` answers to each of `questions` questions of the starter mix, in turns.
 

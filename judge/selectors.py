@@ -1,12 +1,24 @@
 """Reads: seasons and rounds as nodes may see them, and scores as pages show them."""
 
 from collections.abc import Iterable
+from datetime import datetime, timedelta
 
 import msgspec
-from django.db.models import Count, F, Q, QuerySet
+from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 
 from judge.engine import Phase
-from judge.models import Comparison, Enrolment, Round, Ruling, Score, Season, Standing, Window
+from judge.models import (
+    Comparison,
+    Enrolment,
+    Round,
+    Ruling,
+    Score,
+    Season,
+    Seat,
+    Standing,
+    Window,
+)
 from swarm_protocol.messages import RoundInfo, RoundPhase, SeasonInfo, TaskChoice
 from swarm_web.nodes.models import Node
 
@@ -33,6 +45,12 @@ def shown_season() -> Season | None:
     """Return the season that pages show: the running one, else the latest that ran."""
     started = Season.objects.exclude(state=Season.State.DRAFT)
     return running_season() or started.order_by("-started_at").first()
+
+
+def seasons_with_books(*, now: datetime) -> QuerySet[Season]:
+    """Return the seasons whose windows may still change: a week after the last round none does."""
+    lately = Q(rounds__closed_at__gt=now - timedelta(days=8))
+    return Season.objects.filter(lately | Q(state=Season.State.RUNNING)).distinct()
 
 
 def task_choices(tasks: object) -> list[TaskChoice]:
@@ -81,12 +99,19 @@ def describe_round(judge_round: Round, *, questions: int | None = None) -> Round
 
 def rounds_with_turnout() -> QuerySet[Round]:
     """Return all rounds, newest first, with `seated` and `scored` counts of nodes."""
-    scored = Count("scores", filter=Q(scores__status=Score.Status.SCORED), distinct=True)
+    seats = Seat.objects.filter(round=OuterRef("pk"))
+    scores = Score.objects.filter(round=OuterRef("pk"), status=Score.Status.SCORED)
     return (
         Round.objects.select_related("season")
-        .annotate(seated=Count("seats", distinct=True), scored=scored)
+        .annotate(seated=_count(seats), scored=_count(scores))
         .order_by("-number")
     )
+
+
+def _count(rows: QuerySet[Seat] | QuerySet[Score]) -> Coalesce:
+    """Return how many rows a round has; two joins would multiply them with each other."""
+    counted = rows.order_by().values("round").annotate(count=Count("pk")).values("count")
+    return Coalesce(Subquery(counted), 0)
 
 
 def rulings_about(judge_round: Round) -> QuerySet[Ruling]:

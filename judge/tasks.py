@@ -10,8 +10,8 @@ from celery import shared_task
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from judge.models import Round, Season
-from judge.selectors import running_season
+from judge.models import Round
+from judge.selectors import running_season, seasons_with_books
 from judge.services.grading import grade_batch
 from judge.services.inspection import inspect_closed_rounds
 from judge.services.oversight import recompute_round
@@ -67,6 +67,6 @@ def recompute(round_id: int, reason: str, actor_id: int | None) -> None:
 def keep_books() -> None:
     """Let rounds leave the windows that they have outlived, and inspect those that closed."""
     now = timezone.now()
-    for season in Season.objects.exclude(state=Season.State.DRAFT):
+    for season in seasons_with_books(now=now):
         refresh_standings(season, now=now)
     inspect_closed_rounds(now=now)

@@ -3,13 +3,18 @@
 Start a worker with `celery -A swarm_web worker` and one beat with `celery -A swarm_web beat`.
 """
 
+import logging
 import os
+import warnings
 
+import redis.exceptions
 from celery import Celery
-from celery.signals import heartbeat_sent
+from celery.exceptions import CPendingDeprecationWarning
+from celery.signals import after_setup_logger, after_setup_task_logger, heartbeat_sent, worker_ready
 from django.utils import timezone
 
 from swarm_web import heartbeat
+from swarm_web.outages import OutageFilter
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "swarm_web.settings")
 
@@ -17,8 +22,27 @@ app = Celery("swarm_web")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 
+logger = logging.getLogger(__name__)
+
 
 @heartbeat_sent.connect
 def stamp_worker(**_signal: object) -> None:
     """Leave a sign of life that /readyz and /status/ read."""
-    heartbeat.stamp(heartbeat.Part.WORKER, now=timezone.now())
+    try:
+        heartbeat.stamp(heartbeat.Part.WORKER, now=timezone.now())
+    except redis.exceptions.RedisError:
+        logger.warning("could not leave a sign of life", exc_info=True)
+
+
+@after_setup_logger.connect
+@after_setup_task_logger.connect
+def shorten_outages(logger: logging.Logger, **_signal: object) -> None:
+    """Keep the worker's and beat's logs readable while a store is away."""
+    for handler in logger.handlers:
+        handler.addFilter(OutageFilter())
+
+
+@worker_ready.connect
+def accept_late_results(**_signal: object) -> None:
+    """Keep the warning away that a lost broker cancels no running task: none takes long."""
+    warnings.filterwarnings("ignore", category=CPendingDeprecationWarning)

@@ -102,6 +102,9 @@ MINIMUM_CLIENT_VERSION = env.str("MINIMUM_CLIENT_VERSION", default="0.1.0")
 CELERY_BROKER_URL = REDIS_URL
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
+# What a lost worker had taken comes back after so many seconds. No task runs that long, and one
+# that is done twice does no harm.
+CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 300}
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # Verifier children of one worker process, some 115 MB each: they grade at once.
@@ -186,6 +189,18 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"plain": {"format": "%(levelname)s %(name)s: %(message)s"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "plain"}},
+    "filters": {"outages": {"()": "swarm_web.outages.OutageFilter"}},
+    "handlers": {
+        "console": {
+            "class": "logging.StreamHandler",
+            "formatter": "plain",
+            "filters": ["outages"],
+        }
+    },
     "root": {"handlers": ["console"], "level": env.str("LOG_LEVEL", default="INFO")},
+    "loggers": {
+        # uvicorn tells of every socket that comes or goes: thousands at a restart.
+        "uvicorn": {"handlers": ["console"], "level": "WARNING", "propagate": False},
+        "uvicorn.error": {"level": "WARNING"},
+    },
 }

@@ -1,7 +1,8 @@
 """Nodes as the judge sees them: flagged, quarantined, released."""
 
 from django.contrib import admin
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -59,11 +60,12 @@ class JudgedNodeAdmin(NodeAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Node]:
         """Count the flags that nobody has looked at."""
-        open_ones = Count("flags", filter=Q(flags__state=Flag.State.OPEN), distinct=True)
-        as_other = Count(
-            "flags_as_other", filter=Q(flags_as_other__state=Flag.State.OPEN), distinct=True
+        about = Flag.objects.filter(
+            Q(node=OuterRef("pk")) | Q(other=OuterRef("pk")), state=Flag.State.OPEN
         )
-        return super().get_queryset(request).annotate(flagged=open_ones + as_other)
+        # A subquery, not a join: joins with both relations would multiply.
+        counted = about.order_by().values("state").annotate(count=Count("pk")).values("count")
+        return super().get_queryset(request).annotate(flagged=Coalesce(Subquery(counted), 0))
 
     def has_delete_permission(self, request: HttpRequest, obj: Node | None = None) -> bool:
         """Let nobody delete a node with results: block it instead, its data stays."""

@@ -74,7 +74,7 @@ class Ruling(models.Model):
         Flag, null=True, blank=True, on_delete=models.SET_NULL, related_name="rulings"
     )
     actor = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.PROTECT
     )
     reason = models.CharField(max_length=200)
     changes = models.JSONField(default=dict, help_text="What the decision changed, in numbers.")

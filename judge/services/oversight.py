@@ -113,12 +113,13 @@ def quarantine_node(
 ) -> bool:
     """Take a node out of the ranks; it is judged as ever and its data stays."""
     with transaction.atomic():
-        if not _set_quarantined(node, to=True, now=now):
-            return False
-        _rule(Ruling.Action.QUARANTINE, reason, actor, now, node=node, flag=flag)
+        changed = _set_quarantined(node, to=True, now=now)
         if flag is not None:
-            Flag.objects.filter(pk=flag.pk).update(state=Flag.State.UPHELD)
-    return True
+            opened = Flag.objects.filter(pk=flag.pk, state=Flag.State.OPEN)
+            changed = bool(opened.update(state=Flag.State.UPHELD)) or changed
+        if changed:
+            _rule(Ruling.Action.QUARANTINE, reason, actor, now, node=node, flag=flag)
+    return changed
 
 
 def release_node(node: Node, *, reason: str, actor: Actor, now: datetime) -> bool:

@@ -16,15 +16,15 @@ from swarm_web.nodes.models import Node
 def start_season(season: Season, *, now: datetime) -> bool:
     """Start a drafted season, ending the one that runs; tell whether this call did it."""
     with transaction.atomic():
+        drafts = Season.objects.select_for_update().filter(state=Season.State.DRAFT)
+        if not drafts.filter(pk=season.pk).exists():
+            return False
         for running in Season.objects.filter(state=Season.State.RUNNING):
             end_season(running, now=now)
-        won = Season.objects.filter(pk=season.pk, state=Season.State.DRAFT).update(
-            state=Season.State.RUNNING, started_at=now, generator=GENERATOR
-        )
-        if won:
-            season.refresh_from_db()
-            _ring(season)
-    return bool(won)
+        season.state, season.started_at, season.generator = Season.State.RUNNING, now, GENERATOR
+        season.save(update_fields=["state", "started_at", "generator"])
+        _ring(season)
+    return True
 
 
 def end_season(season: Season, *, now: datetime) -> bool:

@@ -62,9 +62,7 @@ class RoundReport:
         competing = [
             score
             for score in self.scores
-            if score.score is not None
-            and score.arm != Node.Arm.BASE
-            and not score.node.quarantined
+            if score.score is not None and score.arm != Node.Arm.BASE and not score.node.quarantined
         ]
         return [score for score in competing if score.score == competing[0].score]
 

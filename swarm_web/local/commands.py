@@ -8,7 +8,11 @@ CREATE_DEMO_SEASON = ("python", "manage.py", "create_season", "--demo")
 # Far below the client's default for models this small, which learns most within one round: at this
 # rate visitors see the scores rise over several rounds.
 DEMO_TRAINING = ("--learning-rate", "3e-6")
-WORKER = ("python", "-m", "celery", "-A", "swarm_web", "worker", "-l", "WARNING", "-c", "1")
+# Without gossip and mingle: the workers of a site have nothing to tell each other.
+WORKER = (
+    *("python", "-m", "celery", "-A", "swarm_web", "worker", "-l", "WARNING", "-c", "1"),
+    *("--without-gossip", "--without-mingle"),
+)
 
 
 def serve_web(*, host: str, port: int) -> tuple[str, ...]:

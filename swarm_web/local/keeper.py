@@ -10,7 +10,10 @@ from swarm_web.local.errors import LaunchError
 from swarm_web.local.parts import Part, at_once
 from swarm_web.local.running import Running, spawn
 
-_POLL_S = 0.05
+# How often a part is asked whether it is ready: less and less, as some write each time into their
+# logs that they are not.
+_FIRST_POLL_S = 0.05
+_LONGEST_POLL_S = 0.4
 _FIRST_DELAY_S = 0.5
 _LONGEST_DELAY_S = 30.0
 # A part that lived this long has recovered: its next end counts as a first one.
@@ -68,12 +71,14 @@ class Keeper:
         """Return why the process did not get ready, or nothing as soon as it is."""
         clock = asyncio.get_running_loop().time
         deadline = clock() + self._part.ready_within_s
+        pause_s = _FIRST_POLL_S
         while not await asyncio.to_thread(self._part.is_ready):
             if (status := running.process.returncode) is not None:
                 return f"{describe_end(status)} while starting"
             if clock() > deadline:
                 return f"was not ready within {self._part.ready_within_s:g} s"
-            await asyncio.sleep(_POLL_S)
+            await asyncio.sleep(pause_s)
+            pause_s = min(1.5 * pause_s, _LONGEST_POLL_S)
         return ""
 
     async def _keep(self, first: Running) -> None:

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.utils import timezone
 from playwright.async_api import expect
 
 from judge.models import Season
+from judge.services.oversight import quarantine_node
 from swarm_web.nodes.models import Node
 from tests.browser.conftest import Visitor
 from tests.dashboard.conftest import judge_nodes
@@ -65,4 +67,19 @@ async def test_the_first_score_replaces_the_empty_board(visitor: Visitor) -> Non
 
     await expect(visitor.page.locator(f"tr[data-node={node.name}] data")).to_have_text(".000")
     await visitor.page.wait_for_selector("#plot[data-drawn]")
+    assert visitor.complaints == []
+
+
+async def test_a_quarantined_node_leaves_the_board_without_reload(visitor: Visitor) -> None:
+    _, (amber, bold) = await sync_to_async(prepare)()
+    await visitor.open("/leaderboard/")
+    quarantine = sync_to_async(quarantine_node)
+
+    await quarantine(bold, reason="copies", actor=None, now=timezone.now())
+
+    await expect(visitor.page.locator("tbody[data-rows] tr")).to_have_count(1)
+    await expect(visitor.page.locator(f"tr[data-node={amber.name}] .rank")).to_have_text("1")
+    await expect(visitor.page.locator("#quarantined")).to_have_text(
+        "1 quarantined node is not shown."
+    )
     assert visitor.complaints == []

@@ -2,8 +2,10 @@
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.utils import timezone
 from playwright.async_api import expect
 
+from judge.services.inspection import compare_season
 from tests.browser.conftest import Visitor
 from tests.dashboard.conftest import judge_nodes
 from tests.factories import make_season
@@ -15,6 +17,7 @@ def make_pages() -> list[str]:
     """Judge some nodes and return the addresses of all pages."""
     season = make_season("Autumn")
     nodes = judge_nodes(season, count=3)
+    compare_season(season, now=timezone.now())
     return [
         "/",
         "/leaderboard/",
@@ -24,6 +27,7 @@ def make_pages() -> list[str]:
         "/downloads/",
         "/join/",
         "/status/",
+        "/compare/",
     ]
 
 

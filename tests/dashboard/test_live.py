@@ -13,11 +13,20 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus
 
 from judge.models import Round, Season
+from judge.services.oversight import quarantine_node
 from judge.services.rounds import advance_rounds
 from swarm_web.dashboard.live import View, describe_delta, live_board
 from swarm_web.nodes.models import Node
 from tests.dashboard.conftest import judge_nodes
-from tests.factories import make_answer, make_round, make_season, make_seat, publish
+from tests.factories import (
+    make_answer,
+    make_node,
+    make_round,
+    make_score,
+    make_season,
+    make_seat,
+    publish,
+)
 from tests.sockets import PATIENCE_S, running_gateway
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("tidy_stores")]
@@ -84,6 +93,33 @@ async def test_a_score_that_lands_reaches_the_browser() -> None:
     assert list(delta["rows"]) == [nodes[0].name]
     assert 'value="0.8888888888888888"' in delta["rows"][nodes[0].name]
     assert delta["order"] == [nodes[1].name, nodes[0].name]
+
+
+async def test_a_quarantine_takes_the_row_away_and_rings_for_the_texts() -> None:
+    season = await sync_to_async(make_season)()
+    nodes = await sync_to_async(judge_nodes)(season, count=2)
+    async with browser_socket() as socket:
+        await hear(socket)
+        await sync_to_async(quarantine_node)(
+            nodes[0], reason="copies", actor=None, now=timezone.now()
+        )
+        delta = await hear_delta(socket, "order")
+    assert delta["order"] == [nodes[1].name]
+    assert delta["chart"] is True
+
+
+async def test_unranked_and_untrained_rows_are_live_too() -> None:
+    season = await sync_to_async(make_season)()
+    judge_round = await sync_to_async(make_round)(season, phase=Round.Phase.CLOSED)
+    for name, arm in (("amber", "swarm"), ("base-tiny", "base")):
+        node, _ = await sync_to_async(make_node)(name, arm=arm)
+        await sync_to_async(make_score)(judge_round, node, correct=1, n=2)
+    await sync_to_async(publish)(season)
+    async with browser_socket() as socket:
+        snapshot = await hear(socket)
+    assert snapshot["order"] == ["amber", "base-tiny"]
+    assert "too few questions in this window yet" in snapshot["rows"]["amber"]
+    assert 'class="untrained"' in snapshot["rows"]["base-tiny"]
 
 
 async def test_sequence_numbers_have_no_gap() -> None:

@@ -6,6 +6,7 @@ from django.test import Client
 from django.utils import timezone
 
 from judge.models import Answer, Round, Ruling, Score, Season
+from judge.services.oversight import quarantine_node
 from swarm_web.dashboard.reasons import advise
 from swarm_web.nodes.models import Node
 from tests.factories import make_node
@@ -46,6 +47,16 @@ def test_each_reason_says_what_its_owner_can_do(
     assert advise(reason)
     assert advise(reason) in page
     assert told["scores"][0]["advice"] == advise(reason)
+
+
+def test_a_quarantined_node_leads_no_round_and_is_marked(
+    judge_round: Round, judged: list[Node], client: Client
+) -> None:
+    assert f'was led by <span class="name">{judged[0].name}</span>' in read(client, judge_round)
+    quarantine_node(judged[0], reason="copies", actor=None, now=timezone.now())
+    html = read(client, judge_round)
+    assert f'was led by <span class="name">{judged[1].name}</span>: 15 of 16 solved' in html
+    assert "Quarantined: not ranked." in html
 
 
 def test_it_says_how_to_check_it(judge_round: Round, client: Client) -> None:

@@ -1,11 +1,9 @@
-"""A season on the starter mix, a clock that tests move, and a real verifier."""
+"""A season of real sums with a real verifier, and a `site` of toy questions for all the rest."""
 
 import re
 from collections.abc import Iterator
-from datetime import datetime, timedelta
 
 import pytest
-from django.utils import timezone
 
 from judge.models import Question, Round, Season
 from judge.services.rounds import advance_rounds
@@ -13,21 +11,11 @@ from judge.services.scheduling import LEAD, schedule_round
 from judge.services.seasons import start_season
 from swarm_protocol.messages import AnswerText
 from swarm_tasks.verifier import Verifier
-from swarm_web.nodes.models import Node
-from swarm_web.nodes.services import create_node, touch
+from tests.judge.toys import Clock, Site, connect_node, make_toy_season
+
+__all__ = ["SUMS", "Clock", "answer", "answers_to", "connect_node"]
 
 SUMS = [{"dataset": "chain_sum", "config": {"min_terms": 2, "max_terms": 2}, "weight": 1.0}]
-
-
-class Clock:
-    """The server's clock, moved by hand."""
-
-    def __init__(self) -> None:
-        self.now: datetime = timezone.now()
-
-    def advance(self, seconds: float) -> datetime:
-        self.now += timedelta(seconds=seconds)
-        return self.now
 
 
 @pytest.fixture(scope="session")
@@ -43,6 +31,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def season(transactional_db: None, clock: Clock) -> Season:
+    """A running season of sums."""
     season = Season.objects.create(
         name="Sums",
         tasks=SUMS,
@@ -57,19 +46,20 @@ def season(transactional_db: None, clock: Clock) -> Season:
 
 @pytest.fixture
 def open_round(season: Season, clock: Clock, verifier: Verifier) -> Round:
-    """An open round without seats."""
+    """An open round of sums, without seats."""
     made = schedule_round(season, opens_at=clock.now + LEAD, now=clock.now, verifier=verifier)
     advance_rounds(now=clock.advance(LEAD.total_seconds()))
     made.refresh_from_db()
     return made
 
 
-def connect_node(name: str, clock: Clock) -> Node:
-    """Make a node whose socket is open."""
-    node, _ = create_node(name=name)
-    touch(node.pk, now=clock.now)
-    node.refresh_from_db()
-    return node
+@pytest.fixture
+def site(db: None, clock: Clock) -> Site:
+    """A running season of toy questions, four a round, without nodes."""
+    season = make_toy_season()
+    start_season(season, now=clock.now)
+    season.refresh_from_db()
+    return Site(season, clock)
 
 
 def answer(question: Question, *, right: bool = True) -> AnswerText:
@@ -84,7 +74,7 @@ def answer(question: Question, *, right: bool = True) -> AnswerText:
 
 
 def answers_to(judge_round: Round, *, right: int) -> list[AnswerText]:
-    """Answer every question of a round, the first `right` of them rightly."""
+    """Answer every question of a round of sums, the first `right` of them rightly."""
     return [
         answer(question, right=i < right) for i, question in enumerate(judge_round.questions.all())
     ]

@@ -6,7 +6,7 @@ from django.test import Client
 from judge.models import Flag, Round, Ruling, Season, Standing
 from swarm_tasks.verifier import Verifier
 from swarm_web.nodes.models import Node
-from tests.judge.conftest import Clock
+from tests.judge.conftest import Clock, connect_node
 from tests.judge.operators import act, decide, log_in, only_ruling, play_round, standing_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -120,8 +120,19 @@ def test_a_nodes_page_shows_the_rulings_about_it(operator: Client, played: Round
     assert "took a node out of the ranks: copies answers" in page
 
 
-def test_a_node_with_results_cannot_be_deleted(operator: Client, played: Round) -> None:
-    path = f"/admin/nodes/node/{node('amber').pk}/delete/"
+def test_a_nodes_page_shows_that_it_is_quarantined(operator: Client, played: Round) -> None:
+    path = f"nodes/node/{node('amber').pk}/change/"
+    assert 'alt="False"' in read(operator, path)
+    decide(operator, NODES, "quarantine", node("amber").pk, reason="copies answers")
+    assert 'alt="True"' in read(operator, path)
+
+
+def test_a_node_that_had_a_seat_in_a_round_cannot_be_deleted(
+    operator: Client, open_round: Round, clock: Clock
+) -> None:
+    seated = connect_node("amber", clock)
+    open_round.seats.create(node=seated)
+    path = f"/admin/nodes/node/{seated.pk}/delete/"
     assert operator.post(path, {"post": "yes"}).status_code == 403
 
 

@@ -1,207 +1,286 @@
-"""Answers are taken once, in time, from those who were asked."""
+"""Nodes take seats, and answers are taken once, in time, from those who were asked."""
 
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
-from django.db import connection, transaction
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
-from judge.models import Answer, Round
+from judge.models import Answer, Round, Season, Seat
 from judge.services.answers import (
-    LOST_AFTER,
-    find_unscored,
-    score_answers,
-    submit_answers,
+    Receipt,
+    Submission,
+    offered_questions,
+    store_submissions,
     take_seat,
 )
-from judge.services.rounds import end_answering
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import AnswerText
-from swarm_tasks.verifier import Verifier
-from swarm_web.nodes.models import Node
-from tests.judge.conftest import Clock, answers_to, connect_node
-from tests.processes import eventually
+from tests.judge.toys import OPEN_S, Site, answers_from, questions_of
+
+INVENTED = AnswerText(question="not-a-question", text="1", finish_reason="stop")
 
 
 @pytest.fixture
-def node(open_round: Round, clock: Clock) -> Node:
-    """A node with a seat in the open round."""
-    node = connect_node("amber", clock)
-    take_seat(node, number=open_round.number, now=clock.now)
-    return node
+def judge_round(site: Site) -> Round:
+    """An open round in which amber has a seat."""
+    site.join("amber")
+    judge_round = site.open("amber")
+    site.sit(judge_round, "amber")
+    return judge_round
 
 
-def test_answers_in_time_are_stored(node: Node, open_round: Round, clock: Clock) -> None:
-    receipt = submit_answers(
-        node, number=open_round.number, answers=answers_to(open_round, right=2), now=clock.now
-    )
-    assert len(receipt.accepted) == len(receipt.stored) == Answer.objects.count() == 4
+def refusal_of(site: Site, name: str, number: int) -> str:
+    with pytest.raises(RefusedError) as refusal:
+        take_seat(site.nodes[name], number=number, now=site.clock.now)
+    return refusal.value.code
 
 
-def test_a_repeated_answer_changes_nothing(node: Node, open_round: Round, clock: Clock) -> None:
-    first = answers_to(open_round, right=4)
-    submit_answers(node, number=open_round.number, answers=first, now=clock.now)
-    changed = answers_to(open_round, right=0)
-    receipt = submit_answers(node, number=open_round.number, answers=changed, now=clock.now)
-    assert (len(receipt.duplicate), receipt.accepted) == (4, [])
-    assert set(Answer.objects.values_list("text", flat=True)) == {a.text for a in first}
+def codes(receipt: Receipt) -> list[str]:
+    return [item.code for item in receipt.rejected]
 
 
-def test_the_same_answer_twice_in_one_message_counts_once(
-    node: Node, open_round: Round, clock: Clock
+def submission(site: Site, judge_round: Round, name: str, letters: str) -> Submission:
+    answers = answers_from(letters, questions_of(judge_round), by=name)
+    return Submission(site.nodes[name].pk, judge_round.number, answers, site.clock.now)
+
+
+# ---- seats
+
+
+def test_a_seat_is_taken_once_and_says_since_when(site: Site, judge_round: Round) -> None:
+    taken_at = site.clock.now
+    site.clock.advance(5)
+    site.sit(judge_round, "amber")
+    seat = Seat.objects.get()
+    assert (seat.offered_at, seat.came_late) == (taken_at, False)
+
+
+def test_an_unknown_round_has_no_seats(site: Site, judge_round: Round) -> None:
+    assert refusal_of(site, "amber", 9999) == ErrorCode.ROUND_UNKNOWN
+
+
+def test_no_seat_is_given_before_a_round_opens(site: Site) -> None:
+    site.join("amber")
+    waiting = site.schedule(in_seconds=60)
+    assert refusal_of(site, "amber", waiting.number) == ErrorCode.ROUND_NOT_OPEN
+
+
+def test_no_seat_is_given_after_the_deadline(site: Site, judge_round: Round) -> None:
+    site.join("late")
+    site.clock.advance(OPEN_S)
+    assert refusal_of(site, "late", judge_round.number) == ErrorCode.ROUND_NOT_OPEN
+    assert Seat.objects.count() == 1
+
+
+def test_questions_are_offered_in_order(judge_round: Round) -> None:
+    assert list(offered_questions(judge_round.pk)) == questions_of(judge_round)
+
+
+# ---- who comes late
+
+
+def test_a_node_that_comes_late_waits_for_the_next_round(site: Site, judge_round: Round) -> None:
+    site.join("late")
+    assert refusal_of(site, "late", judge_round.number) == ErrorCode.ROUND_PENDING
+    assert refusal_of(site, "late", judge_round.number) == ErrorCode.ROUND_PENDING
+    seat = Seat.objects.get(node=site.nodes["late"])
+    assert (seat.came_late, seat.offered_at) == (True, None)
+
+
+def test_answers_of_a_node_that_came_late_are_not_its_own(site: Site, judge_round: Round) -> None:
+    site.join("late")
+    refusal_of(site, "late", judge_round.number)
+    assert codes(site.hand_in(judge_round, "late", "rrrr")) == 4 * [ErrorCode.ANSWER_NOT_YOURS]
+
+
+def test_nobody_waits_for_a_node_that_came_late(site: Site, judge_round: Round) -> None:
+    site.join("late")
+    refusal_of(site, "late", judge_round.number)
+    site.hand_in(judge_round, "amber", "rrrr")
+    assert site.advance(1) == [judge_round]
+
+
+def test_a_node_that_comes_late_joins_where_the_season_lets_it(
+    site: Site, judge_round: Round
 ) -> None:
-    answer = answers_to(open_round, right=4)[0]
-    receipt = submit_answers(
-        node, number=open_round.number, answers=[answer, answer], now=clock.now
-    )
-    assert (len(receipt.accepted), len(receipt.duplicate)) == (1, 1)
+    Season.objects.update(late_joiners=Season.LateJoiners.JOIN)
+    site.join("late")
+    site.sit(judge_round, "late")
+    site.hand_in(judge_round, "amber", "rrrr")
+    assert site.advance(1) == []
+    assert len(site.hand_in(judge_round, "late", "rrrr").accepted) == 4
+    assert site.advance(1) == [judge_round]
 
 
-def test_simultaneous_senders_of_one_node_count_once(
-    node: Node, open_round: Round, clock: Clock
+# ---- what is taken
+
+
+def test_answers_in_time_are_stored_with_when_they_came(site: Site, judge_round: Round) -> None:
+    site.clock.advance(2)
+    receipt = site.hand_in(judge_round, "amber", "rw-r")
+    questions = questions_of(judge_round)
+    stored = Answer.objects.order_by("question__position")
+    assert [answer.question for answer in stored] == [questions[0], questions[1], questions[3]]
+    assert receipt.accepted == [str(answer.question_id) for answer in stored]
+    assert {(a.received_at, a.latency_ms, a.score) for a in stored} == {
+        (site.clock.now, 2000, None)
+    }
+
+
+def test_a_seat_is_complete_with_its_last_answer(site: Site, judge_round: Round) -> None:
+    site.hand_in(judge_round, "amber", "rrr-")
+    assert Seat.objects.get().completed_at is None
+    site.clock.advance(3)
+    site.hand_in(judge_round, "amber", "---r")
+    assert Seat.objects.get().completed_at == site.clock.now
+
+
+def test_a_repeated_answer_changes_nothing(site: Site, judge_round: Round) -> None:
+    site.hand_in(judge_round, "amber", "rrrr")
+    completed = Seat.objects.get().completed_at
+    site.clock.advance(3)
+    receipt = site.hand_in(judge_round, "amber", "wwww")
+    assert (len(receipt.duplicate), receipt.accepted, receipt.rejected) == (4, [], [])
+    assert not Answer.objects.filter(text__contains="wrong").exists()
+    assert Seat.objects.get().completed_at == completed
+
+
+def test_a_repeated_answer_is_a_duplicate_after_the_deadline_too(
+    site: Site, judge_round: Round
 ) -> None:
-    answers = answers_to(open_round, right=4)
-
-    def submit() -> int:
-        try:
-            receipt = submit_answers(node, number=open_round.number, answers=answers, now=clock.now)
-            return len(receipt.accepted)
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(4) as pool:
-        accepted = [future.result() for future in [pool.submit(submit) for _ in range(4)]]
-    assert sorted(accepted) == [0, 0, 0, 4]
-    assert Answer.objects.count() == 4
+    site.hand_in(judge_round, "amber", "rr--")
+    site.clock.advance(OPEN_S)
+    receipt = site.hand_in(judge_round, "amber", "rrr-")
+    assert (len(receipt.duplicate), codes(receipt)) == (2, [ErrorCode.ANSWER_LATE])
 
 
-def test_an_answer_after_the_deadline_is_late(node: Node, open_round: Round, clock: Clock) -> None:
-    receipt = submit_answers(
-        node,
-        number=open_round.number,
-        answers=answers_to(open_round, right=4),
-        now=open_round.closes_at,
-    )
-    assert {r.code for r in receipt.rejected} == {ErrorCode.ANSWER_LATE}
+def test_of_two_answers_to_a_question_in_one_message_the_first_counts(
+    site: Site, judge_round: Round
+) -> None:
+    (first, *_), (second, *_) = (answers_from(c, questions_of(judge_round)) for c in "rw")
+    own = Submission(site.nodes["amber"].pk, judge_round.number, [first, second], site.clock.now)
+    (receipt,) = store_submissions([own])
+    assert isinstance(receipt, Receipt)
+    assert (receipt.accepted, receipt.duplicate) == ([first.question], [first.question])
+    assert Answer.objects.get().text == first.text
+
+
+# ---- what is not taken
+
+
+def test_an_answer_after_the_deadline_is_late(site: Site, judge_round: Round) -> None:
+    site.clock.advance(OPEN_S)
+    assert codes(site.hand_in(judge_round, "amber", "rrrr")) == 4 * [ErrorCode.ANSWER_LATE]
     assert not Answer.objects.exists()
 
 
-def test_an_answer_without_a_seat_is_not_yours(open_round: Round, clock: Clock) -> None:
-    stranger = connect_node("stranger", clock)
-    receipt = submit_answers(
-        stranger, number=open_round.number, answers=answers_to(open_round, right=4), now=clock.now
-    )
-    assert {r.code for r in receipt.rejected} == {ErrorCode.ANSWER_NOT_YOURS}
+def test_an_answer_just_before_the_deadline_is_in_time(site: Site, judge_round: Round) -> None:
+    site.clock.now = judge_round.closes_at - timedelta(microseconds=1)
+    assert len(site.hand_in(judge_round, "amber", "rrrr").accepted) == 4
 
 
-def test_an_answer_to_no_question_of_the_round_is_not_yours(
-    node: Node, open_round: Round, clock: Clock
+def test_an_answer_after_the_round_went_on_early_is_late(site: Site, judge_round: Round) -> None:
+    Round.objects.update(phase=Round.Phase.SCORING)
+    assert codes(site.hand_in(judge_round, "amber", "rrrr")) == 4 * [ErrorCode.ANSWER_LATE]
+
+
+def test_an_answer_without_a_seat_is_not_its_own(site: Site, judge_round: Round) -> None:
+    site.join("stranger")
+    assert codes(site.hand_in(judge_round, "stranger", "rrrr")) == 4 * [ErrorCode.ANSWER_NOT_YOURS]
+
+
+def test_an_answer_of_a_node_that_was_invited_but_took_no_questions_is_not_its_own(
+    site: Site,
 ) -> None:
-    invented = AnswerText(question="not-a-question", text="1", finish_reason="stop")
-    receipt = submit_answers(node, number=open_round.number, answers=[invented], now=clock.now)
-    assert [r.code for r in receipt.rejected] == [ErrorCode.ANSWER_NOT_YOURS]
+    site.join("amber")
+    judge_round = site.open("amber")
+    assert codes(site.hand_in(judge_round, "amber", "rrrr")) == 4 * [ErrorCode.ANSWER_NOT_YOURS]
 
 
-def test_one_bad_answer_does_not_cost_the_good_ones(
-    node: Node, open_round: Round, clock: Clock
-) -> None:
-    invented = AnswerText(question="not-a-question", text="1", finish_reason="stop")
-    receipt = submit_answers(
-        node,
-        number=open_round.number,
-        answers=[invented, *answers_to(open_round, right=4)],
-        now=clock.now,
-    )
-    assert (len(receipt.accepted), len(receipt.rejected)) == (4, 1)
+def test_one_bad_answer_does_not_cost_the_good_ones(site: Site, judge_round: Round) -> None:
+    answers = [INVENTED, *answers_from("rrrr", questions_of(judge_round))]
+    own = Submission(site.nodes["amber"].pk, judge_round.number, answers, site.clock.now)
+    (receipt,) = store_submissions([own])
+    assert isinstance(receipt, Receipt)
+    assert (len(receipt.accepted), codes(receipt)) == (4, [ErrorCode.ANSWER_NOT_YOURS])
+    assert receipt.rejected[0].item == "not-a-question"
 
 
-def test_an_unknown_round_is_refused(node: Node, clock: Clock) -> None:
+def test_an_unknown_round_takes_no_answers(site: Site, judge_round: Round) -> None:
+    judge_round.number = 9999
     with pytest.raises(RefusedError) as refusal:
-        take_seat(node, number=9999, now=clock.now)
+        site.hand_in(judge_round, "amber", "rrrr")
     assert refusal.value.code == ErrorCode.ROUND_UNKNOWN
 
 
-def test_no_seat_is_given_after_the_deadline(open_round: Round, clock: Clock) -> None:
-    late = connect_node("late", clock)
-    with pytest.raises(RefusedError) as refusal:
-        take_seat(late, number=open_round.number, now=open_round.closes_at)
-    assert refusal.value.code == ErrorCode.ROUND_NOT_OPEN
+# ---- many at once
 
 
-def test_a_round_ends_early_when_every_seat_is_complete(
-    node: Node, open_round: Round, clock: Clock
+def test_each_of_many_submissions_gets_its_own_receipt_in_order(
+    site: Site, judge_round: Round
 ) -> None:
-    submit_answers(
-        node, number=open_round.number, answers=answers_to(open_round, right=4), now=clock.now
+    site.join("birch", "stranger")
+    Season.objects.update(late_joiners=Season.LateJoiners.JOIN)
+    site.sit(judge_round, "birch")
+    unknown = Submission(site.nodes["amber"].pk, 9999, [INVENTED], site.clock.now)
+    outcomes = store_submissions(
+        [
+            submission(site, judge_round, "stranger", "r---"),
+            submission(site, judge_round, "amber", "rr--"),
+            unknown,
+            submission(site, judge_round, "birch", "-rrr"),
+        ]
     )
-    assert [r.pk for r in end_answering(now=clock.advance(1))] == [open_round.pk]
+    assert isinstance(outcomes[2], RefusedError)
+    receipts = [outcome for outcome in outcomes if isinstance(outcome, Receipt)]
+    questions = [str(question.pk) for question in questions_of(judge_round)]
+    assert [receipt.accepted for receipt in receipts] == [[], questions[:2], questions[1:]]
+    assert Answer.objects.count() == 5
 
 
-def test_a_round_waits_for_a_seat_that_is_not_complete(
-    node: Node, open_round: Round, clock: Clock
+def test_a_node_that_hands_in_twice_at_once_is_complete_with_both(
+    site: Site, judge_round: Round
 ) -> None:
-    take_seat(connect_node("slow", clock), number=open_round.number, now=clock.now)
-    submit_answers(
-        node, number=open_round.number, answers=answers_to(open_round, right=4), now=clock.now
-    )
-    assert end_answering(now=clock.advance(1)) == []
+    halves = [submission(site, judge_round, "amber", letters) for letters in ("rr--", "-wrr")]
+    first, second = store_submissions(halves)
+    assert isinstance(first, Receipt)
+    assert isinstance(second, Receipt)
+    assert (len(first.accepted), len(second.accepted), len(second.duplicate)) == (2, 2, 1)
+    assert Answer.objects.filter(text__contains="right").count() == 4
+    assert Seat.objects.get().completed_at is not None
 
 
-def test_a_round_does_not_end_while_a_node_takes_its_seat(
-    node: Node, open_round: Round, clock: Clock
+def test_a_late_submission_is_late_although_another_of_its_batch_is_not(
+    site: Site, judge_round: Round
 ) -> None:
-    submit_answers(
-        node, number=open_round.number, answers=answers_to(open_round, right=4), now=clock.now
-    )
-    late = connect_node("late", clock)
-
-    def end() -> list[Round]:
-        try:
-            return end_answering(now=clock.now)
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(1) as pool:
-        with transaction.atomic():
-            take_seat(late, number=open_round.number, now=clock.now)
-            ending = pool.submit(end)
-            eventually(is_anyone_waiting, within_s=10, what="the round's end waits for the seat")
-        assert ending.result() == []
+    Season.objects.update(late_joiners=Season.LateJoiners.JOIN)
+    site.join("birch")
+    site.sit(judge_round, "birch")
+    early = submission(site, judge_round, "amber", "rrrr")
+    site.clock.advance(OPEN_S)
+    late = submission(site, judge_round, "birch", "rrrr")
+    first, second = store_submissions([early, late])
+    assert isinstance(first, Receipt)
+    assert isinstance(second, Receipt)
+    assert len(first.accepted) == 4
+    assert codes(second) == 4 * [ErrorCode.ANSWER_LATE]
 
 
-def is_anyone_waiting() -> bool:
-    """Tell whether a query waits for a lock."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
-        return bool(cursor.fetchone()[0])
-
-
-def test_answers_are_graded_by_the_verifier(
-    node: Node, open_round: Round, clock: Clock, verifier: Verifier
+def test_answers_of_many_nodes_cost_no_more_statements_than_of_one(
+    site: Site, judge_round: Round
 ) -> None:
-    receipt = submit_answers(
-        node, number=open_round.number, answers=answers_to(open_round, right=3), now=clock.now
-    )
-    assert score_answers(receipt.stored, verifier=verifier) == 4
-    assert Answer.objects.filter(solved=True).count() == 3
+    Season.objects.update(late_joiners=Season.LateJoiners.JOIN)
+    names = [f"node-{i}" for i in range(20)]
+    site.join(*names)
+    site.sit(judge_round, *names)
+    one = [submission(site, judge_round, "amber", "rrrr")]
+    many = [submission(site, judge_round, name, "rrrr") for name in names]
+    offered_questions(judge_round.pk)
+    assert count_statements(one) == count_statements(many)
 
 
-def test_grading_again_changes_nothing(
-    node: Node, open_round: Round, clock: Clock, verifier: Verifier
-) -> None:
-    receipt = submit_answers(
-        node, number=open_round.number, answers=answers_to(open_round, right=3), now=clock.now
-    )
-    score_answers(receipt.stored, verifier=verifier)
-    assert score_answers(receipt.stored, verifier=verifier) == 0
-
-
-def test_the_sweep_finds_answers_whose_grading_was_lost(
-    node: Node, open_round: Round, clock: Clock
-) -> None:
-    receipt = submit_answers(
-        node, number=open_round.number, answers=answers_to(open_round, right=4), now=clock.now
-    )
-    assert find_unscored(now=clock.now, limit=10) == []
-    found = find_unscored(now=clock.now + LOST_AFTER + timedelta(seconds=1), limit=10)
-    assert found == receipt.stored
+def count_statements(submissions: list[Submission]) -> int:
+    with CaptureQueriesContext(connection) as captured:
+        store_submissions(submissions)
+    return len(captured)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import (
     Bundle,
     RuleBasedStateMachine,
+    initialize,
     invariant,
     precondition,
     rule,
@@ -198,6 +199,13 @@ class ExactClocks(RuleBasedStateMachine):
     def pick(self, place: int) -> PaperRound:
         """Return one of the last rounds."""
         return self.judge.rounds[-1 - place % len(self.judge.rounds)]
+
+    @initialize(seated=st.sets(NODES))
+    def open_a_first_round(self, seated: set[str]) -> None:
+        self.judge.schedule(in_seconds=0)
+        self.judge.tick()
+        for node in sorted(seated):
+            self.judge.sit(self.judge.rounds[0], node)
 
     # ---- time
 

@@ -1,29 +1,36 @@
-"""Rounds are made, opened, ended and voided, each exactly once."""
+"""Rounds are made, opened, ended and closed, each exactly once, and outages cost nobody time."""
 
-from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
 
+import msgspec
 import pytest
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 
-from judge.models import Question, Round, Season
-from judge.services.rounds import (
-    LEAD,
-    end_answering,
-    ensure_next_round,
-    open_due_rounds,
-    schedule_round,
-    void_round,
-)
+from judge.engine import TICK, Facts, due_move
+from judge.models import Question, Round, Season, Seat
+from judge.services import rounds
+from judge.services.rounds import advance_rounds, watch_seasons
+from judge.services.scheduling import LEAD, ensure_next_round, schedule_round
 from judge.services.seasons import end_season, pause_season, resume_season
 from swarm_tasks.keyspace import Part, index_part, question_part
+from swarm_tasks.quiz import QuizRules, commit_quiz
 from swarm_tasks.verifier import Verifier
 from swarm_web.nodes.services import leave
-from tests.judge.conftest import Clock, connect_node
+from tests.judge.toys import OPEN_S, SCORING_S, Clock, Site, make_toy_season
+
+Phase = Round.Phase
 
 
-def test_questions_come_from_the_judges_part_of_the_key_space(
-    open_round: Round,
-) -> None:
+def phase_of(judge_round: Round) -> str:
+    judge_round.refresh_from_db()
+    return judge_round.phase
+
+
+# ---- making
+
+
+def test_questions_come_from_the_judges_part_of_the_key_space(open_round: Round) -> None:
     for question in open_round.questions.all():
         assert index_part(question.spec["index"]) is Part.JUDGE
         assert question_part(question.prompt) is Part.JUDGE
@@ -38,123 +45,304 @@ def test_two_rounds_ask_different_questions(
     assert first != second
 
 
-def test_a_round_opens_at_its_time_and_not_before(
-    season: Season, clock: Clock, verifier: Verifier
-) -> None:
-    schedule_round(season, opens_at=clock.now + LEAD, now=clock.now, verifier=verifier)
-    assert open_due_rounds(now=clock.now) == []
-    assert len(open_due_rounds(now=clock.advance(LEAD.total_seconds()))) == 1
+def test_a_round_is_committed_to_before_it_opens(site: Site) -> None:
+    made = site.schedule(in_seconds=60)
+    rules = msgspec.convert(made.rules, QuizRules)
+    assert (rules.round, rules.season) == (made.number, site.season.name)
+    assert made.commitment == commit_quiz(rules, secret=bytes(made.secret))
 
 
-def test_a_second_tick_opens_nothing_again(open_round: Round, clock: Clock) -> None:
-    assert open_due_rounds(now=clock.now) == []
-
-
-def test_a_round_that_opens_late_keeps_its_whole_answering_time(
-    season: Season, clock: Clock, verifier: Verifier
-) -> None:
-    schedule_round(season, opens_at=clock.now + LEAD, now=clock.now, verifier=verifier)
-    (opened,) = open_due_rounds(now=clock.advance(500))
-    assert (opened.closes_at - clock.now).total_seconds() == season.open_seconds
-
-
-def test_connected_nodes_are_invited_and_others_not(
-    season: Season, clock: Clock, verifier: Verifier
-) -> None:
-    connect_node("here", clock)
-    connect_node("gone", clock)
-    schedule_round(season, opens_at=clock.now + LEAD, now=clock.now, verifier=verifier)
-    clock.advance(100)
-    connect_node("fresh", clock)
-    (opened,) = open_due_rounds(now=clock.now)
-    assert set(opened.seats.values_list("node__name", flat=True)) == {"fresh"}
-
-
-def test_a_node_that_is_reconnecting_is_invited(
-    season: Season, clock: Clock, verifier: Verifier
-) -> None:
-    node = connect_node("back-soon", clock)
-    leave(node.pk, now=clock.advance(1))
-    schedule_round(season, opens_at=clock.now, now=clock.now, verifier=verifier)
-    (opened,) = open_due_rounds(now=clock.advance(5))
-    assert opened.seats.get().node == node
-
-
-def test_answering_ends_at_the_deadline(open_round: Round, clock: Clock) -> None:
-    assert end_answering(now=clock.advance(59)) == []
-    assert [r.phase for r in end_answering(now=clock.advance(1))] == [Round.Phase.SCORING]
-
-
-def test_two_beats_at_once_open_a_round_once(
-    season: Season, clock: Clock, verifier: Verifier
-) -> None:
-    connect_node("one", clock)
-    schedule_round(season, opens_at=clock.now, now=clock.now, verifier=verifier)
-
-    def tick() -> int:
-        try:
-            return len(open_due_rounds(now=clock.now))
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(4) as pool:
-        opened = sum(future.result() for future in [pool.submit(tick) for _ in range(4)])
-    assert opened == 1
-    assert Round.objects.get().seats.count() == 1
-
-
-def test_a_season_schedules_its_next_round_by_its_cadence(
-    season: Season, clock: Clock, open_round: Round, verifier: Verifier
-) -> None:
-    assert ensure_next_round(season, now=clock.now, verifier=verifier) is None
-    end_answering(now=clock.advance(60))
-    following = ensure_next_round(season, now=clock.now, verifier=verifier)
+def test_a_season_schedules_its_next_round_by_its_cadence(site: Site) -> None:
+    judge_round = site.open()
+    site.advance(OPEN_S)
+    following = ensure_next_round(site.season, now=site.clock.now, verifier=site.verifier)
     assert following is not None
-    assert (following.opens_at - open_round.opens_at).total_seconds() == season.cadence_seconds
+    assert following.opens_at - judge_round.opens_at == timedelta(seconds=120)
 
 
-def test_a_paused_season_opens_no_round_until_resumed(
-    season: Season, clock: Clock, verifier: Verifier
+def test_no_round_is_scheduled_while_one_waits_or_is_open(site: Site) -> None:
+    site.schedule(in_seconds=60)
+    assert ensure_next_round(site.season, now=site.clock.now, verifier=site.verifier) is None
+    site.advance(60)
+    assert ensure_next_round(site.season, now=site.clock.now, verifier=site.verifier) is None
+
+
+def test_a_round_that_is_overdue_by_its_cadence_can_still_be_seen_coming(site: Site) -> None:
+    site.open()
+    now = site.clock.advance(1000)
+    site.advance()
+    following = ensure_next_round(site.season, now=now, verifier=site.verifier)
+    assert following is not None
+    assert following.opens_at == now + LEAD
+
+
+def test_no_round_is_scheduled_in_a_season_that_is_paused_or_played_by_hand(site: Site) -> None:
+    by_hand = make_toy_season("By hand")
+    by_hand.cadence_seconds = 0
+    assert ensure_next_round(by_hand, now=site.clock.now, verifier=site.verifier) is None
+    pause_season(site.season)
+    site.season.refresh_from_db()
+    assert ensure_next_round(site.season, now=site.clock.now, verifier=site.verifier) is None
+
+
+# ---- opening
+
+
+def test_a_round_opens_at_its_time_and_not_before(site: Site) -> None:
+    made = site.schedule(in_seconds=60)
+    assert site.advance(59) == []
+    assert site.advance(1) == [made]
+    assert phase_of(made) == Phase.OPEN
+
+
+def test_a_second_tick_moves_nothing_again(site: Site) -> None:
+    site.open()
+    assert site.advance() == []
+
+
+def test_a_round_that_opens_late_keeps_its_whole_time(site: Site) -> None:
+    made = site.schedule()
+    site.advance(500)
+    made.refresh_from_db()
+    assert made.closes_at - site.clock.now == timedelta(seconds=OPEN_S)
+    assert made.score_by - made.closes_at == timedelta(seconds=SCORING_S)
+
+
+def test_a_beat_that_slept_opens_a_round_by_the_time_that_others_have_seen(site: Site) -> None:
+    made = site.schedule()
+    slept_since = site.clock.now
+    watch_seasons(now=site.clock.advance(600))
+    advance_rounds(now=slept_since)
+    made.refresh_from_db()
+    assert made.closes_at - site.clock.now == timedelta(seconds=OPEN_S)
+
+
+def test_connected_nodes_are_invited_and_others_not(site: Site) -> None:
+    site.join("gone", "here")
+    site.clock.advance(100)
+    assert set(site.open("here").seats.values_list("node__name", flat=True)) == {"here"}
+
+
+def test_a_node_that_is_reconnecting_is_invited(site: Site) -> None:
+    (node,) = site.join("back-soon")
+    leave(node.pk, now=site.clock.advance(1))
+    site.clock.advance(5)
+    assert site.open().seats.get().node == node
+
+
+def test_a_round_waits_while_another_is_open_and_opens_in_the_tick_that_ends_it(
+    site: Site,
 ) -> None:
-    schedule_round(season, opens_at=clock.now, now=clock.now, verifier=verifier)
-    pause_season(season)
-    assert open_due_rounds(now=clock.now) == []
-    resume_season(season)
-    assert len(open_due_rounds(now=clock.now)) == 1
+    first = site.open()
+    second = site.schedule()
+    assert site.advance(OPEN_S - 1) == []
+    assert site.advance(1) == [first, second]
+    assert [phase_of(first), phase_of(second)] == [Phase.CLOSED, Phase.OPEN]
 
 
-def test_ending_a_season_drops_rounds_that_never_opened(
-    season: Season, clock: Clock, verifier: Verifier
+def test_a_paused_season_opens_no_round_until_resumed(site: Site) -> None:
+    made = site.schedule()
+    assert pause_season(site.season)
+    assert site.advance(600) == []
+    assert resume_season(site.season)
+    assert site.advance() == [made]
+
+
+def test_ending_a_season_drops_rounds_that_never_opened_and_finishes_the_open_one(
+    site: Site,
 ) -> None:
-    schedule_round(season, opens_at=clock.now, now=clock.now, verifier=verifier)
-    end_season(season, now=clock.now)
-    assert not Round.objects.exists()
+    judge_round, waiting = site.open(), site.schedule()
+    end_season(site.season, now=site.clock.now)
+    assert not Round.objects.filter(pk=waiting.pk).exists()
+    assert site.advance(OPEN_S) == [judge_round]
+    assert phase_of(judge_round) == Phase.CLOSED
 
 
-def test_a_void_round_stays_void(open_round: Round, clock: Clock) -> None:
-    assert void_round(open_round, reason="wrong mix", now=clock.now)
-    assert not void_round(open_round, reason="again", now=clock.now)
-    assert end_answering(now=clock.advance(600)) == []
-    open_round.refresh_from_db()
-    assert (open_round.phase, open_round.void_reason) == (Round.Phase.VOID, "wrong mix")
-
-
-def test_the_database_refuses_two_open_rounds_of_a_season(
-    season: Season, open_round: Round, clock: Clock, verifier: Verifier
+def test_a_round_that_goes_while_beat_looks_at_it_disturbs_no_other(
+    site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = schedule_round(season, opens_at=clock.now, now=clock.now, verifier=verifier)
+    gone, other = site.schedule(), site.schedule(in_seconds=1)
+
+    def drop_and_decide(facts: Facts, **now: Any) -> Round.Phase | None:
+        Round.objects.filter(pk=gone.pk).delete()
+        return due_move(facts, **now)
+
+    monkeypatch.setattr(rounds, "due_move", drop_and_decide)
+    assert site.advance(1) == [other]
+
+
+# ---- answering ends
+
+
+def test_answering_ends_at_the_deadline_and_not_before(site: Site) -> None:
+    site.join("amber")
+    judge_round = site.open("amber")
+    site.sit(judge_round, "amber")
+    site.hand_in(judge_round, "amber", "rrr-")
+    assert site.advance(OPEN_S - 1) == []
+    assert site.advance(1) == [judge_round]
+    assert phase_of(judge_round) == Phase.SCORING
+
+
+def test_answering_ends_early_when_every_seat_is_complete(site: Site) -> None:
+    site.join("amber")
+    judge_round = site.open("amber")
+    site.sit(judge_round, "amber")
+    site.hand_in(judge_round, "amber", "rrrr")
+    assert site.advance(1) == [judge_round]
+
+
+def test_answering_does_not_end_early_where_the_season_says_so(site: Site) -> None:
+    Season.objects.update(early_advance=False)
+    site.join("amber")
+    judge_round = site.open("amber")
+    site.sit(judge_round, "amber")
+    site.hand_in(judge_round, "amber", "rrrr")
+    assert site.advance(OPEN_S - 1) == []
+
+
+def test_answering_goes_on_for_a_node_that_was_invited_and_has_not_come_yet(site: Site) -> None:
+    site.join("amber", "slow")
+    judge_round = site.open("amber", "slow")
+    site.sit(judge_round, "amber")
+    site.hand_in(judge_round, "amber", "rrrr")
+    assert site.advance(OPEN_S - 1) == []
+
+
+# ---- scoring ends
+
+
+def test_a_round_closes_once_all_answers_are_graded(site: Site) -> None:
+    site.join("amber")
+    judge_round = site.open("amber")
+    site.sit(judge_round, "amber")
+    site.hand_in(judge_round, "amber", "rrrr")
+    site.advance(1)
+    assert site.advance(1) == []
+    site.grade()
+    assert site.advance(1) == [judge_round]
+    assert (phase_of(judge_round), judge_round.closed_at) == (Phase.CLOSED, site.clock.now)
+
+
+def test_a_round_closes_at_its_limit_although_answers_are_not_graded(site: Site) -> None:
+    site.join("amber")
+    judge_round = site.open("amber")
+    site.sit(judge_round, "amber")
+    site.hand_in(judge_round, "amber", "rrr-")
+    site.advance(OPEN_S)
+    assert site.advance(SCORING_S - 1) == []
+    assert site.advance(1) == [judge_round]
+    assert phase_of(judge_round) == Phase.CLOSED
+
+
+def test_one_tick_after_a_long_time_closes_a_round_that_nobody_sat(site: Site) -> None:
+    judge_round = site.open()
+    assert site.advance(3600) == [judge_round]
+    assert phase_of(judge_round) == Phase.CLOSED
+
+
+# ---- outages
+
+
+def come_back(site: Site, *, after: float) -> None:
+    """Tick, then be away, then tick twice."""
+    watch_seasons(now=site.clock.now)
+    watch_seasons(now=site.clock.advance(TICK.total_seconds() + after))
+    watch_seasons(now=site.clock.now)
+
+
+def test_an_outage_moves_the_deadlines_of_an_open_round_once(site: Site) -> None:
+    judge_round = site.open()
+    come_back(site, after=1000)
+    before = (judge_round.opens_at, judge_round.closes_at, judge_round.score_by)
+    judge_round.refresh_from_db()
+    assert judge_round.opens_at == before[0]
+    assert judge_round.closes_at - before[1] == timedelta(seconds=1000)
+    assert judge_round.score_by - before[2] == timedelta(seconds=1000)
+
+
+def test_an_outage_while_a_round_is_scored_moves_only_the_end_of_scoring(site: Site) -> None:
+    site.join("amber")
+    judge_round = site.open("amber")
+    site.sit(judge_round, "amber")
+    site.hand_in(judge_round, "amber", "rrrr")
+    site.advance(1)
+    come_back(site, after=1000)
+    before = (judge_round.closes_at, judge_round.score_by)
+    assert phase_of(judge_round) == Phase.SCORING
+    assert judge_round.closes_at == before[0]
+    assert judge_round.score_by - before[1] == timedelta(seconds=1000)
+
+
+def test_a_clock_that_was_merely_slow_moves_no_deadline(site: Site) -> None:
+    judge_round = site.open()
+    come_back(site, after=13)
+    before = judge_round.closes_at
+    judge_round.refresh_from_db()
+    assert judge_round.closes_at == before
+
+
+def test_answers_after_an_outage_are_in_time_before_the_clock_ticks_again(site: Site) -> None:
+    site.join("amber")
+    judge_round = site.open("amber")
+    watch_seasons(now=site.clock.now)
+    site.clock.advance(1000)
+    site.sit(judge_round, "amber")
+    assert len(site.hand_in(judge_round, "amber", "rrrr").accepted) == 4
+
+
+def test_a_season_that_never_had_a_round_is_watched_too(site: Site) -> None:
+    watch_seasons(now=site.clock.now)
+    site.season.refresh_from_db()
+    assert site.season.watched_at == site.clock.now
+
+
+def test_an_ended_season_is_watched_while_a_round_of_it_is_open(site: Site) -> None:
+    judge_round = site.open()
+    end_season(site.season, now=site.clock.now)
+    come_back(site, after=1000)
+    before = judge_round.closes_at
+    judge_round.refresh_from_db()
+    assert judge_round.closes_at - before == timedelta(seconds=1000)
+    site.advance((judge_round.closes_at - site.clock.now).total_seconds())
+    watch_seasons(now=site.clock.advance(5000))
+    site.season.refresh_from_db()
+    assert site.season.watched_at != site.clock.now
+
+
+# ---- what the database refuses
+
+
+def test_two_open_rounds_of_a_season(site: Site) -> None:
+    site.open()
+    other = site.schedule()
     with pytest.raises(IntegrityError), transaction.atomic():
-        Round.objects.filter(pk=other.pk).update(phase=Round.Phase.OPEN)
+        Round.objects.filter(pk=other.pk).update(phase=Phase.OPEN)
 
 
-def test_the_database_refuses_phases_out_of_order(open_round: Round) -> None:
+def test_two_running_seasons(site: Site) -> None:
+    other = make_toy_season("Others")
     with pytest.raises(IntegrityError), transaction.atomic():
-        Round.objects.filter(pk=open_round.pk).update(closes_at=open_round.opens_at)
+        Season.objects.filter(pk=other.pk).update(state=Season.State.RUNNING)
 
 
-def test_the_database_refuses_two_questions_at_one_position(open_round: Round) -> None:
-    first = open_round.questions.get(position=1)
+def test_phases_out_of_order(site: Site) -> None:
+    judge_round = site.open()
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Round.objects.filter(pk=judge_round.pk).update(closes_at=judge_round.opens_at)
+
+
+def test_two_questions_at_one_position(site: Site) -> None:
+    judge_round = site.open()
+    first = judge_round.questions.get(position=1)
     with pytest.raises(IntegrityError), transaction.atomic():
         Question.objects.create(
-            round=open_round, position=1, dataset="gcd", spec=first.spec, prompt="?"
+            round=judge_round, position=1, dataset="gcd", spec=first.spec, prompt="?"
         )
+
+
+def test_two_seats_of_a_node(site: Site) -> None:
+    site.join("amber")
+    judge_round = site.open("amber")
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Seat.objects.create(round=judge_round, node=site.nodes["amber"])

@@ -2,111 +2,185 @@
 
 import pytest
 
-from judge.models import Round, Score
-from judge.selectors import rank_nodes
-from judge.services.answers import score_answers, submit_answers, take_seat
-from judge.services.rounds import end_answering, void_round
-from judge.services.scores import close_scored_rounds
-from judge.stats import wilson_interval
-from swarm_tasks.verifier import Verifier
+from judge.models import Enrolment, Round, Score, Season
+from judge.services.answers import take_seat
+from judge.services.scores import write_scores
+from judge.services.seasons import enrol
+from judge.stats import effective_n, macro_interval
+from swarm_protocol.errors import RefusedError
 from swarm_web.nodes.models import Node
-from tests.judge.conftest import Clock, answers_to, connect_node
+from tests.judge.toys import OPEN_S, SCORING_S, Site
+
+Reason, Status = Score.Reason, Score.Status
 
 
-def sit(name: str, judge_round: Round, clock: Clock, *, right: int, answered: int = 4) -> Node:
-    """Take a seat and answer the first questions; grading is left to the test."""
-    node = connect_node(name, clock)
-    take_seat(node, number=judge_round.number, now=clock.now)
-    if answered:
-        submit_answers(
-            node,
-            number=judge_round.number,
-            answers=answers_to(judge_round, right=right)[:answered],
-            now=clock.now,
-        )
-    return node
+def score_of(judge_round: Round, name: str) -> Score:
+    return Score.objects.get(round=judge_round, node__name=name)
 
 
-def grade_all(judge_round: Round, verifier: Verifier) -> None:
-    ids = [a.pk for q in judge_round.questions.all() for a in q.answers.all()]
-    score_answers(ids, verifier=verifier)
+def bits(packed: bytes | memoryview) -> str:
+    """Return the bits of the first four questions."""
+    return f"{bytes(packed)[0]:08b}"[:4]
 
 
-def test_a_score_is_the_share_of_right_answers_with_its_interval(
-    open_round: Round, clock: Clock, verifier: Verifier
+# ---- what a score is
+
+
+def test_a_score_is_the_mean_over_datasets_of_the_share_solved(site: Site) -> None:
+    site.join("amber")
+    score = score_of(site.play(amber="rrww"), "amber")
+    assert score.cells == {"chain_sum": [2, 3], "gcd": [0, 1]}
+    assert (score.correct, score.n, score.score) == (2, 4, pytest.approx((2 / 3 + 0) / 2))
+    assert (score.status, score.reason) == (Status.SCORED, Reason.NONE)
+
+
+def test_a_score_has_the_interval_of_a_macro_score(site: Site) -> None:
+    site.join("amber")
+    score = score_of(site.play(amber="rwwr"), "amber")
+    assert score.score is not None
+    expected = macro_interval(score.score, effective_n({"chain_sum": (1, 3), "gcd": (1, 1)}))
+    assert (score.interval_low, score.interval_high) == expected
+
+
+def test_a_score_keeps_which_questions_counted_and_which_were_solved(site: Site) -> None:
+    site.join("amber")
+    score = score_of(site.play(amber="rw-r"), "amber")
+    assert (bits(score.answered), bits(score.solved)) == ("1111", "1001")
+
+
+def test_a_score_keeps_the_model_and_arm_of_the_moment(site: Site) -> None:
+    site.join("amber", model="old")
+    enrol(site.nodes["amber"], site.season, wish="isolated")
+    judge_round = site.play(amber="rrrr")
+    Node.objects.update(model="new")
+    Enrolment.objects.update(arm="swarm")
+    write_scores(judge_round)
+    score = score_of(judge_round, "amber")
+    assert (score.model, score.arm) == ("old", "isolated")
+
+
+def test_a_node_that_is_not_enrolled_is_scored_in_the_arm_it_shows(site: Site) -> None:
+    site.join("amber", arm="base")
+    assert score_of(site.play(amber="rrrr"), "amber").arm == "base"
+
+
+# ---- what lowers it, and what does not count
+
+
+def test_unanswered_questions_are_wrong_with_the_reason(site: Site) -> None:
+    site.join("amber")
+    score = score_of(site.play(amber="rr--"), "amber")
+    assert (score.correct, score.n, score.score) == (2, 4, pytest.approx(1 / 3))
+    assert (score.status, score.reason) == (Status.SCORED, Reason.UNANSWERED)
+
+
+def test_a_node_that_took_the_questions_and_answered_none_scores_nothing(site: Site) -> None:
+    site.join("amber")
+    score = score_of(site.play(amber="----"), "amber")
+    assert (score.score, score.n, score.reason) == (0.0, 4, Reason.UNANSWERED)
+
+
+def test_answers_that_nobody_could_grade_are_left_out_with_the_reason(site: Site) -> None:
+    site.toy.broken = {"gcd"}
+    site.join("amber")
+    judge_round = site.open("amber")
+    site.sit(judge_round, "amber")
+    site.hand_in(judge_round, "amber", "rrwr")
+    site.end(judge_round)
+    site.advance(SCORING_S)
+    score = score_of(judge_round, "amber")
+    assert score.cells == {"chain_sum": [2, 3]}
+    assert (score.n, score.score, score.reason) == (3, pytest.approx(2 / 3), Reason.UNSCORED)
+    assert (bits(score.answered), bits(score.solved)) == ("1110", "1100")
+
+
+def test_of_ungraded_and_unanswered_questions_only_the_latter_are_wrong(site: Site) -> None:
+    site.toy.broken = {"gcd"}
+    site.join("amber")
+    judge_round = site.open("amber")
+    site.sit(judge_round, "amber")
+    site.hand_in(judge_round, "amber", "r--r")
+    site.end(judge_round)
+    site.advance(SCORING_S)
+    score = score_of(judge_round, "amber")
+    assert (score.correct, score.n, score.reason) == (1, 3, Reason.UNSCORED)
+
+
+def test_a_node_none_of_whose_answers_could_be_graded_is_absent_with_the_reason(
+    site: Site,
 ) -> None:
-    sit("amber", open_round, clock, right=3)
-    grade_all(open_round, verifier)
-    end_answering(now=clock.advance(1))
-    close_scored_rounds(now=clock.now)
-    score = Score.objects.get()
-    assert (score.correct, score.n, score.score, score.status) == (3, 4, 0.75, "scored")
-    assert (score.interval_low, score.interval_high) == pytest.approx(wilson_interval(3, 4))
+    site.join("amber")
+    judge_round = site.open("amber")
+    site.sit(judge_round, "amber")
+    site.hand_in(judge_round, "amber", "rrrr")
+    site.advance(1)
+    site.advance(OPEN_S + SCORING_S)
+    score = score_of(judge_round, "amber")
+    assert (score.status, score.n, score.score) == (Status.ABSENT, 0, None)
+    assert score.reason == Reason.UNSCORED
 
 
-def test_unanswered_questions_count_as_wrong_with_the_reason(
-    open_round: Round, clock: Clock, verifier: Verifier
-) -> None:
-    sit("amber", open_round, clock, right=2, answered=2)
-    grade_all(open_round, verifier)
-    end_answering(now=clock.advance(60))
-    close_scored_rounds(now=clock.now)
-    score = Score.objects.get()
-    assert (score.correct, score.n, score.reason) == (2, 4, Score.Reason.UNANSWERED)
+def test_a_node_that_never_took_the_questions_is_absent_and_not_wrong(site: Site) -> None:
+    site.join("idle")
+    score = score_of(site.end(site.open("idle")), "idle")
+    assert (score.status, score.n, score.score) == (Status.ABSENT, 0, None)
+    assert score.reason == Reason.NOT_OFFERED
 
 
-def test_a_node_that_never_took_the_questions_is_absent_not_wrong(
-    open_round: Round, clock: Clock
-) -> None:
-    node = connect_node("idle", clock)
-    open_round.seats.create(node=node)
-    end_answering(now=clock.advance(60))
-    close_scored_rounds(now=clock.now)
-    score = Score.objects.get()
-    assert (score.status, score.n, score.score) == ("absent", 0, None)
-    assert score.reason == Score.Reason.NOT_OFFERED
+def test_a_node_that_came_late_is_absent_with_the_reason(site: Site) -> None:
+    judge_round = site.open()
+    site.join("late")
+    with pytest.raises(RefusedError):
+        site.sit(judge_round, "late")
+    score = score_of(site.end(judge_round), "late")
+    assert (score.status, score.reason) == (Status.ABSENT, Reason.CAME_LATE)
 
 
-def test_a_round_waits_for_grading_until_its_limit(
-    open_round: Round, clock: Clock, season: object
-) -> None:
-    sit("amber", open_round, clock, right=4)
-    end_answering(now=clock.advance(1))
-    assert close_scored_rounds(now=clock.now) == []
-    open_round.refresh_from_db()
-    assert len(close_scored_rounds(now=open_round.score_by)) == 1
-    assert Score.objects.get().reason == Score.Reason.UNSCORED
+def test_a_node_that_joined_late_is_scored_like_the_others(site: Site) -> None:
+    Season.objects.update(late_joiners=Season.LateJoiners.JOIN)
+    judge_round = site.open()
+    (late,) = site.join("late")
+    take_seat(late, number=judge_round.number, now=site.clock.advance(10))
+    site.hand_in(judge_round, "late", "rrrr")
+    assert score_of(site.end(judge_round), "late").score == 1
 
 
-def test_a_second_tick_writes_no_second_score(
-    open_round: Round, clock: Clock, verifier: Verifier
-) -> None:
-    sit("amber", open_round, clock, right=4)
-    grade_all(open_round, verifier)
-    end_answering(now=clock.advance(1))
-    close_scored_rounds(now=clock.now)
-    assert close_scored_rounds(now=clock.now) == []
-    assert Score.objects.count() == 1
+# ---- compared with its model
 
 
-def test_nodes_that_cannot_be_told_apart_share_a_rank(
-    open_round: Round, clock: Clock, verifier: Verifier
-) -> None:
-    sit("amber", open_round, clock, right=3)
-    sit("birch", open_round, clock, right=2)
-    grade_all(open_round, verifier)
-    end_answering(now=clock.advance(1))
-    close_scored_rounds(now=clock.now)
-    rows = rank_nodes(open_round.season, "season", now=clock.now)
-    assert [(row.rank, row.score) for row in rows] == [((1, 2), 0.75), ((1, 2), 0.5)]
+def test_a_deviation_is_measured_from_the_mean_of_the_same_model(site: Site) -> None:
+    site.join("amber", "birch", model="small")
+    site.join("coral", model="large")
+    judge_round = site.play(amber="rrrr", birch="wwww", coral="wwww")
+    deviations = {s.node.name: s.deviation for s in judge_round.scores.select_related("node")}
+    assert deviations == {"amber": 0.5, "birch": -0.5, "coral": 0.0}
 
 
-def test_voiding_a_closed_round_takes_it_out_of_the_ranking(
-    open_round: Round, clock: Clock, verifier: Verifier
-) -> None:
-    sit("amber", open_round, clock, right=4)
-    grade_all(open_round, verifier)
-    end_answering(now=clock.advance(1))
-    close_scored_rounds(now=clock.now)
-    void_round(open_round, reason="wrong mix", now=clock.now)
-    assert rank_nodes(open_round.season, "season", now=clock.now) == []
+def test_untrained_and_absent_nodes_have_no_deviation_and_move_no_mean(site: Site) -> None:
+    site.join("amber", "birch")
+    site.join("bare", arm="base")
+    judge_round = site.open("amber", "birch", "bare")
+    for name, letters in (("amber", "rrrr"), ("bare", "wwww")):
+        site.sit(judge_round, name)
+        site.hand_in(judge_round, name, letters)
+    site.end(judge_round)
+    deviations = {s.node.name: s.deviation for s in judge_round.scores.select_related("node")}
+    assert deviations == {"amber": 0.0, "bare": None, "birch": None}
+
+
+# ---- once
+
+
+def test_a_second_tick_writes_no_second_score(site: Site) -> None:
+    site.join("amber")
+    judge_round = site.play(amber="rrrr")
+    before = score_of(judge_round, "amber").pk
+    assert site.advance(1) == []
+    assert Score.objects.get().pk == before
+
+
+def test_writing_scores_again_replaces_them(site: Site) -> None:
+    site.join("amber")
+    judge_round = site.play(amber="rrww")
+    write_scores(judge_round)
+    assert Score.objects.get().correct == 2

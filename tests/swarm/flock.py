@@ -32,7 +32,8 @@ from swarm_protocol.version import CLIENT_VERSION, PROTOCOL_VERSION
 WRONG = "<answer>who knows</answer>"
 # A node of skill 3 is right in three of eight answers in a row.
 MOST_SKILL = 8
-PAUSE_S = 0.04
+# Between two answers of the flock.
+PAUSE_S = 0.05
 
 
 @dataclass(frozen=True)
@@ -209,11 +210,6 @@ class Flock:
     def rejected(self) -> list[str]:
         """Why answers were rejected."""
         return [reason for node in self.nodes for reason in node.client.rejected]
-
-    @property
-    def owed(self) -> int:
-        """How many answers were written and not acknowledged."""
-        return sum(len(node.exam.outbox) for node in self.nodes)
 
 
 async def _allow(turns: Sequence[ToyNode]) -> None:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TypeVar
 
 import msgspec
-import numpy as np
 import pytest
 from django.db import InterfaceError, OperationalError, connection
 from django.utils import timezone
@@ -134,16 +133,16 @@ def await_end(quiz: Round) -> None:
 
 
 def lose(part: str, site: LaunchedSite, flock: Flock, quiz: Round) -> None:
-    """Kill a part while answers are on their way and others wait for their grades.
+    """Kill a part while acknowledged answers wait for their grades and others are on their way.
 
     Returns when it is back: when all that was written is acknowledged and graded, and the judge's
     clock ticks.
     """
     flock.hand_in(each=3)
     eventually(
-        lambda: flock.owed and flock.acked & ungraded(quiz),
+        lambda: ungraded(quiz) & flock.acked and len(flock.acked) < flock.allowed,
         within_s=30,
-        what=f"answers are in flight and ungraded before {part} is killed",
+        what=f"some answers are not graded and some not handed in when {part} is killed",
     )
     pid = site.pid_of(part)
     assert pid is not None
@@ -201,7 +200,7 @@ def test_the_round_closed_by_itself_when_all_was_answered_and_graded(story: Stor
     assert story.quiz.closed_at < story.quiz.closes_at
 
 
-def test_every_acknowledged_answer_is_there_as_it_was_sent(story: Story) -> None:
+def test_what_was_acknowledged_is_stored_as_it_was_sent_and_nothing_else(story: Story) -> None:
     stored = {
         (answer.node.name, str(answer.question_id)): answer.text
         for quiz in (story.quiz, story.next_quiz)
@@ -247,15 +246,6 @@ def test_scores_are_what_the_answers_come_to(story: Story) -> None:
 def test_scores_were_written_once(story: Story) -> None:
     written = Counter(seen.done for seen in witnessed("judge_score"))
     assert written == {"INSERT": 2 * NODES}
-
-
-def test_only_acknowledged_questions_count_as_answered(story: Story) -> None:
-    for quiz in (story.quiz, story.next_quiz):
-        questions = [str(pk) for pk in quiz.questions.order_by("position").values_list("pk", flat=True)]
-        for score in scores_of(quiz):
-            bits = np.unpackbits(np.frombuffer(score.answered, dtype=np.uint8), count=QUESTIONS)
-            expected = [(score.node.name, question) in story.flock.acked for question in questions]
-            assert bits.astype(bool).tolist() == expected
 
 
 def test_deadlines_moved_by_the_time_that_was_lost_and_no_more(story: Story) -> None:

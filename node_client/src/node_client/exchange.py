@@ -58,9 +58,11 @@ class SwarmExchange:
         self._loop.call_soon_threadsafe(self.outbox.put, list(rollouts))
 
     def prefetch(self, count: int) -> None:
-        """Ask already for what the coming step will sample; none drops what was asked for."""
+        """Ask already for what the coming step will sample; none calls off what was asked for."""
         if count == 0:
-            self._fetching = None
+            fetching, self._fetching = self._fetching, None
+            if fetching is not None:
+                fetching.cancel()
         elif self._fetching is None and self._client.connected and not self._is_isolated():
             self._fetching = self._fetch(count)
 

@@ -202,15 +202,21 @@ class Node:
             log.warning("could not remember the token for the next join: %s", problem)
 
     def _change_season(self, season: SeasonInfo | None) -> None:
-        """Follow new rules; where a coin decides about arms, ask which one fell to this node."""
+        """Follow new rules, and find out which arm this node is in by them."""
         known = self._view.season.name if self._view.season is not None else None
-        flips = season is not None and season.name != known and season.assignment == "coin"
-        if flips and self._view.arm != "base":
-            # Until it is known: an isolated node would be spoilt by rollouts of others, while one
-            # of the swarm only misses a few.
-            self._view.arm = "isolated"
-            self._connection.renew(after_s=self._chance() * ASSIGNMENT_PAUSE_S)
+        if season is not None and season.name != known and self._settings.arm != "base":
+            self._change_arm(season)
         self._follow(season)
+
+    def _change_arm(self, season: SeasonInfo) -> None:
+        """Be what the owner chose, or ask what the coin says in a season that flips one."""
+        if season.assignment == "choice":
+            self._view.arm = self._settings.arm
+            return
+        # Until it is known: an isolated node would be spoilt by rollouts of others, while one of
+        # the swarm only misses a few.
+        self._view.arm = "isolated"
+        self._connection.renew(after_s=self._chance() * ASSIGNMENT_PAUSE_S)
 
     def _note_upgrade(self, oldest: str | None) -> None:
         if oldest is not None and oldest != self._view.upgrade:

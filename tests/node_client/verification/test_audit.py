@@ -33,6 +33,9 @@ def outcomes(published: Published, verifier: Verifier) -> dict[str, Outcome]:
 HOLDS = dict.fromkeys(["commitment", "questions", "answers", "scores"], Outcome.HOLDS)
 
 
+ABSENT: dict[str, Any] = {"status": "absent", "score": None, "n": 0, "correct": 0, "cells": {}}
+
+
 def differing(*names: str) -> dict[str, Outcome]:
     return {**HOLDS, **dict.fromkeys(names, Outcome.DIFFERS)}
 
@@ -243,6 +246,13 @@ def test_a_score_without_its_node_being_there_is_found_out(
     assert outcomes(published, verifier) == differing("scores")
 
 
+def test_a_node_that_answered_and_is_said_to_be_absent_is_found_out(
+    published: Published, verifier: Verifier
+) -> None:
+    published.score_of("able-owl").update(ABSENT)
+    assert outcomes(published, verifier) == differing("scores")
+
+
 def test_a_missing_score_is_found_out(published: Published, verifier: Verifier) -> None:
     published.record["scores"].remove(published.score_of("bold-fox"))
     assert outcomes(published, verifier) == differing("scores")
@@ -277,8 +287,7 @@ def test_a_node_whose_answers_were_all_left_ungraded_is_absent(
 ) -> None:
     for answer in published.answers_of("able-owl"):
         answer.update(score=None, solved=None, verdict="")
-    empty: dict[str, Any] = {"score": None, "n": 0, "correct": 0, "cells": {}}
-    published.score_of("able-owl").update(status="absent", reason="unscored", **empty)
+    published.score_of("able-owl").update(ABSENT)
     assert outcomes(published, verifier) == HOLDS
 
 

@@ -1,0 +1,45 @@
+"""`manage.py create_season` makes a first season in one step."""
+
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from judge.models import Season
+from judge.services.seasons import end_season
+from swarm_tasks.starter import STARTER_TASKS
+from tests.judge.conftest import Clock
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def create_season(**options: object) -> str:
+    """Run the command and return what it says."""
+    said = StringIO()
+    call_command("create_season", stdout=said, **options)
+    return said.getvalue()
+
+
+def test_a_season_on_the_starter_mix_runs(transactional_db: None) -> None:
+    assert create_season(name="First") == "season First is running\n"
+    season = Season.objects.get()
+    assert season.state == Season.State.RUNNING
+    assert [task["dataset"] for task in season.tasks] == [task.dataset for task in STARTER_TASKS]
+
+
+def test_a_demos_rounds_are_short_and_late_joiners_take_part(transactional_db: None) -> None:
+    create_season(demo=True)
+    season = Season.objects.get()
+    assert season.open_seconds < season.cadence_seconds < 60
+    assert season.late_joiners == Season.LateJoiners.JOIN
+
+
+def test_a_running_season_is_left_alone(season: Season) -> None:
+    assert create_season(name="Another") == "season Sums is running already\n"
+    assert Season.objects.get() == season
+
+
+def test_a_name_that_is_taken_is_refused_with_what_to_do(season: Season, clock: Clock) -> None:
+    end_season(season, now=clock.now)
+    with pytest.raises(CommandError, match="Choose another name"):
+        create_season(name="Sums")

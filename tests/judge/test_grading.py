@@ -1,0 +1,144 @@
+"""Answers are graded in batches, each once; a bad question costs only its own answers."""
+
+import pytest
+
+from judge.models import Answer, Round, Season
+from judge.services import grading
+from judge.services.answers import submit_answers
+from judge.services.grading import grade_batch
+from swarm_tasks.verifier import Verifier
+from tests.judge.conftest import answers_to
+from tests.judge.toys import OPEN_S, SCORING_S, Clock, Site
+
+
+@pytest.fixture
+def judge_round(site: Site) -> Round:
+    """An open round that amber and birch have answered."""
+    site.join("amber", "birch")
+    judge_round = site.open("amber", "birch")
+    site.sit(judge_round, "amber", "birch")
+    site.hand_in(judge_round, "amber", "rrww")
+    site.hand_in(judge_round, "birch", "wwwr")
+    return judge_round
+
+
+def graded() -> dict[str, bool | None]:
+    return dict(Answer.objects.values_list("text", "solved"))
+
+
+def test_real_answers_are_graded_by_the_real_verifier(
+    season: Season, clock: Clock, verifier: Verifier
+) -> None:
+    site = Site(season, clock, verifier)
+    site.join("amber")
+    judge_round = site.open("amber")
+    site.sit(judge_round, "amber")
+    answers = answers_to(judge_round, right=3)
+    node = site.nodes["amber"]
+    submit_answers(node, number=judge_round.number, answers=answers, now=clock.now)
+    assert grade_batch(verifier=verifier) == 4
+    stored = Answer.objects.order_by("question__position")
+    assert [a.solved for a in stored] == [True, True, True, False]
+    assert (stored[0].score, stored[0].verdict) == (1.0, "right")
+
+
+def test_every_answer_gets_its_own_verdict(site: Site, judge_round: Round) -> None:
+    assert site.grade() == 8
+    for answer in Answer.objects.all():
+        right = "right" in answer.text
+        assert (answer.solved, answer.score) == (right, float(right)), answer.text
+        assert answer.verdict == ("right" if right else "wrong")
+
+
+def test_a_graded_answer_is_not_graded_again(site: Site, judge_round: Round) -> None:
+    site.grade()
+    assert site.grade() == 0
+    assert set(site.toy.seen.values()) == {1}
+
+
+def test_answers_are_graded_while_their_round_is_open_and_while_it_is_scored(
+    site: Site, judge_round: Round
+) -> None:
+    site.advance(1)
+    judge_round.refresh_from_db()
+    assert judge_round.phase == Round.Phase.SCORING
+    assert site.grade() == 8
+
+
+@pytest.mark.parametrize("phase", [Round.Phase.CLOSED, Round.Phase.VOID])
+def test_answers_of_a_finished_round_are_not_graded(
+    site: Site, judge_round: Round, phase: Round.Phase
+) -> None:
+    Round.objects.update(phase=phase)
+    assert site.grade() == 0
+
+
+def test_verdicts_that_come_after_a_round_has_closed_are_not_written(
+    site: Site, judge_round: Round
+) -> None:
+    site.toy.on_grading = lambda: site.advance(OPEN_S + SCORING_S)
+    assert site.grade() == 0
+    assert set(graded().values()) == {None}
+
+
+def test_what_is_more_than_a_batch_is_left_for_the_next(
+    site: Site, judge_round: Round, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(grading, "BATCH", 5)
+    assert [site.grade() for _ in range(3)] == [5, 3, 0]
+
+
+def test_answers_that_came_first_are_graded_first(
+    site: Site, judge_round: Round, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Answer.objects.filter(node=site.nodes["amber"]).update(received_at=site.clock.advance(5))
+    monkeypatch.setattr(grading, "BATCH", 4)
+    site.grade()
+    assert Answer.objects.exclude(score=None).values("node").distinct().count() == 1
+    assert Answer.objects.exclude(score=None)[0].node == site.nodes["birch"]
+
+
+# ---- when a question cannot be made again
+
+
+def test_a_question_that_fails_sets_only_its_own_answers_aside(
+    site: Site, judge_round: Round, caplog: pytest.LogCaptureFixture
+) -> None:
+    site.toy.broken = {"gcd"}
+    assert site.grade() == 6
+    aside = Answer.objects.filter(score=None)
+    assert {(a.question.dataset, a.verdict) for a in aside} == {("gcd", "not_gradable")}
+    assert not Answer.objects.filter(question__dataset="gcd").exclude(score=None).exists()
+    assert "gcd is broken" in caplog.text
+
+
+def test_answers_that_were_set_aside_are_graded_once_their_question_is_well(
+    site: Site, judge_round: Round
+) -> None:
+    site.toy.broken = {"gcd"}
+    site.grade()
+    site.toy.broken = set()
+    assert site.grade() == 2
+    assert not Answer.objects.filter(score=None).exists()
+    assert set(Answer.objects.values_list("verdict", flat=True)) == {"right", "wrong"}
+
+
+def test_answers_that_were_set_aside_hold_up_no_others(
+    site: Site, judge_round: Round, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.toy.broken = {"gcd"}
+    site.grade()
+    monkeypatch.setattr(grading, "BATCH", 2)
+    Answer.objects.exclude(question__dataset="gcd").update(score=None, solved=None, verdict="")
+    assert [site.grade() for _ in range(4)] == [2, 2, 2, 0]
+
+
+def test_a_grader_that_fails_leaves_its_answers_waiting(site: Site, judge_round: Round) -> None:
+    def fail() -> None:
+        raise OSError("no child")
+
+    site.toy.on_grading = fail
+    with pytest.raises(OSError, match="no child"):
+        site.grade()
+    site.toy.on_grading = lambda: None
+    assert site.grade() == 8

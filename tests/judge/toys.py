@@ -1,0 +1,210 @@
+"""A judge for tests: questions that cost nothing, answers that say what they are worth, a clock.
+
+`Site.play` lets nodes sit a whole round through the real services, from letters: `r` is a right
+answer, `w` a wrong one, `-` none.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+
+from django.utils import timezone
+
+from judge.models import Question, Round, Season, Standing
+from judge.services.answers import Receipt, submit_answers, take_seat
+from judge.services.grading import grade_batch
+from judge.services.rounds import advance_rounds
+from judge.services.scheduling import schedule_round
+from judge.services.standings import refresh_standings
+from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_protocol.messages import AnswerText, Config, TaskSpec
+from swarm_tasks.allowlist import GENERATOR
+from swarm_tasks.batches import Batch
+from swarm_tasks.keyspace import Part
+from swarm_tasks.verifier import DrawnTask, Verdict, Verifier
+from swarm_web.nodes.models import Node
+from swarm_web.nodes.services import create_node, touch
+
+# Three questions of the first and one of the second.
+TASKS = [
+    {"dataset": "chain_sum", "config": {}, "weight": 3.0},
+    {"dataset": "gcd", "config": {}, "weight": 1.0},
+]
+QUESTIONS = 4
+OPEN_S, SCORING_S = 60, 30
+
+_TEXTS = {"r": "<answer>right</answer>", "w": "<answer>wrong</answer>"}
+
+
+class Clock:
+    """The server's clock, moved by hand."""
+
+    def __init__(self) -> None:
+        self.now: datetime = timezone.now()
+
+    def advance(self, seconds: float) -> datetime:
+        self.now += timedelta(seconds=seconds)
+        return self.now
+
+
+class ToyVerifier(Verifier):
+    """Makes questions out of counters, and believes what an answer says of itself.
+
+    Questions of the datasets in `broken` cannot be made again. `seen` counts how often each text
+    was graded; `on_grading` is called first.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.broken: set[str] = set()
+        self.seen: Counter[str] = Counter()
+        self.on_grading: Callable[[], object] = lambda: None
+
+    def draw(
+        self, *, key: bytes, part: Part, dataset: str, config: Config, seed: int, counter: int
+    ) -> DrawnTask:
+        spec = TaskSpec(dataset, config, seed, counter, GENERATOR)
+        return DrawnTask(spec, f"{dataset} {counter} of {key.hex()[:8]}?")
+
+    def score_many(self, batch: Batch) -> list[list[Verdict]]:
+        self.on_grading()
+        for spec, _ in batch:
+            if spec.dataset in self.broken:
+                raise RefusedError(ErrorCode.VERIFIER_FAILED, f"{spec.dataset} is broken")
+        for _, texts in batch:
+            self.seen.update(texts)
+        return [[_judge(text) for text in texts] for _, texts in batch]
+
+
+def _judge(text: str) -> Verdict:
+    return Verdict(1.0, "right") if "right" in text else Verdict(0.0, "wrong")
+
+
+def make_toy_season(name: str = "Toys") -> Season:
+    """Draft a season of toy questions."""
+    return Season.objects.create(
+        name=name,
+        tasks=TASKS,
+        questions_per_round=QUESTIONS,
+        open_seconds=OPEN_S,
+        scoring_seconds=SCORING_S,
+        cadence_seconds=120,
+        minimum_questions=1,
+    )
+
+
+def connect_node(
+    name: str, clock: Clock, *, model: str = "tiny", arm: str = Node.Arm.SWARM
+) -> Node:
+    """Make a node whose socket is open."""
+    node, _ = create_node(name=name, arm=arm)
+    Node.objects.filter(pk=node.pk).update(model=model)
+    touch(node.pk, now=clock.now)
+    node.refresh_from_db()
+    return node
+
+
+class Site:
+    """A season of toy questions with its nodes, run through the judge's services."""
+
+    def __init__(self, season: Season, clock: Clock, verifier: Verifier | None = None) -> None:
+        self.season = season
+        self.clock = clock
+        self.toy = ToyVerifier()
+        self.verifier = verifier or self.toy
+        self.nodes: dict[str, Node] = {}
+
+    # ---- nodes
+
+    def join(self, *names: str, model: str = "tiny", arm: str = Node.Arm.SWARM) -> list[Node]:
+        """Let nodes come."""
+        made = [connect_node(name, self.clock, model=model, arm=arm) for name in names]
+        self.nodes |= {node.name: node for node in made}
+        return made
+
+    def sit(self, judge_round: Round, *names: str) -> None:
+        """Let nodes take the questions."""
+        for name in names:
+            take_seat(self.nodes[name], number=judge_round.number, now=self.clock.now)
+
+    def hand_in(self, judge_round: Round, name: str, letters: str) -> Receipt:
+        """Let a node answer as the letters say, in the order of the questions."""
+        return submit_answers(
+            self.nodes[name],
+            number=judge_round.number,
+            answers=answers_from(letters, questions_of(judge_round), by=name),
+            now=self.clock.now,
+        )
+
+    # ---- rounds
+
+    def schedule(self, *, in_seconds: float = 0) -> Round:
+        return schedule_round(
+            self.season,
+            opens_at=self.clock.now + timedelta(seconds=in_seconds),
+            now=self.clock.now,
+            verifier=self.verifier,
+        )
+
+    def open(self, *present: str) -> Round:
+        """Open a round while these nodes are connected, and so invited."""
+        for name in present:
+            touch(self.nodes[name].pk, now=self.clock.now)
+        made = self.schedule()
+        assert made in self.advance()
+        made.refresh_from_db()
+        return made
+
+    def grade(self) -> int:
+        """Grade all that waits, and return how many were graded."""
+        return grade_batch(verifier=self.verifier)
+
+    def advance(self, seconds: float = 0) -> list[Round]:
+        """Let time pass, then let beat come once."""
+        return advance_rounds(now=self.clock.advance(seconds))
+
+    def end(self, judge_round: Round) -> Round:
+        """Let a round's time run out, grade it and close it."""
+        self.advance((judge_round.closes_at - self.clock.now).total_seconds())
+        self.grade()
+        self.advance()
+        judge_round.refresh_from_db()
+        return judge_round
+
+    def play(self, **letters: str) -> Round:
+        """Play a whole round and return it closed; the leaderboard follows."""
+        judge_round = self.open(*letters)
+        for name, told in letters.items():
+            self.sit(judge_round, name)
+            if told.strip("-"):
+                self.hand_in(judge_round, name, told)
+        self.end(judge_round)
+        self.refresh()
+        return judge_round
+
+    def refresh(self, seconds: float = 0) -> bool:
+        """Let time pass, then bring the leaderboard up to date."""
+        return refresh_standings(self.season, now=self.clock.advance(seconds))
+
+    def board(self, window: str = "season") -> dict[str, Standing]:
+        """Return a window's standings by node."""
+        rows = Standing.objects.filter(season=self.season, window=window).select_related("node")
+        return {row.node.name: row for row in rows}
+
+
+def questions_of(judge_round: Round) -> list[Question]:
+    """Return a round's questions in order."""
+    return list(judge_round.questions.order_by("position"))
+
+
+def answers_from(letters: str, questions: Sequence[Question], *, by: str = "") -> list[AnswerText]:
+    """Return the answers that letters stand for; each text names its node and question."""
+    return [
+        AnswerText(
+            question=str(question.pk),
+            text=f"{by} {question.position} {_TEXTS[letter]}",
+            finish_reason="stop",
+        )
+        for letter, question in zip(letters, questions, strict=False)
+        if letter != "-"
+    ]
