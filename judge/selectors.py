@@ -1,5 +1,6 @@
 """Reads: seasons and rounds as nodes may see them, and scores as pages show them."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
@@ -139,6 +140,20 @@ def standings_in(season: Season, window: str) -> QuerySet[Standing]:
 def comparisons_in(season: Season) -> QuerySet[Comparison]:
     """Return the judge's claims about the arms, a row for each model."""
     return Comparison.objects.filter(season=season).order_by("model")
+
+
+def differences_by_model() -> dict[str, dict[str, float]]:
+    """Return, by model and season, swarm - isolated of the ended seasons that assigned by coin."""
+    ended = Comparison.objects.filter(
+        season__state=Season.State.ENDED, season__assignment=Season.Assignment.COIN
+    )
+    found: defaultdict[str, dict[str, float]] = defaultdict(dict)
+    for model, season, claim in ended.order_by("model", "season").values_list(
+        "model", "season__name", "claim"
+    ):
+        if claim["difference"] is not None:
+            found[model][season] = claim["difference"]
+    return dict(found)
 
 
 def coin_share(season: Season) -> tuple[int, int]:

@@ -10,15 +10,17 @@ from collections.abc import Callable
 
 import kombu.exceptions
 import redis.exceptions
+from celery.beat import SchedulingError
 from django import db
 
-# A store that is away, as its clients say it.
+# How clients say that a store is away.
 AWAY = (
     db.OperationalError,
     db.InterfaceError,
     kombu.exceptions.OperationalError,
     redis.exceptions.ConnectionError,
     redis.exceptions.TimeoutError,
+    SchedulingError,
 )
 EVERY_S = 5.0
 
@@ -49,10 +51,14 @@ class OutageFilter(logging.Filter):
             self._held_back[place] = self._held_back.get(place, 0) + 1
             return False
         self._told_at[place] = now
-        said, why = record.getMessage().strip(), str(problem).partition("\n")[0]
+        said, why = _first_line(record.getMessage()), _first_line(str(problem))
         more = self._held_back.pop(place, 0)
         record.msg = said if why in said else f"{said}: {why}"
         record.msg += f" (and {more} times more)" if more else ""
         record.args = ()
         record.exc_info = record.exc_text = None
         return True
+
+
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0]

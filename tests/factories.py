@@ -43,8 +43,9 @@ def make_node(
 
 
 def make_season(name: str | None = None, **fields: Any) -> Season:
-    """Make a season on the starter mix and start it."""
+    """Make a season on the starter mix and start it; nodes may sit down while a round is open."""
     fields.setdefault("tasks", msgspec.to_builtins(list(STARTER_TASKS)))
+    fields.setdefault("late_joiners", Season.LateJoiners.JOIN)
     season = Season.objects.create(name=name or f"Season {next(_numbers)}", **fields)
     start_season(season, now=timezone.now())
     return season

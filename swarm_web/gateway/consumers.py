@@ -27,6 +27,8 @@ logger = logging.getLogger(__name__)
 
 # A third of nodes.models.PRESENCE.
 TOUCH_S = 15.0
+# After a touch that failed: who looks away when the next round opens is not invited to it.
+RETRY_S = 2.0
 
 _SEASON_RING = f'{{"type":"{SeasonState.__struct_config__.tag}"'
 
@@ -123,13 +125,15 @@ class NodeConsumer(AsyncWebsocketConsumer):
 
     async def _stay_present(self) -> None:
         """Touch the node for as long as the socket is open and the node is allowed in."""
+        pause_s = TOUCH_S
         while True:
-            await asyncio.sleep(TOUCH_S)
+            await asyncio.sleep(pause_s)
+            pause_s = TOUCH_S
             try:
                 if not await self._touch():
                     await self._end(ErrorCode.AUTH_INVALID, "the operator blocked this node")
             except db.Error:
-                # The next touch comes soon; meanwhile the node only looks a little older.
+                pause_s = RETRY_S
                 logger.warning("could not touch node %s", self.node, exc_info=True)
 
     async def _touch(self) -> bool:
