@@ -143,7 +143,7 @@ def comparisons_in(season: Season) -> QuerySet[Comparison]:
 
 
 def differences_by_model() -> dict[str, dict[str, float]]:
-    """Return, by model and season, swarm - isolated of the ended seasons that assigned by coin."""
+    """Return, by model and season, swarm - isolated in ended seasons where a coin chose."""
     ended = Comparison.objects.filter(
         season__state=Season.State.ENDED, season__assignment=Season.Assignment.COIN
     )
@@ -151,7 +151,7 @@ def differences_by_model() -> dict[str, dict[str, float]]:
     for model, season, claim in ended.order_by("model", "season").values_list(
         "model", "season__name", "claim"
     ):
-        if claim["difference"] is not None:
+        if claim["missing"] is None:
             found[model][season] = claim["difference"]
     return dict(found)
 

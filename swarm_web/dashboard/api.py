@@ -32,6 +32,7 @@ from swarm_web.dashboard.board import read_board, read_window
 from swarm_web.dashboard.compare_report import read_comparison
 from swarm_web.dashboard.node_report import read_report
 from swarm_web.dashboard.round_report import read_round
+from swarm_web.dashboard.seasons_report import read_seasons
 from swarm_web.errors import RequestError
 from swarm_web.nodes.models import Node
 
@@ -100,7 +101,7 @@ def get_leaderboard(request: HttpRequest, window: str = "season") -> dict[str, A
 @router.get("/compare", response=CompareOut)
 def get_comparison(request: HttpRequest) -> dict[str, Any]:
     """Tell what the judge claims about swarm and isolated nodes, model by model."""
-    return describe_comparison(read_comparison())
+    return describe_comparison(read_comparison(), read_seasons())
 
 
 # ---- rounds

@@ -1,6 +1,7 @@
 """The bodies of the read API, made from the same reports as the pages."""
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any
 
 from judge.models import Round, Score
@@ -9,6 +10,7 @@ from swarm_web.dashboard.lineup import BoardLine, Lift, line_up
 from swarm_web.dashboard.node_report import NodeReport
 from swarm_web.dashboard.reasons import advise
 from swarm_web.dashboard.round_report import QuestionReport, RoundReport
+from swarm_web.dashboard.seasons_report import SEASONS_METHOD, SeasonsReport
 from swarm_web.leaderboard import Leaderboard, LeaderboardRow
 
 # What is copied as it is.
@@ -52,8 +54,8 @@ def _describe_lift(lift: Lift | None) -> dict[str, Any]:
     }
 
 
-def describe_comparison(report: CompareReport) -> dict[str, Any]:
-    """Describe a season's claims about the arms."""
+def describe_comparison(report: CompareReport, seasons: Iterable[SeasonsReport]) -> dict[str, Any]:
+    """Describe a season's claims about the arms, and what all seasons say together."""
     return {
         "season": report.season.name if report.season else "",
         "final": report.final,
@@ -66,6 +68,10 @@ def describe_comparison(report: CompareReport) -> dict[str, Any]:
         },
         "tested": report.tested,
         "items": [_describe_claim(claim) for claim in report.claims],
+        "seasons_method": SEASONS_METHOD,
+        "seasons": [
+            {"model": told.model, "words": told.words, **asdict(told.claim)} for told in seasons
+        ],
     }
 
 

@@ -102,6 +102,19 @@ class ClaimOut(Schema):
     updated_at: datetime
 
 
+class SeasonsOut(Schema):
+    """What all ended seasons that assigned arms by coin say about a model; a season is one unit."""
+
+    model: str
+    n_seasons: int
+    difference: float | None
+    interval: Interval | None
+    p_value: float | None
+    verdict: str
+    missing_seasons: int
+    words: str
+
+
 class CompareOut(Schema):
     """The judge's claims about the arms; not `final` while the season runs."""
 
@@ -111,6 +124,8 @@ class CompareOut(Schema):
     assignment: AssignmentOut
     tested: int
     items: list[ClaimOut]
+    seasons_method: str
+    seasons: list[SeasonsOut]
 
 
 class RulingOut(Schema):

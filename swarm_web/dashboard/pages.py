@@ -15,6 +15,7 @@ from swarm_web.dashboard.exports import COLUMNS, FILTERS
 from swarm_web.dashboard.lineup import line_up
 from swarm_web.dashboard.node_report import read_report
 from swarm_web.dashboard.round_report import SHOWN_NODES, read_round
+from swarm_web.dashboard.seasons_report import read_seasons
 from swarm_web.errors import RequestError, answer_refusals
 from swarm_web.nodes.models import Node
 
@@ -59,6 +60,7 @@ def compare(request: HttpRequest) -> HttpResponse:
     """Say what is known of swarm against isolated nodes, and how surely."""
     context = {
         "report": read_comparison(),
+        "seasons": read_seasons(),
         "least_nodes": MIN_NODES_PER_ARM,
         "least_rounds": MIN_ROUNDS,
     }

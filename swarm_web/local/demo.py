@@ -1,6 +1,8 @@
-"""The demo's nodes: small models of two sizes that really train, on this machine's CPU."""
+"""The demo's nodes: small models of two sizes that really train, on this machine's CPU, and each
+model once more untrained, to show what the others have learned.
+"""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +39,12 @@ def plan_nodes(count: int) -> list[DemoNode]:
     return nodes
 
 
+def plan_base_nodes(nodes: Sequence[DemoNode]) -> list[DemoNode]:
+    """Return an untrained node for each model among `nodes`, named after it."""
+    models = dict.fromkeys(node.model for node in nodes)
+    return [DemoNode(name=f"{model}-base", model=model, arm="base") for model in models]
+
+
 def token_folder(site: Site) -> Path:
     """Return where the nodes' tokens are kept, a file each."""
     return site.state / "tokens"
@@ -58,9 +66,10 @@ def node_part(site: Site, node: DemoNode, *, outer: Mapping[str, str]) -> Part:
         arm=node.arm,
         state=str(site.state / "nodes" / node.name),
     )
+    training = () if node.arm == "base" else commands.DEMO_TRAINING
     return Part(
         name=node.name,
-        command=commands.here((*command, *commands.DEMO_TRAINING)),
+        command=commands.here((*command, *training)),
         environment=node_environment(outer),
         stop_within_s=_STOPS_WITHIN_S,
     )

@@ -10,13 +10,19 @@ from pathlib import Path
 
 from swarm_web.local import commands
 from swarm_web.local.console import Console
-from swarm_web.local.demo import DemoNode, node_part, registration, token_folder
+from swarm_web.local.demo import (
+    DemoNode,
+    node_part,
+    plan_base_nodes,
+    registration,
+    token_folder,
+)
 from swarm_web.local.environment import Site, remember_site, server_environment
 from swarm_web.local.errors import LaunchError
 from swarm_web.local.parts import Part
 from swarm_web.local.ports import HOST, require_free
 from swarm_web.local.postgres import prepare_postgres
-from swarm_web.local.probes import answers_ok
+from swarm_web.local.probes import answers_ok, has_judged
 from swarm_web.local.servers import LocalServer
 from swarm_web.local.stamps import fingerprint, is_current
 from swarm_web.local.supervisor import Supervisor
@@ -27,6 +33,7 @@ _SITE_NAME = "Murmuration"  # as swarm_web.settings has it
 # uvicorn gives open sockets 3 s of their own (commands.serve_web). With what nodes and databases
 # may take, everything stops within 10 s.
 _SITE_STOPS_WITHIN_S = 3.2
+_POLL_S = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +61,7 @@ class Stack:
         2. The tables and the static files.
         3. Web, worker, beat and the season; from here on there is a page to look at.
         4. The demo's nodes, and the client's wheel for the package index.
+        5. After the first judged round, which they would delay, the demo's untrained nodes.
 
         Raises LaunchError when a step fails.
         """
@@ -70,9 +78,15 @@ class Stack:
             self._serve(site, environment),
             self._run("season", commands.CREATE_DEMO_SEASON, environment),
         )
-        if self._plan.nodes:
-            await self._start_nodes(site, environment)
+        nodes, base_nodes = self._plan.nodes, plan_base_nodes(self._plan.nodes)
+        if nodes:
+            await self._start_nodes(site, environment, nodes, what=f"{len(nodes)} nodes")
         await self._build_wheel(site)
+        if base_nodes:
+            await self._await_first_scores(site)
+            names = ", ".join(node.name for node in base_nodes)
+            what = f"untrained nodes for comparison ({names})"
+            await self._start_nodes(site, environment, base_nodes, what=what)
         await asyncio.Event().wait()
 
     async def _start_databases(self) -> Site:
@@ -121,16 +135,21 @@ class Stack:
         name = self._plan.outer.get("SITE_NAME", _SITE_NAME)
         self._console.say(f"{name} is at {site.url}  (Ctrl-C stops everything)")
 
-    async def _start_nodes(self, site: Site, environment: Mapping[str, str]) -> None:
-        nodes = self._plan.nodes
+    async def _start_nodes(
+        self, site: Site, environment: Mapping[str, str], nodes: Sequence[DemoNode], *, what: str
+    ) -> None:
         token_folder(site).mkdir(mode=0o700, exist_ok=True)
-        with self._console.stage(f"Registering and starting {len(nodes)} nodes"):
+        with self._console.stage(f"Registering and starting {what}"):
             await asyncio.gather(
                 *(self._run(node.name, registration(site, node), environment) for node in nodes)
             )
             await self._supervisor.start(
                 *(node_part(site, node, outer=self._plan.outer) for node in nodes)
             )
+
+    async def _await_first_scores(self, site: Site) -> None:
+        while not await asyncio.to_thread(has_judged, site.port):
+            await asyncio.sleep(_POLL_S)
 
     async def _build_wheel(self, site: Site) -> None:
         """Build the client for /simple/. Without it the site works, so a failure is only said."""

@@ -159,3 +159,34 @@ def test_no_difference_shown_is_not_called_none() -> None:
 )
 def test_what_is_missing_is_told_in_words(missing: tuple[int, int, int], words: str) -> None:
     assert describe_missing(Missing(*missing)) == words
+
+
+# ---- over seasons
+
+
+def end_seasons(count: int, *, difference: float, assignment: str = "coin") -> None:
+    for number in range(count):
+        ended = Season.objects.create(
+            name=f"ended {number}", tasks=[], state="ended", assignment=assignment
+        )
+        store(ended, make_claim(difference=difference + number / 1000))
+
+
+def test_six_seasons_with_a_coin_are_tested_together(season: Season, client: Client) -> None:
+    end_seasons(6, difference=0.02)
+    (told,) = client.get("/api/v1/compare").json()["seasons"]
+    assert (told["n_seasons"], told["verdict"], told["missing_seasons"]) == (6, "swarm_better", 0)
+    assert told["p_value"] == pytest.approx(2 / 64)
+    assert "do better with sharing" in client.get("/compare/").content.decode()
+
+
+def test_fewer_seasons_are_counted_but_not_tested(season: Season, client: Client) -> None:
+    end_seasons(2, difference=0.02)
+    (told,) = client.get("/api/v1/compare").json()["seasons"]
+    assert (told["p_value"], told["missing_seasons"]) == (None, 4)
+    assert "Needs 4 more seasons of 6" in client.get("/compare/").content.decode()
+
+
+def test_seasons_in_which_owners_chose_are_no_evidence(season: Season, client: Client) -> None:
+    end_seasons(6, difference=0.02, assignment="choice")
+    assert client.get("/api/v1/compare").json()["seasons"] == []

@@ -8,7 +8,7 @@ import pytest_asyncio
 from asgiref.sync import sync_to_async
 from django.db import connections
 
-from judge.models import Season
+from judge.models import Round, Season, Seat
 from swarm_web import bus
 from swarm_web.nodes.models import Node
 from swarm_web.store import async_redis
@@ -22,6 +22,11 @@ class Member:
 
     node: Node
     token: str
+
+
+def invite(judge_round: Round, *members: Member) -> None:
+    """Keep seats for nodes, as the judge does for those that are connected when a round opens."""
+    Seat.objects.bulk_create(Seat(round=judge_round, node=member.node) for member in members)
 
 
 @pytest_asyncio.fixture(autouse=True)

@@ -18,14 +18,17 @@ from swarm_protocol.messages import (
 )
 from swarm_web.counters import read_all
 from tests.factories import make_node, make_round
-from tests.gateway.conftest import Member
+from tests.gateway.conftest import Member, invite
 from tests.gateway.refusals import assert_refused, two_nodes
 from tests.sockets import NodeSocket, node_socket
 
 
 @pytest.fixture
-def judge_round(season: Season) -> Round:
-    return make_round(season)
+def judge_round(season: Season, amber: Member, bold: Member) -> Round:
+    """A round that is open since both nodes are here."""
+    opened = make_round(season)
+    invite(opened, amber, bold)
+    return opened
 
 
 async def take_questions(sender: NodeSocket, judge_round: Round) -> list[str]:
@@ -68,8 +71,9 @@ async def test_an_answer_after_the_deadline(
 async def test_an_answer_to_questions_that_only_another_node_was_given(
     gateway: str, amber: Member, bold: Member, judge_round: Round
 ) -> None:
-    _, token = await sync_to_async(make_node)("calm")
-    async with two_nodes(gateway, amber, bold) as sender, node_socket(gateway, token) as other:
+    calm = Member(*await sync_to_async(make_node)("calm"))
+    await sync_to_async(invite)(judge_round, calm)
+    async with two_nodes(gateway, amber, bold) as sender, node_socket(gateway, calm.token) as other:
         questions = await take_questions(other, judge_round)
         message = submit(judge_round, questions)
         await assert_answers_rejected(sender, message, "answer.not_yours")

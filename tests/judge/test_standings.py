@@ -6,16 +6,23 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from judge.models import Counted, Ledger, Node, Round, Score, Season, Standing, Window
+from judge.models import Answer, Counted, Score, Season, Standing, Window
 from judge.ring import RING
 from judge.selectors import standings_in
-from judge.services.oversight import quarantine_node, release_node, void_round
+from judge.services.oversight import (
+    quarantine_node,
+    recompute_round,
+    release_node,
+    void_round,
+)
 from judge.services.standings import refresh_standings, republish_standings
 from swarm_web.leaderboard import read_leaderboard, read_line
+from swarm_web.nodes.models import Node
 from tests.judge.naive import kept_board, naive_board
-from tests.judge.toys import Site
+from tests.judge.toys import TASKS, Site
 
-DAY_S = 86_400
+# As many as a round may ask: four of them fill the ring.
+QUESTIONS = 256
 
 
 def assert_exact(site: Site) -> None:
@@ -23,6 +30,15 @@ def assert_exact(site: Site) -> None:
     for window in Window:
         expected = naive_board(site.season, window.value, now=site.clock.now)
         assert kept_board(site.season, window.value) == expected, window
+
+
+def change_rules(site: Site, **rules: object) -> None:
+    Season.objects.filter(pk=site.season.pk).update(**rules)
+    site.season.refresh_from_db()
+
+
+def ranks(site: Site, window: str = "season") -> dict[str, tuple[int | None, int | None]]:
+    return {name: (row.rank_low, row.rank_high) for name, row in site.board(window).items()}
 
 
 def n_by_window(site: Site, name: str) -> dict[str, int]:
@@ -64,8 +80,7 @@ def test_the_round_window_shows_the_last_closed_round_alone(site: Site) -> None:
 
 
 def test_the_recent_window_spans_the_last_k_rounds(site: Site) -> None:
-    Season.objects.update(recent_rounds=2)
-    site.season.refresh_from_db()
+    change_rules(site, recent_rounds=2)
     site.join("amber")
     for letters in ("rrrr", "rrrr", "wwww"):
         site.play(amber=letters)
@@ -79,8 +94,7 @@ def test_another_k_counts_at_the_next_refresh(site: Site) -> None:
     for letters in ("rrrr", "rrrr", "wwww"):
         site.play(amber=letters)
     assert site.board("recent")["amber"].rounds == 3
-    Season.objects.update(recent_rounds=1)
-    site.season.refresh_from_db()
+    change_rules(site, recent_rounds=1)
     assert site.refresh()
     assert site.board("recent")["amber"].rounds == 1
     assert_exact(site)
@@ -123,20 +137,20 @@ def test_rounds_that_close_between_two_refreshes_all_count(site: Site) -> None:
     assert_exact(site)
 
 
-def test_a_round_that_closes_after_a_younger_one_counts(site: Site) -> None:
+def test_a_round_that_closes_after_a_younger_one_counts_and_is_not_the_last(site: Site) -> None:
+    change_rules(site, scoring_seconds=3600)
     site.join("amber")
-    Node.objects.update(model="old")
     older = site.open("amber")
     site.sit(older, "amber")
     site.hand_in(older, "amber", "rrrr")
     site.advance(1)
-    Round.objects.filter(pk=older.pk).update(score_by=site.clock.now + timedelta(days=9))
-    Round.objects.filter(pk=older.pk).update(phase="void")
-    Node.objects.update(model="new")
+    site.toy.broken = {"gcd"}
+    change_rules(site, tasks=TASKS[:1])
     site.play(amber="wwww")
-    Round.objects.filter(pk=older.pk).update(phase="scoring")
+    assert site.board()["amber"].rounds == 1
+    site.toy.broken = set()
     site.grade()
-    site.advance()
+    assert site.advance() == [older]
     site.refresh()
     assert (site.board()["amber"].rounds, site.board("round")["amber"].score) == (2, 0)
     assert_exact(site)
@@ -197,24 +211,21 @@ def test_a_void_round_leaves_no_trace_of_its_model(site: Site) -> None:
 def test_nodes_that_cannot_be_told_apart_share_ranks(site: Site) -> None:
     site.join("amber", "birch")
     site.play(amber="rrrr", birch="rrrw")
-    assert {(r.rank_low, r.rank_high) for r in site.board().values()} == {(1, 2)}
+    assert ranks(site) == {"amber": (1, 2), "birch": (1, 2)}
 
 
 def test_a_node_that_is_clearly_better_ranks_first(site: Site) -> None:
     site.join("amber", "birch")
     for _ in range(3):
         site.play(amber="rrrr", birch="wwww")
-    board = site.board()
-    assert (board["amber"].rank_low, board["amber"].rank_high) == (1, 1)
-    assert (board["birch"].rank_low, board["birch"].rank_high) == (2, 2)
-    assert (site.board("round")["amber"].rank_low, site.board("round")["amber"].rank_high) == (1, 2)
+    assert ranks(site) == {"amber": (1, 1), "birch": (2, 2)}
+    assert ranks(site, "round") == {"amber": (1, 2), "birch": (1, 2)}
     assert_exact(site)
 
 
 def test_questions_that_nobody_could_grade_tell_nobody_apart(site: Site) -> None:
     site.join("amber", "birch")
-    Season.objects.update(scoring_seconds=5)
-    site.season.refresh_from_db()
+    change_rules(site, scoring_seconds=5)
     for _ in range(3):
         site.toy.broken = {"chain_sum"}
         judge_round = site.open("amber", "birch")
@@ -225,13 +236,12 @@ def test_questions_that_nobody_could_grade_tell_nobody_apart(site: Site) -> None
         site.advance(5)
     site.refresh()
     assert {r.n for r in site.board().values()} == {3}
-    assert {(r.rank_low, r.rank_high) for r in site.board().values()} == {(1, 2)}
+    assert ranks(site) == {"amber": (1, 2), "birch": (1, 2)}
     assert_exact(site)
 
 
 def test_a_node_with_too_few_questions_is_shown_and_not_ranked(site: Site) -> None:
-    Season.objects.update(minimum_questions=8)
-    site.season.refresh_from_db()
+    change_rules(site, minimum_questions=8)
     site.join("amber", "birch")
     site.play(amber="rrrr", birch="rrrr")
     assert {row.remark for row in site.board().values()} == {"too_few"}
@@ -245,8 +255,7 @@ def test_a_node_with_too_few_questions_is_shown_and_not_ranked(site: Site) -> No
 
 
 def test_in_the_round_window_as_many_questions_as_a_round_has_are_enough(site: Site) -> None:
-    Season.objects.update(minimum_questions=100)
-    site.season.refresh_from_db()
+    change_rules(site, minimum_questions=100)
     site.join("amber")
     site.play(amber="rrrr")
     assert (site.board("round")["amber"].remark, site.board()["amber"].remark) == ("", "too_few")
@@ -257,8 +266,8 @@ def test_an_untrained_model_is_shown_and_not_ranked(site: Site) -> None:
     site.join("bare", arm="base")
     for _ in range(3):
         site.play(amber="wwww", bare="rrrr")
-    assert (site.board()["bare"].remark, site.board()["bare"].rank_low) == ("base", None)
-    assert (site.board()["amber"].rank_low, site.board()["amber"].rank_high) == (1, 1)
+    assert site.board()["bare"].remark == "base"
+    assert ranks(site) == {"amber": (1, 1), "bare": (None, None)}
 
 
 def test_absent_nodes_have_no_line(site: Site) -> None:
@@ -312,38 +321,43 @@ def test_a_quarantined_node_is_judged_as_ever(site: Site) -> None:
 # ---- the ring of answers
 
 
-def test_only_the_last_questions_of_the_ring_tell_nodes_apart(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fill = RING // 4
+def test_only_the_seasons_last_questions_tell_nodes_apart(site: Site) -> None:
+    change_rules(site, questions_per_round=QUESTIONS)
     site.join("amber", "birch")
-    for _ in range(3):
-        site.play(amber="rrrr", birch="wwww")
-    assert site.board()["amber"].rank_high == 1
-    stream_at = Round.objects.order_by("-number")[0].stream_at
-    assert stream_at == 8
-    # As if a thousand questions had been asked meanwhile, of others.
-    latest = Round.objects.order_by("-number")[0]
-    Round.objects.filter(pk=latest.pk).update(stream_at=8 + 4 * (fill - 1))
-    Ledger.objects.update(stream_end=8 + 4 * fill)
-    site.play(amber="rrrr", birch="rrrr")
+    site.play(amber="r" * QUESTIONS, birch="w" * QUESTIONS)
+    assert ranks(site)["amber"] == (1, 1)
+    for _ in range(RING // QUESTIONS):
+        site.play(amber="w" * QUESTIONS, birch="w" * QUESTIONS)
+    assert site.board()["amber"].score > site.board()["birch"].score
+    assert ranks(site) == {"amber": (1, 2), "birch": (1, 2)}
     assert_exact(site)
 
 
-def test_nodes_that_stay_away_for_long_are_not_compared_by_what_others_answered(
+def test_what_a_node_answered_long_ago_does_not_pass_for_newer_answers(site: Site) -> None:
+    change_rules(site, questions_per_round=QUESTIONS, recent_rounds=1)
+    site.join("away", "here", "there")
+    site.play(away="r" * QUESTIONS, here="w" * QUESTIONS)
+    for _ in range(RING // QUESTIONS):
+        site.play(here="w" * QUESTIONS, there="w" * QUESTIONS)
+    site.play(away="w" + "-" * (QUESTIONS - 1), here="w" * QUESTIONS)
+    assert ranks(site)["away"] == (1, 3)
+    assert_exact(site)
+
+
+def test_a_round_that_is_scored_anew_changes_only_what_is_left_of_it_in_the_ring(
     site: Site,
 ) -> None:
-    """A ring that is not written for a while must not pass for answers to newer questions."""
-    Season.objects.update(questions_per_round=256, recent_rounds=1)
-    site.season.refresh_from_db()
-    site.join("away", "here", "there")
-    site.play(away="r" * 256, here="w" * 256)
+    """The 900 questions after it have left 124 of its 256."""
+    change_rules(site, questions_per_round=QUESTIONS)
+    site.join("amber", "birch")
+    judge_round = site.play(amber="r" * QUESTIONS, birch="w" * QUESTIONS)
+    change_rules(site, questions_per_round=225)
     for _ in range(4):
-        site.play(here="w" * 256, there="w" * 256)
-    site.play(away="w" * 256, here="w" * 256)
-    board = site.board()
-    assert board["away"].score > board["here"].score
-    assert (board["away"].rank_low, board["away"].rank_high) == (1, 3)
+        site.play(amber="w" * 225, birch="w" * 225)
+    assert ranks(site)["amber"] == (1, 1)
+    Answer.objects.filter(question__round=judge_round).update(text="<answer>wrong</answer>")
+    recompute_round(judge_round, reason="?", actor=None, now=site.clock.now, verifier=site.verifier)
+    assert ranks(site)["amber"] == (1, 2)
     assert_exact(site)
 
 
@@ -362,9 +376,11 @@ def test_reading_standings_runs_no_query_on_answers_or_scores(site: Site) -> Non
     assert "judge_score" not in sql
 
 
-def test_a_refresh_reads_no_answers_and_only_the_scores_of_the_new_round(site: Site) -> None:
+def test_a_refresh_reads_no_answers_and_no_scores_but_of_rounds_that_come_or_go(
+    site: Site,
+) -> None:
     site.join("amber")
-    old = [site.play(amber="rrrr") for _ in range(3)]
+    *old, _ = (site.play(amber="rrrr") for _ in range(3))
     judge_round = site.open("amber")
     site.sit(judge_round, "amber")
     site.hand_in(judge_round, "amber", "rrrr")

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from swarm_web.local import commands
-from swarm_web.local.demo import DemoNode, node_part, plan_nodes
+from swarm_web.local.demo import DemoNode, node_part, plan_base_nodes, plan_nodes
 from swarm_web.local.environment import Site
 
 SITE = Site(state=Path("/state"), port=8123, database_url="postgres://db", redis_url="redis://r")
@@ -22,6 +22,22 @@ def test_fewer_than_four_all_share() -> None:
 def test_names_stay_different_beyond_the_list() -> None:
     names = [node.name for node in plan_nodes(20)]
     assert len(set(names)) == 20
+
+
+def test_each_model_is_there_once_untrained() -> None:
+    base = plan_base_nodes(plan_nodes(4))
+    assert base == [
+        DemoNode(name="tiny-base", model="tiny", arm="base"),
+        DemoNode(name="small-base", model="small", arm="base"),
+    ]
+    assert plan_base_nodes(plan_nodes(1)) == base[:1]
+
+
+def test_an_untrained_node_is_told_nothing_about_training() -> None:
+    node = DemoNode(name="tiny-base", model="tiny", arm="base")
+    command = node_part(SITE, node, outer={}).command
+    assert not set(commands.DEMO_TRAINING) & set(command)
+    assert command[command.index("--arm") + 1] == "base"
 
 
 def test_a_node_joins_this_site_with_its_own_token_and_folder() -> None:

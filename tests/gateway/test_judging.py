@@ -1,0 +1,206 @@
+"""What nodes are told of rounds, who is given questions, and what becomes of answers."""
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from asgiref.sync import sync_to_async
+
+from judge.models import Answer, Round, Season, Seat
+from swarm_protocol.codec import encode
+from swarm_protocol.messages import (
+    AnswersReceived,
+    QuestionsOffered,
+    RequestQuestions,
+    RequestRound,
+    SubmitAnswers,
+)
+from swarm_web.gateway.grading_bell import GradingBell
+from swarm_web.gateway.handlers.judging import offer_questions, receive_answers, tell_round
+from swarm_web.gateway.session import shared_reads
+from tests.factories import make_round, make_seat, make_season
+from tests.gateway.conftest import Member, invite
+from tests.gateway.refusals import assert_refused
+from tests.gateway.sessions import NOW, answers_to, session_of
+from tests.sockets import node_socket
+
+
+class CountingBell(GradingBell):
+    """Asks nobody for grades, but counts how often somebody wanted them."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda: None)
+        self.rung = 0
+
+    def ring(self) -> None:
+        self.rung += 1
+
+
+def ask_for(judge_round: Round) -> RequestQuestions:
+    return RequestQuestions(id="take", round=judge_round.number)
+
+
+@pytest.fixture
+def opened(season: Season) -> Round:
+    """An open round to which nobody was invited."""
+    return make_round(season, questions=3)
+
+
+@pytest.fixture
+def submission(opened: Round, amber: Member) -> SubmitAnswers:
+    """Answers to all questions of an open round in which amber has a seat."""
+    make_seat(opened, amber.node)
+    questions = [str(question.pk) for question in opened.questions.all()]
+    return SubmitAnswers(id="s", round=opened.number, answers=answers_to(questions))
+
+
+# ---- rounds and questions
+
+
+async def test_the_current_round_is_told(opened: Round, amber: Member) -> None:
+    state = await tell_round(session_of(amber), RequestRound(id="r"))
+    assert state.round is not None
+    assert (state.reply_to, state.round.number) == ("r", opened.number)
+    assert state.now == NOW.isoformat()
+
+
+async def test_taking_questions_takes_the_seat(opened: Round, amber: Member) -> None:
+    await sync_to_async(invite)(opened, amber)
+    offered = await offer_questions(session_of(amber), ask_for(opened))
+    prompts = [question.prompt for question in offered.questions]
+    assert prompts == ["What is 1 + 1?", "What is 1 + 2?", "What is 1 + 3?"]
+    assert (await Seat.objects.aget()).offered_at == NOW
+
+
+async def test_questions_come_with_the_rules_for_answering_them(
+    opened: Round, season: Season, amber: Member
+) -> None:
+    await sync_to_async(invite)(opened, amber)
+    offered = await offer_questions(session_of(amber), ask_for(opened))
+    assert offered.round.questions == 3
+    assert offered.max_new_tokens == season.max_new_tokens
+    assert offered.temperature == season.temperature
+
+
+async def test_asking_again_gives_the_same_questions_and_the_first_offer_counts(
+    opened: Round, amber: Member
+) -> None:
+    await sync_to_async(invite)(opened, amber)
+    first = await offer_questions(session_of(amber), ask_for(opened))
+    later = session_of(amber, now=NOW + timedelta(seconds=7))
+    again = await offer_questions(later, ask_for(opened))
+    assert again.questions == first.questions
+    assert (await Seat.objects.aget()).offered_at == NOW
+
+
+async def test_the_frame_of_questions_holds_nothing_that_gives_answers_away(
+    opened: Round, season: Season, amber: Member
+) -> None:
+    await sync_to_async(invite)(opened, amber)
+    frame = encode(await offer_questions(session_of(amber), ask_for(opened)))
+    for word in ("seed", "index", "spec", "answer", "config", "secret", "generator"):
+        assert word not in frame
+    async for question in opened.questions.all():
+        assert str(question.spec["index"]) not in frame
+    assert str(season.seed) not in frame
+
+
+# ---- who comes while a round is open
+
+
+async def test_a_late_joiner_is_told_to_wait_for_the_next_round_and_stays_connected(
+    gateway: str, opened: Round, amber: Member
+) -> None:
+    async with node_socket(gateway, amber.token) as socket:
+        await assert_refused(socket, ask_for(opened), "round.pending", reply_to="take")
+    assert (await Seat.objects.aget()).came_late
+
+
+async def test_a_late_joiner_is_given_questions_where_the_season_lets_it_join(
+    gateway: str, amber: Member
+) -> None:
+    season = await sync_to_async(make_season)(late_joiners=Season.LateJoiners.JOIN)
+    opened = await sync_to_async(make_round)(season)
+    async with node_socket(gateway, amber.token) as socket:
+        offered = await socket.ask(ask_for(opened))
+    assert isinstance(offered, QuestionsOffered), offered
+    assert len(offered.questions) == 2
+
+
+async def test_a_node_that_waits_for_the_next_round_cannot_answer_this_one(
+    gateway: str, opened: Round, submission: SubmitAnswers, bold: Member
+) -> None:
+    async with node_socket(gateway, bold.token) as socket:
+        await socket.ask(ask_for(opened))
+        received = await socket.ask(submission)
+    assert isinstance(received, AnswersReceived)
+    assert {item.code for item in received.rejected} == {"answer.not_yours"}
+    assert not await Answer.objects.aexists()
+
+
+# ---- answers
+
+
+async def test_answers_are_stored_and_acknowledged(
+    amber: Member, submission: SubmitAnswers
+) -> None:
+    received = await receive_answers(session_of(amber), submission)
+    assert (received.reply_to, received.round) == ("s", submission.round)
+    assert received.accepted == [answer.question for answer in submission.answers]
+    assert await Answer.objects.filter(node=amber.node, received_at=NOW).acount() == 3
+
+
+async def test_grades_are_asked_for_when_an_answer_is_new_and_only_then(
+    amber: Member, submission: SubmitAnswers
+) -> None:
+    bell = CountingBell()
+    session = session_of(amber, shared=replace(shared_reads(), grading=bell))
+    await receive_answers(session, submission)
+    await receive_answers(session, submission)
+    assert bell.rung == 1
+
+
+async def test_answers_handed_in_twice_over_two_sockets_of_a_node_count_once(
+    gateway: str, amber: Member, submission: SubmitAnswers
+) -> None:
+    questions = [answer.question for answer in submission.answers]
+    again = SubmitAnswers(
+        id="again", round=submission.round, answers=answers_to(questions, text="changed")
+    )
+    async with node_socket(gateway, amber.token) as old:
+        first = await old.ask(submission)
+        async with node_socket(gateway, amber.token) as new:
+            second = await new.ask(again)
+    assert isinstance(first, AnswersReceived)
+    assert isinstance(second, AnswersReceived)
+    assert (first.accepted, first.duplicate) == (questions, [])
+    assert (second.accepted, second.duplicate) == ([], questions)
+    assert [answer.text async for answer in Answer.objects.all()] == ["2", "2", "2"]
+
+
+async def test_the_same_answers_twice_in_one_batch_count_once(
+    amber: Member, submission: SubmitAnswers
+) -> None:
+    one, two = await asyncio.gather(
+        receive_answers(session_of(amber), submission),
+        receive_answers(session_of(amber), submission),
+    )
+    questions = [answer.question for answer in submission.answers]
+    assert (one.accepted, one.duplicate) == (questions, [])
+    assert (two.accepted, two.duplicate) == ([], questions)
+    assert await Answer.objects.acount() == 3
+
+
+async def test_answers_of_two_nodes_in_one_batch_are_told_apart(
+    opened: Round, amber: Member, bold: Member, submission: SubmitAnswers
+) -> None:
+    (first, *_), bolds = submission.answers, session_of(bold)
+    await sync_to_async(make_seat)(opened, bold.node)
+    part = SubmitAnswers(id="part", round=opened.number, answers=[first])
+    all_of_it, one = await asyncio.gather(
+        receive_answers(session_of(amber), submission), receive_answers(bolds, part)
+    )
+    assert len(all_of_it.accepted) == 3
+    assert (one.reply_to, one.accepted) == ("part", [first.question])
+    assert [a.node_id async for a in Answer.objects.filter(node=bold.node)] == [bold.node.pk]
