@@ -29,10 +29,6 @@ class Phase(StrEnum):
     VOID = "void"
 
 
-# A finished round never moves by itself; only the operator voids a closed one.
-FINISHED = frozenset({Phase.CLOSED, Phase.VOID})
-
-
 @dataclass(frozen=True)
 class Deadlines:
     """When a round opens, when answers must be in, and when it closes ungraded or not."""

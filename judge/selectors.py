@@ -51,7 +51,8 @@ def shown_season() -> Season | None:
 def seasons_with_books(*, now: datetime) -> QuerySet[Season]:
     """Return the seasons whose windows may still change: a week after the last round none does."""
     lately = Q(rounds__closed_at__gt=now - timedelta(days=8))
-    return Season.objects.filter(lately | Q(state=Season.State.RUNNING)).distinct()
+    started = Season.objects.exclude(state=Season.State.DRAFT)
+    return started.filter(lately | Q(state=Season.State.RUNNING)).distinct()
 
 
 def task_choices(tasks: object) -> list[TaskChoice]:

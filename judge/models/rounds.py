@@ -1,5 +1,7 @@
 """Rounds with their sealed questions, the nodes' seats, and their answers.
 
+`db_index=False`: the unique constraint already begins with the column, or nobody asks by it.
+
 `judge.engine` says when a round moves; `judge.services` moves it by conditional UPDATEs, so two
 workers can never both do so.
 """
@@ -122,7 +124,7 @@ class Seat(models.Model):
     Nobody waits for a seat of a node that came late.
     """
 
-    round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="seats")
+    round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="seats", db_index=False)
     node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="seats")
     came_late = models.BooleanField(default=False)
     offered_at = models.DateTimeField(null=True, blank=True)
@@ -140,8 +142,10 @@ class Seat(models.Model):
 class Answer(models.Model):
     """A node's answer to a question; the first one counts, and it is scored once."""
 
-    question = models.ForeignKey(Question, on_delete=models.CASCADE, related_name="answers")
-    node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="answers")
+    question = models.ForeignKey(
+        Question, on_delete=models.CASCADE, related_name="answers", db_index=False
+    )
+    node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="answers", db_index=False)
     text = models.TextField(blank=True)
     finish_reason = models.CharField(max_length=16)
     received_at = models.DateTimeField()

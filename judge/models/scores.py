@@ -1,7 +1,9 @@
 """Scores of rounds, and what is kept ready of them so that no page adds up answers.
 
 `Score` is a node's result in one round and the only source; `Ledger`, `Standing` and `Comparison`
-follow from it and can be rebuilt.
+follow from it and can be rebuilt. The first two are replaced whole when a round closes, so they do
+without the indexes that a unique constraint makes needless, and without checks of foreign keys,
+which took half of a refresh.
 """
 
 from django.db import models
@@ -34,8 +36,10 @@ class Score(models.Model):
         NOT_OFFERED = "not_offered", "invited, but never asked for the questions: not counted"
         CAME_LATE = "came_late", "came after the round had opened: takes part in the next one"
 
-    round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="scores")
-    node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="scores")
+    round = models.ForeignKey(
+        Round, on_delete=models.CASCADE, related_name="scores", db_index=False
+    )
+    node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="scores", db_index=False)
     model = models.CharField(max_length=200)
     arm = models.CharField(max_length=16, choices=Node.Arm)
     status = models.CharField(max_length=16, choices=Status)
@@ -102,8 +106,16 @@ class Ledger(models.Model):
     Score.deviation over `deviation_rounds` rounds.
     """
 
-    season = models.ForeignKey(Season, on_delete=models.CASCADE, related_name="ledgers")
-    node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="ledgers")
+    season = models.ForeignKey(
+        Season,
+        on_delete=models.CASCADE,
+        related_name="ledgers",
+        db_index=False,
+        db_constraint=False,
+    )
+    node = models.ForeignKey(
+        Node, on_delete=models.CASCADE, related_name="ledgers", db_constraint=False
+    )
     model = models.CharField(max_length=200)
     arm = models.CharField(max_length=16, choices=Node.Arm)
     tallies = models.JSONField(default=dict)
@@ -137,9 +149,21 @@ class Standing(models.Model):
         BASE = "base", "an untrained model, shown for comparison"
         QUARANTINED = "quarantined", "taken out of the ranks by the operator"
 
-    season = models.ForeignKey(Season, on_delete=models.CASCADE, related_name="standings")
+    season = models.ForeignKey(
+        Season,
+        on_delete=models.CASCADE,
+        related_name="standings",
+        db_index=False,
+        db_constraint=False,
+    )
     window = models.CharField(max_length=8, choices=Window)
-    node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="standings")
+    node = models.ForeignKey(
+        Node,
+        on_delete=models.CASCADE,
+        related_name="standings",
+        db_index=False,
+        db_constraint=False,
+    )
     model = models.CharField(max_length=200)
     arm = models.CharField(max_length=16, choices=Node.Arm)
     remark = models.CharField(max_length=16, choices=Remark, blank=True)

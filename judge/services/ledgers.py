@@ -84,10 +84,10 @@ def read_entries(judge_round: Round) -> list[Entry]:
     ]
 
 
-def read_newest_labels(rounds: Iterable[Round], *, since: int) -> Iterable[tuple[int, str, str]]:
+def read_newest_labels(rounds: Iterable[Round]) -> Iterable[tuple[int, str, str]]:
     """Return (node, model, arm) of the nodes in some rounds, as the newest of their rounds has it.
 
-    Looks at the rounds of the season that count, from number `since` on.
+    Only rounds that count are looked at.
     """
     rounds = list(rounds)
     scored = Score.objects.filter(status=Score.Status.SCORED)
@@ -95,7 +95,6 @@ def read_newest_labels(rounds: Iterable[Round], *, since: int) -> Iterable[tuple
         scored.filter(
             node__in=scored.filter(round__in=rounds).values("node"),
             round__season=rounds[0].season_id,
-            round__number__gte=since,
             round__counted__window=Window.SEASON,
         )
         .exclude(cells={})

@@ -5,18 +5,24 @@ of those rounds and the season's ledgers, never answers and never other rounds: 
 a round and with the number of nodes, not with the history.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
 from django.db import connection, transaction
 from django.db.models import Max
 
-from judge.accounts import Books
+from judge.accounts import Books, Entry
 from judge.models import Round, Season, Standing, Window
 from judge.publishing import Entrant, Line, Ranker, draw_up
 from judge.services.ledgers import load_books, read_entries, read_newest_labels, save_books
-from judge.services.windows import Change, mask_of, note_counted, plan_changes
+from judge.services.windows import (
+    Change,
+    is_older_than_counted,
+    mask_of,
+    note_counted,
+    plan_changes,
+)
 from swarm_web import bus
 from swarm_web.bulk import copy_rows
 from swarm_web.nodes.models import Node
@@ -42,8 +48,6 @@ def refresh_standings(
         end = _place_in_stream(season, _first_counted(changes))
         books = load_books(season, end=end)
         _book(books, changes, end=end)
-        if Window.SEASON in changes:
-            _rename(books, changes[Window.SEASON])
         save_books(season, books, end=end)
         ranker = Ranker()
         for window in changes:
@@ -114,17 +118,23 @@ def _book(books: Books, changes: Mapping[Window, Change], *, end: int) -> None:
         for judge_round in change.leaving:
             books.subtract(window, entries[judge_round.pk])
         note_counted(window, change)
+    if Window.SEASON in changes:
+        _rename(books, changes[Window.SEASON], entries)
 
 
-def _rename(books: Books, change: Change) -> None:
+def _rename(books: Books, change: Change, entries: Mapping[int, Sequence[Entry]]) -> None:
     """Let the accounts of a change's nodes follow the newest of their rounds that count.
 
-    Only after a round that leaves, a void one, is the newest perhaps older than what enters.
+    That is the round that enters, unless an older one was recomputed or one left: a void one.
     """
-    since = 0 if change.leaving else min(r.number for r in change.entering)
     changed = [*change.entering, *change.leaving]
-    for node_id, model, arm in read_newest_labels(changed, since=since):
-        books.rename(node_id, model=model, arm=arm)
+    if change.leaving or is_older_than_counted(change.entering):
+        for node_id, model, arm in read_newest_labels(changed):
+            books.rename(node_id, model=model, arm=arm)
+        return
+    for judge_round in change.entering:
+        for entry in entries[judge_round.pk]:
+            books.rename(entry.node_id, model=entry.model, arm=entry.arm)
 
 
 def _publish(season: Season, window: Window, books: Books, ranker: Ranker, *, end: int) -> None:

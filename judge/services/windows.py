@@ -50,6 +50,14 @@ def _belonging(season: Season, window: Window, *, now: datetime) -> QuerySet[Rou
     return closed.filter(pk__in=list(latest[:count]))
 
 
+def is_older_than_counted(rounds: Collection[Round]) -> bool:
+    """Tell whether one of these rounds of a season is older than another that counts."""
+    numbers = [judge_round.number for judge_round in rounds]
+    season = next(iter(rounds)).season_id
+    newer = Round.objects.filter(season=season, number__gt=min(numbers)).exclude(number__in=numbers)
+    return newer.filter(counted__window=Window.SEASON).exists()
+
+
 def note_counted(window: Window, change: Change) -> None:
     """Note which rounds the window counts now."""
     Counted.objects.filter(window=window, round__in=change.leaving).delete()

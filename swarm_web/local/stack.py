@@ -148,7 +148,8 @@ class Stack:
             )
 
     async def _await_first_scores(self, site: Site) -> None:
-        while not await asyncio.to_thread(has_judged, site.port):
+        port = site.port
+        while not await asyncio.to_thread(has_judged, port):  # noqa: ASYNC110  # asked by HTTP
             await asyncio.sleep(_POLL_S)
 
     async def _build_wheel(self, site: Site) -> None:

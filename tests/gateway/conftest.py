@@ -48,7 +48,8 @@ async def gateway(tidy_stores: None) -> AsyncIterator[str]:
 
 @pytest.fixture
 def season(transactional_db: None) -> Season:
-    return make_season()
+    """A running season in which only nodes that were invited take part in an open round."""
+    return make_season(late_joiners=Season.LateJoiners.WAIT)
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from swarm_protocol.messages import (
+    Hello,
     Refused,
     RequestRound,
     RoundState,
@@ -23,6 +24,14 @@ async def two_nodes(url: str, amber: Member, bold: Member) -> AsyncIterator[Node
         yield sender
         assert isinstance(await bystander.ask(ASK), RoundState)
         assert bystander.rings == []
+
+
+async def assert_refused_for_good(sender: NodeSocket, message: Hello, code: str) -> None:
+    """Check that a hello is refused with a code, and that the connection is closed with 4426."""
+    refused = await sender.ask(message)
+    assert isinstance(refused, Refused), refused
+    assert (refused.code, refused.fatal) == (code, True), refused
+    assert await sender.close_code() == 4426
 
 
 async def assert_refused(

@@ -58,27 +58,6 @@ async def test_an_old_protocol_version_ends_the_connection(
     assert read_all()["refused"] == {"protocol.version": 1}
 
 
-async def test_an_old_client_ends_the_connection(
-    gateway: str, amber: Member, bold: Member, settings: Any
-) -> None:
-    settings.MINIMUM_CLIENT_VERSION = "0.2.0"
-    async with node_socket(gateway, amber.token, greet=False) as sender:
-        refused = await sender.ask(make_hello(client="0.1.9"))
-        assert isinstance(refused, Refused)
-        assert (refused.code, refused.fatal) == ("client.too_old", True)
-        assert await sender.close_code() == 4426
-    async with node_socket(gateway, bold.token, greet=False) as newer:
-        assert not isinstance(await newer.ask(make_hello(client="0.10.0")), Refused)
-
-
-async def test_a_client_version_that_cannot_be_read(gateway: str, amber: Member) -> None:
-    async with node_socket(gateway, amber.token, greet=False) as sender:
-        refused = await sender.ask(make_hello(client="newest"))
-        assert isinstance(refused, Refused)
-        assert refused.code == "protocol.invalid"
-        assert not isinstance(await sender.ask(make_hello()), Refused)
-
-
 async def test_a_wrong_token_disturbs_nobody(gateway: str, bold: Member) -> None:
     async with node_socket(gateway, bold.token) as bystander:
         with pytest.raises(Exception, match="401"):

@@ -19,7 +19,7 @@ from swarm_protocol.messages import (
 from swarm_web.gateway.grading_bell import GradingBell
 from swarm_web.gateway.handlers.judging import offer_questions, receive_answers, tell_round
 from swarm_web.gateway.session import shared_reads
-from tests.factories import make_round, make_seat, make_season
+from tests.factories import make_round, make_season, make_seat
 from tests.gateway.conftest import Member, invite
 from tests.gateway.refusals import assert_refused
 from tests.gateway.sessions import NOW, answers_to, session_of
@@ -192,15 +192,15 @@ async def test_the_same_answers_twice_in_one_batch_count_once(
     assert await Answer.objects.acount() == 3
 
 
-async def test_answers_of_two_nodes_in_one_batch_are_told_apart(
+async def test_in_one_batch_an_answer_is_new_from_one_node_and_a_duplicate_from_another(
     opened: Round, amber: Member, bold: Member, submission: SubmitAnswers
 ) -> None:
-    (first, *_), bolds = submission.answers, session_of(bold)
     await sync_to_async(make_seat)(opened, bold.node)
-    part = SubmitAnswers(id="part", round=opened.number, answers=[first])
-    all_of_it, one = await asyncio.gather(
-        receive_answers(session_of(amber), submission), receive_answers(bolds, part)
+    await receive_answers(session_of(amber), submission)
+    repeated, new = await asyncio.gather(
+        receive_answers(session_of(amber), submission),
+        receive_answers(session_of(bold), submission),
     )
-    assert len(all_of_it.accepted) == 3
-    assert (one.reply_to, one.accepted) == ("part", [first.question])
-    assert [a.node_id async for a in Answer.objects.filter(node=bold.node)] == [bold.node.pk]
+    questions = [answer.question for answer in submission.answers]
+    assert (repeated.accepted, repeated.duplicate) == ([], questions)
+    assert (new.accepted, new.duplicate) == (questions, [])

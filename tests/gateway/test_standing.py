@@ -4,11 +4,11 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from judge.models import Round, Season
-from swarm_protocol.messages import ReportTraining, RequestStanding, Standing
+from swarm_protocol.messages import RequestStanding, Standing
 from swarm_web.gateway.handlers.standing import tell_standing
 from swarm_web.leaderboard import LeaderboardRow, read_leaderboard, read_line
 from swarm_web.nodes.models import Node
-from swarm_web.relay.services import record_training
+from swarm_web.relay.models import Contribution
 from tests.factories import make_node, make_round, make_score, publish
 from tests.gateway.conftest import Member
 from tests.gateway.sessions import NOW, session_of
@@ -35,10 +35,7 @@ async def test_a_standing_is_the_nodes_row_of_the_leaderboard(
 ) -> None:
     await sync_to_async(make_score)(closed, bold.node, correct=2)
     await sync_to_async(publish)(season)
-    report = ReportTraining(
-        id="t", step=7, training_reward=0.5, informative_share=0.25, local_used=28, external_used=9
-    )
-    await record_training(bold.node, season_id=season.pk, report=report)
+    await Contribution.objects.acreate(season=season, node=bold.node, external_used=9)
     standing = await tell_standing(session_of(bold), ASK)
     board = await sync_to_async(read_leaderboard)(season, window="season", now=NOW)
     [row] = [row for row in board.rows if row.node == "bold"]

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from judge.models import Answer, Counted, Score, Season, Standing, Window
+from judge.models import Answer, Counted, Ledger, Round, Score, Season, Standing, Window
 from judge.ring import RING
 from judge.selectors import standings_in
 from judge.services.oversight import (
@@ -194,15 +194,23 @@ def test_model_follows_the_newest_of_a_nodes_own_rounds(site: Site) -> None:
 def test_a_void_round_leaves_no_trace_of_its_model(site: Site) -> None:
     site.join("amber", "birch", model="old")
     site.play(amber="rrrr", birch="rrrr")
+    Node.objects.update(model="middle")
     site.play(birch="rrrr")
     Node.objects.update(model="new")
     newest = site.play(amber="rrrr", birch="rrrr")
     void_round(newest, reason="wrong mix", actor=None, now=site.clock.now)
-    assert {name: row.model for name, row in site.board().items()} == {
-        "amber": "old",
-        "birch": "old",
-    }
+    models = {name: row.model for name, row in site.board().items()}
+    assert models == {"amber": "old", "birch": "middle"}
     assert_exact(site)
+
+
+def test_a_node_of_which_only_void_rounds_are_left_is_not_kept(site: Site) -> None:
+    site.join("amber", "birch")
+    site.play(amber="rrrr")
+    newest = site.play(amber="rrrr", birch="rrrr")
+    void_round(newest, reason="wrong mix", actor=None, now=site.clock.now)
+    assert set(site.board()) == {"amber"}
+    assert [ledger.node.name for ledger in Ledger.objects.all()] == ["amber"]
 
 
 # ---- ranks
@@ -344,9 +352,12 @@ def test_what_a_node_answered_long_ago_does_not_pass_for_newer_answers(site: Sit
     assert_exact(site)
 
 
-def test_a_round_that_is_scored_anew_changes_only_what_is_left_of_it_in_the_ring(
-    site: Site,
-) -> None:
+def recompute_as_wrong(site: Site, judge_round: Round) -> None:
+    Answer.objects.filter(question__round=judge_round).update(text="<answer>wrong</answer>")
+    recompute_round(judge_round, reason="?", actor=None, now=site.clock.now, verifier=site.verifier)
+
+
+def test_a_round_that_is_scored_anew_changes_what_is_left_of_it_in_the_ring(site: Site) -> None:
     """The 900 questions after it have left 124 of its 256."""
     change_rules(site, questions_per_round=QUESTIONS)
     site.join("amber", "birch")
@@ -355,9 +366,24 @@ def test_a_round_that_is_scored_anew_changes_only_what_is_left_of_it_in_the_ring
     for _ in range(4):
         site.play(amber="w" * 225, birch="w" * 225)
     assert ranks(site)["amber"] == (1, 1)
-    Answer.objects.filter(question__round=judge_round).update(text="<answer>wrong</answer>")
-    recompute_round(judge_round, reason="?", actor=None, now=site.clock.now, verifier=site.verifier)
+    recompute_as_wrong(site, judge_round)
     assert ranks(site)["amber"] == (1, 2)
+    assert_exact(site)
+
+
+def test_a_round_that_is_scored_anew_changes_nothing_that_took_its_place_in_the_ring(
+    site: Site,
+) -> None:
+    """The last 132 of the 900 questions after it took the places of its first ones."""
+    change_rules(site, questions_per_round=QUESTIONS)
+    site.join("amber", "birch")
+    judge_round = site.play(amber="w" * QUESTIONS, birch="w" * QUESTIONS)
+    change_rules(site, questions_per_round=225)
+    for _ in range(3):
+        site.play(amber="w" * 225, birch="w" * 225)
+    site.play(amber="w" * 93 + "r" * 132, birch="w" * 225)
+    recompute_as_wrong(site, judge_round)
+    assert ranks(site)["amber"] == (1, 1)
     assert_exact(site)
 
 

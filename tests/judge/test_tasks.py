@@ -1,50 +1,86 @@
 """What beat triggers moves rounds through their whole life, and finds lost work again."""
 
+from datetime import timedelta
+from typing import Any
+
 import pytest
+from django.contrib.auth.models import User
 
 from judge import tasks
-from judge.models import Answer, Round, Score, Season
-from judge.services.answers import LOST_AFTER, submit_answers, take_seat
-from judge.services.rounds import LEAD, schedule_round
+from judge.engine import TICK
+from judge.models import Answer, Flag, Round, Ruling, Score, Standing
+from judge.services import grading
+from judge.services.scheduling import LEAD
+from judge.services.seasons import end_season
 from swarm_protocol.errors import ErrorCode, RefusedError
-from swarm_tasks.verifier import Verifier
-from tests.judge.conftest import Clock, answers_to, connect_node
+from swarm_web import heartbeat
+from tests.judge.toys import OPEN_S, SCORING_S, Site
 
 
 @pytest.fixture(autouse=True)
-def stopped_clock(clock: Clock, verifier: Verifier, monkeypatch: pytest.MonkeyPatch) -> None:
+def stopped_clock(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the tasks read the test's clock and use its verifier."""
-    monkeypatch.setattr("judge.tasks.timezone.now", lambda: clock.now)
-    monkeypatch.setattr(tasks, "process_verifier", lambda: verifier)
+    monkeypatch.setattr("judge.tasks.timezone.now", lambda: site.clock.now)
+    monkeypatch.setattr(tasks, "process_verifier", lambda: site.toy)
 
 
-def phase() -> str:
-    return Round.objects.values_list("phase", flat=True).latest("number")
+@pytest.fixture
+def delayed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
+    """Return what asked for grading again."""
+    calls: list[tuple[object, ...]] = []
+    monkeypatch.setattr(tasks.grade_answers, "delay", lambda *args: calls.append(args))
+    return calls
 
 
-def test_ticks_alone_lead_a_round_from_schedule_to_close(season: Season, clock: Clock) -> None:
-    node = connect_node("amber", clock)
-    tasks.tick_rounds()
-    assert phase() == Round.Phase.SCHEDULED
-    clock.advance(LEAD.total_seconds())
-    tasks.tick_rounds()
-    assert phase() == Round.Phase.OPEN
-    quiz = Round.objects.get()
-    take_seat(node, number=quiz.number, now=clock.now)
-    receipt = submit_answers(
-        node, number=quiz.number, answers=answers_to(quiz, right=4), now=clock.now
-    )
-    tasks.grade_answers(receipt.stored)
-    tasks.tick_rounds()
-    quiz.refresh_from_db()
-    assert quiz.phase == Round.Phase.CLOSED
-    assert Score.objects.get().score == 1
+def phases() -> list[str]:
+    return list(Round.objects.order_by("number").values_list("phase", flat=True))
 
 
-def test_a_tick_that_cannot_draw_questions_still_opens_the_round_that_is_due(
-    season: Season, clock: Clock, verifier: Verifier, monkeypatch: pytest.MonkeyPatch
+def answered_round(site: Site) -> Round:
+    """Return an open round that amber answered, three of four rightly."""
+    site.join("amber")
+    judge_round = site.open("amber")
+    site.sit(judge_round, "amber")
+    site.hand_in(judge_round, "amber", "rrrw")
+    return judge_round
+
+
+# ---- ticks
+
+
+def test_ticks_alone_lead_a_round_from_schedule_to_the_leaderboard(
+    site: Site, delayed: list[tuple[object, ...]]
 ) -> None:
-    schedule_round(season, opens_at=clock.now, now=clock.now, verifier=verifier)
+    site.join("amber")
+    tasks.tick_rounds()
+    assert phases() == ["scheduled"]
+    site.clock.advance(LEAD.total_seconds())
+    tasks.tick_rounds()
+    assert phases() == ["open"]
+    judge_round = Round.objects.get()
+    site.sit(judge_round, "amber")
+    site.hand_in(judge_round, "amber", "rrrw")
+    tasks.grade_answers()
+    tasks.tick_rounds()
+    assert phases() == ["closed", "scheduled"]
+    assert Score.objects.get().correct == 3
+    assert Standing.objects.filter(window="season").get().correct == 3
+
+
+def test_a_tick_that_comes_twice_changes_nothing_more(site: Site) -> None:
+    site.join("amber")
+    for seconds in (0, LEAD.total_seconds(), OPEN_S, SCORING_S):
+        site.clock.advance(seconds)
+        tasks.tick_rounds()
+        before = (phases(), Score.objects.count(), Standing.objects.count())
+        tasks.tick_rounds()
+        assert (phases(), Score.objects.count(), Standing.objects.count()) == before
+
+
+def test_a_tick_that_cannot_draw_questions_still_moves_the_rounds_that_are_due(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.schedule()
 
     def fail(*_: object, **__: object) -> None:
         raise RefusedError(ErrorCode.VERIFIER_FAILED, "no child")
@@ -52,20 +88,108 @@ def test_a_tick_that_cannot_draw_questions_still_opens_the_round_that_is_due(
     monkeypatch.setattr(tasks, "ensure_next_round", fail)
     with pytest.raises(RefusedError):
         tasks.tick_rounds()
-    assert phase() == Round.Phase.OPEN
+    assert phases() == ["open"]
 
 
-def test_the_sweep_grades_what_was_lost(open_round: Round, clock: Clock) -> None:
-    node = connect_node("amber", clock)
-    take_seat(node, number=open_round.number, now=clock.now)
-    submit_answers(
-        node, number=open_round.number, answers=answers_to(open_round, right=3), now=clock.now
-    )
-    clock.advance(LOST_AFTER.total_seconds() + 1)
-    tasks.sweep_unscored()
-    assert list(Answer.objects.order_by("pk").values_list("solved", flat=True)) == [
-        True,
-        True,
-        True,
-        False,
-    ]
+def test_a_tick_leaves_a_sign_of_life(site: Site) -> None:
+    tasks.tick_rounds()
+    assert heartbeat.read_ages(now=site.clock.now)[heartbeat.Part.CLOCK] == pytest.approx(0)
+
+
+def test_the_first_tick_after_an_outage_gives_the_time_back_before_it_moves_rounds(
+    site: Site,
+) -> None:
+    judge_round = site.open()
+    tasks.tick_rounds()
+    site.clock.advance(TICK.total_seconds() + 1000)
+    tasks.tick_rounds()
+    before = judge_round.closes_at
+    judge_round.refresh_from_db()
+    assert judge_round.phase == Round.Phase.OPEN
+    assert judge_round.closes_at - before == timedelta(seconds=1000)
+
+
+def test_without_a_running_season_a_tick_finishes_what_is_open_and_makes_nothing(
+    site: Site,
+) -> None:
+    site.open()
+    end_season(site.season, now=site.clock.now)
+    site.clock.advance(OPEN_S)
+    tasks.tick_rounds()
+    assert phases() == ["closed"]
+
+
+# ---- grading
+
+
+def test_grading_goes_on_until_nothing_waits(
+    site: Site, monkeypatch: pytest.MonkeyPatch, delayed: list[tuple[object, ...]]
+) -> None:
+    answered_round(site)
+    monkeypatch.setattr(grading, "BATCH", 1)
+    tasks.grade_answers()
+    assert not Answer.objects.filter(score=None).exists()
+    assert delayed == []
+
+
+def test_grading_that_takes_long_leaves_the_rest_to_another_task(
+    site: Site, monkeypatch: pytest.MonkeyPatch, delayed: list[tuple[object, ...]]
+) -> None:
+    answered_round(site)
+    monkeypatch.setattr(grading, "BATCH", 1)
+    monkeypatch.setattr(tasks, "GRADING_S", -1.0)
+    tasks.grade_answers()
+    assert Answer.objects.filter(score=None).count() == 3
+    assert delayed == [()]
+
+
+# ---- books
+
+
+def test_the_books_let_rounds_leave_windows_although_no_round_closes(site: Site) -> None:
+    site.join("amber")
+    site.play(amber="rrrr")
+    end_season(site.season, now=site.clock.now)
+    site.clock.advance(86_400)
+    tasks.keep_books()
+    assert site.board("24h") == {}
+    assert set(site.board("7d")) == {"amber"}
+    site.clock.advance(6 * 86_400)
+    tasks.keep_books()
+    assert site.board("7d") == {}
+    assert set(site.board()) == {"amber"}
+
+
+def test_the_books_find_a_closed_round_whose_refresh_was_lost(site: Site) -> None:
+    site.end(answered_round(site))
+    assert site.board() == {}
+    tasks.keep_books()
+    assert site.board()["amber"].correct == 3
+
+
+def test_closed_rounds_are_inspected(site: Site) -> None:
+    judge_round = site.end(answered_round(site))
+    tasks.keep_books()
+    judge_round.refresh_from_db()
+    assert judge_round.inspected_at == site.clock.now
+    assert not Flag.objects.exists()
+
+
+# ---- recomputing
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_recomputing_is_on_record_with_who_asked_for_it(site: Site, known: bool) -> None:
+    judge_round = site.end(answered_round(site))
+    olive = User.objects.create_user("olive") if known else None
+    tasks.recompute(judge_round.pk, "a doubt", olive.pk if olive else None)
+    ruling = Ruling.objects.get()
+    assert (ruling.reason, ruling.actor, ruling.round) == ("a doubt", olive, judge_round)
+
+
+def test_every_task_of_the_schedule_exists(settings: Any) -> None:
+    names = {entry["task"] for entry in settings.CELERY_BEAT_SCHEDULE.values()}
+    mine = {task.name for task in (tasks.tick_rounds, tasks.grade_answers, tasks.keep_books)}
+    assert mine <= names
+    schedule = settings.CELERY_BEAT_SCHEDULE["tick-rounds"]["schedule"]
+    assert timedelta(seconds=schedule) == TICK

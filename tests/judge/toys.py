@@ -129,10 +129,11 @@ class Site:
 
     def hand_in(self, judge_round: Round, name: str, letters: str) -> Receipt:
         """Let a node answer as the letters say, in the order of the questions."""
+        number = judge_round.number
         return submit_answers(
             self.nodes[name],
-            number=judge_round.number,
-            answers=answers_from(letters, questions_of(judge_round), by=name),
+            number=number,
+            answers=answers_from(letters, questions_of(judge_round), by=f"{name} {number}"),
             now=self.clock.now,
         )
 
@@ -198,7 +199,7 @@ def questions_of(judge_round: Round) -> list[Question]:
 
 
 def answers_from(letters: str, questions: Sequence[Question], *, by: str = "") -> list[AnswerText]:
-    """Return the answers that letters stand for; each text names its node and question."""
+    """Return the answers that letters stand for; each text is one of a kind."""
     return [
         AnswerText(
             question=str(question.pk),

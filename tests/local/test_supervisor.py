@@ -61,6 +61,36 @@ async def test_a_part_that_dies_is_started_again(tmp_path: Path) -> None:
     assert "mayfly ended with status 0" in out.getvalue()
 
 
+async def test_a_part_that_was_killed_is_told_with_the_signals_name(tmp_path: Path) -> None:
+    out = Transcript()
+    code = "import os; os.kill(os.getpid(), 9)"
+    async with Supervisor(Console(out)) as supervisor:
+        await supervisor.start(python(code, name="mayfly", folder=tmp_path))
+        await out.shows("mayfly was killed by SIGKILL")
+
+
+async def test_a_part_that_is_back_is_told_to_be_ready_again(tmp_path: Path) -> None:
+    out = Transcript()
+    (tmp_path / "ready").touch()
+    part = Part(
+        name="server",
+        command=(sys.executable, "-c", FOREVER),
+        folder=tmp_path,
+        is_ready=(tmp_path / "ready").exists,
+    )
+    async with Supervisor(Console(out)) as supervisor:
+        await supervisor.start(part)
+        await out.shows("server     | up")
+        (tmp_path / "ready").unlink()
+        (pid,) = processes_inside(tmp_path)
+        os.kill(pid, signal.SIGKILL)
+        await out.shows("server is started again")
+        await out.shows("server     | up", times=2)
+        assert "ready again" not in out.getvalue()
+        (tmp_path / "ready").touch()
+        await out.shows("server is ready again")
+
+
 async def test_each_pause_before_a_new_start_is_twice_the_last(tmp_path: Path) -> None:
     out = Transcript()
     async with Supervisor(Console(out)) as supervisor:
@@ -146,7 +176,7 @@ async def test_a_part_that_ends_while_starting_is_an_error_that_names_it(tmp_pat
         is_ready=lambda: False,
     )
     out = Transcript()
-    with pytest.raises(LaunchError, match="broken ended while starting, with status 1"):
+    with pytest.raises(LaunchError, match="broken ended with status 1 while starting"):
         async with Supervisor(Console(out)) as supervisor:
             await supervisor.start(part)
     assert "broken     | no such table" in out.getvalue()

@@ -179,11 +179,13 @@ class Flock:
 
     # ---- what the test does and sees
 
-    def hand_in(self, *, each: int, nodes: Sequence[ToyNode] | None = None) -> None:
-        """Let nodes write `each` answers more, one after the other, and return at once."""
+    def hand_in(
+        self, *, each: int, nodes: Sequence[ToyNode] | None = None, pause_s: float = PAUSE_S
+    ) -> None:
+        """Let nodes write `each` answers more, in turns, and return at once."""
         turns = [*(self.nodes if nodes is None else nodes)] * each
         self.allowed += len(turns)
-        asyncio.run_coroutine_threadsafe(_allow(turns), self._loop)
+        asyncio.run_coroutine_threadsafe(_allow(turns, pause_s=pause_s), self._loop)
 
     @property
     def connected(self) -> int:
@@ -207,12 +209,17 @@ class Flock:
         }
 
     @property
+    def are_all_waiting(self) -> bool:
+        """Whether each node has handed in an answer that was not acknowledged yet."""
+        return all(len(node.exam.outbox) > 0 for node in self.nodes)
+
+    @property
     def rejected(self) -> list[str]:
         """Why answers were rejected."""
         return [reason for node in self.nodes for reason in node.client.rejected]
 
 
-async def _allow(turns: Sequence[ToyNode]) -> None:
+async def _allow(turns: Sequence[ToyNode], *, pause_s: float) -> None:
     for node in turns:
         node.pupil.allow()
-        await asyncio.sleep(PAUSE_S)
+        await asyncio.sleep(pause_s)

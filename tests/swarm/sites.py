@@ -40,9 +40,7 @@ def site_environment(url: str) -> dict[str, str]:
 
 def project_part(name: str, command: tuple[str, ...], environment: Mapping[str, str]) -> Part:
     """Return a process that runs one of the project's commands."""
-    return Part(
-        name=name, command=commands.here(command), environment=environment, folder=PROJECT
-    )
+    return Part(name=name, command=commands.here(command), environment=environment, folder=PROJECT)
 
 
 @contextmanager

@@ -1,0 +1,322 @@
+"""What the operator decides: it is done wholly or not at all, on record, and shown at once."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+
+from judge.models import (
+    Answer,
+    Comparison,
+    Counted,
+    Flag,
+    Ledger,
+    Round,
+    Ruling,
+    Score,
+    Standing,
+)
+from judge.services import oversight
+from judge.services.oversight import (
+    dismiss_flag,
+    quarantine_node,
+    recompute_round,
+    release_node,
+    void_round,
+)
+from judge.services.seasons import start_season
+from swarm_protocol.errors import RefusedError
+from swarm_web.nodes.models import Node
+from tests.judge.naive import kept_board, naive_board
+from tests.judge.toys import OPEN_S, Site, make_toy_season
+
+Action = Ruling.Action
+
+
+@pytest.fixture
+def olive(db: None) -> User:
+    return User.objects.create_user("olive")
+
+
+@pytest.fixture
+def rounds(site: Site) -> list[Round]:
+    """Three closed rounds: amber solves all, birch nothing, an isolated coral half of it."""
+    site.join("amber", "birch")
+    site.join("coral", arm="isolated")
+    return [site.play(amber="rrrr", birch="wwww", coral="rrww") for _ in range(3)]
+
+
+def void(site: Site, judge_round: Round, reason: str = "wrong mix") -> bool:
+    return void_round(judge_round, reason=reason, actor=None, now=site.clock.now)
+
+
+def recompute(site: Site, judge_round: Round, actor: User | None = None) -> Ruling | None:
+    return recompute_round(
+        judge_round, reason="a doubt", actor=actor, now=site.clock.now, verifier=site.verifier
+    )
+
+
+def make_flag(judge_round: Round, node: Node, site: Site) -> Flag:
+    return Flag.objects.create(
+        kind=Flag.Kind.JUMPED,
+        round=judge_round,
+        node=node,
+        text="16 of 16 right",
+        p_adjusted=1e-6,
+        created_at=site.clock.now,
+    )
+
+
+def everything() -> dict[str, list[dict[str, Any]]]:
+    """Return all rows that a decision might change."""
+    models = (Answer, Comparison, Counted, Ledger, Node, Round, Ruling, Score, Standing)
+    return {model.__name__: list(model.objects.order_by("pk").values()) for model in models}
+
+
+def assert_board_follows(site: Site) -> None:
+    for window in ("season", "round", "recent", "24h", "7d"):
+        expected = naive_board(site.season, window, now=site.clock.now)
+        assert kept_board(site.season, window) == expected, window
+
+
+# ---- void
+
+
+def test_a_void_round_leaves_a_ruling(site: Site, rounds: list[Round], olive: User) -> None:
+    now = site.clock.advance(5)
+    assert void_round(rounds[0], reason="wrong mix", actor=olive, now=now)
+    ruling = Ruling.objects.get()
+    assert (ruling.action, ruling.reason, ruling.actor) == (Action.VOID, "wrong mix", olive)
+    assert (ruling.round, ruling.made_at) == (rounds[0], now)
+    assert ruling.changes == {"phase_before": "closed"}
+
+
+def test_a_void_round_counts_nowhere(site: Site, rounds: list[Round]) -> None:
+    void(site, rounds[0])
+    assert (site.board()["amber"].rounds, site.board()["amber"].n) == (2, 8)
+    assert not Counted.objects.filter(round=rounds[0]).exists()
+    assert_board_follows(site)
+
+
+def test_a_void_last_round_gives_its_place_to_the_one_before(
+    site: Site, rounds: list[Round]
+) -> None:
+    last = site.play(amber="wwww")
+    assert set(site.board("round")) == {"amber"}
+    void(site, last)
+    assert set(site.board("round")) == {"amber", "birch", "coral"}
+    assert_board_follows(site)
+
+
+def test_a_round_is_void_once_and_stays_so(site: Site, rounds: list[Round]) -> None:
+    assert void(site, rounds[0])
+    assert not void(site, rounds[0], "again")
+    assert site.advance(9999) == []
+    rounds[0].refresh_from_db()
+    assert (rounds[0].phase, rounds[0].void_reason) == (Round.Phase.VOID, "wrong mix")
+    assert Ruling.objects.count() == 1
+
+
+def test_an_open_round_that_is_void_takes_no_answers_and_gets_no_scores(site: Site) -> None:
+    site.join("amber")
+    judge_round = site.open("amber")
+    site.sit(judge_round, "amber")
+    site.hand_in(judge_round, "amber", "rr--")
+    void(site, judge_round)
+    assert site.hand_in(judge_round, "amber", "rrrr").accepted == []
+    assert site.advance(9999) == []
+    assert not Score.objects.exists()
+    assert Ruling.objects.get().changes == {"phase_before": "open"}
+
+
+def test_a_ruling_tells_the_phase_that_the_round_was_really_in(site: Site) -> None:
+    seen_open = site.open()
+    site.advance(OPEN_S)
+    void(site, seen_open)
+    assert Ruling.objects.get().changes == {"phase_before": "closed"}
+
+
+def test_the_comparison_of_the_arms_follows_a_void_round(site: Site, rounds: list[Round]) -> None:
+    void(site, rounds[0])
+    assert Comparison.objects.get().claim["n_swarm"] == 0
+    assert Ledger.objects.get(node=site.nodes["amber"]).deviation_rounds == 2
+
+
+# ---- recompute
+
+
+def test_recomputing_what_was_right_changes_nothing_but_leaves_a_ruling(
+    site: Site, rounds: list[Round], olive: User
+) -> None:
+    before = {w: kept_board(site.season, w) for w in ("season", "round", "recent", "24h", "7d")}
+    ruling = recompute(site, rounds[1], olive)
+    assert ruling == Ruling.objects.get()
+    assert ruling is not None
+    assert (ruling.action, ruling.round, ruling.actor) == (Action.RECOMPUTE, rounds[1], olive)
+    assert ruling.changes == {"answers_changed": 0, "scores_changed": 0}
+    assert {w: kept_board(site.season, w) for w in before} == before
+
+
+def test_recomputing_restores_what_somebody_tampered_with(site: Site, rounds: list[Round]) -> None:
+    before = kept_board(site.season, "season")
+    forged = Answer.objects.filter(question__round=rounds[0], node=site.nodes["birch"])
+    forged.update(solved=True)
+    Score.objects.filter(round=rounds[0], node=site.nodes["coral"]).update(score=0.9)
+    ruling = recompute(site, rounds[0])
+    assert ruling is not None
+    assert ruling.changes == {"answers_changed": 4, "scores_changed": 1}
+    assert not forged.filter(solved=True).exists()
+    assert kept_board(site.season, "season") == before
+    assert_board_follows(site)
+
+
+def test_the_leaderboard_follows_a_verifier_that_judges_otherwise(
+    site: Site, rounds: list[Round]
+) -> None:
+    Answer.objects.filter(question__round=rounds[2]).update(text="<answer>right</answer>")
+    ruling = recompute(site, rounds[2])
+    assert ruling is not None
+    assert ruling.changes == {"answers_changed": 6, "scores_changed": 2}
+    assert site.board("round")["birch"].score == 1
+    assert site.board()["birch"].correct == 4
+    assert_board_follows(site)
+
+
+def test_answers_that_nobody_could_grade_count_after_recomputing(site: Site) -> None:
+    site.join("amber")
+    site.toy.broken = {"gcd"}
+    judge_round = site.open("amber")
+    site.sit(judge_round, "amber")
+    site.hand_in(judge_round, "amber", "rrrr")
+    site.end(judge_round)
+    site.advance(OPEN_S)
+    site.refresh()
+    judge_round.refresh_from_db()
+    assert site.board()["amber"].n == 3
+    site.toy.broken = set()
+    recompute(site, judge_round)
+    assert (site.board()["amber"].n, Score.objects.get().reason) == (4, "")
+    assert_board_follows(site)
+
+
+def test_a_round_that_is_not_closed_is_not_recomputed(site: Site) -> None:
+    judge_round = site.open()
+    assert recompute(site, judge_round) is None
+    assert not Ruling.objects.exists()
+
+
+def test_a_round_that_becomes_void_while_it_is_graded_again_is_not_recomputed(
+    site: Site, rounds: list[Round]
+) -> None:
+    site.toy.on_grading = lambda: void(site, Round.objects.get(pk=rounds[0].pk))
+    assert recompute(site, rounds[0]) is None
+    assert [ruling.action for ruling in Ruling.objects.all()] == [Action.VOID]
+    assert_board_follows(site)
+
+
+def test_recomputing_with_a_question_that_cannot_be_made_again_changes_nothing(
+    site: Site, rounds: list[Round]
+) -> None:
+    Answer.objects.update(solved=True)
+    before = everything()
+    site.toy.broken = {"gcd"}
+    with pytest.raises(RefusedError):
+        recompute(site, rounds[0])
+    assert everything() == before
+
+
+@pytest.mark.parametrize("step", ["write_scores", "store_again", "compare_season", "_rule"])
+def test_recomputing_that_fails_midway_changes_nothing(
+    site: Site, rounds: list[Round], monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    Answer.objects.filter(question__round=rounds[0]).update(solved=True)
+    before = everything()
+    monkeypatch.setattr(oversight, step, failing_after(getattr(oversight, step)))
+    with pytest.raises(OSError, match="power cut"):
+        recompute(site, rounds[0])
+    assert everything() == before
+
+
+def failing_after(step: Callable[..., object]) -> Callable[..., object]:
+    def fail(*args: Any, **kwargs: Any) -> None:
+        step(*args, **kwargs)
+        raise OSError("power cut")
+
+    return fail
+
+
+# ---- quarantine and release
+
+
+def test_quarantine_leaves_a_ruling_and_upholds_the_flag(
+    site: Site, rounds: list[Round], olive: User
+) -> None:
+    amber = site.nodes["amber"]
+    flag = make_flag(rounds[0], amber, site)
+    assert quarantine_node(amber, reason="a tool", actor=olive, now=site.clock.now, flag=flag)
+    ruling = Ruling.objects.get()
+    assert (ruling.action, ruling.node, ruling.flag) == (Action.QUARANTINE, amber, flag)
+    flag.refresh_from_db()
+    assert (flag.state, amber.quarantined) == (Flag.State.UPHELD, True)
+    assert site.board()["amber"].remark == "quarantined"
+    assert_board_follows(site)
+
+
+def test_release_leaves_a_ruling_and_the_rank_is_back(site: Site, rounds: list[Round]) -> None:
+    amber, before = site.nodes["amber"], kept_board(site.season, "season")
+    quarantine_node(amber, reason="a tool", actor=None, now=site.clock.now)
+    assert kept_board(site.season, "season") != before
+    assert release_node(amber, reason="was wrong", actor=None, now=site.clock.now)
+    assert Ruling.objects.first() == Ruling.objects.get(action=Action.RELEASE, node=amber)
+    assert kept_board(site.season, "season") == before
+
+
+def test_a_node_is_quarantined_and_released_once(site: Site, rounds: list[Round]) -> None:
+    amber, told = site.nodes["amber"], {"reason": "?", "actor": None, "now": site.clock.now}
+    assert not release_node(amber, **told)
+    assert quarantine_node(amber, **told)
+    assert not quarantine_node(amber, **told)
+    assert release_node(amber, **told)
+    assert Ruling.objects.count() == 2
+
+
+def test_a_quarantined_node_is_in_no_comparison(site: Site, rounds: list[Round]) -> None:
+    amber = site.nodes["amber"]
+    quarantine_node(amber, reason="a tool", actor=None, now=site.clock.now)
+    claim = Comparison.objects.get().claim
+    assert (claim["n_swarm"], claim["n_isolated"]) == (1, 1)
+    release_node(amber, reason="was wrong", actor=None, now=site.clock.now)
+    assert Comparison.objects.get().claim["n_swarm"] == 2
+
+
+def test_a_quarantine_is_shown_in_the_seasons_before_too(site: Site, rounds: list[Round]) -> None:
+    before = Site(site.season, site.clock)
+    following = make_following(site)
+    following.nodes = site.nodes
+    following.play(amber="rrrr", birch="rrrr")
+    quarantine_node(site.nodes["amber"], reason="?", actor=None, now=site.clock.now)
+    assert before.board()["amber"].remark == "quarantined"
+    assert following.board()["amber"].remark == "quarantined"
+
+
+def make_following(site: Site) -> Site:
+    season = make_toy_season("Following")
+    start_season(season, now=site.clock.now)
+    return Site(season, site.clock)
+
+
+# ---- flags
+
+
+def test_dismissing_a_flag_leaves_a_ruling_and_changes_no_score(
+    site: Site, rounds: list[Round], olive: User
+) -> None:
+    flag, before = make_flag(rounds[0], site.nodes["amber"], site), kept_board(site.season, "24h")
+    assert dismiss_flag(flag, reason="a teacher's set", actor=olive, now=site.clock.now)
+    assert not dismiss_flag(flag, reason="again", actor=olive, now=site.clock.now)
+    flag.refresh_from_db()
+    ruling = Ruling.objects.get()
+    assert flag.state == Flag.State.DISMISSED
+    assert (ruling.action, ruling.flag, ruling.node) == (Action.DISMISS, flag, flag.node)
+    assert kept_board(site.season, "24h") == before

@@ -1,0 +1,89 @@
+"""What the logs say while a store is away."""
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+from django.db import OperationalError
+
+from swarm_web.outages import OutageFilter
+
+
+class Written(logging.Handler):
+    """A handler that keeps its lines."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(self.format(record))
+
+
+class Clock:
+    """Seconds that the test counts."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def written(clock: Clock) -> Written:
+    handler = Written()
+    handler.addFilter(OutageFilter(every_s=5.0, clock=clock))
+    return handler
+
+
+@pytest.fixture
+def logger(written: Written) -> Iterator[logging.Logger]:
+    log = logging.getLogger("tests.outages")
+    log.propagate = False
+    log.addHandler(written)
+    yield log
+    log.removeHandler(written)
+
+
+def tell(logger: logging.Logger, problem: Exception) -> None:
+    """Log a problem as an edge does, always from this same line."""
+    try:
+        raise problem
+    except type(problem):
+        logger.exception("a handler failed")
+
+
+def test_a_store_that_is_away_is_told_in_one_line(logger: logging.Logger, written: Written) -> None:
+    tell(logger, OperationalError("connection refused\n\tIs the server running?"))
+    assert written.lines == ["a handler failed: connection refused"]
+
+
+def test_every_other_error_keeps_its_traceback(logger: logging.Logger, written: Written) -> None:
+    tell(logger, ValueError("a bug"))
+    tell(logger, ValueError("a bug"))
+    assert [line.count("Traceback") for line in written.lines] == [1, 1]
+
+
+def test_the_same_place_is_heard_again_after_a_while_with_a_count(
+    logger: logging.Logger, written: Written, clock: Clock
+) -> None:
+    for seconds in (0.0, 1.0, 1.0, 3.0):
+        clock.now += seconds
+        tell(logger, OperationalError("away"))
+    assert written.lines == ["a handler failed: away", "a handler failed: away (and 2 times more)"]
+
+
+def test_different_places_do_not_silence_each_other(
+    logger: logging.Logger, written: Written
+) -> None:
+    tell(logger, OperationalError("away"))
+    try:
+        raise OperationalError("away")
+    except OperationalError:
+        logger.warning("could not ring", exc_info=True)
+    assert written.lines == ["a handler failed: away", "could not ring: away"]
