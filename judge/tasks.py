@@ -8,6 +8,7 @@ from time import monotonic
 
 from celery import shared_task
 from django.contrib.auth.models import User
+from django.db import InterfaceError, OperationalError
 from django.utils import timezone
 
 from judge.models import Round
@@ -50,9 +51,14 @@ def grade_answers() -> None:
             return
 
 
-@shared_task
+@shared_task(
+    autoretry_for=(OperationalError, InterfaceError),
+    retry_backoff=True,
+    max_retries=None,
+    reject_on_worker_lost=True,
+)
 def recompute(round_id: int, reason: str, actor_id: int | None) -> None:
-    """Grade a closed round again, as an operator asked for."""
+    """Grade a closed round again, as an operator asked for: no beat would ask a second time."""
     judge_round = Round.objects.select_related("season").get(pk=round_id)
     recompute_round(
         judge_round,

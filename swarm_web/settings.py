@@ -80,6 +80,7 @@ DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
 # The web process (swarm_web.asgi) borrows connections from a pool instead: opening one costs more
 # than most of its queries. A worker forks, which pools do not survive.
 if DATABASE_POOL := env.int("DATABASE_POOL", default=0):
+    DATABASES["default"]["CONN_MAX_AGE"] = 0
     DATABASES["default"].setdefault("OPTIONS", {})["pool"] = {
         "min_size": 1,
         "max_size": DATABASE_POOL,

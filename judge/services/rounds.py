@@ -16,6 +16,8 @@ from judge.services.scheduling import season_deadlines
 from judge.services.scores import write_scores
 from swarm_web.nodes.models import Node
 
+# So long nodes take to come back after an outage: a round that opened before would miss them.
+RETURN = timedelta(seconds=60)
 _UNFINISHED = [Phase.OPEN, Phase.SCORING, Phase.SCHEDULED]
 
 
@@ -139,13 +141,16 @@ def _watch(season_id: int, *, now: datetime) -> None:
 
 
 def _give_back(season: Season, lost: timedelta, *, now: datetime) -> None:
-    rounds = season.rounds.select_for_update(of=("self",)).filter(
-        phase__in=[Phase.OPEN, Phase.SCORING]
-    )
+    rounds = season.rounds.select_for_update(of=("self",)).filter(phase__in=_UNFINISHED)
     for judge_round in rounds:
-        later = judge_round.deadlines.give_back(lost)
-        if judge_round.phase == Phase.OPEN:
+        if judge_round.phase == Phase.SCHEDULED:
+            opens_at = max(judge_round.opens_at, now + RETURN)
+            later = season_deadlines(season, opens_at=opens_at)
+        else:
+            later = judge_round.deadlines.give_back(lost)
+        judge_round.opens_at = later.opens_at
+        if judge_round.phase != Phase.SCORING:
             judge_round.closes_at = later.closes_at
         judge_round.score_by = later.score_by
-        judge_round.save(update_fields=["closes_at", "score_by"])
+        judge_round.save(update_fields=["opens_at", "closes_at", "score_by"])
         announce_round(judge_round, now=now)

@@ -12,20 +12,33 @@ from judge.selectors import task_choices
 from judge.services.announcing import announce_round
 from swarm_tasks.pool import AnyVerifier
 from swarm_tasks.quiz import QuizRules, commit_quiz, draw_quiz
+from swarm_tasks.verifier import DrawnTask
 
 # The shortest time between making a round and opening it, so that a countdown can be seen.
 LEAD = timedelta(seconds=3)
 
 
 def ensure_next_round(season: Season, *, now: datetime, verifier: AnyVerifier) -> Round | None:
-    """Schedule the season's next round by its cadence, unless one waits or is open."""
-    if season.paused or not season.cadence_seconds:
-        return None
-    if season.rounds.filter(phase__in=[Round.Phase.SCHEDULED, Round.Phase.OPEN]).exists():
+    """Schedule the season's next round by its cadence, unless one waits or is open.
+
+    Drawing takes seconds, so the season is looked at once more, locked, before the round is made:
+    another worker may have been faster, or the season may have ended.
+    """
+    if not _lacks_round(season):
         return None
     last = season.rounds.aggregate(last=Max("opens_at"))["last"]
     due = last + timedelta(seconds=season.cadence_seconds) if last else now
-    return schedule_round(season, opens_at=max(due, now + LEAD), now=now, verifier=verifier)
+    judge_round, drawn = _draw(season, opens_at=max(due, now + LEAD), verifier=verifier)
+    with transaction.atomic():
+        if not _lacks_round(Season.objects.select_for_update().get(pk=season.pk)):
+            return None
+        return _make(judge_round, drawn, now=now)
+
+
+def _lacks_round(season: Season) -> bool:
+    """Tell whether the season opens rounds by itself, and none of them waits or is open."""
+    ahead = season.rounds.filter(phase__in=[Round.Phase.SCHEDULED, Round.Phase.OPEN])
+    return season.is_active and season.cadence_seconds > 0 and not ahead.exists()
 
 
 def schedule_round(
@@ -35,6 +48,15 @@ def schedule_round(
 
     Raises RefusedError when a question cannot be drawn.
     """
+    judge_round, drawn = _draw(season, opens_at=opens_at, verifier=verifier)
+    with transaction.atomic():
+        return _make(judge_round, drawn, now=now)
+
+
+def _draw(
+    season: Season, *, opens_at: datetime, verifier: AnyVerifier
+) -> tuple[Round, list[DrawnTask]]:
+    """Return a round that is not stored yet, and its questions. Raises RefusedError."""
     deadlines = season_deadlines(season, opens_at=opens_at)
     judge_round = Round(
         season=season,
@@ -43,24 +65,27 @@ def schedule_round(
         score_by=deadlines.score_by,
     )
     secret = bytes(judge_round.secret)
-    drawn = draw_quiz(_rules(season, number=0), secret=secret, verifier=verifier)
-    with transaction.atomic():
-        judge_round.number = _next_number()
-        rules = _rules(season, number=judge_round.number)
-        judge_round.rules = msgspec.to_builtins(rules)
-        judge_round.commitment = commit_quiz(rules, secret=secret)
-        judge_round.save()
-        Question.objects.bulk_create(
-            Question(
-                round=judge_round,
-                position=position,
-                dataset=task.spec.dataset,
-                spec=msgspec.to_builtins(task.spec),
-                prompt=task.question,
-            )
-            for position, task in enumerate(drawn, start=1)
+    return judge_round, draw_quiz(_rules(season, number=0), secret=secret, verifier=verifier)
+
+
+def _make(judge_round: Round, drawn: list[DrawnTask], *, now: datetime) -> Round:
+    """Store a round with its questions, and tell everybody; for use in a transaction."""
+    judge_round.number = _next_number()
+    rules = _rules(judge_round.season, number=judge_round.number)
+    judge_round.rules = msgspec.to_builtins(rules)
+    judge_round.commitment = commit_quiz(rules, secret=bytes(judge_round.secret))
+    judge_round.save()
+    Question.objects.bulk_create(
+        Question(
+            round=judge_round,
+            position=position,
+            dataset=task.spec.dataset,
+            spec=msgspec.to_builtins(task.spec),
+            prompt=task.question,
         )
-        announce_round(judge_round, now=now)
+        for position, task in enumerate(drawn, start=1)
+    )
+    announce_round(judge_round, now=now)
     return judge_round
 
 

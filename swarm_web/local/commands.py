@@ -29,9 +29,14 @@ def serve_web(*, host: str, port: int) -> tuple[str, ...]:
     )
 
 
-def run_beat(schedule: str) -> tuple[str, ...]:
-    """Return Celery's clock, which keeps its memory in the file `schedule`."""
-    return ("python", "-m", "celery", "-A", "swarm_web", "beat", "-l", "WARNING", "-s", schedule)
+def run_beat(schedule: str | None = None) -> tuple[str, ...]:
+    """Return Celery's clock; it writes to the file `schedule`, if given, every few minutes.
+
+    A container's health check looks at the file's age. Elsewhere there is none: all that beat does
+    is due within seconds, and half a file, left by a crash, would keep it from starting.
+    """
+    memory = ("-S", "celery.beat:Scheduler") if schedule is None else ("-s", schedule)
+    return ("python", "-m", "celery", "-A", "swarm_web", "beat", "-l", "WARNING", *memory)
 
 
 def create_node(*, name: str, arm: str, token_file: str) -> tuple[str, ...]:

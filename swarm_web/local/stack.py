@@ -188,12 +188,11 @@ def _server_part(name: str, command: tuple[str, ...], environment: Mapping[str, 
 def _site_parts(site: Site, environment: Mapping[str, str]) -> tuple[Part, Part, Part]:
     """Return web, worker and beat. The page does not wait for the other two."""
     web = commands.serve_web(host=HOST, port=site.port)
-    beat = commands.run_beat(str(site.state / "celerybeat-schedule"))
     return (
         replace(
             _server_part("web", web, environment),
             is_ready=lambda: answers_ok(site.port, "/healthz"),
         ),
         _server_part("worker", commands.WORKER, environment),
-        _server_part("beat", beat, environment),
+        _server_part("beat", commands.run_beat(), environment),
     )

@@ -1,19 +1,23 @@
 """The leaderboard from scratch, slowly: what the kept one has to equal after whatever happened."""
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import combinations
 
 from scipy.stats import binomtest
 
-from judge.models import Answer, Round, Score, Season, Standing
+from judge.models import Answer, Question, Round, Score, Season, Seat, Standing
 from judge.ring import RING
 from judge.stats import effective_n, macro_interval
 from swarm_tasks.marks import Cells, add_cells, mark
 from swarm_web.nodes.models import Node
 
 ALPHA = 0.05
+
+# By node: the dataset and the outcome of each question of a round, in order.
+Sheets = dict[int, list[tuple[str, bool | None]]]
 
 
 @dataclass(frozen=True)
@@ -32,11 +36,14 @@ class Row:
     cells: Cells
 
 
-def kept_board(season: Season, window: str) -> dict[str, Row]:
-    """Return the standings that are stored."""
-    standings = Standing.objects.filter(season=season, window=window).select_related("node")
-    return {
-        kept.node.name: Row(
+Board = dict[str, Row]
+
+
+def kept_boards(season: Season) -> dict[str, Board]:
+    """Return the standings that are stored, by window and node."""
+    boards: defaultdict[str, Board] = defaultdict(dict)
+    for kept in Standing.objects.filter(season=season).select_related("node"):
+        boards[kept.window][kept.node.name] = Row(
             model=kept.model,
             arm=kept.arm,
             remark=kept.remark,
@@ -48,78 +55,153 @@ def kept_board(season: Season, window: str) -> dict[str, Row]:
             rounds=kept.rounds,
             cells={dataset: (cell[0], cell[1]) for dataset, cell in kept.cells.items()},
         )
-        for kept in standings
+    return dict(boards)
+
+
+def naive_boards(season: Season, *, now: datetime) -> dict[str, Board]:
+    """Return the standings that the season's scores and answers come to."""
+    papers = Papers(season)
+    boards = {
+        window: papers.draw_up(window, now=now)
+        for window in ("season", "round", "recent", "24h", "7d")
     }
+    return {window: board for window, board in boards.items() if board}
 
 
-def naive_board(season: Season, window: str, *, now: datetime) -> dict[str, Row]:
-    """Return the standings that the scores and answers of the window's rounds come to."""
-    rounds = _rounds_in(season, window, now=now)
-    cells: defaultdict[int, Cells] = defaultdict(dict)
-    played: Counter[int] = Counter()
-    for score in _scored(rounds):
-        cells[score.node_id] = add_cells(cells[score.node_id], _cells_of(score))
-        played[score.node_id] += 1
-    nodes = Node.objects.in_bulk(list(cells))
-    newest = _newest_scores(season)
-    remarks = {
-        pk: _remark(season, window, nodes[pk], arm=newest[pk].arm, cells=cells[pk]) for pk in cells
-    }
-    ranks = _rank(season, rounds, {pk: cells[pk] for pk, remark in remarks.items() if not remark})
-    return {
-        nodes[pk].name: _row(
-            own, newest[pk], remark=remarks[pk], rank=ranks.get(pk), rounds=played[pk]
-        )
-        for pk, own in cells.items()
-    }
+class Papers:
+    """All rows of a season."""
 
+    def __init__(self, season: Season) -> None:
+        self.season = season
+        self.rounds = list(Round.objects.filter(season=season).order_by("number"))
+        self.closed = [r for r in self.rounds if r.phase == "closed"]
+        self.nodes = Node.objects.in_bulk()
+        self.scores = list(Score.objects.filter(round__season=season))
+        self.seats = list(Seat.objects.filter(round__season=season))
+        self.answers = list(Answer.objects.filter(question__round__season=season))
+        self.questions: defaultdict[int, list[Question]] = defaultdict(list)
+        for question in Question.objects.filter(round__season=season).order_by("position"):
+            self.questions[question.round_id].append(question)
+        self.sheets = {judge_round.pk: self._mark(judge_round) for judge_round in self.rounds}
 
-def scores_from_answers(judge_round: Round) -> dict[int, Cells]:
-    """Return the cells of every scored seat of a round, marked anew from its answers."""
-    sheets = _outcomes(judge_round)
-    return {node: mark(sheet).cells for node, sheet in sheets.items() if mark(sheet).n}
+    def _mark(self, judge_round: Round) -> Sheets:
+        """Return what became of each question for everybody who was offered them.
 
+        What was not answered is wrong; what was answered and not graded is left out, None.
+        """
+        questions = self.questions[judge_round.pk]
+        asked = {question.pk for question in questions}
+        solved = {
+            (answer.node_id, answer.question_id): answer.solved
+            for answer in self.answers
+            if answer.question_id in asked
+        }
+        return {
+            seat.node_id: [(q.dataset, solved.get((seat.node_id, q.pk), False)) for q in questions]
+            for seat in self.seats
+            if seat.round_id == judge_round.pk and seat.offered_at is not None
+        }
 
-def _rounds_in(season: Season, window: str, *, now: datetime) -> list[Round]:
-    closed = sorted(season.rounds.filter(phase="closed"), key=lambda r: r.number)
-    match window:
-        case "round":
-            return closed[-1:]
-        case "recent":
-            return closed[-season.recent_rounds :]
-        case "24h" | "7d":
-            span = timedelta(days=1 if window == "24h" else 7)
-            return [r for r in closed if r.closed_at is not None and r.closed_at > now - span]
-    return closed
+    def marked_cells(self, judge_round: Round) -> dict[int, Cells]:
+        """Return the cells of every node of a round that has something that counts."""
+        marks = {node: mark(sheet) for node, sheet in self.sheets[judge_round.pk].items()}
+        return {node: own.cells for node, own in marks.items() if own.n}
 
+    def scored_cells(self, judge_round: Round) -> dict[int, Cells]:
+        """Return the same as the scores have it."""
+        return {score.node_id: _cells_of(score) for score in self._scored([judge_round])}
 
-def _scored(rounds: list[Round]) -> list[Score]:
-    return list(Score.objects.filter(round__in=rounds, status="scored"))
+    def draw_up(self, window: str, *, now: datetime) -> Board:
+        """Return a window's standings."""
+        rounds = self._rounds_in(window, now=now)
+        cells: defaultdict[int, Cells] = defaultdict(dict)
+        played: Counter[int] = Counter()
+        for score in self._scored(rounds):
+            cells[score.node_id] = add_cells(cells[score.node_id], _cells_of(score))
+            played[score.node_id] += 1
+        newest = self._newest_scores()
+        remarks = {pk: self._remark(window, newest[pk], own) for pk, own in cells.items()}
+        ranks = self._rank(rounds, {pk: cells[pk] for pk, told in remarks.items() if not told})
+        return {
+            self.nodes[pk].name: _row(
+                own, newest[pk], remark=remarks[pk], rank=ranks.get(pk), rounds=played[pk]
+            )
+            for pk, own in cells.items()
+        }
 
+    def _rounds_in(self, window: str, *, now: datetime) -> list[Round]:
+        match window:
+            case "round":
+                return self.closed[-1:]
+            case "recent":
+                return self.closed[-self.season.recent_rounds :]
+            case "24h" | "7d":
+                since = now - timedelta(days=1 if window == "24h" else 7)
+                return [r for r in self.closed if r.closed_at is not None and r.closed_at > since]
+        return self.closed
 
-def _newest_scores(season: Season) -> dict[int, Score]:
-    """Return each node's score in the newest of its rounds."""
-    closed = list(season.rounds.filter(phase="closed"))
-    numbers = {r.pk: r.number for r in closed}
-    return {
-        score.node_id: score
-        for score in sorted(_scored(closed), key=lambda score: numbers[score.round_id])
-    }
+    def _scored(self, rounds: Iterable[Round]) -> list[Score]:
+        keys = {judge_round.pk for judge_round in rounds}
+        return [s for s in self.scores if s.round_id in keys and s.status == "scored"]
+
+    def _newest_scores(self) -> dict[int, Score]:
+        """Return each node's score in the newest of its rounds."""
+        return {s.node_id: s for judge_round in self.closed for s in self._scored([judge_round])}
+
+    def _remark(self, window: str, newest: Score, cells: Cells) -> str:
+        minimum = self.season.minimum_questions
+        if window == "round":
+            minimum = min(minimum, self.season.questions_per_round)
+        if self.nodes[newest.node_id].quarantined:
+            return "quarantined"
+        if newest.arm == "base":
+            return "base"
+        return "too_few" if sum(n for _, n in cells.values()) < minimum else ""
+
+    # ---- ranks, pair by pair
+
+    def _rank(self, rounds: list[Round], cells: dict[int, Cells]) -> dict[int, tuple[int, int]]:
+        """Return best and worst ranks: McNemar's exact test of all pairs, Holm's correction."""
+        answers = self._by_place(rounds)
+        tests = []
+        for one, other in combinations(sorted(cells), 2):
+            first, second = answers[one], answers[other]
+            shared = [(first[place], second[place]) for place in first.keys() & second.keys()]
+            won, lost = shared.count((True, False)), shared.count((False, True))
+            p_value = binomtest(won, won + lost).pvalue if won + lost else 1.0
+            tests.append((p_value, *((one, other) if won > lost else (other, one))))
+        better: list[tuple[int, int]] = []
+        for i, (p_value, winner, loser) in enumerate(sorted(tests)):
+            if p_value > ALPHA / (len(tests) - i):
+                break
+            if _macro(cells[winner]) > _macro(cells[loser]):
+                better.append((winner, loser))
+        return {
+            node: (
+                1 + sum(loser == node for _, loser in better),
+                len(cells) - sum(winner == node for winner, _ in better),
+            )
+            for node in cells
+        }
+
+    def _by_place(self, rounds: list[Round]) -> defaultdict[int, dict[int, bool]]:
+        """Return by node, by the question's place in the season, whether it was solved.
+
+        Only the last RING questions that the season has counted are compared.
+        """
+        starts = {r.pk: r.stream_at for r in self.rounds if r.stream_at is not None}
+        end = max((start + len(self.questions[pk]) for pk, start in starts.items()), default=0)
+        answers: defaultdict[int, dict[int, bool]] = defaultdict(dict)
+        for judge_round in rounds:
+            for node, sheet in self.sheets[judge_round.pk].items():
+                for place, (_, outcome) in enumerate(sheet, start=starts[judge_round.pk]):
+                    if outcome is not None and place >= end - RING:
+                        answers[node][place] = outcome
+        return answers
 
 
 def _cells_of(score: Score) -> Cells:
     return {dataset: (cell[0], cell[1]) for dataset, cell in score.cells.items()}
-
-
-def _remark(season: Season, window: str, node: Node, *, arm: str, cells: Cells) -> str:
-    minimum = season.minimum_questions
-    if window == "round":
-        minimum = min(minimum, season.questions_per_round)
-    if node.quarantined:
-        return "quarantined"
-    if arm == "base":
-        return "base"
-    return "too_few" if sum(n for _, n in cells.values()) < minimum else ""
 
 
 def _row(
@@ -143,74 +225,3 @@ def _row(
 
 def _macro(cells: Cells) -> float:
     return sum(correct / n for correct, n in cells.values()) / len(cells)
-
-
-# ---- ranks, pair by pair
-
-
-def _rank(
-    season: Season, rounds: list[Round], cells: dict[int, Cells]
-) -> dict[int, tuple[int, int]]:
-    """Return best and worst ranks: McNemar's exact test of all pairs, with Holm's correction."""
-    sheets = _sheets(season, rounds)
-    better: set[tuple[int, int]] = set()
-    tests = []
-    for one, other in combinations(sorted(cells), 2):
-        shared = [
-            (sheets[one][q], sheets[other][q]) for q in sheets[one].keys() & sheets[other].keys()
-        ]
-        won, lost = shared.count((True, False)), shared.count((False, True))
-        p_value = binomtest(won, won + lost).pvalue if won + lost else 1.0
-        tests.append((p_value, *((one, other) if won > lost else (other, one))))
-    for i, (p_value, winner, loser) in enumerate(sorted(tests)):
-        if p_value > ALPHA / (len(tests) - i):
-            break
-        if _macro(cells[winner]) > _macro(cells[loser]):
-            better.add((winner, loser))
-    return {
-        node: (
-            1 + sum(loser == node for _, loser in better),
-            len(cells) - sum(winner == node for winner, _ in better),
-        )
-        for node in cells
-    }
-
-
-def _sheets(season: Season, rounds: list[Round]) -> dict[int, dict[int, bool]]:
-    """Return by node, by the question's place in the season, whether it was solved.
-
-    Only the season's last RING questions that were counted are compared.
-    """
-    placed = {
-        r.pk: (r.stream_at, r.questions.count())
-        for r in season.rounds.exclude(stream_at=None)
-        if r.stream_at is not None
-    }
-    end = max((start + count for start, count in placed.values()), default=0)
-    sheets: defaultdict[int, dict[int, bool]] = defaultdict(dict)
-    for judge_round in rounds:
-        start, _ = placed[judge_round.pk]
-        for node, sheet in _outcomes(judge_round).items():
-            for place, (_, outcome) in enumerate(sheet, start=start):
-                if outcome is not None and place >= end - RING:
-                    sheets[node][place] = outcome
-    return sheets
-
-
-def _outcomes(judge_round: Round) -> dict[int, list[tuple[str, bool | None]]]:
-    """Return by node that was offered the questions: (dataset, outcome) of each in order.
-
-    What was not answered is wrong; what was answered and not graded is left out, None.
-    """
-    questions = list(judge_round.questions.order_by("position"))
-    answers = {
-        (answer.node_id, answer.question_id): answer.solved
-        for answer in Answer.objects.filter(question__round=judge_round)
-    }
-    seats = judge_round.seats.exclude(offered_at=None)
-    return {
-        node: [
-            (question.dataset, answers.get((node, question.pk), False)) for question in questions
-        ]
-        for node in seats.values_list("node_id", flat=True)
-    }

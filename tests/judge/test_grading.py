@@ -2,6 +2,7 @@
 
 import pytest
 
+from judge.engine import Phase
 from judge.models import Answer, Round, Season
 from judge.services import grading
 from judge.services.answers import submit_answers
@@ -67,7 +68,7 @@ def test_answers_are_graded_while_their_round_is_open_and_while_it_is_scored(
 
 @pytest.mark.parametrize("phase", [Round.Phase.CLOSED, Round.Phase.VOID])
 def test_answers_of_a_finished_round_are_not_graded(
-    site: Site, judge_round: Round, phase: Round.Phase
+    site: Site, judge_round: Round, phase: Phase
 ) -> None:
     Round.objects.update(phase=phase)
     assert site.grade() == 0

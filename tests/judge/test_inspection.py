@@ -10,7 +10,7 @@ from judge.models import Answer, Comparison, Flag, Round, Score, Season, Seat
 from judge.services.inspection import inspect_closed_rounds, inspect_round
 from judge.services.oversight import dismiss_flag, void_round
 from swarm_web.nodes.models import Node
-from tests.judge.naive import kept_board
+from tests.judge.naive import kept_boards
 from tests.judge.toys import Site, questions_of
 
 QUESTIONS = 32
@@ -220,8 +220,8 @@ def test_a_round_that_nobody_sat_is_inspected(site: Site) -> None:
 
 def test_inspecting_changes_no_score_and_no_rank(exam: Site) -> None:
     plant_copier(exam, make_crowd(exam))
-    before = (kept_board(exam.season, "season"), list(Score.objects.order_by("pk").values()))
+    before = (kept_boards(exam.season), list(Score.objects.order_by("pk").values()))
     inspect(exam)
     assert Flag.objects.exists()
-    assert kept_board(exam.season, "season") == before[0]
+    assert kept_boards(exam.season) == before[0]
     assert list(Score.objects.order_by("pk").values()) == before[1]

@@ -28,7 +28,7 @@ from judge.services.oversight import (
 from judge.services.seasons import start_season
 from swarm_protocol.errors import RefusedError
 from swarm_web.nodes.models import Node
-from tests.judge.naive import kept_board, naive_board
+from tests.judge.naive import kept_boards, naive_boards
 from tests.judge.toys import OPEN_S, Site, make_toy_season
 
 Action = Ruling.Action
@@ -70,14 +70,22 @@ def make_flag(judge_round: Round, node: Node, site: Site) -> Flag:
 
 def everything() -> dict[str, list[dict[str, Any]]]:
     """Return all rows that a decision might change."""
-    models = (Answer, Comparison, Counted, Ledger, Node, Round, Ruling, Score, Standing)
+    models: tuple[Any, ...] = (
+        Answer,
+        Comparison,
+        Counted,
+        Ledger,
+        Node,
+        Round,
+        Ruling,
+        Score,
+        Standing,
+    )
     return {model.__name__: list(model.objects.order_by("pk").values()) for model in models}
 
 
 def assert_board_follows(site: Site) -> None:
-    for window in ("season", "round", "recent", "24h", "7d"):
-        expected = naive_board(site.season, window, now=site.clock.now)
-        assert kept_board(site.season, window) == expected, window
+    assert kept_boards(site.season) == naive_boards(site.season, now=site.clock.now)
 
 
 # ---- void
@@ -149,17 +157,17 @@ def test_the_comparison_of_the_arms_follows_a_void_round(site: Site, rounds: lis
 def test_recomputing_what_was_right_changes_nothing_but_leaves_a_ruling(
     site: Site, rounds: list[Round], olive: User
 ) -> None:
-    before = {w: kept_board(site.season, w) for w in ("season", "round", "recent", "24h", "7d")}
+    before = kept_boards(site.season)
     ruling = recompute(site, rounds[1], olive)
     assert ruling == Ruling.objects.get()
     assert ruling is not None
     assert (ruling.action, ruling.round, ruling.actor) == (Action.RECOMPUTE, rounds[1], olive)
     assert ruling.changes == {"answers_changed": 0, "scores_changed": 0}
-    assert {w: kept_board(site.season, w) for w in before} == before
+    assert kept_boards(site.season) == before
 
 
 def test_recomputing_restores_what_somebody_tampered_with(site: Site, rounds: list[Round]) -> None:
-    before = kept_board(site.season, "season")
+    before = kept_boards(site.season)
     forged = Answer.objects.filter(question__round=rounds[0], node=site.nodes["birch"])
     forged.update(solved=True)
     Score.objects.filter(round=rounds[0], node=site.nodes["coral"]).update(score=0.9)
@@ -167,7 +175,7 @@ def test_recomputing_restores_what_somebody_tampered_with(site: Site, rounds: li
     assert ruling is not None
     assert ruling.changes == {"answers_changed": 4, "scores_changed": 1}
     assert not forged.filter(solved=True).exists()
-    assert kept_board(site.season, "season") == before
+    assert kept_boards(site.season) == before
     assert_board_follows(site)
 
 
@@ -264,16 +272,17 @@ def test_quarantine_leaves_a_ruling_and_upholds_the_flag(
 
 
 def test_release_leaves_a_ruling_and_the_rank_is_back(site: Site, rounds: list[Round]) -> None:
-    amber, before = site.nodes["amber"], kept_board(site.season, "season")
+    amber, before = site.nodes["amber"], kept_boards(site.season)
     quarantine_node(amber, reason="a tool", actor=None, now=site.clock.now)
-    assert kept_board(site.season, "season") != before
+    assert kept_boards(site.season) != before
     assert release_node(amber, reason="was wrong", actor=None, now=site.clock.now)
     assert Ruling.objects.first() == Ruling.objects.get(action=Action.RELEASE, node=amber)
-    assert kept_board(site.season, "season") == before
+    assert kept_boards(site.season) == before
 
 
 def test_a_node_is_quarantined_and_released_once(site: Site, rounds: list[Round]) -> None:
-    amber, told = site.nodes["amber"], {"reason": "?", "actor": None, "now": site.clock.now}
+    amber = site.nodes["amber"]
+    told: dict[str, Any] = {"reason": "?", "actor": None, "now": site.clock.now}
     assert not release_node(amber, **told)
     assert quarantine_node(amber, **told)
     assert not quarantine_node(amber, **told)
@@ -312,11 +321,11 @@ def make_following(site: Site) -> Site:
 def test_dismissing_a_flag_leaves_a_ruling_and_changes_no_score(
     site: Site, rounds: list[Round], olive: User
 ) -> None:
-    flag, before = make_flag(rounds[0], site.nodes["amber"], site), kept_board(site.season, "24h")
+    flag, before = make_flag(rounds[0], site.nodes["amber"], site), kept_boards(site.season)
     assert dismiss_flag(flag, reason="a teacher's set", actor=olive, now=site.clock.now)
     assert not dismiss_flag(flag, reason="again", actor=olive, now=site.clock.now)
     flag.refresh_from_db()
     ruling = Ruling.objects.get()
     assert flag.state == Flag.State.DISMISSED
     assert (ruling.action, ruling.flag, ruling.node) == (Action.DISMISS, flag, flag.node)
-    assert kept_board(site.season, "24h") == before
+    assert kept_boards(site.season) == before

@@ -7,10 +7,10 @@ import msgspec
 import pytest
 from django.db import IntegrityError, transaction
 
-from judge.engine import TICK, Facts, due_move
+from judge.engine import TICK, Facts, Phase, due_move
 from judge.models import Question, Round, Season, Seat
 from judge.services import rounds
-from judge.services.rounds import advance_rounds, watch_seasons
+from judge.services.rounds import RETURN, advance_rounds, watch_seasons
 from judge.services.scheduling import LEAD, ensure_next_round, schedule_round
 from judge.services.seasons import end_season, pause_season, resume_season
 from swarm_tasks.keyspace import Part, index_part, question_part
@@ -18,8 +18,6 @@ from swarm_tasks.quiz import QuizRules, commit_quiz
 from swarm_tasks.verifier import Verifier
 from swarm_web.nodes.services import leave
 from tests.judge.toys import OPEN_S, SCORING_S, Clock, Site, make_toy_season
-
-Phase = Round.Phase
 
 
 def phase_of(judge_round: Round) -> str:
@@ -163,7 +161,7 @@ def test_a_round_that_goes_while_beat_looks_at_it_disturbs_no_other(
 ) -> None:
     gone, other = site.schedule(), site.schedule(in_seconds=1)
 
-    def drop_and_decide(facts: Facts, **now: Any) -> Round.Phase | None:
+    def drop_and_decide(facts: Facts, **now: Any) -> Phase | None:
         Round.objects.filter(pk=gone.pk).delete()
         return due_move(facts, **now)
 
@@ -272,6 +270,14 @@ def test_an_outage_while_a_round_is_scored_moves_only_the_end_of_scoring(site: S
     assert phase_of(judge_round) == Phase.SCORING
     assert judge_round.closes_at == before[0]
     assert judge_round.score_by - before[1] == timedelta(seconds=1000)
+
+
+def test_a_round_that_waited_opens_when_nodes_had_time_to_come_back(site: Site) -> None:
+    waiting = site.schedule(in_seconds=10)
+    come_back(site, after=1000)
+    waiting.refresh_from_db()
+    assert waiting.opens_at == site.clock.now + RETURN
+    assert waiting.closes_at == waiting.opens_at + timedelta(seconds=OPEN_S)
 
 
 def test_a_clock_that_was_merely_slow_moves_no_deadline(site: Site) -> None:

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from judge.models import Answer, Counted, Ledger, Round, Score, Season, Standing, Window
+from judge.models import Counted, Ledger, Round, Score, Season, Standing, Window
 from judge.ring import RING
 from judge.selectors import standings_in
 from judge.services.oversight import (
@@ -18,7 +18,7 @@ from judge.services.oversight import (
 from judge.services.standings import refresh_standings, republish_standings
 from swarm_web.leaderboard import read_leaderboard, read_line
 from swarm_web.nodes.models import Node
-from tests.judge.naive import kept_board, naive_board
+from tests.judge.naive import kept_boards, naive_boards
 from tests.judge.toys import TASKS, Site
 
 # As many as a round may ask: four of them fill the ring.
@@ -26,10 +26,8 @@ QUESTIONS = 256
 
 
 def assert_exact(site: Site) -> None:
-    """Check that every window is what the scores come to."""
-    for window in Window:
-        expected = naive_board(site.season, window.value, now=site.clock.now)
-        assert kept_board(site.season, window.value) == expected, window
+    """Check that every window is what the scores and answers come to."""
+    assert kept_boards(site.season) == naive_boards(site.season, now=site.clock.now)
 
 
 def change_rules(site: Site, **rules: object) -> None:
@@ -353,7 +351,8 @@ def test_what_a_node_answered_long_ago_does_not_pass_for_newer_answers(site: Sit
 
 
 def recompute_as_wrong(site: Site, judge_round: Round) -> None:
-    Answer.objects.filter(question__round=judge_round).update(text="<answer>wrong</answer>")
+    for question in judge_round.questions.all():
+        question.answers.update(text="<answer>wrong</answer>")
     recompute_round(judge_round, reason="?", actor=None, now=site.clock.now, verifier=site.verifier)
 
 

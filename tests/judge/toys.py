@@ -127,13 +127,17 @@ class Site:
         for name in names:
             take_seat(self.nodes[name], number=judge_round.number, now=self.clock.now)
 
+    def write(self, judge_round: Round, name: str, letters: str) -> list[AnswerText]:
+        """Return a node's answers as the letters say, in the order of the questions."""
+        by = f"{name} {judge_round.number}"
+        return answers_from(letters, questions_of(judge_round), by=by)
+
     def hand_in(self, judge_round: Round, name: str, letters: str) -> Receipt:
-        """Let a node answer as the letters say, in the order of the questions."""
-        number = judge_round.number
+        """Let a node answer as the letters say."""
         return submit_answers(
             self.nodes[name],
-            number=number,
-            answers=answers_from(letters, questions_of(judge_round), by=f"{name} {number}"),
+            number=judge_round.number,
+            answers=self.write(judge_round, name, letters),
             now=self.clock.now,
         )
 

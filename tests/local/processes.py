@@ -35,9 +35,16 @@ def children_of(pid: int) -> dict[int, str]:
 
 
 def shared_memory_of(pid: int) -> set[str]:
-    """Return the names of the process's shared memory: POSIX segments and System V ids."""
-    names = set()
-    for line in Path("/proc", str(pid), "maps").read_text().splitlines():
+    """Return the names of the process's shared memory: POSIX segments and System V ids.
+
+    A process that has ended has none: Postgres has some that live for a moment only.
+    """
+    names: set[str] = set()
+    try:
+        lines = Path("/proc", str(pid), "maps").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return names
+    for line in lines:
         columns = line.split(maxsplit=5)
         path = columns[5] if len(columns) == 6 else ""
         if path.startswith("/dev/shm/"):

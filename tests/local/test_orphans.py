@@ -25,8 +25,10 @@ def launched(folder: Path, *prefix: str) -> Iterator[tuple[subprocess.Popen[str]
     command = [*prefix, sys.executable, "-m", "tests.local.databases", str(folder)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as launcher:
         assert launcher.stdout is not None
-        yield launcher, json.loads(launcher.stdout.readline())[0]
-        launcher.send_signal(signal.SIGINT)
+        try:
+            yield launcher, json.loads(launcher.stdout.readline())[0]
+        finally:
+            launcher.send_signal(signal.SIGINT)
 
 
 def test_when_the_launcher_is_killed_its_servers_end_and_free_their_memory(

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
+from msgspec.structs import replace
 
 from node_client.exam import Exam, Examinee
 from node_client.view import View
@@ -216,6 +217,19 @@ async def test_a_round_that_ends_while_answering_gets_no_late_answers(
         await coordinator.heard(RequestRound)
         assert parrot.asked == []
     assert "ended before" in caplog.text
+
+
+async def test_a_deadline_that_an_outage_moved_is_the_one_that_counts() -> None:
+    coordinator, parrot = Coordinator(), Parrot()
+    async with (
+        running(coordinator),
+        running_connection(coordinator) as node,
+        running_exam(node, parrot) as exam,
+    ):
+        coordinator.round = open_round(closes_in_s=-1)
+        exam.ring(replace(coordinator.round, closes_at=open_round(closes_in_s=60).closes_at))
+        await coordinator.heard(SubmitAnswers)
+        assert parrot.asked
 
 
 class SlowParrot(Parrot):

@@ -50,10 +50,9 @@ def running_site(folder: Path) -> Iterator[str]:
     url = f"http://{HOST}:{port}"
     environment = site_environment(url)
     web = project_part("web", commands.serve_web(host=HOST, port=port), environment)
-    beat = commands.run_beat(str(folder / "celerybeat-schedule"))
     parts = (
         project_part("worker", commands.WORKER, environment),
-        project_part("beat", beat, environment),
+        project_part("beat", commands.run_beat(), environment),
         replace(web, is_ready=lambda: answers_ok(port, "/healthz")),
     )
     with ExitStack() as stack:

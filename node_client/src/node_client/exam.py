@@ -150,7 +150,7 @@ class Exam:
         log.info("round %d: %d questions", number, len(offered.questions))
         async with self._worker.turn:
             for start in range(0, len(offered.questions), QUESTIONS_AT_ONCE):
-                if monotonic() >= deadline:
+                if monotonic() >= deadline + self._given_back(offered):
                     log.warning("round %d ended before all was answered", number)
                     break
                 questions = offered.questions[start : start + QUESTIONS_AT_ONCE]
@@ -163,6 +163,14 @@ class Exam:
         log.info("round %d opened before this node came: waiting for the next one", number)
         self._sat.add(number)
         self._view.sat_out = number
+
+    def _given_back(self, offered: QuestionsOffered) -> float:
+        """Return by how many seconds the deadline was moved since, because of an outage."""
+        told = self._announced
+        if told is None or told.number != offered.round.number:
+            return 0.0
+        closes, closed = (datetime.fromisoformat(r.closes_at) for r in (told, offered.round))
+        return (closes - closed).total_seconds()
 
     def _answer(self, questions: Sequence[Question], offered: QuestionsOffered) -> list[AnswerText]:
         """Answer questions with the current policy; runs in the model's thread."""

@@ -1,0 +1,48 @@
+"""What happens while the next round's questions are drawn, which takes seconds."""
+
+from collections.abc import Callable
+
+import pytest
+
+from judge.models import Round, Season
+from judge.services.scheduling import ensure_next_round
+from judge.services.seasons import end_season
+from swarm_protocol.messages import Config
+from swarm_tasks.keyspace import Part
+from swarm_tasks.verifier import DrawnTask
+from tests.judge.toys import Clock, Site, ToyVerifier
+
+pytestmark = pytest.mark.django_db
+
+
+class InterruptedVerifier(ToyVerifier):
+    """A toy that lets something happen elsewhere before it draws its first question."""
+
+    def __init__(self, happen: Callable[[], object]) -> None:
+        super().__init__()
+        self._happenings = [happen]
+
+    def draw(
+        self, *, key: bytes, part: Part, dataset: str, config: Config, seed: int, counter: int
+    ) -> DrawnTask:
+        while self._happenings:
+            self._happenings.pop()()
+        return super().draw(
+            key=key, part=part, dataset=dataset, config=config, seed=seed, counter=counter
+        )
+
+
+def test_two_workers_make_one_round(site: Site, clock: Clock) -> None:
+    season = Season.objects.get(pk=site.season.pk)
+    other = InterruptedVerifier(
+        lambda: ensure_next_round(site.season, now=clock.now, verifier=ToyVerifier())
+    )
+    assert ensure_next_round(season, now=clock.now, verifier=other) is None
+    assert Round.objects.filter(phase=Round.Phase.SCHEDULED).count() == 1
+
+
+def test_a_season_that_ended_meanwhile_gets_no_round(site: Site, clock: Clock) -> None:
+    season = Season.objects.get(pk=site.season.pk)
+    ending = InterruptedVerifier(lambda: end_season(site.season, now=clock.now))
+    assert ensure_next_round(season, now=clock.now, verifier=ending) is None
+    assert not Round.objects.exists()

@@ -1,0 +1,188 @@
+"""The story of the fault test: a site loses each of its parts to SIGKILL in one open round."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+from django.db import InterfaceError, OperationalError, connection, transaction
+from django.utils import timezone
+
+from judge.models import Answer, Round, Season, Seat, Window
+from judge.services.scheduling import LEAD, schedule_round
+from judge.services.seasons import start_season
+from node_client.site import parse_site
+from swarm_protocol.messages import TaskChoice
+from swarm_tasks.starter import STARTER_TASKS
+from swarm_tasks.verifier import Verifier
+from swarm_web.local.stamps import fingerprint
+from swarm_web.nodes.services import create_node
+from tests.local.launcher import LaunchedSite
+from tests.processes import PROJECT, eventually
+from tests.swarm.flock import Flock
+from tests.swarm.witness import call_witness
+
+Found = TypeVar("Found")
+LOST = (OperationalError, InterfaceError)
+PARTS = ("worker", "beat", "web", "valkey", "postgres")
+NODES = 8
+QUESTIONS = 16
+# What the node that loses its way answers of the second round.
+FEW = 5
+OPEN_S = 300
+SHORT_S = 8
+TASKS: list[TaskChoice] = [task for task in STARTER_TASKS if task.dataset in ("chain_sum", "gcd")]
+
+
+@dataclass(frozen=True)
+class Story:
+    """What there is to look at when all is over."""
+
+    flock: Flock
+    season: Season
+    quiz: Round
+    next_quiz: Round
+    console: str
+
+
+def spare_wheel(state: Path) -> None:
+    """Let the launcher think that it has built the client's wheel: nobody installs it here."""
+    state.mkdir()
+    (state / "dist.stamp").write_text(fingerprint([PROJECT / "node_client"]))
+
+
+def tell_story(site: LaunchedSite, stack: ExitStack) -> Story:
+    """Let a flock live through the outages, then hold another round as if nothing had been.
+
+    The flock lives as long as the stack.
+    """
+    # The launcher's own season would end ours if it came later.
+    eventually(Season.objects.exists, within_s=60, what="the launcher has made its season")
+    season = make_season()
+    call_witness()
+    tokens = {f"node-{i}": create_node(name=f"node-{i}")[1] for i in range(NODES)}
+    flock = stack.enter_context(Flock(url=parse_site(site.url).socket, tokens=tokens))
+    eventually(lambda: flock.connected == NODES, within_s=60, what="all nodes are connected")
+    quiz = open_round(season)
+    for part in PARTS:
+        lose(part, site, flock, quiz)
+    flock.hand_in(each=QUESTIONS - 3 * len(PARTS))
+    await_end(quiz)
+    Season.objects.filter(pk=season.pk).update(open_seconds=SHORT_S)
+    season.refresh_from_db()
+    next_quiz = open_round(season)
+    # One node loses its way: nothing but the deadline can end this round.
+    flock.hand_in(each=FEW, nodes=flock.nodes[:1], pause_s=0)
+    flock.hand_in(each=QUESTIONS, nodes=flock.nodes[1:], pause_s=0)
+    await_end(next_quiz)
+    return Story(flock, season, quiz, next_quiz, site.console())
+
+
+def make_season() -> Season:
+    """Start a season of sums whose rounds are made by hand."""
+    season = Season.objects.create(
+        name="Outages",
+        tasks=msgspec.to_builtins(TASKS),
+        questions_per_round=QUESTIONS,
+        cadence_seconds=0,
+        open_seconds=OPEN_S,
+        scoring_seconds=60,
+    )
+    start_season(season, now=timezone.now())
+    return season
+
+
+def open_round(season: Season) -> Round:
+    """Make a round, and return it once all nodes have their seats in it."""
+    now = timezone.now()
+    with Verifier() as verifier:
+        quiz = schedule_round(season, opens_at=now + LEAD, now=now, verifier=verifier)
+    seats = Seat.objects.filter(round=quiz, offered_at__isnull=False)
+    eventually(lambda: seats.count() == NODES, within_s=60, what="all nodes sit in the round")
+    return quiz
+
+
+def await_end(quiz: Round) -> None:
+    closed = Round.objects.filter(pk=quiz.pk, phase=Round.Phase.CLOSED)
+    eventually(closed.exists, within_s=60, what=f"{quiz} closed by itself")
+    counted = quiz.counted.filter(window=Window.SEASON)
+    eventually(counted.exists, within_s=30, what="the leaderboard counts it")
+    quiz.refresh_from_db()
+
+
+# ---- outages
+
+
+def lose(part: str, site: LaunchedSite, flock: Flock, quiz: Round) -> None:
+    """Kill a part while acknowledged answers wait for grades, and others for acknowledgement.
+
+    Returns when it is back: when all that was written is acknowledged and graded, and the judge's
+    clock ticks.
+    """
+    pid = site.pid_of(part)
+    assert pid is not None
+    flock.hand_in(each=2)
+    with stalled(flock, quiz):
+        flock.hand_in(each=1)
+        eventually(lambda: flock.are_all_waiting, within_s=30, what="all wait for acknowledgement")
+        os.kill(pid, signal.SIGKILL)
+    eventually(lambda: site.pid_of(part) not in (None, pid), within_s=30, what=f"{part} runs again")
+    since = timezone.now()
+    eventually(
+        lambda: is_caught_up(flock, quiz, since=since), within_s=60, what=f"{part} does its work"
+    )
+
+
+@contextmanager
+def stalled(flock: Flock, quiz: Round) -> Iterator[None]:
+    """Let no answer be stored and no grade be written, from when there are ungraded answers.
+
+    Both take a shared lock on the round's row. The database itself may be killed meanwhile.
+    """
+    try:
+        with transaction.atomic():
+            eventually(
+                lambda: hold_ungraded(flock, quiz),
+                within_s=30,
+                what="answers wait for their grades",
+            )
+            yield
+    except LOST:
+        connection.close()
+
+
+def hold_ungraded(flock: Flock, quiz: Round) -> bool:
+    """Lock the round if acknowledged answers wait for their grades; tell whether that is so."""
+    before = transaction.savepoint()
+    Round.objects.select_for_update().get(pk=quiz.pk)
+    if ungraded(quiz) & flock.acked:
+        return True
+    transaction.savepoint_rollback(before)  # Which gives the lock back.
+    return False
+
+
+def is_caught_up(flock: Flock, quiz: Round, *, since: datetime) -> bool:
+    if len(flock.acked) < flock.allowed:
+        return False
+    ticked = Season.objects.filter(pk=quiz.season_id, watched_at__gt=since)
+    return bool(patiently(lambda: not ungraded(quiz) and ticked.exists()))
+
+
+def ungraded(quiz: Round) -> set[tuple[str, str]]:
+    """Return the stored answers without a grade, as node and question."""
+    waiting = Answer.objects.filter(question__round=quiz, score=None)
+    return {(name, str(pk)) for name, pk in waiting.values_list("node__name", "question_id")}
+
+
+def patiently(find: Callable[[], Found]) -> Found | None:
+    """Return what `find` finds, None while the database is away."""
+    try:
+        return find()
+    except LOST:
+        connection.close()
+        return None
