@@ -16,6 +16,8 @@ def copy_rows(
     statement = sql.SQL("COPY {} ({}) FROM STDIN").format(
         sql.Identifier(model._meta.db_table), sql.SQL(", ").join(map(sql.Identifier, columns))
     )
+    # Made beforehand, so that the database does not wait for them in the middle of a statement.
+    ready = list(rows)
     with connection.cursor() as cursor, cursor.cursor.copy(statement) as copy:
-        for row in rows:
+        for row in ready:
             copy.write_row(row)

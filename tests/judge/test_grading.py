@@ -124,13 +124,15 @@ def test_answers_that_were_set_aside_are_graded_once_their_question_is_well(
     assert set(Answer.objects.values_list("verdict", flat=True)) == {"right", "wrong"}
 
 
-def test_answers_that_were_set_aside_hold_up_no_others(
+def test_answers_that_were_set_aside_hold_up_no_others_although_they_came_first(
     site: Site, judge_round: Round, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site.toy.broken = {"gcd"}
     site.grade()
+    Answer.objects.exclude(score=None).update(
+        score=None, solved=None, verdict="", received_at=site.clock.advance(5)
+    )
     monkeypatch.setattr(grading, "BATCH", 2)
-    Answer.objects.exclude(question__dataset="gcd").update(score=None, solved=None, verdict="")
     assert [site.grade() for _ in range(4)] == [2, 2, 2, 0]
 
 

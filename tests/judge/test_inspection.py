@@ -151,6 +151,16 @@ def test_a_node_that_jumps_is_flagged_and_a_steady_one_is_not(exam: Site) -> Non
     assert flag.node == exam.nodes["jumper"]
 
 
+def test_a_jump_is_flagged_once_also_when_its_round_is_inspected_twice(exam: Site) -> None:
+    exam.join("jumper")
+    for _ in range(4):
+        play_scores(exam, jumper=3)
+    judge_round = play_scores(exam, jumper=QUESTIONS)
+    inspect(exam)
+    inspect_round(judge_round, now=exam.clock.now)
+    assert Flag.objects.count() == 1
+
+
 def test_void_rounds_are_no_history_to_jump_from(exam: Site) -> None:
     exam.join("jumper")
     for _ in range(4):

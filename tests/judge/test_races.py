@@ -171,6 +171,16 @@ def test_senders_of_one_node_at_once_are_counted_once(site: Site, crew: Crew) ->
     assert Seat.objects.get().completed_at is not None
 
 
+def test_a_node_that_hands_in_its_halves_at_once_is_complete(site: Site, crew: Crew) -> None:
+    judge_round = seated_round(site, "amber")
+    with transaction.atomic():
+        site.hand_in(judge_round, "amber", "rr--")
+        sending = crew.start(lambda: site.hand_in(judge_round, "amber", "--rr"))
+        wait_until_somebody_waits()
+    assert len(sending.result(PATIENCE_S).accepted) == 2
+    assert Seat.objects.get().completed_at is not None
+
+
 def test_connections_of_one_node_at_once_take_one_seat(site: Site, crew: Crew) -> None:
     site.join("amber")
     judge_round = site.open("amber")
@@ -306,7 +316,7 @@ def test_a_grader_whose_connection_dies_gives_its_answers_back(site: Site, crew:
         with pytest.raises(OperationalError):
             grading_them.result(PATIENCE_S)
     assert site.grade() == 4
-    assert sorted(Answer.objects.values_list("solved", flat=True)) == [False, False, True, True]
+    assert Answer.objects.filter(solved=True).count() == 2
 
 
 def test_a_round_that_closes_does_not_wait_for_a_grader_and_leaves_its_answers_out(
