@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from judge.models import Answer, Round
 from judge.services.oversight import quarantine_node
-from node_client.verification.records import read_answer, read_round
+from node_client.commands.verification.records import read_answer, read_round
 from swarm_web.nodes.models import Node
 from tests.factories import make_answer, make_node, make_round, make_score, make_season
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from node_client.make_model import Base, build_model
-from node_client.policy import Policy
-from node_client.tokenizer import build_tokenizer
-from node_client.train_config import TrainConfig
-from node_client.trainer import Trainer
-from node_client.warmup import WarmUpConfig
+from node_client.learning.trainer import Trainer
+from node_client.model.make_model import Base, build_model
+from node_client.model.policy import Policy
+from node_client.model.tokenizer import build_tokenizer
+from node_client.model.warmup import WarmUpConfig
+from node_client.settings.train_config import TrainConfig
 from swarm_protocol.messages import (
     Completion,
     Config,

@@ -2,10 +2,10 @@
 
 from collections import Counter
 
-from node_client.connection import Link
+from node_client.display.view import View
+from node_client.learning.trainer import ShownExample, StepReport, Totals
 from node_client.site import Site
-from node_client.trainer import ShownExample, StepReport, Totals
-from node_client.view import View
+from node_client.swarm.connection import Link
 from swarm_protocol.messages import RoundInfo, Standing
 from swarm_tasks.verifier import Verdict
 from tests.node_client.fakes import toy_season

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
-from node_client.connection import Connection, Link
-from node_client.swarm import SwarmClient
-from node_client.view import View
+from node_client.display.view import View
+from node_client.swarm.client import SwarmClient
+from node_client.swarm.connection import Connection, Link
 from swarm_protocol.messages import FinishReason, Hello, ServerMessage, Welcome
 from swarm_protocol.version import CLIENT_VERSION, PROTOCOL_VERSION
 from tests.node_client.coordinator import TOKEN, Coordinator

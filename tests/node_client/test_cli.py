@@ -9,10 +9,10 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from node_client import run
 from node_client.cli import FAILED, REFUSED, app
-from node_client.config import Settings
-from node_client.state import Remembered, StateDir
+from node_client.runtime import run
+from node_client.settings.config import Settings
+from node_client.storage.state import Remembered, StateDir
 from swarm_protocol.messages import ReportTraining
 from swarm_protocol.version import CLIENT_VERSION
 from tests.node_client.coordinator import TOKEN, Coordinator, running

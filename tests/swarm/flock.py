@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from node_client.connection import Connection, Link
-from node_client.exam import Exam
-from node_client.swarm import SwarmClient, new_id
-from node_client.view import View
-from node_client.worker import ModelWorker
+from node_client.display.view import View
+from node_client.runtime.exam import Exam
+from node_client.runtime.worker import ModelWorker
+from node_client.swarm.client import SwarmClient, new_id
+from node_client.swarm.connection import Connection, Link
 from swarm_protocol.messages import (
     AnswersReceived,
     AnswerText,

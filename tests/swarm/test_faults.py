@@ -14,7 +14,7 @@ from pytest_django import DjangoDbBlocker
 
 from judge.engine import lost_time
 from judge.models import Answer, Round, Score, Standing, Window
-from node_client import exam
+from node_client.runtime import exam
 from swarm_tasks.marks import mark
 from tests.local.launcher import launched_site
 from tests.swarm.flock import WRONG

@@ -16,8 +16,9 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from node_client import options
-from node_client.config import (
+from node_client.errors import CoordinatorRefusedError, NodeError, UncheckableError
+from node_client.settings import options
+from node_client.settings.config import (
     Settings,
     TrainingOptions,
     check_offline_arm,
@@ -27,9 +28,8 @@ from node_client.config import (
     choose_token,
     find_token,
 )
-from node_client.errors import CoordinatorRefusedError, NodeError, UncheckableError
 from node_client.site import Site, parse_site
-from node_client.state import Remembered, StateDir
+from node_client.storage.state import Remembered, StateDir
 from swarm_protocol.version import CLIENT_VERSION
 
 FAILED = 1
@@ -188,7 +188,7 @@ def make_model(
     """Make one of the demo's small models anew, on this machine."""
     from rich.progress import Progress
 
-    from node_client.make_model import make  # imports torch and transformers
+    from node_client.model.make_model import make  # imports torch and transformers
 
     with Progress(console=Console()) as bar:
         warming = bar.add_task(f"Warming up {size}", total=None)
@@ -211,7 +211,7 @@ def doctor(
     device: options.Device = "auto",
 ) -> None:
     """Test this machine, and the way to a coordinator, and say what to mend."""
-    from node_client import doctor as checks  # imports torch
+    from node_client.commands import doctor as checks  # imports torch
 
     site = parse_site(url) if url else None
     state = _state_of(site, state_dir)
@@ -248,7 +248,7 @@ def doctor(
 @explain_problems
 def status(url: options.OptionalUrl = None, state_dir: options.StateFolder = None) -> None:
     """Show how this machine's node stands, here and at its coordinator."""
-    from node_client.status import draw_status, fetch_status  # imports httpx
+    from node_client.commands.status import draw_status, fetch_status  # imports httpx
 
     site = parse_site(url) if url else None
     state = _state_of(site, state_dir)
@@ -268,8 +268,8 @@ def verify_round(
 
     Needs no token. Exits with 0 if all holds, 1 if something differs, 2 if it cannot be told.
     """
-    from node_client.verification.checks import Outcome
-    from node_client.verification.command import verify_round as verify  # imports httpx
+    from node_client.commands.verification.checks import Outcome
+    from node_client.commands.verification.command import verify_round as verify  # imports httpx
 
     site = parse_site(url)
     noted = _state_of(site, state_dir).commitments
@@ -287,7 +287,7 @@ def _train(settings: Settings) -> None:
         )
     console = Console()
     with console.status("Starting"):
-        from node_client.run import run_client  # takes seconds: torch and transformers
+        from node_client.runtime.run import run_client  # takes seconds: torch and transformers
 
     asyncio.run(run_client(settings, console=console))
 

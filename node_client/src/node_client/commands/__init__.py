@@ -1,0 +1,1 @@
+"""Commands that look at a node, a site or a round without training."""

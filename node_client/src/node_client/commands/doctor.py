@@ -1,0 +1,180 @@
+"""What a node needs, tested part by part, each with a remedy."""
+
+import platform
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import Literal
+
+import httpx
+import torch
+
+from node_client.errors import NodeError
+from node_client.model.policy import Policy
+from node_client.site import Site
+from node_client.swarm.connection import UnansweredError, check_admission
+from swarm_protocol.errors import RefusedError
+from swarm_tasks.keyspace import Part
+from swarm_tasks.starter import STARTER_SEASON_SEED, STARTER_TASKS
+from swarm_tasks.verifier import Verifier
+
+LITTLE_DISK_BYTES = 2 << 30
+NO_DISK_BYTES = 200 << 20
+CLOCK_SKEW_S = 30.0
+HTTP_TIMEOUT_S = 10.0
+
+EXPECTED_ISOLATION = frozenset({"rlimits", "network", "filesystem"})
+
+
+@dataclass(frozen=True)
+class Check:
+    """The result of one test; `remedy` is empty when all is well."""
+
+    name: str
+    level: Literal["ok", "warn", "fail"]
+    detail: str
+    remedy: str = ""
+
+
+def check_machine(*, model: str, device: str, folder: Path) -> Iterator[Check]:
+    """Test everything that needs no network, one result at a time."""
+    yield check_python()
+    yield check_torch()
+    yield check_disk(folder)
+    yield check_verifier()
+    yield check_model(model, device=device)
+
+
+def check_python() -> Check:
+    """Tell which Python and system this is; pip installs the client on no older one."""
+    version = platform.python_version()
+    return Check("Python", "ok", f"{version} on {platform.system()} {platform.machine()}")
+
+
+def check_torch() -> Check:
+    """Tell which torch this is and what it can compute on."""
+    version = torch.__version__
+    if torch.cuda.is_available():
+        free, total = torch.cuda.mem_get_info()
+        name = torch.cuda.get_device_name()
+        return Check("torch", "ok", f"{version}, {name}, {_gib(free)} of {_gib(total)} free")
+    if torch.backends.mps.is_available():
+        return Check("torch", "ok", f"{version}, Apple GPU")
+    return Check(
+        "torch",
+        "warn",
+        f"{version}, no GPU, {torch.get_num_threads()} CPU threads",
+        "Small models train on a CPU; for larger ones install torch for your GPU (pytorch.org).",
+    )
+
+
+def check_disk(folder: Path) -> Check:
+    """Tell whether checkpoints have room."""
+    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    free = shutil.disk_usage(existing).free
+    detail = f"{_gib(free)} free for {folder}"
+    if free < NO_DISK_BYTES:
+        return Check("disk", "fail", detail, "Free some space, or choose another --state-dir.")
+    if free < LITTLE_DISK_BYTES:
+        return Check("disk", "warn", detail, "Checkpoints of a large model may not fit.")
+    return Check("disk", "ok", detail)
+
+
+def check_verifier() -> Check:
+    """Let the verifier make a task and score an answer, and tell how well it is shut in."""
+    choice = STARTER_TASKS[0]
+    try:
+        with Verifier() as verifier:
+            task = verifier.draw(
+                key=b"doctor",
+                part=Part.TRAINING,
+                dataset=choice.dataset,
+                config=choice.config,
+                seed=STARTER_SEASON_SEED,
+                counter=0,
+            )
+            verifier.score(task.spec, ["<answer>0</answer>"])
+            isolation = verifier.isolation
+    except RefusedError as problem:
+        remedy = "Reinstall the client: pip install --force-reinstall swarm-node."
+        return Check("verifier", "fail", problem.message, remedy)
+    detail = f"scores answers in a child process with {', '.join(sorted(isolation)) or 'no limits'}"
+    missing = sorted(EXPECTED_ISOLATION - isolation)
+    if missing:
+        remedy = f"This system does not offer: {', '.join(missing)}. Use Linux, or a container."
+        return Check("verifier", "warn", detail, remedy)
+    return Check("verifier", "ok", detail)
+
+
+def check_model(name: str, *, device: str) -> Check:
+    """Load the model and let it answer a question."""
+    try:
+        policy = Policy.load(name, device=device)
+        policy.generate(["1 + 1 = ?"], completions=1, max_new_tokens=8, temperature=0.0)
+    except NodeError as problem:
+        return Check("model", "fail", problem.message, problem.fix)
+    except torch.OutOfMemoryError:
+        remedy = "Choose a smaller --model, or end what else uses the GPU."
+        return Check("model", "fail", f"{name} does not fit into memory", remedy)
+    detail = f"{policy.name}, {policy.parameters:,} parameters, answers on {policy.device}"
+    return Check("model", "ok", detail)
+
+
+async def check_site(site: Site, *, token: str) -> list[Check]:
+    """Test the way to a coordinator: web, clock and, with a token, the node socket."""
+    checks = await _check_web(site)
+    if checks[0].level == "fail":
+        return checks
+    if not site.encrypted:
+        remedy = "Use the https address if there is one: anyone on the way can read the token."
+        checks.append(Check("encryption", "warn", f"none to {site.base}", remedy))
+    if token:
+        checks.append(await _check_socket(site, token=token))
+    else:
+        remedy = "Set SWARM_TOKEN to test it too."
+        checks.append(Check("node socket", "warn", "not tested without a token", remedy))
+    return checks
+
+
+async def _check_web(site: Site) -> list[Check]:
+    try:
+        async with httpx.AsyncClient(timeout=HTTP_TIMEOUT_S) as client:
+            response = await client.get(site.health)
+            response.raise_for_status()
+    except httpx.HTTPError as problem:
+        remedy = "Check the address, your network, and the coordinator's status page."
+        detail = f"{site.health}: {problem or type(problem).__name__}"
+        return [Check("coordinator", "fail", detail, remedy)]
+    answered = Check("coordinator", "ok", f"{site.base} answers")
+    date = response.headers.get("Date")
+    if date is None:
+        return [answered]
+    return [answered, compare_clocks(parsedate_to_datetime(date), now=datetime.now(UTC))]
+
+
+def compare_clocks(server: datetime, *, now: datetime) -> Check:
+    """Tell whether this machine's clock agrees with the coordinator's."""
+    skew = (now - server).total_seconds()
+    if abs(skew) <= CLOCK_SKEW_S:
+        return Check("clock", "ok", f"within {CLOCK_SKEW_S:.0f} s of the coordinator's")
+    direction = "ahead of" if skew > 0 else "behind"
+    remedy = "Switch on time synchronisation (NTP); countdowns would be wrong."
+    return Check("clock", "warn", f"{abs(skew):.0f} s {direction} the coordinator's", remedy)
+
+
+async def _check_socket(site: Site, *, token: str) -> Check:
+    try:
+        await check_admission(site.socket, token)
+    except NodeError as problem:
+        return Check("node socket", "fail", problem.message, problem.fix)
+    except UnansweredError as problem:
+        remedy = "A proxy on the way may not let WebSockets through."
+        return Check("node socket", "fail", str(problem), remedy)
+    return Check("node socket", "ok", "the coordinator takes the token")
+
+
+def _gib(size: int) -> str:
+    return f"{size / (1 << 30):.1f} GiB"

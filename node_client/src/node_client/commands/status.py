@@ -1,0 +1,105 @@
+"""How a node stands: what its coordinator says beside what this machine knows."""
+
+from typing import Annotated
+
+import httpx
+import msgspec
+from rich.table import Table
+from rich.text import Text
+
+from node_client.display.remarks import explain_remark
+from node_client.errors import NodeError
+from node_client.site import Site
+from node_client.storage.state import Progress, Remembered
+
+HTTP_TIMEOUT_S = 10.0
+
+Range = Annotated[list[float], msgspec.Meta(min_length=2, max_length=2)]
+
+
+class NodeStatus(msgspec.Struct):
+    """What `GET /api/v1/nodes/<name>` tells; fields that are new to this client are skipped."""
+
+    node: str
+    model: str = ""
+    arm: str = ""
+    connected: bool = False
+    last_seen: str | None = None
+    rank: Range | None = None
+    remark: str = ""
+    score: float | None = None
+    interval: Range | None = None
+    n: int = 0
+    rounds: int = 0
+    external_used: int = 0
+    training_reward: float | None = None
+    step: int | None = None
+
+
+def fetch_status(site: Site, node: str) -> NodeStatus:
+    """Ask the coordinator about a node. Raises NodeError."""
+    address = site.api(node)
+    try:
+        response = httpx.get(address, timeout=HTTP_TIMEOUT_S)
+        response.raise_for_status()
+        return msgspec.json.decode(response.content, type=NodeStatus)
+    except httpx.HTTPError as problem:
+        raise NodeError(
+            f"{address} cannot be read: {problem or type(problem).__name__}",
+            fix="Check the address and the network: `swarm-node doctor` does.",
+        ) from problem
+    except msgspec.DecodeError as problem:
+        raise NodeError(
+            f"{address} does not tell a node's status: {problem}",
+            fix="Check that the address is a coordinator's, and update the client.",
+        ) from problem
+
+
+def draw_status(
+    remembered: Remembered, progress: Progress | None, remote: NodeStatus | None
+) -> Table:
+    """Return a table of what is known here and there."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim")
+    for label, value in (*_here(remembered, progress), *(_there(remote) if remote else ())):
+        table.add_row(label, Text(value))
+    return table
+
+
+def _here(remembered: Remembered, progress: Progress | None) -> list[tuple[str, str]]:
+    rows = [("node", remembered.node or "not joined yet")]
+    if remembered.arm == "base":
+        rows.append(("training", "none: a base node answers with its model untouched"))
+    if progress is None:
+        return [*rows, ("last checkpoint", "none")]
+    return [
+        *rows,
+        ("last checkpoint", f"step {progress.step}, {progress.saved_at}"),
+        ("season then", progress.season),
+        ("model here", progress.model),
+    ]
+
+
+def _there(remote: NodeStatus) -> list[tuple[str, str]]:
+    seen = "connected" if remote.connected else f"last seen {remote.last_seen or 'never'}"
+    rows = [
+        ("coordinator", seen),
+        ("arm", remote.arm),
+        ("step", "none" if remote.step is None else f"{remote.step}"),
+        ("training reward", _fraction(remote.training_reward)),
+        ("external used", f"{remote.external_used:,} rollouts"),
+        ("judge score", _fraction(remote.score)),
+    ]
+    if remote.interval is not None:
+        low, high = remote.interval
+        rows.append(("95 % interval", f"{low:.3f}–{high:.3f}, n = {remote.n:,}"))
+    if remote.rank is not None:
+        first, last = (int(place) for place in remote.rank)
+        rows.append(("rank", f"{first}" if first == last else f"{first}–{last}"))
+    elif remote.remark:
+        rows.append(("rank", explain_remark(remote.remark)))
+    return [*rows, ("rounds answered", f"{remote.rounds}")]
+
+
+def _fraction(value: float | None) -> str:
+    return "none yet" if value is None else f"{value:.3f}"

@@ -1,0 +1,96 @@
+"""All checks of a round, in order; what they need from outside is handed in."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+
+from node_client.commands.verification.checks import (
+    Check,
+    Outcome,
+    check_commitment,
+    check_noted,
+    check_questions,
+)
+from node_client.commands.verification.records import (
+    PublishedAnswer,
+    PublishedQuestion,
+    PublishedRound,
+)
+from node_client.commands.verification.recount import Recount
+from node_client.storage.commitments import NotedCommitment
+from swarm_protocol.errors import RefusedError
+from swarm_tasks.pool import AnyVerifier
+from swarm_tasks.quiz import draw_quiz
+
+# Answers that are scored at once: enough for every core, few enough that progress shows.
+BATCH = 2048
+
+Graded = tuple[PublishedAnswer, PublishedQuestion]
+
+
+def audit_round(
+    published: PublishedRound,
+    *,
+    number: int,
+    noted: NotedCommitment | None,
+    answers: Iterable[PublishedAnswer],
+    verifier: AnyVerifier,
+    progress: Callable[[int], None] = lambda done: None,
+) -> Iterator[Check]:
+    """Yield every check's result as soon as it is known.
+
+    `progress` is told how many answers have been gone through. Raises UncheckableError when
+    `answers` does.
+    """
+    yield check_commitment(published, number=number)
+    yield check_noted(published, noted)
+    yield _draw_again(published, verifier)
+    yield from _score_again(Recount(published), answers, verifier=verifier, progress=progress)
+
+
+def _draw_again(published: PublishedRound, verifier: AnyVerifier) -> Check:
+    try:
+        drawn = draw_quiz(
+            published.rules, secret=bytes.fromhex(published.secret), verifier=verifier
+        )
+    except RefusedError as refusal:
+        return Check("questions", Outcome.UNKNOWN, f"not drawn again: {refusal.message}")
+    return check_questions(published, drawn)
+
+
+def _score_again(
+    recount: Recount,
+    answers: Iterable[PublishedAnswer],
+    *,
+    verifier: AnyVerifier,
+    progress: Callable[[int], None],
+) -> Iterator[Check]:
+    """Score all answers anew; where that fails, the nodes' scores are added up all the same."""
+    failure = ""
+    for batch in _cut(answers):
+        graded = [(answer, question) for answer in batch if (question := recount.take(answer))]
+        if not failure:
+            try:
+                _compare_verdicts(recount, graded, verifier=verifier)
+            except RefusedError as refusal:
+                failure = f"not all scored again: {refusal.message}"
+        progress(len(batch))
+    yield recount.give_up_answers(failure) if failure else recount.check_answers()
+    yield recount.check_scores()
+
+
+def _compare_verdicts(recount: Recount, graded: Iterable[Graded], *, verifier: AnyVerifier) -> None:
+    """Score answers question by question. Raises RefusedError."""
+    piles: dict[str, list[Graded]] = defaultdict(list)
+    for answer, question in graded:
+        piles[question.id].append((answer, question))
+    batch = [(pile[0][1].spec, [answer.text for answer, _ in pile]) for pile in piles.values()]
+    for pile, verdicts in zip(piles.values(), verifier.score_many(batch), strict=True):
+        for (answer, question), verdict in zip(pile, verdicts, strict=True):
+            recount.compare(answer, question, verdict)
+
+
+def _cut(answers: Iterable[PublishedAnswer]) -> Iterator[list[PublishedAnswer]]:
+    rest = iter(answers)
+    while batch := list(islice(rest, BATCH)):
+        yield batch

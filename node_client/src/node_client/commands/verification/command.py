@@ -1,0 +1,72 @@
+"""The command `swarm-node verify-round`: fetches, checks and shows."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryFile
+
+from rich.console import Console
+from rich.progress import Progress
+from rich.text import Text
+
+from node_client.commands.verification.audit import audit_round
+from node_client.commands.verification.checks import Check, Outcome
+from node_client.commands.verification.download import fetch_answers, fetch_round, read_answers
+from node_client.commands.verification.records import PublishedRound, read_round
+from node_client.commands.verification.report import conclude_round, draw_check
+from node_client.display.terminal import fold_line
+from node_client.errors import UncheckableError
+from node_client.site import Site
+from node_client.storage.commitments import NotedCommitment, find_commitment
+from swarm_tasks.pool import VerifierPool
+
+
+def verify_round(site: Site, number: int, *, commitments: Path, console: Console) -> Outcome:
+    """Check a round, show each result as it comes, and return what they come to.
+
+    `commitments` is where this machine's node noted what it saw. Raises NodeError when the round
+    cannot be checked.
+    """
+    noted = find_commitment(commitments, site=site, number=number)
+    with console.status(f"Fetching round {number}"):
+        published = read_round(fetch_round(site, number))
+    season = fold_line(published.rules.season, most=80)
+    console.print(Text(f"Round {number} of {site.base}, season {season}"), soft_wrap=True)
+    outcomes = []
+    try:
+        for check in _run_checks(site, number, published, noted=noted, console=console):
+            outcomes.append(check.outcome)
+            console.print(draw_check(check), soft_wrap=True)
+    except UncheckableError as problem:
+        # What was refuted stays so, whatever cannot be told about the rest.
+        if Outcome.DIFFERS not in outcomes:
+            raise
+        console.print(Text(f"? {problem.message}\n{problem.fix}"), soft_wrap=True)
+    outcome, words = conclude_round(number, outcomes)
+    console.print(Text(words), soft_wrap=True)
+    return outcome
+
+
+def _run_checks(
+    site: Site,
+    number: int,
+    published: PublishedRound,
+    *,
+    noted: NotedCommitment | None,
+    console: Console,
+) -> Iterator[Check]:
+    with TemporaryFile() as file:
+        with console.status("Fetching the answers"):
+            lines = fetch_answers(site, number, into=file)
+        file.seek(0)
+        bar = Progress(console=console, transient=True, disable=not console.is_terminal)
+        with VerifierPool(os.cpu_count() or 1) as verifier, bar:
+            scoring = bar.add_task("Scoring the answers again", total=lines)
+            yield from audit_round(
+                published,
+                number=number,
+                noted=noted,
+                answers=read_answers(file),
+                verifier=verifier,
+                progress=lambda done: bar.advance(scoring, done),
+            )

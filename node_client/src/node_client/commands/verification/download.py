@@ -1,0 +1,80 @@
+"""A round's public record, fetched over HTTP with a limit on everything."""
+
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import httpx
+
+from node_client.commands.verification.records import PublishedAnswer, read_answer
+from node_client.errors import UncheckableError
+from node_client.site import Site
+
+HTTP_TIMEOUT_S = 30.0
+# Some 100,000 nodes' scores, and some 10,000 nodes' answers to 16 questions, at their longest.
+MAX_RECORD_BYTES = 64 << 20
+MAX_ANSWERS_BYTES = 4 << 30
+# An answer's characters may each be two escapes of six bytes.
+MAX_LINE_BYTES = 1 << 18
+
+
+def fetch_round(site: Site, number: int) -> bytes:
+    """Return a round's record as the site gives it. Raises UncheckableError."""
+    address = site.round_record(number)
+    return b"".join(_stream(address, most=MAX_RECORD_BYTES, site=site, number=number))
+
+
+def fetch_answers(site: Site, number: int, *, into: BinaryIO) -> int:
+    """Write a round's answers to a file and return how many lines came. Raises UncheckableError."""
+    lines = 0
+    address = site.round_answers(number)
+    for chunk in _stream(address, most=MAX_ANSWERS_BYTES, site=site, number=number):
+        _write(chunk, into)
+        lines += chunk.count(b"\n")
+    return lines
+
+
+def read_answers(file: BinaryIO) -> Iterator[PublishedAnswer]:
+    """Yield the answers of a file, from where it stands. Raises UncheckableError."""
+    while line := file.readline(MAX_LINE_BYTES + 1):
+        if len(line) > MAX_LINE_BYTES:
+            raise UncheckableError(
+                f"The site published an answer of more than {MAX_LINE_BYTES:,} bytes.",
+                fix="Tell the operator; no coordinator takes such an answer.",
+            )
+        yield read_answer(line)
+
+
+def _write(chunk: bytes, into: BinaryIO) -> None:
+    try:
+        into.write(chunk)
+    except OSError as problem:
+        raise UncheckableError(
+            f"The round's answers cannot be kept: {problem.strerror or problem}.",
+            fix="Free some space in the folder of temporary files, or name another with TMPDIR.",
+        ) from problem
+
+
+def _stream(address: str, *, most: int, site: Site, number: int) -> Iterator[bytes]:
+    """Yield an answer's body as it comes, up to `most` bytes. Raises UncheckableError."""
+    size = 0
+    try:
+        with httpx.stream("GET", address, timeout=HTTP_TIMEOUT_S) as response:
+            if response.status_code == httpx.codes.NOT_FOUND:
+                raise UncheckableError(
+                    f"{site.base} knows no round {number}.",
+                    fix=f"Its rounds are on {site.base}/rounds/.",
+                )
+            response.raise_for_status()
+            for chunk in response.iter_bytes():
+                size += len(chunk)
+                if size > most:
+                    raise UncheckableError(
+                        f"{address} is larger than {most:,} bytes.",
+                        fix="Tell the operator; no round is that large.",
+                    )
+                yield chunk
+    except (httpx.HTTPError, httpx.InvalidURL) as problem:
+        raise UncheckableError(
+            f"{address} cannot be read: {problem or type(problem).__name__}",
+            fix="Check the address and the network: `swarm-node doctor URL` does.",
+        ) from problem

@@ -1,0 +1,147 @@
+"""What a site publishes of a round, as strict and bounded structs; no I/O.
+
+The site is the one that is being checked, so nothing is believed: every size has a limit, and what
+does not fit is an UncheckableError instead of a result.
+"""
+
+from typing import Annotated, Literal, TypeVar
+
+import msgspec
+from msgspec import Meta, Struct
+
+from node_client.display.terminal import fold_line
+from node_client.errors import UncheckableError
+from swarm_protocol.messages import Id, Name, RoundPhase, Share, TaskSpec, Text
+from swarm_tasks.allowlist import GENERATOR
+from swarm_tasks.quiz import QUIZ_FORMAT, QuizRules
+
+MAX_QUESTIONS = 256
+MAX_NODES = 100_000
+# No question of an allowed dataset comes near it.
+MAX_PROMPT_CHARS = 1 << 16
+MAX_WEIGHT = 1e6
+
+UPDATE = "Install the client that the coordinator's join page names."
+
+Hex = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
+Tally = Annotated[int, Meta(ge=0, le=MAX_QUESTIONS)]
+
+Record = TypeVar("Record", bound=Struct)
+
+
+class PublishedQuestion(Struct, frozen=True):
+    """A question; `position` counts from 1."""
+
+    id: Id
+    position: Annotated[int, Meta(ge=0, le=MAX_QUESTIONS)]
+    dataset: Name
+    prompt: Annotated[str, Meta(max_length=MAX_PROMPT_CHARS)]
+    spec: TaskSpec
+
+
+class PublishedScore(Struct, frozen=True):
+    """A node's result; `cells` maps each dataset to (correct, n)."""
+
+    node: Name
+    status: Literal["scored", "absent"]
+    score: Share | None
+    n: Tally
+    correct: Tally
+    cells: Annotated[dict[Name, tuple[Tally, Tally]], Meta(max_length=MAX_QUESTIONS)]
+    reason: Annotated[str, Meta(max_length=64)] = ""
+
+
+class PublishedRound(Struct, frozen=True):
+    """All that decides a closed round but the answers."""
+
+    commitment: Hex
+    secret: Hex
+    rules: QuizRules
+    questions: Annotated[list[PublishedQuestion], Meta(max_length=MAX_QUESTIONS)]
+    scores: Annotated[list[PublishedScore], Meta(max_length=MAX_NODES)]
+
+
+class PublishedAnswer(Struct, frozen=True):
+    """A node's answer to the question with the id `question`.
+
+    `score`, `solved` and `verdict` are the judge's; without a score it was not graded in time.
+    """
+
+    node: Name
+    question: Id
+    text: Text
+    score: Share | None
+    solved: bool | None
+    verdict: Annotated[str, Meta(max_length=64)] | None = None
+
+
+class _Phase(Struct):
+    phase: RoundPhase
+    commitment: str = ""
+
+
+_answer_decoder = msgspec.json.Decoder(PublishedAnswer)
+
+
+def read_round(raw: bytes) -> PublishedRound:
+    """Return a closed round that a quiz can be drawn for, with its questions in order.
+
+    Raises UncheckableError for one that is not closed, not readable or of another generator.
+    """
+    head = _decode(raw, _Phase)
+    if head.phase == "void":
+        raise UncheckableError(
+            "The operator voided this round, so it counts for nobody.", fix="Check another one."
+        )
+    if head.phase != "closed":
+        raise UncheckableError(
+            f"This round is {head.phase}: its questions are still sealed.",
+            fix="Check it again when it has closed; the round's page says when.",
+        )
+    if not head.commitment:
+        raise UncheckableError(
+            "This round was made before rounds had commitments.", fix="Check a later one."
+        )
+    published = _decode(raw, PublishedRound)
+    _check_rules(published.rules)
+    questions = sorted(published.questions, key=lambda question: question.position)
+    return msgspec.structs.replace(published, questions=questions)
+
+
+def read_answer(line: bytes) -> PublishedAnswer:
+    """Return the answer of a line. Raises UncheckableError."""
+    try:
+        return _answer_decoder.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+        raise _unreadable("answers", problem) from problem
+
+
+def _decode(raw: bytes, kind: type[Record]) -> Record:
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+        raise _unreadable("round", problem) from problem
+
+
+def _unreadable(what: str, problem: Exception) -> UncheckableError:
+    return UncheckableError(
+        f"The site's record of the {what} cannot be read: {fold_line(str(problem))}.",
+        fix=f"Check that the address is a coordinator's. {UPDATE}",
+    )
+
+
+def _check_rules(rules: QuizRules) -> None:
+    """Check that drawing by these rules is possible here, and takes no more than a quiz does."""
+    theirs, ours = f"{rules.format} with {rules.generator}", f"{QUIZ_FORMAT} with {GENERATOR}"
+    if theirs != ours:
+        raise UncheckableError(
+            f"The round was drawn by {fold_line(theirs, most=80)}, but this client knows {ours}.",
+            fix=UPDATE,
+        )
+    sized = 1 <= len(rules.tasks) <= rules.questions <= MAX_QUESTIONS
+    # A comparison with NaN is false, so this refuses it too.
+    if not sized or not all(0 < task.weight <= MAX_WEIGHT for task in rules.tasks):
+        raise UncheckableError(
+            "No quiz can be drawn by the rules that the site published.",
+            fix="Tell the operator; a coordinator makes no such round.",
+        )

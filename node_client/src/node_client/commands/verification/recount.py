@@ -1,0 +1,204 @@
+"""A round's answers, gone through one by one: what each is worth, and what a node's come to.
+
+Pure: whoever calls brings the answers and their new verdicts.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from enum import IntEnum
+from math import isclose
+
+from node_client.commands.verification.checks import Check, Differences, Outcome, conclude
+from node_client.commands.verification.records import (
+    PublishedAnswer,
+    PublishedQuestion,
+    PublishedRound,
+    PublishedScore,
+)
+from swarm_tasks.marks import Cells, Marks, mark
+from swarm_tasks.verifier import Verdict
+
+# Scores travel as decimal text and are sums of fractions: only their last digits may differ.
+SCORE_TOLERANCE = 1e-9
+
+
+class _Result(IntEnum):
+    """What is published of one node's answer to one question."""
+
+    UNANSWERED = 0
+    WRONG = 1
+    SOLVED = 2
+    UNGRADED = 3
+
+
+# As `swarm_tasks.marks` counts them: an unanswered question is wrong, an ungraded one left out.
+_OUTCOMES: dict[int, bool | None] = {
+    _Result.UNANSWERED: False,
+    _Result.WRONG: False,
+    _Result.SOLVED: True,
+    _Result.UNGRADED: None,
+}
+
+
+class Recount:
+    """Takes every published answer of a round once, and its new verdict if it was graded.
+
+    Memory grows with the published nodes and questions, not with the answers.
+    """
+
+    def __init__(self, published: PublishedRound) -> None:
+        self._published = published
+        self._questions = {question.id: question for question in published.questions}
+        self._places = {question.id: place for place, question in enumerate(published.questions)}
+        self._results = {
+            score.node: bytearray(len(published.questions)) for score in published.scores
+        }
+        self._verdicts = Differences()
+        self._strays = Differences()
+        self._scored = 0
+        self._skipped: Counter[str] = Counter()
+
+    def take(self, answer: PublishedAnswer) -> PublishedQuestion | None:
+        """Note an answer, and return its question if it must be scored again."""
+        question = self._questions.get(answer.question)
+        if question is None:
+            self._strays.add(
+                f"answer of {answer.node}",
+                published=f"to question {answer.question}",
+                ours="no such question in the round",
+            )
+            return None
+        self._note_result(answer, question)
+        if answer.score is None or answer.solved is None:
+            self._skip_ungraded(answer, question)
+            return None
+        return question
+
+    def compare(
+        self, answer: PublishedAnswer, question: PublishedQuestion, verdict: Verdict
+    ) -> None:
+        """Hold a published verdict against the new one."""
+        self._scored += 1
+        published = (answer.score, answer.solved, answer.verdict)
+        if published == (verdict.score, verdict.solved, verdict.reason):
+            return
+        if whose := _find_timeout(answer, verdict):
+            self._skipped[f"timed out {whose}, so could not be compared on this machine"] += 1
+            return
+        self._verdicts.add(
+            _place(answer, question),
+            published=f"{answer.score}, {_word(answer.solved)}, {answer.verdict}",
+            ours=f"{verdict.score}, {_word(verdict.solved)}, {verdict.reason}",
+        )
+
+    def check_answers(self) -> Check:
+        """Conclude whether every published verdict is what the answer deserves."""
+        skipped = "".join(f" · {count:,} {why}" for why, count in self._skipped.items())
+        return conclude(
+            "answers",
+            compared=f"{self._scored:,} answers scored again against their verdicts{skipped}",
+            differences=self._verdicts,
+        )
+
+    def give_up_answers(self, why: str) -> Check:
+        """Conclude that this machine cannot tell, unless it found a difference before."""
+        outcome = Outcome.DIFFERS if self._verdicts.count else Outcome.UNKNOWN
+        return Check("answers", outcome, why, self._verdicts)
+
+    def check_scores(self) -> Check:
+        """Conclude whether every published score is what the node's answers give."""
+        differences = self._strays
+        if len(self._results) != len(self._published.scores):
+            differences.add("score rows", published="repeated nodes", ours="one a node")
+        for score in self._published.scores:
+            marks = mark(self._outcomes(score.node))
+            answered = any(self._results[score.node])
+            for what, published, ours in _compare_score(score, marks, answered=answered):
+                differences.add(f"{what} of {score.node}", published=published, ours=ours)
+        return conclude(
+            "scores",
+            compared=f"{len(self._published.scores):,} nodes' scores against their answers",
+            differences=differences,
+        )
+
+    def _note_result(self, answer: PublishedAnswer, question: PublishedQuestion) -> None:
+        results = self._results.get(answer.node)
+        where = _place(answer, question)
+        if results is None:
+            self._strays.add(where, published="no score of this node", ours="an answer of it")
+            return
+        place = self._places[question.id]
+        if results[place] != _Result.UNANSWERED:
+            self._strays.add(where, published="more than once", ours="the first one counts")
+            return
+        if answer.score is None:
+            results[place] = _Result.UNGRADED
+        else:
+            results[place] = _Result.SOLVED if answer.solved else _Result.WRONG
+
+    def _skip_ungraded(self, answer: PublishedAnswer, question: PublishedQuestion) -> None:
+        """Pass over an answer without a score; half of one is no honest record."""
+        if (answer.score is None) != (answer.solved is None):
+            self._verdicts.add(
+                _place(answer, question),
+                published=f"score {answer.score}, {_word(answer.solved)}",
+                ours="both or none",
+            )
+        else:
+            self._skipped["not graded in time, so counted nowhere"] += 1
+
+    def _outcomes(self, node: str) -> Iterator[tuple[str, bool | None]]:
+        results = self._results[node]
+        for question, result in zip(self._published.questions, results, strict=True):
+            yield question.dataset, _OUTCOMES[result]
+
+
+def _find_timeout(answer: PublishedAnswer, verdict: Verdict) -> str:
+    """Return whose slowness may explain a difference, or nothing; a timeout is worth nothing."""
+    if verdict.reason == "timeout":
+        return "here"
+    if answer.verdict == "timeout" and answer.score == 0 and answer.solved is False:
+        return "at the site only"
+    return ""
+
+
+def _compare_score(
+    score: PublishedScore, marks: Marks, *, answered: bool
+) -> Iterator[tuple[str, str, str]]:
+    """Yield what is not as the node's answers give it: its name, published, ours.
+
+    A node that was not offered the questions is absent, and its unanswered ones do not count.
+    """
+    if score.status == "absent" and not answered:
+        marks = Marks(cells={}, correct=0, n=0, score=None)
+    expected = "absent" if marks.score is None else "scored"
+    if score.status != expected:
+        yield "status", score.status, expected
+    if not _same_score(score.score, marks.score):
+        yield "score", str(score.score), str(marks.score)
+    for what, published, ours in (
+        ("n", score.n, marks.n),
+        ("correct", score.correct, marks.correct),
+    ):
+        if published != ours:
+            yield what, str(published), str(ours)
+    if score.cells != marks.cells:
+        yield "cells", _write_cells(score.cells), _write_cells(marks.cells)
+
+
+def _same_score(published: float | None, ours: float | None) -> bool:
+    if published is None or ours is None:
+        return published is ours
+    return isclose(published, ours, rel_tol=0, abs_tol=SCORE_TOLERANCE)
+
+
+def _place(answer: PublishedAnswer, question: PublishedQuestion) -> str:
+    return f"answer of {answer.node} to question {question.position}"
+
+
+def _word(solved: bool | None) -> str:
+    return "ungraded" if solved is None else "solved" if solved else "not solved"
+
+
+def _write_cells(cells: Cells) -> str:
+    return ", ".join(f"{name} {correct}/{n}" for name, (correct, n) in sorted(cells.items()))

@@ -1,0 +1,49 @@
+"""Checks as text for a terminal. Pure; what the site said cannot steer the terminal."""
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from node_client.commands.verification.checks import Check, Difference, Outcome
+from node_client.display.terminal import fold_line
+
+_SIGNS = {
+    Outcome.HOLDS: ("✓", "green"),
+    Outcome.DIFFERS: ("✗", "red"),
+    Outcome.SKIPPED: ("–", "dim"),
+    Outcome.UNKNOWN: ("?", "yellow"),
+}
+_NAME_WIDTH = 13
+_SIDE_CHARS = 160
+
+
+def draw_check(check: Check) -> Text:
+    """Return a check's line, and a line for each of its first differences."""
+    sign, style = _SIGNS[check.outcome]
+    line = Text.assemble((sign, style), f" {check.name:{_NAME_WIDTH}}{fold_line(check.compared)}")
+    for difference in check.differences.first:
+        line.append(f"\n    {_describe(difference)}")
+    unnamed = check.differences.count - len(check.differences.first)
+    if unnamed:
+        line.append(f"\n    … and {unnamed:,} more")
+    return line
+
+
+def conclude_round(number: int, outcomes: Sequence[Outcome]) -> tuple[Outcome, str]:
+    """Return what all checks together came to, and how to say it."""
+    if Outcome.DIFFERS in outcomes:
+        return Outcome.DIFFERS, f"Round {number}: something is not as the site published it."
+    if Outcome.UNKNOWN in outcomes:
+        return Outcome.UNKNOWN, (
+            f"Round {number} could not be checked on this machine. "
+            "Run `swarm-node doctor`; it tests the verifier."
+        )
+    return Outcome.HOLDS, f"Round {number}: all is as the site published it."
+
+
+def _describe(difference: Difference) -> str:
+    where, published, ours = (
+        fold_line(text, most=_SIDE_CHARS)
+        for text in (difference.where, difference.published, difference.ours)
+    )
+    return f"{where}: published {published}; here {ours}"

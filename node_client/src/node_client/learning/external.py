@@ -1,0 +1,155 @@
+"""Rollouts of other nodes: checked, scored again, and kept only if they teach something.
+
+Completions of others are hostile input, and nothing that a peer says about its rollout is
+believed: the question and the rewards are made again here, from the task spec alone.
+"""
+
+from collections import Counter, deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from node_client.learning.rollouts import TrainingGroup, reward_of
+from node_client.model.policy import Policy
+from node_client.settings.choices import RewardKind
+from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_protocol.messages import ExternalRollout, Rollout, SeasonInfo
+from swarm_tasks.allowlist import check_training_spec
+from swarm_tasks.keyspace import Part, question_part
+from swarm_tasks.verifier import Verdict, Verifier
+
+DropReason = Literal[
+    "own",  # this node made it
+    "duplicate",  # it was offered before
+    "foreign",  # its spec, or its number of completions, is not of this season
+    "not_decodable",  # this tokenizer cannot represent one of its completions
+    "too_long",  # one of its completions is longer than this node trains on
+    "unscorable",  # the verifier failed or hung on it
+    "not_informative",  # its rewards are all equal, so its advantages are all zero
+]
+
+# How many offered rollouts are remembered, so that none is trained on twice.
+REMEMBERED = 4096
+
+
+@dataclass(frozen=True)
+class JudgedExternals:
+    """Groups that can be trained on, and how many rollouts were dropped, by reason."""
+
+    groups: list[TrainingGroup]
+    dropped: Counter[DropReason]
+
+
+class _DroppedError(Exception):
+    """A rollout cannot be used, for this reason."""
+
+    def __init__(self, reason: DropReason) -> None:
+        super().__init__(reason)
+        self.reason: DropReason = reason
+
+
+class ExternalJudge:
+    """Makes training groups of other nodes' rollouts."""
+
+    def __init__(
+        self,
+        *,
+        policy: Policy,
+        verifier: Verifier,
+        season: SeasonInfo,
+        node: str,
+        max_completions: int,
+        max_completion_length: int,
+        reward: RewardKind,
+    ) -> None:
+        self._policy = policy
+        self._verifier = verifier
+        self._season = season
+        self._node = node
+        self._max_completions = max_completions
+        self._max_completion_length = max_completion_length
+        self._reward: RewardKind = reward
+        self._seen: deque[str] = deque(maxlen=REMEMBERED)
+
+    @property
+    def seen(self) -> list[str]:
+        """The ids of the latest rollouts that were judged, for a checkpoint."""
+        return list(self._seen)
+
+    def remember(self, ids: Sequence[str]) -> None:
+        """Take these rollouts as judged, such as those of a run that is resumed."""
+        self._seen.extend(ids)
+
+    def judge(self, offered: Sequence[ExternalRollout], *, wanted: int) -> JudgedExternals:
+        """Return up to `wanted` usable groups, and count why the others before them were not.
+
+        The pool offers rollouts in random order, so the first usable ones are a uniform sample of
+        the usable ones; those after them are not looked at.
+        """
+        groups: list[TrainingGroup] = []
+        dropped: Counter[DropReason] = Counter()
+        for external in offered:
+            if len(groups) == wanted:
+                break
+            try:
+                groups.append(self._make_group(external))
+            except _DroppedError as refusal:
+                dropped[refusal.reason] += 1
+        return JudgedExternals(groups=groups, dropped=dropped)
+
+    def _make_group(self, external: ExternalRollout) -> TrainingGroup:
+        """Check one rollout, the cheap checks first. Raises _DroppedError."""
+        rollout = external.rollout
+        if external.node == self._node:
+            raise _DroppedError("own")
+        if rollout.id in self._seen:
+            raise _DroppedError("duplicate")
+        self._seen.append(rollout.id)
+        self._check_season(rollout)
+        completions = self._encode(rollout)
+        question, verdicts = self._score(rollout)
+        group = TrainingGroup(
+            prompt=self._policy.prompt_ids(question),
+            completions=completions,
+            rewards=[reward_of(verdict, kind=self._reward) for verdict in verdicts],
+            truncated=[answer.finish_reason == "length" for answer in rollout.completions],
+        )
+        if not group.informative:
+            raise _DroppedError("not_informative")
+        return group
+
+    def _check_season(self, rollout: Rollout) -> None:
+        if len(rollout.completions) > self._max_completions:
+            raise _DroppedError("foreign")
+        try:
+            check_training_spec(rollout.task, seed=self._season.seed, tasks=self._season.tasks)
+        except RefusedError:
+            raise _DroppedError("foreign") from None
+
+    def _encode(self, rollout: Rollout) -> list[list[int]]:
+        encoded: list[list[int]] = []
+        for completion in rollout.completions:
+            ids = self._policy.completion_ids(completion.text, completion.finish_reason)
+            if ids is None:
+                raise _DroppedError("not_decodable")
+            if len(ids) > self._max_completion_length:
+                raise _DroppedError("too_long")
+            encoded.append(ids)
+        return encoded
+
+    def _score(self, rollout: Rollout) -> tuple[str, list[Verdict]]:
+        """Make the question again and score every completion."""
+        try:
+            question = self._verifier.question(rollout.task)
+            verdicts = self._verifier.score(
+                rollout.task, [completion.text for completion in rollout.completions]
+            )
+        except RefusedError as refusal:
+            failed = refusal.code is ErrorCode.VERIFIER_FAILED
+            raise _DroppedError("unscorable" if failed else "foreign") from None
+        # A training index may still make a question that the judge or the held-out set owns.
+        if question_part(question) is not Part.TRAINING:
+            raise _DroppedError("foreign")
+        if any(verdict.reason in ("timeout", "verifier_error") for verdict in verdicts):
+            raise _DroppedError("unscorable")
+        return question, verdicts

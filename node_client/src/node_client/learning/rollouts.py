@@ -1,0 +1,132 @@
+"""Rollouts of this node: made, scored, shared, and mixed with others' into one training set.
+
+A rollout is one question with all its completions (SAPO, arXiv 2509.08721, section 3).
+"""
+
+import hashlib
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from node_client.model.policy import Generated, Policy
+from node_client.settings.choices import RewardKind
+from swarm_protocol.messages import MAX_COMPLETION_CHARS, Completion, Rollout
+from swarm_tasks.verifier import DrawnTask, Verdict, Verifier
+
+
+@dataclass(frozen=True)
+class TrainingGroup:
+    """One question with L completions as tokens and their rewards in [0, 1]: ready to train on.
+
+    `truncated` marks the completions that ran into the length limit instead of stopping.
+    """
+
+    prompt: list[int]
+    completions: list[list[int]]
+    rewards: list[float]
+    truncated: list[bool]
+
+    @property
+    def informative(self) -> bool:
+        """Whether the rewards differ, so that the advantages are not all zero."""
+        return max(self.rewards) > min(self.rewards)
+
+
+@dataclass(frozen=True)
+class LocalRollout:
+    """A rollout that this node made: the task, what it answered and how that was judged."""
+
+    task: DrawnTask
+    answers: list[Generated]
+    verdicts: list[Verdict]
+    group: TrainingGroup
+
+
+@dataclass(frozen=True)
+class TrainingSet:
+    """The groups of one update, and how many of them came from here and from elsewhere."""
+
+    groups: list[TrainingGroup]
+    local: int
+    external: int
+
+
+def reward_of(verdict: Verdict, *, kind: RewardKind) -> float:
+    """Return 1 or 0 for solved or not, or the verifier's partial credit."""
+    return verdict.score if kind == "partial" else float(verdict.solved)
+
+
+def score_answers(
+    task: DrawnTask,
+    answers: list[Generated],
+    *,
+    policy: Policy,
+    verifier: Verifier,
+    reward: RewardKind,
+) -> LocalRollout:
+    """Return the rollout of a task that this node answered, with its rewards."""
+    verdicts = verifier.score(task.spec, [answer.text for answer in answers])
+    group = TrainingGroup(
+        prompt=policy.prompt_ids(task.question),
+        completions=[answer.token_ids for answer in answers],
+        rewards=[reward_of(verdict, kind=reward) for verdict in verdicts],
+        truncated=[answer.finish_reason == "length" for answer in answers],
+    )
+    return LocalRollout(task=task, answers=answers, verdicts=verdicts, group=group)
+
+
+def shareable_rollouts(
+    rollouts: Sequence[LocalRollout], *, policy: Policy, node: str, step: int
+) -> list[Rollout]:
+    """Return the rollouts as they go over the wire: specs and texts, no rewards.
+
+    One with a text that the protocol refuses stays at home.
+    """
+    return [
+        Rollout(
+            id=_rollout_id(rollout, node=node, step=step),
+            task=rollout.task.spec,
+            completions=[
+                Completion(text=answer.text, finish_reason=answer.finish_reason)
+                for answer in rollout.answers
+            ],
+            model=policy.name,
+            step=step,
+            tokenizer=policy.tokenizer_fingerprint,
+        )
+        for rollout in rollouts
+        if all(_is_sendable(answer.text) for answer in rollout.answers)
+    ]
+
+
+def assemble_training_set(
+    *,
+    own: Sequence[TrainingGroup],
+    external: Sequence[TrainingGroup],
+    local_count: int,
+    external_count: int,
+    chance: random.Random,
+) -> TrainingSet:
+    """Mix I own and J external groups, each drawn uniformly.
+
+    Own groups are not filtered. Missing external ones are replaced by spare own ones, so the set
+    keeps its size while there are any.
+    """
+    others = chance.sample(external, min(external_count, len(external)))
+    wanted = local_count + external_count - len(others)
+    mine = chance.sample(own, min(wanted, len(own)))
+    return TrainingSet(groups=[*mine, *others], local=len(mine), external=len(others))
+
+
+def _rollout_id(rollout: LocalRollout, *, node: str, step: int) -> str:
+    """Return an id that a repeated publication, even after a restart, has again."""
+    spec = rollout.task.spec
+    content = f"{node}\n{step}\n{spec.dataset}\n{spec.seed}\n{spec.index}"
+    return hashlib.sha256(content.encode()).hexdigest()[:32]
+
+
+def _is_sendable(text: str) -> bool:
+    """Whether the wire takes the text: no NUL, no lone surrogate, not too long."""
+    if "\x00" in text or len(text) > MAX_COMPLETION_CHARS:
+        return False
+    return not any("\ud800" <= character <= "\udfff" for character in text)

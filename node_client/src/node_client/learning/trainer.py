@@ -1,0 +1,282 @@
+"""Swarm sAmpling Policy Optimization on one node (SAPO, arXiv 2509.08721, Algorithm 1).
+
+One step: draw questions, answer each L times, share all of it, mix I of the own rollouts with J of
+other nodes', and update the policy with GRPO (no KL, clip-higher).
+
+Where this departs from the paper and its public code, and why:
+
+1. Completions keep their end-of-sequence token, also those that came as text (the wire tells how
+   each one ended), so that stopping is learned. The public code loses it when it decodes.
+2. Training reward is the mean over the node's own rollouts only. External ones are chosen for
+   having some right answer, so a mean over the training set would flatter whoever mixes.
+3. A node asks for a few candidates for each external place, drops those that teach nothing
+   (all advantages zero) and takes the first J of the rest, which is the paper's uniform draw.
+4. Missing external rollouts are replaced by spare own ones, so a quiet swarm, or none, costs
+   nothing against training alone.
+5. Gradients are clipped and AdamW is used without weight decay, as trl does. The learning rate is
+   far below the paper's 0.001 for pretrained models; that value ruins them.
+6. Rewards are 1 or 0 by default. Tiny differences of partial credit would count in full once they
+   are divided by their standard deviation.
+7. A rollout of another node is trained on once.
+
+The ratio's denominator is the node's own log-prob before the update, as in the public code: it is
+exactly 1 in the first of `num_iterations` passes.
+"""
+
+import hashlib
+import random
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Any, Protocol
+
+import torch
+
+from node_client.learning.external import ExternalJudge, JudgedExternals
+from node_client.learning.rollouts import (
+    LocalRollout,
+    TrainingSet,
+    assemble_training_set,
+    score_answers,
+    shareable_rollouts,
+)
+from node_client.learning.stopwatch import Stopwatch
+from node_client.learning.stream import TaskStream
+from node_client.learning.update import UpdateReport, update_policy
+from node_client.model.policy import Policy
+from node_client.settings.train_config import TrainConfig, learning_rate_for, plan_step
+from swarm_protocol.messages import MAX_REQUESTED, ExternalRollout, Rollout, SeasonInfo
+from swarm_tasks.verifier import Verdict, Verifier
+
+
+class Exchange(Protocol):
+    """The way to the swarm. Both calls come from the training thread and never block for long."""
+
+    def publish(self, rollouts: Sequence[Rollout]) -> None:
+        """Hand over this node's rollouts for sharing."""
+
+    def sample(self, count: int) -> Sequence[ExternalRollout]:
+        """Return up to `count` rollouts of other nodes, in random order; none when offline."""
+
+
+@dataclass(frozen=True)
+class ShownExample:
+    """One question with one answer of this node and how it was judged, for people to look at."""
+
+    question: str
+    completion: str
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """What one step did. Rewards and shares are over the node's own rollouts of the step.
+
+    `clip_ratio` is the share of trained tokens whose gradient was clipped away, `clipped_ratio` the
+    share of own completions that ran into the length limit (both named as in trl);
+    `completion_length` is a mean in tokens. `seconds` has generate, score, swarm, forward, backward
+    and optimizer.
+    """
+
+    step: int
+    training_reward: float
+    informative_share: float
+    local_used: int
+    external_used: int
+    external_dropped: dict[str, int]
+    loss: float
+    grad_norm: float
+    clip_ratio: float
+    completion_length: float
+    clipped_ratio: float
+    seconds: dict[str, float]
+    example: ShownExample
+
+
+@dataclass
+class Totals:
+    """Rollouts used and dropped since the node joined the season."""
+
+    local_used: int = 0
+    external_used: int = 0
+    external_dropped: Counter[str] = field(default_factory=Counter)
+
+
+class Trainer:
+    """Trains one policy, step by step. Not thread-safe: run it in one thread.
+
+    All chance depends on the node's `key` and the step's number alone, so a run that is resumed
+    from a checkpoint draws and samples as if it had not stopped.
+    """
+
+    def __init__(
+        self,
+        *,
+        policy: Policy,
+        verifier: Verifier,
+        season: SeasonInfo,
+        config: TrainConfig,
+        exchange: Exchange,
+        node: str,
+        key: bytes,
+    ) -> None:
+        self.policy = policy
+        self.season = season
+        self.config = config
+        self.steps_done = 0
+        self.totals = Totals()
+        self._verifier = verifier
+        self._exchange = exchange
+        self._node = node
+        self._key = key
+        self._optimizer = torch.optim.AdamW(
+            policy.trainable(),
+            lr=learning_rate_for(config, parameters=policy.parameters),
+            weight_decay=0.0,
+        )
+        self._plan = plan_step(config, season)
+        self._stream = TaskStream(verifier=verifier, season=season, key=key)
+        self._judge = ExternalJudge(
+            policy=policy,
+            verifier=verifier,
+            season=season,
+            node=node,
+            max_completions=season.completions,
+            max_completion_length=self._plan.max_completion_length,
+            reward=config.reward,
+        )
+
+    @property
+    def candidates(self) -> int:
+        """How many rollouts of others each step asks for."""
+        return min(self._plan.external * self.config.external_candidates, MAX_REQUESTED)
+
+    def step(self) -> StepReport:
+        """Make one step of SAPO's Algorithm 1. Raises RefusedError when the verifier fails."""
+        watch = Stopwatch(time.perf_counter)
+        local = self._make_rollouts(watch)
+        with watch.measure("swarm"):
+            self._exchange.publish(
+                shareable_rollouts(local, policy=self.policy, node=self._node, step=self.steps_done)
+            )
+        external = self._take_external(watch)
+        training_set = assemble_training_set(
+            own=[rollout.group for rollout in local],
+            external=external.groups,
+            local_count=self._plan.local,
+            external_count=self._plan.external,
+            chance=random.Random(self._seed("mix")),
+        )
+        update = update_policy(
+            training_set.groups,
+            policy=self.policy,
+            optimizer=self._optimizer,
+            config=self.config,
+            watch=watch,
+        )
+        self._count(training_set, external)
+        return _report(self.steps_done, local, training_set, external, update, watch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything but the weights that a resumed run needs."""
+        return {
+            "step": self.steps_done,
+            "season": self.season.name,
+            "counter": self._stream.counter,
+            "seen": self._judge.seen,
+            "local_used": self.totals.local_used,
+            "external_used": self.totals.external_used,
+            "external_dropped": dict(self.totals.external_dropped),
+            "optimizer": self._optimizer.state_dict(),
+        }
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Go on from where `state_dict` was taken; the policy's weights are loaded separately."""
+        self.steps_done = state["step"]
+        if state["season"] == self.season.name:
+            self.totals = Totals(
+                local_used=state["local_used"],
+                external_used=state["external_used"],
+                external_dropped=Counter(state["external_dropped"]),
+            )
+        rate = self._optimizer.param_groups[0]["lr"]
+        self._optimizer.load_state_dict(state["optimizer"])
+        # The rate is a setting of this run, not of the one that wrote the checkpoint.
+        self._optimizer.param_groups[0]["lr"] = rate
+        self._stream.counter = state["counter"]
+        self._judge.remember(state["seen"])
+
+    def _make_rollouts(self, watch: Stopwatch) -> list[LocalRollout]:
+        """Draw questions, answer each L times, and have the answers scored."""
+        with watch.measure("score"):
+            tasks = self._stream.draw(self._plan.batch)
+        with watch.measure("generate"):
+            generator = torch.Generator(self.policy.device).manual_seed(self._seed("sample"))
+            answers = self.policy.generate(
+                [task.question for task in tasks],
+                completions=self._plan.completions,
+                max_new_tokens=self._plan.max_completion_length,
+                temperature=self.config.temperature,
+                top_p=self.config.top_p,
+                generator=generator,
+            )
+        with watch.measure("score"):
+            return [
+                score_answers(
+                    task,
+                    given,
+                    policy=self.policy,
+                    verifier=self._verifier,
+                    reward=self.config.reward,
+                )
+                for task, given in zip(tasks, answers, strict=True)
+            ]
+
+    def _take_external(self, watch: Stopwatch) -> JudgedExternals:
+        """Ask for candidates for the external places and keep those that can be trained on."""
+        offered: Sequence[ExternalRollout] = []
+        if self.candidates:
+            with watch.measure("swarm"):
+                offered = self._exchange.sample(self.candidates)
+        with watch.measure("score"):
+            return self._judge.judge(offered, wanted=self._plan.external)
+
+    def _count(self, training_set: TrainingSet, external: JudgedExternals) -> None:
+        self.steps_done += 1
+        self.totals.local_used += training_set.local
+        self.totals.external_used += training_set.external
+        self.totals.external_dropped.update(external.dropped)
+
+    def _seed(self, purpose: str) -> int:
+        """Return a seed that only this node has, and only in this step, for one purpose."""
+        content = self._key + f":{purpose}:{self.steps_done}".encode()
+        return int.from_bytes(hashlib.sha256(content).digest()[:8], "big") >> 1
+
+
+def _report(
+    step: int,
+    local: Sequence[LocalRollout],
+    training_set: TrainingSet,
+    external: JudgedExternals,
+    update: UpdateReport,
+    watch: Stopwatch,
+) -> StepReport:
+    answers = [answer for rollout in local for answer in rollout.answers]
+    first = local[0]
+    return StepReport(
+        step=step,
+        training_reward=fmean(reward for rollout in local for reward in rollout.group.rewards),
+        informative_share=fmean(rollout.group.informative for rollout in local),
+        local_used=training_set.local,
+        external_used=training_set.external,
+        external_dropped={str(reason): count for reason, count in external.dropped.items()},
+        loss=update.loss,
+        grad_norm=update.grad_norm,
+        clip_ratio=update.clip_ratio,
+        completion_length=fmean(len(answer.token_ids) for answer in answers),
+        clipped_ratio=fmean(answer.finish_reason == "length" for answer in answers),
+        seconds=dict(watch.seconds),
+        example=ShownExample(first.task.question, first.answers[0].text, first.verdicts[0]),
+    )

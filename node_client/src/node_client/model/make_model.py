@@ -1,0 +1,133 @@
+"""The demo bases: two tiny Qwen2 models, made from nothing in some minutes on one CPU core.
+
+`base_models/tiny` and `base_models/small` are what `swarm-node make-model` writes, so that a demo
+need not wait for it. The same command on the same machine gives the same files: every weight, task
+and batch follows from the seed.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from transformers import Qwen2Config, Qwen2ForCausalLM
+
+from node_client.model.policy import Policy
+from node_client.model.teacher import work_out
+from node_client.model.tokenizer import build_tokenizer
+from node_client.model.warmup import Example, WarmUpConfig, warm_up
+from swarm_tasks.allowlist import GENERATOR
+from swarm_tasks.keyspace import Part
+from swarm_tasks.starter import STARTER_SEASON_SEED, STARTER_TASKS
+from swarm_tasks.verifier import Verifier
+
+RECIPE = "recipe.json"
+EXAMPLES_PER_DATASET = 10_000
+
+
+@dataclass(frozen=True)
+class Base:
+    """The shape of a demo base and how it is warmed up."""
+
+    hidden_size: int
+    layers: int
+    heads: int
+    warm_up: WarmUpConfig
+
+
+BASES = {
+    "tiny": Base(
+        hidden_size=64, layers=3, heads=4, warm_up=WarmUpConfig(steps=1500, learning_rate=3e-3)
+    ),
+    "small": Base(
+        hidden_size=96, layers=4, heads=6, warm_up=WarmUpConfig(steps=800, learning_rate=2e-3)
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far the warm-up is: `step` of `steps`, and the loss of that step's batch."""
+
+    step: int
+    steps: int
+    loss: float
+
+
+def make(
+    name: str, out: Path, *, seed: int = 0, progress: Callable[[Progress], None] = lambda _: None
+) -> Path:
+    """Make the demo base `tiny` or `small` in a folder and return the folder.
+
+    A folder that already holds this very base is left as it is. Raises KeyError for another name
+    and RefusedError when the verifier cannot work.
+    """
+    base = BASES[name]
+    recipe = describe_recipe(name, seed=seed)
+    written = out / RECIPE
+    if written.is_file() and written.read_text() == recipe:
+        return out
+    with Verifier() as verifier:
+        examples = draw_examples(verifier, per_dataset=EXAMPLES_PER_DATASET)
+    model = build_model(base, seed=seed)
+    policy = Policy(model=model, tokenizer=build_tokenizer(), name=name)
+    warm_up(
+        policy,
+        examples,
+        config=base.warm_up,
+        seed=seed,
+        report=lambda step, loss: progress(Progress(step, base.warm_up.steps, loss)),
+    )
+    # Half the download; the rounding is far below what the warm-up leaves open.
+    model.half()  # type: ignore[no-untyped-call]
+    policy.save(out)
+    for path in out.iterdir():
+        path.chmod(0o644)  # the weights come out readable by their owner alone
+    written.write_text(recipe)
+    return out
+
+
+def describe_recipe(name: str, *, seed: int) -> str:
+    """Return as JSON all that decides what a base becomes."""
+    mix = {choice.dataset: choice.config for choice in STARTER_TASKS}
+    recipe = {"name": name, "seed": seed, "generator": GENERATOR, "tasks": mix}
+    return json.dumps(recipe | asdict(BASES[name]), indent=1) + "\n"
+
+
+def draw_examples(verifier: Verifier, *, per_dataset: int) -> list[Example]:
+    """Return starter tasks of the training part with their right answers."""
+    examples = []
+    for choice in STARTER_TASKS:
+        for counter in range(per_dataset):
+            task = verifier.draw(
+                key=b"warm-up of the demo bases",
+                part=Part.TRAINING,
+                dataset=choice.dataset,
+                config=choice.config,
+                seed=STARTER_SEASON_SEED,
+                counter=counter,
+            )
+            answer = work_out(choice.dataset, task.question)
+            examples.append(Example(question=task.question, answer=answer))
+    return examples
+
+
+def build_model(base: Base, *, seed: int) -> Qwen2ForCausalLM:
+    """Return an untrained model of a base's shape."""
+    tokenizer = build_tokenizer()
+    config = Qwen2Config(
+        vocab_size=len(tokenizer),
+        hidden_size=base.hidden_size,
+        intermediate_size=3 * base.hidden_size,
+        num_hidden_layers=base.layers,
+        num_attention_heads=base.heads,
+        num_key_value_heads=base.heads,
+        max_position_embeddings=1024,
+        tie_word_embeddings=True,
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    torch.manual_seed(seed)
+    return Qwen2ForCausalLM(config)

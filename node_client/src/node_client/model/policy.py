@@ -1,0 +1,228 @@
+"""A policy: one causal language model with its tokenizer, on one device."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import torch
+from jinja2 import TemplateError
+from torch import Tensor, nn
+from transformers import (
+    AutoModelForCausalLM,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+from transformers.utils import logging
+
+from node_client.model.padding import pad_left, pad_right, positions_of
+from node_client.model.pretrained import load_pretrained
+from node_client.model.sampling import Sampling, sample_completions, split_prompts
+from swarm_protocol.messages import FinishReason
+
+SYSTEM_PROMPT = (
+    "Solve the problem. Think briefly if you need to, then give only the final answer between "
+    "<answer> and </answer>."
+)
+
+
+@dataclass(frozen=True)
+class Generated:
+    """One completion as the policy wrote it; `token_ids` end with EOS after a `stop`."""
+
+    text: str
+    finish_reason: FinishReason
+    token_ids: list[int]
+
+
+class Policy:
+    """A language model that answers questions and tells how likely answers are to it."""
+
+    def __init__(
+        self, *, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, name: str
+    ) -> None:
+        # Evaluation mode for good: dropout would make the old and new log-probs differ by noise.
+        self._model: PreTrainedModel = model.eval()  # type: ignore[no-untyped-call]
+        self._tokenizer = tokenizer
+        self.name = name
+        self.device: torch.device = model.device
+        self.parameters = sum(parameter.numel() for parameter in model.parameters())
+        self.tokenizer_fingerprint = _fingerprint(tokenizer)
+        self._eos_ids = _eos_ids(model, tokenizer)
+        self._special_ids = frozenset(tokenizer.all_special_ids)
+
+    @classmethod
+    def load(cls, name_or_path: str, *, device: str = "auto", dtype: str = "auto") -> "Policy":
+        """Load any transformers causal LM by hub name or path, or a demo base, `tiny` or `small`.
+
+        `auto` picks the fastest device there is, and float32, because small updates vanish in
+        half-precision weights. Raises ModelUnavailableError.
+        """
+        model, tokenizer = load_pretrained(name_or_path, device=device, dtype=dtype)
+        return cls(
+            model=model,
+            tokenizer=tokenizer,
+            name=Path(name_or_path).name if Path(name_or_path).exists() else name_or_path,
+        )
+
+    def trainable(self) -> list[nn.Parameter]:
+        """Return the parameters that an optimizer should update."""
+        return [parameter for parameter in self._model.parameters() if parameter.requires_grad]
+
+    def prompt_ids(self, question: str) -> list[int]:
+        """Return the tokens of a question, asked in the way that the model is used to."""
+        return self._encode(self._prompt_text(question))
+
+    def completion_ids(self, text: str, finish_reason: FinishReason) -> list[int] | None:
+        """Return the tokens of somebody's completion, with EOS after a `stop`.
+
+        None when this tokenizer cannot represent the text: decoding gives another one, or it
+        contains special tokens (which text from a peer must never be able to place).
+        """
+        ids = self._encode(text)
+        if self._decode(ids) != text or not self._special_ids.isdisjoint(ids):
+            return None
+        if finish_reason == "stop":
+            return [*ids, self._tokenizer.eos_token_id]
+        return ids or None
+
+    @torch.no_grad()
+    def generate(
+        self,
+        questions: Sequence[str],
+        *,
+        completions: int,
+        max_new_tokens: int,
+        temperature: float,
+        top_p: float = 1.0,
+        generator: torch.Generator | None = None,
+    ) -> list[list[Generated]]:
+        """Return `completions` sampled answers to each question; temperature 0 means greedy."""
+        sampling = Sampling(completions, max_new_tokens, temperature, top_p, generator)
+        prompts = [self.prompt_ids(question) for question in questions]
+        answers: list[list[Generated]] = []
+        for chunk in split_prompts(prompts, sampling=sampling):
+            tokens = sample_completions(
+                self._model,
+                chunk,
+                sampling=sampling,
+                eos_ids=self._eos_ids,
+                pad_id=self._pad_id,
+            )
+            rows = [self._finish(row) for row in tokens.tolist()]
+            answers += [
+                rows[start : start + completions] for start in range(0, len(rows), completions)
+            ]
+        return answers
+
+    def logprobs(
+        self,
+        prompts: Sequence[Sequence[int]],
+        completions: Sequence[Sequence[int]],
+        *,
+        temperature: float = 1.0,
+    ) -> tuple[Tensor, Tensor]:
+        """Return log-probs (B, T) of the completions' tokens and a mask (B, T), 1 on tokens.
+
+        Prompts are padded on the left and completions on the right, so each row is contiguous.
+        """
+        pad = self._pad_id
+        prompt, prompt_mask = pad_left(prompts, pad=pad, device=self.device)  # (B, P)
+        completion, mask = pad_right(completions, pad=pad, device=self.device)  # (B, T)
+        attention = torch.cat([prompt_mask, mask], dim=1)  # (B, P + T)
+        output = self._model(
+            input_ids=torch.cat([prompt, completion], dim=1),
+            attention_mask=attention,
+            position_ids=positions_of(attention),
+            use_cache=False,
+            # The last T + 1 positions predict the T completion tokens and one beyond.
+            logits_to_keep=completion.shape[1] + 1,
+        )
+        logits = output.logits[:, :-1].float() / temperature  # (B, T, V)
+        chosen = logits.gather(2, completion.unsqueeze(2)).squeeze(2)
+        return chosen - logits.logsumexp(dim=2), mask
+
+    def save(self, folder: Path) -> None:
+        """Write model and tokenizer as a folder that `load` and transformers can read."""
+        with _no_progress_bars():
+            self._model.save_pretrained(folder)
+            self._tokenizer.save_pretrained(folder)
+
+    def load_weights(self, folder: Path) -> None:
+        """Take over the weights that `save` wrote, keeping device and optimizer references."""
+        with _no_progress_bars():
+            saved = AutoModelForCausalLM.from_pretrained(folder, dtype=self._model.dtype)
+        self._model.load_state_dict(saved.state_dict())
+
+    def _finish(self, row: list[int]) -> Generated:
+        """Cut a sampled row after its first EOS and decode it."""
+        eos = set(self._eos_ids.tolist())
+        end = next((place for place, token in enumerate(row) if token in eos), None)
+        if end is None:
+            return Generated(text=self._decode(row), finish_reason="length", token_ids=row)
+        return Generated(
+            text=self._decode(row[:end]), finish_reason="stop", token_ids=row[: end + 1]
+        )
+
+    def _prompt_text(self, question: str) -> str:
+        if not self._tokenizer.chat_template:
+            return f"{SYSTEM_PROMPT}\n\n{question}\n"
+        system = {"role": "system", "content": SYSTEM_PROMPT}
+        try:
+            return self._apply_template([system, {"role": "user", "content": question}])
+        except TemplateError:  # some templates, such as Gemma's, know no system role
+            return self._apply_template(
+                [{"role": "user", "content": f"{SYSTEM_PROMPT}\n\n{question}"}]
+            )
+
+    def _apply_template(self, messages: list[dict[str, str]]) -> str:
+        return cast(
+            str,
+            self._tokenizer.apply_chat_template(
+                messages, tokenize=False, add_generation_prompt=True
+            ),
+        )
+
+    def _encode(self, text: str) -> list[int]:
+        return cast(list[int], self._tokenizer.encode(text, add_special_tokens=False))
+
+    def _decode(self, ids: list[int]) -> str:
+        return cast(
+            str,
+            self._tokenizer.decode(
+                ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
+            ),
+        )
+
+    @property
+    def _pad_id(self) -> int:
+        pad = self._tokenizer.pad_token_id
+        return cast(int, self._tokenizer.eos_token_id if pad is None else pad)
+
+
+@contextmanager
+def _no_progress_bars() -> Iterator[None]:
+    """Keep transformers from drawing bars for work on local files over the client's panel."""
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+
+
+def _eos_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Tensor:
+    """Return every token that ends a completion: the tokenizer's own and the model's list."""
+    configured = getattr(model.generation_config, "eos_token_id", None)
+    more = [configured] if isinstance(configured, int) else configured or []
+    return torch.tensor(sorted({tokenizer.eos_token_id, *more}), device=model.device)
+
+
+def _fingerprint(tokenizer: PreTrainedTokenizerBase) -> str:
+    """Return a short hash of vocabulary and chat template: equal means equal token sequences."""
+    content = [sorted(tokenizer.get_vocab().items()), tokenizer.chat_template]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]

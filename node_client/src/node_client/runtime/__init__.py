@@ -1,0 +1,1 @@
+"""A running node: training loop, exams, connection and display put together."""

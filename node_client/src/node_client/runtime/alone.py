@@ -1,0 +1,53 @@
+"""A node that trains alone: without a coordinator, or before its season begins."""
+
+from collections.abc import Sequence
+
+from node_client.runtime.training import Enrolment, Equipment, Training
+from node_client.settings.config import Settings
+from swarm_protocol.messages import ExternalRollout, Rollout, SeasonInfo
+from swarm_tasks.allowlist import GENERATOR
+from swarm_tasks.starter import STARTER_SEASON_SEED, STARTER_TASKS
+
+
+def practice_season() -> SeasonInfo:
+    """Return the built-in season: short questions that the demo models can learn to answer."""
+    return SeasonInfo(
+        name="practice",
+        seed=STARTER_SEASON_SEED,
+        generator=GENERATOR,
+        tasks=list(STARTER_TASKS),
+        completions=8,
+        local=4,
+        external=4,
+        max_new_tokens=24,
+        temperature=0.0,
+    )
+
+
+class NoExchange:
+    """The way to a swarm that is not there."""
+
+    def publish(self, rollouts: Sequence[Rollout]) -> None:
+        """Keep the rollouts to oneself."""
+
+    def sample(self, count: int) -> list[ExternalRollout]:
+        """Return nothing."""
+        return []
+
+
+class LoneNode:
+    """The training loop of a node, with nobody to talk to."""
+
+    def __init__(self, settings: Settings, *, equipment: Equipment) -> None:
+        self._view = equipment.view
+        self._training = Training(settings=settings, equipment=equipment, exchange=NoExchange())
+
+    async def run(self) -> None:
+        """Train on the built-in season until stopped. Raises NodeError."""
+        self._training.enrol(Enrolment(season=practice_season(), node="alone", arm="isolated"))
+        await self._training.run()
+
+    def stop(self) -> None:
+        """Finish the current step, save, and return from `run`."""
+        self._view.stopping = True
+        self._training.stop()

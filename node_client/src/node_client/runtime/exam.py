@@ -1,0 +1,209 @@
+"""The judge's rounds: notices an open one, answers it once, and hands in what it owes."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from functools import partial
+from time import monotonic
+from typing import Protocol
+
+from node_client.display.view import View
+from node_client.runtime.worker import ModelWorker
+from node_client.swarm.client import SwarmClient
+from node_client.swarm.connection import UnansweredError
+from node_client.swarm.outbox import PASSING, PAUSE_S, Outbox
+from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_protocol.messages import (
+    MAX_COMPLETION_CHARS,
+    AnswerText,
+    FinishReason,
+    Question,
+    QuestionsOffered,
+    RoundInfo,
+)
+
+POLL_S = 20.0
+QUESTIONS_AT_ONCE = 16
+MAX_OWED_ANSWERS = 4096
+
+log = logging.getLogger(__name__)
+
+
+class Answered(Protocol):
+    """A completion, as the policy returns it."""
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def finish_reason(self) -> FinishReason: ...
+
+
+class Examinee(Protocol):
+    """What an exam needs of a policy."""
+
+    def generate(
+        self,
+        questions: Sequence[str],
+        *,
+        completions: int,
+        max_new_tokens: int,
+        temperature: float,
+    ) -> Sequence[Sequence[Answered]]:
+        """Return `completions` answers to each question."""
+
+
+class Exam:
+    """One node's part in the judge's rounds.
+
+    `ring` is the quick way in and the poll the sure one, because announcements may be lost. A
+    client that restarts in a round asks for the questions again; the coordinator keeps the first
+    answer to each, so none counts twice. `note` is told about every round that is heard of.
+    """
+
+    def __init__(
+        self,
+        *,
+        client: SwarmClient,
+        worker: ModelWorker,
+        examinee: Examinee,
+        view: View,
+        note: Callable[[RoundInfo | None], None] = lambda announced: None,
+        poll_s: float = POLL_S,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._client = client
+        self._worker = worker
+        self._examinee = examinee
+        self._view = view
+        self._note = note
+        self._poll_s = poll_s
+        self._chance = chance
+        self._rung = asyncio.Event()
+        self._announced: RoundInfo | None = None
+        self._sat: set[int] = set()
+        self.outbox: Outbox[tuple[int, AnswerText]] = Outbox(
+            client=client,
+            send=self._hand_in,
+            refused=view.note_refusal,
+            most=MAX_OWED_ANSWERS,
+            batch=2 * QUESTIONS_AT_ONCE,
+            group=lambda owed: owed[0],
+        )
+
+    def ring(self, announced: RoundInfo | None) -> None:
+        """Take note of what the coordinator said about the current round."""
+        self._note(announced)
+        self._announced = announced
+        self._rung.set()
+
+    async def run(self) -> None:
+        """Sit every round that opens, until cancelled."""
+        wait_s = self._poll_s
+        while True:
+            try:
+                await self._attend(await self._next_news(wait_s=wait_s))
+                wait_s = self._poll_s * (0.5 + self._chance())
+            except UnansweredError:
+                await self._client.wait_until_connected()
+                wait_s = 0
+            except RefusedError as refusal:
+                self._view.note_refusal(refusal)
+                if refusal.code in PASSING:
+                    await asyncio.sleep(refusal.retry_after or PAUSE_S)
+                    wait_s = 0
+
+    async def _next_news(self, *, wait_s: float) -> RoundInfo | None:
+        """Return the current round when it is announced, or ask for it after `wait_s`."""
+        try:
+            async with asyncio.timeout(wait_s):
+                await self._rung.wait()
+        except TimeoutError:
+            current = await self._client.round()
+            self._note(current)
+            return current
+        self._rung.clear()
+        return self._announced
+
+    async def _attend(self, current: RoundInfo | None) -> None:
+        """Sit the round if it is open and was not sat yet; else see whether scores are there."""
+        changed = current != self._view.round
+        self._view.round = current
+        if current is not None and current.phase == "open":
+            if current.number not in self._sat:
+                await self._sit(current.number)
+        elif changed or self._view.standing is None:
+            self._view.standing = await self._client.standing()
+
+    async def _sit(self, number: int) -> None:
+        """Answer all questions of a round, between two training steps."""
+        try:
+            offered = await self._client.questions(number)
+        except RefusedError as refusal:
+            if refusal.code != ErrorCode.ROUND_PENDING:
+                raise
+            self._sit_out(number)
+            return
+        self._note(offered.round)
+        deadline = monotonic() + _seconds_left(offered)
+        log.info("round %d: %d questions", number, len(offered.questions))
+        async with self._worker.turn:
+            for start in range(0, len(offered.questions), QUESTIONS_AT_ONCE):
+                if monotonic() >= deadline + self._given_back(offered):
+                    log.warning("round %d ended before all was answered", number)
+                    break
+                questions = offered.questions[start : start + QUESTIONS_AT_ONCE]
+                answers = await self._worker.run(partial(self._answer, questions, offered))
+                self.outbox.put((number, answer) for answer in answers)
+        self._sat.add(number)
+
+    def _sit_out(self, number: int) -> None:
+        """Leave a round alone that had opened before this node came."""
+        log.info("round %d opened before this node came: waiting for the next one", number)
+        self._sat.add(number)
+        self._view.sat_out = number
+
+    def _given_back(self, offered: QuestionsOffered) -> float:
+        """Return by how many seconds the deadline was moved since, because of an outage."""
+        told = self._announced
+        if told is None or told.number != offered.round.number:
+            return 0.0
+        closes, closed = (datetime.fromisoformat(r.closes_at) for r in (told, offered.round))
+        return (closes - closed).total_seconds()
+
+    def _answer(self, questions: Sequence[Question], offered: QuestionsOffered) -> list[AnswerText]:
+        """Answer questions with the current policy; runs in the model's thread."""
+        answers = self._examinee.generate(
+            [question.prompt for question in questions],
+            completions=1,
+            max_new_tokens=offered.max_new_tokens,
+            temperature=offered.temperature,
+        )
+        return [
+            AnswerText(
+                question=question.id,
+                text=_clean(answered[0].text),
+                finish_reason=answered[0].finish_reason,
+            )
+            for question, answered in zip(questions, answers, strict=True)
+        ]
+
+    async def _hand_in(self, owed: Sequence[tuple[int, AnswerText]]) -> None:
+        number = owed[0][0]
+        received = await self._client.submit(number, [answer for _, answer in owed])
+        self._view.note_answers(number, len(received.accepted) + len(received.duplicate))
+        for rejected in received.rejected:
+            self._view.note_problem(rejected.code, rejected.message, rejected.fix)
+
+
+def _seconds_left(offered: QuestionsOffered) -> float:
+    """Return how long the round stays open, by the coordinator's clock."""
+    closes, now = (datetime.fromisoformat(t) for t in (offered.round.closes_at, offered.now))
+    return (closes - now).total_seconds()
+
+
+def _clean(text: str) -> str:
+    """Return an answer that the wire takes: one forbidden character must not cost the others."""
+    cleaned = text.replace("\x00", "").encode(errors="replace").decode()
+    return cleaned[:MAX_COMPLETION_CHARS]

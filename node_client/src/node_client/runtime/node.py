@@ -1,0 +1,291 @@
+"""One running node: the connection, the training, the exams and the reports, side by side.
+
+Training never waits for the network. Whatever the coordinator says arrives here, as a `Listener`
+of the connection, and is handed to the part that it concerns.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime
+
+from node_client.display.panel import describe_upgrade
+from node_client.errors import CoordinatorRefusedError, NodeError
+from node_client.learning.trainer import StepReport, Trainer
+from node_client.model.policy import Policy
+from node_client.runtime.alone import practice_season
+from node_client.runtime.exam import Exam
+from node_client.runtime.training import Enrolment, Equipment, Training
+from node_client.runtime.untrained import NoTraining
+from node_client.settings.config import Settings
+from node_client.site import Site
+from node_client.storage.commitments import CommitmentLog
+from node_client.storage.state import Remembered
+from node_client.swarm.backoff import jittered_backoff
+from node_client.swarm.client import SwarmClient, new_id
+from node_client.swarm.connection import Connection, Link
+from node_client.swarm.exchange import SwarmExchange
+from node_client.swarm.outbox import Outbox
+from swarm_protocol.messages import (
+    Arm,
+    Hello,
+    ReportTraining,
+    RoundState,
+    SeasonInfo,
+    SeasonState,
+    ServerMessage,
+    Welcome,
+)
+from swarm_protocol.version import CLIENT_VERSION, PROTOCOL_VERSION
+
+# How long a node that starts waits for its coordinator before it trains alone.
+FIRST_WELCOME_S = 10.0
+# Tiny models make dozens of steps a second, and a coordinator takes some 20 messages from a node.
+REPORT_EVERY_S = 1.0
+# How long a node that stops goes on handing in what it owes.
+FAREWELL_S = 3.0
+# All nodes of a swarm hear at once that a coin assigns them anew: they must not come back at once.
+ASSIGNMENT_PAUSE_S = 5.0
+
+log = logging.getLogger(__name__)
+
+
+class Node:
+    """A node of a swarm. Make and run it inside an event loop."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        site: Site,
+        equipment: Equipment,
+        backoff: Callable[[int], float] = jittered_backoff,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        view, policy = equipment.view, equipment.policy
+        self._settings = settings
+        self._site = site
+        self._view = view
+        self._chance = chance
+        self._refusal: CoordinatorRefusedError | None = None
+        self._remembered = settings.state.recall(site)
+        self._connection = Connection(
+            url=site.socket,
+            token=settings.token,
+            hello=_introduce(settings, policy),
+            listener=self,
+            backoff=backoff,
+        )
+        client = SwarmClient(self._connection)
+        self._exchange = SwarmExchange(
+            client=client, loop=asyncio.get_running_loop(), refused=view.note_refusal
+        )
+        self._exam = Exam(
+            client=client,
+            worker=equipment.worker,
+            examinee=policy,
+            view=view,
+            note=CommitmentLog(settings.state.commitments, site=site).note,
+        )
+        self._reports: Outbox[ReportTraining] = Outbox(
+            client=client,
+            send=lambda reports: client.report(reports[-1]),
+            refused=view.note_refusal,
+            most=1,  # counters are totals, so only the newest report is owed
+            batch=1,
+            rest_s=REPORT_EVERY_S,
+        )
+        self._training = self._make_training(equipment)
+
+    async def run(self) -> None:
+        """Take part until stopped. Raises CoordinatorRefusedError, or NodeError from training."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                background = [group.create_task(job) for job in self._background_jobs()]
+                await self._training.run()
+                await self._settle()
+                for task in background:
+                    task.cancel()
+        except ExceptionGroup as problems:
+            # One problem that a person can mend says more than the group around it.
+            mendable = problems.subgroup(NodeError)
+            raise (mendable.exceptions[0] if mendable else problems) from None
+        if self._refusal is not None:
+            raise self._refusal
+
+    def stop(self) -> None:
+        """Finish the current step, save, hand in what is owed and return from `run`."""
+        self._view.stopping = True
+        self._training.stop()
+
+    def link_changed(self, link: Link) -> None:
+        """Show how the connection is."""
+        self._view.link = link
+
+    def welcomed(self, welcome: Welcome) -> None:
+        """Follow the coordinator's rules, and remember them for a start without it.
+
+        Raises CoordinatorRefusedError when the arm is one that this run cannot change to.
+        """
+        _check_arm(welcome.arm, wish=self._settings.arm)
+        self._view.node, self._view.arm = welcome.node, welcome.arm
+        self._set_clock(welcome.now)
+        self._remember(welcome)
+        log.info("connected as %s, %s", welcome.node, self._site.page(welcome.node))
+        if welcome.arm != self._settings.arm:
+            log.info("the coordinator put this node in the %s arm", welcome.arm)
+        self._note_upgrade(welcome.upgrade)
+        self._follow(welcome.season)
+        self._exam.ring(welcome.round)
+
+    def rung(self, doorbell: ServerMessage) -> None:
+        """Hand an announcement to whom it concerns; one that is new to this client is skipped."""
+        if isinstance(doorbell, SeasonState):
+            self._change_season(doorbell.season)
+        elif isinstance(doorbell, RoundState):
+            self._set_clock(doorbell.now)
+            self._exam.ring(doorbell.round)
+
+    def _make_training(self, equipment: Equipment) -> Training | NoTraining:
+        if self._settings.arm == "base":
+            return NoTraining(checkpoints=self._settings.state.checkpoints)
+        return Training(
+            settings=self._settings,
+            equipment=equipment,
+            exchange=self._exchange,
+            before_step=lambda trainer: self._exchange.prefetch(trainer.candidates),
+            after_step=self._owe_report,
+        )
+
+    def _background_jobs(self) -> list[Coroutine[object, object, None]]:
+        jobs = [self._stay_connected(), self._exam.run(), self._exam.outbox.run()]
+        if isinstance(self._training, Training):
+            enrolled = self._training.enrolled
+            jobs += [
+                self._start_alone_when_late(enrolled),
+                self._exchange.outbox.run(),
+                self._reports.run(),
+            ]
+        return jobs
+
+    async def _stay_connected(self) -> None:
+        """Keep the connection; a refusal ends the node, but only after it saved its work."""
+        try:
+            await self._connection.run()
+        except CoordinatorRefusedError as refusal:
+            self._refusal = refusal
+            self.stop()
+
+    async def _start_alone_when_late(self, enrolled: asyncio.Event) -> None:
+        """Begin with the last known season when the coordinator is not there to tell."""
+        try:
+            async with asyncio.timeout(FIRST_WELCOME_S):
+                await enrolled.wait()
+        except TimeoutError:
+            log.warning("no coordinator yet, training alone meanwhile")
+            self._view.node = self._remembered.node
+            self._follow(self._remembered.season)
+
+    def _remember(self, welcome: Welcome) -> None:
+        self._remembered = Remembered(
+            url=self._site.base,
+            token=self._settings.token,
+            model=self._settings.model,
+            arm=self._settings.arm,
+            node=welcome.node,
+            season=welcome.season,
+        )
+        try:
+            self._settings.state.save(self._remembered)
+        except OSError as problem:
+            log.warning("could not remember the token for the next join: %s", problem)
+
+    def _change_season(self, season: SeasonInfo | None) -> None:
+        """Follow new rules, and find out which arm this node is in by them."""
+        known = self._view.season.name if self._view.season is not None else None
+        if season is not None and season.name != known and self._settings.arm != "base":
+            self._change_arm(season)
+        self._follow(season)
+
+    def _change_arm(self, season: SeasonInfo) -> None:
+        """Be what the owner chose, or ask what the coin says in a season that flips one."""
+        if season.assignment == "choice":
+            self._view.arm = self._settings.arm
+            return
+        # Until it is known: an isolated node would be spoilt by rollouts of others, while one of
+        # the swarm only misses a few.
+        self._view.arm = "isolated"
+        self._connection.renew(after_s=self._chance() * ASSIGNMENT_PAUSE_S)
+
+    def _note_upgrade(self, oldest: str | None) -> None:
+        if oldest is not None and oldest != self._view.upgrade:
+            log.warning(describe_upgrade(oldest))
+        self._view.upgrade = oldest
+
+    def _follow(self, season: SeasonInfo | None) -> None:
+        """Train in a season, or practise while there is none."""
+        self._view.season = season
+        self._training.enrol(
+            Enrolment(
+                season=season or practice_season(),
+                node=self._view.node or "alone",
+                arm=self._view.arm,
+            )
+        )
+
+    def _owe_report(self, report: StepReport, trainer: Trainer) -> None:
+        self._view.published = self._exchange.published
+        self._view.unpublished = self._exchange.outbox.dropped
+        if self._view.season is None:
+            return  # practice is nobody's season
+        self._reports.put([_describe(report, trainer)])
+
+    async def _settle(self) -> None:
+        """Wait a moment for the coordinator to take what is owed."""
+        if not self._connection.connected.is_set():
+            return
+        try:
+            async with asyncio.timeout(FAREWELL_S):
+                await self._reports.empty.wait()
+                await self._exam.outbox.empty.wait()
+        except TimeoutError:
+            log.warning("stopped before everything was handed in")
+
+    def _set_clock(self, server_now: str) -> None:
+        ahead = datetime.fromisoformat(server_now) - datetime.now(UTC)
+        self._view.clock_ahead_s = ahead.total_seconds()
+
+
+def _check_arm(arm: Arm, *, wish: Arm) -> None:
+    """Refuse to go on as what this run is not: its model is either trained or untouched."""
+    if (arm == "base") != (wish == "base"):
+        raise CoordinatorRefusedError(
+            f"The coordinator counts this node in the arm {arm}, but it runs in the arm {wish}.",
+            fix=f"Start it again with --arm {arm}, or ask the operator to change its arm.",
+            code="arm.changed",
+        )
+
+
+def _introduce(settings: Settings, policy: Policy) -> Hello:
+    return Hello(
+        id=new_id(),
+        protocol=PROTOCOL_VERSION,
+        client=CLIENT_VERSION,
+        model=policy.name,
+        tokenizer=policy.tokenizer_fingerprint,
+        arm=settings.arm,
+        parameters=policy.parameters,
+    )
+
+
+def _describe(report: StepReport, trainer: Trainer) -> ReportTraining:
+    return ReportTraining(
+        id=new_id(),
+        step=report.step,
+        training_reward=report.training_reward,
+        informative_share=report.informative_share,
+        local_used=trainer.totals.local_used,
+        external_used=trainer.totals.external_used,
+        external_dropped=dict(trainer.totals.external_dropped),
+    )

@@ -1,0 +1,143 @@
+"""One run of the client: lock, model, verifier, node, display and signals put together."""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from time import monotonic
+from types import FrameType
+from typing import Protocol
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+from rich.logging import RichHandler
+from rich.text import Text
+
+from node_client.display.panel import describe_step, render
+from node_client.display.view import View
+from node_client.model.policy import Policy
+from node_client.runtime.alone import LoneNode
+from node_client.runtime.node import Node
+from node_client.runtime.training import Equipment
+from node_client.runtime.worker import ModelWorker
+from node_client.settings.config import Settings
+from node_client.swarm.connection import UnansweredError, check_admission
+from swarm_tasks.verifier import Verifier
+
+REFRESH_S = 0.5
+INTERRUPTED = 130  # what a shell reports for a program that SIGINT ended
+
+log = logging.getLogger(__name__)
+
+
+class Runnable(Protocol):
+    """A node, with or without a swarm."""
+
+    async def run(self) -> None:
+        """Train until stopped or done."""
+
+    def stop(self) -> None:
+        """Ask `run` to finish its step, save and return."""
+
+
+async def run_client(settings: Settings, *, console: Console) -> None:
+    """Run a node until it is done, stopped or refused. Raises NodeError."""
+    plain = settings.plain or not console.is_terminal
+    set_up_log(console, plain=plain)
+    with settings.state.lock():
+        if settings.site is not None:
+            await _check_token(settings.site.socket, settings.token)
+        with console.status(f"Loading the model {settings.model}"):
+            policy = await asyncio.to_thread(Policy.load, settings.model, device=settings.device)
+        view = View(
+            model=policy.name,
+            parameters=policy.parameters,
+            device=str(policy.device),
+            arm=settings.arm,
+            site=settings.site,
+        )
+        with Verifier() as verifier:
+            async with ModelWorker() as worker:
+                equipment = Equipment(policy=policy, verifier=verifier, worker=worker, view=view)
+                node = make_node(settings, equipment)
+                stop_on_signals(node.stop, console=console)
+                if plain:
+                    await node.run()
+                else:
+                    await _run_with_panel(node, view, console=console)
+        console.print(
+            Text(f"Stopped. {describe_step(view)}\nAll is saved in {settings.state.path}")
+        )
+
+
+def make_node(settings: Settings, equipment: Equipment) -> Runnable:
+    """Return a node of the settings' swarm, or one that trains alone."""
+    if settings.site is None:
+        return LoneNode(settings, equipment=equipment)
+    return Node(settings, site=settings.site, equipment=equipment)
+
+
+def set_up_log(console: Console, *, plain: bool) -> None:
+    """Write the client's own news to the terminal; beside a panel, warnings are enough."""
+    handler: logging.Handler
+    if plain:
+        handler = logging.StreamHandler(sys.stdout)
+        handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
+    else:
+        handler = RichHandler(console=console, show_path=False)
+    client = logging.getLogger("node_client")
+    client.addHandler(handler)
+    client.setLevel(logging.INFO if plain else logging.WARNING)
+
+
+async def _run_with_panel(node: Runnable, view: View, *, console: Console) -> None:
+    showing = asyncio.create_task(show_panel(view, console=console))
+    try:
+        await node.run()
+    finally:
+        showing.cancel()
+        await asyncio.wait([showing])
+
+
+async def show_panel(view: View, *, console: Console) -> None:
+    """Keep the panel in the terminal up to date until cancelled."""
+
+    def draw() -> RenderableType:
+        return render(view, now=datetime.now(UTC), clock=monotonic())
+
+    with Live(draw(), console=console, auto_refresh=False) as live:
+        try:
+            while True:
+                live.update(draw(), refresh=True)
+                await asyncio.sleep(REFRESH_S)
+        finally:
+            live.update(draw(), refresh=True)
+
+
+def stop_on_signals(stop: Callable[[], None], *, console: Console) -> None:
+    """Let the first Ctrl-C or SIGTERM stop the node in good order, and the second one at once."""
+    loop = asyncio.get_running_loop()
+    received = 0
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        nonlocal received
+        received += 1
+        if received > 1:
+            console.show_cursor()
+            # A step in the model's thread cannot be interrupted, and exiting would wait for it.
+            os._exit(INTERRUPTED)
+        loop.call_soon_threadsafe(stop)
+
+    signal.signal(signal.SIGINT, handle)
+    signal.signal(signal.SIGTERM, handle)
+
+
+async def _check_token(url: str, token: str) -> None:
+    """Find out before a large model is loaded whether the coordinator takes the token."""
+    try:
+        await check_admission(url, token)
+    except UnansweredError as problem:
+        log.warning("%s; going on without it", problem)

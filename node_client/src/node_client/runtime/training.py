@@ -1,0 +1,208 @@
+"""The training loop around the trainer: steps, checkpoints, changes of season."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from time import monotonic
+
+from node_client.display.panel import describe_step
+from node_client.display.view import View
+from node_client.errors import NodeError
+from node_client.learning.trainer import Exchange, StepReport, Trainer
+from node_client.model.policy import Policy
+from node_client.runtime.worker import ModelWorker
+from node_client.settings.config import Settings
+from node_client.settings.train_config import TrainConfig
+from node_client.storage import checkpoint
+from node_client.storage.state import Progress
+from swarm_protocol.errors import RefusedError
+from swarm_protocol.messages import Arm, SeasonInfo
+from swarm_tasks.allowlist import GENERATOR
+from swarm_tasks.verifier import Verifier
+
+SAVE_AT_LEAST_EVERY_S = 300.0
+SAVE_AT_MOST_EVERY_S = 30.0
+LOG_EVERY_S = 5.0
+MOST_FAILURES = 5
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Equipment:
+    """What every part of a running client shares."""
+
+    policy: Policy
+    verifier: Verifier
+    worker: ModelWorker
+    view: View
+
+
+@dataclass(frozen=True)
+class Enrolment:
+    """Under which rules, which name and in which arm a node trains."""
+
+    season: SeasonInfo
+    node: str
+    arm: Arm
+
+
+def is_save_due(*, steps: int, seconds: float, save_steps: int) -> bool:
+    """Tell whether so many steps and seconds since the last checkpoint ask for another one.
+
+    Every `save_steps`, but neither all the time with a fast model nor hardly ever with a slow one.
+    """
+    if seconds >= SAVE_AT_LEAST_EVERY_S:
+        return steps > 0
+    return steps >= save_steps and seconds >= SAVE_AT_MOST_EVERY_S
+
+
+class Training:
+    """Trains until told to stop, whatever the connection does.
+
+    `before_step` and `after_step` are called on the event loop around each step.
+    """
+
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        equipment: Equipment,
+        exchange: Exchange,
+        before_step: Callable[[Trainer], None] = lambda trainer: None,
+        after_step: Callable[[StepReport, Trainer], None] = lambda report, trainer: None,
+    ) -> None:
+        self._settings = settings
+        self._equipment = equipment
+        self._exchange = exchange
+        self._worker = equipment.worker
+        self._view = equipment.view
+        self._before_step = before_step
+        self._after_step = after_step
+        self._trainer: Trainer | None = None
+        self._enrolment: Enrolment | None = None
+        self._followed: Enrolment | None = None
+        self._failures = 0
+        self._stopping = False
+        self._saved_step = 0
+        self._saved_clock = self._logged_clock = monotonic()
+        self.enrolled = asyncio.Event()
+
+    def enrol(self, enrolment: Enrolment) -> None:
+        """Train by these rules from the next step on."""
+        self._enrolment = enrolment
+        self.enrolled.set()
+
+    def stop(self) -> None:
+        """Finish the current step, save, and return from `run`."""
+        self._stopping = True
+        self.enrolled.set()
+
+    async def run(self) -> None:
+        """Train until stopped or done. Raises NodeError when training is impossible."""
+        await self.enrolled.wait()
+        while not self._stopping and self._view.steps_here != self._settings.steps:
+            trainer = await self._follow_enrolment()
+            self._before_step(trainer)
+            report = await self._step(trainer)
+            if report is not None:
+                self._view.note_step(report, trainer.totals)
+                self._after_step(report, trainer)
+                self._log_sometimes()
+            if is_save_due(
+                steps=trainer.steps_done - self._saved_step,
+                seconds=monotonic() - self._saved_clock,
+                save_steps=self._settings.save_steps,
+            ):
+                await self._save(trainer)
+        if self._trainer is not None and self._trainer.steps_done != self._saved_step:
+            await self._save(self._trainer)
+
+    async def _follow_enrolment(self) -> Trainer:
+        """Return a trainer for the latest rules, resuming from a checkpoint the first time."""
+        enrolment = self._enrolment
+        assert enrolment is not None
+        if self._trainer is None or enrolment != self._followed:
+            self._trainer = await self._worker.run(partial(self._make_trainer, enrolment))
+            self._followed = enrolment
+            log.info("season %s, arm %s", enrolment.season.name, enrolment.arm)
+        return self._trainer
+
+    def _make_trainer(self, enrolment: Enrolment) -> Trainer:
+        if enrolment.season.generator != GENERATOR:
+            raise NodeError(
+                f"The season's tasks come from {enrolment.season.generator}, "
+                f"but this client makes them with {GENERATOR}.",
+                fix="Install the client that the coordinator's join page names.",
+            )
+        trainer = Trainer(
+            policy=self._equipment.policy,
+            verifier=self._equipment.verifier,
+            season=enrolment.season,
+            config=TrainConfig(arm=enrolment.arm, **self._settings.training),
+            exchange=self._exchange,
+            node=enrolment.node,
+            key=self._settings.state.task_key(),
+        )
+        if self._trainer is not None:
+            trainer.load_state(self._trainer.state_dict())
+            return trainer
+        resumed = checkpoint.resume(self._settings.state.checkpoints, trainer)
+        if resumed is not None:
+            for problem in resumed.problems:
+                log.warning(problem)
+            self._view.resumed_step = self._saved_step = resumed.step
+            log.info("resumed at step %d", resumed.step)
+        return trainer
+
+    async def _step(self, trainer: Trainer) -> StepReport | None:
+        """Make one step, or none when the verifier fails; it may work again on other tasks."""
+        try:
+            async with self._worker.turn:
+                report = await self._worker.run(trainer.step)
+        except RefusedError as refusal:
+            self._view.note_refusal(refusal)
+            self._failures += 1
+            log.warning("no step: %s", refusal)
+            if self._failures == MOST_FAILURES:
+                raise NodeError(
+                    f"{MOST_FAILURES} steps in a row failed: {refusal.message}",
+                    fix="Run `swarm-node doctor`; it tests the verifier.",
+                ) from refusal
+            return None
+        self._failures = 0
+        return report
+
+    async def _save(self, trainer: Trainer) -> None:
+        """Write a checkpoint; a full disk must not end the training."""
+        self._saved_step, self._saved_clock = trainer.steps_done, monotonic()
+        try:
+            await self._worker.run(partial(self._write, trainer))
+        except OSError as problem:
+            fix = f"Free some space in {self._settings.state.path}."
+            self._view.note_problem("checkpoint", f"No checkpoint was saved: {problem}", fix)
+            log.warning("no checkpoint was saved: %s", problem)
+        else:
+            log.info("saved a checkpoint at step %d", trainer.steps_done)
+
+    def _write(self, trainer: Trainer) -> None:
+        state = self._settings.state
+        checkpoint.save(state.checkpoints, trainer)
+        reward = self._view.curve[-1] if self._view.curve else 0.0
+        state.save_progress(
+            Progress(
+                step=trainer.steps_done,
+                training_reward=reward,
+                model=self._equipment.policy.name,
+                season=trainer.season.name,
+                saved_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            )
+        )
+
+    def _log_sometimes(self) -> None:
+        if self._view.steps_here == 1 or monotonic() - self._logged_clock >= LOG_EVERY_S:
+            self._logged_clock = monotonic()
+            log.info(describe_step(self._view))

@@ -1,0 +1,1 @@
+"""What a run is asked to do: options, environment, the trainer's configuration. No torch."""

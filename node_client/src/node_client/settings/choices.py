@@ -1,0 +1,6 @@
+"""The words that a setting may be, with trl's names where it has one. Imports nothing."""
+
+from typing import Literal
+
+RewardKind = Literal["binary", "partial"]
+ScaleRewards = Literal["group", "none"]

@@ -1,0 +1,121 @@
+"""What a participant may set about training, and what follows from it in a season.
+
+Names are trl's (GRPOConfig) where it has one.
+"""
+
+from dataclasses import dataclass
+
+from node_client.errors import SettingsError
+from node_client.settings.choices import RewardKind, ScaleRewards
+from swarm_protocol.messages import Arm, SeasonInfo
+
+# Pretrained models take trl's rate; models made from nothing on the spot need a far higher one.
+PRETRAINED_LEARNING_RATE = 1e-6
+DEMO_LEARNING_RATE = 1e-4
+DEMO_PARAMETERS = 10_000_000
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """How to train. None means: as the season says."""
+
+    arm: Arm = "swarm"
+    """`swarm` mixes in rollouts of other nodes; `isolated` trains on as many, all its own."""
+
+    num_generations: int | None = None
+    """L: completions for each question."""
+
+    local: int | None = None
+    """I: own rollouts in each training set."""
+
+    external: int | None = None
+    """J: rollouts of other nodes in each training set."""
+
+    batch: int | None = None
+    """Rollouts generated in each step; None is I + J, so that every arm generates equally much."""
+
+    external_candidates: int = 4
+    """How many rollouts are asked for, for each external place: many teach nothing."""
+
+    max_completion_length: int | None = None
+    """Tokens; None is the judge's limit."""
+
+    temperature: float = 1.0
+    top_p: float = 1.0
+
+    reward: RewardKind = "binary"
+    """`binary` is 1 for solved and 0 otherwise; `partial` is the verifier's partial credit."""
+
+    scale_rewards: ScaleRewards = "group"
+    mask_truncated_completions: bool = False
+    """Leave completions that ran into the length limit out of the loss (DAPO)."""
+
+    learning_rate: float | None = None
+    """AdamW's rate; None is 1e-6 as in trl, or 1e-4 for models of less than 10 M parameters."""
+
+    epsilon: float = 0.2
+    epsilon_high: float = 0.28
+    num_iterations: int = 1
+    """Passes over each training set; from the second on the clip acts."""
+
+    max_grad_norm: float = 1.0
+    micro_batch_tokens: int = 4096
+    """Tokens, prompts and padding included, that go through the model at once in an update."""
+
+
+@dataclass(frozen=True)
+class StepPlan:
+    """The sizes of one step: rollouts of each kind, L, and tokens for each completion."""
+
+    local: int
+    external: int
+    batch: int
+    completions: int
+    max_completion_length: int
+
+
+def plan_step(config: TrainConfig, season: SeasonInfo) -> StepPlan:
+    """Settle the sizes of a step. Raises SettingsError when they cannot work."""
+    if config.arm == "base":
+        raise SettingsError(
+            "A base node never trains.", fix="Choose --arm swarm or --arm isolated to train."
+        )
+    local = season.local if config.local is None else config.local
+    external = season.external if config.external is None else config.external
+    size = local + external
+    if config.arm == "isolated":
+        local, external = size, 0
+    plan = StepPlan(
+        local=local,
+        external=external,
+        batch=size if config.batch is None else config.batch,
+        completions=config.num_generations or season.completions,
+        max_completion_length=config.max_completion_length or season.max_new_tokens,
+    )
+    _check(plan)
+    return plan
+
+
+def learning_rate_for(config: TrainConfig, *, parameters: int) -> float:
+    """Return the learning rate for a model with so many parameters."""
+    if config.learning_rate is not None:
+        return config.learning_rate
+    return DEMO_LEARNING_RATE if parameters < DEMO_PARAMETERS else PRETRAINED_LEARNING_RATE
+
+
+def _check(plan: StepPlan) -> None:
+    if min(plan.local, plan.external) < 0 or plan.local + plan.external < 1:
+        raise SettingsError(
+            f"A training set of {plan.local} local and {plan.external} external rollouts is empty.",
+            fix="Set --local or --external to 1 or more.",
+        )
+    if plan.batch < max(plan.local, 1):
+        raise SettingsError(
+            f"{plan.batch} rollouts a step are fewer than the {plan.local} local ones trained on.",
+            fix="Leave the batch out, or set it to at least the local ones.",
+        )
+    if plan.completions < 2:
+        raise SettingsError(
+            "One completion for each question cannot be compared with others of its group.",
+            fix="Set --num-generations to 2 or more.",
+        )

@@ -1,0 +1,1 @@
+"""The way to a coordinator: connection, requests, outboxes. No model."""

@@ -1,0 +1,109 @@
+"""What a node can ask of its coordinator, as typed calls over the connection."""
+
+import secrets
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from node_client.swarm.connection import Connection
+from swarm_protocol.codec import MAX_FRAME_BYTES
+from swarm_protocol.messages import (
+    MAX_ANSWERS,
+    MAX_REQUESTED,
+    MAX_ROLLOUTS,
+    AnswersReceived,
+    AnswerText,
+    ExternalRollout,
+    PublishRollouts,
+    QuestionsOffered,
+    ReportTraining,
+    RequestQuestions,
+    RequestRollouts,
+    RequestRound,
+    RequestStanding,
+    Rollout,
+    RolloutsPublished,
+    RolloutsSampled,
+    RoundInfo,
+    RoundState,
+    Standing,
+    SubmitAnswers,
+    TrainingReported,
+)
+
+# Leaves room in a frame for what surrounds the items.
+MAX_ITEMS_BYTES = MAX_FRAME_BYTES - 4096
+
+Item = TypeVar("Item", bound=msgspec.Struct)
+
+
+def new_id() -> str:
+    """Return an id for a request."""
+    return secrets.token_hex(8)
+
+
+def split_into_frames(items: Sequence[Item], *, most: int) -> Iterator[list[Item]]:
+    """Split items, in order, so that each list fits into one frame and has at most `most`."""
+    batch: list[Item] = []
+    total = 0
+    for item in items:
+        size = len(msgspec.json.encode(item)) + 1
+        if batch and (len(batch) == most or total + size > MAX_ITEMS_BYTES):
+            yield batch
+            batch, total = [], 0
+        batch.append(item)
+        total += size
+    if batch:
+        yield batch
+
+
+class SwarmClient:
+    """The coordinator, as seen by a node. Each call raises RefusedError and UnansweredError."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    @property
+    def connected(self) -> bool:
+        """Whether a request has a chance now."""
+        return self._connection.connected.is_set()
+
+    async def wait_until_connected(self) -> None:
+        """Return as soon as there is a connection."""
+        await self._connection.connected.wait()
+
+    async def publish(self, rollouts: Sequence[Rollout]) -> int:
+        """Share rollouts and return how many the pool took; a repeated one counts as taken."""
+        accepted = 0
+        for batch in split_into_frames(rollouts, most=MAX_ROLLOUTS):
+            message = PublishRollouts(id=new_id(), rollouts=batch)
+            accepted += (await self._connection.request(message, RolloutsPublished)).accepted
+        return accepted
+
+    async def sample(self, count: int) -> list[ExternalRollout]:
+        """Return up to `count` rollouts of other nodes."""
+        message = RequestRollouts(id=new_id(), count=min(count, MAX_REQUESTED))
+        return (await self._connection.request(message, RolloutsSampled)).rollouts
+
+    async def round(self) -> RoundInfo | None:
+        """Return the current judge round."""
+        return (await self._connection.request(RequestRound(id=new_id()), RoundState)).round
+
+    async def questions(self, number: int) -> QuestionsOffered:
+        """Take a seat in a round and return its questions."""
+        message = RequestQuestions(id=new_id(), round=number)
+        return await self._connection.request(message, QuestionsOffered)
+
+    async def submit(self, number: int, answers: Sequence[AnswerText]) -> AnswersReceived:
+        """Hand in answers, at most MAX_ANSWERS; each one's fate is in the reply."""
+        message = SubmitAnswers(id=new_id(), round=number, answers=list(answers[:MAX_ANSWERS]))
+        return await self._connection.request(message, AnswersReceived)
+
+    async def report(self, report: ReportTraining) -> None:
+        """Tell how training goes."""
+        await self._connection.request(report, TrainingReported)
+
+    async def standing(self) -> Standing:
+        """Return this node's row of the leaderboard."""
+        return await self._connection.request(RequestStanding(id=new_id()), Standing)

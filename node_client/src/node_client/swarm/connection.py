@@ -1,0 +1,283 @@
+"""The socket to the coordinator: kept open, spoken over, and told apart from a refusal.
+
+The only module that imports websockets. A coordinator that cannot be reached is tried again for
+ever, with growing random pauses; one that refuses this node for good ends `run`.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import monotonic
+from typing import Literal, Protocol, TypeVar
+
+import msgspec
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
+from websockets.frames import CloseCode
+
+from node_client.errors import CoordinatorRefusedError
+from node_client.swarm.backoff import count_attempt, jittered_backoff
+from swarm_protocol.codec import UndecodableError, decode_from_server, encode
+from swarm_protocol.errors import FIXES, ErrorCode, RefusedError
+from swarm_protocol.messages import Hello, NodeMessage, Refused, ServerMessage, Welcome
+
+MAX_SERVER_FRAME_BYTES = 4 << 20
+REPLY_TIMEOUT_S = 30.0
+FATAL_STATUS = frozenset({401, 403})
+
+log = logging.getLogger(__name__)
+Reply = TypeVar("Reply", bound=ServerMessage)
+
+
+class UnansweredError(Exception):
+    """No answer came: not connected, the connection broke, or the coordinator was too slow."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """How the connection is. While waiting, `retry_at` is the monotonic time of the next try."""
+
+    phase: Literal["connecting", "connected", "waiting"]
+    reason: str = ""
+    retry_at: float = 0.0
+
+
+class Listener(Protocol):
+    """Who is told about the connection. Called on the event loop; must not block."""
+
+    def link_changed(self, link: Link) -> None:
+        """Take note that the connection came, went, or will be tried again."""
+
+    def welcomed(self, welcome: Welcome) -> None:
+        """Take note of the season and the round, at each connection.
+
+        May raise CoordinatorRefusedError when the node cannot take part like that.
+        """
+
+    def rung(self, doorbell: ServerMessage) -> None:
+        """Take note of an announcement."""
+
+
+class Connection:
+    """One node's connection, made again whenever it is lost."""
+
+    def __init__(
+        self,
+        *,
+        url: str,
+        token: str,
+        hello: Hello,
+        listener: Listener,
+        backoff: Callable[[int], float] = jittered_backoff,
+    ) -> None:
+        self._url = url
+        self._token = token
+        self._hello = hello
+        self._listener = listener
+        self._backoff = backoff
+        self._socket: ClientConnection | None = None
+        self._waiting: dict[str, asyncio.Future[ServerMessage]] = {}
+        self._lease: asyncio.Timeout | None = None
+        self.connected = asyncio.Event()
+
+    async def run(self) -> None:
+        """Stay connected until cancelled. Raises CoordinatorRefusedError when refused for good."""
+        attempt = 0
+        while True:
+            self._listener.link_changed(Link("connecting"))
+            started = monotonic()
+            reason = await self._connect_once()
+            delay = self._backoff(attempt)
+            attempt = count_attempt(attempt, connected_s=monotonic() - started)
+            log.info("disconnected (%s), trying again in %.1f s", reason, delay)
+            self._listener.link_changed(Link("waiting", reason, monotonic() + delay))
+            await asyncio.sleep(delay)
+
+    def renew(self, *, after_s: float) -> None:
+        """Connect again in `after_s` seconds, to be welcomed anew.
+
+        Does nothing while there is no connection, because the next one begins with a welcome.
+        """
+        if self._lease is not None and self._lease.when() is None:
+            self._lease.reschedule(asyncio.get_running_loop().time() + after_s)
+
+    async def request(
+        self, message: NodeMessage, reply: type[Reply], *, timeout_s: float = REPLY_TIMEOUT_S
+    ) -> Reply:
+        """Send a message and return the reply to it.
+
+        Raises RefusedError when the coordinator declines and UnansweredError when it says nothing.
+        """
+        if self._socket is None:
+            raise UnansweredError("not connected")
+        answered: asyncio.Future[ServerMessage] = asyncio.get_running_loop().create_future()
+        # Marks a failure as seen when sending failed first and nobody awaits the answer any more.
+        answered.add_done_callback(lambda future: future.cancelled() or future.exception())
+        self._waiting[message.id] = answered
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._socket.send(encode(message))
+                answer = await answered
+        except TimeoutError:
+            raise UnansweredError(f"no reply within {timeout_s:g} s") from None
+        except ConnectionClosed:
+            raise UnansweredError("the connection was lost") from None
+        finally:
+            del self._waiting[message.id]
+        if not isinstance(answer, reply):
+            raise RefusedError(ErrorCode.PROTOCOL_INVALID, f"the reply was {type(answer).__name__}")
+        return answer
+
+    async def _connect_once(self) -> str:
+        """Hold one connection as long as it lasts, and return why it ended."""
+        try:
+            async with open_socket(self._url, self._token) as socket:
+                self._listener.welcomed(await self._greet(socket))
+                self._socket = socket
+                self.connected.set()
+                self._listener.link_changed(Link("connected"))
+                return await self._listen(socket)
+        except InvalidStatus as denial:
+            return _explain_denial(denial)
+        except ConnectionClosed as closed:
+            return f"the connection was lost: {closed}"
+        except TimeoutError:
+            return "the coordinator did not answer in time"
+        except (OSError, WebSocketException) as problem:
+            return _explain_trouble(problem)
+        finally:
+            self._forget_socket()
+
+    async def _greet(self, socket: ClientConnection) -> Welcome:
+        """Say hello and return the welcome. Raises CoordinatorRefusedError and TimeoutError."""
+        async with asyncio.timeout(REPLY_TIMEOUT_S):
+            await socket.send(encode(self._hello))
+            while True:
+                message = self._decode(await socket.recv())
+                if isinstance(message, Refused):
+                    _stop_if_fatal(message)
+                if isinstance(message, Welcome):
+                    return message
+
+    async def _listen(self, socket: ClientConnection) -> str:
+        """Receive frames until the connection ends and return why, or until cancelled.
+
+        When this side ends it, it says goodbye.
+        """
+        try:
+            async with asyncio.timeout(None) as self._lease:
+                async for frame in socket:
+                    self._receive(frame)
+            return "the coordinator closed the connection"
+        except TimeoutError:
+            await socket.close(CloseCode.GOING_AWAY, "the node connects again")
+            return "this node asked to be welcomed anew"
+        except asyncio.CancelledError:
+            await socket.close(CloseCode.GOING_AWAY, "the node stopped")
+            raise
+
+    def _receive(self, frame: str | bytes) -> None:
+        """Hand a frame to whoever waits for it."""
+        message = self._decode(frame)
+        if message is None:
+            return
+        if isinstance(message, Refused):
+            _stop_if_fatal(message)
+        if message.reply_to is None and not isinstance(message, Refused):
+            self._listener.rung(message)
+            return
+        waiting = self._waiting.get(message.reply_to or "")
+        if waiting is None or waiting.done():
+            log.debug("nobody waits for this %s any more", type(message).__name__)
+        elif isinstance(message, Refused):
+            waiting.set_exception(
+                RefusedError(
+                    message.code,
+                    message.message,
+                    fix=message.fix,
+                    retry_after=message.retry_after,
+                )
+            )
+        else:
+            waiting.set_result(message)
+
+    def _decode(self, frame: str | bytes) -> ServerMessage | None:
+        """Return the message, or None for one that this client's version does not know."""
+        try:
+            return decode_from_server(frame)
+        except UndecodableError as problem:
+            log.warning("ignored a frame of the coordinator: %s (%s)", problem, problem.code)
+            waiting = self._waiting.get(problem.request_id or "")
+            if waiting is not None and not waiting.done():
+                waiting.set_exception(problem)
+            return None
+
+    def _forget_socket(self) -> None:
+        self._socket = self._lease = None
+        self.connected.clear()
+        for waiting in self._waiting.values():
+            if not waiting.done():
+                waiting.set_exception(UnansweredError("the connection was lost"))
+
+
+def open_socket(url: str, token: str) -> connect:
+    """Return the handshake with a coordinator's node socket, to be entered by `async with`."""
+    # websockets logs headers, and with them the token, at DEBUG: its logger stays above that.
+    frames = logging.getLogger(f"{__name__}.frames")
+    frames.setLevel(logging.INFO)
+    return connect(
+        url,
+        additional_headers={"Authorization": f"Bearer {token}"},
+        compression=None,  # costs more memory per node on the server than short texts are worth
+        max_size=MAX_SERVER_FRAME_BYTES,
+        close_timeout=2,
+        logger=frames,
+    )
+
+
+async def check_admission(url: str, token: str) -> None:
+    """Open the socket and close it again.
+
+    Raises CoordinatorRefusedError when the token is refused, and UnansweredError when the
+    coordinator cannot be reached.
+    """
+    try:
+        async with open_socket(url, token):
+            pass
+    except InvalidStatus as denial:
+        raise UnansweredError(_explain_denial(denial)) from None
+    except (OSError, WebSocketException) as problem:
+        raise UnansweredError(_explain_trouble(problem)) from None
+
+
+class _Denial(msgspec.Struct):
+    """The JSON body of a refused handshake."""
+
+    code: str = ErrorCode.AUTH_INVALID.value
+    message: str = "The coordinator refused this node's token."
+    fix: str = FIXES[ErrorCode.AUTH_INVALID]
+
+
+def _explain_denial(refused: InvalidStatus) -> str:
+    """Return why the handshake failed. Raises CoordinatorRefusedError when that is for good."""
+    status = refused.response.status_code
+    if status not in FATAL_STATUS:
+        return f"the coordinator answered with HTTP status {status}"
+    try:
+        denial = msgspec.json.decode(refused.response.body or b"{}", type=_Denial)
+    except msgspec.DecodeError:  # a proxy on the way has its own page for this
+        denial = _Denial()
+    raise CoordinatorRefusedError(denial.message, fix=denial.fix, code=denial.code)
+
+
+def _explain_trouble(problem: Exception) -> str:
+    """Return why there is no connection, without the error's number."""
+    return f"the coordinator cannot be reached: {getattr(problem, 'strerror', None) or problem}"
+
+
+def _stop_if_fatal(refused: Refused) -> None:
+    if refused.fatal:
+        raise CoordinatorRefusedError(refused.message, fix=refused.fix, code=refused.code)
+    if refused.reply_to is None:
+        log.warning("the coordinator says: %s %s", refused.message, refused.fix)

@@ -1,0 +1,106 @@
+"""The training thread's way to the swarm: hands out rollouts, fetches those of others.
+
+The trainer calls from its own thread and is never kept waiting for long: publishing only queues,
+and what was asked for before the step is usually there when it is needed.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+
+from node_client.swarm.client import SwarmClient
+from node_client.swarm.connection import UnansweredError
+from node_client.swarm.outbox import PASSING, PAUSE_S, Outbox
+from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_protocol.messages import MAX_ROLLOUTS, ExternalRollout, Rollout
+
+MAX_OWED_ROLLOUTS = 64
+SAMPLE_WAIT_S = 2.0
+
+# Pacing for tiny models, which make dozens of steps a second: a coordinator takes some 20 messages
+# a second from a node, and the judge's must always be among them.
+PUBLISH_REST_S = 0.25
+SAMPLE_EVERY_S = 0.1
+# How long a node that took itself for a swarm one, and is told otherwise, asks for nothing.
+ISOLATED_REST_S = 60.0
+
+
+class SwarmExchange:
+    """The way to a coordinator. `published` counts what the pool took."""
+
+    def __init__(
+        self,
+        *,
+        client: SwarmClient,
+        loop: asyncio.AbstractEventLoop,
+        refused: Callable[[RefusedError], None],
+        sample_wait_s: float = SAMPLE_WAIT_S,
+    ) -> None:
+        self._client = client
+        self._loop = loop
+        self._sample_wait_s = sample_wait_s
+        self._may_ask_at = 0.0
+        self._isolated_until = 0.0
+        self._fetching: Future[list[ExternalRollout]] | None = None
+        self.published = 0
+        self.outbox: Outbox[Rollout] = Outbox(
+            client=client,
+            send=self._send,
+            refused=refused,
+            most=MAX_OWED_ROLLOUTS,
+            batch=MAX_ROLLOUTS,
+            rest_s=PUBLISH_REST_S,
+        )
+
+    def publish(self, rollouts: Sequence[Rollout]) -> None:
+        """Queue rollouts for sharing; the oldest give way when the coordinator is gone."""
+        self._loop.call_soon_threadsafe(self.outbox.put, list(rollouts))
+
+    def prefetch(self, count: int) -> None:
+        """Ask already for what the coming step will sample; none calls off what was asked for."""
+        if count == 0:
+            fetching, self._fetching = self._fetching, None
+            if fetching is not None:
+                fetching.cancel()
+        elif self._fetching is None and self._client.connected and not self._is_isolated():
+            self._fetching = self._fetch(count)
+
+    def sample(self, count: int) -> list[ExternalRollout]:
+        """Return up to `count` rollouts of others, or none when they cannot be had quickly."""
+        fetching, self._fetching = self._fetching, None
+        if fetching is None and self._is_isolated():
+            return []
+        fetching = fetching or self._fetch(count)
+        try:
+            return fetching.result(timeout=self._sample_wait_s)[:count]
+        except FutureTimeoutError:
+            fetching.cancel()
+            return []
+        except (UnansweredError, RefusedError):
+            return []
+
+    def _is_isolated(self) -> bool:
+        return self._loop.time() < self._isolated_until
+
+    def _fetch(self, count: int) -> Future[list[ExternalRollout]]:
+        return asyncio.run_coroutine_threadsafe(self._ask(count), self._loop)
+
+    async def _ask(self, count: int) -> list[ExternalRollout]:
+        """Ask the pool, at the agreed pace and again when the coordinator is busy."""
+        while True:
+            now = self._loop.time()
+            turn = max(now, self._may_ask_at)
+            self._may_ask_at = turn + SAMPLE_EVERY_S
+            await asyncio.sleep(turn - now)
+            try:
+                return await self._client.sample(count)
+            except RefusedError as refusal:
+                if refusal.code == ErrorCode.RELAY_ISOLATED:
+                    self._isolated_until = self._loop.time() + ISOLATED_REST_S
+                if refusal.code not in PASSING:
+                    raise
+                self._may_ask_at = self._loop.time() + (refusal.retry_after or PAUSE_S)
+
+    async def _send(self, rollouts: Sequence[Rollout]) -> None:
+        self.published += await self._client.publish(rollouts)

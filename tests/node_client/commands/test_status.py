@@ -1,0 +1,95 @@
+import asyncio
+import io
+import json
+from http import HTTPStatus
+
+import pytest
+from rich.console import Console
+
+from node_client.commands.status import NodeStatus, draw_status, fetch_status
+from node_client.errors import NodeError
+from node_client.storage.state import Progress, Remembered
+from tests.node_client.coordinator import Coordinator, running
+
+ADDRESS = "/api/v1/nodes/amber-quiet-heron"
+HERE = Progress(
+    step=40, training_reward=0.5, model="tiny", season="Autumn", saved_at="2026-01-01T12:00:00Z"
+)
+
+
+def show(remembered: Remembered, progress: Progress | None, remote: NodeStatus | None) -> str:
+    console = Console(file=io.StringIO(), width=100, color_system=None)
+    console.print(draw_status(remembered, progress, remote))
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+async def fetch(body: object, *, status: HTTPStatus = HTTPStatus.OK) -> NodeStatus:
+    coordinator = Coordinator()
+    coordinator.pages[ADDRESS] = (status, json.dumps(body))
+    async with running(coordinator):
+        return await asyncio.to_thread(fetch_status, coordinator.site, "amber-quiet-heron")
+
+
+async def test_the_coordinators_figures_stand_beside_the_local_ones() -> None:
+    remote = await fetch(
+        {
+            "node": "amber-quiet-heron",
+            "model": "tiny",
+            "arm": "swarm",
+            "connected": True,
+            "rank": [3, 5],
+            "score": 0.345,
+            "interval": [0.31, 0.38],
+            "n": 640,
+            "rounds": 10,
+            "external_used": 1900,
+            "training_reward": 0.25,
+            "step": 42,
+        }
+    )
+    text = show(Remembered(node="amber-quiet-heron"), HERE, remote)
+    for fact in ("step 40", "connected", "0.345", "0.310–0.380, n = 640", "3–5", "1,900", "0.250"):
+        assert fact in text
+
+
+async def test_a_node_that_was_never_scored_has_no_figures_yet() -> None:
+    remote = await fetch(
+        {"node": "n", "score": None, "interval": None, "rank": None, "training_reward": None}
+    )
+    assert "none yet" in show(Remembered(node="n"), None, remote)
+
+
+async def test_a_node_without_a_rank_is_told_why() -> None:
+    remote = await fetch({"node": "n", "rank": None, "score": 0.5, "remark": "quarantined"})
+    assert "the operator took this node out" in show(Remembered(node="n"), None, remote)
+
+
+async def test_a_reason_that_only_a_newer_coordinator_knows_is_shown_as_it_is() -> None:
+    remote = await fetch({"node": "n", "remark": "asleep"})
+    assert "not ranked: asleep" in show(Remembered(node="n"), None, remote)
+
+
+def test_a_base_node_is_said_not_to_train() -> None:
+    assert "model untouched" in show(Remembered(node="n", arm="base"), None, None)
+
+
+async def test_fields_that_a_newer_coordinator_tells_are_skipped() -> None:
+    assert (await fetch({"node": "n", "mood": "sunny"})).node == "n"
+
+
+@pytest.mark.parametrize("body", [[], {"node": 5}, "text"])
+async def test_an_answer_that_is_no_status_is_explained(body: object) -> None:
+    with pytest.raises(NodeError, match="does not tell"):
+        await fetch(body)
+
+
+async def test_an_unknown_node_is_explained() -> None:
+    with pytest.raises(NodeError, match="404"):
+        await fetch({}, status=HTTPStatus.NOT_FOUND)
+
+
+def test_without_a_coordinator_the_local_state_is_shown() -> None:
+    text = show(Remembered(), None, None)
+    assert "not joined yet" in text
+    assert "none" in text

@@ -1,0 +1,154 @@
+"""A small closed round, as an honest coordinator publishes it, for tests to tamper with."""
+
+import copy
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from node_client.commands.verification.records import (
+    PublishedAnswer,
+    PublishedRound,
+    read_answer,
+    read_round,
+)
+from swarm_protocol.messages import TaskChoice
+from swarm_tasks.allowlist import GENERATOR
+from swarm_tasks.marks import mark
+from swarm_tasks.quiz import QuizRules, commit_quiz, draw_quiz
+from swarm_tasks.verifier import DrawnTask, Verifier
+from tests.node_client.fakes import SEED, SUMS
+
+NUMBER = 12
+SECRET = bytes(range(32))
+RULES = QuizRules(
+    round=NUMBER,
+    season="sums",
+    seed=SEED,
+    generator=GENERATOR,
+    tasks=[
+        TaskChoice("chain_sum", SUMS, 2.0),
+        TaskChoice("spell_backward", {"min_word_len": 3, "max_word_len": 5}, 1.0),
+    ],
+    questions=6,
+)
+
+
+@dataclass
+class Published:
+    """What a site answers with: the round's record, and a line for each answer."""
+
+    record: dict[str, Any]
+    answers: list[dict[str, Any]]
+
+    @property
+    def round(self) -> PublishedRound:
+        return read_round(json.dumps(self.record).encode())
+
+    @property
+    def lines(self) -> list[PublishedAnswer]:
+        return [read_answer(json.dumps(answer).encode()) for answer in self.answers]
+
+    def copy(self) -> "Published":
+        return copy.deepcopy(self)
+
+    def score_of(self, node: str) -> dict[str, Any]:
+        rows: dict[str, dict[str, Any]] = {row["node"]: row for row in self.record["scores"]}
+        return rows[node]
+
+    def answers_of(self, node: str) -> list[dict[str, Any]]:
+        return [answer for answer in self.answers if answer["node"] == node]
+
+
+def publish_round(verifier: Verifier) -> Published:
+    """Return a round of four nodes, of which one was absent.
+
+    `able-owl` is always right; `bold-fox` is sometimes wrong, leaves one question out, and has one
+    answer that was not graded; `calm-elk` is right but for the last one.
+    """
+    drawn = draw_quiz(RULES, secret=SECRET, verifier=verifier)
+    right: list[str | None] = [f"<answer>{_solve(task)}</answer>" for task in drawn]
+    texts: dict[str, list[str | None]] = {
+        "able-owl": right,
+        "bold-fox": [*right[:2], "no idea", None, "<answer>dog</answer>", right[5]],
+        "calm-elk": [*(f"It must be {text}" for text in right[:5]), "<answer></answer>"],
+    }
+    answers = [
+        _answer(node, place, text, drawn, verifier)
+        for node, given in texts.items()
+        for place, text in enumerate(given)
+        if text is not None
+    ]
+    [ungraded] = [
+        each for each in answers if (each["node"], each["question"]) == ("bold-fox", "q6")
+    ]
+    ungraded.update(score=None, solved=None, verdict="")
+    record = {
+        "number": NUMBER,
+        "phase": "closed",
+        "commitment": commit_quiz(RULES, secret=SECRET),
+        "secret": SECRET.hex(),
+        "rules": msgspec.to_builtins(RULES),
+        "questions": [
+            {
+                "id": f"q{position}",
+                "position": position,
+                "dataset": task.spec.dataset,
+                "prompt": task.question,
+                "spec": msgspec.to_builtins(task.spec),
+            }
+            for position, task in enumerate(drawn, start=1)
+        ],
+        "scores": [
+            *(_score(node, answers, drawn) for node in texts),
+            _row("dear-gnu", status="absent", reason="not_offered"),
+        ],
+    }
+    return Published(record, answers)
+
+
+def _answer(
+    node: str, place: int, text: str, drawn: list[DrawnTask], verifier: Verifier
+) -> dict[str, Any]:
+    [verdict] = verifier.score(drawn[place].spec, [text])
+    return {
+        "node": node,
+        "question": f"q{place + 1}",
+        "text": text,
+        "finish_reason": "stop",
+        "received_at": "2026-01-01T12:00:30+00:00",
+        "latency_ms": 900,
+        "score": verdict.score,
+        "solved": verdict.solved,
+        "verdict": verdict.reason,
+    }
+
+
+def _score(node: str, answers: list[dict[str, Any]], drawn: list[DrawnTask]) -> dict[str, Any]:
+    solved = {each["question"]: each["solved"] for each in answers if each["node"] == node}
+    marks = mark(
+        (task.spec.dataset, solved.get(f"q{position}", False))
+        for position, task in enumerate(drawn, start=1)
+    )
+    return _row(
+        node,
+        status="scored",
+        score=marks.score,
+        n=marks.n,
+        correct=marks.correct,
+        cells={name: list(cell) for name, cell in marks.cells.items()},
+    )
+
+
+def _row(node: str, *, status: str, **others: Any) -> dict[str, Any]:
+    empty: dict[str, Any] = {"reason": "", "score": None, "n": 0, "correct": 0, "cells": {}}
+    return {"node": node, "model": "toy", "arm": "swarm", "status": status, **empty, **others}
+
+
+def _solve(task: DrawnTask) -> str:
+    """Return the right answer, which these questions hold in plain sight."""
+    if task.spec.dataset == "spell_backward":
+        return task.question.split(": ")[-1][::-1]
+    left, sign, right = task.question.split(":")[1].strip(" =").split(" ")
+    return str(int(left) + int(sign + right))

@@ -1,0 +1,303 @@
+from typing import Any
+
+import pytest
+
+from node_client.commands.verification.audit import audit_round
+from node_client.commands.verification.checks import NAMED, Check, Outcome
+from node_client.storage.commitments import NotedCommitment
+from swarm_tasks.pool import VerifierPool
+from swarm_tasks.verifier import Verifier
+from tests.node_client.commands.verification.rounds import NUMBER, Published
+
+
+def audit(
+    published: Published,
+    verifier: Verifier,
+    *,
+    number: int = NUMBER,
+    noted: NotedCommitment | None = None,
+) -> dict[str, Check]:
+    checks = audit_round(
+        published.round, number=number, noted=noted, answers=published.lines, verifier=verifier
+    )
+    return {check.name: check for check in checks}
+
+
+def outcomes(published: Published, verifier: Verifier) -> dict[str, Outcome]:
+    """Return how the checks ended that found something to compare."""
+    checks = audit(published, verifier)
+    assert checks["noted before"].outcome is Outcome.SKIPPED
+    return {name: check.outcome for name, check in checks.items() if name != "noted before"}
+
+
+HOLDS = dict.fromkeys(["commitment", "questions", "answers", "scores"], Outcome.HOLDS)
+
+
+ABSENT: dict[str, Any] = {"status": "absent", "score": None, "n": 0, "correct": 0, "cells": {}}
+
+
+def differing(*names: str) -> dict[str, Outcome]:
+    return {**HOLDS, **dict.fromkeys(names, Outcome.DIFFERS)}
+
+
+def test_an_honest_round_holds(published: Published, verifier: Verifier) -> None:
+    checks = audit(published, verifier)
+    assert outcomes(published, verifier) == HOLDS
+    assert "6 questions" in checks["questions"].compared
+    assert "16 answers scored again" in checks["answers"].compared
+    assert "1 not graded in time" in checks["answers"].compared
+    assert "4 nodes" in checks["scores"].compared
+
+
+def test_several_verifiers_at_once_come_to_the_same(published: Published) -> None:
+    with VerifierPool(2) as pool:
+        checks = list(
+            audit_round(
+                published.round, number=NUMBER, noted=None, answers=published.lines, verifier=pool
+            )
+        )
+    assert {check.outcome for check in checks} == {Outcome.HOLDS, Outcome.SKIPPED}
+
+
+def test_progress_is_told_in_answers(published: Published, verifier: Verifier) -> None:
+    done: list[int] = []
+    for _ in audit_round(
+        published.round,
+        number=NUMBER,
+        noted=None,
+        answers=published.lines,
+        verifier=verifier,
+        progress=done.append,
+    ):
+        pass
+    assert sum(done) == len(published.answers)
+
+
+# ---- the commitment
+
+
+def test_another_secret_is_found_out(published: Published, verifier: Verifier) -> None:
+    published.record["secret"] = "ff" * 32
+    assert outcomes(published, verifier) == differing("commitment", "questions")
+
+
+def test_rules_that_were_changed_afterwards_are_found_out(
+    published: Published, verifier: Verifier
+) -> None:
+    published.record["rules"]["season"] = "another"
+    assert outcomes(published, verifier) == differing("commitment")
+
+
+def test_another_rounds_commitment_is_found_out(published: Published, verifier: Verifier) -> None:
+    checks = audit(published, verifier, number=NUMBER + 1)
+    [difference] = checks["commitment"].differences.first
+    assert (difference.published, difference.ours) == ("12", "13")
+
+
+@pytest.mark.parametrize(
+    ("commitment", "outcome"), [("as published", Outcome.HOLDS), ("else", Outcome.DIFFERS)]
+)
+def test_what_the_node_noted_beforehand_counts(
+    published: Published, verifier: Verifier, commitment: str, outcome: Outcome
+) -> None:
+    if commitment == "as published":
+        commitment = published.record["commitment"]
+    noted = NotedCommitment("https://swarm.org", NUMBER, commitment, "2026-01-01T12:00:00+00:00")
+    check = audit(published, verifier, noted=noted)["noted before"]
+    assert check.outcome is outcome
+    assert "2026-01-01T12:00:00+00:00" in check.compared
+
+
+# ---- the questions
+
+
+def test_questions_in_another_order_are_found_out(published: Published, verifier: Verifier) -> None:
+    first, second = published.record["questions"][:2]
+    first["position"], second["position"] = second["position"], first["position"]
+    assert outcomes(published, verifier) == differing("questions")
+
+
+def test_an_exchanged_question_is_found_out(published: Published, verifier: Verifier) -> None:
+    first, second = published.record["questions"][:2]
+    first["spec"], first["prompt"] = second["spec"], second["prompt"]
+    assert outcomes(published, verifier) == differing("questions", "answers")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"prompt": "What is 1 + 1?"},
+        {"dataset": "products"},
+        {"position": 9},
+        {"id": "q2"},
+    ],
+)
+def test_a_changed_part_of_a_question_is_found_out(
+    published: Published, verifier: Verifier, change: dict[str, Any]
+) -> None:
+    published.record["questions"][0].update(change)
+    assert outcomes(published, verifier)["questions"] is Outcome.DIFFERS
+
+
+def test_a_missing_question_is_found_out(published: Published, verifier: Verifier) -> None:
+    published.record["questions"].pop()
+    assert outcomes(published, verifier)["questions"] is Outcome.DIFFERS
+
+
+# ---- the answers
+
+
+def test_another_text_is_found_out(published: Published, verifier: Verifier) -> None:
+    published.answers_of("able-owl")[2]["text"] = "<answer>999</answer>"
+    checks = audit(published, verifier)
+    [difference] = checks["answers"].differences.first
+    assert difference.where == "answer of able-owl to question 3"
+    assert difference.published == "1.0, solved, right"
+    assert difference.ours == "0.0, not solved, wrong"
+    assert outcomes(published, verifier) == differing("answers")
+
+
+@pytest.mark.parametrize(
+    "change", [{"solved": True}, {"score": 0.5}, {"verdict": "right"}, {"verdict": None}]
+)
+def test_another_verdict_is_found_out(
+    published: Published, verifier: Verifier, change: dict[str, Any]
+) -> None:
+    [wrong] = [each for each in published.answers if each["verdict"] == "no_answer"]
+    wrong.update(change)
+    assert outcomes(published, verifier)["answers"] is Outcome.DIFFERS
+
+
+def test_a_flipped_result_does_not_fit_the_score_either(
+    published: Published, verifier: Verifier
+) -> None:
+    published.answers_of("able-owl")[0]["solved"] = False
+    assert outcomes(published, verifier) == differing("answers", "scores")
+
+
+def test_an_answer_with_half_a_verdict_is_found_out(
+    published: Published, verifier: Verifier
+) -> None:
+    published.answers_of("able-owl")[0]["score"] = None
+    assert outcomes(published, verifier)["answers"] is Outcome.DIFFERS
+
+
+def test_a_right_answer_that_is_left_out_as_not_graded_does_not_fit_the_score(
+    published: Published, verifier: Verifier
+) -> None:
+    published.answers_of("able-owl")[0].update(score=None, solved=None, verdict="")
+    assert outcomes(published, verifier) == differing("scores")
+
+
+def test_a_timeout_at_the_site_is_told_and_not_blamed(
+    published: Published, verifier: Verifier
+) -> None:
+    [wrong] = [each for each in published.answers if each["verdict"] == "no_answer"]
+    wrong["verdict"] = "timeout"
+    check = audit(published, verifier)["answers"]
+    assert check.outcome is Outcome.HOLDS
+    assert "1 timed out at the site only" in check.compared
+
+
+def test_a_timeout_that_is_worth_something_is_found_out(
+    published: Published, verifier: Verifier
+) -> None:
+    [wrong] = [each for each in published.answers if each["verdict"] == "no_answer"]
+    wrong.update(verdict="timeout", score=1.0, solved=True)
+    assert outcomes(published, verifier)["answers"] is Outcome.DIFFERS
+
+
+def test_only_the_first_differences_are_named_and_all_are_counted(
+    published: Published, verifier: Verifier
+) -> None:
+    for answer in published.answers:
+        answer["verdict"] = "partial"
+    differences = audit(published, verifier)["answers"].differences
+    assert (len(differences.first), differences.count) == (NAMED, 16)
+
+
+# ---- the scores
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"score": 0.9},
+        {"score": None},
+        {"n": 5},
+        {"correct": 5},
+        {"cells": {"chain_sum": [6, 6]}},
+        {"status": "absent"},
+    ],
+)
+def test_another_score_is_found_out(
+    published: Published, verifier: Verifier, change: dict[str, Any]
+) -> None:
+    published.score_of("able-owl").update(change)
+    check = audit(published, verifier)["scores"]
+    assert check.outcome is Outcome.DIFFERS
+    assert "able-owl" in check.differences.first[0].where
+
+
+def test_a_score_without_its_node_being_there_is_found_out(
+    published: Published, verifier: Verifier
+) -> None:
+    published.score_of("dear-gnu").update(status="scored", score=0.0, n=6)
+    assert outcomes(published, verifier) == differing("scores")
+
+
+def test_a_node_that_answered_and_is_said_to_be_absent_is_found_out(
+    published: Published, verifier: Verifier
+) -> None:
+    published.score_of("able-owl").update(ABSENT)
+    assert outcomes(published, verifier) == differing("scores")
+
+
+def test_a_missing_score_is_found_out(published: Published, verifier: Verifier) -> None:
+    published.record["scores"].remove(published.score_of("bold-fox"))
+    assert outcomes(published, verifier) == differing("scores")
+
+
+def test_two_scores_of_a_node_are_found_out(published: Published, verifier: Verifier) -> None:
+    published.record["scores"].append(published.score_of("bold-fox"))
+    assert outcomes(published, verifier) == differing("scores")
+
+
+def test_a_withheld_answer_is_found_out(published: Published, verifier: Verifier) -> None:
+    published.answers.remove(published.answers_of("able-owl")[0])
+    assert outcomes(published, verifier) == differing("scores")
+
+
+def test_a_second_answer_to_a_question_is_found_out(
+    published: Published, verifier: Verifier
+) -> None:
+    published.answers.append(published.answers_of("able-owl")[0])
+    assert outcomes(published, verifier) == differing("scores")
+
+
+def test_an_answer_to_a_question_that_was_not_asked_is_found_out(
+    published: Published, verifier: Verifier
+) -> None:
+    published.answers.append({**published.answers[0], "question": "q99"})
+    assert outcomes(published, verifier) == differing("scores")
+
+
+def test_a_node_whose_answers_were_all_left_ungraded_is_absent(
+    published: Published, verifier: Verifier
+) -> None:
+    for answer in published.answers_of("able-owl"):
+        answer.update(score=None, solved=None, verdict="")
+    published.score_of("able-owl").update(ABSENT)
+    assert outcomes(published, verifier) == HOLDS
+
+
+# ---- a machine that cannot tell
+
+
+def test_a_verifier_that_fails_is_no_proof_of_anything(published: Published) -> None:
+    with Verifier(deadline_s=1e-6) as hopeless:
+        checks = audit(published, hopeless)
+    assert checks["questions"].outcome is Outcome.UNKNOWN
+    assert checks["answers"].outcome is Outcome.UNKNOWN
+    assert checks["commitment"].outcome is Outcome.HOLDS
+    assert checks["scores"].outcome is Outcome.HOLDS

@@ -1,0 +1,156 @@
+import asyncio
+import json
+import subprocess
+import sys
+from http import HTTPStatus
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from node_client.cli import FAILED, UNCHECKED, app
+from node_client.commands.verification import download
+from node_client.storage.commitments import CommitmentLog
+from node_client.storage.state import StateDir
+from tests.node_client.commands.verification.rounds import NUMBER, Published
+from tests.node_client.coordinator import Coordinator, open_round, running
+
+RECORD = f"/api/v1/rounds/{NUMBER}"
+ANSWERS = f"/rounds/{NUMBER}/answers.jsonl"
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> StateDir:
+    return StateDir(tmp_path)
+
+
+def serve(coordinator: Coordinator, published: Published) -> None:
+    lines = "".join(json.dumps(answer) + "\n" for answer in published.answers)
+    coordinator.pages[RECORD] = (HTTPStatus.OK, json.dumps(published.record))
+    coordinator.pages[ANSWERS] = (HTTPStatus.OK, lines)
+
+
+async def verify(coordinator: Coordinator, state: StateDir) -> Result:
+    arguments = ["verify-round", coordinator.site.base, str(NUMBER), "--state-dir", str(state.path)]
+    return await asyncio.to_thread(CliRunner().invoke, app, arguments)
+
+
+async def test_an_honest_round_is_confirmed_check_by_check(
+    published: Published, state: StateDir
+) -> None:
+    async with running(Coordinator()) as coordinator:
+        serve(coordinator, published)
+        result = await verify(coordinator, state)
+    assert result.exit_code == 0, result.output
+    signs = [line[0] for line in result.output.splitlines()[1:-1]]
+    assert signs == ["✓", "–", "✓", "✓", "✓"]
+    assert "all is as the site published it" in result.output
+
+
+async def test_a_dishonest_round_is_refuted_with_what_differs(
+    published: Published, state: StateDir
+) -> None:
+    published.answers[0]["text"] = "<answer>999</answer>"
+    async with running(Coordinator()) as coordinator:
+        serve(coordinator, published)
+        result = await verify(coordinator, state)
+    assert result.exit_code == FAILED
+    assert "✗ answers" in result.output
+    told = "answer of able-owl to question 1: published 1.0, solved, right; here 0.0, not solved"
+    assert told in result.output
+
+
+@pytest.mark.parametrize("kept", [True, False])
+async def test_the_commitment_that_the_node_noted_is_compared(
+    published: Published, state: StateDir, kept: bool
+) -> None:
+    async with running(Coordinator()) as coordinator:
+        serve(coordinator, published)
+        commitment = published.record["commitment"] if kept else "c0ffee"
+        log = CommitmentLog(state.commitments, site=coordinator.site)
+        log.note(open_round(NUMBER, commitment=commitment))
+        result = await verify(coordinator, state)
+    assert result.exit_code == (0 if kept else FAILED)
+    assert f"{'✓' if kept else '✗'} noted before" in result.output
+
+
+async def test_a_round_that_is_open_cannot_be_told(state: StateDir) -> None:
+    async with running(Coordinator()) as coordinator:
+        coordinator.pages[RECORD] = (HTTPStatus.OK, '{"phase": "open", "commitment": "c0ffee"}')
+        result = await verify(coordinator, state)
+    assert result.exit_code == UNCHECKED
+    assert "still sealed" in result.output
+    assert "when it has closed" in result.output
+
+
+async def test_a_round_that_does_not_exist_cannot_be_told(state: StateDir) -> None:
+    async with running(Coordinator()) as coordinator:
+        coordinator.pages[RECORD] = (HTTPStatus.NOT_FOUND, "{}")
+        result = await verify(coordinator, state)
+    assert result.exit_code == UNCHECKED
+    assert f"{coordinator.site.base}/rounds/" in result.output
+
+
+@pytest.mark.parametrize("page", [RECORD, ANSWERS])
+async def test_a_site_in_trouble_cannot_be_told(
+    published: Published, state: StateDir, page: str
+) -> None:
+    async with running(Coordinator()) as coordinator:
+        serve(coordinator, published)
+        coordinator.pages[page] = (HTTPStatus.INTERNAL_SERVER_ERROR, "")
+        result = await verify(coordinator, state)
+    assert result.exit_code == UNCHECKED
+    assert "500" in result.output
+
+
+async def test_a_site_that_is_gone_cannot_be_told(state: StateDir) -> None:
+    async with running(Coordinator()) as coordinator:
+        pass
+    result = await verify(coordinator, state)
+    assert result.exit_code == UNCHECKED
+    assert "cannot be read" in result.output
+
+
+@pytest.mark.parametrize("limit", ["MAX_RECORD_BYTES", "MAX_ANSWERS_BYTES", "MAX_LINE_BYTES"])
+async def test_a_site_that_sends_too_much_is_cut_off(
+    published: Published, state: StateDir, limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(download, limit, 100)
+    async with running(Coordinator()) as coordinator:
+        serve(coordinator, published)
+        result = await verify(coordinator, state)
+    assert result.exit_code == UNCHECKED
+    assert "more than 100 bytes" in result.output or "larger than 100 bytes" in result.output
+
+
+async def test_what_was_refuted_stays_so_when_the_rest_cannot_be_read(
+    published: Published, state: StateDir
+) -> None:
+    published.record["secret"] = "ff" * 32
+    async with running(Coordinator()) as coordinator:
+        serve(coordinator, published)
+        coordinator.pages[ANSWERS] = (HTTPStatus.OK, "not an answer\n")
+        result = await verify(coordinator, state)
+    assert result.exit_code == FAILED
+    assert "answers cannot be read" in result.output
+
+
+async def test_what_the_site_says_cannot_steer_the_terminal(
+    published: Published, state: StateDir
+) -> None:
+    published.record["rules"]["season"] = "\x1b[2J[red]season"
+    published.record["questions"][0]["prompt"] = "\x1b[31m[bold]prompt"
+    async with running(Coordinator()) as coordinator:
+        serve(coordinator, published)
+        result = await verify(coordinator, state)
+    assert "\x1b" not in result.output
+    assert "[red]season" in result.output
+    assert "[bold]prompt" in result.output
+
+
+def test_checking_a_round_needs_no_torch_and_no_socket() -> None:
+    code = (
+        "import sys, node_client.cli, node_client.commands.verification.command\n"
+        "sys.exit(bool({'torch', 'transformers', 'websockets'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,31 @@
+from node_client.commands.verification.checks import Outcome
+from node_client.commands.verification.recount import Recount
+from swarm_tasks.verifier import Verdict
+from tests.node_client.commands.verification.rounds import Published
+
+
+def test_a_timeout_on_this_machine_is_told_and_blames_nobody(published: Published) -> None:
+    recount, [answer, *_] = Recount(published.round), published.lines
+    question = recount.take(answer)
+    assert question is not None
+    recount.compare(answer, question, Verdict(0.0, "timeout"))
+    check = recount.check_answers()
+    assert check.outcome is Outcome.HOLDS
+    assert "1 timed out here, so could not be compared on this machine" in check.compared
+
+
+def test_a_broken_verifier_is_no_excuse(published: Published) -> None:
+    recount, [answer, *_] = Recount(published.round), published.lines
+    question = recount.take(answer)
+    assert question is not None
+    recount.compare(answer, question, Verdict(0.0, "verifier_error"))
+    assert recount.check_answers().outcome is Outcome.DIFFERS
+
+
+def test_giving_up_forgets_no_difference_that_was_found(published: Published) -> None:
+    recount, [answer, *_] = Recount(published.round), published.lines
+    question = recount.take(answer)
+    assert question is not None
+    assert recount.give_up_answers("broken").outcome is Outcome.UNKNOWN
+    recount.compare(answer, question, Verdict(0.0, "wrong"))
+    assert recount.give_up_answers("broken").outcome is Outcome.DIFFERS

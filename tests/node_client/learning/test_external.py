@@ -1,0 +1,151 @@
+"""Rollouts of other nodes are made and scored again here; what cannot be used is counted."""
+
+import msgspec
+import pytest
+
+from node_client.learning.external import DropReason, ExternalJudge
+from node_client.model.policy import Policy
+from swarm_protocol.messages import ExternalRollout
+from swarm_tasks.keyspace import Part, question_part
+from swarm_tasks.verifier import Verifier
+from tests.node_client.fakes import SEED, external_sum, toy_policy, toy_season
+
+MIXED = ("<answer>{sum}</answer>", "<answer>99</answer>", "no idea", "{sum}")
+
+
+@pytest.fixture(scope="module")
+def policy() -> Policy:
+    return toy_policy()
+
+
+@pytest.fixture
+def judge(policy: Policy, verifier: Verifier) -> ExternalJudge:
+    return ExternalJudge(
+        policy=policy,
+        verifier=verifier,
+        season=toy_season(),
+        node="here",
+        max_completions=4,
+        max_completion_length=16,
+        reward="binary",
+    )
+
+
+def assert_dropped(judge: ExternalJudge, external: ExternalRollout, reason: DropReason) -> None:
+    judged = judge.judge([external], wanted=1)
+    assert judged.groups == []
+    assert judged.dropped == {reason: 1}
+
+
+def with_task(external: ExternalRollout, **changes: object) -> ExternalRollout:
+    """Return the rollout with fields of its task spec replaced."""
+    task = msgspec.structs.replace(external.rollout.task, **changes)
+    rollout = msgspec.structs.replace(external.rollout, task=task)
+    return msgspec.structs.replace(external, rollout=rollout)
+
+
+def test_usable_rollout_gets_its_rewards_here(
+    judge: ExternalJudge, verifier: Verifier, policy: Policy
+) -> None:
+    external = external_sum(verifier, MIXED)
+    judged = judge.judge([external], wanted=1)
+    (group,) = judged.groups
+    assert group.rewards == [1, 0, 0, 0]
+    assert group.prompt == policy.prompt_ids(verifier.question(external.rollout.task))
+    assert not judged.dropped
+
+
+def test_completions_of_others_end_with_eos_where_they_stopped(
+    judge: ExternalJudge, verifier: Verifier, policy: Policy
+) -> None:
+    (group,) = judge.judge([external_sum(verifier, MIXED)], wanted=1).groups
+    assert {completion[-1] for completion in group.completions} == set(policy._eos_ids.tolist())
+
+
+def test_own_rollout_is_dropped(judge: ExternalJudge, verifier: Verifier) -> None:
+    assert_dropped(judge, external_sum(verifier, MIXED, node="here"), "own")
+
+
+def test_rollout_is_used_once(judge: ExternalJudge, verifier: Verifier) -> None:
+    external = external_sum(verifier, MIXED)
+    assert len(judge.judge([external], wanted=1).groups) == 1
+    assert_dropped(judge, external, "duplicate")
+
+
+def test_rollout_of_another_season_is_foreign(judge: ExternalJudge, verifier: Verifier) -> None:
+    assert_dropped(judge, with_task(external_sum(verifier, MIXED), seed=SEED + 1), "foreign")
+
+
+def test_config_outside_the_season_is_foreign(judge: ExternalJudge, verifier: Verifier) -> None:
+    external = external_sum(verifier, MIXED)
+    config = {**external.rollout.task.config, "max_digits": 2}
+    assert_dropped(judge, with_task(external, config=config), "foreign")
+
+
+def test_dataset_off_the_allow_list_is_foreign(judge: ExternalJudge, verifier: Verifier) -> None:
+    external = external_sum(verifier, MIXED)
+    assert_dropped(judge, with_task(external, dataset="countdown", config={}), "foreign")
+
+
+def test_judge_question_is_foreign(judge: ExternalJudge, verifier: Verifier) -> None:
+    assert_dropped(judge, external_sum(verifier, MIXED, part=Part.JUDGE), "foreign")
+
+
+def test_training_index_of_a_judge_question_is_foreign(
+    judge: ExternalJudge, verifier: Verifier
+) -> None:
+    external = external_sum(verifier, MIXED)
+    task = external.rollout.task
+    nearby = (msgspec.structs.replace(task, index=index) for index in range(1000))
+    leak = next(t for t in nearby if question_part(verifier.question(t)) is Part.JUDGE)
+    assert_dropped(judge, with_task(external, index=leak.index), "foreign")
+
+
+def test_more_completions_than_the_season_asks_for_are_foreign(
+    judge: ExternalJudge, verifier: Verifier
+) -> None:
+    assert_dropped(judge, external_sum(verifier, [*MIXED, "5"]), "foreign")
+
+
+def test_text_that_the_tokenizer_cannot_represent_is_not_decodable(
+    judge: ExternalJudge, verifier: Verifier
+) -> None:
+    assert_dropped(judge, external_sum(verifier, [*MIXED[:3], "<eos>"]), "not_decodable")
+
+
+def test_long_completion_is_too_long(judge: ExternalJudge, verifier: Verifier) -> None:
+    assert_dropped(judge, external_sum(verifier, [*MIXED[:3], "x" * 16]), "too_long")
+
+
+def test_rollout_whose_task_cannot_be_made_is_unscorable(
+    policy: Policy, verifier: Verifier
+) -> None:
+    external = external_sum(verifier, MIXED)
+    with Verifier(deadline_s=0.0) as hasty:
+        judge = ExternalJudge(
+            policy=policy,
+            verifier=hasty,
+            season=toy_season(),
+            node="here",
+            max_completions=4,
+            max_completion_length=16,
+            reward="binary",
+        )
+        assert_dropped(judge, external, "unscorable")
+
+
+@pytest.mark.parametrize("text", ["<answer>{sum}</answer>", "wrong"])
+def test_equal_rewards_are_not_informative(
+    judge: ExternalJudge, verifier: Verifier, text: str
+) -> None:
+    assert_dropped(judge, external_sum(verifier, [text] * 4), "not_informative")
+
+
+def test_nothing_is_looked_at_beyond_what_is_wanted(
+    judge: ExternalJudge, verifier: Verifier
+) -> None:
+    offered = [external_sum(verifier, MIXED, counter=counter) for counter in range(3)]
+    assert len(judge.judge(offered, wanted=1).groups) == 1
+    later = judge.judge(offered, wanted=3)
+    assert len(later.groups) == 2
+    assert later.dropped == {"duplicate": 1}

@@ -1,0 +1,131 @@
+"""The mathematics of GRPO against numbers worked out by hand."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from node_client.learning.grpo import Loss, clipped_loss, group_advantages
+
+
+def loss_of(
+    ratios: list[list[float]], advantages: list[float], mask: list[list[int]] | None = None
+) -> tuple[Loss, Tensor]:
+    """Return the loss of tokens with given ratios, and its gradient for their log-probs."""
+    logprobs = torch.tensor(ratios).log().requires_grad_()
+    weights = torch.ones_like(logprobs) if mask is None else torch.tensor(mask)
+    loss = clipped_loss(
+        logprobs=logprobs,
+        old_logprobs=torch.zeros_like(logprobs),
+        advantages=torch.tensor(advantages),
+        mask=weights,
+        epsilon=0.2,
+        epsilon_high=0.28,
+        token_count=int(weights.sum()),
+    )
+    loss.value.backward()  # type: ignore[no-untyped-call]
+    assert logprobs.grad is not None
+    return loss, logprobs.grad
+
+
+def test_advantages_are_differences_from_the_group_mean_in_standard_deviations() -> None:
+    advantages = group_advantages(torch.tensor([1.0, 0.0, 0.0, 0.0]))
+    # mean 1/4, Bessel-corrected standard deviation 1/2
+    assert advantages.tolist() == pytest.approx([1.5, -0.5, -0.5, -0.5], rel=1e-3)
+
+
+def test_advantages_can_be_left_unscaled() -> None:
+    advantages = group_advantages(torch.tensor([1.0, 0.0, 0.0, 0.0]), scale_rewards="none")
+    assert advantages.tolist() == [0.75, -0.25, -0.25, -0.25]
+
+
+def test_equal_rewards_give_no_advantage() -> None:
+    assert group_advantages(torch.tensor([[1.0, 1.0], [0.0, 0.0]])).tolist() == [[0, 0], [0, 0]]
+
+
+def test_each_group_is_compared_with_itself() -> None:
+    both = group_advantages(torch.tensor([[1.0, 0.0], [5.0, 3.0]]))
+    assert both[0].tolist() == pytest.approx(both[1].tolist(), rel=1e-3)
+
+
+def test_zero_advantage_gives_zero_gradient() -> None:
+    _, gradient = loss_of([[1.0, 0.7, 1.5]], [0.0])
+    assert gradient.abs().sum() == 0
+
+
+def test_ratio_one_gives_the_plain_policy_gradient() -> None:
+    loss, gradient = loss_of([[1.0, 1.0]], [3.0])
+    assert loss.value.item() == pytest.approx(-3.0)
+    assert gradient.tolist() == [[-1.5, -1.5]]
+
+
+def test_clip_is_higher_above_than_below() -> None:
+    loss, gradient = loss_of([[1.25]], [1.0])
+    assert loss.value.item() == pytest.approx(-1.25)  # inside 1.28
+    assert gradient.item() != 0
+    loss, gradient = loss_of([[0.75]], [-1.0])
+    assert loss.value.item() == pytest.approx(0.8)  # outside 0.8
+    assert gradient.item() == 0
+
+
+def test_clip_cuts_only_what_would_gain_by_moving_on() -> None:
+    _, gradient = loss_of([[1.5]], [1.0])
+    assert gradient.item() == 0
+    _, gradient = loss_of([[1.5]], [-1.0])
+    assert gradient.item() == pytest.approx(1.5)
+    _, gradient = loss_of([[0.5]], [1.0])
+    assert gradient.item() == pytest.approx(-0.5)
+
+
+def test_clipped_tokens_are_counted_by_side() -> None:
+    loss, _ = loss_of([[1.5, 1.0], [0.5, 1.5]], [1.0, -1.0])
+    assert (loss.clip_high, loss.clip_low) == (1, 1)
+
+
+def test_loss_is_a_mean_over_tokens_not_over_rows() -> None:
+    loss, _ = loss_of([[1, 1, 1], [1, 1, 1]], [1.0, -1.0], mask=[[1, 1, 1], [1, 0, 0]])
+    assert loss.value.item() == pytest.approx(-(3 - 1) / 4)
+
+
+def test_padding_gives_neither_loss_nor_gradient_however_wild_its_log_probs() -> None:
+    logprobs = torch.tensor([[0.0, 1e6]], requires_grad=True)
+    loss = clipped_loss(
+        logprobs=logprobs,
+        old_logprobs=torch.zeros(1, 2),
+        advantages=torch.tensor([1.0]),
+        mask=torch.tensor([[1, 0]]),
+        epsilon=0.2,
+        epsilon_high=0.28,
+        token_count=1,
+    )
+    loss.value.backward()  # type: ignore[no-untyped-call]
+    assert loss.value.item() == -1
+    assert logprobs.grad is not None
+    assert logprobs.grad.tolist() == [[-1.0, 0.0]]
+
+
+def test_gradient_equals_that_of_the_formula_written_out() -> None:
+    generator = torch.Generator().manual_seed(0)
+    logprobs = (torch.randn(3, 5, generator=generator) / 3).requires_grad_()
+    old = torch.randn(3, 5, generator=generator) / 3
+    advantages = [1.0, -0.5, 2.0]
+    written_out = torch.zeros(())
+    for row in range(3):
+        for token in range(5):
+            ratio = torch.exp(logprobs[row, token] - old[row, token])
+            bounded = min(max(ratio, torch.tensor(0.8)), torch.tensor(1.28))
+            written_out = written_out - min(ratio * advantages[row], bounded * advantages[row]) / 15
+    (expected,) = torch.autograd.grad(written_out, logprobs)
+    loss = clipped_loss(
+        logprobs=logprobs,
+        old_logprobs=old,
+        advantages=torch.tensor(advantages),
+        mask=torch.ones(3, 5),
+        epsilon=0.2,
+        epsilon_high=0.28,
+        token_count=15,
+    )
+    (gradient,) = torch.autograd.grad(loss.value, logprobs)
+    assert math.isclose(loss.value.item(), written_out.item(), rel_tol=1e-5)
+    assert torch.allclose(gradient, expected, atol=1e-6)

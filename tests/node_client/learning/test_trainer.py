@@ -1,0 +1,177 @@
+"""One step of the trainer: what it reports, shares, mixes and learns."""
+
+import pytest
+
+from node_client.errors import SettingsError
+from node_client.model.policy import Policy
+from node_client.settings.train_config import TrainConfig, learning_rate_for, plan_step
+from swarm_tasks.verifier import Verifier
+from tests.node_client.fakes import (
+    PoolInMemory,
+    external_sum,
+    make_trainer,
+    toy_policy,
+    toy_season,
+)
+
+MIXED = ("<answer>{sum}</answer>", "<answer>99</answer>", "no idea", "{sum}")
+
+
+def weights_of(policy: Policy) -> list[float]:
+    return [parameter.sum().item() for parameter in policy.trainable()]
+
+
+def offer_sums(verifier: Verifier, count: int) -> PoolInMemory:
+    return PoolInMemory([external_sum(verifier, MIXED, counter=n) for n in range(count)])
+
+
+def test_training_set_mixes_local_and_external_rollouts(verifier: Verifier) -> None:
+    report = make_trainer(verifier, exchange=offer_sums(verifier, 8)).step()
+    assert (report.local_used, report.external_used) == (2, 2)
+
+
+def test_isolated_arm_trains_on_as_many_rollouts_all_its_own(verifier: Verifier) -> None:
+    trainer = make_trainer(
+        verifier, config=TrainConfig(arm="isolated"), exchange=offer_sums(verifier, 8)
+    )
+    report = trainer.step()
+    assert (report.local_used, report.external_used) == (4, 0)
+
+
+def test_offline_node_trains_on_its_own_rollouts(verifier: Verifier) -> None:
+    report = make_trainer(verifier).step()
+    assert (report.local_used, report.external_used) == (4, 0)
+
+
+def test_training_reward_leaves_external_rollouts_out(verifier: Verifier) -> None:
+    # The untrained toy never answers in tags, the external rollouts are right in one of four.
+    report = make_trainer(verifier, exchange=offer_sums(verifier, 8)).step()
+    assert report.external_used == 2
+    assert report.training_reward == 0
+    assert report.informative_share == 0
+
+
+def test_external_rollouts_alone_move_the_weights(verifier: Verifier) -> None:
+    policy = toy_policy()
+    before = weights_of(policy)
+    report = make_trainer(verifier, policy=policy, exchange=offer_sums(verifier, 8)).step()
+    assert report.training_reward == 0
+    assert report.grad_norm > 0
+    assert weights_of(policy) != before
+
+
+def test_step_without_any_advantage_leaves_the_weights_alone(verifier: Verifier) -> None:
+    policy = toy_policy()
+    before = weights_of(policy)
+    assert make_trainer(verifier, policy=policy).step().grad_norm == 0
+    assert weights_of(policy) == before
+
+
+def test_all_own_rollouts_are_shared(verifier: Verifier) -> None:
+    pool = PoolInMemory()
+    trainer = make_trainer(verifier, exchange=pool)
+    trainer.step()
+    trainer.step()
+    assert len(pool.published) == 8
+    assert [rollout.step for rollout in pool.published] == [0] * 4 + [1] * 4
+    assert len({rollout.id for rollout in pool.published}) == 8
+
+
+def test_dropped_rollouts_are_counted_in_report_and_totals(verifier: Verifier) -> None:
+    pool = PoolInMemory([external_sum(verifier, ["4"] * 4, counter=n) for n in range(3)])
+    trainer = make_trainer(verifier, exchange=pool)
+    assert trainer.step().external_dropped == {"not_informative": 3}
+    assert trainer.step().external_dropped == {"duplicate": 3}
+    assert trainer.totals.external_dropped == {"not_informative": 3, "duplicate": 3}
+    assert trainer.totals.local_used == 8
+
+
+def test_report_times_every_part_of_the_step(verifier: Verifier) -> None:
+    report = make_trainer(verifier, exchange=offer_sums(verifier, 8)).step()
+    parts = {"generate", "score", "swarm", "forward", "backward", "optimizer"}
+    assert set(report.seconds) == parts
+
+
+def test_first_pass_is_never_clipped_and_later_ones_are(verifier: Verifier) -> None:
+    once = make_trainer(verifier, exchange=offer_sums(verifier, 8)).step()
+    assert once.clip_ratio == 0
+    config = TrainConfig(learning_rate=3e-2, num_iterations=4)
+    often = make_trainer(verifier, config=config, exchange=offer_sums(verifier, 8)).step()
+    assert often.clip_ratio > 0
+
+
+def test_micro_batches_change_nothing_but_memory(verifier: Verifier) -> None:
+    whole, split = (
+        make_trainer(
+            verifier,
+            config=TrainConfig(learning_rate=1e-2, micro_batch_tokens=tokens),
+            exchange=offer_sums(verifier, 8),
+        ).step()
+        for tokens in (4096, 1)
+    )
+    assert split.loss == pytest.approx(whole.loss, abs=1e-5)
+    assert split.grad_norm == pytest.approx(whole.grad_norm, rel=1e-4)
+
+
+def test_truncated_completions_can_be_left_out_of_the_loss(verifier: Verifier) -> None:
+    config = TrainConfig(mask_truncated_completions=True, max_completion_length=1)
+    report = make_trainer(verifier, config=config).step()
+    assert report.clipped_ratio > 0
+    assert report.loss == 0
+
+
+def test_policy_learns_from_others_what_it_could_not_find(verifier: Verifier) -> None:
+    pool = PoolInMemory()
+    trainer = make_trainer(
+        verifier,
+        season=toy_season(local=0, external=4),
+        config=TrainConfig(learning_rate=1e-2, external_candidates=1),
+        exchange=pool,
+    )
+    right = ["<answer>{sum}</answer>", "5", "x", ""]
+    likelihoods = []
+    for step in range(8):
+        pool.offered = [external_sum(verifier, right, counter=4 * step + n) for n in range(4)]
+        trainer.step()
+        prompt = trainer.policy.prompt_ids("2 + 2 =")
+        tag = trainer.policy.completion_ids("<answer>", "length")
+        assert tag is not None
+        likelihoods.append(trainer.policy.logprobs([prompt], [tag])[0].exp().item())
+    assert likelihoods[-1] > 4 * likelihoods[0]
+
+
+def test_demo_base_raises_its_own_training_reward(verifier: Verifier) -> None:
+    trainer = make_trainer(
+        verifier,
+        policy=Policy.load("tiny", device="cpu"),
+        season=toy_season(local=4, external=4, completions=8),
+        config=TrainConfig(learning_rate=3e-4),
+    )
+    rewards = [trainer.step().training_reward for _ in range(30)]
+    assert sum(rewards[-10:]) > sum(rewards[:10]) + 0.5
+
+
+def test_season_decides_what_the_participant_left_open() -> None:
+    plan = plan_step(TrainConfig(), toy_season(local=3, external=5, completions=6))
+    assert (plan.local, plan.external, plan.batch, plan.completions) == (3, 5, 8, 6)
+    assert plan.max_completion_length == 8
+
+
+@pytest.mark.parametrize(
+    ("config", "complaint"),
+    [
+        (TrainConfig(local=0, external=0), "is empty"),
+        (TrainConfig(local=-1), "is empty"),
+        (TrainConfig(local=4, batch=2), "fewer than"),
+        (TrainConfig(num_generations=1), "cannot be compared"),
+    ],
+)
+def test_sizes_that_cannot_work_are_explained(config: TrainConfig, complaint: str) -> None:
+    with pytest.raises(SettingsError, match=complaint):
+        plan_step(config, toy_season())
+
+
+def test_pretrained_models_take_small_steps_by_default() -> None:
+    assert learning_rate_for(TrainConfig(), parameters=500_000_000) == 1e-6
+    assert learning_rate_for(TrainConfig(), parameters=200_000) == 1e-4
+    assert learning_rate_for(TrainConfig(learning_rate=0.5), parameters=1) == 0.5

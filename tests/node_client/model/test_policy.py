@@ -1,0 +1,149 @@
+"""A policy generates, encodes and scores text, alone and in batches."""
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+from node_client.errors import ModelUnavailableError
+from node_client.model.policy import SYSTEM_PROMPT, Policy
+from node_client.model.sampling import Sampling, sample_tokens
+from tests.node_client.fakes import toy_policy
+
+QUESTIONS = ["Calculate 3 - 1.", "Spell this word backward (example: sun -> nus): both", "?"]
+
+
+@pytest.fixture(scope="module")
+def policy() -> Policy:
+    return toy_policy()
+
+
+def test_batched_log_probs_equal_unbatched_ones(policy: Policy) -> None:
+    prompts = [policy.prompt_ids(question) for question in QUESTIONS]
+    completions = [[5, 6, 7, 8, 9], [10], [11, 12, 13]]
+    batched, mask = policy.logprobs(prompts, completions)
+    assert mask.sum(dim=1).tolist() == [5, 1, 3]
+    for row, (prompt, completion) in enumerate(zip(prompts, completions, strict=True)):
+        alone, _ = policy.logprobs([prompt], [completion])
+        assert torch.allclose(batched[row, : len(completion)], alone[0], atol=1e-4)
+
+
+def test_log_probs_are_of_the_temperature_that_was_sampled_at(policy: Policy) -> None:
+    prompt = [policy.prompt_ids("?")]
+    vocabulary = [[token] for token in range(len(policy._tokenizer))]
+    for temperature in (0.5, 1.0):
+        logprobs, _ = policy.logprobs(prompt * len(vocabulary), vocabulary, temperature=temperature)
+        assert logprobs.exp().sum().item() == pytest.approx(1, abs=1e-4)
+
+
+def test_greedy_answers_do_not_depend_on_the_other_questions(policy: Policy) -> None:
+    together = policy.generate(QUESTIONS, completions=2, max_new_tokens=6, temperature=0)
+    for question, answers in zip(QUESTIONS, together, strict=True):
+        (alone,) = policy.generate([question], completions=1, max_new_tokens=6, temperature=0)
+        assert answers == [alone[0], alone[0]]
+
+
+def test_sampled_tokens_have_the_log_probs_that_they_were_sampled_with(policy: Policy) -> None:
+    (answers,) = policy.generate(["?"], completions=64, max_new_tokens=1, temperature=1)
+    tokens = [answer.token_ids for answer in answers]
+    logprobs, _ = policy.logprobs([policy.prompt_ids("?")] * 64, tokens)
+    # An untrained model is nearly uniform: a shifted or masked position would show here.
+    assert logprobs.mean().item() == pytest.approx(-math.log(len(policy._tokenizer)), abs=0.2)
+
+
+def test_same_seed_gives_the_same_answers(policy: Policy) -> None:
+    first, second = (
+        policy.generate(
+            QUESTIONS,
+            completions=3,
+            max_new_tokens=5,
+            temperature=1,
+            generator=torch.Generator().manual_seed(1),
+        )
+        for _ in range(2)
+    )
+    assert first == second
+
+
+def test_many_questions_are_generated_in_several_batches(
+    policy: Policy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = policy.generate(QUESTIONS, completions=2, max_new_tokens=4, temperature=0)
+    monkeypatch.setattr("node_client.model.sampling.GENERATION_TOKENS", 50)
+    assert policy.generate(QUESTIONS, completions=2, max_new_tokens=4, temperature=0) == whole
+
+
+def test_no_questions_give_no_answers(policy: Policy) -> None:
+    assert policy.generate([], completions=2, max_new_tokens=4, temperature=0) == []
+
+
+def test_stopped_completion_is_encoded_with_its_end(policy: Policy) -> None:
+    ids = policy.completion_ids("<answer>4</answer>", "stop")
+    truncated = policy.completion_ids("<answer>4</answer>", "length")
+    assert ids is not None
+    assert ids[:-1] == truncated
+    assert ids[-1] not in ids[:-1]
+
+
+def test_generated_completion_is_encoded_as_it_was_generated(policy: Policy) -> None:
+    answers = policy.generate(["?"], completions=2000, max_new_tokens=1, temperature=1)[0]
+    readable = [answer for answer in answers if "\ufffd" not in answer.text]
+    stopped = [answer for answer in readable if answer.finish_reason == "stop"]
+    assert len(readable) > len(stopped) > 0
+    for answer in [*stopped, *(answer for answer in readable if answer.text)]:
+        assert policy.completion_ids(answer.text, answer.finish_reason) == answer.token_ids
+
+
+@pytest.mark.parametrize("text", ["<eos>", "4<pad>", "e\u0301"])
+def test_text_that_the_tokenizer_cannot_represent_is_refused(policy: Policy, text: str) -> None:
+    assert policy.completion_ids(text, "stop") is None
+
+
+def test_empty_truncated_completion_is_refused(policy: Policy) -> None:
+    assert policy.completion_ids("", "length") is None
+
+
+def test_prompt_without_chat_template_still_asks_for_tags() -> None:
+    policy = toy_policy()
+    policy._tokenizer.chat_template = None
+    assert policy.prompt_ids("1 + 1?") == policy._encode(f"{SYSTEM_PROMPT}\n\n1 + 1?\n")
+
+
+def test_template_without_system_role_gets_it_in_the_question() -> None:
+    policy = toy_policy()
+    policy._tokenizer.chat_template = (
+        "{% if messages[0].role == 'system' %}{{ raise_exception('no system role') }}{% endif %}"
+        "{{ messages[0].content }}|"
+    )
+    assert policy.prompt_ids("1 + 1?") == policy._encode(f"{SYSTEM_PROMPT}\n\n1 + 1?|")
+
+
+def test_saved_policy_is_loaded_again_by_path(policy: Policy, tmp_path: Path) -> None:
+    policy.save(tmp_path / "mine")
+    loaded = Policy.load(str(tmp_path / "mine"), device="cpu")
+    assert loaded.name == "mine"
+    assert loaded.parameters == policy.parameters
+    assert loaded.tokenizer_fingerprint == policy.tokenizer_fingerprint
+    greedy = {"completions": 1, "max_new_tokens": 4, "temperature": 0.0}
+    assert loaded.generate(["?"], **greedy) == policy.generate(["?"], **greedy)  # type: ignore[arg-type]
+
+
+def test_missing_model_is_explained(tmp_path: Path) -> None:
+    with pytest.raises(ModelUnavailableError, match="there is no such folder") as caught:
+        Policy.load(str(tmp_path / "nowhere"))
+    assert "--model tiny" in caught.value.fix
+
+
+def test_folder_without_a_model_is_explained(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(ModelUnavailableError, match="could not be loaded"):
+        Policy.load(str(tmp_path))
+
+
+def test_nucleus_keeps_the_likeliest_tokens_only() -> None:
+    logits = torch.tensor([[0.5, 0.3, 0.15, 0.05]]).log().repeat(500, 1)
+    generator = torch.Generator().manual_seed(0)
+    sampling = Sampling(1, 1, temperature=1, top_p=0.7, generator=generator)
+    tokens = sample_tokens(logits, sampling=sampling)
+    assert set(tokens.tolist()) == {0, 1}

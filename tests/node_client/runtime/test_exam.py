@@ -1,0 +1,304 @@
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import pytest
+from msgspec.structs import replace
+
+from node_client.display.view import View
+from node_client.runtime.exam import Exam, Examinee
+from node_client.runtime.worker import ModelWorker
+from swarm_protocol.errors import ErrorCode
+from swarm_protocol.messages import (
+    MAX_COMPLETION_CHARS,
+    NodeMessage,
+    RequestQuestions,
+    RequestRound,
+    RequestStanding,
+    RoundInfo,
+    SubmitAnswers,
+)
+from tests.node_client.coordinator import Coordinator, now, open_round, running
+from tests.node_client.shell_fakes import Answer, Connected, Parrot, empty_view, running_connection
+
+NEVER_S = 1000.0
+
+
+@asynccontextmanager
+async def running_exam(
+    node: Connected,
+    examinee: Examinee,
+    *,
+    worker: ModelWorker | None = None,
+    view: View | None = None,
+    poll_s: float = NEVER_S,
+) -> AsyncIterator[Exam]:
+    exam = Exam(
+        client=node.client,
+        worker=worker or ModelWorker(),
+        examinee=examinee,
+        view=view or empty_view(),
+        poll_s=poll_s,
+    )
+    jobs = [asyncio.create_task(exam.run()), asyncio.create_task(exam.outbox.run())]
+    try:
+        yield exam
+    finally:
+        for job in jobs:
+            job.cancel()
+        await asyncio.wait(jobs)
+
+
+async def test_an_announced_round_is_answered_completely() -> None:
+    coordinator, view = Coordinator(), empty_view()
+    async with (
+        running(coordinator),
+        running_connection(coordinator) as node,
+        running_exam(node, Parrot(), view=view) as exam,
+    ):
+        coordinator.round = open_round(questions=40)
+        exam.ring(coordinator.round)
+        await coordinator.heard(
+            SubmitAnswers, where=lambda said: said.answers[-1].question == "r1q39"
+        )
+        await exam.outbox.empty.wait()
+        assert coordinator.answers == {f"r1q{n}": f"{n} + 1 = ?" for n in range(40)}
+        assert view.answered[1] == 40
+
+
+async def test_a_round_whose_announcement_was_lost_is_found_by_asking() -> None:
+    coordinator = Coordinator()
+    coordinator.round = open_round()
+    async with (
+        running(coordinator),
+        running_connection(coordinator) as node,
+        running_exam(node, Parrot(), poll_s=0.02),
+    ):
+        await coordinator.heard(SubmitAnswers)
+
+
+async def test_a_round_is_sat_once_however_often_it_is_announced() -> None:
+    coordinator, parrot = Coordinator(), Parrot()
+    async with (
+        running(coordinator),
+        running_connection(coordinator) as node,
+        running_exam(node, parrot, poll_s=0.02) as exam,
+    ):
+        coordinator.round = open_round()
+        exam.ring(coordinator.round)
+        await coordinator.heard(SubmitAnswers)
+        exam.ring(coordinator.round)
+        await coordinator.heard(RequestRound, count=3)
+        assert len(await coordinator.heard(RequestQuestions)) == 1
+        assert len(parrot.asked) == 2
+
+
+@pytest.mark.parametrize("kind", [RequestQuestions, RequestStanding])
+async def test_a_node_that_was_refused_for_the_moment_asks_again(kind: type[NodeMessage]) -> None:
+    coordinator = Coordinator()
+    coordinator.refusals[kind] = ErrorCode.RATE_LIMITED
+    async with (
+        running(coordinator),
+        running_connection(coordinator) as node,
+        running_exam(node, Parrot()) as exam,
+    ):
+        coordinator.round = open_round()
+        if kind is RequestStanding:
+            coordinator.round = RoundInfo(1, "closed", now(), now(), 2)
+        exam.ring(coordinator.round)
+        await coordinator.heard(kind, count=3)
+        assert len(await coordinator.heard(RequestRound)) >= 1
+
+
+async def test_a_round_that_opened_before_the_node_came_is_sat_out_without_asking_again() -> None:
+    coordinator, view = Coordinator(), empty_view()
+    coordinator.refusals[RequestQuestions] = ErrorCode.ROUND_PENDING
+    coordinator.round = open_round(7)
+    async with (
+        running(coordinator),
+        running_connection(coordinator) as node,
+        running_exam(node, Parrot(), view=view, poll_s=0.02) as exam,
+    ):
+        exam.ring(coordinator.round)
+        await coordinator.heard(RequestRound, count=3)
+        assert len(await coordinator.heard(RequestQuestions)) == 1
+        assert (view.sat_out, view.problem) == (7, None)
+        coordinator.refusals.clear()
+        coordinator.round = open_round(8)
+        await coordinator.heard(SubmitAnswers)
+
+
+async def test_every_round_that_is_heard_of_is_told_to_who_notes_them() -> None:
+    coordinator, noted = Coordinator(), list[RoundInfo | None]()
+    rung, polled = (
+        RoundInfo(number, "scheduled", now(), now(later_s=60), 2, commitment)
+        for number, commitment in enumerate(("rung", "polled"))
+    )
+    coordinator.round = polled
+    async with running(coordinator), running_connection(coordinator) as node:
+        exam = Exam(
+            client=node.client,
+            worker=ModelWorker(),
+            examinee=Parrot(),
+            view=empty_view(),
+            note=noted.append,
+            poll_s=0.02,
+        )
+        exam.ring(rung)
+        asking = asyncio.create_task(exam.run())
+        await coordinator.heard(RequestRound, count=2)
+        asking.cancel()
+    assert noted[:2] == [rung, polled]
+
+
+async def test_after_a_restart_the_coordinator_keeps_the_first_answers() -> None:
+    coordinator = Coordinator()
+    coordinator.round = open_round()
+    for text in ("first", "second"):
+        async with (
+            running(coordinator),
+            running_connection(coordinator) as node,
+            running_exam(node, Parrot(text)) as exam,
+        ):
+            exam.ring(coordinator.round)
+            await coordinator.heard(SubmitAnswers, count=1 if text == "first" else 2)
+            await exam.outbox.empty.wait()
+    assert set(coordinator.answers.values()) == {"first"}
+
+
+async def test_answers_without_ack_are_sent_again_after_a_restart_of_the_coordinator() -> None:
+    coordinator, parrot = Coordinator(), Parrot()
+    coordinator.silent.add(SubmitAnswers)
+    async with (
+        running(coordinator),
+        running_connection(coordinator) as node,
+        running_exam(node, parrot) as exam,
+    ):
+        coordinator.round = open_round()
+        exam.ring(coordinator.round)
+        [unacked] = await coordinator.heard(SubmitAnswers)
+        await coordinator.stop()
+        coordinator.silent.clear()
+        await coordinator.start()
+        [_, again] = await coordinator.heard(SubmitAnswers, count=2)
+        await exam.outbox.empty.wait()
+        assert again.answers == unacked.answers
+        assert len(parrot.asked) == 2
+
+
+async def test_answers_that_come_too_late_are_given_up_with_their_reason() -> None:
+    coordinator, view = Coordinator(), empty_view()
+    coordinator.refusals[SubmitAnswers] = ErrorCode.ROUND_NOT_OPEN
+    async with (
+        running(coordinator),
+        running_connection(coordinator) as node,
+        running_exam(node, Parrot(), view=view) as exam,
+    ):
+        coordinator.round = open_round()
+        exam.ring(coordinator.round)
+        await coordinator.heard(SubmitAnswers)
+        await exam.outbox.empty.wait()
+        assert view.problem is not None
+        assert view.problem.code == ErrorCode.ROUND_NOT_OPEN
+
+
+async def test_a_round_that_ends_while_answering_gets_no_late_answers(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    coordinator, parrot = Coordinator(), Parrot()
+    async with (
+        running(coordinator),
+        running_connection(coordinator) as node,
+        running_exam(node, parrot, poll_s=0.02) as exam,
+    ):
+        coordinator.round = open_round(closes_in_s=-1)
+        exam.ring(coordinator.round)
+        await coordinator.heard(RequestRound)
+        assert parrot.asked == []
+    assert "ended before" in caplog.text
+
+
+async def test_a_deadline_that_an_outage_moved_is_the_one_that_counts() -> None:
+    coordinator, parrot = Coordinator(), Parrot()
+    async with (
+        running(coordinator),
+        running_connection(coordinator) as node,
+        running_exam(node, parrot) as exam,
+    ):
+        coordinator.round = open_round(closes_in_s=-1)
+        exam.ring(replace(coordinator.round, closes_at=open_round(closes_in_s=60).closes_at))
+        await coordinator.heard(SubmitAnswers)
+        assert parrot.asked
+
+
+class SlowParrot(Parrot):
+    """Begins an exam and goes on when it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.began = threading.Event()
+        self.may_go_on = threading.Event()
+
+    def generate(
+        self,
+        questions: Sequence[str],
+        *,
+        completions: int,
+        max_new_tokens: int,
+        temperature: float,
+    ) -> list[list[Answer]]:
+        self.began.set()
+        self.may_go_on.wait()
+        return super().generate(
+            questions,
+            completions=completions,
+            max_new_tokens=max_new_tokens,
+            temperature=temperature,
+        )
+
+
+async def test_no_training_step_comes_between_the_questions_of_a_round() -> None:
+    coordinator, parrot = Coordinator(), SlowParrot()
+    async with (
+        running(coordinator),
+        running_connection(coordinator) as node,
+        ModelWorker() as worker,
+        running_exam(node, parrot, worker=worker) as exam,
+    ):
+        coordinator.round = open_round(questions=40)
+        exam.ring(coordinator.round)
+        await asyncio.to_thread(parrot.began.wait)
+        has_turn = worker.turn.locked()
+        parrot.may_go_on.set()
+        assert has_turn
+        async with worker.turn:
+            assert len(parrot.asked) == 40
+
+
+async def test_text_that_the_wire_refuses_costs_only_its_own_characters() -> None:
+    coordinator = Coordinator()
+    async with (
+        running(coordinator),
+        running_connection(coordinator) as node,
+        running_exam(node, Parrot("a\x00b\ud800" + "c" * MAX_COMPLETION_CHARS)) as exam,
+    ):
+        coordinator.round = open_round(questions=1)
+        exam.ring(coordinator.round)
+        await coordinator.heard(SubmitAnswers)
+        await exam.outbox.empty.wait()
+        assert coordinator.answers["r1q0"].startswith("ab?ccc")
+
+
+async def test_the_score_is_fetched_when_a_round_closes() -> None:
+    coordinator, view = Coordinator(), empty_view()
+    async with (
+        running(coordinator),
+        running_connection(coordinator) as node,
+        running_exam(node, Parrot(), view=view, poll_s=0.02) as exam,
+    ):
+        exam.ring(RoundInfo(1, "closed", now(), now(), 2))
+        await coordinator.heard(RequestStanding)
+        await coordinator.heard(RequestRound)
+        assert view.standing is not None
+        assert view.standing.score == 0.5

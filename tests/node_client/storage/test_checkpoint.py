@@ -1,0 +1,127 @@
+"""A run goes on from its checkpoint as if it had not stopped."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from node_client.errors import CheckpointError
+from node_client.learning.trainer import Trainer
+from node_client.model.make_model import Base, build_model
+from node_client.model.policy import Policy
+from node_client.model.tokenizer import build_tokenizer
+from node_client.model.warmup import WarmUpConfig
+from node_client.storage import checkpoint
+from swarm_tasks.verifier import Verifier
+from tests.node_client.fakes import PoolInMemory, external_sum, make_trainer, toy_policy
+
+MIXED = ("<answer>{sum}</answer>", "<answer>99</answer>", "no idea", "{sum}")
+
+
+def trainer_with_pool(verifier: Verifier) -> tuple[Trainer, PoolInMemory]:
+    pool = PoolInMemory([external_sum(verifier, MIXED, counter=n) for n in range(8)])
+    return make_trainer(verifier, exchange=pool), pool
+
+
+def same_weights(one: Trainer, other: Trainer) -> bool:
+    pairs = zip(one.policy.trainable(), other.policy.trainable(), strict=True)
+    return all(torch.equal(left, right) for left, right in pairs)
+
+
+def test_resumed_run_takes_the_same_next_step(verifier: Verifier, tmp_path: Path) -> None:
+    straight, straight_pool = trainer_with_pool(verifier)
+    straight.step()
+    checkpoint.save(tmp_path, straight)
+    report = straight.step()
+
+    resumed, resumed_pool = trainer_with_pool(verifier)
+    assert checkpoint.resume(tmp_path, resumed) == checkpoint.Resumed(step=1, problems=[])
+    again = resumed.step()
+
+    assert resumed_pool.published == straight_pool.published[4:]
+    assert (again.loss, again.grad_norm, again.external_used) == (
+        report.loss,
+        report.grad_norm,
+        report.external_used,
+    )
+    assert report.external_used > 0
+    assert same_weights(straight, resumed)
+    assert resumed.totals == straight.totals
+
+
+def test_first_start_has_nothing_to_resume(verifier: Verifier, tmp_path: Path) -> None:
+    assert checkpoint.resume(tmp_path / "none", make_trainer(verifier)) is None
+
+
+def test_two_newest_checkpoints_are_kept(verifier: Verifier, tmp_path: Path) -> None:
+    trainer = make_trainer(verifier)
+    for trainer.steps_done in (1, 2, 3):
+        checkpoint.save(tmp_path, trainer)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-00000002", "step-00000003"]
+
+
+def test_same_step_can_be_saved_again(verifier: Verifier, tmp_path: Path) -> None:
+    trainer = make_trainer(verifier)
+    assert checkpoint.save(tmp_path, trainer) == checkpoint.save(tmp_path, trainer)
+    assert checkpoint.resume(tmp_path, trainer) is not None
+
+
+@pytest.mark.parametrize(
+    "file", ["trainer.pt", "policy/model.safetensors", "policy/config.json", "manifest.json"]
+)
+def test_corrupt_checkpoint_falls_back_to_the_one_before(
+    verifier: Verifier, tmp_path: Path, file: str
+) -> None:
+    trainer, _ = trainer_with_pool(verifier)
+    trainer.step()
+    checkpoint.save(tmp_path, trainer)
+    trainer.step()
+    damaged = checkpoint.save(tmp_path, trainer) / file
+    content = damaged.read_bytes()
+    damaged.write_bytes(content[: len(content) // 2])
+
+    fresh, _ = trainer_with_pool(verifier)
+    resumed = checkpoint.resume(tmp_path, fresh)
+    assert resumed is not None
+    assert resumed.step == fresh.steps_done == 1
+    (problem,) = resumed.problems
+    assert "step-00000002" in problem
+    assert Path(file).name.split(".")[0] in problem
+
+
+def test_missing_file_is_noticed(verifier: Verifier, tmp_path: Path) -> None:
+    (checkpoint.save(tmp_path, make_trainer(verifier)) / "trainer.pt").unlink()
+    resumed = checkpoint.resume(tmp_path, make_trainer(verifier))
+    assert resumed is not None
+    assert resumed.step == 0
+    assert "trainer.pt is missing" in resumed.problems[0]
+
+
+def test_draft_of_a_crashed_save_is_no_checkpoint(verifier: Verifier, tmp_path: Path) -> None:
+    written = checkpoint.save(tmp_path, make_trainer(verifier))
+    written.rename(tmp_path / f".{written.name}.partial")
+    assert checkpoint.resume(tmp_path, make_trainer(verifier)) is None
+    checkpoint.save(tmp_path, make_trainer(verifier))
+    assert [path.name for path in tmp_path.iterdir()] == [written.name]
+
+
+def test_checkpoint_of_another_model_is_refused(verifier: Verifier, tmp_path: Path) -> None:
+    checkpoint.save(tmp_path, make_trainer(verifier))
+    wide = Base(hidden_size=32, layers=1, heads=2, warm_up=WarmUpConfig(steps=1))
+    other = Policy(model=build_model(wide, seed=0), tokenizer=build_tokenizer(), name="wide")
+    with pytest.raises(CheckpointError, match="trained from toy") as caught:
+        checkpoint.resume(tmp_path, make_trainer(verifier, policy=other))
+    assert "--state-dir" in caught.value.fix
+
+
+def test_saved_policy_is_an_ordinary_model_folder(verifier: Verifier, tmp_path: Path) -> None:
+    trainer, _ = trainer_with_pool(verifier)
+    trainer.step()
+    written = checkpoint.save(tmp_path, trainer)
+    loaded = Policy.load(str(written / "policy"), device="cpu")
+    assert all(
+        torch.equal(left, right)
+        for left, right in zip(loaded.trainable(), trainer.policy.trainable(), strict=True)
+    )
+    assert json.loads((written / "manifest.json").read_text())["model"] == toy_policy().name

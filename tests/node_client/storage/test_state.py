@@ -1,0 +1,72 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from node_client.errors import SettingsError, StateLockedError
+from node_client.site import Site
+from node_client.storage.state import Remembered, StateDir
+
+SITE = Site("https://swarm.org")
+
+
+def test_the_token_is_readable_for_its_owner_only(tmp_path: Path) -> None:
+    state = StateDir(tmp_path / "state")
+    with state.lock():
+        state.save(Remembered(url=SITE.base, token="secret"))
+        state.task_key()
+    assert (state.path.stat().st_mode & 0o777) == 0o700
+    files = [path for path in state.path.iterdir() if path.name != "lock"]
+    assert {path.name for path in files} == {"node.json", "task.key"}
+    assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
+
+
+def test_a_token_is_never_shown_to_another_site(tmp_path: Path) -> None:
+    state = StateDir(tmp_path)
+    state.save(Remembered(url=SITE.base, token="secret"))
+    assert state.recall(SITE).token == "secret"
+    assert state.recall(Site("https://elsewhere.org")).token == ""
+    assert state.recall(None).token == ""
+
+
+def test_the_task_key_stays_the_same(tmp_path: Path) -> None:
+    key = StateDir(tmp_path).task_key()
+    assert len(key) == 32
+    assert StateDir(tmp_path).task_key() == key
+
+
+def test_a_damaged_file_is_named_with_a_remedy(tmp_path: Path) -> None:
+    (tmp_path / "node.json").write_text('{"token": 5')
+    with pytest.raises(SettingsError) as problem:
+        StateDir(tmp_path).load()
+    assert "node.json" in problem.value.message
+    assert "join" in problem.value.fix
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SettingsError, match="cannot be used"), StateDir(tmp_path / "file").lock():
+        pass
+
+
+def test_two_clients_cannot_share_a_folder(tmp_path: Path) -> None:
+    other = (
+        "import sys; from pathlib import Path; from node_client.storage.state import StateDir\n"
+        "with StateDir(Path(sys.argv[1])).lock():\n"
+        "    print('held', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", other, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        with pytest.raises(StateLockedError, match="Another swarm-node"), StateDir(tmp_path).lock():
+            pass
+        process.kill()
+    # A client that was killed leaves no lock behind.
+    with StateDir(tmp_path).lock():
+        pass

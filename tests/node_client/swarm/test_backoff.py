@@ -1,0 +1,22 @@
+import pytest
+
+from node_client.swarm.backoff import LONGEST_S, STABLE_S, count_attempt, jittered_backoff
+
+
+def test_the_ceiling_doubles_until_the_cap() -> None:
+    ceilings = [jittered_backoff(attempt, chance=lambda: 1.0) for attempt in range(9)]
+    assert ceilings == [1, 2, 4, 8, 16, 32, LONGEST_S, LONGEST_S, LONGEST_S]
+
+
+@pytest.mark.parametrize("chance", [0.0, 0.25, 0.9])
+def test_the_pause_is_spread_over_the_whole_range(chance: float) -> None:
+    assert jittered_backoff(3, chance=lambda: chance) == 8 * chance
+
+
+def test_a_coordinator_that_is_gone_for_weeks_overflows_nothing() -> None:
+    assert jittered_backoff(1_000_000, chance=lambda: 1.0) == LONGEST_S
+
+
+def test_a_stable_connection_starts_the_count_again() -> None:
+    assert count_attempt(5, connected_s=STABLE_S) == 0
+    assert count_attempt(5, connected_s=STABLE_S - 1) == 6

@@ -1,0 +1,211 @@
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from node_client.swarm.client import MAX_ITEMS_BYTES, split_into_frames
+from node_client.swarm.exchange import MAX_OWED_ROLLOUTS, SwarmExchange
+from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_protocol.messages import (
+    MAX_COMPLETION_CHARS,
+    AnswerText,
+    Completion,
+    ExternalRollout,
+    PublishRollouts,
+    RequestRollouts,
+    Rollout,
+    TaskSpec,
+)
+from tests.node_client.coordinator import Coordinator, running
+from tests.node_client.shell_fakes import Connected, running_connection
+
+
+def rollout(name: str) -> Rollout:
+    return Rollout(
+        id=name,
+        task=TaskSpec("chain_sum", {}, 1, 2, "reasoning-gym 0.1.25"),
+        completions=[Completion("1", "stop"), Completion("2", "length")],
+        model="toy",
+        step=3,
+        tokenizer="abc",
+    )
+
+
+def others(count: int) -> list[ExternalRollout]:
+    return [ExternalRollout("other", 1.0, rollout(f"o{place}")) for place in range(count)]
+
+
+@asynccontextmanager
+async def running_exchange(
+    node: Connected, *, sample_wait_s: float = 0.2
+) -> AsyncIterator[SwarmExchange]:
+    refusals: list[RefusedError] = []
+    exchange = SwarmExchange(
+        client=node.client,
+        loop=asyncio.get_running_loop(),
+        refused=refusals.append,
+        sample_wait_s=sample_wait_s,
+    )
+    sending = asyncio.create_task(exchange.outbox.run())
+    try:
+        yield exchange
+    finally:
+        sending.cancel()
+
+
+def test_large_answers_are_split_into_frames_that_fit() -> None:
+    answers = [AnswerText(f"q{n}", "\u00e9" * MAX_COMPLETION_CHARS, "stop") for n in range(100)]
+    frames = list(split_into_frames(answers, most=256))
+    assert [answer for frame in frames for answer in frame] == answers
+    assert len(frames) > 1
+    assert all(len(frame) * 2 * MAX_COMPLETION_CHARS <= MAX_ITEMS_BYTES for frame in frames)
+
+
+def test_many_small_items_are_split_by_their_number() -> None:
+    answers = [AnswerText(f"q{n}", "1", "stop") for n in range(5)]
+    assert [len(frame) for frame in split_into_frames(answers, most=2)] == [2, 2, 1]
+
+
+async def test_published_rollouts_reach_the_coordinator_and_are_counted() -> None:
+    async with (
+        running(Coordinator()) as coordinator,
+        running_connection(coordinator) as node,
+        running_exchange(node) as exchange,
+    ):
+        await asyncio.to_thread(exchange.publish, [rollout("a"), rollout("b")])
+        [message] = await coordinator.heard(PublishRollouts)
+        assert [each.id for each in message.rollouts] == ["a", "b"]
+        await exchange.outbox.empty.wait()
+        assert (exchange.published, exchange.outbox.dropped) == (2, 0)
+
+
+async def test_what_is_published_offline_is_bounded_counted_and_sent_later() -> None:
+    async with (
+        running(Coordinator()) as coordinator,
+        running_connection(coordinator) as node,
+        running_exchange(node) as exchange,
+    ):
+        await coordinator.stop()
+        await node.notebook.until(lambda: node.notebook.links[-1].phase == "waiting")
+        rollouts = [rollout(f"r{n}") for n in range(MAX_OWED_ROLLOUTS + 3)]
+        await asyncio.to_thread(exchange.publish, rollouts)
+        await asyncio.sleep(0)
+        assert (len(exchange.outbox), exchange.outbox.dropped) == (MAX_OWED_ROLLOUTS, 3)
+        await coordinator.start()
+        await exchange.outbox.empty.wait()
+        sent = [
+            each.id
+            for message in await coordinator.heard(PublishRollouts)
+            for each in message.rollouts
+        ]
+        assert sent == [each.id for each in rollouts[3:]]
+
+
+async def test_rollouts_that_are_refused_are_given_up_and_busy_ones_sent_again() -> None:
+    coordinator = Coordinator()
+    async with (
+        running(coordinator),
+        running_connection(coordinator) as node,
+        running_exchange(node) as exchange,
+    ):
+        coordinator.refusals[PublishRollouts] = ErrorCode.SERVER_BUSY
+        exchange.outbox.put([rollout("a")])
+        await coordinator.heard(PublishRollouts, count=3)
+        assert len(exchange.outbox) == 1
+        coordinator.refusals[PublishRollouts] = ErrorCode.TASK_FOREIGN
+        await exchange.outbox.empty.wait()
+        assert exchange.published == 0
+
+
+async def test_sampling_returns_what_the_pool_holds() -> None:
+    coordinator = Coordinator()
+    coordinator.pool = others(3)
+    async with (
+        running(coordinator),
+        running_connection(coordinator) as node,
+        running_exchange(node) as exchange,
+    ):
+        assert await asyncio.to_thread(exchange.sample, 8) == others(3)
+
+
+async def test_the_next_sample_is_fetched_before_it_is_needed() -> None:
+    coordinator = Coordinator()
+    async with (
+        running(coordinator),
+        running_connection(coordinator) as node,
+        running_exchange(node) as exchange,
+    ):
+        coordinator.pool = others(2)
+        exchange.prefetch(2)
+        await coordinator.heard(RequestRollouts)
+        assert await asyncio.to_thread(exchange.sample, 2) == others(2)
+        assert len(await coordinator.heard(RequestRollouts)) == 1
+
+
+async def test_what_was_fetched_for_a_step_that_samples_nothing_is_not_used_later() -> None:
+    coordinator = Coordinator()
+    async with (
+        running(coordinator),
+        running_connection(coordinator) as node,
+        running_exchange(node) as exchange,
+    ):
+        coordinator.pool = others(1)
+        exchange.prefetch(2)
+        await coordinator.heard(RequestRollouts)
+        exchange.prefetch(0)
+        coordinator.pool = others(2)
+        assert await asyncio.to_thread(exchange.sample, 2) == others(2)
+
+
+async def test_a_busy_coordinator_is_asked_again_within_the_step() -> None:
+    coordinator = Coordinator()
+    coordinator.pool = others(1)
+    coordinator.refusals[RequestRollouts] = ErrorCode.RATE_LIMITED
+    async with (
+        running(coordinator),
+        running_connection(coordinator) as node,
+        running_exchange(node, sample_wait_s=20) as exchange,
+    ):
+        sampling = asyncio.create_task(asyncio.to_thread(exchange.sample, 1))
+        await coordinator.heard(RequestRollouts, count=2)
+        coordinator.refusals.clear()
+        assert await sampling == others(1)
+
+
+async def test_a_silent_coordinator_keeps_no_step_waiting() -> None:
+    coordinator = Coordinator()
+    coordinator.silent.add(RequestRollouts)
+    async with (
+        running(coordinator),
+        running_connection(coordinator) as node,
+        running_exchange(node) as exchange,
+    ):
+        assert await asyncio.to_thread(exchange.sample, 2) == []
+
+
+async def test_a_node_that_is_told_to_be_isolated_samples_nothing_and_stops_asking() -> None:
+    coordinator = Coordinator()
+    coordinator.refusals[RequestRollouts] = ErrorCode.RELAY_ISOLATED
+    async with (
+        running(coordinator),
+        running_connection(coordinator) as node,
+        running_exchange(node) as exchange,
+    ):
+        for _ in range(3):
+            assert await asyncio.to_thread(exchange.sample, 2) == []
+            exchange.prefetch(2)
+        assert len(await coordinator.heard(RequestRollouts)) == 1
+
+
+async def test_a_node_that_is_offline_samples_nothing() -> None:
+    coordinator = Coordinator()
+    coordinator.pool = others(1)
+    async with (
+        running(coordinator),
+        running_connection(coordinator) as node,
+        running_exchange(node) as exchange,
+    ):
+        await coordinator.stop()
+        await node.notebook.until(lambda: node.notebook.links[-1].phase == "waiting")
+        exchange.prefetch(2)
+        assert await asyncio.to_thread(exchange.sample, 2) == []
+        await coordinator.start()
