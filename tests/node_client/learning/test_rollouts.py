@@ -38,7 +38,7 @@ def numbers_of(groups: list[TrainingGroup]) -> list[int]:
 
 def own_rollout(verifier: Verifier, policy: Policy, texts: list[str]) -> LocalRollout:
     stream = TaskStream(verifier=verifier, season=toy_season(), key=b"key")
-    answers = [Generated(text=text, finish_reason="stop", token_ids=[5, 1]) for text in texts]
+    answers = [Generated(text, "stop", token_ids=[5, 1], logprobs=[-0.5, -0.25]) for text in texts]
     (task,) = stream.draw(1)
     return score_answers(task, answers, policy=policy, verifier=verifier, reward="binary")
 

@@ -1,6 +1,5 @@
 """A policy generates, encodes and scores text, alone and in batches."""
 
-import math
 from pathlib import Path
 
 import pytest
@@ -44,12 +43,25 @@ def test_greedy_answers_do_not_depend_on_the_other_questions(policy: Policy) -> 
         assert answers == [alone[0], alone[0]]
 
 
-def test_sampled_tokens_have_the_log_probs_that_they_were_sampled_with(policy: Policy) -> None:
-    (answers,) = policy.generate(["?"], completions=64, max_new_tokens=1, temperature=1)
-    tokens = [answer.token_ids for answer in answers]
-    logprobs, _ = policy.logprobs([policy.prompt_ids("?")] * 64, tokens)
-    # An untrained model is nearly uniform: a shifted or masked position would show here.
-    assert logprobs.mean().item() == pytest.approx(-math.log(len(policy._tokenizer)), abs=0.2)
+@pytest.mark.parametrize("temperature", [0.5, 1.0])
+def test_generated_tokens_carry_the_log_probs_that_they_were_drawn_with(
+    policy: Policy, temperature: float
+) -> None:
+    (answers,) = policy.generate(["?"], completions=64, max_new_tokens=8, temperature=temperature)
+    logprobs, _ = policy.logprobs(
+        [policy.prompt_ids("?")] * 64,
+        [answer.token_ids for answer in answers],
+        temperature=temperature,
+    )
+    for answer, expected in zip(answers, logprobs, strict=True):
+        length = len(answer.token_ids)
+        assert len(answer.logprobs) == length
+        assert answer.logprobs == pytest.approx(expected[:length].tolist(), abs=1e-5)
+
+
+def test_greedy_tokens_are_certain(policy: Policy) -> None:
+    (answers,) = policy.generate(["?"], completions=1, max_new_tokens=4, temperature=0)
+    assert answers[0].logprobs == [0.0] * len(answers[0].token_ids)
 
 
 def test_same_seed_gives_the_same_answers(policy: Policy) -> None:
@@ -145,5 +157,8 @@ def test_nucleus_keeps_the_likeliest_tokens_only() -> None:
     logits = torch.tensor([[0.5, 0.3, 0.15, 0.05]]).log().repeat(500, 1)
     generator = torch.Generator().manual_seed(0)
     sampling = Sampling(1, 1, temperature=1, top_p=0.7, generator=generator)
-    tokens = sample_tokens(logits, sampling=sampling)
+    tokens, logprobs = sample_tokens(logits, sampling=sampling)
     assert set(tokens.tolist()) == {0, 1}
+    # Within the nucleus the two hold all the probability.
+    expected = torch.tensor([0.5 / 0.8, 0.3 / 0.8]).log()[tokens]
+    assert torch.allclose(logprobs, expected)

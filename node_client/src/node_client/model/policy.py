@@ -31,11 +31,15 @@ SYSTEM_PROMPT = (
 
 @dataclass(frozen=True)
 class Generated:
-    """One completion as the policy wrote it; `token_ids` end with EOS after a `stop`."""
+    """One completion as the policy wrote it; `token_ids` end with EOS after a `stop`.
+
+    `logprobs` has one value for each token: of the distribution that it was drawn from.
+    """
 
     text: str
     finish_reason: FinishReason
     token_ids: list[int]
+    logprobs: list[float]
 
 
 class Policy:
@@ -105,14 +109,17 @@ class Policy:
         prompts = [self.prompt_ids(question) for question in questions]
         answers: list[list[Generated]] = []
         for chunk in split_prompts(prompts, sampling=sampling):
-            tokens = sample_completions(
+            tokens, logprobs = sample_completions(
                 self._model,
                 chunk,
                 sampling=sampling,
                 eos_ids=self._eos_ids,
                 pad_id=self._pad_id,
             )
-            rows = [self._finish(row) for row in tokens.tolist()]
+            rows = [
+                self._finish(row, drawn_with)
+                for row, drawn_with in zip(tokens.tolist(), logprobs.tolist(), strict=True)
+            ]
             answers += [
                 rows[start : start + completions] for start in range(0, len(rows), completions)
             ]
@@ -157,14 +164,17 @@ class Policy:
             saved = AutoModelForCausalLM.from_pretrained(folder, dtype=self._model.dtype)
         self._model.load_state_dict(saved.state_dict())
 
-    def _finish(self, row: list[int]) -> Generated:
+    def _finish(self, row: list[int], logprobs: list[float]) -> Generated:
         """Cut a sampled row after its first EOS and decode it."""
         eos = set(self._eos_ids.tolist())
         end = next((place for place, token in enumerate(row) if token in eos), None)
         if end is None:
-            return Generated(text=self._decode(row), finish_reason="length", token_ids=row)
+            return Generated(self._decode(row), "length", token_ids=row, logprobs=logprobs)
         return Generated(
-            text=self._decode(row[:end]), finish_reason="stop", token_ids=row[: end + 1]
+            text=self._decode(row[:end]),
+            finish_reason="stop",
+            token_ids=row[: end + 1],
+            logprobs=logprobs[: end + 1],
         )
 
     def _prompt_text(self, question: str) -> str:

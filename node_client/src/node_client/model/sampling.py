@@ -31,10 +31,11 @@ def sample_completions(
     sampling: Sampling,
     eos_ids: Tensor,
     pad_id: int,
-) -> Tensor:
+) -> tuple[Tensor, Tensor]:
     """Return sampled tokens (prompts * completions, at most max_new_tokens), padded after EOS.
 
-    Each prompt runs through the model once; its key-value cache is then repeated.
+    With them come the log-probs that they were drawn with, of the same shape and with any value
+    after EOS. Each prompt runs through the model once; its key-value cache is then repeated.
     """
     ids, attention = pad_left(prompts, pad=pad_id, device=eos_ids.device)
     position = positions_of(attention)
@@ -52,12 +53,14 @@ def sample_completions(
     position = _repeat(position[:, -1:], sampling.completions)
     finished = torch.zeros(len(logits), dtype=torch.bool, device=logits.device)
     columns: list[Tensor] = []
+    drawn_with: list[Tensor] = []
     while True:
-        token = sample_tokens(logits, sampling=sampling)  # (B,)
+        token, logprob = sample_tokens(logits, sampling=sampling)  # (B,), (B,)
+        drawn_with.append(logprob)
         columns.append(token.masked_fill(finished, pad_id))
         finished |= torch.isin(token, eos_ids)
         if len(columns) == sampling.max_new_tokens or bool(finished.all()):
-            return torch.stack(columns, dim=1)
+            return torch.stack(columns, dim=1), torch.stack(drawn_with, dim=1)
         attention = torch.cat([attention, torch.ones_like(attention[:, :1])], dim=1)
         position = position + 1
         output = model(
@@ -70,21 +73,25 @@ def sample_completions(
         logits = output.logits[:, -1]
 
 
-def sample_tokens(logits: Tensor, *, sampling: Sampling) -> Tensor:
-    """Return one token (B,) for each row of logits (B, V).
+def sample_tokens(logits: Tensor, *, sampling: Sampling) -> tuple[Tensor, Tensor]:
+    """Return one token (B,) for each row of logits (B, V), and its log-prob (B,).
 
     `top_p` keeps the smallest set of tokens that holds this much probability (nucleus sampling,
-    arXiv 1904.09751).
+    arXiv 1904.09751). The log-prob is that of the distribution drawn from: at this temperature,
+    within the nucleus, and 0 (certain) where it is greedy.
     """
     if sampling.temperature == 0:
-        return logits.argmax(dim=1)
+        token = logits.argmax(dim=1)
+        return token, torch.zeros_like(token, dtype=torch.float32)
     probabilities = softmax(logits.float() / sampling.temperature, dim=1)
     if sampling.top_p < 1:
         ordered, order = probabilities.sort(dim=1, descending=True)
         # A token stays while the ones before it hold less than top_p: the first always stays.
         ordered[ordered.cumsum(dim=1) - ordered >= sampling.top_p] = 0
+        ordered /= ordered.sum(dim=1, keepdim=True)
         probabilities = torch.zeros_like(probabilities).scatter(1, order, ordered)
-    return torch.multinomial(probabilities, 1, generator=sampling.generator).squeeze(1)
+    drawn = torch.multinomial(probabilities, 1, generator=sampling.generator)  # (B, 1)
+    return drawn.squeeze(1), probabilities.gather(1, drawn).squeeze(1).log()
 
 
 def split_prompts(prompts: Sequence[list[int]], *, sampling: Sampling) -> Iterator[list[list[int]]]:
