@@ -13,6 +13,7 @@ from node_client.display.view import View
 from node_client.errors import NodeError
 from node_client.learning.trainer import Exchange, StepReport, Trainer
 from node_client.model.policy import Policy
+from node_client.runtime.metrics import figures_of, open_metrics
 from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings
 from node_client.settings.train_config import TrainConfig
@@ -79,6 +80,7 @@ class Training:
         self._equipment = equipment
         self._exchange = exchange
         self._worker = equipment.worker
+        self._metrics = open_metrics(settings)
         self._view = equipment.view
         self._before_step = before_step
         self._after_step = after_step
@@ -103,6 +105,12 @@ class Training:
 
     async def run(self) -> None:
         """Train until stopped or done. Raises NodeError when training is impossible."""
+        try:
+            await self._train()
+        finally:
+            self._metrics.close()
+
+    async def _train(self) -> None:
         await self.enrolled.wait()
         while not self._stopping and self._view.steps_here != self._settings.steps:
             trainer = await self._follow_enrolment()
@@ -110,6 +118,9 @@ class Training:
             report = await self._step(trainer)
             if report is not None:
                 self._view.note_step(report, trainer.totals)
+                self._metrics.log(
+                    {**figures_of(report), "season": trainer.season.name}, step=report.step
+                )
                 self._after_step(report, trainer)
                 self._log_sometimes()
             if is_save_due(
@@ -156,6 +167,7 @@ class Training:
                 log.warning(problem)
             self._view.resumed_step = self._saved_step = resumed.step
             log.info("resumed at step %d", resumed.step)
+        self._metrics.begin(step=trainer.steps_done)
         return trainer
 
     async def _step(self, trainer: Trainer) -> StepReport | None:

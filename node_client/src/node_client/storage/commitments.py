@@ -15,6 +15,7 @@ import msgspec
 
 from node_client.errors import SettingsError
 from node_client.site import Site
+from node_client.storage.lines import append_line
 from node_client.storage.state import write_private
 from swarm_protocol.messages import RoundInfo
 
@@ -78,14 +79,14 @@ class CommitmentLog:
             if len(self._noted) > KEPT:
                 self._forget_oldest()
             else:
-                _append_line(self._path, line)
+                append_line(self._path, _encode(line))
         except OSError as problem:
             log.warning("the commitment to round %d was not noted: %s", line.round, problem)
 
     def _forget_oldest(self) -> None:
         for oldest in list(islice(self._noted, len(self._noted) - KEPT)):
             del self._noted[oldest]
-        write_private(self._path, b"".join(map(_encode, self._noted.values())))
+        write_private(self._path, b"".join(_encode(line) + b"\n" for line in self._noted.values()))
 
     def _blame(self, announced: RoundInfo, known: NotedCommitment) -> None:
         """Warn, once, that the coordinator says something else than it did."""
@@ -131,14 +132,5 @@ def read_commitments(path: Path) -> list[NotedCommitment]:
     return noted
 
 
-def _append_line(path: Path, line: NotedCommitment) -> None:
-    """Append a line, after a line break that a crash may have cost the one before."""
-    with path.open("a+b") as file:
-        end = file.seek(0, 2)
-        file.seek(max(0, end - 1))
-        torn = file.read(1) not in (b"", b"\n")
-        file.write(b"\n" * torn + _encode(line))
-
-
 def _encode(line: NotedCommitment) -> bytes:
-    return msgspec.json.encode(line) + b"\n"
+    return msgspec.json.encode(line)

@@ -65,6 +65,11 @@ class StateDir:
         """The file of what coordinators committed themselves to."""
         return self.path / "commitments.jsonl"
 
+    @property
+    def metrics(self) -> Path:
+        """The file with a line for each training step."""
+        return self.path / "metrics.jsonl"
+
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Hold the folder for this process, making it if need be.

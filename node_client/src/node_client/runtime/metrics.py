@@ -1,0 +1,79 @@
+"""What is written down about each training step, and for whom.
+
+Names are trl's where it has one (`GRPOTrainer`'s logged metrics), so that its dashboards fit.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Protocol
+
+from node_client.learning.trainer import StepReport
+from node_client.settings.config import Settings
+from node_client.storage.metrics import MetricsFile
+
+# trl's names for fields of StepReport; the others are logged under their own.
+TRL_NAMES = {
+    "training_reward": "reward",
+    "completion_length": "completions/mean_length",
+    "clipped_ratio": "completions/clipped_ratio",
+    "clip_ratio": "clip_ratio/region_mean",
+}
+
+
+class MetricSink(Protocol):
+    """Somewhere metrics go: the file, or a tracker. No call may raise for trouble of its own."""
+
+    def begin(self, *, step: int) -> None:
+        """Go on after this step: what was logged of later ones will come again."""
+
+    def log(self, figures: Mapping[str, float | str], *, step: int) -> None:
+        """Take one step's figures."""
+
+    def close(self) -> None:
+        """Hand on what is still held back."""
+
+
+class Metrics:
+    """All sinks of a run as one."""
+
+    def __init__(self, sinks: Sequence[MetricSink]) -> None:
+        self._sinks = sinks
+
+    def begin(self, *, step: int) -> None:
+        """Go on after this step."""
+        for sink in self._sinks:
+            sink.begin(step=step)
+
+    def log(self, figures: Mapping[str, float | str], *, step: int) -> None:
+        """Hand one step's figures to every sink."""
+        for sink in self._sinks:
+            sink.log(figures, step=step)
+
+    def close(self) -> None:
+        """Close every sink."""
+        for sink in self._sinks:
+            sink.close()
+
+
+def open_metrics(settings: Settings) -> Metrics:
+    """Return the sinks that a run's settings ask for; the file is always among them."""
+    return Metrics([MetricsFile(settings.state.metrics)])
+
+
+def figures_of(report: StepReport) -> dict[str, float | str]:
+    """Return every number and word of a step's report under a flat name.
+
+    A field that is a mapping becomes `field/key`; what is None or has parts of its own is left out,
+    and so is `step`, which every sink is told anyway.
+    """
+    figures: dict[str, float | str] = {}
+    for name in (field.name for field in fields(report) if field.name != "step"):
+        value = getattr(report, name)
+        name = TRL_NAMES.get(name, name)
+        if isinstance(value, Mapping):
+            figures |= {f"{name}/{key}": figure for key, figure in value.items()}
+        elif isinstance(value, int | float | str):
+            figures[name] = value
+    figures["frac_reward_zero_std"] = 1 - report.informative_share
+    figures["step_time"] = sum(report.seconds.values())
+    return figures

@@ -1,0 +1,89 @@
+"""The metrics file: one line of JSON for each training step, bounded and never twice the same."""
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from node_client.storage.lines import append_line
+
+# Some 90,000 steps; with the file before it twice as many are kept.
+MOST_BYTES = 64 * 2**20
+
+log = logging.getLogger(__name__)
+
+
+class _Line(msgspec.Struct):
+    """What must be known of a line to tell whether it stays."""
+
+    step: int
+
+
+class MetricsFile:
+    """Appends to `metrics.jsonl`, which becomes `metrics.1.jsonl` when it is full.
+
+    A full disk costs lines, not the training: the first one that is lost is logged.
+    """
+
+    def __init__(
+        self, path: Path, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
+        self._path = path
+        self._full = path.with_suffix(f".1{path.suffix}")
+        self._clock = clock
+        self._failing = False
+
+    def begin(self, *, step: int) -> None:
+        """Go on after this step: cut off the lines of later ones, which a resumed run makes again.
+
+        A line that a crash tore is cut off too. Where a run begins anew (step 0), the lines of the
+        one before it become the old file.
+        """
+        try:
+            if step == 0 and self._path.exists():
+                os.replace(self._path, self._full)
+            for path in (self._full, self._path):
+                if step and path.exists():
+                    _cut_after(path, step=step)
+        except OSError as problem:
+            log.warning("%s may hold steps twice: %s", self._path, problem)
+
+    def log(self, figures: Mapping[str, float | str], *, step: int) -> None:
+        """Append one step's line; `time` is when it was written, ISO 8601 in UTC."""
+        time = self._clock().isoformat(timespec="milliseconds")
+        line = msgspec.json.encode({"step": step, "time": time, **figures})
+        try:
+            if self._path.exists() and self._path.stat().st_size >= MOST_BYTES:
+                os.replace(self._path, self._full)
+            append_line(self._path, line)
+        except OSError as problem:
+            if not self._failing:
+                log.warning("metrics are not written: %s", problem)
+            self._failing = True
+        else:
+            self._failing = False
+
+    def close(self) -> None:
+        """Do nothing: every line was handed to the system as it came."""
+
+
+def _cut_after(path: Path, *, step: int) -> None:
+    """Cut a file before its first line of a later step, and before half a line at its end."""
+    kept = 0
+    with path.open("r+b") as file:
+        for line in file:
+            if not line.endswith(b"\n") or _step_of(line) > step:
+                break
+            kept += len(line)
+        file.truncate(kept)
+
+
+def _step_of(line: bytes) -> int:
+    """Return a line's step; one that cannot be read is of no step, and stays."""
+    try:
+        return msgspec.json.decode(line, type=_Line).step
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return 0

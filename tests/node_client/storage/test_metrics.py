@@ -1,0 +1,95 @@
+"""The metrics file holds each step once, in order, whatever happened to the client."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from node_client.storage import metrics
+from node_client.storage.metrics import MetricsFile
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def open_file(folder: Path) -> MetricsFile:
+    return MetricsFile(folder / "metrics.jsonl", clock=lambda: NOON)
+
+
+def steps_in(path: Path) -> list[int]:
+    return [json.loads(line)["step"] for line in path.read_text().splitlines()]
+
+
+def test_a_step_is_one_line_with_its_time(tmp_path: Path) -> None:
+    file = open_file(tmp_path)
+    file.begin(step=0)
+    file.log({"reward": 0.5, "season": "sums"}, step=1)
+    [line] = (tmp_path / "metrics.jsonl").read_text().splitlines()
+    assert json.loads(line) == {
+        "step": 1,
+        "time": "2026-01-01T12:00:00.000+00:00",
+        "reward": 0.5,
+        "season": "sums",
+    }
+
+
+def test_a_resumed_run_cuts_off_the_steps_that_it_makes_again(tmp_path: Path) -> None:
+    file = open_file(tmp_path)
+    for step in range(1, 8):
+        file.log({}, step=step)
+    again = open_file(tmp_path)
+    again.begin(step=4)
+    again.log({}, step=5)
+    assert steps_in(tmp_path / "metrics.jsonl") == [1, 2, 3, 4, 5]
+
+
+def test_half_a_line_is_cut_off_at_the_start(tmp_path: Path) -> None:
+    file = open_file(tmp_path)
+    file.log({}, step=1)
+    with (tmp_path / "metrics.jsonl").open("ab") as raw:
+        raw.write(b'{"step": 2, "rew')
+    file.begin(step=9)
+    file.log({}, step=10)
+    assert steps_in(tmp_path / "metrics.jsonl") == [1, 10]
+
+
+def test_half_a_line_never_swallows_the_next_one(tmp_path: Path) -> None:
+    file = open_file(tmp_path)
+    (tmp_path / "metrics.jsonl").write_bytes(b'{"step": 1, "rew')
+    file.log({}, step=2)
+    assert json.loads((tmp_path / "metrics.jsonl").read_text().splitlines()[-1])["step"] == 2
+
+
+def test_a_run_that_begins_anew_keeps_the_lines_of_the_one_before(tmp_path: Path) -> None:
+    open_file(tmp_path).log({}, step=1)
+    anew = open_file(tmp_path)
+    anew.begin(step=0)
+    anew.log({}, step=1)
+    assert steps_in(tmp_path / "metrics.jsonl") == steps_in(tmp_path / "metrics.1.jsonl") == [1]
+
+
+def test_the_file_is_bounded_and_a_resumed_run_cuts_the_full_one_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metrics, "MOST_BYTES", 300)
+    file = open_file(tmp_path)
+    for step in range(1, 30):
+        file.log({}, step=step)
+    full, current = tmp_path / "metrics.1.jsonl", tmp_path / "metrics.jsonl"
+    assert sorted(tmp_path.iterdir()) == [full, current]
+    assert max(full.stat().st_size, current.stat().st_size) < 400
+    kept = [*steps_in(full), *steps_in(current)]
+    assert kept == list(range(kept[0], 30))
+    file.begin(step=kept[1])
+    file.log({}, step=kept[2])
+    assert [*steps_in(full), *steps_in(current)] == kept[:3]
+
+
+def test_a_disk_that_takes_no_lines_is_told_of_once_and_stops_nobody(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = open_file(tmp_path / "missing")
+    file.begin(step=0)
+    for step in (1, 2, 3):
+        file.log({}, step=step)
+    assert len(caplog.messages) == 1
