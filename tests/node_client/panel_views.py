@@ -3,7 +3,7 @@
 from collections import Counter
 
 from node_client.display.view import View
-from node_client.learning.trainer import ShownExample, StepReport, Totals
+from node_client.learning.report import ShownExample, StepReport, Totals
 from node_client.site import Site
 from node_client.swarm.connection import Link
 from swarm_protocol.messages import RoundInfo, Standing
@@ -24,6 +24,7 @@ def report(*, reward: float = 0.25, completion: str = "<answer>7</answer>") -> S
         clip_ratio=0.0,
         completion_length=12.0,
         clipped_ratio=0.1,
+        reflection={"recheck": 0.0, "hesitation": 0.0, "exploration": 0.0},
         seconds={"generate": 0.5, "backward": 0.25},
         example=ShownExample("What is 3 + 4?", completion, Verdict(score=1.0, reason="right")),
     )

@@ -86,6 +86,11 @@ def test_dropped_rollouts_are_counted_in_report_and_totals(verifier: Verifier) -
     assert trainer.totals.local_used == 8
 
 
+def test_report_tells_how_many_completions_look_back(verifier: Verifier) -> None:
+    report = make_trainer(verifier).step()
+    assert set(report.reflection) == {"recheck", "hesitation", "exploration"}
+
+
 def test_report_times_every_part_of_the_step(verifier: Verifier) -> None:
     report = make_trainer(verifier, exchange=offer_sums(verifier, 8)).step()
     parts = {"generate", "score", "swarm", "forward", "backward", "optimizer"}

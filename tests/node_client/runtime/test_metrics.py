@@ -4,7 +4,7 @@ import json
 from dataclasses import fields, replace
 from pathlib import Path
 
-from node_client.learning.trainer import StepReport
+from node_client.learning.report import StepReport
 from node_client.runtime.alone import LoneNode
 from node_client.runtime.metrics import TRL_NAMES, figures_of
 from node_client.runtime.training import Equipment

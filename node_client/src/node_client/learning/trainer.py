@@ -28,13 +28,12 @@ import random
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from statistics import fmean
 from typing import Any, Protocol
 
 import torch
 
 from node_client.learning.external import ExternalJudge, JudgedExternals
+from node_client.learning.report import StepReport, Totals, describe_step
 from node_client.learning.rollouts import (
     LocalRollout,
     TrainingSet,
@@ -44,11 +43,11 @@ from node_client.learning.rollouts import (
 )
 from node_client.learning.stopwatch import Stopwatch
 from node_client.learning.stream import TaskStream
-from node_client.learning.update import UpdateReport, update_policy
+from node_client.learning.update import update_policy
 from node_client.model.policy import Policy
 from node_client.settings.train_config import TrainConfig, learning_rate_for, plan_step
 from swarm_protocol.messages import MAX_REQUESTED, ExternalRollout, Rollout, SeasonInfo
-from swarm_tasks.verifier import Verdict, Verifier
+from swarm_tasks.verifier import Verifier
 
 
 class Exchange(Protocol):
@@ -59,49 +58,6 @@ class Exchange(Protocol):
 
     def sample(self, count: int) -> Sequence[ExternalRollout]:
         """Return up to `count` rollouts of other nodes, in random order; none when offline."""
-
-
-@dataclass(frozen=True)
-class ShownExample:
-    """One question with one answer of this node and how it was judged, for people to look at."""
-
-    question: str
-    completion: str
-    verdict: Verdict
-
-
-@dataclass(frozen=True)
-class StepReport:
-    """What one step did. Rewards and shares are over the node's own rollouts of the step.
-
-    `clip_ratio` is the share of trained tokens whose gradient was clipped away, `clipped_ratio` the
-    share of own completions that ran into the length limit (both named as in trl);
-    `completion_length` is a mean in tokens. `seconds` has generate, score, swarm, forward, backward
-    and optimizer.
-    """
-
-    step: int
-    training_reward: float
-    informative_share: float
-    local_used: int
-    external_used: int
-    external_dropped: dict[str, int]
-    loss: float
-    grad_norm: float
-    clip_ratio: float
-    completion_length: float
-    clipped_ratio: float
-    seconds: dict[str, float]
-    example: ShownExample
-
-
-@dataclass
-class Totals:
-    """Rollouts used and dropped since the node joined the season."""
-
-    local_used: int = 0
-    external_used: int = 0
-    external_dropped: Counter[str] = field(default_factory=Counter)
 
 
 class Trainer:
@@ -177,7 +133,7 @@ class Trainer:
             watch=watch,
         )
         self._count(training_set, external)
-        return _report(self.steps_done, local, training_set, external, update, watch)
+        return describe_step(self.steps_done, local, training_set, external, update, watch)
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything but the weights that a resumed run needs."""
@@ -253,30 +209,3 @@ class Trainer:
         """Return a seed that only this node has, and only in this step, for one purpose."""
         content = self._key + f":{purpose}:{self.steps_done}".encode()
         return int.from_bytes(hashlib.sha256(content).digest()[:8], "big") >> 1
-
-
-def _report(
-    step: int,
-    local: Sequence[LocalRollout],
-    training_set: TrainingSet,
-    external: JudgedExternals,
-    update: UpdateReport,
-    watch: Stopwatch,
-) -> StepReport:
-    answers = [answer for rollout in local for answer in rollout.answers]
-    first = local[0]
-    return StepReport(
-        step=step,
-        training_reward=fmean(reward for rollout in local for reward in rollout.group.rewards),
-        informative_share=fmean(rollout.group.informative for rollout in local),
-        local_used=training_set.local,
-        external_used=training_set.external,
-        external_dropped={str(reason): count for reason, count in external.dropped.items()},
-        loss=update.loss,
-        grad_norm=update.grad_norm,
-        clip_ratio=update.clip_ratio,
-        completion_length=fmean(len(answer.token_ids) for answer in answers),
-        clipped_ratio=fmean(answer.finish_reason == "length" for answer in answers),
-        seconds=dict(watch.seconds),
-        example=ShownExample(first.task.question, first.answers[0].text, first.verdicts[0]),
-    )

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Protocol
 
-from node_client.learning.trainer import StepReport
+from node_client.learning.report import StepReport
 from node_client.settings.config import Settings
 from node_client.storage.metrics import MetricsFile
 

@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 
 from node_client.display.panel import describe_upgrade
 from node_client.errors import CoordinatorRefusedError, NodeError
-from node_client.learning.trainer import StepReport, Trainer
+from node_client.learning.report import StepReport
+from node_client.learning.trainer import Trainer
 from node_client.model.policy import Policy
 from node_client.runtime.alone import practice_season
 from node_client.runtime.exam import Exam

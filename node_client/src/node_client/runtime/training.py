@@ -11,7 +11,8 @@ from time import monotonic
 from node_client.display.panel import describe_step
 from node_client.display.view import View
 from node_client.errors import NodeError
-from node_client.learning.trainer import Exchange, StepReport, Trainer
+from node_client.learning.report import StepReport
+from node_client.learning.trainer import Exchange, Trainer
 from node_client.model.policy import Policy
 from node_client.runtime.metrics import figures_of, open_metrics
 from node_client.runtime.worker import ModelWorker

@@ -1,0 +1,87 @@
+"""What a step reports: figures of the node's own rollouts, of the mix and of the update."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+
+from node_client.learning.external import JudgedExternals
+from node_client.learning.reflection import reflection_shares
+from node_client.learning.rollouts import LocalRollout, TrainingSet
+from node_client.learning.stopwatch import Stopwatch
+from node_client.learning.update import UpdateReport
+from swarm_tasks.verifier import Verdict
+
+
+@dataclass(frozen=True)
+class ShownExample:
+    """One question with one answer of this node and how it was judged, for people to look at."""
+
+    question: str
+    completion: str
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """What one step did. Rewards and shares are over the node's own rollouts of the step.
+
+    `clip_ratio` is the share of trained tokens whose gradient was clipped away, `clipped_ratio` the
+    share of own completions that ran into the length limit (both named as in trl);
+    `completion_length` is a mean in tokens, `reflection` the share of own completions that show
+    each pattern of `learning.reflection`. `seconds` has generate, score, swarm, forward, backward
+    and optimizer.
+    """
+
+    step: int
+    training_reward: float
+    informative_share: float
+    local_used: int
+    external_used: int
+    external_dropped: dict[str, int]
+    loss: float
+    grad_norm: float
+    clip_ratio: float
+    completion_length: float
+    clipped_ratio: float
+    reflection: dict[str, float]
+    seconds: dict[str, float]
+    example: ShownExample
+
+
+@dataclass
+class Totals:
+    """Rollouts used and dropped since the node joined the season."""
+
+    local_used: int = 0
+    external_used: int = 0
+    external_dropped: Counter[str] = field(default_factory=Counter)
+
+
+def describe_step(
+    step: int,
+    local: Sequence[LocalRollout],
+    training_set: TrainingSet,
+    external: JudgedExternals,
+    update: UpdateReport,
+    watch: Stopwatch,
+) -> StepReport:
+    """Return the report of a step that was made."""
+    answers = [answer for rollout in local for answer in rollout.answers]
+    first = local[0]
+    return StepReport(
+        step=step,
+        training_reward=fmean(reward for rollout in local for reward in rollout.group.rewards),
+        informative_share=fmean(rollout.group.informative for rollout in local),
+        local_used=training_set.local,
+        external_used=training_set.external,
+        external_dropped={str(reason): count for reason, count in external.dropped.items()},
+        loss=update.loss,
+        grad_norm=update.grad_norm,
+        clip_ratio=update.clip_ratio,
+        completion_length=fmean(len(answer.token_ids) for answer in answers),
+        clipped_ratio=fmean(answer.finish_reason == "length" for answer in answers),
+        reflection=reflection_shares([answer.text for answer in answers]),
+        seconds=dict(watch.seconds),
+        example=ShownExample(first.task.question, first.answers[0].text, first.verdicts[0]),
+    )
