@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import cast
 
@@ -18,9 +19,9 @@ from transformers import (
 )
 from transformers.utils import logging
 
-from node_client.model.padding import pad_left, pad_right, positions_of
 from node_client.model.pretrained import load_pretrained
 from node_client.model.sampling import Sampling, sample_completions, split_prompts
+from node_client.model.scoring import Way, find_way, make_batch, score
 from swarm_protocol.messages import FinishReason
 
 SYSTEM_PROMPT = (
@@ -134,23 +135,11 @@ class Policy:
     ) -> tuple[Tensor, Tensor]:
         """Return log-probs (B, T) of the completions' tokens and a mask (B, T), 1 on tokens.
 
-        Prompts are padded on the left and completions on the right, so each row is contiguous.
+        Rows with the same prompt are computed together. Log-probs on padding are 0.
         """
-        pad = self._pad_id
-        prompt, prompt_mask = pad_left(prompts, pad=pad, device=self.device)  # (B, P)
-        completion, mask = pad_right(completions, pad=pad, device=self.device)  # (B, T)
-        attention = torch.cat([prompt_mask, mask], dim=1)  # (B, P + T)
-        output = self._model(
-            input_ids=torch.cat([prompt, completion], dim=1),
-            attention_mask=attention,
-            position_ids=positions_of(attention),
-            use_cache=False,
-            # The last T + 1 positions predict the T completion tokens and one beyond.
-            logits_to_keep=completion.shape[1] + 1,
-        )
-        logits = output.logits[:, :-1].float() / temperature  # (B, T, V)
-        chosen = logits.gather(2, completion.unsqueeze(2)).squeeze(2)
-        return chosen - logits.logsumexp(dim=2), mask
+        way = self._way
+        batch = make_batch(prompts, completions, pad_id=self._pad_id, device=self.device, way=way)
+        return score(self._model, batch, temperature=temperature, way=way), batch.mask
 
     def save(self, folder: Path) -> None:
         """Write model and tokenizer as a folder that `load` and transformers can read."""
@@ -206,6 +195,11 @@ class Policy:
                 ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
             ),
         )
+
+    @cached_property
+    def _way(self) -> Way:
+        """How this model's log-probs are computed, found out when they are first asked for."""
+        return find_way(self._model, pad_id=self._pad_id)
 
     @property
     def _pad_id(self) -> int:

@@ -1,0 +1,213 @@
+"""Log-probs of completions, each prompt run once for all completions behind it.
+
+A rollout's completions share their prompt, so running it once for each of them repeats the same
+work (verl's prefix grouper does the same sharing). Whether a model allows it, and whether its head
+can be applied apart from its body, is found out by trying.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+from torch.utils.checkpoint import checkpoint
+from transformers import PreTrainedModel
+
+from node_client.model.padding import pad_left, pad_right, positions_of
+
+# Logits that are held at once: more are made in portions, and made again in the backward pass.
+LOGITS_AT_ONCE = 2**24
+# What a model of unknown kind may raise when it is called in a way that it does not know.
+_REFUSALS = (TypeError, ValueError, RuntimeError, AttributeError, KeyError, IndexError)
+_TOLERANCES = {torch.float32: 1e-4, torch.float64: 1e-4}
+_HALF_TOLERANCE = 0.1
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Way:
+    """How log-probs are computed.
+
+    `shared_prompts`: equal prompts run once, with gradient, and their completions run against their
+    keys and values. `separate_head`: logits only where a token is predicted, in portions.
+    """
+
+    shared_prompts: bool
+    separate_head: bool
+
+
+PLAIN = Way(shared_prompts=False, separate_head=False)
+# From the best to the one that every causal language model knows.
+WAYS = (Way(True, True), Way(True, False), Way(False, True), PLAIN)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows of prompt and completion as tensors, on the model's device.
+
+    `prompts` (G, P) are padded on the left and differ if shared; `owners` (B,) tells which of them
+    each completion (B, T), padded on the right, stands behind. Masks are 1 on tokens.
+    """
+
+    prompts: Tensor
+    prompt_mask: Tensor
+    owners: Tensor
+    completions: Tensor
+    mask: Tensor
+
+
+def make_batch(
+    prompts: Sequence[Sequence[int]],
+    completions: Sequence[Sequence[int]],
+    *,
+    pad_id: int,
+    device: torch.device,
+    way: Way,
+) -> Batch:
+    """Return rows as tensors, with equal prompts taken together where the way shares them."""
+    unique = list(dict.fromkeys(map(tuple, prompts)))
+    if way.shared_prompts:
+        places = {prompt: place for place, prompt in enumerate(unique)}
+        owners = [places[tuple(prompt)] for prompt in prompts]
+        prompts = unique
+    else:
+        owners = list(range(len(prompts)))
+    prompt_ids, prompt_mask = pad_left(prompts, pad=pad_id, device=device)
+    completion_ids, mask = pad_right(completions, pad=pad_id, device=device)
+    return Batch(prompt_ids, prompt_mask, torch.tensor(owners, device=device), completion_ids, mask)
+
+
+def score(model: PreTrainedModel, batch: Batch, *, temperature: float, way: Way) -> Tensor:
+    """Return the log-probs (B, T) of the completions' tokens, 0 on padding."""
+    real = batch.mask.bool()
+    if way.shared_prompts:
+        outputs = _run_shared(model, batch, way)
+    else:
+        outputs = _run_plain(model, batch, way)
+    chosen = _token_logprobs(
+        model, outputs[real], batch.completions[real], temperature=temperature, way=way
+    )
+    return torch.zeros(real.shape, device=chosen.device).masked_scatter(real, chosen)
+
+
+def find_way(model: PreTrainedModel, *, pad_id: int) -> Way:
+    """Return the best way whose log-probs on a small batch equal the plain ones.
+
+    Sliding windows, linear attention, capped logits and the like show here, so no list of
+    architectures is needed. Says in the log what the model does not allow.
+    """
+    tokens = [place % model.config.get_text_config().vocab_size for place in range(3, 24)]
+    prompts = [tokens[:7], tokens[:7], tokens[7:12], tokens[7:12]]
+    completions = [tokens[12:16], tokens[16:17], tokens[13:15], tokens[17:21]]
+
+    @torch.no_grad()
+    def scores_of(way: Way) -> Tensor:
+        batch = make_batch(prompts, completions, pad_id=pad_id, device=model.device, way=way)
+        return score(model, batch, temperature=1.0, way=way)
+
+    expected = scores_of(PLAIN)
+    for way in WAYS[:-1]:
+        try:
+            difference = (scores_of(way) - expected).abs().max().item()
+        except _REFUSALS as refusal:
+            log.info("%s cannot be run with %s: %s", model.config.model_type, way, refusal)
+            continue
+        if difference <= _TOLERANCES.get(model.dtype, _HALF_TOLERANCE):
+            return way
+        log.info("%s with %s is off by %.1g", model.config.model_type, way, difference)
+    return PLAIN
+
+
+def _run_plain(model: PreTrainedModel, batch: Batch, way: Way) -> Tensor:
+    """Return what predicts each completion token (B, T, H or V), every row run by itself."""
+    attention = torch.cat([batch.prompt_mask, batch.mask], dim=1)  # (B, P + T)
+    length = batch.completions.shape[1]
+    outputs, _ = _run(
+        model,
+        way,
+        last=length + 1,
+        input_ids=torch.cat([batch.prompts, batch.completions], dim=1),
+        attention_mask=attention,
+        position_ids=positions_of(attention),
+        use_cache=False,
+    )
+    return outputs[:, -length - 1 : -1]
+
+
+def _run_shared(model: PreTrainedModel, batch: Batch, way: Way) -> Tensor:
+    """Return what predicts each completion token (B, T, H or V), each prompt run once."""
+    first, cache = _run(
+        model,
+        way,
+        last=1,
+        input_ids=batch.prompts,
+        attention_mask=batch.prompt_mask,
+        position_ids=positions_of(batch.prompt_mask),
+        use_cache=True,
+    )
+    outputs = first[:, -1:].index_select(0, batch.owners)  # (B, 1, H or V)
+    length = batch.completions.shape[1]
+    if length == 1:
+        return outputs
+    cache.batch_select_indices(batch.owners)
+    attention = torch.cat([batch.prompt_mask[batch.owners], batch.mask[:, :-1]], dim=1)
+    rest, _ = _run(
+        model,
+        way,
+        last=length - 1,
+        input_ids=batch.completions[:, :-1],
+        attention_mask=attention,
+        position_ids=positions_of(attention)[:, 1 - length :],
+        past_key_values=cache,
+        use_cache=True,
+    )
+    return torch.cat([outputs, rest], dim=1)
+
+
+def _run(model: PreTrainedModel, way: Way, *, last: int, **inputs: Any) -> tuple[Tensor, Any]:
+    """Return hidden states or logits, of the last positions at least, and the cache."""
+    if way.separate_head:
+        output = model.base_model(**inputs)
+        return output.last_hidden_state, output.get("past_key_values")
+    known = signature(model.forward).parameters
+    if "logits_to_keep" in known:
+        inputs["logits_to_keep"] = last
+    if "position_ids" not in known:
+        del inputs["position_ids"]
+    output = model(**inputs)
+    return output.logits, output.get("past_key_values")
+
+
+def _token_logprobs(
+    model: PreTrainedModel, outputs: Tensor, tokens: Tensor, *, temperature: float, way: Way
+) -> Tensor:
+    """Return the log-prob (N,) of each token (N,) from hidden states (N, H) or logits (N, V)."""
+
+    def from_logits(logits: Tensor, tokens: Tensor) -> Tensor:
+        return -cross_entropy(logits.float() / temperature, tokens, reduction="none")
+
+    if not way.separate_head:
+        return from_logits(outputs, tokens)
+    head = model.get_output_embeddings()
+    portion = max(1, LOGITS_AT_ONCE // model.config.get_text_config().vocab_size)
+    if len(tokens) <= portion:
+        return from_logits(head(outputs), tokens)
+    portions = zip(outputs.split(portion), tokens.split(portion), strict=True)
+    return torch.cat(
+        [
+            cast(
+                Tensor,
+                checkpoint(
+                    lambda states, chosen: from_logits(head(states), chosen),
+                    *given,
+                    use_reentrant=False,
+                ),
+            )
+            for given in portions
+        ]
+    )

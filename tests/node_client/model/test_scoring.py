@@ -1,0 +1,145 @@
+"""Log-probs with shared prompts equal plain ones, or the model is run plainly."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from transformers import (
+    AutoModelForCausalLM,
+    Gemma2Config,
+    Gemma3TextConfig,
+    GPT2Config,
+    GPTNeoXConfig,
+    LlamaConfig,
+    Mamba2Config,
+    MistralConfig,
+    PreTrainedConfig,
+    PreTrainedModel,
+    Qwen2Config,
+    Qwen3Config,
+)
+
+from node_client.model import scoring
+from node_client.model.scoring import PLAIN, Way, find_way, make_batch, score
+
+SHAPE: dict[str, Any] = {
+    "vocab_size": 40,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
+BEST = Way(shared_prompts=True, separate_head=True)
+CAPPED = Way(shared_prompts=True, separate_head=False)
+ARCHITECTURES: dict[str, tuple[Callable[[], PreTrainedConfig], Way]] = {
+    "qwen2": (lambda: Qwen2Config(**SHAPE), BEST),
+    "qwen3": (lambda: Qwen3Config(**SHAPE), BEST),
+    "llama": (lambda: LlamaConfig(**SHAPE), BEST),
+    "mistral with a short sliding window": (
+        lambda: MistralConfig(**SHAPE, sliding_window=4),
+        BEST,
+    ),
+    "gemma2 with capped logits": (
+        lambda: Gemma2Config(**SHAPE, sliding_window=4, final_logit_softcapping=0.1),
+        CAPPED,
+    ),
+    "gemma3 with a sliding window": (
+        lambda: Gemma3TextConfig(**SHAPE, sliding_window=4),
+        BEST,
+    ),
+    "gpt2": (lambda: GPT2Config(vocab_size=40, n_embd=32, n_layer=2, n_head=4), BEST),
+    "gpt-neox": (lambda: GPTNeoXConfig(**SHAPE), BEST),
+    "mamba2, which has no keys and values": (
+        lambda: Mamba2Config(
+            vocab_size=40,
+            hidden_size=32,
+            num_hidden_layers=2,
+            num_heads=8,
+            head_dim=8,
+            expand=2,
+            n_groups=1,
+            state_size=16,
+            chunk_size=8,
+            pad_token_id=0,
+            bos_token_id=1,
+            eos_token_id=2,
+        ),
+        Way(shared_prompts=False, separate_head=True),
+    ),
+}
+PROMPTS = [[3, 4, 5, 6, 7, 8, 9], [10, 11], [3, 4, 5, 6, 7, 8, 9], [10, 11], [12, 13, 14]]
+COMPLETIONS = [[15, 16, 17, 18, 2], [19], [20, 21], [22, 23, 24, 2], [25, 26, 27]]
+
+
+def build(architecture: str) -> PreTrainedModel:
+    """Return a model with random weights that are large enough for differences to show."""
+    config, _ = ARCHITECTURES[architecture]
+    torch.manual_seed(0)
+    model: PreTrainedModel = AutoModelForCausalLM.from_config(config()).eval()  # type: ignore[no-untyped-call]
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() == 2:
+                parameter.mul_(5)
+    return model
+
+
+def run(model: PreTrainedModel, way: Way) -> tuple[Tensor, list[Tensor]]:
+    """Return log-probs, and the gradients of a sum of them with unequal weights."""
+    batch = make_batch(PROMPTS, COMPLETIONS, pad_id=0, device=model.device, way=way)
+    logprobs = score(model, batch, temperature=0.7, way=way)
+    model.zero_grad()
+    (logprobs * torch.arange(1, logprobs.numel() + 1).view_as(logprobs)).sum().backward()  # type: ignore[no-untyped-call]
+    return logprobs.detach(), [
+        torch.zeros_like(parameter) if parameter.grad is None else parameter.grad.clone()
+        for parameter in model.parameters()
+    ]
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_chosen_way_gives_plain_log_probs_and_gradients(architecture: str) -> None:
+    model = build(architecture)
+    way = find_way(model, pad_id=0)
+    assert way == ARCHITECTURES[architecture][1]
+    logprobs, gradients = run(model, way)
+    plain_logprobs, plain_gradients = run(model, PLAIN)
+    assert torch.allclose(logprobs, plain_logprobs, atol=1e-4)
+    scale = max(gradient.abs().max().item() for gradient in plain_gradients)
+    for gradient, plain in zip(gradients, plain_gradients, strict=True):
+        assert torch.allclose(gradient / scale, plain / scale, atol=1e-4)
+
+
+def test_large_vocabularies_are_scored_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = build("qwen2")
+    whole, gradients = run(model, BEST)
+    monkeypatch.setattr(scoring, "LOGITS_AT_ONCE", 2 * 40)
+    portioned, portioned_gradients = run(model, BEST)
+    assert torch.allclose(whole, portioned, atol=1e-5)
+    for gradient, other in zip(gradients, portioned_gradients, strict=True):
+        assert torch.allclose(gradient, other, rtol=1e-4, atol=1e-3)
+
+
+def test_completions_of_one_token_need_no_second_run() -> None:
+    model = build("qwen2")
+    shared, plain = (
+        score(
+            model,
+            make_batch(PROMPTS, [[5]] * 5, pad_id=0, device=model.device, way=way),
+            temperature=1.0,
+            way=way,
+        )
+        for way in (BEST, PLAIN)
+    )
+    assert torch.allclose(shared, plain, atol=1e-4)
+
+
+def test_equal_prompts_are_run_once() -> None:
+    batch = make_batch(PROMPTS, COMPLETIONS, pad_id=0, device=torch.device("cpu"), way=BEST)
+    assert batch.prompts.shape == (3, 7)
+    assert batch.owners.tolist() == [0, 1, 0, 1, 2]
