@@ -5,7 +5,7 @@ import torch
 
 from node_client.learning.rollouts import TrainingGroup
 from node_client.learning.stopwatch import Stopwatch
-from node_client.learning.update import Row, make_rows, split_rows, update_policy
+from node_client.learning.update import make_rows, update_policy
 from node_client.model.padding import positions_of
 from node_client.model.policy import Policy
 from node_client.settings.train_config import TrainConfig
@@ -73,20 +73,6 @@ def test_gradient_is_clipped_to_its_norm() -> None:
     moved = torch.cat([move.flatten() for move in moves]).norm()
     assert report.grad_norm > 0.01
     assert moved.item() == pytest.approx(0.01, rel=1e-2)
-
-
-def test_every_row_is_in_one_batch_that_fits() -> None:
-    rows = [Row([1] * (1 + n % 5), [2] * (1 + n % 7), float(n)) for n in range(40)]
-    batches = list(split_rows(rows, limit=40))
-    assert sorted(row.advantage for batch in batches for row in batch) == list(range(40))
-    for batch in batches:
-        width = max(len(row.prompt) for row in batch) + max(len(row.completion) for row in batch)
-        assert len(batch) * width <= 40
-
-
-def test_row_longer_than_the_limit_goes_alone() -> None:
-    rows = [Row([1] * 50, [2] * 50, 1.0), Row([1], [2], 2.0)]
-    assert [len(batch) for batch in split_rows(rows, limit=10)] == [1, 1]
 
 
 def test_masked_truncated_row_still_counts_in_the_mean_of_its_group() -> None:

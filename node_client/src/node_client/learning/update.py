@@ -1,12 +1,13 @@
 """One update of the policy on one training set."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from node_client.learning.grpo import Loss, clipped_loss, group_advantages
+from node_client.learning.micro_batches import split_rows
 from node_client.learning.rollouts import TrainingGroup
 from node_client.learning.stopwatch import Stopwatch
 from node_client.model.policy import Policy
@@ -47,7 +48,11 @@ def update_policy(
     rows = make_rows(groups, config=config)
     token_count = sum(len(row.completion) for row in rows)
     batches = list(
-        split_rows([row for row in rows if row.advantage], limit=config.micro_batch_tokens)
+        split_rows(
+            [row for row in rows if row.advantage],
+            limit=config.micro_batch_tokens,
+            shared_prompts=policy.shares_prompts,
+        )
     )
     if not batches:
         return UpdateReport(loss=0.0, grad_norm=0.0, clip_ratio=0.0)
@@ -91,24 +96,6 @@ def make_rows(groups: Sequence[TrainingGroup], *, config: TrainConfig) -> list[R
             if not (truncated and config.mask_truncated_completions):
                 rows.append(Row(group.prompt, completion, advantage))
     return rows
-
-
-def split_rows(rows: Sequence[Row], *, limit: int) -> Iterator[list[Row]]:
-    """Split rows into batches of at most `limit` tokens with padding (or one row), longest first.
-
-    Rows of like length come together, so that little is padded.
-    """
-    batch: list[Row] = []
-    prompt_width = completion_width = 0
-    for row in sorted(rows, key=lambda row: -len(row.prompt) - len(row.completion)):
-        prompt_width = max(prompt_width, len(row.prompt))
-        completion_width = max(completion_width, len(row.completion))
-        if batch and (len(batch) + 1) * (prompt_width + completion_width) > limit:
-            yield batch
-            batch, prompt_width, completion_width = [], len(row.prompt), len(row.completion)
-        batch.append(row)
-    if batch:
-        yield batch
 
 
 def _old_logprobs(

@@ -141,6 +141,11 @@ class Policy:
         batch = make_batch(prompts, completions, pad_id=self._pad_id, device=self.device, way=way)
         return score(self._model, batch, temperature=temperature, way=way), batch.mask
 
+    @property
+    def shares_prompts(self) -> bool:
+        """Whether rows with the same prompt cost that prompt once in `logprobs`."""
+        return self._way.shared_prompts
+
     def save(self, folder: Path) -> None:
         """Write model and tokenizer as a folder that `load` and transformers can read."""
         with _no_progress_bars():

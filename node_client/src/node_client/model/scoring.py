@@ -12,7 +12,7 @@ from inspect import signature
 from typing import Any, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
@@ -193,21 +193,18 @@ def _token_logprobs(
 
     if not way.separate_head:
         return from_logits(outputs, tokens)
-    head = model.get_output_embeddings()
+    head: nn.Module = model.get_output_embeddings()  # type: ignore[no-untyped-call]
     portion = max(1, LOGITS_AT_ONCE // model.config.get_text_config().vocab_size)
     if len(tokens) <= portion:
         return from_logits(head(outputs), tokens)
-    portions = zip(outputs.split(portion), tokens.split(portion), strict=True)
-    return torch.cat(
-        [
-            cast(
-                Tensor,
-                checkpoint(
-                    lambda states, chosen: from_logits(head(states), chosen),
-                    *given,
-                    use_reentrant=False,
-                ),
-            )
-            for given in portions
-        ]
-    )
+
+    def from_states(states: Tensor, tokens: Tensor) -> Tensor:
+        return from_logits(head(states), tokens)
+
+    portions = [
+        cast(Tensor, checkpoint(from_states, states, chosen, use_reentrant=False))
+        for states, chosen in zip(
+            torch.split(outputs, portion), torch.split(tokens, portion), strict=True
+        )
+    ]
+    return torch.cat(portions)
