@@ -47,7 +47,7 @@
     clearTimeout(watchdog);
     watchdog = setTimeout(() => socket?.close(), SILENCE_MS);
     site.setClock(message.now);
-    asOf = new Date(message.now);
+    asOf = new Date(message.as_of);
     setLink("live");
     if (message.pill) fill("pill", message.pill);
     rows.apply(message.rows, message.order);

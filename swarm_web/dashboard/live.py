@@ -11,6 +11,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -39,10 +40,11 @@ class View:
     """What browsers of one window see: HTML fragments by the page's own templates.
 
     `charted` names the state that charts and texts show: the last closed round and the operator's
-    last ruling. `seq` counts readings, so that a browser that misses a delta notices.
+    last ruling. `as_of` is when it was read; a browser that comes later gets it up to IDLE_S old.
+    `seq` counts readings, so that a browser that misses a delta notices.
     """
 
-    now: str
+    as_of: datetime
     pill: str
     rows: dict[str, str]
     order: list[str]
@@ -58,7 +60,7 @@ def read_view(window: str, *, seq: int = 0) -> View:
     last = Round.objects.filter(phase=Round.Phase.CLOSED).values_list("number", flat=True).first()
     ruling = Ruling.objects.values_list("pk", flat=True).first()
     return View(
-        now=now.isoformat(),
+        as_of=now,
         pill=render_to_string("partials/pill.html", {"pill": read_pill(now=now)}),
         rows={
             line.row.node: render_to_string("partials/row.html", {"line": line}) for line in lines
@@ -69,12 +71,13 @@ def read_view(window: str, *, seq: int = 0) -> View:
     )
 
 
-def describe_snapshot(view: View) -> Message:
-    """Return everything, for a browser that has just connected."""
+def describe_snapshot(view: View, *, now: datetime) -> Message:
+    """Return everything, for a browser that connects at `now` and sets its clock by it."""
     return {
         "type": "snapshot",
         "seq": view.seq,
-        "now": view.now,
+        "now": now.isoformat(),
+        "as_of": view.as_of.isoformat(),
         "pill": view.pill,
         "rows": view.rows,
         "order": view.order,
@@ -87,7 +90,8 @@ def describe_delta(old: View, new: View) -> Message:
     message: Message = {
         "type": "delta",
         "seq": new.seq,
-        "now": new.now,
+        "now": new.as_of.isoformat(),
+        "as_of": new.as_of.isoformat(),
         "rows": {node: html for node, html in new.rows.items() if old.rows.get(node) != html},
         "chart": new.charted != old.charted,
     }
@@ -125,7 +129,7 @@ class LiveBoard:
             # What changed during that first reading was announced to nobody: read again soon.
             self._rung.set()
         # No await from here on: no delta can come between snapshot and membership.
-        send(describe_snapshot(self._views[window]))
+        send(describe_snapshot(self._views[window], now=timezone.now()))
         self._watchers[window].add(send)
 
     def leave(self, window: str, send: Send) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from websockets.exceptions import InvalidStatus
 from judge.models import Round, Season
 from judge.services.oversight import quarantine_node
 from judge.services.rounds import advance_rounds
-from swarm_web.dashboard.live import View, describe_delta, live_board
+from swarm_web.dashboard.live import View, describe_delta, describe_snapshot, live_board
 from swarm_web.nodes.models import Node
 from tests.dashboard.conftest import judge_nodes
 from tests.factories import (
@@ -149,8 +150,17 @@ async def test_nothing_is_read_when_nobody_watches() -> None:
     assert not live_board().is_watched
 
 
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
 def make_view(*, seq: int, **rows: str) -> View:
-    return View(now="", pill="pill", rows=rows, order=list(rows), charted=(1, None), seq=seq)
+    return View(as_of=NOON, pill="pill", rows=rows, order=list(rows), charted=(1, None), seq=seq)
+
+
+def test_a_browser_that_comes_later_is_told_the_time_and_how_old_the_figures_are() -> None:
+    snapshot = describe_snapshot(make_view(seq=1), now=NOON + timedelta(seconds=12))
+    assert snapshot["now"] == "2026-01-01T12:00:12+00:00"
+    assert snapshot["as_of"] == "2026-01-01T12:00:00+00:00"
 
 
 def test_a_delta_holds_only_what_changed() -> None:
