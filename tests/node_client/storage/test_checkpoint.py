@@ -13,6 +13,7 @@ from node_client.model.policy import Policy
 from node_client.model.tokenizer import build_tokenizer
 from node_client.model.warmup import WarmUpConfig
 from node_client.storage import checkpoint
+from node_client.storage.manifest import Merit
 from swarm_tasks.verifier import Verifier
 from tests.node_client.fakes import PoolInMemory, external_sum, make_trainer, toy_policy
 
@@ -68,7 +69,14 @@ def test_same_step_can_be_saved_again(verifier: Verifier, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "file", ["trainer.pt", "policy/model.safetensors", "policy/config.json", "manifest.json"]
+    "file",
+    [
+        "trainer.json",
+        "trainer.safetensors",
+        "policy/model.safetensors",
+        "policy/config.json",
+        "manifest.json",
+    ],
 )
 def test_corrupt_checkpoint_falls_back_to_the_one_before(
     verifier: Verifier, tmp_path: Path, file: str
@@ -91,11 +99,11 @@ def test_corrupt_checkpoint_falls_back_to_the_one_before(
 
 
 def test_missing_file_is_noticed(verifier: Verifier, tmp_path: Path) -> None:
-    (checkpoint.save(tmp_path, make_trainer(verifier)) / "trainer.pt").unlink()
+    (checkpoint.save(tmp_path, make_trainer(verifier)) / "trainer.safetensors").unlink()
     resumed = checkpoint.resume(tmp_path, make_trainer(verifier))
     assert resumed is not None
     assert resumed.step == 0
-    assert "trainer.pt is missing" in resumed.problems[0]
+    assert "trainer.safetensors is missing" in resumed.problems[0]
 
 
 def test_draft_of_a_crashed_save_is_no_checkpoint(verifier: Verifier, tmp_path: Path) -> None:
@@ -104,6 +112,79 @@ def test_draft_of_a_crashed_save_is_no_checkpoint(verifier: Verifier, tmp_path: 
     assert checkpoint.resume(tmp_path, make_trainer(verifier)) is None
     checkpoint.save(tmp_path, make_trainer(verifier))
     assert [path.name for path in tmp_path.iterdir()] == [written.name]
+
+
+def test_leftovers_of_crashed_saves_do_not_fill_the_disk(
+    verifier: Verifier, tmp_path: Path
+) -> None:
+    for leftover in (".step-00000003.partial", ".step-00000001.gone", "step-00000009.before"):
+        (tmp_path / leftover / "policy").mkdir(parents=True)
+    (tmp_path / "step-00000009").mkdir()
+    trainer = make_trainer(verifier)
+    trainer.steps_done = 9
+    checkpoint.save(tmp_path, trainer)
+    assert [path.name for path in tmp_path.iterdir()] == ["step-00000009"]
+
+
+def test_checkpoint_that_is_being_replaced_still_counts(verifier: Verifier, tmp_path: Path) -> None:
+    trainer, _ = trainer_with_pool(verifier)
+    trainer.step()
+    written = checkpoint.save(tmp_path, trainer)
+    written.rename(tmp_path / f"{written.name}.before")
+    resumed = checkpoint.resume(tmp_path, make_trainer(verifier))
+    assert resumed == checkpoint.Resumed(step=1, problems=[])
+
+
+def save_rated(folder: Path, trainer: Trainer, *scores: float | None, season: str = "sums") -> None:
+    for score in scores:
+        trainer.steps_done += 1
+        merit = None if score is None else Merit(kind="judge_score", season=season, value=score)
+        checkpoint.save(folder, trainer, merit=merit, limit=2)
+
+
+def steps_kept(folder: Path) -> list[int]:
+    return sorted(int(path.name.removeprefix("step-")) for path in folder.iterdir())
+
+
+def test_best_checkpoint_stays_beside_the_newest(verifier: Verifier, tmp_path: Path) -> None:
+    trainer = make_trainer(verifier)
+    save_rated(tmp_path, trainer, 0.2, 0.6, 0.4, 0.5, None)
+    assert steps_kept(tmp_path) == [2, 4, 5]
+
+
+def test_scores_of_different_seasons_are_not_compared(verifier: Verifier, tmp_path: Path) -> None:
+    trainer = make_trainer(verifier)
+    save_rated(tmp_path, trainer, 0.9)
+    save_rated(tmp_path, trainer, 0.3, 0.1, 0.2, season="harder sums")
+    assert steps_kept(tmp_path) == [2, 3, 4]
+
+
+def test_what_the_run_keeps_besides_comes_back(verifier: Verifier, tmp_path: Path) -> None:
+    trainer = make_trainer(verifier)
+    checkpoint.save(tmp_path, trainer, run={"lifetime": {"tokens": 7}})
+    resumed = checkpoint.resume(tmp_path, trainer)
+    assert resumed is not None
+    assert resumed.run == {"lifetime": {"tokens": 7}}
+
+
+def test_checkpoint_of_an_older_format_is_refused_with_a_way_on(
+    verifier: Verifier, tmp_path: Path
+) -> None:
+    written = checkpoint.save(tmp_path, make_trainer(verifier))
+    manifest = json.loads((written / "manifest.json").read_text())
+    del manifest["format"]
+    (written / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(CheckpointError, match="another version") as caught:
+        checkpoint.resume(tmp_path, make_trainer(verifier))
+    assert f"--model {written / 'policy'}" in caught.value.fix
+
+
+def test_nothing_in_a_checkpoint_is_pickled(verifier: Verifier, tmp_path: Path) -> None:
+    trainer, _ = trainer_with_pool(verifier)
+    trainer.step()
+    written = checkpoint.save(tmp_path, trainer)
+    files = [path for path in written.rglob("*") if path.is_file()]
+    assert {path.suffix for path in files} <= {".json", ".safetensors", ".jinja"}
 
 
 def test_checkpoint_of_another_model_is_refused(verifier: Verifier, tmp_path: Path) -> None:

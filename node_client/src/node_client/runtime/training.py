@@ -19,6 +19,7 @@ from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings
 from node_client.settings.train_config import TrainConfig
 from node_client.storage import checkpoint
+from node_client.storage.manifest import Merit
 from node_client.storage.state import Progress
 from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import Arm, SeasonInfo
@@ -203,7 +204,12 @@ class Training:
 
     def _write(self, trainer: Trainer) -> None:
         state = self._settings.state
-        checkpoint.save(state.checkpoints, trainer)
+        checkpoint.save(
+            state.checkpoints,
+            trainer,
+            merit=_merit_of(self._view, season=trainer.season),
+            limit=trainer.config.save_total_limit,
+        )
         reward = self._view.curve[-1] if self._view.curve else 0.0
         state.save_progress(
             Progress(
@@ -219,3 +225,10 @@ class Training:
         if self._view.steps_here == 1 or monotonic() - self._logged_clock >= LOG_EVERY_S:
             self._logged_clock = monotonic()
             log.info(describe_step(self._view))
+
+
+def _merit_of(view: View, *, season: SeasonInfo) -> Merit | None:
+    """Return how the judge rates this node's model, once it does."""
+    if view.standing is None or view.standing.score is None:
+        return None
+    return Merit(kind="judge_score", season=season.name, value=view.standing.score)

@@ -62,6 +62,9 @@ class TrainConfig:
     micro_batch_tokens: int = 4096
     """Tokens, prompts and padding included, that go through the model at once in an update."""
 
+    save_total_limit: int = 2
+    """How many of the newest checkpoints are kept; the best one stays besides."""
+
 
 @dataclass(frozen=True)
 class StepPlan:
@@ -79,6 +82,10 @@ def plan_step(config: TrainConfig, season: SeasonInfo) -> StepPlan:
     if config.arm == "base":
         raise SettingsError(
             "A base node never trains.", fix="Choose --arm swarm or --arm isolated to train."
+        )
+    if config.save_total_limit < 1:
+        raise SettingsError(
+            "Without a checkpoint a run cannot go on.", fix="Set save_total_limit to 1 or more."
         )
     local = season.local if config.local is None else config.local
     external = season.external if config.external is None else config.external

@@ -1,26 +1,39 @@
 """Checkpoints: written whole or not at all, checked before they are believed.
 
-A state folder holds `step-00000012/` with `policy/` (which `--model` can read), `trainer.pt` and a
-`manifest.json` that lists every file's SHA-256. The newest two are kept, so that a damaged one has
-another before it.
+A state folder holds `step-00000012/` with `policy/` (which `--model` can read), the trainer's state
+as `trainer.json` and `trainer.safetensors`, and a `manifest.json` that lists every file's SHA-256.
+Nothing is pickled, so a checkpoint from elsewhere can be read without running what is in it.
 """
 
-import hashlib
-import json
-import os
-import pickle
+import re
 import shutil
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-import torch
+from safetensors import SafetensorError
 
 from node_client.errors import CheckpointError
+from node_client.storage.durable import discard, flush, flush_tree
+from node_client.storage.manifest import (
+    FORMAT,
+    DamagedError,
+    Manifest,
+    Merit,
+    OutdatedError,
+    check_files,
+    digest_files,
+    read_manifest,
+    write_manifest,
+)
+from node_client.storage.tree import read_tree, write_tree
 
+# So many by default, so that a damaged one has another before it.
 KEPT = 2
-MANIFEST = "manifest.json"
+# A checkpoint whose place another one of the same step is about to take.
+_BEFORE = ".before"
+_NAME = re.compile(r"step-(\d+)(\.before)?")
 
 
 class Weights(Protocol):
@@ -49,7 +62,7 @@ class Resumable(Protocol):
     def steps_done(self) -> int: ...
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything but the weights."""
+        """Return everything but the weights, as a tree that `storage.tree` can write."""
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Go on from where `state_dict` was taken."""
@@ -57,43 +70,53 @@ class Resumable(Protocol):
 
 @dataclass(frozen=True)
 class Resumed:
-    """Where a run goes on, and what was wrong with newer checkpoints that could not be used."""
+    """Where a run goes on, and what was wrong with newer checkpoints that could not be used.
+
+    `run` is what `save` was given beside the trainer.
+    """
 
     step: int
     problems: list[str]
+    run: dict[str, Any] = field(default_factory=dict)
 
 
-class _DamagedError(Exception):
-    """A checkpoint is not what was written."""
-
-
-def save(folder: Path, trainer: Resumable) -> Path:
+def save(
+    folder: Path,
+    trainer: Resumable,
+    *,
+    run: Mapping[str, Any] | None = None,
+    merit: Merit | None = None,
+    limit: int = KEPT,
+) -> Path:
     """Write the trainer's state as the newest checkpoint in the folder and return its path.
 
     The files are written under another name, flushed to disk and then renamed, so a crash leaves
-    either the whole checkpoint or none. Raises OSError, such as for a full disk.
+    either the whole checkpoint or none. Of the older ones the newest stay, `limit` with this one,
+    and the best by `merit`. Raises OSError, such as for a full disk.
     """
+    _sweep(folder)
     target = folder / f"step-{trainer.steps_done:08d}"
     draft = folder / f".{target.name}.partial"
-    shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
     trainer.policy.save(draft / "policy")
-    torch.save(trainer.state_dict(), draft / "trainer.pt")
-    manifest = {
-        "step": trainer.steps_done,
-        "model": trainer.policy.name,
-        "parameters": trainer.policy.parameters,
-        "tokenizer": trainer.policy.tokenizer_fingerprint,
-        "files": {str(path.relative_to(draft)): _digest(path) for path in _files(draft)},
-    }
-    (draft / MANIFEST).write_text(json.dumps(manifest, indent=1))
-    for path in (*_files(draft), draft):
-        _flush(path)
-    shutil.rmtree(target, ignore_errors=True)
+    write_tree(draft, "trainer", {"trainer": trainer.state_dict(), "run": dict(run or {})})
+    manifest = Manifest(
+        format=FORMAT,
+        step=trainer.steps_done,
+        model=trainer.policy.name,
+        parameters=trainer.policy.parameters,
+        tokenizer=trainer.policy.tokenizer_fingerprint,
+        files=digest_files(draft),
+        merit=merit,
+    )
+    write_manifest(draft, manifest)
+    flush_tree(draft)
+    if target.exists():
+        # Still a checkpoint under this name, should a crash come before the next line.
+        target.rename(folder / f"{target.name}{_BEFORE}")
     draft.rename(target)
-    _flush(folder)
-    for old in _newest_first(folder)[KEPT:]:
-        shutil.rmtree(old)
+    flush(folder)
+    _rotate(folder, limit=limit)
     return target
 
 
@@ -101,65 +124,79 @@ def resume(folder: Path, trainer: Resumable) -> Resumed | None:
     """Load the newest sound checkpoint into the trainer, or return None where there is none.
 
     Damaged ones are passed over and named in `problems`. Raises CheckpointError when the newest
-    sound one belongs to another model.
+    sound one belongs to another model, or was written by another version of the client.
     """
     problems: list[str] = []
-    for path in _newest_first(folder):
+    for path in newest_first(folder):
         try:
-            manifest = _read_manifest(path)
-            _check_model(path, manifest, trainer)
-            state = torch.load(path / "trainer.pt", map_location="cpu", weights_only=True)
-        except (_DamagedError, OSError, RuntimeError, pickle.UnpicklingError) as problem:
+            manifest = read_manifest(path)
+            check_files(path, manifest)
+            state = read_tree(path, "trainer")
+        except OutdatedError:
+            raise _outdated(path) from None
+        except (DamagedError, OSError, ValueError, KeyError, SafetensorError) as problem:
             problems.append(f"Checkpoint {path.name} is damaged and was passed over: {problem}")
             continue
+        _check_model(path, manifest, trainer)
         trainer.policy.load_weights(path / "policy")
-        trainer.load_state(state)
-        return Resumed(step=trainer.steps_done, problems=problems)
+        trainer.load_state(state["trainer"])
+        return Resumed(step=trainer.steps_done, problems=problems, run=state["run"])
     return Resumed(step=0, problems=problems) if problems else None
 
 
-def _newest_first(folder: Path) -> list[Path]:
-    return sorted(folder.glob("step-*"), reverse=True)
+def newest_first(folder: Path) -> list[Path]:
+    """Return the checkpoints in a folder, sound or not, the newest first."""
+    found = [
+        (int(match[1]), match[2] is None, path)
+        for path in folder.glob("step-*")
+        if (match := _NAME.fullmatch(path.name))
+    ]
+    return [path for _, _, path in sorted(found, reverse=True)]
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    return (path for path in sorted(folder.rglob("*")) if path.is_file())
+def _sweep(folder: Path) -> None:
+    """Remove what crashes left of drafts, and of checkpoints on their way out."""
+    for leftover in folder.glob(".step-*"):
+        shutil.rmtree(leftover, ignore_errors=True)
+    for replaced in folder.glob(f"step-*{_BEFORE}"):
+        if replaced.with_name(replaced.name.removesuffix(_BEFORE)).exists():
+            discard(replaced)
 
 
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _rotate(folder: Path, *, limit: int) -> None:
+    found = newest_first(folder)
+    current = [path for path in found if not path.name.endswith(_BEFORE)]
+    kept = {*current[:limit], _best(found)}
+    for path in found:
+        if path not in kept:
+            discard(path)
 
 
-def _flush(path: Path) -> None:
-    """Wait until a file, or a folder's list of names, is on the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def _best(checkpoints: Sequence[Path]) -> Path | None:
+    """Return the one of the highest merit, of those that can be compared with the newest rated."""
+    rated: list[tuple[Merit, Path]] = []
+    for path in checkpoints:
+        try:
+            merit = read_manifest(path).merit
+        except (DamagedError, OutdatedError):
+            continue
+        if merit is not None and (not rated or merit.is_like(rated[0][0])):
+            rated.append((merit, path))
+    return max(rated, key=lambda pair: pair[0].value)[1] if rated else None
 
 
-def _read_manifest(path: Path) -> dict[str, Any]:
-    """Return the manifest of a checkpoint whose files are all there and unchanged."""
-    try:
-        manifest: dict[str, Any] = json.loads((path / MANIFEST).read_text())
-        expected: dict[str, str] = manifest["files"]
-    except (ValueError, KeyError, TypeError, OSError) as problem:
-        raise _DamagedError(f"its manifest cannot be read ({problem})") from None
-    for name, digest in expected.items():
-        if not (path / name).is_file():
-            raise _DamagedError(f"{name} is missing")
-        if _digest(path / name) != digest:
-            raise _DamagedError(f"{name} is not what was written")
-    return manifest
-
-
-def _check_model(path: Path, manifest: dict[str, Any], trainer: Resumable) -> None:
+def _check_model(path: Path, manifest: Manifest, trainer: Resumable) -> None:
     policy = trainer.policy
     here = (policy.parameters, policy.tokenizer_fingerprint)
-    if (manifest["parameters"], manifest["tokenizer"]) != here:
+    if (manifest.parameters, manifest.tokenizer) != here:
         raise CheckpointError(
-            f"{path} was trained from {manifest['model']}, but this run uses {policy.name}.",
-            fix=f"Use --model {manifest['model']} again, or another --state-dir.",
+            f"{path} was trained from {manifest.model}, but this run uses {policy.name}.",
+            fix=f"Use --model {manifest.model} again, or another --state-dir.",
         )
+
+
+def _outdated(path: Path) -> CheckpointError:
+    return CheckpointError(
+        f"{path} was written by another version of swarm-node, whose format this one cannot read.",
+        fix=f"Go on from its weights with --model {path / 'policy'} and a new --state-dir.",
+    )

@@ -5,7 +5,6 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import TypeVar
 
 import msgspec
@@ -13,6 +12,7 @@ from platformdirs import user_state_path
 
 from node_client.errors import SettingsError, StateLockedError
 from node_client.site import Site
+from node_client.storage.durable import flush
 from swarm_protocol.messages import Arm, SeasonInfo
 
 Record = TypeVar("Record", bound=msgspec.Struct)
@@ -144,8 +144,13 @@ def _read(path: Path, kind: type[Record]) -> Record | None:
 
 def write_private(path: Path, content: bytes) -> None:
     """Replace a file at once, so that a crash leaves the old one or the new one (mode 0600)."""
-    with NamedTemporaryFile(dir=path.parent, prefix=path.name, delete=False) as scratch:
-        scratch.write(content)  # tempfile makes files that only their owner can read
-        scratch.flush()
-        os.fsync(scratch.fileno())
-    os.replace(scratch.name, path)
+    draft = path.with_name(f".{path.name}.partial")
+    handle = os.open(
+        draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0), 0o600
+    )
+    with open(handle, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(handle)
+    os.replace(draft, path)
+    flush(path.parent)

@@ -1,0 +1,89 @@
+"""A checkpoint's manifest: what it is a checkpoint of, and the SHA-256 of every file in it."""
+
+import hashlib
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+FORMAT = 2
+NAME = "manifest.json"
+
+MeritKind = Literal["eval_reward", "judge_score"]
+
+
+class DamagedError(Exception):
+    """A checkpoint is not what was written."""
+
+
+class OutdatedError(Exception):
+    """A checkpoint has the format of another version of the client."""
+
+
+class Merit(msgspec.Struct, frozen=True):
+    """How good a model was found to be, in which season.
+
+    Only merits of the same kind and season can be compared.
+    """
+
+    kind: MeritKind
+    season: str
+    value: float
+
+    def is_like(self, other: "Merit") -> bool:
+        """Tell whether the two can be compared."""
+        return (self.kind, self.season) == (other.kind, other.season)
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """The file `manifest.json`. `files` are SHA-256 by path, with `/` on every system."""
+
+    step: int
+    model: str
+    parameters: int
+    tokenizer: str
+    files: dict[str, str]
+    merit: Merit | None = None
+    format: int = 1
+
+
+def digest_files(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of every file in a folder and below it, by path."""
+    return {
+        path.relative_to(folder).as_posix(): _digest(path)
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Write the manifest of a checkpoint. Raises OSError."""
+    (folder / NAME).write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=1))
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Return the manifest of a checkpoint, its files unchecked.
+
+    Raises DamagedError when it is missing or cannot be read, OutdatedError for another format.
+    """
+    try:
+        manifest = msgspec.json.decode((folder / NAME).read_bytes(), type=Manifest)
+    except (msgspec.DecodeError, UnicodeDecodeError, OSError) as problem:
+        raise DamagedError(f"its {NAME} cannot be read ({problem})") from None
+    if manifest.format != FORMAT:
+        raise OutdatedError
+    return manifest
+
+
+def check_files(folder: Path, manifest: Manifest) -> None:
+    """Raise DamagedError unless every file is there and what was written."""
+    for name, digest in manifest.files.items():
+        if not (folder / name).is_file():
+            raise DamagedError(f"{name} is missing")
+        if _digest(folder / name) != digest:
+            raise DamagedError(f"{name} is not what was written")
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

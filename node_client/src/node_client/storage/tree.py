@@ -1,0 +1,89 @@
+"""A trainer's state as a tree of plain values and tensors, written without pickle.
+
+Plain values are None, bool, int, float, str, and lists, tuples and dicts of such. Tensors go into a
+safetensors file under their path in the tree, all else into JSON, in which `$tensor`, `$tuple` and
+`$items` mark what JSON does not know. Whatever was put in comes out equal and of the same type.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+# Floats are written so that they read back to the same bits; NaN and infinities are kept too.
+_LEAVES = (type(None), bool, int, float, str)
+
+
+def write_tree(folder: Path, name: str, tree: Mapping[str, Any]) -> None:
+    """Write a tree as `name.json` and `name.safetensors`.
+
+    Raises TypeError, naming the place, for what is neither plain nor a tensor, and OSError.
+    """
+    tensors: dict[str, Tensor] = {}
+    skeleton = _split(dict(tree), path="", tensors=tensors)
+    save_file(_unshared(tensors), folder / f"{name}.safetensors")
+    (folder / f"{name}.json").write_text(json.dumps(skeleton), encoding="utf-8")
+
+
+def read_tree(folder: Path, name: str) -> dict[str, Any]:
+    """Return what `write_tree` wrote, its tensors on the CPU.
+
+    Raises OSError, ValueError, KeyError and safetensors.SafetensorError for a damaged file.
+    """
+    skeleton = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+    tree: dict[str, Any] = _join(skeleton, tensors=load_file(folder / f"{name}.safetensors"))
+    return tree
+
+
+def _split(value: Any, *, path: str, tensors: dict[str, Tensor]) -> object:
+    """Return a value as JSON takes it, after its tensors were put aside."""
+
+    def inside(part: object, name: object) -> object:
+        return _split(part, path=f"{path}/{name}" if path else str(name), tensors=tensors)
+
+    if isinstance(value, Tensor):
+        tensors[path] = value.detach()
+        return {"$tensor": path}
+    if type(value) in (list, tuple):
+        parts = [inside(part, place) for place, part in enumerate(value)]
+        return parts if type(value) is list else {"$tuple": parts}
+    if type(value) is dict:
+        if all(type(key) is str and not key.startswith("$") for key in value):
+            return {key: inside(part, key) for key, part in value.items()}
+        return {"$items": [[inside(key, key), inside(part, key)] for key, part in value.items()]}
+    if type(value) in _LEAVES:
+        return value
+    raise TypeError(f"{path}: a {type(value).__name__} is neither a plain value nor a tensor")
+
+
+def _join(value: Any, *, tensors: Mapping[str, Tensor]) -> Any:
+    match value:
+        case {"$tensor": path}:
+            return tensors[path]
+        case {"$tuple": parts}:
+            return tuple(_join(part, tensors=tensors) for part in parts)
+        case {"$items": pairs}:
+            return {
+                _join(key, tensors=tensors): _join(part, tensors=tensors) for key, part in pairs
+            }
+        case list():
+            return [_join(part, tensors=tensors) for part in value]
+        case dict():
+            return {key: _join(part, tensors=tensors) for key, part in value.items()}
+    return value
+
+
+def _unshared(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return tensors each with memory of its own, as safetensors wants them."""
+    seen: set[int] = set()
+    own: dict[str, Tensor] = {}
+    for path, tensor in tensors.items():
+        storage = tensor.untyped_storage().data_ptr()
+        whole = tensor.is_contiguous() and storage not in seen
+        own[path] = tensor if whole else tensor.clone(memory_format=torch.contiguous_format)
+        seen.add(storage)
+    return own

@@ -1,0 +1,93 @@
+"""Whatever a trainer puts into its state comes back equal, to the bit, and of the same type."""
+
+import enum
+import math
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from node_client.storage.tree import read_tree, write_tree
+
+
+def written_and_read(folder: Path, tree: dict[str, Any]) -> dict[str, Any]:
+    write_tree(folder, "state", tree)
+    return read_tree(folder, "state")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        True,
+        -(2**80),
+        0.1 + 0.2,
+        -0.0,
+        math.inf,
+        "ünï\x00code\n",
+        "",
+        [],
+        {},
+        (),
+        [1, [2, (3, None)]],
+        (0.9, 0.999),
+        {0: {"step": 1}, 1: {}},
+        {(1, "two"): "tuple as key"},
+        {"$tensor": "a user's own word"},
+        {"$items": []},
+        random.Random(1).getstate(),
+    ],
+)
+def test_plain_values_survive(tmp_path: Path, value: object) -> None:
+    back = written_and_read(tmp_path, {"value": value})["value"]
+    assert back == value
+    assert repr(back) == repr(value)
+
+
+def test_a_value_that_is_no_number_survives(tmp_path: Path) -> None:
+    assert math.isnan(written_and_read(tmp_path, {"loss": math.nan})["loss"])
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        torch.tensor(3.0),
+        torch.empty(0, 4),
+        torch.randn(3, 5, dtype=torch.bfloat16),
+        torch.arange(6).reshape(2, 3).T,
+        torch.tensor([True, False]),
+        torch.get_rng_state(),
+        torch.tensor([math.nan, -0.0]),
+    ],
+)
+def test_tensors_survive_to_the_bit(tmp_path: Path, tensor: torch.Tensor) -> None:
+    back = written_and_read(tmp_path, {"deep": [{1: tensor}]})["deep"][0][1]
+    assert (back.dtype, back.shape) == (tensor.dtype, tensor.shape)
+    assert (
+        back.numpy(force=True).tobytes() == tensor.numpy(force=True).tobytes()
+        if (tensor.dtype != torch.bfloat16)
+        else torch.equal(back, tensor)
+    )
+
+
+def test_tensors_that_share_memory_survive(tmp_path: Path) -> None:
+    whole = torch.arange(6.0)
+    back = written_and_read(tmp_path, {"whole": whole, "part": whole[:2], "again": whole})
+    assert torch.equal(back["whole"], whole)
+    assert torch.equal(back["again"], whole)
+    assert torch.equal(back["part"], whole[:2])
+
+
+class Colour(enum.StrEnum):
+    RED = "red"
+
+
+@pytest.mark.parametrize("value", [Counter("aa"), {1, 2}, Colour.RED, object(), b"bytes"])
+def test_what_would_not_come_back_the_same_is_refused_with_its_place(
+    tmp_path: Path, value: object
+) -> None:
+    with pytest.raises(TypeError, match="history/0"):
+        write_tree(tmp_path, "state", {"history": [value]})
