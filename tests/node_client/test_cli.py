@@ -9,9 +9,11 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from node_client.cli import FAILED, REFUSED, app
+from node_client.cli import app
+from node_client.commands.problems import FAILED, REFUSED
 from node_client.runtime import run
 from node_client.settings.config import Settings
+from node_client.settings.train_config import TrainConfig
 from node_client.storage.state import Remembered, StateDir
 from swarm_protocol.messages import ReportTraining
 from swarm_protocol.version import CLIENT_VERSION
@@ -50,21 +52,29 @@ def test_the_version_is_the_protocols() -> None:
     assert CLIENT_VERSION in CliRunner().invoke(app, ["--version"]).output
 
 
-def test_an_option_beats_the_environment_beats_what_is_remembered(
+def test_what_the_last_run_was_told_holds_again(
     tmp_path: Path, settings_of_runs: list[Settings]
 ) -> None:
     StateDir(tmp_path).save(Remembered(url=URL, token="remembered", model="m", arm="isolated"))
-    environment = {"SWARM_TOKEN": "environment", "SWARM_MODEL": "e", "SWARM_ARM": "swarm"}
-    folder = ["--state-dir", str(tmp_path)]
-    join(URL, *folder)
-    join(URL, *folder, environment=environment)
-    options = ["--token", "option", "--model", "o", "--arm", "isolated"]
-    join(URL, *folder, *options, environment=environment)
-    assert [(each.token, each.model, each.arm) for each in settings_of_runs] == [
-        ("remembered", "m", "isolated"),
-        ("environment", "e", "swarm"),
-        ("option", "o", "isolated"),
-    ]
+    join(URL, "--state-dir", str(tmp_path), environment={"SWARM_MODEL": "e"})
+    [settings] = settings_of_runs
+    assert (settings.token, settings.model, settings.arm) == ("remembered", "e", "isolated")
+
+
+def test_a_switch_can_be_turned_off_again(tmp_path: Path, settings_of_runs: list[Settings]) -> None:
+    arguments = [URL, "--token", "t", "--state-dir", str(tmp_path)]
+    join(*arguments, environment={"SWARM_PLAIN": "1"})
+    join(*arguments, "--no-plain", environment={"SWARM_PLAIN": "1"})
+    assert [settings.plain for settings in settings_of_runs] == [True, False]
+
+
+def test_a_setting_that_does_not_exist_is_mentioned_and_changes_nothing(
+    tmp_path: Path, settings_of_runs: list[Settings]
+) -> None:
+    arguments = ["join", URL, "--token", "t", "--state-dir", str(tmp_path)]
+    result = CliRunner().invoke(app, arguments, env={"SWARM_MODLE": "m"})
+    assert "SWARM_MODEL?" in result.stderr
+    assert settings_of_runs[0].model == "tiny"
 
 
 def test_nobody_trains_offline_whose_environment_says_base(tmp_path: Path) -> None:
@@ -74,13 +84,13 @@ def test_nobody_trains_offline_whose_environment_says_base(tmp_path: Path) -> No
     assert "SWARM_ARM" in result.output
 
 
-def test_only_training_options_that_were_given_are_set(
+def test_training_options_reach_the_trainer(
     tmp_path: Path, settings_of_runs: list[Settings]
 ) -> None:
     join(
         URL, "--token", "t", "--state-dir", str(tmp_path), "--learning-rate", "0.5", "--local", "0"
     )
-    assert settings_of_runs[0].training == {"learning_rate": 0.5, "local": 0}
+    assert settings_of_runs[0].training == TrainConfig(learning_rate=0.5, local=0)
 
 
 def test_the_settings_do_not_show_the_token(
@@ -105,6 +115,7 @@ def test_a_model_folder_is_remembered_by_its_full_path(
         (["join", URL], "SWARM_TOKEN"),
         (["join", "swarm.example.org", "--token", "t"], "https://"),
         (["join", URL, "--token", "t", "--arm", "base", "--steps", "5"], "--steps"),
+        (["join", URL, "--token", "t", "--num-generations", "1"], "at least 2"),
         (["train"], "--offline"),
         (["train", "--offline", "--arm", "base"], "never trains"),
     ],

@@ -6,67 +6,39 @@ comes at once.
 
 import asyncio
 import os
-from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
-from typing import Annotated, Literal, ParamSpec
+from typing import Annotated, Literal
 
-import msgspec
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from node_client.errors import CoordinatorRefusedError, NodeError, UncheckableError
-from node_client.settings import options
+from node_client.commands import configuration
+from node_client.commands.problems import FAILED, UNCHECKED, explain_problems
+from node_client.errors import NodeError
 from node_client.settings.config import (
     Settings,
-    TrainingOptions,
     check_offline_arm,
-    check_steps,
-    choose_arm,
-    choose_model,
+    choose,
     choose_token,
     find_token,
+    resolve_model,
 )
-from node_client.site import Site, parse_site
-from node_client.storage.state import Remembered, StateDir
+from node_client.settings.flags import Flags, takes_settings
+from node_client.settings.sources import unknown_variables
+from node_client.site import parse_site
 from swarm_protocol.version import CLIENT_VERSION
 
-FAILED = 1
-REFUSED = 2
-UNCHECKED = 2
-
-DEMO_MODELS = ("tiny", "small")
-Parameters = ParamSpec("Parameters")
+Url = Annotated[str, typer.Argument(help="The coordinator, such as https://swarm.example.org")]
+OptionalUrl = Annotated[str | None, typer.Argument(help="The coordinator, to test it too")]
+RoundNumber = Annotated[int, typer.Argument(min=1, help="The round, as its page numbers it")]
 
 app = typer.Typer(
     name="swarm-node",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-
-
-def explain_problems(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
-    """Turn a NodeError into two lines that a person can act on, and an exit code."""
-
-    @wraps(command)
-    def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
-        try:
-            command(*args, **kwargs)
-        except NodeError as problem:
-            code = problem.code if isinstance(problem, CoordinatorRefusedError) else "error"
-            typer.secho(f"{code}: {problem.message}", fg="red", err=True)
-            typer.echo(problem.fix, err=True)
-            raise typer.Exit(exit_code_of(problem)) from None
-
-    return run
-
-
-def exit_code_of(problem: NodeError) -> int:
-    """Return the exit code that tells a script what kind of problem it is."""
-    if isinstance(problem, CoordinatorRefusedError):
-        return REFUSED
-    return UNCHECKED if isinstance(problem, UncheckableError) else FAILED
+app.add_typer(configuration.app)
 
 
 def show_version(asked: bool) -> None:
@@ -84,79 +56,26 @@ def main(
     ] = False,
 ) -> None:
     """Train your own model in a public swarm, on your own hardware."""
+    for warning in unknown_variables(os.environ):
+        typer.secho(f"Note: {warning}", fg="yellow", err=True)
 
 
 @app.command()
 @explain_problems
-def join(
-    context: typer.Context,
-    url: options.Url,
-    token_file: options.TokenFile = None,
-    token: options.Token = None,
-    model: options.Model = None,
-    arm: options.ArmChoice = None,
-    state_dir: options.StateFolder = None,
-    steps: options.Steps = None,
-    plain: options.Plain = False,
-    device: options.Device = "auto",
-    save_steps: options.SaveSteps = 50,
-    num_generations: options.NumGenerations = None,
-    local: options.Local = None,
-    external: options.External = None,
-    learning_rate: options.LearningRate = None,
-    max_completion_length: options.MaxCompletionLength = None,
-    temperature: options.Temperature = None,
-    top_p: options.TopP = None,
-    num_iterations: options.NumIterations = None,
-    reward: options.Reward = None,
-) -> None:
+@takes_settings()
+def join(url: Url, *, flags: Flags) -> None:
     """Join a swarm: train, share, and answer the judge. Set SWARM_TOKEN the first time."""
-    site = parse_site(url)
-    state = _state_of(site, state_dir)
-    remembered = state.recall(site)
-    wish = choose_arm(arm, remembered)
-    check_steps(steps, arm=wish)
-    _train(
-        Settings(
-            state=state,
-            model=_resolve(choose_model(model, remembered)),
-            arm=wish,
-            site=site,
-            token=choose_token(
-                option=token,
-                file=token_file,
-                environment=os.environ.get("SWARM_TOKEN"),
-                remembered=remembered.token,
-            ),
-            steps=steps,
-            plain=plain,
-            device=device,
-            save_steps=save_steps,
-            training=_training_options(context),
-        )
-    )
+    choices = choose(parse_site(url), flags=flags)
+    _train(choices.settle(arm=choices.value("arm"), token=choose_token(choices)))
 
 
 @app.command()
 @explain_problems
+@takes_settings()
 def train(
-    context: typer.Context,
+    *,
     offline: Annotated[bool, typer.Option("--offline", help="Without a coordinator")] = False,
-    model: options.Model = None,
-    arm: options.OfflineArm = None,
-    state_dir: options.StateFolder = None,
-    steps: options.Steps = None,
-    plain: options.Plain = False,
-    device: options.Device = "auto",
-    save_steps: options.SaveSteps = 50,
-    num_generations: options.NumGenerations = None,
-    local: options.Local = None,
-    learning_rate: options.LearningRate = None,
-    max_completion_length: options.MaxCompletionLength = None,
-    temperature: options.Temperature = None,
-    top_p: options.TopP = None,
-    num_iterations: options.NumIterations = None,
-    reward: options.Reward = None,
+    flags: Flags,
 ) -> None:
     """Train alone on a built-in season, to see whether this machine can."""
     if not offline:
@@ -164,19 +83,9 @@ def train(
             "`train` works without a coordinator only.",
             fix="Use `train --offline`, or `join URL` to train in a swarm.",
         )
-    check_offline_arm(arm)
-    _train(
-        Settings(
-            state=_state_of(None, state_dir),
-            model=_resolve(choose_model(model, Remembered())),
-            arm="isolated",
-            steps=steps,
-            plain=plain,
-            device=device,
-            save_steps=save_steps,
-            training=_training_options(context),
-        )
-    )
+    choices = choose(None, flags=flags)
+    check_offline_arm(choices.value("arm"))
+    _train(choices.settle(arm="isolated"))
 
 
 @app.command()
@@ -202,20 +111,12 @@ def make_model(
 
 @app.command()
 @explain_problems
-def doctor(
-    url: options.OptionalUrl = None,
-    token_file: options.TokenFile = None,
-    token: options.Token = None,
-    model: options.Model = None,
-    state_dir: options.StateFolder = None,
-    device: options.Device = "auto",
-) -> None:
+@takes_settings("token_file", "token", "model", "state_dir", "device", "config")
+def doctor(url: OptionalUrl = None, *, flags: Flags) -> None:
     """Test this machine, and the way to a coordinator, and say what to mend."""
     from node_client.commands import doctor as checks  # imports torch
 
-    site = parse_site(url) if url else None
-    state = _state_of(site, state_dir)
-    remembered = state.recall(site)
+    choices = choose(parse_site(url) if url else None, flags=flags)
     console = Console()
     failed = False
 
@@ -228,17 +129,12 @@ def doctor(
             line.append(f"\n     {check.remedy}", "dim")
         console.print(line, soft_wrap=True)
 
-    name = _resolve(choose_model(model, remembered))
-    for check in checks.check_machine(model=name, device=device, folder=state.path):
+    model = resolve_model(choices.value("model"))
+    device, folder = choices.value("device"), choices.state.path
+    for check in checks.check_machine(model=model, device=device, folder=folder):
         show(check)
-    if site is not None:
-        shown = find_token(
-            option=token,
-            file=token_file,
-            environment=os.environ.get("SWARM_TOKEN"),
-            remembered=remembered.token,
-        )
-        for check in asyncio.run(checks.check_site(site, token=shown)):
+    if choices.site is not None:
+        for check in asyncio.run(checks.check_site(choices.site, token=find_token(choices))):
             show(check)
     if failed:
         raise typer.Exit(FAILED)
@@ -246,24 +142,21 @@ def doctor(
 
 @app.command()
 @explain_problems
-def status(url: options.OptionalUrl = None, state_dir: options.StateFolder = None) -> None:
+@takes_settings("state_dir", "config")
+def status(url: OptionalUrl = None, *, flags: Flags) -> None:
     """Show how this machine's node stands, here and at its coordinator."""
     from node_client.commands.status import draw_status, fetch_status  # imports httpx
 
-    site = parse_site(url) if url else None
-    state = _state_of(site, state_dir)
-    remembered = state.recall(site)
+    choices = choose(parse_site(url) if url else None, flags=flags)
+    site, remembered = choices.site, choices.state.recall(choices.site)
     remote = fetch_status(site, remembered.node) if site and remembered.node else None
-    Console().print(draw_status(remembered, state.load_progress(), remote))
+    Console().print(draw_status(remembered, choices.state.load_progress(), remote))
 
 
 @app.command()
 @explain_problems
-def verify_round(
-    url: options.Url,
-    number: options.RoundNumber,
-    state_dir: options.StateFolder = None,
-) -> None:
+@takes_settings("state_dir", "config")
+def verify_round(url: Url, number: RoundNumber, *, flags: Flags) -> None:
     """Check a closed judge round: its questions, every answer's verdict, every node's score.
 
     Needs no token. Exits with 0 if all holds, 1 if something differs, 2 if it cannot be told.
@@ -272,7 +165,7 @@ def verify_round(
     from node_client.commands.verification.command import verify_round as verify  # imports httpx
 
     site = parse_site(url)
-    noted = _state_of(site, state_dir).commitments
+    noted = choose(site, flags=flags).state.commitments
     outcome = verify(site, number, commitments=noted, console=Console())
     if outcome != Outcome.HOLDS:
         raise typer.Exit(FAILED if outcome == Outcome.DIFFERS else UNCHECKED)
@@ -290,25 +183,3 @@ def _train(settings: Settings) -> None:
         from node_client.runtime.run import run_client  # takes seconds: torch and transformers
 
     asyncio.run(run_client(settings, console=console))
-
-
-def _state_of(site: Site | None, folder: Path | None) -> StateDir:
-    if folder is not None:
-        return StateDir(folder)
-    return StateDir.for_site(site) if site else StateDir.for_offline()
-
-
-def _resolve(model: str) -> str:
-    """Return a model's path in full, so that it is found from another folder next time."""
-    path = Path(model)
-    return str(path.resolve()) if path.is_dir() and model not in DEMO_MODELS else model
-
-
-def _training_options(context: typer.Context) -> TrainingOptions:
-    """Return the trainer's options that were given on the command line."""
-    given = {
-        name: context.params[name]
-        for name in TrainingOptions.__annotations__
-        if context.params.get(name) is not None
-    }
-    return msgspec.convert(given, TrainingOptions)

@@ -3,36 +3,97 @@ from pathlib import Path
 import pytest
 
 from node_client.errors import SettingsError
-from node_client.settings.config import choose_arm, choose_model, choose_token
-from node_client.storage.state import Remembered
+from node_client.settings.config import Choices, choose, choose_token
+from node_client.settings.sources import Given, Source
+from node_client.site import Site
+from node_client.storage.state import Remembered, StateDir
+
+SITE = Site("https://swarm.example.org")
 
 
-def test_an_option_beats_the_file_beats_the_environment_beats_memory(tmp_path: Path) -> None:
-    file = tmp_path / "token"
-    file.write_text("from-file\n")
+def choices_with(**given: Given) -> Choices:
+    return Choices(site=SITE, state=StateDir(Path("unused")), given=given)
 
-    def choose(option: str | None, path: Path | None, environment: str | None) -> str:
-        return choose_token(
-            option=option, file=path, environment=environment, remembered="from-memory"
-        )
 
-    assert choose("from-option", file, "from-environment") == "from-option"
-    assert choose(None, file, "from-environment") == "from-file"
-    assert choose(None, None, "from-environment") == "from-environment"
-    assert choose(None, None, None) == "from-memory"
+def token(value: str, source: Source = Source.FLAG) -> Given:
+    return Given(value, source, "a place")
+
+
+def test_flags_beat_the_environment_beats_the_file_beats_memory(tmp_path: Path) -> None:
+    StateDir(tmp_path).save(
+        Remembered(url=SITE.base, token="memory", model="memory", arm="isolated")
+    )
+    (tmp_path / "swarm-node.toml").write_text(
+        'token = "file"\nmodel = "file"\ndevice = "file"\ntop_p = 0.5\n'
+    )
+    environment = {"SWARM_TOKEN": "env", "SWARM_MODEL": "env", "SWARM_STATE_DIR": str(tmp_path)}
+    choices = choose(SITE, flags={"token": "flag"}, environment=environment, here=tmp_path / "no")
+    settings = choices.settle(arm=choices.value("arm"), token=choose_token(choices))
+    assert (settings.token, settings.model, settings.device) == ("flag", "env", "file")
+    assert (settings.arm, settings.training.top_p) == ("isolated", 0.5)
+    assert (settings.save_steps, settings.training.epsilon) == (50, 0.2)
+
+
+def test_a_file_in_the_current_folder_is_used_and_one_in_the_state_folder_then_is_not(
+    tmp_path: Path,
+) -> None:
+    state = tmp_path / "state"
+    state.mkdir()
+    (state / "swarm-node.toml").write_text("steps = 1")
+    (tmp_path / "swarm-node.toml").write_text('state_dir = "state"')
+    choices = choose(None, flags={}, environment={}, here=tmp_path)
+    assert choices.state.path == state
+    assert choices.value("steps") is None
+
+
+def test_a_state_folder_cannot_send_the_client_to_another_one(tmp_path: Path) -> None:
+    (tmp_path / "swarm-node.toml").write_text('state_dir = "elsewhere"')
+    with pytest.raises(SettingsError, match="state_dir cannot be set"):
+        choose(None, flags={"state_dir": str(tmp_path)}, environment={}, here=tmp_path / "no")
+
+
+def test_a_file_that_was_named_is_the_only_one(tmp_path: Path) -> None:
+    (tmp_path / "swarm-node.toml").write_text("steps = 1")
+    (tmp_path / "mine.toml").write_text("steps = 2")
+    named = {"config": str(tmp_path / "mine.toml")}
+    assert choose(None, flags=named, environment={}, here=tmp_path).value("steps") == 2
+
+
+def test_none_gives_a_setting_of_the_file_back_to_the_season(tmp_path: Path) -> None:
+    (tmp_path / "swarm-node.toml").write_text("local = 3")
+    assert choose(None, flags={}, environment={}, here=tmp_path).value("local") == 3
+    none = choose(None, flags={"local": "none"}, environment={}, here=tmp_path)
+    assert none.value("local") is None
+
+
+def test_of_a_token_and_a_token_file_the_stronger_source_decides(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    path.write_text("from-file\n")
+    by_flag = Given(path, Source.FLAG, "--token-file")
+    by_variable = Given(path, Source.ENVIRONMENT, "SWARM_TOKEN_FILE")
+    from_environment = token("from-environment", Source.ENVIRONMENT)
+
+    def chosen(**given: Given) -> str:
+        return choose_token(choices_with(**given))
+
+    assert chosen(token=token("from-flag"), token_file=by_flag) == "from-flag"
+    assert chosen(token=from_environment, token_file=by_flag) == "from-file"
+    assert chosen(token=from_environment, token_file=by_variable) == "from-file"
+    assert chosen(token=token("t", Source.REMEMBERED), token_file=by_variable) == "from-file"
+    assert chosen(token=from_environment) == "from-environment"
 
 
 def test_no_token_at_all_is_refused_and_says_where_to_put_one() -> None:
     with pytest.raises(SettingsError) as refusal:
-        choose_token(option=None, file=None, environment=None, remembered="")
+        choose_token(choices_with())
     assert "SWARM_TOKEN" in refusal.value.fix
 
 
-@pytest.mark.parametrize("token", ["two words", "line\nbreak", "smart\u201dquote"])
-def test_a_token_that_was_copied_badly_is_refused_without_repeating_it(token: str) -> None:
+@pytest.mark.parametrize("text", ["two words", "line\nbreak", "smart\u201dquote"])
+def test_a_token_that_was_copied_badly_is_refused_without_repeating_it(text: str) -> None:
     with pytest.raises(SettingsError) as refusal:
-        choose_token(option=token, file=None, environment=None, remembered="")
-    assert token not in refusal.value.message
+        choose_token(choices_with(token=token(text)))
+    assert text not in refusal.value.message
 
 
 @pytest.mark.parametrize("content", [None, b"", b"\xff\xfe"])
@@ -41,14 +102,4 @@ def test_an_unusable_token_file_is_named(tmp_path: Path, content: bytes | None) 
     if content is not None:
         file.write_bytes(content)
     with pytest.raises(SettingsError, match=str(file)):
-        choose_token(option=None, file=file, environment="other", remembered="")
-
-
-def test_model_and_arm_are_as_asked_or_as_last_time_or_the_default() -> None:
-    last_time = Remembered(model="small", arm="isolated")
-    assert choose_model("other", last_time) == "other"
-    assert choose_model(None, last_time) == "small"
-    assert choose_model(None, Remembered()) == "tiny"
-    assert choose_arm("swarm", last_time) == "swarm"
-    assert choose_arm(None, last_time) == "isolated"
-    assert choose_arm(None, Remembered()) == "swarm"
+        choose_token(choices_with(token_file=Given(file, Source.FLAG, "--token-file")))

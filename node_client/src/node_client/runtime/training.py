@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from time import monotonic
@@ -17,7 +17,6 @@ from node_client.model.policy import Policy
 from node_client.runtime.metrics import figures_of, open_metrics
 from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings
-from node_client.settings.train_config import TrainConfig
 from node_client.storage import checkpoint
 from node_client.storage.manifest import Merit
 from node_client.storage.state import Progress
@@ -155,7 +154,7 @@ class Training:
             policy=self._equipment.policy,
             verifier=self._equipment.verifier,
             season=enrolment.season,
-            config=TrainConfig(arm=enrolment.arm, **self._settings.training),
+            config=replace(self._settings.training, arm=enrolment.arm),
             exchange=self._exchange,
             node=enrolment.node,
             key=self._settings.state.task_key(),

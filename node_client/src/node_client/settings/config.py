@@ -1,56 +1,103 @@
-"""What a run was asked to do, put together from options, environment and memory."""
+"""What a run was asked to do, put together from all sources of settings."""
 
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypedDict
+from typing import Any
 
 from node_client.errors import SettingsError
+from node_client.settings.fields import Setting, all_settings, settings_of
+from node_client.settings.run_config import RunConfig
+from node_client.settings.sources import (
+    Given,
+    Layer,
+    Source,
+    find_file,
+    read_environment,
+    read_file,
+    read_flags,
+    read_memory,
+)
+from node_client.settings.train_config import TrainConfig
 from node_client.site import Site
-from node_client.storage.state import Remembered, StateDir
+from node_client.storage.state import StateDir
 from swarm_protocol.messages import Arm
 
-DEFAULT_MODEL = "tiny"
-DEFAULT_ARM: Arm = "swarm"
+DEMO_MODELS = ("tiny", "small")
 
 
-class TrainingOptions(TypedDict, total=False):
-    """Those of the trainer's settings that a participant may give (`TrainConfig`, trl's names)."""
+@dataclass(frozen=True, kw_only=True)
+class Settings(RunConfig):
+    """Everything that a run needs to know. `site` is None for training without a coordinator."""
 
-    num_generations: int
-    local: int
-    external: int
-    learning_rate: float
-    max_completion_length: int
-    temperature: float
-    top_p: float
-    num_iterations: int
-    reward: Literal["binary", "partial"]
+    state: StateDir
+    site: Site | None = None
+    training: TrainConfig = field(default_factory=TrainConfig)
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Everything that a run needs to know. `site` is None for training without a coordinator.
+class Choices:
+    """What was given for each setting, by whichever source beats the others."""
 
-    `training` holds only those options that were given; the season decides about the others.
-    """
-
+    site: Site | None
     state: StateDir
-    model: str
-    arm: Arm
-    site: Site | None = None
-    token: str = field(default="", repr=False)
-    steps: int | None = None
-    plain: bool = False
-    device: str = "auto"
-    save_steps: int = 50
-    training: TrainingOptions = field(default_factory=TrainingOptions)
+    given: Layer
+
+    def look_up(self, setting: Setting) -> Given:
+        """Return the value of a setting and where it comes from."""
+        return self.given.get(setting.name) or Given(setting.default, Source.DEFAULT, "default")
+
+    def value(self, name: str) -> Any:
+        """Return the value of a setting."""
+        return self.look_up(all_settings()[name]).value
+
+    def values(self, model: type) -> dict[str, Any]:
+        """Return the values of all settings of a typed model."""
+        return {setting.name: self.value(setting.name) for setting in settings_of(model)}
+
+    def settle(self, *, arm: Arm, token: str = "") -> Settings:
+        """Return the settings of a run. Raises SettingsError when they contradict each other."""
+        check_steps(self.value("steps"), arm=arm)
+        run = {
+            **self.values(RunConfig),
+            "arm": arm,
+            "token": token,
+            "model": resolve_model(self.value("model")),
+        }
+        training = TrainConfig(**self.values(TrainConfig))
+        return Settings(**run, state=self.state, site=self.site, training=training)
 
 
-def choose_token(
-    *, option: str | None, file: Path | None, environment: str | None, remembered: str
-) -> str:
-    """Return the first token there is, in this order. Raises SettingsError when there is none."""
-    token = find_token(option=option, file=file, environment=environment, remembered=remembered)
+def choose(
+    site: Site | None,
+    *,
+    flags: Mapping[str, object],
+    environment: Mapping[str, str] = os.environ,
+    here: Path | None = None,
+) -> Choices:
+    """Ask the sources, from the one that beats all others to the weakest: command line,
+    environment, file, the last run's memory.
+
+    `here` is the folder in which a file is looked for first, the current one if None. Raises
+    SettingsError when a source holds what is no setting or no value for it.
+    """
+    layers = [read_flags(flags), read_environment(environment)]
+    asked = _merge(layers)
+    folder = here or Path()
+    file = find_file(_value(asked, "config"), here=folder, state=None)
+    if file is not None:
+        layers.append(read_file(file))
+    state = _state_of(site, _value(_merge(layers), "state_dir"))
+    if file is None and (file := find_file(None, here=folder, state=state.path)) is not None:
+        layers.append(_read_file_of_state(file))
+    layers.append(read_memory(state.recall(site)))
+    return Choices(site=site, state=state, given=_merge(layers))
+
+
+def choose_token(choices: Choices) -> str:
+    """Return the token that was given or remembered. Raises SettingsError when there is none."""
+    token = find_token(choices)
     if not token:
         raise SettingsError(
             "No token was given, and none is remembered for this coordinator.",
@@ -59,11 +106,16 @@ def choose_token(
     return token
 
 
-def find_token(
-    *, option: str | None, file: Path | None, environment: str | None, remembered: str
-) -> str:
-    """Return the first token there is, or an empty string. Raises SettingsError when unusable."""
-    token = option or (_read_token(file) if file else None) or environment or remembered
+def find_token(choices: Choices) -> str:
+    """Return the token, or an empty string. Raises SettingsError when it is unusable.
+
+    A token and a file of one are the same setting: the stronger source of the two decides, and
+    where both come from one source, the token on a command line and else the file.
+    """
+    direct, file = choices.given.get("token"), choices.given.get("token_file")
+    token = str(direct.value) if direct is not None else ""
+    if file is not None and file.value is not None and not _beats(direct, file):
+        token = _read_token(file.value)
     token = token.strip()
     if not token.isascii() or not token.isprintable() or " " in token:
         raise SettingsError(
@@ -73,14 +125,10 @@ def find_token(
     return token
 
 
-def choose_model(option: str | None, remembered: Remembered) -> str:
-    """Return the model to train: as asked, as last time, or the demo's."""
-    return option or remembered.model or DEFAULT_MODEL
-
-
-def choose_arm(option: Arm | None, remembered: Remembered) -> Arm:
-    """Return the arm to ask for: as asked, as last time, or `swarm`."""
-    return option or remembered.arm or DEFAULT_ARM
+def resolve_model(model: str) -> str:
+    """Return a model's path in full, so that it is found from another folder next time."""
+    path = Path(model)
+    return str(path.resolve()) if path.is_dir() and model not in DEMO_MODELS else model
 
 
 def check_steps(steps: int | None, *, arm: Arm) -> None:
@@ -92,13 +140,49 @@ def check_steps(steps: int | None, *, arm: Arm) -> None:
         )
 
 
-def check_offline_arm(arm: Arm | None) -> None:
+def check_offline_arm(arm: Arm) -> None:
     """Check that nobody trains who asked not to. Raises SettingsError."""
     if arm == "base":
         raise SettingsError(
             "A base node never trains, so there is nothing that it could do offline.",
             fix="Leave out --arm (and SWARM_ARM), or answer a judge with `join URL --arm base`.",
         )
+
+
+def _merge(layers: Sequence[Layer]) -> Layer:
+    """Return what holds when earlier layers beat later ones."""
+    merged: Layer = {}
+    for layer in reversed(layers):
+        merged |= layer
+    return merged
+
+
+def _value(layer: Layer, name: str) -> Any:
+    given = layer.get(name)
+    return None if given is None else given.value
+
+
+def _beats(direct: Given | None, file: Given) -> bool:
+    if direct is None or direct.source is file.source:
+        return direct is not None and direct.source is Source.FLAG
+    order = list(Source)
+    return order.index(direct.source) < order.index(file.source)
+
+
+def _state_of(site: Site | None, folder: Path | None) -> StateDir:
+    if folder is not None:
+        return StateDir(folder)
+    return StateDir.for_site(site) if site else StateDir.for_offline()
+
+
+def _read_file_of_state(file: Path) -> Layer:
+    layer = read_file(file)
+    if "state_dir" in layer:
+        raise SettingsError(
+            f"{file}: state_dir cannot be set in the folder that it chooses.",
+            fix="Set it in the current folder's swarm-node.toml, SWARM_STATE_DIR or --state-dir.",
+        )
+    return layer
 
 
 def _read_token(path: Path) -> str:

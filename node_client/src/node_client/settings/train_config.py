@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from node_client.errors import SettingsError
 from node_client.settings.choices import RewardKind, ScaleRewards
+from node_client.settings.ranges import Count, GroupSize, Natural, NotNegative, Positive, Share
 from swarm_protocol.messages import Arm, SeasonInfo
 
 # Pretrained models take trl's rate; models made from nothing on the spot need a far higher one.
@@ -17,49 +18,60 @@ DEMO_PARAMETERS = 10_000_000
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """How to train. None means: as the season says."""
+    """How to train. None means: as the season says. The docstring under a field is its help."""
 
     arm: Arm = "swarm"
     """`swarm` mixes in rollouts of other nodes; `isolated` trains on as many, all its own."""
 
-    num_generations: int | None = None
+    num_generations: GroupSize | None = None
     """L: completions for each question."""
 
-    local: int | None = None
+    local: Natural | None = None
     """I: own rollouts in each training set."""
 
-    external: int | None = None
+    external: Natural | None = None
     """J: rollouts of other nodes in each training set."""
 
-    batch: int | None = None
+    batch: Count | None = None
     """Rollouts generated in each step; None is I + J, so that every arm generates equally much."""
 
-    external_candidates: int = 4
+    external_candidates: Count = 4
     """How many rollouts are asked for, for each external place: many teach nothing."""
 
-    max_completion_length: int | None = None
+    max_completion_length: Count | None = None
     """Tokens; None is the judge's limit."""
 
-    temperature: float = 1.0
-    top_p: float = 1.0
+    temperature: Positive = 1.0
+    """Of sampling; log-probs are taken at the same temperature."""
+
+    top_p: Share = 1.0
+    """Nucleus sampling: the likeliest tokens that hold this share of the probability."""
 
     reward: RewardKind = "binary"
     """`binary` is 1 for solved and 0 otherwise; `partial` is the verifier's partial credit."""
 
     scale_rewards: ScaleRewards = "group"
+    """Divide advantages by the deviation of their `group`'s rewards, or (`none`) do not."""
+
     mask_truncated_completions: bool = False
     """Leave completions that ran into the length limit out of the loss (DAPO)."""
 
-    learning_rate: float | None = None
+    learning_rate: NotNegative | None = None
     """AdamW's rate; None is 1e-6 as in trl, or 1e-4 for models of less than 10 M parameters."""
 
-    epsilon: float = 0.2
-    epsilon_high: float = 0.28
-    num_iterations: int = 1
+    epsilon: NotNegative = 0.2
+    """How far below 1 the clip lets the ratio fall."""
+
+    epsilon_high: NotNegative = 0.28
+    """How far above 1 the clip lets the ratio rise (clip-higher, DAPO)."""
+
+    num_iterations: Count = 1
     """Passes over each training set; from the second on the clip acts."""
 
-    max_grad_norm: float = 1.0
-    micro_batch_tokens: int = 4096
+    max_grad_norm: Positive = 1.0
+    """Gradients are scaled down to this norm."""
+
+    micro_batch_tokens: Count = 4096
     """Tokens, prompts and padding included, that go through the model at once in an update."""
 
     save_total_limit: int = 2

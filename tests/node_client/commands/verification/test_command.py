@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from node_client.cli import FAILED, UNCHECKED, app
+from node_client.cli import app
+from node_client.commands.problems import FAILED, UNCHECKED
 from node_client.commands.verification import download
 from node_client.storage.commitments import CommitmentLog
 from node_client.storage.state import StateDir

@@ -1,0 +1,109 @@
+"""`swarm-node config`: every setting, its value and where that comes from; a file of all."""
+
+import json
+import sys
+from itertools import groupby
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from node_client.commands.problems import explain_problems
+from node_client.errors import SettingsError
+from node_client.settings.config import Choices, choose
+from node_client.settings.fields import Setting, all_settings
+from node_client.settings.flags import Flags, takes_settings
+from node_client.settings.panels import panel_of
+from node_client.settings.sources import FILE_NAME, Source
+from node_client.site import parse_site
+
+HIDDEN = "(set, not shown)"
+
+app = typer.Typer(name="config", no_args_is_help=True, help="Show or write settings.")
+
+
+@app.command()
+@explain_problems
+@takes_settings()
+def show(
+    url: Annotated[str | None, typer.Argument(help="As for `join`; none is `train`")] = None,
+    *,
+    as_json: Annotated[bool, typer.Option("--as-json", help="Print JSON for a program")] = False,
+    flags: Flags,
+) -> None:
+    """Show every setting, its value, and where the value comes from."""
+    choices = choose(parse_site(url) if url else None, flags=flags)
+    if as_json:
+        sys.stdout.write(json.dumps(describe(choices), indent=1) + "\n")
+        return
+    for heading, group in groupby(all_settings().values(), panel_of):
+        Console().print(draw(heading, list(group), choices))
+
+
+@app.command()
+@explain_problems
+def init(
+    out: Annotated[Path, typer.Option(help="The file to write")] = Path(FILE_NAME),
+) -> None:
+    """Write a file of all settings, each with its help, and commented out."""
+    try:
+        with out.open("x", encoding="utf-8") as file:
+            file.write(write_template())
+    except OSError as problem:
+        raise SettingsError(
+            f"{out} was not written: {problem.strerror or problem}.",
+            fix="Choose another file with --out, or move that one away.",
+        ) from problem
+    typer.echo(f"Wrote {out}. Take the # from the lines that you want to change.")
+
+
+def describe(choices: Choices) -> dict[str, dict[str, Any]]:
+    """Return every setting's value and origin as JSON can hold them, without secrets."""
+    rows = {}
+    for name, setting in all_settings().items():
+        given = choices.look_up(setting)
+        value = HIDDEN if setting.secret and given.value else given.value
+        shown = str(value) if isinstance(value, Path) else value
+        rows[name] = {"value": shown, "source": str(given.source), "place": given.place}
+    return rows
+
+
+def draw(heading: str, settings: list[Setting], choices: Choices) -> Table:
+    """Return a table of settings that fits into 80 columns; what was given stands out."""
+    table = Table("setting", "value", "from", title=heading, title_justify="left", expand=True)
+    for setting in settings:
+        given = choices.look_up(setting)
+        style = "dim" if given.source is Source.DEFAULT else ""
+        cells = (setting.name, _show(setting, given.value), given.place)
+        table.add_row(*(Text(cell, overflow="fold") for cell in cells), style=style)
+    return table
+
+
+def write_template() -> str:
+    """Return a swarm-node.toml in which every setting stands with its help, commented out."""
+    parts = ["# Settings of swarm-node. Command line and environment beat what stands here.\n"]
+    for heading, group in groupby(all_settings().values(), panel_of):
+        parts.append(f"\n# {heading}\n")
+        for setting in group:
+            if setting.secret or setting.name == "config":
+                continue
+            parts.append(f"\n# {setting.help}\n# {setting.name} = {_as_toml(setting)}\n")
+    return "".join(parts)
+
+
+def _show(setting: Setting, value: object) -> str:
+    if setting.secret:
+        return HIDDEN if value else "none"
+    if isinstance(value, tuple):
+        return ",".join(map(str, value)) or "none"
+    return "none" if value is None or value == "" else str(value)
+
+
+def _as_toml(setting: Setting) -> str:
+    """Return the default, or what stands for a value where there is none, as TOML writes it."""
+    if setting.default is None:
+        return f"…  ({setting.allowed})"
+    return json.dumps(setting.default)  # TOML's numbers, strings, lists and truths are JSON's

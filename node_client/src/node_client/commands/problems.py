@@ -1,0 +1,38 @@
+"""How a command ends when something is wrong: two lines that a person can act on, an exit code."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec
+
+import typer
+
+from node_client.errors import CoordinatorRefusedError, NodeError, UncheckableError
+
+FAILED = 1
+REFUSED = 2
+UNCHECKED = 2
+
+Parameters = ParamSpec("Parameters")
+
+
+def explain_problems(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
+    """Turn a NodeError into two lines that a person can act on, and an exit code."""
+
+    @wraps(command)
+    def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
+        try:
+            command(*args, **kwargs)
+        except NodeError as problem:
+            code = problem.code if isinstance(problem, CoordinatorRefusedError) else "error"
+            typer.secho(f"{code}: {problem.message}", fg="red", err=True)
+            typer.echo(problem.fix, err=True)
+            raise typer.Exit(exit_code_of(problem)) from None
+
+    return run
+
+
+def exit_code_of(problem: NodeError) -> int:
+    """Return the exit code that tells a script what kind of problem it is."""
+    if isinstance(problem, CoordinatorRefusedError):
+        return REFUSED
+    return UNCHECKED if isinstance(problem, UncheckableError) else FAILED

@@ -1,0 +1,160 @@
+"""The settings as data: name, type, default and help of every field, read from the typed models."""
+
+import ast
+import linecache
+import sys
+from dataclasses import MISSING, Field, dataclass, fields
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from msgspec import Meta
+
+from node_client.settings.run_config import RunConfig
+from node_client.settings.train_config import TrainConfig
+
+PREFIX = "SWARM_"
+WIDEST = 12  # characters that help can spare beside the longest option in 80 columns
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One thing that can be set. `annotation` is what a value must be, with its limits."""
+
+    name: str
+    annotation: Any
+    default: object
+    help: str
+    model: type
+    secret: bool
+
+    @property
+    def flag(self) -> str:
+        """The option on the command line."""
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def variable(self) -> str:
+        """The name in the environment."""
+        return f"{PREFIX}{self.name.upper()}"
+
+    @property
+    def optional(self) -> bool:
+        """Whether the setting can be none, which leaves it to the season or the machine."""
+        return NoneType in _alternatives(self.annotation)
+
+    @property
+    def core(self) -> Any:
+        """The type of a value that is not none, without its limits: `int`, a Literal, a tuple."""
+        return _without_limits(self._some)[0]
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The words that it may be, if it is one of a few."""
+        return get_args(self.core) if get_origin(self.core) is Literal else ()
+
+    @property
+    def placeholder(self) -> str:
+        """What stands for a value in help: `INT`, `PATH`, `swarm|isolated`."""
+        if self.choices:
+            words = "|".join(self.choices)
+            return words if len(words) <= WIDEST else "WORD"
+        if get_origin(self.core) is tuple:
+            return "A,B,…"
+        return {int: "INT", float: "FLOAT", Path: "PATH"}.get(self.core, "TEXT")
+
+    @property
+    def allowed(self) -> str:
+        """What a value must be, for people."""
+        core, limits = _without_limits(self._some)
+        text = _describe(core) + _describe_limits(limits)
+        return f"{text}, or none" if self.optional else text
+
+    @property
+    def _some(self) -> Any:
+        [kind] = [each for each in _alternatives(self.annotation) if each is not NoneType]
+        return kind
+
+
+@cache
+def settings_of(model: type) -> tuple[Setting, ...]:
+    """Return the settings of a dataclass, in the order of its source."""
+    texts = read_help(model)
+    kinds = get_type_hints(model, include_extras=True)
+    return tuple(
+        Setting(
+            name=field.name,
+            annotation=kinds[field.name],
+            default=_default_of(field),
+            help=texts.get(field.name, ""),
+            model=model,
+            secret=not field.repr,
+        )
+        for field in fields(model)
+    )
+
+
+@cache
+def all_settings() -> dict[str, Setting]:
+    """Return every setting by name. The arm is in both models, and set once: for the run."""
+    run = {setting.name: setting for setting in settings_of(RunConfig)}
+    return run | {
+        setting.name: setting for setting in settings_of(TrainConfig) if setting.name not in run
+    }
+
+
+def read_help(model: type) -> dict[str, str]:
+    """Return the docstring literal under each field of a dataclass (PEP 257's, which Python drops).
+
+    linecache asks the module's loader where there is no such file, so zip files will do too.
+    """
+    module = sys.modules[model.__module__]
+    source = "".join(linecache.getlines(module.__file__ or "", vars(module)))
+    texts = {}
+    for statement in ast.parse(source).body:
+        if isinstance(statement, ast.ClassDef) and statement.name == model.__name__:
+            for above, below in pairwise(statement.body):
+                match above, below:
+                    case (
+                        ast.AnnAssign(target=ast.Name(id=name)),
+                        ast.Expr(value=ast.Constant(value=str(text))),
+                    ):
+                        texts[name] = " ".join(text.split())
+    return texts
+
+
+def _default_of(field: Field[Any]) -> object:
+    return field.default_factory() if field.default_factory is not MISSING else field.default
+
+
+def _alternatives(annotation: Any) -> tuple[Any, ...]:
+    return get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+
+
+def _without_limits(annotation: Any) -> tuple[Any, tuple[Meta, ...]]:
+    if get_origin(annotation) is not Annotated:
+        return annotation, ()
+    core, *extras = get_args(annotation)
+    return core, tuple(extra for extra in extras if isinstance(extra, Meta))
+
+
+def _describe(core: Any) -> str:
+    if get_origin(core) is Literal:
+        return f"one of {', '.join(get_args(core))}"
+    if get_origin(core) is tuple:
+        return f"a list ({_describe(get_args(core)[0])} each)"
+    known = {int: "a whole number", float: "a number", bool: "true or false", Path: "a path"}
+    return known.get(core, "text")
+
+
+def _describe_limits(limits: tuple[Meta, ...]) -> str:
+    words = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
+    told = [
+        f"{word} {value:g}"
+        for limit in limits
+        for key, word in words.items()
+        if (value := getattr(limit, key)) is not None
+    ]
+    return f" of {' and '.join(told)}" if told else ""

@@ -1,0 +1,84 @@
+"""One command-line option for each setting, made from the typed models."""
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
+from typing import Annotated, Any
+
+import typer
+
+from node_client.settings.fields import Setting, all_settings
+from node_client.settings.panels import panel_of
+
+Flags = dict[str, object]
+
+
+def takes_settings(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command an option for each setting, or for those named.
+
+    The command gets the given ones, not yet checked, as its keyword argument `flags`.
+    """
+    chosen = [all_settings()[name] for name in names or all_settings()]
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def run(**arguments: Any) -> None:
+            flags = {setting.name: arguments.pop(setting.name) for setting in chosen}
+            for setting in chosen:
+                if setting.core is bool and arguments.pop(_negated(setting)):
+                    flags[setting.name] = False
+            command(**arguments, flags=flags)
+
+        run.__signature__ = _signature(command, chosen)  # type: ignore[attr-defined]  # typer's
+        return run
+
+    return decorate
+
+
+def _signature(command: Callable[..., None], chosen: Sequence[Setting]) -> inspect.Signature:
+    own = inspect.signature(command, eval_str=True)
+    kept = [each for each in own.parameters.values() if each.name != "flags"]
+    made = [parameter for setting in chosen for parameter in _parameters(setting)]
+    return own.replace(parameters=[*kept, *made])
+
+
+def _parameters(setting: Setting) -> Iterator[inspect.Parameter]:
+    if setting.core is not bool:
+        option = _option(setting, setting.flag, metavar=setting.placeholder)
+        yield _keyword(setting.name, Annotated[str | None, option])
+        return
+    yield _keyword(setting.name, Annotated[bool | None, _option(setting, setting.flag, metavar="")])
+    # Switches off what a file or the environment switched on; its own line in help would say less.
+    opposite = typer.Option(f"--no-{setting.flag[2:]}", hidden=True)
+    yield _keyword(_negated(setting), Annotated[bool | None, opposite])
+
+
+def _keyword(name: str, annotation: Any) -> inspect.Parameter:
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=None, annotation=annotation)
+
+
+def _option(setting: Setting, flag: str, *, metavar: str) -> Any:
+    return typer.Option(
+        flag,
+        help=_help(setting),
+        metavar=metavar,
+        show_default=False,
+        rich_help_panel=panel_of(setting),
+    )
+
+
+def _help(setting: Setting) -> str:
+    """Return the setting's help with the words that it may be and its default."""
+    text = setting.help.replace("`", "")
+    if setting.choices and setting.placeholder == "WORD":
+        text += f" One of {', '.join(setting.choices)}."
+    default = setting.default
+    if default is None or default is False or default in ("", ()):
+        return text
+    shown = ",".join(map(str, default)) if isinstance(default, tuple) else str(default)
+    return f"{text} (default {shown})"
+
+
+def _negated(setting: Setting) -> str:
+    return f"no_{setting.name}"

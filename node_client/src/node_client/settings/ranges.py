@@ -1,0 +1,20 @@
+"""Numbers with limits, for annotations of settings: `Count | None`. Checked by msgspec."""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+Count = Annotated[int, Meta(ge=1)]
+"""A whole number of at least 1."""
+
+Natural = Annotated[int, Meta(ge=0)]
+"""A whole number of at least 0."""
+
+GroupSize = Annotated[int, Meta(ge=2)]
+"""Completions that are compared with each other: at least 2."""
+
+Positive = Annotated[float, Meta(gt=0)]
+NotNegative = Annotated[float, Meta(ge=0)]
+
+Share = Annotated[float, Meta(ge=0, le=1)]
+"""A number from 0 to 1."""

@@ -1,0 +1,47 @@
+"""What a participant may set about a run, apart from how it trains (`train_config`).
+
+The docstring under each field is its help. Command line, environment, `swarm-node.toml` and
+`swarm-node config show` are made from the fields, so a new one needs no other place.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from node_client.settings.ranges import Count
+from swarm_protocol.messages import Arm
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """One run of the client. Fields that are left out of `repr` are secrets and never shown."""
+
+    model: str = "tiny"
+    """A transformers causal LM by hub name or path, or the demo's: `tiny`, `small`."""
+
+    arm: Arm = "swarm"
+    """Mix in rollouts of other nodes, train on own ones only, or (`base`) do not train."""
+
+    token_file: Path | None = None
+    """A file that holds the node's token."""
+
+    token: str = field(default="", repr=False)
+    """The node's token. Others on this machine can read a command line, so prefer a file."""
+
+    state_dir: Path | None = None
+    """Where token, checkpoints and progress are kept; none is the user's own folder for each
+    coordinator."""
+
+    config: Path | None = None
+    """A file with settings, in the place of swarm-node.toml here or in the state folder."""
+
+    steps: Count | None = None
+    """Stop after so many steps; none trains on."""
+
+    save_steps: Count = 50
+    """Save a checkpoint every so many steps, but between every 30 s and every 5 minutes."""
+
+    device: str = "auto"
+    """auto (the fastest there is), cpu, cuda, cuda:1, mps …"""
+
+    plain: bool = False
+    """Print lines instead of the panel."""

@@ -1,0 +1,168 @@
+"""Where settings come from: command line, environment, swarm-node.toml, the last run's memory.
+
+Each source gives a layer: values by name, each with the place that it was read from.
+"""
+
+import math
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, get_origin
+
+import msgspec
+
+from node_client.errors import SettingsError
+from node_client.settings.fields import PREFIX, Setting, all_settings
+from node_client.storage.state import Remembered
+
+FILE_NAME = "swarm-node.toml"
+
+
+class Source(StrEnum):
+    """The kinds of places, from the one that beats all others to the weakest."""
+
+    FLAG = "flag"
+    ENVIRONMENT = "environment"
+    FILE = "file"
+    REMEMBERED = "remembered"
+    DEFAULT = "default"
+
+
+@dataclass(frozen=True)
+class Given:
+    """A value that somebody gave. `place` names where, so that it can be found and changed."""
+
+    value: Any
+    source: Source
+    place: str
+
+
+Layer = dict[str, Given]
+
+
+def read_flags(flags: Mapping[str, object]) -> Layer:
+    """Return what the command line says. Raises SettingsError."""
+    settings = all_settings()
+    return {
+        name: Given(_convert_given(settings[name], value), Source.FLAG, settings[name].flag)
+        for name, value in flags.items()
+        if value is not None
+    }
+
+
+def read_environment(environment: Mapping[str, str]) -> Layer:
+    """Return what the environment says; an empty variable says nothing. Raises SettingsError."""
+    layer: Layer = {}
+    for name, setting in all_settings().items():
+        text = environment.get(setting.variable)
+        if text:
+            value = convert_text(setting, text, place=setting.variable)
+            layer[name] = Given(value, Source.ENVIRONMENT, setting.variable)
+    return layer
+
+
+def unknown_variables(environment: Mapping[str, str]) -> Iterator[str]:
+    """Say of each SWARM_ variable that is no setting what it may have been meant to be."""
+    known = {setting.variable for setting in all_settings().values()}
+    for name in sorted(environment):
+        if name.startswith(PREFIX) and name not in known:
+            yield f"{name} in the environment is no setting.{_did_you_mean(name, known)}"
+
+
+def read_file(path: Path) -> Layer:
+    """Return what a file of settings says; paths in it start from its folder.
+
+    Raises SettingsError.
+    """
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as problem:
+        raise SettingsError(
+            f"{path} cannot be read: {problem}",
+            fix="Check the file; `swarm-node config init` writes one with every setting.",
+        ) from problem
+    settings = all_settings()
+    layer: Layer = {}
+    for name, value in content.items():
+        if name not in settings or name == "config":
+            raise SettingsError(
+                f"{path}: {name} is no setting.{_did_you_mean(name, settings)}",
+                fix="`swarm-node config show` lists the settings.",
+            )
+        checked = _convert(settings[name], value, strict=True, place=f"{path}: {name}")
+        if isinstance(checked, Path):
+            checked = path.parent / checked
+        layer[name] = Given(checked, Source.FILE, str(path))
+    return layer
+
+
+def read_memory(remembered: Remembered) -> Layer:
+    """Return what the last run with this coordinator was told."""
+    told = {"model": remembered.model, "arm": remembered.arm, "token": remembered.token}
+    return {
+        name: Given(value, Source.REMEMBERED, "as last time")
+        for name, value in told.items()
+        if value
+    }
+
+
+def find_file(given: Path | None, *, here: Path, state: Path | None) -> Path | None:
+    """Return the file of settings: the one that was named, or the first one that is there."""
+    if given is not None:
+        return given
+    folders = [here] if state is None else [here, state]
+    return next((path for folder in folders if (path := folder / FILE_NAME).is_file()), None)
+
+
+def convert_text(setting: Setting, text: str, *, place: str) -> Any:
+    """Return the value that a text stands for. Raises SettingsError, naming the place."""
+    value: object = text.strip()
+    if setting.optional and text.lower() == "none":
+        value = None
+    elif get_origin(setting.core) is tuple:
+        value = [part.strip() for part in text.split(",") if part.strip()]
+    elif setting.core is float:
+        value = _to_float(text)
+    return _convert(setting, value, strict=False, place=place)
+
+
+def _convert_given(setting: Setting, value: object) -> Any:
+    if isinstance(value, str):
+        return convert_text(setting, value, place=setting.flag)
+    return value  # a flag without a value: --plain, --no-plain
+
+
+def _convert(setting: Setting, value: object, *, strict: bool, place: str) -> Any:
+    try:
+        checked = msgspec.convert(value, setting.annotation, strict=strict, dec_hook=_make_path)
+        if isinstance(checked, float) and not math.isfinite(checked):
+            raise msgspec.ValidationError
+    except msgspec.ValidationError:
+        shown = "a value that is not shown" if setting.secret else repr(value)
+        raise SettingsError(
+            f"{place} is {shown}, but must be {setting.allowed}.",
+            fix=f"{setting.name}: {setting.help}",
+        ) from None
+    return checked
+
+
+def _to_float(text: str) -> object:
+    """Return a number in any of Python's spellings, such as `.5`; msgspec knows JSON's only."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _make_path(kind: type, value: object) -> Path:
+    if kind is Path and isinstance(value, str):
+        return Path(value).expanduser()
+    raise msgspec.ValidationError
+
+
+def _did_you_mean(name: str, known: Mapping[str, object] | set[str]) -> str:
+    nearest = get_close_matches(name, known, n=1)
+    return f" Did you mean {nearest[0]}?" if nearest else ""

@@ -1,0 +1,109 @@
+from pathlib import Path
+
+import pytest
+
+from node_client.errors import SettingsError
+from node_client.settings.fields import Setting
+from node_client.settings.sources import (
+    convert_text,
+    read_environment,
+    read_file,
+    read_flags,
+    unknown_variables,
+)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "swarm-node.toml"
+
+
+def test_text_becomes_what_its_setting_is() -> None:
+    layer = read_environment(
+        {
+            "SWARM_STEPS": " 7 ",
+            "SWARM_TOP_P": ".5",
+            "SWARM_PLAIN": "True",
+            "SWARM_REWARD": "partial",
+            "SWARM_TOKEN_FILE": "~/token",
+            "SWARM_LOCAL": "none",
+            "SWARM_MODEL": "",
+        }
+    )
+    assert {name: given.value for name, given in layer.items()} == {
+        "steps": 7,
+        "top_p": 0.5,
+        "plain": True,
+        "reward": "partial",
+        "token_file": Path.home() / "token",
+        "local": None,
+    }
+
+
+def test_a_list_is_written_with_commas() -> None:
+    words = Setting("words", tuple[str, ...], (), "", object, secret=False)
+    assert convert_text(words, "a, b,", place="--words") == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "allowed"),
+    [
+        ("num_generations", "1", "a whole number of at least 2"),
+        ("num_generations", "many", "a whole number"),
+        ("learning_rate", "-1", "a number of at least 0"),
+        ("learning_rate", "nan", "a number of at least 0"),
+        ("epsilon", "inf", "a number of at least 0"),
+        ("top_p", "1.5", "at most 1"),
+        ("arm", "lone", "one of swarm, isolated, base"),
+    ],
+)
+def test_a_wrong_value_is_told_with_its_place_and_what_is_allowed(
+    name: str, text: str, allowed: str
+) -> None:
+    flag, variable = f"--{name.replace('_', '-')}", f"SWARM_{name.upper()}"
+    with pytest.raises(SettingsError, match=rf"{flag} is .*{text}.*{allowed}"):
+        read_flags({name: text})
+    with pytest.raises(SettingsError, match=rf"{variable} is .*{text}.*{allowed}"):
+        read_environment({variable: text})
+
+
+@pytest.mark.parametrize("line", ['steps = "7"', "steps = 0", "plain = 1", "reward = 'half'"])
+def test_a_wrong_value_in_a_file_is_told_with_file_and_key(file: Path, line: str) -> None:
+    file.write_text(line)
+    with pytest.raises(SettingsError, match=f"{file}: {line.split()[0]} is .* must be"):
+        read_file(file)
+
+
+def test_a_secret_is_not_repeated(file: Path) -> None:
+    file.write_text("token = 1234567")
+    with pytest.raises(SettingsError) as refusal:
+        read_file(file)
+    assert "1234567" not in refusal.value.message
+
+
+def test_an_unknown_key_is_an_error_that_names_the_nearest(file: Path) -> None:
+    file.write_text("learning-rate = 1e-5")
+    with pytest.raises(SettingsError, match=r"learning-rate is no setting\. .*learning_rate\?"):
+        read_file(file)
+
+
+def test_a_file_that_is_no_toml_or_not_there_is_named(file: Path) -> None:
+    with pytest.raises(SettingsError, match=str(file)):
+        read_file(file)
+    file.write_text("steps: 3")
+    with pytest.raises(SettingsError, match=str(file)):
+        read_file(file)
+
+
+def test_paths_in_a_file_start_from_its_folder(file: Path) -> None:
+    file.write_text('token_file = "secrets/token"\nstate_dir = "/var/node"')
+    layer = read_file(file)
+    assert layer["token_file"].value == file.parent / "secrets" / "token"
+    assert layer["state_dir"].value == Path("/var/node")
+
+
+def test_a_variable_that_is_no_setting_is_told_with_the_nearest_name() -> None:
+    environment = {"SWARM_LEARNIGN_RATE": "1", "SWARM_ARM": "swarm", "HOME": "/"}
+    [warning] = unknown_variables(environment)
+    assert "SWARM_LEARNIGN_RATE" in warning
+    assert "SWARM_LEARNING_RATE?" in warning
