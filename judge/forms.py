@@ -69,6 +69,11 @@ class SeasonForm(forms.ModelForm[Season]):
         self.samples = tuple(check_tasks(choices, verifier=process_verifier()))
         return tasks
 
+    def clean_system_prompt(self) -> str:
+        """Take line breaks as nodes read them; browsers send two characters for each."""
+        typed: str = self.cleaned_data["system_prompt"]
+        return typed.replace("\r\n", "\n")
+
     def clean(self) -> Data:
         """Check what concerns several fields."""
         data = super().clean() or self.cleaned_data
@@ -123,21 +128,24 @@ def check_tasks(tasks: list[TaskChoice], *, verifier: AnyVerifier) -> list[Drawn
             problems.append(f"{task.dataset}: the weight must be above 0 and at most 1000.")
         try:
             check_config(task.dataset, task.config)
-            samples.append(
-                verifier.draw(
-                    key=SAMPLE_KEY,
-                    part=Part.TRAINING,
-                    dataset=task.dataset,
-                    config=task.config,
-                    seed=0,
-                    counter=0,
-                )
-            )
+            samples.append(draw_sample(task, verifier=verifier))
         except RefusedError as refusal:
             problems.append(f"{task.dataset}: {refusal.message}")
     if problems:
         raise forms.ValidationError(problems)
     return samples
+
+
+def draw_sample(task: TaskChoice, *, verifier: AnyVerifier) -> DrawnTask:
+    """Return a question of a task that no season asks. Raises RefusedError."""
+    return verifier.draw(
+        key=SAMPLE_KEY,
+        part=Part.TRAINING,
+        dataset=task.dataset,
+        config=task.config,
+        seed=0,
+        counter=0,
+    )
 
 
 class RoundForm(forms.Form):

@@ -73,6 +73,7 @@ def describe_season(season: Season) -> SeasonInfo:
         max_new_tokens=season.max_new_tokens,
         temperature=season.temperature,
         assignment="coin" if season.assignment == Season.Assignment.COIN else "choice",
+        system_prompt=season.system_prompt,
     )
 
 

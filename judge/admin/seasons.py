@@ -7,11 +7,13 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest
+from django.template.defaultfilters import linebreaksbr
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 
-from judge.forms import SeasonForm
+from judge.forms import SeasonForm, draw_sample
 from judge.models import Season
+from judge.prompts import ANSWER_FORMATS
 from judge.selectors import task_choices
 from judge.services.scheduling import LEAD, schedule_round
 from judge.services.seasons import end_season, pause_season, resume_season, start_season
@@ -27,6 +29,7 @@ FROZEN = [
     "questions_per_round",
     "max_new_tokens",
     "temperature",
+    "system_prompt",
     "completions",
     "assignment",
     "isolated_share",
@@ -45,6 +48,8 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
         "state",
         "paused",
         "asked",
+        "as_read",
+        "answer_formats",
         "seed",
         "generator",
         "started_at",
@@ -62,6 +67,9 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
                     "asked",
                     "max_new_tokens",
                     "temperature",
+                    "system_prompt",
+                    "answer_formats",
+                    "as_read",
                 ],
             },
         ),
@@ -115,6 +123,27 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
         if not obj.pk:
             return "shown once the season is saved"
         return ", ".join(f"{dataset} {count}" for dataset, count in _share(obj).items())
+
+    @admin.display(description="Prompts to begin with")
+    def answer_formats(self, obj: Season) -> str:
+        """Show a prompt for each way of answering, to copy."""
+        rows = format_html_join("", "<dt>{}</dt><dd>{}</dd>", ANSWER_FORMATS.items())
+        return format_html("<dl>{}</dl>", rows)
+
+    @admin.display(description="As a node's model reads it")
+    def as_read(self, obj: Season) -> str:
+        """Show the prompt with a sample question of the season's first dataset."""
+        if not obj.pk:
+            return "shown once the season is saved"
+        try:
+            sample = draw_sample(task_choices(obj.tasks)[0], verifier=process_verifier())
+        except RefusedError as refusal:
+            return f"no sample: {refusal.message}"
+        return format_html(
+            "<dl><dt>system</dt><dd>{}</dd><dt>user</dt><dd>{}</dd></dl>",
+            linebreaksbr(obj.system_prompt),
+            linebreaksbr(sample.question),
+        )
 
     def save_model(
         self, request: HttpRequest, obj: Season, form: ModelForm[Season], change: bool

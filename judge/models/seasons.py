@@ -2,10 +2,17 @@
 
 import secrets
 
-from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
+from django.core.validators import (
+    MaxLengthValidator,
+    MaxValueValidator,
+    MinValueValidator,
+    RegexValidator,
+)
 from django.db import models
 from django.db.models import Q
 
+from judge.prompts import MAX_PROMPT_CHARS, check_system_prompt
+from swarm_protocol.prompts import SYSTEM_PROMPT
 from swarm_web.nodes.models import Node
 
 _VERSION = RegexValidator(r"^\d+\.\d+\.\d+\Z", "Give a version such as 1.2.3.")
@@ -68,6 +75,12 @@ class Season(models.Model):
         default=0.0,
         validators=[MinValueValidator(0), MaxValueValidator(2)],
         help_text="How nodes are asked to sample judge answers; 0 means greedy.",
+    )
+    system_prompt = models.TextField(
+        default=SYSTEM_PROMPT,
+        validators=[MaxLengthValidator(MAX_PROMPT_CHARS), check_system_prompt],
+        help_text="What models are told beside every question, by nodes that train and by the "
+        "judge. It must ask for the answer between <answer> and </answer>.",
     )
 
     # ---- how nodes train

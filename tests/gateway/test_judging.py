@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import replace
 from datetime import timedelta
 
+import msgspec
 import pytest
 from asgiref.sync import sync_to_async
 
@@ -81,6 +82,7 @@ async def test_questions_come_with_the_rules_for_answering_them(
     assert offered.round.questions == 3
     assert offered.max_new_tokens == season.max_new_tokens
     assert offered.temperature == season.temperature
+    assert offered.system_prompt == season.system_prompt
 
 
 async def test_asking_again_gives_the_same_questions_and_the_first_offer_counts(
@@ -98,7 +100,9 @@ async def test_the_frame_of_questions_holds_nothing_that_gives_answers_away(
     opened: Round, season: Season, amber: Member
 ) -> None:
     await sync_to_async(invite)(opened, amber)
-    frame = encode(await offer_questions(session_of(amber), ask_for(opened)))
+    offered = await offer_questions(session_of(amber), ask_for(opened))
+    # The prompt is public before the round, and speaks of answers in general.
+    frame = encode(msgspec.structs.replace(offered, system_prompt=""))
     for word in ("seed", "index", "spec", "answer", "config", "secret", "generator"):
         assert word not in frame
     async for question in opened.questions.all():

@@ -9,6 +9,7 @@ from django.test import Client
 
 from judge.models import Round, Season, Standing
 from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_protocol.prompts import SYSTEM_PROMPT
 from swarm_tasks.starter import STARTER_TASKS
 from swarm_tasks.verifier import Verifier
 from tests.judge.conftest import SUMS, Clock
@@ -22,6 +23,7 @@ RULES = {
     "questions_per_round": 4,
     "max_new_tokens": 64,
     "temperature": 0,
+    "system_prompt": SYSTEM_PROMPT,
     "completions": 8,
     "local": 4,
     "external": 4,
@@ -184,6 +186,7 @@ def test_a_version_that_is_none_is_refused(operator: Client) -> None:
         ("completions", 16),
         ("max_new_tokens", 32),
         ("temperature", 1),
+        ("system_prompt", "Another <answer>prompt</answer>."),
         ("assignment", "coin"),
         ("isolated_share", 0.1),
     ],

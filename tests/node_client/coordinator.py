@@ -43,6 +43,7 @@ from swarm_protocol.messages import (
     TrainingReported,
     Welcome,
 )
+from swarm_protocol.prompts import SYSTEM_PROMPT
 from swarm_protocol.version import PROTOCOL_VERSION
 
 TOKEN = "a-good-token"
@@ -72,6 +73,7 @@ class Coordinator:
         self.arm: Arm | None = None
         self.upgrade: str | None = None
         self.round: RoundInfo | None = None
+        self.system_prompt = SYSTEM_PROMPT
         self.pool: list[ExternalRollout] = []
         self.answers: dict[str, str] = {}
         self.said: list[NodeMessage] = []
@@ -205,7 +207,8 @@ class Coordinator:
             Question(f"r{self.round.number}q{place}", "chain_sum", f"{place} + 1 = ?")
             for place in range(self.round.questions)
         ]
-        return QuestionsOffered(message.id, self.round, 8, 0.0, now(), questions)
+        offered = QuestionsOffered(message.id, self.round, 8, 0.0, now(), questions)
+        return msgspec.structs.replace(offered, system_prompt=self.system_prompt)
 
     def _store(self, message: SubmitAnswers) -> AnswersReceived:
         given = [answer.question for answer in message.answers]

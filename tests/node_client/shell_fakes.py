@@ -99,6 +99,7 @@ class Parrot:
 
     def __init__(self, text: str | None = None) -> None:
         self.asked: list[str] = []
+        self.told: list[str] = []
         self._text = text
 
     def generate(
@@ -108,8 +109,10 @@ class Parrot:
         completions: int,
         max_new_tokens: int,
         temperature: float,
+        system_prompt: str,
     ) -> list[list[Answer]]:
         self.asked += questions
+        self.told.append(system_prompt)
         return [[Answer(self._text or question)] * completions for question in questions]
 
 

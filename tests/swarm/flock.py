@@ -71,6 +71,7 @@ class Pupil:
         completions: int,
         max_new_tokens: int,
         temperature: float,
+        system_prompt: str,
     ) -> list[list[Written]]:
         return [[Written(self._answer(question))] * completions for question in questions]
 

@@ -12,6 +12,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
+from swarm_protocol.prompts import SYSTEM_PROMPT
+
 # ---- sizes, in characters or items; one frame is also capped in bytes (codec.MAX_FRAME_BYTES)
 MAX_COMPLETION_CHARS = 16_384
 MAX_COMPLETIONS = 64
@@ -184,6 +186,7 @@ class SeasonInfo(Struct, frozen=True):
     `completions` is L, `local` I and `external` J of SAPO (arXiv 2509.08721, Algorithm 1).
     `max_new_tokens` and `temperature` are the judge's generation limits (0 means greedy).
     `assignment` says who decides on a node's arm: its owner, or a coin that the judge flips.
+    `system_prompt` is what models are told beside every question, in training and by the judge.
     """
 
     name: str
@@ -196,6 +199,7 @@ class SeasonInfo(Struct, frozen=True):
     max_new_tokens: int
     temperature: float
     assignment: Assignment = "choice"
+    system_prompt: str = SYSTEM_PROMPT
 
 
 class RoundInfo(Struct, frozen=True):
@@ -289,13 +293,17 @@ class Question(Struct, frozen=True):
 
 
 class QuestionsOffered(ServerMessage, frozen=True, tag="questions.offered"):
-    """The round's questions, the same for every node."""
+    """The round's questions, the same for every node.
+
+    `system_prompt` is that of the round's season, which may have ended since the round opened.
+    """
 
     round: RoundInfo
     max_new_tokens: int
     temperature: float
     now: str
     questions: list[Question]
+    system_prompt: str = SYSTEM_PROMPT
 
 
 class AnswersReceived(ServerMessage, frozen=True, tag="answers.received"):

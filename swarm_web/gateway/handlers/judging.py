@@ -55,6 +55,7 @@ def _offer(node: Node, message: RequestQuestions, *, now: datetime) -> Questions
             Question(id=str(question.pk), dataset=question.dataset, prompt=question.prompt)
             for question in questions
         ],
+        system_prompt=judge_round.season.system_prompt,
     )
 
 

@@ -17,6 +17,7 @@ from node_client.model.policy import Generated, Policy
 from swarm_protocol.codec import decode_from_node, encode
 from swarm_protocol.messages import PublishRollouts
 from swarm_tasks.keyspace import Part, index_part
+from swarm_protocol.prompts import SYSTEM_PROMPT
 from swarm_tasks.verifier import Verifier
 from tests.node_client.fakes import toy_policy, toy_season
 
@@ -40,7 +41,14 @@ def own_rollout(verifier: Verifier, policy: Policy, texts: list[str]) -> LocalRo
     stream = TaskStream(verifier=verifier, season=toy_season(), key=b"key")
     answers = [Generated(text, "stop", token_ids=[5, 1], logprobs=[-0.5, -0.25]) for text in texts]
     (task,) = stream.draw(1)
-    return score_answers(task, answers, policy=policy, verifier=verifier, reward="binary")
+    return score_answers(
+        task,
+        answers,
+        policy=policy,
+        verifier=verifier,
+        reward="binary",
+        system_prompt=SYSTEM_PROMPT,
+    )
 
 
 def test_training_set_has_local_and_external_groups() -> None:

@@ -1,10 +1,14 @@
 """One step of the trainer: what it reports, shares, mixes and learns."""
 
+from typing import ClassVar
+
 import pytest
+from msgspec.structs import replace
 
 from node_client.errors import SettingsError
 from node_client.model.policy import Policy
 from node_client.settings.train_config import TrainConfig, learning_rate_for, plan_step
+from swarm_protocol.prompts import SYSTEM_PROMPT
 from swarm_tasks.verifier import Verifier
 from tests.node_client.fakes import (
     PoolInMemory,
@@ -15,6 +19,16 @@ from tests.node_client.fakes import (
 )
 
 MIXED = ("<answer>{sum}</answer>", "<answer>99</answer>", "no idea", "{sum}")
+
+
+class ListeningPolicy(Policy):
+    """Notes the system prompt of everything that it is asked."""
+
+    told: ClassVar[list[str]] = []
+
+    def prompt_ids(self, question: str, *, system_prompt: str = SYSTEM_PROMPT) -> list[int]:
+        self.told.append(system_prompt)
+        return super().prompt_ids(question, system_prompt=system_prompt)
 
 
 def weights_of(policy: Policy) -> list[float]:
@@ -41,6 +55,20 @@ def test_isolated_arm_trains_on_as_many_rollouts_all_its_own(verifier: Verifier)
 def test_offline_node_trains_on_its_own_rollouts(verifier: Verifier) -> None:
     report = make_trainer(verifier).step()
     assert (report.local_used, report.external_used) == (4, 0)
+
+
+def test_own_and_external_questions_are_asked_under_the_seasons_prompt(
+    verifier: Verifier,
+) -> None:
+    policy = toy_policy()
+    policy.__class__ = ListeningPolicy
+    season = replace(toy_season(), system_prompt="Speak in <answer>tags</answer>.")
+    exchange = offer_sums(verifier, 8)
+    report = make_trainer(verifier, policy=policy, season=season, exchange=exchange).step()
+    assert report.external_used == 2
+    assert set(ListeningPolicy.told) == {season.system_prompt}
+    # Each of four own questions was asked and trained on, and two of others were trained on.
+    assert len(ListeningPolicy.told) == 10
 
 
 def test_training_reward_leaves_external_rollouts_out(verifier: Verifier) -> None:

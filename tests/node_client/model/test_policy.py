@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from node_client.errors import ModelUnavailableError
-from node_client.model.policy import SYSTEM_PROMPT, Policy
+from node_client.model.policy import Policy
 from node_client.model.sampling import Sampling, sample_tokens
 from tests.node_client.fakes import toy_policy
 
@@ -114,21 +114,6 @@ def test_text_that_the_tokenizer_cannot_represent_is_refused(policy: Policy, tex
 
 def test_empty_truncated_completion_is_refused(policy: Policy) -> None:
     assert policy.completion_ids("", "length") is None
-
-
-def test_prompt_without_chat_template_still_asks_for_tags() -> None:
-    policy = toy_policy()
-    policy._tokenizer.chat_template = None
-    assert policy.prompt_ids("1 + 1?") == policy._encode(f"{SYSTEM_PROMPT}\n\n1 + 1?\n")
-
-
-def test_template_without_system_role_gets_it_in_the_question() -> None:
-    policy = toy_policy()
-    policy._tokenizer.chat_template = (
-        "{% if messages[0].role == 'system' %}{{ raise_exception('no system role') }}{% endif %}"
-        "{{ messages[0].content }}|"
-    )
-    assert policy.prompt_ids("1 + 1?") == policy._encode(f"{SYSTEM_PROMPT}\n\n1 + 1?|")
 
 
 def test_saved_policy_is_loaded_again_by_path(policy: Policy, tmp_path: Path) -> None:

@@ -67,6 +67,19 @@ async def test_an_announced_round_is_answered_completely() -> None:
         assert view.answered[1] == 40
 
 
+async def test_questions_are_asked_under_the_prompt_that_came_with_them() -> None:
+    coordinator, parrot = Coordinator(), Parrot()
+    coordinator.round, coordinator.system_prompt = open_round(), "Speak in <answer>tags</answer>."
+    async with (
+        running(coordinator),
+        running_connection(coordinator) as node,
+        running_exam(node, parrot) as exam,
+    ):
+        exam.ring(coordinator.round)
+        await coordinator.heard(SubmitAnswers)
+        assert parrot.told == ["Speak in <answer>tags</answer>."]
+
+
 async def test_a_round_whose_announcement_was_lost_is_found_by_asking() -> None:
     coordinator = Coordinator()
     coordinator.round = open_round()
@@ -247,6 +260,7 @@ class SlowParrot(Parrot):
         completions: int,
         max_new_tokens: int,
         temperature: float,
+        system_prompt: str,
     ) -> list[list[Answer]]:
         self.began.set()
         self.may_go_on.wait()
@@ -255,6 +269,7 @@ class SlowParrot(Parrot):
             completions=completions,
             max_new_tokens=max_new_tokens,
             temperature=temperature,
+            system_prompt=system_prompt,
         )
 
 

@@ -109,7 +109,7 @@ class ExternalJudge:
         completions = self._encode(rollout)
         question, verdicts = self._score(rollout)
         group = TrainingGroup(
-            prompt=self._policy.prompt_ids(question),
+            prompt=self._policy.prompt_ids(question, system_prompt=self._season.system_prompt),
             completions=completions,
             rewards=[reward_of(verdict, kind=self._reward) for verdict in verdicts],
             truncated=[answer.finish_reason == "length" for answer in rollout.completions],

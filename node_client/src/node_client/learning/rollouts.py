@@ -63,11 +63,12 @@ def score_answers(
     policy: Policy,
     verifier: Verifier,
     reward: RewardKind,
+    system_prompt: str,
 ) -> LocalRollout:
     """Return the rollout of a task that this node answered, with its rewards."""
     verdicts = verifier.score(task.spec, [answer.text for answer in answers])
     group = TrainingGroup(
-        prompt=policy.prompt_ids(task.question),
+        prompt=policy.prompt_ids(task.question, system_prompt=system_prompt),
         completions=[answer.token_ids for answer in answers],
         rewards=[reward_of(verdict, kind=reward) for verdict in verdicts],
         truncated=[answer.finish_reason == "length" for answer in answers],

@@ -177,6 +177,7 @@ class Trainer:
                 temperature=self.config.temperature,
                 top_p=self.config.top_p,
                 generator=generator,
+                system_prompt=self.season.system_prompt,
             )
         with watch.measure("score"):
             return [
@@ -186,6 +187,7 @@ class Trainer:
                     policy=self.policy,
                     verifier=self._verifier,
                     reward=self.config.reward,
+                    system_prompt=self.season.system_prompt,
                 )
                 for task, given in zip(tasks, answers, strict=True)
             ]

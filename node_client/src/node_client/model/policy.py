@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import cast
 
 import torch
-from jinja2 import TemplateError
 from torch import Tensor, nn
 from transformers import (
     AutoModelForCausalLM,
@@ -20,14 +19,11 @@ from transformers import (
 from transformers.utils import logging
 
 from node_client.model.pretrained import load_pretrained
+from node_client.model.prompts import write_prompt
 from node_client.model.sampling import Sampling, sample_completions, split_prompts
 from node_client.model.scoring import Way, find_way, make_batch, score
 from swarm_protocol.messages import FinishReason
-
-SYSTEM_PROMPT = (
-    "Solve the problem. Think briefly if you need to, then give only the final answer between "
-    "<answer> and </answer>."
-)
+from swarm_protocol.prompts import SYSTEM_PROMPT
 
 
 @dataclass(frozen=True)
@@ -77,9 +73,9 @@ class Policy:
         """Return the parameters that an optimizer should update."""
         return [parameter for parameter in self._model.parameters() if parameter.requires_grad]
 
-    def prompt_ids(self, question: str) -> list[int]:
+    def prompt_ids(self, question: str, *, system_prompt: str = SYSTEM_PROMPT) -> list[int]:
         """Return the tokens of a question, asked in the way that the model is used to."""
-        return self._encode(self._prompt_text(question))
+        return self._encode(write_prompt(self._tokenizer, question, system_prompt=system_prompt))
 
     def completion_ids(self, text: str, finish_reason: FinishReason) -> list[int] | None:
         """Return the tokens of somebody's completion, with EOS after a `stop`.
@@ -104,10 +100,11 @@ class Policy:
         temperature: float,
         top_p: float = 1.0,
         generator: torch.Generator | None = None,
+        system_prompt: str = SYSTEM_PROMPT,
     ) -> list[list[Generated]]:
         """Return `completions` sampled answers to each question; temperature 0 means greedy."""
         sampling = Sampling(completions, max_new_tokens, temperature, top_p, generator)
-        prompts = [self.prompt_ids(question) for question in questions]
+        prompts = [self.prompt_ids(text, system_prompt=system_prompt) for text in questions]
         answers: list[list[Generated]] = []
         for chunk in split_prompts(prompts, sampling=sampling):
             tokens, logprobs = sample_completions(
@@ -169,25 +166,6 @@ class Policy:
             finish_reason="stop",
             token_ids=row[: end + 1],
             logprobs=logprobs[: end + 1],
-        )
-
-    def _prompt_text(self, question: str) -> str:
-        if not self._tokenizer.chat_template:
-            return f"{SYSTEM_PROMPT}\n\n{question}\n"
-        system = {"role": "system", "content": SYSTEM_PROMPT}
-        try:
-            return self._apply_template([system, {"role": "user", "content": question}])
-        except TemplateError:  # some templates, such as Gemma's, know no system role
-            return self._apply_template(
-                [{"role": "user", "content": f"{SYSTEM_PROMPT}\n\n{question}"}]
-            )
-
-    def _apply_template(self, messages: list[dict[str, str]]) -> str:
-        return cast(
-            str,
-            self._tokenizer.apply_chat_template(
-                messages, tokenize=False, add_generation_prompt=True
-            ),
         )
 
     def _encode(self, text: str) -> list[int]:

@@ -50,6 +50,7 @@ class Examinee(Protocol):
         completions: int,
         max_new_tokens: int,
         temperature: float,
+        system_prompt: str,
     ) -> Sequence[Sequence[Answered]]:
         """Return `completions` answers to each question."""
 
@@ -179,6 +180,7 @@ class Exam:
             completions=1,
             max_new_tokens=offered.max_new_tokens,
             temperature=offered.temperature,
+            system_prompt=offered.system_prompt,
         )
         return [
             AnswerText(
