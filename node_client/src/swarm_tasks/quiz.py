@@ -83,30 +83,43 @@ def draw_quiz(rules: QuizRules, *, secret: bytes, verifier: AnyVerifier) -> list
     drawn: list[DrawnTask] = []
     shares = share_questions(rules.tasks, rules.questions)
     for task, share in zip(rules.tasks, shares, strict=True):
-        drawn += _draw_share(rules, task, share, asked, secret=secret, verifier=verifier)
+        drawn += draw_different(
+            task,
+            share,
+            asked,
+            key=secret,
+            part=Part.JUDGE,
+            seed=rules.seed,
+            verifier=verifier,
+        )
     return drawn
 
 
-def _draw_share(
-    rules: QuizRules,
+def draw_different(
     task: TaskChoice,
     share: int,
     asked: set[str],
     *,
-    secret: bytes,
+    key: bytes,
+    part: Part,
+    seed: int,
     verifier: AnyVerifier,
 ) -> list[DrawnTask]:
-    """Return one task's questions, and add them to those that were asked already."""
+    """Return `share` of one task's questions from a keyed stream of one part.
+
+    None of them was asked already, unless the question space is too small for that; they are added
+    to those that were. Raises RefusedError as `Verifier.draw` does.
+    """
     drawn: list[DrawnTask] = []
     for counter in count():
         if len(drawn) == share:
             break
         candidate = verifier.draw(
-            key=secret,
-            part=Part.JUDGE,
+            key=key,
+            part=part,
             dataset=task.dataset,
             config=task.config,
-            seed=rules.seed,
+            seed=seed,
             counter=counter,
         )
         if candidate.question not in asked or counter >= _PATIENCE * share:

@@ -16,8 +16,8 @@ from node_client.learning.stream import TaskStream
 from node_client.model.policy import Generated, Policy
 from swarm_protocol.codec import decode_from_node, encode
 from swarm_protocol.messages import PublishRollouts
-from swarm_tasks.keyspace import Part, index_part
 from swarm_protocol.prompts import SYSTEM_PROMPT
+from swarm_tasks.keyspace import Part, index_part
 from swarm_tasks.verifier import Verifier
 from tests.node_client.fakes import toy_policy, toy_season
 

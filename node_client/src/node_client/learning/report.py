@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 from node_client.learning.external import JudgedExternals
+from node_client.learning.held_out import HeldOutScore
 from node_client.learning.reflection import reflection_shares
 from node_client.learning.rollouts import LocalRollout, TrainingSet
 from node_client.learning.stopwatch import Stopwatch
@@ -30,7 +31,8 @@ class StepReport:
     share of own completions that ran into the length limit (both named as in trl);
     `completion_length` is a mean in tokens, `reflection` the share of own completions that show
     each pattern of `learning.reflection`. `seconds` has generate, score, swarm, forward, backward
-    and optimizer.
+    and optimizer, and evaluate where that was due: `held_out` is then the policy's score after this
+    step, and `held_out_before`, in the very first step only, its score before any training.
     """
 
     step: int
@@ -47,6 +49,8 @@ class StepReport:
     reflection: dict[str, float]
     seconds: dict[str, float]
     example: ShownExample
+    held_out: HeldOutScore | None = None
+    held_out_before: HeldOutScore | None = None
 
 
 @dataclass
@@ -65,6 +69,9 @@ def describe_step(
     external: JudgedExternals,
     update: UpdateReport,
     watch: Stopwatch,
+    *,
+    held_out: HeldOutScore | None,
+    held_out_before: HeldOutScore | None,
 ) -> StepReport:
     """Return the report of a step that was made."""
     answers = [answer for rollout in local for answer in rollout.answers]
@@ -84,4 +91,6 @@ def describe_step(
         reflection=reflection_shares([answer.text for answer in answers]),
         seconds=dict(watch.seconds),
         example=ShownExample(first.task.question, first.answers[0].text, first.verdicts[0]),
+        held_out=held_out,
+        held_out_before=held_out_before,
     )

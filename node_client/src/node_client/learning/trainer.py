@@ -33,6 +33,7 @@ from typing import Any, Protocol
 import torch
 
 from node_client.learning.external import ExternalJudge, JudgedExternals
+from node_client.learning.held_out import HeldOutScore, HeldOutSet
 from node_client.learning.report import StepReport, Totals, describe_step
 from node_client.learning.rollouts import (
     LocalRollout,
@@ -94,6 +95,7 @@ class Trainer:
         )
         self._plan = plan_step(config, season)
         self._stream = TaskStream(verifier=verifier, season=season, key=key)
+        self._held_out = HeldOutSet(verifier=verifier, season=season, size=config.eval_tasks)
         self._judge = ExternalJudge(
             policy=policy,
             verifier=verifier,
@@ -112,6 +114,7 @@ class Trainer:
     def step(self) -> StepReport:
         """Make one step of SAPO's Algorithm 1. Raises RefusedError when the verifier fails."""
         watch = Stopwatch(time.perf_counter)
+        before = self._evaluate(watch) if self.steps_done == 0 else None
         local = self._make_rollouts(watch)
         with watch.measure("swarm"):
             self._exchange.publish(
@@ -133,7 +136,17 @@ class Trainer:
             watch=watch,
         )
         self._count(training_set, external)
-        return describe_step(self.steps_done, local, training_set, external, update, watch)
+        after = self._evaluate(watch) if self.steps_done % self.config.eval_every == 0 else None
+        return describe_step(
+            self.steps_done,
+            local,
+            training_set,
+            external,
+            update,
+            watch,
+            held_out=after,
+            held_out_before=before,
+        )
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything but the weights that a resumed run needs."""
@@ -200,6 +213,13 @@ class Trainer:
                 offered = self._exchange.sample(self.candidates)
         with watch.measure("score"):
             return self._judge.judge(offered, wanted=self._plan.external)
+
+    def _evaluate(self, watch: Stopwatch) -> HeldOutScore | None:
+        """Return how good the policy is on the held-out set, if the participant wants to know."""
+        if not self.config.eval_tasks:
+            return None
+        with watch.measure("evaluate"):
+            return self._held_out.evaluate(self.policy)
 
     def _count(self, training_set: TrainingSet, external: JudgedExternals) -> None:
         self.steps_done += 1

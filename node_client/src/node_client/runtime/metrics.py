@@ -4,9 +4,10 @@ Names are trl's where it has one (`GRPOTrainer`'s logged metrics), so that its d
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Protocol
 
+from node_client.learning.held_out import HeldOutScore
 from node_client.learning.report import StepReport
 from node_client.settings.config import Settings
 from node_client.storage.metrics import MetricsFile
@@ -63,13 +64,15 @@ def open_metrics(settings: Settings) -> Metrics:
 def figures_of(report: StepReport) -> dict[str, float | str]:
     """Return every number and word of a step's report under a flat name.
 
-    A field that is a mapping becomes `field/key`; what is None or has parts of its own is left out,
-    and so is `step`, which every sink is told anyway.
+    A field that is a mapping, or a held-out score, becomes `field/key`; what is None or has parts
+    of its own is left out, and so is `step`, which every sink is told anyway.
     """
     figures: dict[str, float | str] = {}
     for name in (field.name for field in fields(report) if field.name != "step"):
         value = getattr(report, name)
         name = TRL_NAMES.get(name, name)
+        if isinstance(value, HeldOutScore):
+            value = asdict(value)
         if isinstance(value, Mapping):
             figures |= {f"{name}/{key}": figure for key, figure in value.items()}
         elif isinstance(value, int | float | str):

@@ -123,6 +123,7 @@ class Training:
                     {**figures_of(report), "season": trainer.season.name}, step=report.step
                 )
                 self._after_step(report, trainer)
+                _log_held_out(report)
                 self._log_sometimes()
             if is_save_due(
                 steps=trainer.steps_done - self._saved_step,
@@ -231,3 +232,11 @@ def _merit_of(view: View, *, season: SeasonInfo) -> Merit | None:
     if view.standing is None or view.standing.score is None:
         return None
     return Merit(kind="judge_score", season=season.name, value=view.standing.score)
+
+
+def _log_held_out(report: StepReport) -> None:
+    """Write down each evaluation, however fast the steps follow each other."""
+    if report.held_out_before is not None:
+        log.info("held out, before training: %s", report.held_out_before)
+    if report.held_out is not None:
+        log.info("held out, after step %d: %s", report.step, report.held_out)

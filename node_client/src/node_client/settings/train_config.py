@@ -38,6 +38,13 @@ class TrainConfig:
     external_candidates: Count = 4
     """How many rollouts are asked for, for each external place: many teach nothing."""
 
+    eval_tasks: Natural = 0
+    """Held-out questions that the policy is asked before the first step and then again and again,
+    as the judge asks; 0 asks none."""
+
+    eval_every: Count = 50
+    """Steps between two evaluations on the held-out questions."""
+
     max_completion_length: Count | None = None
     """Tokens; None is the judge's limit."""
 

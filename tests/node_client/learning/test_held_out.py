@@ -1,0 +1,120 @@
+"""The held-out curve: frozen questions, an honest interval, and no trace in the training."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+
+from node_client.learning.held_out import HeldOutSet, score_cells, wilson_interval
+from node_client.model.policy import Generated, Policy
+from node_client.runtime.alone import practice_season
+from node_client.runtime.metrics import figures_of
+from node_client.settings.train_config import TrainConfig
+from swarm_tasks.keyspace import Part, question_part
+from swarm_tasks.verifier import Verifier
+from tests.node_client.fakes import make_trainer, toy_policy
+
+
+def questions_of(held_out: HeldOutSet, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return what a policy is asked in an evaluation."""
+    policy = toy_policy()
+    asked: list[str] = []
+    answer = policy.generate
+
+    def listen(questions: Sequence[str], **sampling: Any) -> list[list[Generated]]:
+        asked.extend(questions)
+        return answer(questions, **sampling)
+
+    monkeypatch.setattr(policy, "generate", listen)
+    held_out.evaluate(policy)
+    return asked
+
+
+def held_out_set(verifier: Verifier, *, size: int = 24) -> HeldOutSet:
+    return HeldOutSet(verifier=verifier, season=practice_season(), size=size)
+
+
+def test_set_is_the_same_for_every_node_and_at_every_evaluation(
+    verifier: Verifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held_out = held_out_set(verifier)
+    first = questions_of(held_out, monkeypatch)
+    assert questions_of(held_out, monkeypatch) == first
+    assert questions_of(held_out_set(verifier), monkeypatch) == first
+
+
+def test_questions_are_held_out_and_all_different(
+    verifier: Verifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    questions = questions_of(held_out_set(verifier), monkeypatch)
+    assert {question_part(question) for question in questions} == {Part.HELD_OUT}
+    assert len(set(questions)) == len(questions) == 24
+
+
+def test_another_season_has_another_set(
+    verifier: Verifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    season = msgspec.structs.replace(practice_season(), seed=8)
+    other = HeldOutSet(verifier=verifier, season=season, size=24)
+    assert questions_of(other, monkeypatch) != questions_of(held_out_set(verifier), monkeypatch)
+
+
+def test_evaluating_leaves_no_trace_in_the_training(verifier: Verifier) -> None:
+    weights = []
+    for eval_tasks in (0, 16):
+        policy = Policy.load("tiny", device="cpu")
+        trainer = make_trainer(
+            verifier,
+            policy=policy,
+            season=practice_season(),
+            config=TrainConfig(learning_rate=1e-3, eval_tasks=eval_tasks, eval_every=1),
+        )
+        reports = [trainer.step() for _ in range(3)]
+        weights.append([parameter.tolist() for parameter in policy.trainable()])
+    assert all(report.held_out is not None for report in reports)
+    assert weights[0] == weights[1]
+
+
+def test_score_comes_before_the_first_step_and_then_every_so_many(verifier: Verifier) -> None:
+    config = TrainConfig(eval_tasks=4, eval_every=2)
+    trainer = make_trainer(verifier, config=config)
+    reports = [trainer.step() for _ in range(4)]
+    assert [report.held_out_before is not None for report in reports] == [True] + [False] * 3
+    assert [report.held_out is not None for report in reports] == [False, True] * 2
+    assert "evaluate" in reports[1].seconds
+
+
+def test_nothing_is_evaluated_unless_asked_for(verifier: Verifier) -> None:
+    report = make_trainer(verifier, config=TrainConfig(eval_every=1)).step()
+    assert report.held_out is None
+    assert report.held_out_before is None
+
+
+def test_score_is_logged_with_its_interval(verifier: Verifier) -> None:
+    config = TrainConfig(eval_tasks=4, eval_every=1)
+    figures = figures_of(make_trainer(verifier, config=config).step())
+    for name in ("held_out", "held_out_before"):
+        assert figures[f"{name}/n"] == 4
+        assert 0 <= float(figures[f"{name}/low"]) <= float(figures[f"{name}/score"])
+
+
+def test_every_dataset_weighs_the_same_however_many_questions_it_had() -> None:
+    score = score_cells({"few": (1, 2), "many": (30, 30)})
+    assert (score.score, score.n) == (0.75, 32)
+
+
+@pytest.mark.parametrize(
+    ("share", "n", "low", "high"),
+    # Worked out with proportion_confint of statsmodels.
+    [(0.0, 10, 0.0, 0.277533), (0.5, 100, 0.403832, 0.596168), (0.9, 50, 0.786397, 0.956524)],
+)
+def test_interval_is_wilsons(share: float, n: float, low: float, high: float) -> None:
+    assert wilson_interval(share, n) == pytest.approx((low, high), abs=1e-5)
+
+
+def test_sampled_answers_do_not_depend_on_when_they_are_asked(verifier: Verifier) -> None:
+    season = msgspec.structs.replace(practice_season(), temperature=1.0)
+    held_out = HeldOutSet(verifier=verifier, season=season, size=64)
+    policy = Policy.load("tiny", device="cpu")
+    assert held_out.evaluate(policy) == held_out.evaluate(policy)
