@@ -186,6 +186,7 @@ def _describe_contribution(report: NodeReport) -> dict[str, Any]:
     part = report.contribution
     return {
         **{name: getattr(part, name) if part else 0 for name in _CONTRIBUTION},
+        "delivered_to_others": report.delivered_to_others,
         "training_reward": part.training_reward if part else None,
         "informative_share": part.informative_share if part else None,
         "external_dropped": part.external_dropped if part else {},

@@ -251,6 +251,7 @@ class NodeOut(Schema):
     published: int
     rejected: int
     delivered: int
+    delivered_to_others: int | None
     local_used: int
     external_used: int
     external_dropped: dict[str, int]

@@ -15,6 +15,7 @@ from swarm_web.dashboard.verdict import Place, Verdict, judge_health
 from swarm_web.leaderboard import LeaderboardRow, count_ranked, read_base, read_line
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Contribution
+from swarm_web.relay.selectors import delivered_to_others
 
 WINDOW = "season"
 
@@ -35,7 +36,8 @@ class NodeReport:
     """What is known of a node; `scores` are its results in the season, newest first.
 
     `row` is its line of the season's leaderboard, `lift` its distance from the same model
-    untrained, and `ranked` how many nodes have a rank.
+    untrained, and `ranked` how many nodes have a rank. `delivered_to_others` counts how many times
+    its rollouts were given to other nodes; None if that cannot be told.
     """
 
     node: Node
@@ -47,6 +49,7 @@ class NodeReport:
     cells: list[Cell]
     scores: list[Score]
     contribution: Contribution | None
+    delivered_to_others: int | None
     rulings: list[RulingLine]
     verdict: Verdict
 
@@ -72,6 +75,7 @@ def read_report(node: Node, *, now: datetime) -> NodeReport:
         cells=describe_cells(row.cells) if row else [],
         scores=scores,
         contribution=Contribution.objects.filter(node=node, season=season).first(),
+        delivered_to_others=(delivered_to_others(node.pk, season_id=season.pk) if season else None),
         rulings=describe_rulings(node.rulings.order_by("made_at")),
         verdict=judge_health(
             node,

@@ -8,8 +8,10 @@ Keys of season `s`, all with an expiry, so that an ended season leaves nothing:
     relay:s:pool         sorted set of members `<node id>:<rollout id>`, scored by time
     relay:s:node:<id>    the same for one node
     relay:s:blob:<member>  the encoded rollout
+    relay:s:given        hash of how many times rollouts of each node were delivered to others
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -55,6 +57,10 @@ return added
 """
 
 
+# A season may pause for long; its counts should still be there.
+_GIVEN_AGE_S = 90 * 86_400
+
+
 @dataclass(frozen=True)
 class Bounds:
     """How much the pool holds: rollouts in all, rollouts per node, seconds."""
@@ -78,6 +84,11 @@ def pool_key(season_id: int) -> str:
     return f"relay:{season_id}:pool"
 
 
+def given_key(season_id: int) -> str:
+    """Return the key of the hash that says whose rollouts were delivered how many times."""
+    return f"relay:{season_id}:given"
+
+
 class Pool:
     """The pool of one season. Times are Unix seconds, passed in by the caller."""
 
@@ -86,6 +97,7 @@ class Pool:
         self._bounds = bounds
         self._prefix = f"relay:{season_id}"
         self._key = pool_key(season_id)
+        self._given_key = given_key(season_id)
         self._publish = client.register_script(_PUBLISH)
 
     async def publish(self, node_id: int, rollouts: dict[str, bytes], *, now: float) -> int:
@@ -132,6 +144,14 @@ class Pool:
             for (member, time), blob in zip(others, blobs, strict=True)
             if blob is not None
         ]
+
+    async def count_given(self, given: Mapping[int, int]) -> None:
+        """Note how many rollouts of each node, by its id, were just delivered to another."""
+        async with self._client.pipeline(transaction=False) as pipeline:
+            for node_id, count in given.items():
+                pipeline.hincrby(self._given_key, str(node_id), count)
+            pipeline.expire(self._given_key, _GIVEN_AGE_S)
+            await pipeline.execute()
 
     def _node_key(self, node_id: int) -> str:
         return f"{self._prefix}:node:{node_id}"

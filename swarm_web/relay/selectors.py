@@ -1,9 +1,29 @@
 """Reads of the relay for pages and handlers."""
 
-from swarm_web.relay.pool import pool_key
+import logging
+from typing import cast
+
+import redis.exceptions
+
+from swarm_web.relay.pool import given_key, pool_key
 from swarm_web.store import sync_redis
+
+logger = logging.getLogger(__name__)
 
 
 def pool_size(season_id: int) -> int:
     """Return how many rollouts a season's pool holds. Raises redis.exceptions.RedisError."""
     return int(sync_redis().zcard(pool_key(season_id)))
+
+
+def delivered_to_others(node_id: int, *, season_id: int) -> int | None:
+    """Return how many times rollouts of a node were delivered to other nodes in a season.
+
+    None while Redis is away: nobody should miss the other figures of a page for this one.
+    """
+    try:
+        given = cast("bytes | None", sync_redis().hget(given_key(season_id), str(node_id)))
+    except redis.exceptions.RedisError:
+        logger.warning("could not read what a node gave", exc_info=True)
+        return None
+    return int(given or 0)

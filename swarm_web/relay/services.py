@@ -3,6 +3,7 @@
 The calls are async, because they are made for every step of every node.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import accumulate
@@ -47,21 +48,26 @@ async def publish_rollouts(
 async def sample_rollouts(
     node: Node, *, season_id: int, count: int, now: datetime, random: Random
 ) -> list[ExternalRollout]:
-    """Draw up to `count` rollouts of other nodes uniformly, and count them as delivered.
+    """Draw up to `count` rollouts of other nodes uniformly, and count them for both sides.
 
     They come in random order, so those that no longer fit into one frame are left out uniformly.
     """
-    drawn = await _season_pool(season_id).sample(
-        count, excluding=node.pk, now=now.timestamp(), random=random
-    )
+    pool = _season_pool(season_id)
+    drawn = await pool.sample(count, excluding=node.pk, now=now.timestamp(), random=random)
     sizes = accumulate(len(pooled.blob) + _AGE_BYTES for pooled in drawn)
-    rollouts = [
-        msgspec.structs.replace(_decoder.decode(pooled.blob), age_s=round(pooled.age_s, 3))
+    fitting = [
+        pooled
         for pooled, size in zip(drawn, sizes, strict=True)
         if size < MAX_FRAME_BYTES - _FRAME_REST_BYTES
     ]
-    await _add(node, season_id, delivered=len(rollouts))
-    return rollouts
+    if fitting:
+        # In Redis: rows of many others in Postgres, for each step of each node, are too many.
+        await pool.count_given(Counter(pooled.node_id for pooled in fitting))
+    await _add(node, season_id, delivered=len(fitting))
+    return [
+        msgspec.structs.replace(_decoder.decode(pooled.blob), age_s=round(pooled.age_s, 3))
+        for pooled in fitting
+    ]
 
 
 async def record_training(node: Node, *, season_id: int, report: ReportTraining) -> None:

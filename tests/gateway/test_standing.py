@@ -1,15 +1,19 @@
 """A node's own row of the leaderboard, the same that the page shows."""
 
+from random import Random
+
 import pytest
 from asgiref.sync import sync_to_async
 
 from judge.models import Round, Season
 from swarm_protocol.messages import RequestStanding, Standing
+from swarm_web.dashboard.node_report import read_report
 from swarm_web.gateway.handlers.standing import tell_standing
 from swarm_web.leaderboard import LeaderboardRow, read_leaderboard, read_line
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Contribution
-from tests.factories import make_node, make_round, make_score, publish
+from swarm_web.relay.services import publish_rollouts, sample_rollouts
+from tests.factories import make_node, make_rollout, make_round, make_score, publish
 from tests.gateway.conftest import Member
 from tests.gateway.sessions import NOW, session_of
 
@@ -93,4 +97,24 @@ async def test_a_node_that_was_not_judged_yet_has_an_empty_standing(
         n=0,
         rounds=0,
         external_used=0,
+        ranked=0,
+        published=0,
+        delivered_to_others=0,
     )
+
+
+async def test_a_standing_tells_what_the_node_gave_as_its_page_does(
+    season: Season, amber: Member, bold: Member
+) -> None:
+    rollouts = [make_rollout(season, rollout_id=f"r{n}") for n in range(3)]
+    await publish_rollouts(amber.node, season_id=season.pk, rollouts=rollouts, rejected=0, now=NOW)
+    for _ in range(2):
+        await sample_rollouts(bold.node, season_id=season.pk, count=2, now=NOW, random=Random(0))
+    standing = await tell_standing(session_of(amber), ASK)
+    assert (standing.published, standing.delivered_to_others) == (3, 4)
+    report = await sync_to_async(read_report)(amber.node, now=NOW)
+    assert report.contribution is not None
+    assert report.contribution.published == standing.published
+    assert report.delivered_to_others == standing.delivered_to_others
+    told = await tell_standing(session_of(bold), ASK)
+    assert told.delivered_to_others == 0

@@ -320,6 +320,10 @@ class Standing(ServerMessage, frozen=True, tag="standing"):
 
     `rank` is a range: nodes that cannot be told apart share it; null while `remark` says why the
     node is not ranked. `score` and `interval` are fractions in [0, 1], over `n` questions.
+
+    `ranked` is how many nodes have a rank. `published` counts this node's rollouts that the pool
+    took in the season, `delivered_to_others` how many times one was given to another node. Null
+    where the coordinator does not tell.
     """
 
     node: str
@@ -330,6 +334,9 @@ class Standing(ServerMessage, frozen=True, tag="standing"):
     rounds: int
     external_used: int
     remark: StandingRemark = ""
+    ranked: int | None = None
+    published: int | None = None
+    delivered_to_others: int | None = None
 
 
 class Refused(ServerMessage, frozen=True, tag="error"):

@@ -1,13 +1,18 @@
 """A node's own row of the leaderboard, the same that the page shows."""
 
+from datetime import datetime
 from typing import get_args
 
 from channels.db import database_sync_to_async
 
+from judge.models import Season
 from swarm_protocol.messages import RequestStanding, Standing, StandingRemark
 from swarm_web.gateway.handlers.season import find_season
 from swarm_web.gateway.session import Session
-from swarm_web.leaderboard import LeaderboardRow, read_line
+from swarm_web.leaderboard import count_ranked, read_line
+from swarm_web.nodes.models import Node
+from swarm_web.relay.models import Contribution
+from swarm_web.relay.selectors import delivered_to_others
 
 _REMARKS: dict[str, StandingRemark] = {remark: remark for remark in get_args(StandingRemark)}
 
@@ -15,17 +20,26 @@ _REMARKS: dict[str, StandingRemark] = {remark: remark for remark in get_args(Sta
 async def tell_standing(session: Session, message: RequestStanding) -> Standing:
     """Tell the node its own row of the leaderboard."""
     season = await find_season(session)
-    row: LeaderboardRow | None = await database_sync_to_async(read_line)(
-        session.node, season=season, window="season", now=session.clock()
+    standing: Standing = await database_sync_to_async(_describe)(
+        session.node, season, reply_to=message.id, now=session.clock()
     )
+    return standing
+
+
+def _describe(node: Node, season: Season, *, reply_to: str, now: datetime) -> Standing:
+    row = read_line(node, season=season, window="season", now=now)
+    part = Contribution.objects.filter(node=node, season=season).first()
     return Standing(
-        reply_to=message.id,
-        node=session.node.name,
+        reply_to=reply_to,
+        node=node.name,
         rank=row.rank if row else None,
         score=row.score if row else None,
         interval=row.interval if row else None,
         n=row.n if row else 0,
         rounds=row.rounds if row else 0,
-        external_used=row.external_used if row else 0,
+        external_used=part.external_used if part else 0,
         remark=_REMARKS[row.remark] if row else "",
+        ranked=count_ranked(season, "season"),
+        published=part.published if part else 0,
+        delivered_to_others=delivered_to_others(node.pk, season_id=season.pk),
     )
