@@ -117,6 +117,9 @@ def test_a_model_folder_is_remembered_by_its_full_path(
         (["join", URL, "--token", "t", "--arm", "base", "--steps", "5"], "--steps"),
         (["join", URL, "--token", "t", "--num-generations", "1"], "at least 2"),
         (["train"], "--offline"),
+        (["train", "--offline", "--resume"], "no checkpoint"),
+        (["train", "--offline", "--resume", "--fresh"], "or neither"),
+        (["join", URL, "--token", "t", "--arm", "base", "--fresh"], "does not train"),
         (["train", "--offline", "--arm", "base"], "never trains"),
     ],
 )

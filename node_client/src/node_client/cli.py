@@ -20,6 +20,7 @@ from node_client.settings.config import (
     Settings,
     check_offline_arm,
     choose,
+    choose_start,
     choose_token,
     find_token,
     resolve_model,
@@ -31,6 +32,14 @@ from swarm_protocol.version import CLIENT_VERSION
 
 Url = Annotated[str, typer.Argument(help="The coordinator, such as https://swarm.example.org")]
 OptionalUrl = Annotated[str | None, typer.Argument(help="The coordinator, to test it too")]
+Resume = Annotated[
+    bool,
+    typer.Option("--resume", help="Go on from a checkpoint, or do not run at all"),
+]
+Fresh = Annotated[
+    bool,
+    typer.Option("--fresh", help="Begin at step 1; checkpoints of before are set aside and kept"),
+]
 RoundNumber = Annotated[int, typer.Argument(min=1, help="The round, as its page numbers it")]
 
 app = typer.Typer(
@@ -63,10 +72,11 @@ def main(
 @app.command()
 @explain_problems
 @takes_settings()
-def join(url: Url, *, flags: Flags) -> None:
+def join(url: Url, *, resume: Resume = False, fresh: Fresh = False, flags: Flags) -> None:
     """Join a swarm: train, share, and answer the judge. Set SWARM_TOKEN the first time."""
     choices = choose(parse_site(url), flags=flags)
-    _train(choices.settle(arm=choices.value("arm"), token=choose_token(choices)))
+    start = choose_start(resume=resume, fresh=fresh)
+    _train(choices.settle(arm=choices.value("arm"), token=choose_token(choices), start=start))
 
 
 @app.command()
@@ -75,6 +85,8 @@ def join(url: Url, *, flags: Flags) -> None:
 def train(
     *,
     offline: Annotated[bool, typer.Option("--offline", help="Without a coordinator")] = False,
+    resume: Resume = False,
+    fresh: Fresh = False,
     flags: Flags,
 ) -> None:
     """Train alone on a built-in season, to see whether this machine can."""
@@ -85,7 +97,7 @@ def train(
         )
     choices = choose(None, flags=flags)
     check_offline_arm(choices.value("arm"))
-    _train(choices.settle(arm="isolated"))
+    _train(choices.settle(arm="isolated", start=choose_start(resume=resume, fresh=fresh)))
 
 
 @app.command()

@@ -20,6 +20,7 @@ from node_client.display.panel import describe_step, render
 from node_client.display.view import View
 from node_client.model.policy import Policy
 from node_client.runtime.alone import LoneNode
+from node_client.runtime.beginning import prepare
 from node_client.runtime.node import Node
 from node_client.runtime.training import Equipment
 from node_client.runtime.worker import ModelWorker
@@ -48,6 +49,9 @@ async def run_client(settings: Settings, *, console: Console) -> None:
     plain = settings.plain or not console.is_terminal
     set_up_log(console, plain=plain)
     with settings.state.lock():
+        aside = prepare(settings.state, settings.start)
+        if aside is not None:
+            log.warning("this run begins anew; the checkpoints of before are in %s", aside)
         if settings.site is not None:
             await _check_token(settings.site.socket, settings.token)
         with console.status(f"Loading the model {settings.model}"):

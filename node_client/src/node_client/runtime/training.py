@@ -14,6 +14,7 @@ from node_client.errors import NodeError
 from node_client.learning.report import StepReport
 from node_client.learning.trainer import Exchange, Trainer
 from node_client.model.policy import Policy
+from node_client.runtime.beginning import check_resumed
 from node_client.runtime.metrics import figures_of, open_metrics
 from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings
@@ -163,7 +164,9 @@ class Training:
         if self._trainer is not None:
             trainer.load_state(self._trainer.state_dict())
             return trainer
-        resumed = checkpoint.resume(self._settings.state.checkpoints, trainer)
+        checkpoints = self._settings.state.checkpoints
+        resumed = checkpoint.resume(checkpoints, trainer)
+        check_resumed(resumed, start=self._settings.start, checkpoints=checkpoints)
         if resumed is not None:
             for problem in resumed.problems:
                 log.warning(problem)

@@ -4,3 +4,6 @@ from typing import Literal
 
 RewardKind = Literal["binary", "partial"]
 ScaleRewards = Literal["group", "none"]
+
+Start = Literal["auto", "resume", "fresh"]
+"""Where a run begins: at a checkpoint if there is one, only at one, or anew."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from node_client.errors import SettingsError
+from node_client.settings.choices import Start
 from node_client.settings.fields import Setting, all_settings, settings_of
 from node_client.settings.run_config import RunConfig
 from node_client.settings.sources import (
@@ -33,6 +34,7 @@ class Settings(RunConfig):
 
     state: StateDir
     site: Site | None = None
+    start: Start = "auto"
     training: TrainConfig = field(default_factory=TrainConfig)
 
 
@@ -56,9 +58,10 @@ class Choices:
         """Return the values of all settings of a typed model."""
         return {setting.name: self.value(setting.name) for setting in settings_of(model)}
 
-    def settle(self, *, arm: Arm, token: str = "") -> Settings:
+    def settle(self, *, arm: Arm, token: str = "", start: Start = "auto") -> Settings:
         """Return the settings of a run. Raises SettingsError when they contradict each other."""
         check_steps(self.value("steps"), arm=arm)
+        check_start(start, arm=arm)
         run = {
             **self.values(RunConfig),
             "arm": arm,
@@ -66,7 +69,7 @@ class Choices:
             "model": resolve_model(self.value("model")),
         }
         training = TrainConfig(**self.values(TrainConfig))
-        return Settings(**run, state=self.state, site=self.site, training=training)
+        return Settings(**run, state=self.state, site=self.site, start=start, training=training)
 
 
 def choose(
@@ -137,6 +140,25 @@ def check_steps(steps: int | None, *, arm: Arm) -> None:
         raise SettingsError(
             "A base node makes no steps, so --steps would never end it.",
             fix="Leave out --steps; Ctrl-C stops the node.",
+        )
+
+
+def choose_start(*, resume: bool, fresh: bool) -> Start:
+    """Return where a run begins. Raises SettingsError when it is asked for both."""
+    if resume and fresh:
+        raise SettingsError(
+            "A run cannot go on from a checkpoint and begin anew.",
+            fix="Give --resume or --fresh, or neither to go on if there is a checkpoint.",
+        )
+    return "resume" if resume else "fresh" if fresh else "auto"
+
+
+def check_start(start: Start, *, arm: Arm) -> None:
+    """Check that a run which says how to begin training trains. Raises SettingsError."""
+    if arm == "base" and start != "auto":
+        raise SettingsError(
+            "A base node does not train, so it neither goes on from checkpoints nor begins anew.",
+            fix=f"Leave out --{start}, or choose --arm swarm or --arm isolated.",
         )
 
 

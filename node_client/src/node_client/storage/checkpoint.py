@@ -191,7 +191,8 @@ def _check_model(path: Path, manifest: Manifest, trainer: Resumable) -> None:
     if (manifest.parameters, manifest.tokenizer) != here:
         raise CheckpointError(
             f"{path} was trained from {manifest.model}, but this run uses {policy.name}.",
-            fix=f"Use --model {manifest.model} again, or another --state-dir.",
+            fix=f"Use --model {manifest.model} again, another --state-dir, or --fresh to begin "
+            "anew; --fresh keeps what is there in a folder of its own.",
         )
 
 

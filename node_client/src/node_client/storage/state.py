@@ -56,6 +56,11 @@ class StateDir:
         return cls(user_state_path("swarm-node", appauthor=False) / "offline")
 
     @property
+    def progress(self) -> Path:
+        """The file that tells how far training has come."""
+        return self.path / "progress.json"
+
+    @property
     def checkpoints(self) -> Path:
         """The folder of checkpoints."""
         return self.path / "checkpoints"
@@ -112,11 +117,11 @@ class StateDir:
 
     def load_progress(self) -> Progress | None:
         """Return the progress at the last checkpoint, or None before the first."""
-        return _read(self.path / "progress.json", Progress)
+        return _read(self.progress, Progress)
 
     def save_progress(self, progress: Progress) -> None:
         """Note how far training has come."""
-        write_private(self.path / "progress.json", _encode(progress))
+        write_private(self.progress, _encode(progress))
 
     def task_key(self) -> bytes:
         """Return the secret that this node's training tasks are drawn with; made once."""

@@ -1,0 +1,61 @@
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from node_client.errors import CheckpointError
+from node_client.runtime.beginning import check_resumed, prepare
+from node_client.settings.choices import Start
+from node_client.storage.checkpoint import Resumed
+from node_client.storage.state import Progress, StateDir
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> StateDir:
+    """A state folder with a checkpoint."""
+    state = StateDir(tmp_path)
+    (state.checkpoints / "step-00000012").mkdir(parents=True)
+    state.save_progress(Progress(12, training_reward=0.5, model="m", season="s", saved_at="now"))
+    return state
+
+
+def noon() -> datetime:
+    return datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def test_a_run_that_begins_anew_keeps_the_checkpoints_of_before(state: StateDir) -> None:
+    aside = prepare(state, "fresh", clock=noon)
+    assert aside == state.path / "checkpoints-until-2026-11-21T12-00-00"
+    assert (aside / "step-00000012").is_dir()
+    assert not state.checkpoints.exists()
+    assert state.load_progress() is None
+
+
+def test_two_runs_that_begin_anew_at_once_keep_both(state: StateDir) -> None:
+    first = prepare(state, "fresh", clock=noon)
+    (state.checkpoints / "step-00000001").mkdir(parents=True)
+    assert prepare(state, "fresh", clock=noon) not in (first, None)
+
+
+@pytest.mark.parametrize("start", ["auto", "resume"])
+def test_a_run_that_goes_on_leaves_the_checkpoints_where_they_are(
+    state: StateDir, start: Start
+) -> None:
+    assert prepare(state, start) is None
+    assert (state.checkpoints / "step-00000012").is_dir()
+
+
+def test_beginning_anew_where_nothing_is_sets_nothing_aside(tmp_path: Path) -> None:
+    assert prepare(StateDir(tmp_path), "fresh") is None
+
+
+def test_going_on_from_nothing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="no checkpoint"):
+        prepare(StateDir(tmp_path), "resume")
+
+
+def test_going_on_is_refused_where_all_checkpoints_are_damaged(tmp_path: Path) -> None:
+    damaged = Resumed(step=0, problems=["one is damaged"])
+    with pytest.raises(CheckpointError):
+        check_resumed(damaged, start="resume", checkpoints=tmp_path)
+    check_resumed(damaged, start="auto", checkpoints=tmp_path)
