@@ -95,12 +95,18 @@ class Answer:
 
 
 class Parrot:
-    """An examinee that repeats the question, and counts how often it was asked."""
+    """An examinee that repeats the question, and counts how often it was asked.
 
-    def __init__(self, text: str | None = None) -> None:
+    `when_asked` is called in the model's thread before each batch.
+    """
+
+    def __init__(
+        self, text: str | None = None, *, when_asked: Callable[[], object] = lambda: None
+    ) -> None:
         self.asked: list[str] = []
         self.told: list[str] = []
         self._text = text
+        self._when_asked = when_asked
 
     def generate(
         self,
@@ -111,6 +117,7 @@ class Parrot:
         temperature: float,
         system_prompt: str,
     ) -> list[list[Answer]]:
+        self._when_asked()
         self.asked += questions
         self.told.append(system_prompt)
         return [[Answer(self._text or question)] * completions for question in questions]

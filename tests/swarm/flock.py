@@ -10,12 +10,15 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from node_client.display.view import View
 from node_client.runtime.exam import Exam
 from node_client.runtime.worker import ModelWorker
+from node_client.site import Site
+from node_client.storage.answers import AnswerSpool
 from node_client.swarm.client import SwarmClient, new_id
 from node_client.swarm.connection import Connection, Link
 from swarm_protocol.messages import (
@@ -103,7 +106,7 @@ class RecordingClient(SwarmClient):
 class ToyNode:
     """One node: a real client without a model."""
 
-    def __init__(self, *, url: str, name: str, token: str, skill: int) -> None:
+    def __init__(self, *, site: Site, name: str, token: str, skill: int, folder: Path) -> None:
         self.name = name
         self.pupil = Pupil(skill=skill)
         self.is_connected = False
@@ -117,13 +120,14 @@ class ToyNode:
             parameters=1000,
         )
         self._worker = ModelWorker()
-        self._connection = Connection(url=url, token=token, hello=hello, listener=self)
+        self._connection = Connection(url=site.socket, token=token, hello=hello, listener=self)
         self.client = RecordingClient(self._connection)
         self.exam = Exam(
             client=self.client,
             worker=self._worker,
             examinee=self.pupil,
             view=View(model="toy", parameters=1000, device="cpu", arm=hello.arm),
+            spool=AnswerSpool(folder / f"{name}.jsonl", site=site, token=token),
         )
 
     def link_changed(self, link: Link) -> None:
@@ -145,9 +149,9 @@ class ToyNode:
 class Flock:
     """Nodes of skill 1, 2, 3, ..., in a thread of their own: the test itself may block."""
 
-    def __init__(self, *, url: str, tokens: Mapping[str, str]) -> None:
+    def __init__(self, *, site: Site, tokens: Mapping[str, str], folder: Path) -> None:
         self.nodes = [
-            ToyNode(url=url, name=name, token=token, skill=skill)
+            ToyNode(site=site, name=name, token=token, skill=skill, folder=folder)
             for skill, (name, token) in enumerate(tokens.items(), start=1)
         ]
         self.allowed = 0

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 import msgspec
@@ -66,7 +67,8 @@ def tell_story(site: LaunchedSite, stack: ExitStack) -> Story:
     season = make_season()
     call_witness()
     tokens = {f"node-{i}": create_node(name=f"node-{i}")[1] for i in range(NODES)}
-    flock = stack.enter_context(Flock(url=parse_site(site.url).socket, tokens=tokens))
+    folder = Path(stack.enter_context(TemporaryDirectory()))
+    flock = stack.enter_context(Flock(site=parse_site(site.url), tokens=tokens, folder=folder))
     eventually(lambda: flock.connected == NODES, within_s=60, what="all nodes are connected")
     quiz = open_round(season)
     for part in PARTS:

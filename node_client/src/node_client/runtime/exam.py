@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import random
+from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
@@ -11,6 +12,7 @@ from typing import Protocol
 
 from node_client.display.view import View
 from node_client.runtime.worker import ModelWorker
+from node_client.storage.answers import MOST_OWED, AnswerSpool, Owed
 from node_client.swarm.client import SwarmClient
 from node_client.swarm.connection import UnansweredError
 from node_client.swarm.outbox import PASSING, PAUSE_S, Outbox
@@ -26,7 +28,8 @@ from swarm_protocol.messages import (
 
 POLL_S = 20.0
 QUESTIONS_AT_ONCE = 16
-MAX_OWED_ANSWERS = 4096
+# Of so many rounds it is known that they were sat; only the current one is ever asked for.
+ROUNDS_REMEMBERED = 64
 
 log = logging.getLogger(__name__)
 
@@ -58,9 +61,10 @@ class Examinee(Protocol):
 class Exam:
     """One node's part in the judge's rounds.
 
-    `ring` is the quick way in and the poll the sure one, because announcements may be lost. A
-    client that restarts in a round asks for the questions again; the coordinator keeps the first
-    answer to each, so none counts twice. `note` is told about every round that is heard of.
+    `ring` is the quick way in and the poll the sure one, because announcements may be lost. Every
+    answer is in the spool before it is sent. So a client that restarts in a round hands in what it
+    owed, and answers only the questions that it had not answered; and as the coordinator keeps the
+    first answer to each, none counts twice. `note` is told about every round that is heard of.
     """
 
     def __init__(
@@ -70,6 +74,7 @@ class Exam:
         worker: ModelWorker,
         examinee: Examinee,
         view: View,
+        spool: AnswerSpool,
         note: Callable[[RoundInfo | None], None] = lambda announced: None,
         poll_s: float = POLL_S,
         chance: Callable[[], float] = random.random,
@@ -78,20 +83,25 @@ class Exam:
         self._worker = worker
         self._examinee = examinee
         self._view = view
+        self._spool = spool
         self._note = note
         self._poll_s = poll_s
         self._chance = chance
         self._rung = asyncio.Event()
         self._announced: RoundInfo | None = None
-        self._sat: set[int] = set()
-        self.outbox: Outbox[tuple[int, AnswerText]] = Outbox(
+        self._sat: deque[int] = deque(maxlen=ROUNDS_REMEMBERED)
+        self.outbox: Outbox[Owed] = Outbox(
             client=client,
             send=self._hand_in,
             refused=view.note_refusal,
-            most=MAX_OWED_ANSWERS,
+            most=MOST_OWED,
             batch=2 * QUESTIONS_AT_ONCE,
             group=lambda owed: owed[0],
+            left=spool.settle,
         )
+        if spool.owed:
+            log.info("%d answers of an earlier run are still to be handed in", len(spool.owed))
+            self.outbox.put(spool.owed)
 
     def ring(self, announced: RoundInfo | None) -> None:
         """Take note of what the coordinator said about the current round."""
@@ -147,22 +157,31 @@ class Exam:
             self._sit_out(number)
             return
         self._note(offered.round)
+        answered = self._spool.answered(number)
+        open_questions = [asked for asked in offered.questions if asked.id not in answered]
+        log.info("round %d: %d questions", number, len(open_questions))
+        await self._answer_all(open_questions, offered)
+        self._sat.append(number)
+
+    async def _answer_all(self, questions: Sequence[Question], offered: QuestionsOffered) -> None:
+        """Answer questions batch by batch until the round ends; each batch is owed at once."""
+        number = offered.round.number
         deadline = monotonic() + _seconds_left(offered)
-        log.info("round %d: %d questions", number, len(offered.questions))
         async with self._worker.turn:
-            for start in range(0, len(offered.questions), QUESTIONS_AT_ONCE):
+            for start in range(0, len(questions), QUESTIONS_AT_ONCE):
                 if monotonic() >= deadline + self._given_back(offered):
                     log.warning("round %d ended before all was answered", number)
                     break
-                questions = offered.questions[start : start + QUESTIONS_AT_ONCE]
-                answers = await self._worker.run(partial(self._answer, questions, offered))
-                self.outbox.put((number, answer) for answer in answers)
-        self._sat.add(number)
+                batch = questions[start : start + QUESTIONS_AT_ONCE]
+                answers = await self._worker.run(partial(self._answer, batch, offered))
+                owed = [(number, answer) for answer in answers]
+                self._spool.add(owed)
+                self.outbox.put(owed)
 
     def _sit_out(self, number: int) -> None:
         """Leave a round alone that had opened before this node came."""
         log.info("round %d opened before this node came: waiting for the next one", number)
-        self._sat.add(number)
+        self._sat.append(number)
         self._view.sat_out = number
 
     def _given_back(self, offered: QuestionsOffered) -> float:
@@ -191,7 +210,7 @@ class Exam:
             for question, answered in zip(questions, answers, strict=True)
         ]
 
-    async def _hand_in(self, owed: Sequence[tuple[int, AnswerText]]) -> None:
+    async def _hand_in(self, owed: Sequence[Owed]) -> None:
         number = owed[0][0]
         received = await self._client.submit(number, [answer for _, answer in owed])
         self._view.note_answers(number, len(received.accepted) + len(received.duplicate))

@@ -21,6 +21,7 @@ from node_client.runtime.training import Enrolment, Equipment, Training
 from node_client.runtime.untrained import NoTraining
 from node_client.settings.config import Settings
 from node_client.site import Site
+from node_client.storage.answers import AnswerSpool
 from node_client.storage.commitments import CommitmentLog
 from node_client.storage.state import Remembered
 from node_client.swarm.backoff import jittered_backoff
@@ -87,6 +88,7 @@ class Node:
             worker=equipment.worker,
             examinee=policy,
             view=view,
+            spool=AnswerSpool(settings.state.answers, site=site, token=settings.token),
             note=CommitmentLog(settings.state.commitments, site=site).note,
         )
         self._reports: Outbox[ReportTraining] = Outbox(

@@ -15,7 +15,7 @@ import msgspec
 
 from node_client.errors import SettingsError
 from node_client.site import Site
-from node_client.storage.lines import append_line
+from node_client.storage.lines import append_lines
 from node_client.storage.state import write_private
 from swarm_protocol.messages import RoundInfo
 
@@ -79,7 +79,7 @@ class CommitmentLog:
             if len(self._noted) > KEPT:
                 self._forget_oldest()
             else:
-                append_line(self._path, _encode(line))
+                append_lines(self._path, [_encode(line)])
         except OSError as problem:
             log.warning("the commitment to round %d was not noted: %s", line.round, problem)
 

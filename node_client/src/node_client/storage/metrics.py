@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from node_client.storage.lines import append_line
+from node_client.storage.lines import append_lines
 
 # Some 90,000 steps; with the file before it twice as many are kept.
 MOST_BYTES = 64 * 2**20
@@ -58,7 +58,7 @@ class MetricsFile:
         try:
             if self._path.exists() and self._path.stat().st_size >= MOST_BYTES:
                 os.replace(self._path, self._full)
-            append_line(self._path, line)
+            append_lines(self._path, [line])
         except OSError as problem:
             if not self._failing:
                 log.warning("metrics are not written: %s", problem)

@@ -71,6 +71,11 @@ class StateDir:
         return self.path / "commitments.jsonl"
 
     @property
+    def answers(self) -> Path:
+        """The file of answers that the judge has not confirmed."""
+        return self.path / "answers.jsonl"
+
+    @property
     def metrics(self) -> Path:
         """The file with a line for each training step."""
         return self.path / "metrics.jsonl"

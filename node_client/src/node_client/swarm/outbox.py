@@ -26,6 +26,7 @@ class Outbox(Generic[Item]):
     An item leaves after `send` returned, so a lost connection repeats it: what is sent must be
     harmless when it comes twice. Over `most`, the oldest items are dropped and counted. `group`
     keeps items with different values out of one batch. `rest_s` is the least time between batches.
+    `left` is told which items are owed no more: sent, refused for good, or dropped.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class Outbox(Generic[Item]):
         batch: int,
         group: Callable[[Item], object] = lambda item: None,
         rest_s: float = 0,
+        left: Callable[[Sequence[Item]], None] = lambda items: None,
     ) -> None:
         self._client = client
         self._send = send
@@ -46,6 +48,7 @@ class Outbox(Generic[Item]):
         self._batch = batch
         self._group = group
         self._rest_s = rest_s
+        self._left = left
         self._items: deque[Item] = deque()
         self._filled = asyncio.Event()
         self.empty = asyncio.Event()
@@ -58,9 +61,10 @@ class Outbox(Generic[Item]):
     def put(self, items: Iterable[Item]) -> None:
         """Owe these too. Must be called on the event loop."""
         self._items.extend(items)
-        while len(self._items) > self._most:
-            self._items.popleft()
-            self.dropped += 1
+        pushed_out = [self._items.popleft() for _ in range(len(self._items) - self._most)]
+        if pushed_out:
+            self.dropped += len(pushed_out)
+            self._left(pushed_out)
         self._mark()
 
     async def run(self) -> None:
@@ -82,6 +86,7 @@ class Outbox(Generic[Item]):
                     await asyncio.sleep(refusal.retry_after or PAUSE_S)
                     continue
             self._remove(batch)
+            self._left(batch)
             await asyncio.sleep(self._rest_s)
 
     def _next_batch(self) -> list[Item]:

@@ -1,0 +1,123 @@
+"""Answers that the judge has not confirmed yet, kept on this machine until it has.
+
+An answer is on the disk before it is sent. A client that was killed in between hands in the same
+answer when it starts again, and answers no question twice.
+"""
+
+import hashlib
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from node_client.site import Site
+from node_client.storage.lines import append_lines
+from node_client.storage.state import write_private
+from swarm_protocol.messages import AnswerText, FinishReason
+
+VERSION = 1
+# Far more than a round asks: owed answers beyond it are forgotten, the oldest first.
+MOST_OWED = 4096
+# Of so many rounds it is known which questions were answered: the open one, and one that overlaps.
+ROUNDS_KNOWN = 2
+
+log = logging.getLogger(__name__)
+
+Owed = tuple[int, AnswerText]
+
+
+class _Line(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A line of the file: an owed answer, or a question whose answer the judge has."""
+
+    owner: str
+    round: int
+    question: str
+    text: str = ""
+    finish_reason: FinishReason = "stop"
+    settled: bool = False
+    v: int = 1
+
+
+class AnswerSpool:
+    """The file of owed answers of one node.
+
+    Lines of another node, such as one that had this folder before, are dropped; damaged ones are
+    passed over with a warning. A full disk costs the safety, not the exam.
+    """
+
+    def __init__(self, path: Path, *, site: Site, token: str) -> None:
+        self._path = path
+        self._owner = hashlib.sha256(f"{site.base}\n{token}".encode()).hexdigest()[:16]
+        self._lines = {
+            (line.round, line.question): line for line in _read(path) if line.owner == self._owner
+        }
+
+    @property
+    def owed(self) -> list[Owed]:
+        """The answers that were not confirmed, oldest first, each with its round's number."""
+        return [
+            (line.round, AnswerText(line.question, line.text, line.finish_reason))
+            for line in self._lines.values()
+            if not line.settled
+        ]
+
+    def answered(self, number: int) -> frozenset[str]:
+        """Return the questions of a round that this node has answered, confirmed or not."""
+        return frozenset(question for round_, question in self._lines if round_ == number)
+
+    def add(self, answers: Sequence[Owed]) -> None:
+        """Keep these answers; they are on the disk when this returns."""
+        lines = [
+            _Line(self._owner, number, answer.question, answer.text, answer.finish_reason)
+            for number, answer in answers
+        ]
+        self._lines |= {(line.round, line.question): line for line in lines}
+        try:
+            append_lines(self._path, map(msgspec.json.encode, lines), durable=True)
+        except OSError as problem:
+            log.warning("answers are not kept on the disk until they are sent: %s", problem)
+
+    def settle(self, answers: Sequence[Owed]) -> None:
+        """Forget these answers, but not that their questions were answered."""
+        for number, answer in answers:
+            self._lines[number, answer.question] = _Line(
+                self._owner, number, answer.question, settled=True
+            )
+        self._trim()
+        try:
+            content = b"".join(msgspec.json.encode(line) + b"\n" for line in self._lines.values())
+            write_private(self._path, content)
+        except OSError as problem:
+            log.warning("%s still holds answers that were handed in: %s", self._path, problem)
+
+    def _trim(self) -> None:
+        latest = sorted({number for number, _ in self._lines})[-ROUNDS_KNOWN:]
+        owed = [key for key, line in self._lines.items() if not line.settled][-MOST_OWED:]
+        settled = [
+            key for key, line in self._lines.items() if line.settled and line.round in latest
+        ]
+        kept = {*owed, *settled}
+        self._lines = {key: line for key, line in self._lines.items() if key in kept}
+
+
+def _read(path: Path) -> list[_Line]:
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        return []
+    except OSError as problem:
+        log.warning("%s cannot be read, so answers in it are lost: %s", path, problem)
+        return []
+    lines = []
+    for place, text in enumerate(raw.splitlines(), start=1):
+        try:
+            line = msgspec.json.decode(text, type=_Line)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            log.warning("line %d of %s is damaged: one answer to the judge is lost", place, path)
+            continue
+        if line.v == VERSION:
+            lines.append(line)
+        else:
+            log.warning("line %d of %s is of another version of swarm-node", place, path)
+    return lines

@@ -1,0 +1,45 @@
+"""A client that only takes exams, as a process that can be killed.
+
+python -m tests.node_client.runtime.exam_process SITE FOLDER TEXT: gives TEXT as its answer to every
+question, and prints `generating` whenever it is asked for one.
+"""
+
+import asyncio
+import sys
+from pathlib import Path
+
+from node_client.runtime.exam import Exam
+from node_client.runtime.worker import ModelWorker
+from node_client.site import Site
+from node_client.storage.answers import AnswerSpool
+from node_client.swarm.client import SwarmClient
+from node_client.swarm.connection import Connection
+from tests.node_client.coordinator import TOKEN
+from tests.node_client.shell_fakes import HELLO, Notebook, Parrot, at_once, empty_view
+
+
+def tell() -> None:
+    sys.stdout.write("generating\n")
+    sys.stdout.flush()
+
+
+async def run(site: Site, folder: Path, text: str) -> None:
+    """Take exams until killed."""
+    connection = Connection(
+        url=site.socket, token=TOKEN, hello=HELLO, listener=Notebook(), backoff=at_once
+    )
+    exam = Exam(
+        client=SwarmClient(connection),
+        worker=ModelWorker(),
+        examinee=Parrot(text, when_asked=tell),
+        view=empty_view(),
+        spool=AnswerSpool(folder / "answers.jsonl", site=site, token=TOKEN),
+        poll_s=0.05,
+    )
+    async with asyncio.TaskGroup() as group:
+        for job in (connection.run(), exam.run(), exam.outbox.run()):
+            group.create_task(job)
+
+
+if __name__ == "__main__":
+    asyncio.run(run(Site(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]))

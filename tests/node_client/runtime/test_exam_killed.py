@@ -1,0 +1,55 @@
+"""A client that is killed between answering and the judge's word hands in the same answers."""
+
+import asyncio
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from swarm_protocol.messages import RequestQuestions, RequestRound, SubmitAnswers
+from tests.node_client.coordinator import Coordinator, open_round, running
+
+MODULE = "tests.node_client.runtime.exam_process"
+
+
+@asynccontextmanager
+async def running_client(
+    coordinator: Coordinator, folder: Path, text: str
+) -> AsyncIterator[Process]:
+    """Run a client that is killed without warning when the block ends."""
+    site = coordinator.site.base
+    arguments = ("-m", MODULE, site, str(folder), text)
+    process = await asyncio.create_subprocess_exec(sys.executable, *arguments, stdout=PIPE)
+    try:
+        yield process
+    finally:
+        process.kill()
+        await process.wait()
+
+
+async def said_by(process: Process) -> str:
+    assert process.stdout is not None
+    return (await process.stdout.read()).decode()
+
+
+async def test_the_answers_of_a_killed_client_are_handed_in_and_none_is_made_again(
+    tmp_path: Path,
+) -> None:
+    coordinator = Coordinator()
+    coordinator.round = open_round(questions=12)
+    coordinator.silent.add(SubmitAnswers)
+    async with running(coordinator):
+        async with running_client(coordinator, tmp_path, "first") as first:
+            [unconfirmed] = await coordinator.heard(SubmitAnswers)
+        assert (await said_by(first)).count("generating") == 1
+        coordinator.silent.clear()
+        coordinator.said.clear()
+        async with running_client(coordinator, tmp_path, "second") as second:
+            [again] = await coordinator.heard(SubmitAnswers)
+            await coordinator.heard(RequestQuestions)
+            asked = sum(isinstance(said, RequestRound) for said in coordinator.said)
+            await coordinator.heard(RequestRound, count=asked + 2)
+        assert await said_by(second) == ""
+    assert again.answers == unconfirmed.answers
+    assert list(coordinator.answers.values()) == ["first"] * 12
