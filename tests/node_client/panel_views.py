@@ -16,6 +16,8 @@ def report(*, reward: float = 0.25, completion: str = "<answer>7</answer>") -> S
         step=1234,
         training_reward=reward,
         informative_share=0.5,
+        generated=8,
+        solved={"chain_sum": reward},
         local_used=4,
         external_used=4,
         external_dropped={"not_informative": 3},

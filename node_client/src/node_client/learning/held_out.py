@@ -56,6 +56,7 @@ class HeldOutSet:
             max_new_tokens=season.max_new_tokens,
             temperature=season.temperature,
             generator=torch.Generator(policy.device).manual_seed(season.seed),
+            system_prompt=season.system_prompt,
         )
         verdicts = self._verifier.score_many(
             [(task.spec, [given[0].text]) for task, given in zip(tasks, answers, strict=True)]

@@ -11,6 +11,7 @@ from node_client.learning.reflection import reflection_shares
 from node_client.learning.rollouts import LocalRollout, TrainingSet
 from node_client.learning.stopwatch import Stopwatch
 from node_client.learning.update import UpdateReport
+from swarm_tasks.marks import mark
 from swarm_tasks.verifier import Verdict
 
 
@@ -27,8 +28,10 @@ class ShownExample:
 class StepReport:
     """What one step did. Rewards and shares are over the node's own rollouts of the step.
 
-    `clip_ratio` is the share of trained tokens whose gradient was clipped away, `clipped_ratio` the
-    share of own completions that ran into the length limit (both named as in trl);
+    `generated` is how many rollouts the node made, `solved` the share of right completions by
+    dataset. `clip_ratio` is the share of trained tokens whose gradient was clipped away,
+    `clipped_ratio` the share of own completions that ran into the length limit (both named as in
+    trl).
     `completion_length` is a mean in tokens, `reflection` the share of own completions that show
     each pattern of `learning.reflection`. `seconds` has generate, score, swarm, forward, backward
     and optimizer, and evaluate where that was due: `held_out` is then the policy's score after this
@@ -38,6 +41,8 @@ class StepReport:
     step: int
     training_reward: float
     informative_share: float
+    generated: int
+    solved: dict[str, float]
     local_used: int
     external_used: int
     external_dropped: dict[str, int]
@@ -80,6 +85,8 @@ def describe_step(
         step=step,
         training_reward=fmean(reward for rollout in local for reward in rollout.group.rewards),
         informative_share=fmean(rollout.group.informative for rollout in local),
+        generated=len(local),
+        solved=_solved_by_dataset(local),
         local_used=training_set.local,
         external_used=training_set.external,
         external_dropped={str(reason): count for reason, count in external.dropped.items()},
@@ -94,3 +101,12 @@ def describe_step(
         held_out=held_out,
         held_out_before=held_out_before,
     )
+
+
+def _solved_by_dataset(local: Sequence[LocalRollout]) -> dict[str, float]:
+    cells = mark(
+        (rollout.task.spec.dataset, verdict.solved)
+        for rollout in local
+        for verdict in rollout.verdicts
+    ).cells
+    return {dataset: correct / n for dataset, (correct, n) in cells.items()}

@@ -32,18 +32,20 @@ from typing import Any, Protocol
 
 import torch
 
+from node_client.learning.dynamic import needs_more, prefer_informative
 from node_client.learning.external import ExternalJudge, JudgedExternals
 from node_client.learning.held_out import HeldOutScore, HeldOutSet
+from node_client.learning.questions import Questions
 from node_client.learning.report import StepReport, Totals, describe_step
 from node_client.learning.rollouts import (
     LocalRollout,
+    TrainingGroup,
     TrainingSet,
     assemble_training_set,
     score_answers,
     shareable_rollouts,
 )
 from node_client.learning.stopwatch import Stopwatch
-from node_client.learning.stream import TaskStream
 from node_client.learning.update import update_policy
 from node_client.model.policy import Policy
 from node_client.settings.train_config import TrainConfig, learning_rate_for, plan_step
@@ -94,7 +96,7 @@ class Trainer:
             weight_decay=0.0,
         )
         self._plan = plan_step(config, season)
-        self._stream = TaskStream(verifier=verifier, season=season, key=key)
+        self._questions = Questions(verifier=verifier, season=season, config=config, key=key)
         self._held_out = HeldOutSet(verifier=verifier, season=season, size=config.eval_tasks)
         self._judge = ExternalJudge(
             policy=policy,
@@ -122,7 +124,7 @@ class Trainer:
             )
         external = self._take_external(watch)
         training_set = assemble_training_set(
-            own=[rollout.group for rollout in local],
+            own=self._own_groups(local, external),
             external=external.groups,
             local_count=self._plan.local,
             external_count=self._plan.external,
@@ -135,6 +137,7 @@ class Trainer:
             config=self.config,
             watch=watch,
         )
+        self._questions.note(local)
         self._count(training_set, external)
         after = self._evaluate(watch) if self.steps_done % self.config.eval_every == 0 else None
         return describe_step(
@@ -153,7 +156,7 @@ class Trainer:
         return {
             "step": self.steps_done,
             "season": self.season.name,
-            "counter": self._stream.counter,
+            "questions": self._questions.state(),
             "seen": self._judge.seen,
             "local_used": self.totals.local_used,
             "external_used": self.totals.external_used,
@@ -164,7 +167,8 @@ class Trainer:
     def load_state(self, state: dict[str, Any]) -> None:
         """Go on from where `state_dict` was taken; the policy's weights are loaded separately."""
         self.steps_done = state["step"]
-        if state["season"] == self.season.name:
+        same_season = state["season"] == self.season.name
+        if same_season:
             self.totals = Totals(
                 local_used=state["local_used"],
                 external_used=state["external_used"],
@@ -174,15 +178,27 @@ class Trainer:
         self._optimizer.load_state_dict(state["optimizer"])
         # The rate is a setting of this run, not of the one that wrote the checkpoint.
         self._optimizer.param_groups[0]["lr"] = rate
-        self._stream.counter = state["counter"]
+        self._questions.load(state["questions"], same_season=same_season)
         self._judge.remember(state["seen"])
 
     def _make_rollouts(self, watch: Stopwatch) -> list[LocalRollout]:
+        """Answer a batch of questions, and more where dynamic sampling finds too little in them."""
+        generator = torch.Generator(self.policy.device).manual_seed(self._seed("sample"))
+        rollouts = self._answer_batch(generator, watch)
+        while self.config.resampling == "dynamic" and needs_more(
+            [rollout.group for rollout in rollouts],
+            wanted=self._plan.local,
+            batch=self._plan.batch,
+            most_batches=self.config.dynamic_batches,
+        ):
+            rollouts += self._answer_batch(generator, watch)
+        return rollouts
+
+    def _answer_batch(self, generator: torch.Generator, watch: Stopwatch) -> list[LocalRollout]:
         """Draw questions, answer each L times, and have the answers scored."""
         with watch.measure("score"):
-            tasks = self._stream.draw(self._plan.batch)
+            tasks = self._questions.draw(self._plan.batch)
         with watch.measure("generate"):
-            generator = torch.Generator(self.policy.device).manual_seed(self._seed("sample"))
             answers = self.policy.generate(
                 [task.question for task in tasks],
                 completions=self._plan.completions,
@@ -204,6 +220,19 @@ class Trainer:
                 )
                 for task, given in zip(tasks, answers, strict=True)
             ]
+
+    def _own_groups(
+        self, local: Sequence[LocalRollout], external: JudgedExternals
+    ) -> list[TrainingGroup]:
+        """Return the own groups that may be trained on."""
+        groups = [rollout.group for rollout in local]
+        if self.config.resampling != "dynamic":
+            return groups
+        return prefer_informative(
+            groups,
+            count=self._plan.local + self._plan.external - len(external.groups),
+            chance=random.Random(self._seed("prefer")),
+        )
 
     def _take_external(self, watch: Stopwatch) -> JudgedExternals:
         """Ask for candidates for the external places and keep those that can be trained on."""

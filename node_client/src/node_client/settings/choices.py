@@ -3,6 +3,7 @@
 from typing import Literal
 
 RewardKind = Literal["binary", "partial"]
+Resampling = Literal["none", "history", "dynamic"]
 ScaleRewards = Literal["group", "none"]
 
 Start = Literal["auto", "resume", "fresh"]

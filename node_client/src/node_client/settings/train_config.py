@@ -6,7 +6,7 @@ Names are trl's (GRPOConfig) where it has one.
 from dataclasses import dataclass
 
 from node_client.errors import SettingsError
-from node_client.settings.choices import RewardKind, ScaleRewards
+from node_client.settings.choices import Resampling, RewardKind, ScaleRewards
 from node_client.settings.ranges import Count, GroupSize, Natural, NotNegative, Positive, Share
 from swarm_protocol.messages import Arm, SeasonInfo
 
@@ -37,6 +37,16 @@ class TrainConfig:
 
     external_candidates: Count = 4
     """How many rollouts are asked for, for each external place: many teach nothing."""
+
+    resampling: Resampling = "none"
+    """`history` asks unsolved questions again and drops those that all completions solved (SRPO);
+    `dynamic` generates until enough own rollouts are informative (DAPO)."""
+
+    history_epoch: Count = 256
+    """Questions in an epoch of `history`."""
+
+    dynamic_batches: Count = 3
+    """Batches that `dynamic` generates in a step at most."""
 
     eval_tasks: Natural = 0
     """Held-out questions that the policy is asked before the first step and then again and again,

@@ -1,0 +1,51 @@
+"""A policy whose answers a test decides, so that it knows which questions are mastered."""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from node_client.model.policy import Generated, Policy
+
+
+def sum_of(question: str) -> int:
+    """Return the right answer to a question of the toy season."""
+    found = re.search(r"(\d+) ([+-]) (\d+) =", question)
+    assert found is not None
+    return int(found[1]) + int(found[2] + found[3])
+
+
+def answer_right(
+    policy: Policy,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    right: Callable[[str], int],
+) -> list[str]:
+    """Let the policy answer `right(question)` of a question's completions right.
+
+    Returns the list of questions that it is asked, which grows.
+    """
+    asked: list[str] = []
+
+    def generate(
+        questions: Sequence[str], *, completions: int, **sampling: Any
+    ) -> list[list[Generated]]:
+        asked.extend(questions)
+        return [
+            [
+                _say(policy, sum_of(question) if place < right(question) else "no")
+                for place in range(completions)
+            ]
+            for question in questions
+        ]
+
+    monkeypatch.setattr(policy, "generate", generate)
+    return asked
+
+
+def _say(policy: Policy, answer: object) -> Generated:
+    text = f"<answer>{answer}</answer>"
+    ids = policy.completion_ids(text, "stop")
+    assert ids is not None
+    return Generated(text=text, finish_reason="stop", token_ids=ids, logprobs=[-1.0] * len(ids))
