@@ -28,8 +28,13 @@ def report(*, reward: float = 0.25, completion: str = "<answer>7</answer>") -> S
         clipped_ratio=0.1,
         reflection={"recheck": 0.0, "hesitation": 0.0, "exploration": 0.0},
         seconds={"generate": 0.5, "backward": 0.25},
+        completion_tokens=384,
         example=ShownExample("What is 3 + 4?", completion, Verdict(score=1.0, reason="right")),
     )
+
+
+def totals() -> Totals:
+    return Totals(4900, 2100, Counter({"not_informative": 300, "duplicate": 12}))
 
 
 def full_view() -> View:
@@ -48,7 +53,6 @@ def full_view() -> View:
         standing=Standing(None, "amber-quiet-heron", (3, 5), 0.345, (0.31, 0.38), 640, 10, 900),
     )
     view.answered[7] = 32
-    totals = Totals(4900, 2100, Counter({"not_informative": 300, "duplicate": 12}))
     for step in range(120):
-        view.note_step(report(reward=step / 150), totals)
+        view.note_step(report(reward=step / 150), totals())
     return view

@@ -154,15 +154,19 @@ def doctor(url: OptionalUrl = None, *, flags: Flags) -> None:
 
 @app.command()
 @explain_problems
-@takes_settings("state_dir", "config")
+@takes_settings("state_dir", "config", "json")
 def status(url: OptionalUrl = None, *, flags: Flags) -> None:
     """Show how this machine's node stands, here and at its coordinator."""
-    from node_client.commands.status import draw_status, fetch_status  # imports httpx
+    from node_client.commands.status import describe_status, draw_status, fetch_status  # httpx
 
     choices = choose(parse_site(url) if url else None, flags=flags)
     site, remembered = choices.site, choices.state.recall(choices.site)
     remote = fetch_status(site, remembered.node) if site and remembered.node else None
-    Console().print(draw_status(remembered, choices.state.load_progress(), remote))
+    progress = choices.state.load_progress()
+    if choices.value("json"):
+        typer.echo(describe_status(remembered, progress, remote))
+    else:
+        Console().print(draw_status(remembered, progress, remote))
 
 
 @app.command()
@@ -190,7 +194,7 @@ def _train(settings: Settings) -> None:
             fg="yellow",
             err=True,
         )
-    console = Console()
+    console = Console(stderr=settings.json)
     with console.status("Starting"):
         from node_client.runtime.run import run_client  # takes seconds: torch and transformers
 

@@ -6,7 +6,7 @@ from http import HTTPStatus
 import pytest
 from rich.console import Console
 
-from node_client.commands.status import NodeStatus, draw_status, fetch_status
+from node_client.commands.status import NodeStatus, describe_status, draw_status, fetch_status
 from node_client.errors import NodeError
 from node_client.storage.state import Progress, Remembered
 from tests.node_client.coordinator import Coordinator, running
@@ -93,3 +93,16 @@ def test_without_a_coordinator_the_local_state_is_shown() -> None:
     text = show(Remembered(), None, None)
     assert "not joined yet" in text
     assert "none" in text
+
+
+def test_a_machine_is_told_both_sides_and_no_token() -> None:
+    remembered = Remembered(url="https://x", token="secret", model="tiny", arm="swarm", node="n")
+    told = json.loads(describe_status(remembered, HERE, NodeStatus(node="n", score=0.25)))
+    assert told["here"]["checkpoint"]["step"] == 40
+    assert (told["here"]["node"], told["there"]["score"]) == ("n", 0.25)
+    assert "secret" not in str(told)
+
+
+def test_a_machine_is_told_that_a_side_knows_nothing() -> None:
+    told = json.loads(describe_status(Remembered(), None, None))
+    assert told == {"here": {"node": "", "arm": "", "model": "", "checkpoint": None}, "there": None}

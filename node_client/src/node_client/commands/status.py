@@ -32,6 +32,8 @@ class NodeStatus(msgspec.Struct):
     n: int = 0
     rounds: int = 0
     external_used: int = 0
+    published: int = 0
+    delivered_to_others: int | None = None
     training_reward: float | None = None
     step: int | None = None
 
@@ -53,6 +55,35 @@ def fetch_status(site: Site, node: str) -> NodeStatus:
             f"{address} does not tell a node's status: {problem}",
             fix="Check that the address is a coordinator's, and update the client.",
         ) from problem
+
+
+class Here(msgspec.Struct):
+    """What this machine knows of its node; the token is not part of it."""
+
+    node: str
+    arm: str
+    model: str
+    checkpoint: Progress | None
+
+
+class Status(msgspec.Struct):
+    """What `status --json` prints: `there` is null without a coordinator's address or a node."""
+
+    here: Here
+    there: NodeStatus | None
+
+
+def describe_status(
+    remembered: Remembered, progress: Progress | None, remote: NodeStatus | None
+) -> str:
+    """Return what is known here and there as one JSON object on a line."""
+    here = Here(
+        node=remembered.node,
+        arm=remembered.arm or "",
+        model=remembered.model,
+        checkpoint=progress,
+    )
+    return msgspec.json.encode(Status(here=here, there=remote)).decode()
 
 
 def draw_status(
@@ -87,6 +118,8 @@ def _there(remote: NodeStatus) -> list[tuple[str, str]]:
         ("arm", remote.arm),
         ("step", "none" if remote.step is None else f"{remote.step}"),
         ("training reward", _fraction(remote.training_reward)),
+        ("published", f"{remote.published:,} rollouts"),
+        ("delivered to others", _count(remote.delivered_to_others)),
         ("external used", f"{remote.external_used:,} rollouts"),
         ("judge score", _fraction(remote.score)),
     ]
@@ -99,6 +132,10 @@ def _there(remote: NodeStatus) -> list[tuple[str, str]]:
     elif remote.remark:
         rows.append(("rank", explain_remark(remote.remark)))
     return [*rows, ("rounds answered", f"{remote.rounds}")]
+
+
+def _count(times: int | None) -> str:
+    return "unknown" if times is None else f"{times:,} times"
 
 
 def _fraction(value: float | None) -> str:

@@ -3,17 +3,21 @@
 from collections import Counter, deque
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from time import monotonic
 from typing import TYPE_CHECKING
 
+from node_client.display import events
 from node_client.site import Site
 from node_client.swarm.connection import Link
 from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import Arm, RoundInfo, SeasonInfo, Standing
 
 if TYPE_CHECKING:  # the trainer imports torch; whoever only shows figures need not wait for it
+    from node_client.learning.held_out import HeldOutScore
     from node_client.learning.report import StepReport, Totals
 
 CURVE_STEPS = 200
+NOTICES = 3
 
 
 @dataclass(frozen=True)
@@ -26,13 +30,31 @@ class Problem:
     at: datetime
 
 
+@dataclass(frozen=True)
+class Notice:
+    """Something that is no problem, but that the owner should know."""
+
+    message: str
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A step at which something was done, and when."""
+
+    step: int
+    at: datetime
+
+
 @dataclass
 class View:
     """One node's state as its owner sees it. `clock_ahead_s` is the coordinator's clock minus ours.
 
-    `totals` are this season's; `curve` holds the training reward of the latest steps. `sat_out` is
-    the latest round that this node came too late for. `upgrade` names the client version below
-    which nodes will be refused soon, if this one is older.
+    `totals` are this season's; `curve` holds the training reward of the latest steps. `finished` is
+    the latest round that was seen open and is not any more; `sat_out` the latest one that this node
+    came too late for. `offline_since` is the monotonic time at which the connection was lost.
+    `upgrade` names the client version below which nodes will be refused soon, if this one is older.
+    `listen` is told what happens.
     """
 
     model: str
@@ -42,22 +64,53 @@ class View:
     site: Site | None = None
     node: str = ""
     link: Link | None = None
+    offline_since: float | None = None
     season: SeasonInfo | None = None
     clock_ahead_s: float = 0.0
     report: "StepReport | None" = None
     totals: "Totals | None" = None
+    held_out: "HeldOutScore | None" = None
+    held_out_step: int = 0
     steps_here: int = 0
     curve: deque[float] = field(default_factory=lambda: deque(maxlen=CURVE_STEPS))
     resumed_step: int = 0
+    saved: Mark | None = None
+    vitals: events.Vitals | None = None
     published: int = 0
     unpublished: int = 0
     round: RoundInfo | None = None
+    finished: RoundInfo | None = None
     answered: Counter[int] = field(default_factory=Counter)
     sat_out: int | None = None
     standing: Standing | None = None
     upgrade: str | None = None
     problem: Problem | None = None
+    notices: deque[Notice] = field(default_factory=lambda: deque(maxlen=NOTICES))
     stopping: bool = False
+    listen: events.Listener = events.ignore
+
+    @property
+    def tokens_per_second(self) -> float:
+        """How many tokens the node samples in a second of training, evaluation left out."""
+        if self.report is None:
+            return 0.0
+        seconds = sum(s for part, s in self.report.seconds.items() if part != "evaluate")
+        return self.report.completion_tokens / seconds if seconds else 0.0
+
+    def note_link(self, link: Link) -> None:
+        """Show how the connection is."""
+        if link.phase == "connected":
+            self.offline_since = None
+        elif self.offline_since is None:
+            self.offline_since = monotonic()
+        self.link = link
+        self.listen(events.LinkChanged(phase=link.phase, reason=link.reason))
+
+    def note_welcome(self, node: str, arm: Arm, season: SeasonInfo | None) -> None:
+        """Show what the coordinator calls this node, and its arm."""
+        self.node, self.arm = node, arm
+        name = season.name if season is not None else None
+        self.listen(events.Joined(node=node, arm=arm, season=name))
 
     def note_step(self, report: "StepReport", totals: "Totals") -> None:
         """Show a finished training step."""
@@ -65,10 +118,38 @@ class View:
         self.totals = totals
         self.steps_here += 1
         self.curve.append(report.training_reward)
+        if report.held_out is not None:
+            self.held_out, self.held_out_step = report.held_out, report.step
+        self.listen(
+            events.StepDone.of(report, tokens_per_second=self.tokens_per_second, vitals=self.vitals)
+        )
+
+    def note_round(self, current: RoundInfo | None) -> None:
+        """Show where the judge's current round stands."""
+        before, self.round = self.round, current
+        if before == current:
+            return
+        if before is not None and before.phase == "open":
+            is_open = current is not None and current.phase == "open"
+            if current is None or current.number != before.number or not is_open:
+                self.finished = before
+        if current is not None:
+            self.listen(events.RoundChanged.of(current))
 
     def note_answers(self, number: int, stored: int) -> None:
         """Show that the judge holds more of this round's answers."""
         self.answered[number] += stored
+        self.listen(events.AnswersAcknowledged(round=number, acknowledged=self.answered[number]))
+
+    def note_standing(self, standing: Standing) -> None:
+        """Show this node's row of the leaderboard."""
+        self.standing = standing
+        self.listen(events.StandingTold.of(standing))
+
+    def note_checkpoint(self, step: int) -> None:
+        """Show that a checkpoint was written."""
+        self.saved = Mark(step=step, at=datetime.now(UTC))
+        self.listen(events.CheckpointSaved(step=step))
 
     def note_refusal(self, refusal: RefusedError) -> None:
         """Show why the coordinator declined something."""
@@ -77,3 +158,9 @@ class View:
     def note_problem(self, code: str, message: str, fix: str) -> None:
         """Show what went wrong."""
         self.problem = Problem(code=code, message=message, fix=fix, at=datetime.now(UTC))
+        self.listen(events.ProblemFound(code=code, message=message, fix=fix))
+
+    def note_notice(self, message: str) -> None:
+        """Show something that is no problem, but that the owner should know."""
+        self.notices.append(Notice(message=message, at=datetime.now(UTC)))
+        self.listen(events.Noticed(message=message))

@@ -32,10 +32,11 @@ class StepReport:
     dataset. `clip_ratio` is the share of trained tokens whose gradient was clipped away,
     `clipped_ratio` the share of own completions that ran into the length limit (both named as in
     trl).
-    `completion_length` is a mean in tokens, `reflection` the share of own completions that show
-    each pattern of `learning.reflection`. `seconds` has generate, score, swarm, forward, backward
-    and optimizer, and evaluate where that was due: `held_out` is then the policy's score after this
-    step, and `held_out_before`, in the very first step only, its score before any training.
+    `completion_length` is a mean in tokens and `completion_tokens` a sum, `reflection` the share of
+    own completions that show each pattern of `learning.reflection`. `seconds` has generate, score,
+    swarm, forward, backward and optimizer, and evaluate where that was due: `held_out` is then the
+    policy's score after this step, and `held_out_before`, in the very first step only, its score
+    before any training.
     """
 
     step: int
@@ -54,6 +55,7 @@ class StepReport:
     reflection: dict[str, float]
     seconds: dict[str, float]
     example: ShownExample
+    completion_tokens: int = 0
     held_out: HeldOutScore | None = None
     held_out_before: HeldOutScore | None = None
 
@@ -97,6 +99,7 @@ def describe_step(
         clipped_ratio=fmean(answer.finish_reason == "length" for answer in answers),
         reflection=reflection_shares([answer.text for answer in answers]),
         seconds=dict(watch.seconds),
+        completion_tokens=sum(len(answer.token_ids) for answer in answers),
         example=ShownExample(first.task.question, first.answers[0].text, first.verdicts[0]),
         held_out=held_out,
         held_out_before=held_out_before,

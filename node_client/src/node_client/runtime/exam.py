@@ -27,6 +27,8 @@ from swarm_protocol.messages import (
 )
 
 POLL_S = 20.0
+# How old the figures of this node's own row may become in the panel.
+STANDING_S = 60.0
 QUESTIONS_AT_ONCE = 16
 # Of so many rounds it is known that they were sat; only the current one is ever asked for.
 ROUNDS_REMEMBERED = 64
@@ -90,6 +92,7 @@ class Exam:
         self._rung = asyncio.Event()
         self._announced: RoundInfo | None = None
         self._sat: deque[int] = deque(maxlen=ROUNDS_REMEMBERED)
+        self._asked_standing = -STANDING_S
         self.outbox: Outbox[Owed] = Outbox(
             client=client,
             send=self._hand_in,
@@ -140,12 +143,13 @@ class Exam:
     async def _attend(self, current: RoundInfo | None) -> None:
         """Sit the round if it is open and was not sat yet; else see whether scores are there."""
         changed = current != self._view.round
-        self._view.round = current
-        if current is not None and current.phase == "open":
-            if current.number not in self._sat:
-                await self._sit(current.number)
-        elif changed or self._view.standing is None:
-            self._view.standing = await self._client.standing()
+        self._view.note_round(current)
+        is_open = current is not None and current.phase == "open"
+        if current is not None and is_open and current.number not in self._sat:
+            await self._sit(current.number)
+        elif (changed and not is_open) or monotonic() - self._asked_standing >= STANDING_S:
+            self._view.note_standing(await self._client.standing())
+            self._asked_standing = monotonic()
 
     async def _sit(self, number: int) -> None:
         """Answer all questions of a round, between two training steps."""

@@ -124,7 +124,7 @@ class Node:
 
     def link_changed(self, link: Link) -> None:
         """Show how the connection is."""
-        self._view.link = link
+        self._view.note_link(link)
 
     def welcomed(self, welcome: Welcome) -> None:
         """Follow the coordinator's rules, and remember them for a start without it.
@@ -132,7 +132,7 @@ class Node:
         Raises CoordinatorRefusedError when the arm is one that this run cannot change to.
         """
         _check_arm(welcome.arm, wish=self._settings.arm)
-        self._view.node, self._view.arm = welcome.node, welcome.arm
+        self._view.note_welcome(welcome.node, welcome.arm, welcome.season)
         self._set_clock(welcome.now)
         self._remember(welcome)
         log.info("connected as %s, %s", welcome.node, self._site.page(welcome.node))

@@ -5,19 +5,23 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from time import monotonic
 from types import FrameType
-from typing import Protocol
+from typing import Literal, Protocol
 
 from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.logging import RichHandler
 from rich.text import Text
 
+from node_client.display.events import Event, Started, Stopped, as_line, ignore
 from node_client.display.panel import describe_step, render
+from node_client.display.terminal import LineFormatter
 from node_client.display.view import View
+from node_client.errors import CoordinatorRefusedError, NodeError
 from node_client.model.policy import Policy
 from node_client.runtime.alone import LoneNode
 from node_client.runtime.beginning import prepare
@@ -26,9 +30,11 @@ from node_client.runtime.training import Equipment
 from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings
 from node_client.swarm.connection import UnansweredError, check_admission
+from swarm_protocol.version import CLIENT_VERSION
 from swarm_tasks.verifier import Verifier
 
 REFRESH_S = 0.5
+Output = Literal["panel", "plain", "json"]
 INTERRUPTED = 130  # what a shell reports for a program that SIGINT ended
 
 log = logging.getLogger(__name__)
@@ -46,8 +52,8 @@ class Runnable(Protocol):
 
 async def run_client(settings: Settings, *, console: Console) -> None:
     """Run a node until it is done, stopped or refused. Raises NodeError."""
-    plain = settings.plain or not console.is_terminal
-    set_up_log(console, plain=plain)
+    output = choose_output(settings, console=console)
+    set_up_log(console, output=output)
     with settings.state.lock():
         aside = prepare(settings.state, settings.start)
         if aside is not None:
@@ -62,16 +68,19 @@ async def run_client(settings: Settings, *, console: Console) -> None:
             device=str(policy.device),
             arm=settings.arm,
             site=settings.site,
+            listen=_print_event if output == "json" else ignore,
         )
+        view.listen(describe_start(settings, view))
         with Verifier() as verifier:
             async with ModelWorker() as worker:
                 equipment = Equipment(policy=policy, verifier=verifier, worker=worker, view=view)
                 node = make_node(settings, equipment)
                 stop_on_signals(node.stop, console=console)
-                if plain:
-                    await node.run()
-                else:
-                    await _run_with_panel(node, view, console=console)
+                with ending_told(view):
+                    if output == "panel":
+                        await _run_with_panel(node, view, console=console)
+                    else:
+                        await node.run()
         console.print(
             Text(f"Stopped. {describe_step(view)}\nAll is saved in {settings.state.path}")
         )
@@ -84,17 +93,59 @@ def make_node(settings: Settings, equipment: Equipment) -> Runnable:
     return Node(settings, site=settings.site, equipment=equipment)
 
 
-def set_up_log(console: Console, *, plain: bool) -> None:
-    """Write the client's own news to the terminal; beside a panel, warnings are enough."""
+def choose_output(settings: Settings, *, console: Console) -> Output:
+    """Return in which form this run tells what happens."""
+    if settings.json:
+        return "json"
+    return "plain" if settings.plain or not console.is_terminal else "panel"
+
+
+def set_up_log(console: Console, *, output: Output) -> None:
+    """Write the client's own news to the terminal; beside a panel, warnings are enough.
+
+    Beside JSON they go to standard error.
+    """
     handler: logging.Handler
-    if plain:
-        handler = logging.StreamHandler(sys.stdout)
-        handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
+    if output == "panel":
+        handler = RichHandler(console=console, show_path=False, show_level=False)
+        handler.setFormatter(LineFormatter("%(message)s"))
     else:
-        handler = RichHandler(console=console, show_path=False)
+        handler = logging.StreamHandler(sys.stderr if output == "json" else sys.stdout)
+        handler.setFormatter(LineFormatter("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S"))
     client = logging.getLogger("node_client")
     client.addHandler(handler)
-    client.setLevel(logging.INFO if plain else logging.WARNING)
+    client.setLevel(logging.WARNING if output == "panel" else logging.INFO)
+
+
+def describe_start(settings: Settings, view: View) -> Started:
+    """Return the first event of a run."""
+    return Started(
+        client=CLIENT_VERSION,
+        site=settings.site.base if settings.site is not None else None,
+        model=view.model,
+        parameters=view.parameters,
+        device=view.device,
+        arm=view.arm,
+        state_dir=str(settings.state.path),
+    )
+
+
+@contextmanager
+def ending_told(view: View) -> Iterator[None]:
+    """Tell a listener why a run ended, and that it did."""
+    try:
+        yield
+    except NodeError as problem:
+        code = problem.code if isinstance(problem, CoordinatorRefusedError) else "error"
+        view.note_problem(code, problem.message, problem.fix)
+        raise
+    finally:
+        view.listen(Stopped(step=view.report.step if view.report is not None else None))
+
+
+def _print_event(event: Event) -> None:
+    sys.stdout.write(f"{as_line(event)}\n")
+    sys.stdout.flush()
 
 
 async def _run_with_panel(node: Runnable, view: View, *, console: Console) -> None:

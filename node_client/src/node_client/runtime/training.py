@@ -16,6 +16,7 @@ from node_client.learning.trainer import Exchange, Trainer
 from node_client.model.policy import Policy
 from node_client.runtime.beginning import check_resumed
 from node_client.runtime.metrics import figures_of, open_metrics
+from node_client.runtime.vitals import measure_vitals
 from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings
 from node_client.storage import checkpoint
@@ -119,6 +120,7 @@ class Training:
             self._before_step(trainer)
             report = await self._step(trainer)
             if report is not None:
+                self._view.vitals = measure_vitals(self._equipment.policy.device)
                 self._view.note_step(report, trainer.totals)
                 self._metrics.log(
                     {**figures_of(report), "season": trainer.season.name}, step=report.step
@@ -203,6 +205,7 @@ class Training:
             self._view.note_problem("checkpoint", f"No checkpoint was saved: {problem}", fix)
             log.warning("no checkpoint was saved: %s", problem)
         else:
+            self._view.note_checkpoint(trainer.steps_done)
             log.info("saved a checkpoint at step %d", trainer.steps_done)
 
     def _write(self, trainer: Trainer) -> None:

@@ -45,3 +45,6 @@ class RunConfig:
 
     plain: bool = False
     """Print lines instead of the panel."""
+
+    json: bool = False
+    """Print one JSON object a line instead, for machines; words go to standard error."""

@@ -1,0 +1,91 @@
+"""What machines are told: one JSON object on each line, documented field by field."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from node_client.display import events
+from node_client.display.events import Event, as_line
+from node_client.display.view import View
+from node_client.swarm.connection import Link
+from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_protocol.messages import RoundInfo, Standing
+from tests.node_client.fakes import toy_season
+from tests.node_client.panel_views import report, totals
+from tests.node_client.shell_fakes import empty_view
+
+KINDS = {kind.__struct_config__.tag: kind for kind in Event.__subclasses__()}
+DOCUMENT = (Path(__file__).parents[3] / "docs" / "client.md").read_text()
+OPEN = RoundInfo(7, "open", "2026-01-01T11:55:00Z", "2026-01-01T12:01:35Z", 64)
+STANDING = Standing(None, "amber", (1, 2), 0.5, (0.4, 0.6), 64, 1, 3, "", 9, 40, 120)
+
+
+@pytest.fixture
+def told() -> list[Event]:
+    return []
+
+
+@pytest.fixture
+def view(told: list[Event]) -> View:
+    view = empty_view()
+    view.listen = told.append
+    return view
+
+
+def test_an_event_is_one_line_of_json_with_its_kind_and_time(view: View, told: list[Event]) -> None:
+    view.note_notice("two\nlines \x1b[2J")
+    line = as_line(told[0])
+    assert line.isprintable()
+    said = json.loads(line)
+    assert (said["event"], said["message"]) == ("notice", "two\nlines \x1b[2J")
+    assert said["at"].endswith("+00:00")
+
+
+def test_a_step_is_told_with_its_figures(view: View, told: list[Event]) -> None:
+    view.vitals = events.Vitals(memory=500)
+    view.note_step(report(reward=0.25), totals())
+    [step] = told
+    assert isinstance(step, events.StepDone)
+    assert (step.step, step.training_reward, step.seconds) == (1234, 0.25, 0.75)
+    assert step.external_dropped == {"not_informative": 3}
+    assert step.tokens_per_second == pytest.approx(384 / 0.75)
+    assert (step.memory, step.accelerator_memory) == (500, None)
+
+
+def test_a_round_is_told_once_in_each_phase(view: View, told: list[Event]) -> None:
+    view.note_round(OPEN)
+    view.note_round(OPEN)
+    view.note_round(None)
+    assert [(event.round, event.phase) for event in told] == [(7, "open")]  # type: ignore[attr-defined]
+    assert view.finished == OPEN
+
+
+def test_acknowledged_answers_are_added_up(view: View, told: list[Event]) -> None:
+    view.note_answers(7, 16)
+    view.note_answers(7, 8)
+    assert [event.acknowledged for event in told] == [16, 24]  # type: ignore[attr-defined]
+
+
+def test_what_else_happens_is_told_as_it_is(view: View, told: list[Event]) -> None:
+    view.note_link(Link("waiting", "gone", retry_at=3.0))
+    view.note_welcome("amber", "isolated", toy_season())
+    view.note_standing(STANDING)
+    view.note_checkpoint(40)
+    view.note_refusal(RefusedError(ErrorCode.ANSWER_LATE, "too late"))
+    kinds = [json.loads(as_line(event)) for event in told]
+    assert [said["event"] for said in kinds] == [
+        *("connection", "joined", "standing", "checkpoint", "problem")
+    ]
+    assert (kinds[0]["reason"], kinds[1]["season"]) == ("gone", "sums")
+    assert (kinds[2]["rank"], kinds[2]["delivered_to_others"]) == ([1, 2], 120)
+    assert (kinds[3]["step"], kinds[4]["code"]) == (40, "answer.late")
+
+
+@pytest.mark.parametrize("tag", KINDS)
+def test_every_field_of_an_event_is_documented(tag: str) -> None:
+    found = re.search(rf"^\| `{tag}` \| (.*?) \|", DOCUMENT, re.MULTILINE)
+    assert found, f"docs/client.md has no row for {tag}"
+    named = re.findall(r"`(\w+)`", found[1])
+    assert named == [name for name in KINDS[tag].__struct_fields__ if name != "at"]
