@@ -72,6 +72,10 @@ admin: $(VENV)/installed ## Create an administrator of the site that runs
 bench-judge: $(VENV)/installed-dev ## Measure a judge round of 1,000 nodes, grading and ranking
 	@$(PY) -m bench.judge
 
+.PHONY: bench-node
+bench-node: $(VENV)/installed-dev ## Measure a training step beside trl's, in time and memory
+	@$(PY) -m bench.node
+
 # ---- checking
 .PHONY: test lint types contracts django-checks pytest chromium
 test: chromium lint types contracts django-checks pytest ## Check everything: style, types, imports, behaviour

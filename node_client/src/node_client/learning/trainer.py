@@ -90,10 +90,12 @@ class Trainer:
         self._exchange = exchange
         self._node = node
         self._key = key
+        policy.set_precision(config.precision)
         self._optimizer = torch.optim.AdamW(
             policy.trainable(),
             lr=learning_rate_for(config, parameters=policy.parameters),
             weight_decay=0.0,
+            fused=True,  # several times faster on a CPU too
         )
         self._plan = plan_step(config, season)
         self._questions = Questions(verifier=verifier, season=season, config=config, key=key)

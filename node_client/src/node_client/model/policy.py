@@ -18,10 +18,12 @@ from transformers import (
 )
 from transformers.utils import logging
 
+from node_client.model.precision import choose_autocast
 from node_client.model.pretrained import load_pretrained
 from node_client.model.prompts import write_prompt
 from node_client.model.sampling import Sampling, sample_completions, split_prompts
 from node_client.model.scoring import Way, find_way, make_batch, score
+from node_client.settings.choices import Precision
 from swarm_protocol.messages import FinishReason
 from swarm_protocol.prompts import SYSTEM_PROMPT
 
@@ -54,6 +56,7 @@ class Policy:
         self.tokenizer_fingerprint = _fingerprint(tokenizer)
         self._eos_ids = _eos_ids(model, tokenizer)
         self._special_ids = frozenset(tokenizer.all_special_ids)
+        self._compute_dtype: torch.dtype | None = None
 
     @classmethod
     def load(cls, name_or_path: str, *, device: str = "auto", dtype: str = "auto") -> "Policy":
@@ -67,6 +70,12 @@ class Policy:
             model=model,
             tokenizer=tokenizer,
             name=Path(name_or_path).name if Path(name_or_path).exists() else name_or_path,
+        )
+
+    def set_precision(self, precision: Precision) -> None:
+        """Compute in this precision from now on; without it, in that of the weights."""
+        self._compute_dtype = choose_autocast(
+            precision, device=self.device, parameters=self.parameters
         )
 
     def trainable(self) -> list[nn.Parameter]:
@@ -107,13 +116,14 @@ class Policy:
         prompts = [self.prompt_ids(text, system_prompt=system_prompt) for text in questions]
         answers: list[list[Generated]] = []
         for chunk in split_prompts(prompts, sampling=sampling):
-            tokens, logprobs = sample_completions(
-                self._model,
-                chunk,
-                sampling=sampling,
-                eos_ids=self._eos_ids,
-                pad_id=self._pad_id,
-            )
+            with self._autocast():
+                tokens, logprobs = sample_completions(
+                    self._model,
+                    chunk,
+                    sampling=sampling,
+                    eos_ids=self._eos_ids,
+                    pad_id=self._pad_id,
+                )
             rows = [
                 self._finish(row, drawn_with)
                 for row, drawn_with in zip(tokens.tolist(), logprobs.tolist(), strict=True)
@@ -136,7 +146,8 @@ class Policy:
         """
         way = self._way
         batch = make_batch(prompts, completions, pad_id=self._pad_id, device=self.device, way=way)
-        return score(self._model, batch, temperature=temperature, way=way), batch.mask
+        with self._autocast():
+            return score(self._model, batch, temperature=temperature, way=way), batch.mask
 
     @property
     def shares_prompts(self) -> bool:
@@ -183,6 +194,11 @@ class Policy:
     def _way(self) -> Way:
         """How this model's log-probs are computed, found out when they are first asked for."""
         return find_way(self._model, pad_id=self._pad_id)
+
+    def _autocast(self) -> torch.autocast:
+        """Multiply in the chosen precision; weights are cast once while this lasts."""
+        dtype = self._compute_dtype
+        return torch.autocast(self.device.type, dtype=dtype, enabled=dtype is not None)
 
     @property
     def _pad_id(self) -> int:

@@ -8,3 +8,6 @@ ScaleRewards = Literal["group", "none"]
 
 Start = Literal["auto", "resume", "fresh"]
 """Where a run begins: at a checkpoint if there is one, only at one, or anew."""
+
+Precision = Literal["auto", "fp32", "bf16"]
+"""What the model multiplies in; its weights are float32 in any case."""

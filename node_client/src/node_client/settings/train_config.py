@@ -6,7 +6,12 @@ Names are trl's (GRPOConfig) where it has one.
 from dataclasses import dataclass
 
 from node_client.errors import SettingsError
-from node_client.settings.choices import Resampling, RewardKind, ScaleRewards
+from node_client.settings.choices import (
+    Precision,
+    Resampling,
+    RewardKind,
+    ScaleRewards,
+)
 from node_client.settings.ranges import Count, GroupSize, Natural, NotNegative, Positive, Share
 from swarm_protocol.messages import Arm, SeasonInfo
 
@@ -90,6 +95,9 @@ class TrainConfig:
 
     micro_batch_tokens: Count = 4096
     """Tokens, prompts and padding included, that go through the model at once in an update."""
+
+    precision: Precision = "auto"
+    """`bf16` multiplies in bfloat16, with float32 weights; `auto` does where that is faster."""
 
     save_total_limit: int = 2
     """How many of the newest checkpoints are kept; the best one stays besides."""

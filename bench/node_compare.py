@@ -1,0 +1,99 @@
+"""Our step beside trl's, by turns on the same model, and what both say of it."""
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, median
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.node_floor import floor_seconds
+from bench.node_pace import Contestant, Turn, contestant
+from bench.node_sizes import PATIENCE, Size, build_model
+
+PARTS = ("generate", "score", "forward", "backward", "optimizer", "swarm")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Both trainers at one size: medians over quiet turns, and peak memory."""
+
+    ours_s: float
+    trl_s: float
+    ours_bytes: int
+    trl_bytes: int
+    parts: dict[str, float]
+    floor_s: float
+    quiet_turns: int
+
+    @property
+    def step_ratio(self) -> float:
+        """Our seconds for each of trl's."""
+        return self.ours_s / self.trl_s
+
+    @property
+    def memory_ratio(self) -> float:
+        """Our peak memory for each byte of trl's."""
+        return self.ours_bytes / self.trl_bytes
+
+
+def compare(size: Size) -> Comparison:
+    """Let both trainers make steps by turns, each in its own process, and compare them.
+
+    Raises RuntimeError when the machine was never quiet.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        model = build_model(size, Path(folder) / "model")
+        with (
+            contestant("bench.node_trl:run_trl", size, model) as trl,
+            contestant("bench.node_ours:run_ours", size, model) as ours,
+        ):
+            theirs, mine = _take_turns(size, trl, ours)
+    if not theirs or not mine:
+        raise RuntimeError("other processes kept the machine busy: try again when it is quiet")
+    return Comparison(
+        ours_s=median(turn.seconds for turn in mine),
+        trl_s=median(turn.seconds for turn in theirs),
+        ours_bytes=mine[-1].peak_bytes,
+        trl_bytes=theirs[-1].peak_bytes,
+        parts={part: fmean(turn.parts.get(part, 0.0) for turn in mine) for part in PARTS},
+        floor_s=floor_seconds(size),
+        quiet_turns=min(len(theirs), len(mine)),
+    )
+
+
+def _take_turns(size: Size, *sides: Contestant) -> list[list[Turn]]:
+    """Return each side's quiet turns, until each has enough or patience ends."""
+    for side in sides:
+        for _ in range(size.warm_up_turns):
+            side.take_turn()
+    quiet: list[list[Turn]] = [[] for _ in sides]
+    for _ in range(size.turns * PATIENCE):
+        turns = [side.take_turn() for side in sides]
+        if all(turn.is_quiet for turn in turns):
+            for kept, turn in zip(quiet, turns, strict=True):
+                kept.append(turn)
+        if len(quiet[0]) == size.turns:
+            break
+    return quiet
+
+
+def print_comparisons(comparisons: dict[str, Comparison]) -> None:
+    """Print both trainers' steps at each size, and where our time goes."""
+    table = Table(title="One step, medians in seconds")
+    for heading in ("size", "trl", "ours", "ratio", *PARTS, "floor", "trl GB", "ours GB", "ratio"):
+        table.add_column(heading, justify="left" if heading == "size" else "right")
+    for name, found in comparisons.items():
+        table.add_row(
+            name,
+            f"{found.trl_s:.3f}",
+            f"{found.ours_s:.3f}",
+            f"{found.step_ratio:.2f}",
+            *(f"{found.parts[part]:.3f}" for part in PARTS),
+            f"{found.floor_s:.3f}",
+            f"{found.trl_bytes / 1e9:.2f}",
+            f"{found.ours_bytes / 1e9:.2f}",
+            f"{found.memory_ratio:.2f}",
+        )
+    Console(width=150).print(table)

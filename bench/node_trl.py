@@ -1,0 +1,109 @@
+"""trl's side of `make bench-node`: its GRPOTrainer on the same questions with the same rewards."""
+
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import torch
+from datasets import Dataset
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedTokenizerBase,
+    TrainerCallback,
+)
+from trl.trainer.grpo_config import GRPOConfig
+from trl.trainer.grpo_trainer import GRPOTrainer
+
+from bench.node_pace import Turn, await_go, peak_memory
+from bench.node_sizes import COMPLETIONS, MAX_COMPLETION_LENGTH, Size
+from bench.node_work import LenientVerifier, draw_tasks
+from node_client.model.prompts import write_prompt
+from swarm_protocol.prompts import SYSTEM_PROMPT
+from swarm_tasks.verifier import DrawnTask, Verdict
+
+
+def run_trl(connection: Connection, size: Size, model: Path) -> None:
+    """Make trl's steps, some for each go."""
+    config = _configure(size, model)
+    tokenizer = AutoTokenizer.from_pretrained(model)
+    with LenientVerifier() as verifier:
+        tasks = draw_tasks(size, verifier, steps=config.max_steps)
+        trainer = GRPOTrainer(
+            model=AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32),
+            processing_class=tokenizer,
+            reward_funcs=_rewarder(verifier, tasks),
+            args=config,
+            train_dataset=_ask(tasks, tokenizer),
+            callbacks=[Paced(connection, size)],
+        )
+        connection.send("ready")
+        trainer.train()
+
+
+class Paced(TrainerCallback):
+    """Takes a go for every few steps and tells how long they took."""
+
+    def __init__(self, connection: Connection, size: Size) -> None:
+        self._connection = connection
+        self._size = size
+        self._done = 0
+        self._start = 0.0
+
+    def on_step_begin(self, *_: Any, **__: Any) -> None:
+        """Wait for a go where a turn begins."""
+        if self._done % self._size.steps_per_turn == 0:
+            if not await_go(self._connection):
+                raise SystemExit  # the comparison is over
+            self._start = time.perf_counter()
+
+    def on_step_end(self, *_: Any, **__: Any) -> None:
+        """Report where a turn ends."""
+        self._done += 1
+        if self._done % self._size.steps_per_turn == 0:
+            seconds = (time.perf_counter() - self._start) / self._size.steps_per_turn
+            self._connection.send(Turn(seconds, {}, peak_memory()))
+
+
+def _configure(size: Size, model: Path) -> GRPOConfig:
+    """Return trl's defaults but for what is compared and what writes files."""
+    return GRPOConfig(
+        output_dir=str(model / "trl"),
+        per_device_train_batch_size=size.prompts * COMPLETIONS,
+        num_generations=COMPLETIONS,
+        max_completion_length=MAX_COMPLETION_LENGTH,
+        learning_rate=1e-6,
+        optim="adamw_torch_fused",
+        gradient_checkpointing=False,
+        bf16=size.precision == "bf16",
+        max_steps=size.most_turns * size.steps_per_turn,
+        shuffle_dataset=False,
+        use_cpu=True,
+        report_to=[],
+        save_strategy="no",
+        logging_strategy="no",
+        disable_tqdm=True,
+    )
+
+
+def _ask(tasks: list[DrawnTask], tokenizer: PreTrainedTokenizerBase) -> Dataset:
+    """Return the prompts that our trainer asks too, each with its place among the tasks."""
+    prompts = [
+        write_prompt(tokenizer, task.question, system_prompt=SYSTEM_PROMPT) for task in tasks
+    ]
+    return Dataset.from_dict({"prompt": prompts, "task": list(range(len(prompts)))})
+
+
+def _rewarder(
+    verifier: LenientVerifier, tasks: list[DrawnTask]
+) -> Callable[..., list[float | None]]:
+    def reward(completions: list[str], task: list[int], **_: Any) -> list[float | None]:
+        verdicts: list[Verdict] = []
+        for first in range(0, len(completions), COMPLETIONS):
+            answers = completions[first : first + COMPLETIONS]
+            verdicts += verifier.score(tasks[task[first]].spec, answers)
+        return [verdict.score for verdict in verdicts]
+
+    return reward

@@ -1,0 +1,45 @@
+"""What both trainers are given: the same questions, and rewards that differ within each rollout."""
+
+from collections.abc import Sequence
+
+from bench.node_sizes import COMPLETIONS, MAX_COMPLETION_LENGTH, Size
+from node_client.learning.stream import TaskStream
+from swarm_protocol.messages import SeasonInfo, TaskSpec
+from swarm_tasks.allowlist import GENERATOR
+from swarm_tasks.starter import STARTER_SEASON_SEED, STARTER_TASKS
+from swarm_tasks.verifier import DrawnTask, Verdict, Verifier
+
+KEY = b"the bench's questions"
+
+
+class LenientVerifier(Verifier):
+    """Does all the work of a verifier, then calls every other answer right.
+
+    An untrained model is never right, and rollouts without a right answer cost no update.
+    """
+
+    def score(self, spec: TaskSpec, answers: Sequence[str]) -> list[Verdict]:
+        """Return verdicts that are right for every other answer."""
+        super().score(spec, answers)
+        return [Verdict(score=float(place % 2), reason="right") for place in range(len(answers))]
+
+
+def bench_season(size: Size) -> SeasonInfo:
+    """Return a season in which a step has the size's prompts, all of them own rollouts."""
+    return SeasonInfo(
+        name="bench",
+        seed=STARTER_SEASON_SEED,
+        generator=GENERATOR,
+        tasks=list(STARTER_TASKS),
+        completions=COMPLETIONS,
+        local=size.prompts,
+        external=0,
+        max_new_tokens=MAX_COMPLETION_LENGTH,
+        temperature=0.0,
+    )
+
+
+def draw_tasks(size: Size, verifier: Verifier, *, steps: int) -> list[DrawnTask]:
+    """Return the tasks of so many steps: those that our trainer draws."""
+    stream = TaskStream(verifier=verifier, season=bench_season(size), key=KEY)
+    return stream.draw(steps * size.prompts)
