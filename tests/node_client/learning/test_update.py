@@ -1,11 +1,14 @@
 """One update: every row once, in batches that fit, with the gradient of the formula."""
 
+from collections.abc import Sequence
+
 import pytest
 import torch
 
 from node_client.learning.rollouts import TrainingGroup
+from node_client.learning.rows import make_rows
 from node_client.learning.stopwatch import Stopwatch
-from node_client.learning.update import make_rows, update_policy
+from node_client.learning.update import UpdateReport, update_policy
 from node_client.model.padding import positions_of
 from node_client.model.policy import Policy
 from node_client.settings.train_config import TrainConfig
@@ -34,10 +37,32 @@ GROUPS = [
 TOKENS = 3 + 2 + 4 + 2 + 3 + 2 + 2 + 2 + 2
 
 
+def update(
+    policy: Policy,
+    config: TrainConfig,
+    *,
+    rate: float = 1.0,
+    groups: Sequence[TrainingGroup] = GROUPS,
+) -> UpdateReport:
+    """Update the policy by plain gradient descent."""
+    return update_policy(
+        groups,
+        policy=policy,
+        optimizer=torch.optim.SGD(policy.trainable(), lr=rate),
+        config=config,
+        max_completion_length=8,
+        watch=Stopwatch(lambda: 0.0),
+    )
+
+
+def weights_of(policy: Policy) -> list[torch.Tensor]:
+    return [parameter.detach().clone() for parameter in policy.trainable()]
+
+
 def gradient_of_formula(policy: Policy) -> list[torch.Tensor]:
     """Return the gradient of the token mean of -log p · advantage, row by row, unbatched."""
     objective = torch.zeros(())
-    for row in make_rows(GROUPS, config=TrainConfig()):
+    for row in make_rows(GROUPS, config=TrainConfig(), max_completion_length=8):
         logprobs, _ = policy.logprobs([row.prompt], [row.completion])
         objective = objective - logprobs.sum() * row.advantage / TOKENS
     return list(torch.autograd.grad(objective, policy.trainable()))
@@ -47,37 +72,57 @@ def gradient_of_formula(policy: Policy) -> list[torch.Tensor]:
 def test_update_follows_the_gradient_of_the_formula(micro_batch_tokens: int) -> None:
     policy = toy_policy()
     expected = gradient_of_formula(policy)
-    before = [parameter.detach().clone() for parameter in policy.trainable()]
-    update_policy(
-        GROUPS,
-        policy=policy,
-        optimizer=torch.optim.SGD(policy.trainable(), lr=1.0),
-        config=TrainConfig(max_grad_norm=1e9, micro_batch_tokens=micro_batch_tokens),
-        watch=Stopwatch(lambda: 0.0),
-    )
+    before = weights_of(policy)
+    update(policy, TrainConfig(max_grad_norm=1e9, micro_batch_tokens=micro_batch_tokens))
     for old, new, gradient in zip(before, policy.trainable(), expected, strict=True):
         assert torch.allclose(old - new, gradient, atol=1e-5)
 
 
 def test_gradient_is_clipped_to_its_norm() -> None:
     policy = toy_policy()
-    before = [parameter.detach().clone() for parameter in policy.trainable()]
-    report = update_policy(
-        GROUPS,
-        policy=policy,
-        optimizer=torch.optim.SGD(policy.trainable(), lr=1.0),
-        config=TrainConfig(max_grad_norm=0.01),
-        watch=Stopwatch(lambda: 0.0),
-    )
+    before = weights_of(policy)
+    report = update(policy, TrainConfig(max_grad_norm=0.01))
     moves = [old - new.detach() for old, new in zip(before, policy.trainable(), strict=True)]
     moved = torch.cat([move.flatten() for move in moves]).norm()
     assert report.grad_norm > 0.01
     assert moved.item() == pytest.approx(0.01, rel=1e-2)
 
 
-def test_masked_truncated_row_still_counts_in_the_mean_of_its_group() -> None:
-    masked = make_rows(GROUPS[:1], config=TrainConfig(mask_truncated_completions=True))
-    assert masked == make_rows(GROUPS[:1], config=TrainConfig())[:2]
+def test_clip_acts_from_the_second_pass_on() -> None:
+    policy = toy_policy()
+    assert update(policy, TrainConfig(num_iterations=1), rate=30.0).clip_ratio == 0
+    policy = toy_policy()
+    assert update(policy, TrainConfig(num_iterations=2), rate=30.0).clip_ratio > 0
+
+
+def test_kl_term_holds_the_policy_near_its_reference() -> None:
+    policy = toy_policy()
+    policy.keep_reference()
+    start = weights_of(policy)
+    update(policy, TrainConfig(num_iterations=3, max_grad_norm=1e9), rate=1.0)
+    away = policy.logprobs([[5, 6, 7]], [[8, 9, 1]])[0]
+    reports = [update(policy, TrainConfig(beta=10.0), rate=0.02) for _ in range(20)]
+    assert reports[-1].kl < reports[0].kl
+    assert not torch.equal(weights_of(policy)[0], start[0])
+    reference = policy.reference_logprobs([[5, 6, 7]], [[8, 9, 1]])
+    now = policy.logprobs([[5, 6, 7]], [[8, 9, 1]])[0]
+    assert (now - reference).abs().sum() < (away - reference).abs().sum()
+
+
+def test_rows_without_advantage_are_held_near_the_reference_too() -> None:
+    policy = toy_policy()
+    policy.keep_reference()
+    update(policy, TrainConfig(), rate=1.0)
+    before = weights_of(policy)
+    update(policy, TrainConfig(beta=1.0), groups=GROUPS[1:2])
+    assert not torch.equal(before[0], weights_of(policy)[0])
+
+
+def test_nothing_informative_changes_nothing() -> None:
+    policy = toy_policy()
+    before = weights_of(policy)
+    update(policy, TrainConfig(), groups=GROUPS[1:2])
+    assert all(map(torch.equal, before, weights_of(policy)))
 
 
 def test_positions_do_not_count_padding() -> None:

@@ -48,6 +48,7 @@ from node_client.learning.rollouts import (
 from node_client.learning.stopwatch import Stopwatch
 from node_client.learning.update import update_policy
 from node_client.model.policy import Policy
+from node_client.settings.objective import check_objective
 from node_client.settings.train_config import TrainConfig, learning_rate_for, plan_step
 from swarm_protocol.messages import MAX_REQUESTED, ExternalRollout, Rollout, SeasonInfo
 from swarm_tasks.verifier import Verifier
@@ -97,7 +98,11 @@ class Trainer:
             weight_decay=0.0,
             fused=True,  # several times faster on a CPU too
         )
+        check_objective(config)
         self._plan = plan_step(config, season)
+        if config.beta:
+            # Before a checkpoint is loaded, so that a resumed run has the same reference.
+            policy.keep_reference()
         self._questions = Questions(verifier=verifier, season=season, config=config, key=key)
         self._held_out = HeldOutSet(verifier=verifier, season=season, size=config.eval_tasks)
         self._judge = ExternalJudge(
@@ -137,6 +142,7 @@ class Trainer:
             policy=self.policy,
             optimizer=self._optimizer,
             config=self.config,
+            max_completion_length=self._plan.max_completion_length,
             watch=watch,
         )
         self._questions.note(local)

@@ -6,30 +6,39 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from node_client.learning.grpo import Loss, clipped_loss, group_advantages
+from node_client.learning.losses import Loss, Objective, Tokens, policy_loss
 from node_client.learning.micro_batches import split_rows
 from node_client.learning.rollouts import TrainingGroup
+from node_client.learning.rows import Row, make_rows
 from node_client.learning.stopwatch import Stopwatch
 from node_client.model.policy import Policy
 from node_client.settings.train_config import TrainConfig
 
 
 @dataclass(frozen=True)
-class Row:
-    """One completion to train on, with its advantage over its group."""
-
-    prompt: list[int]
-    completion: list[int]
-    advantage: float
-
-
-@dataclass(frozen=True)
 class UpdateReport:
-    """What an update did; `clip_ratio` is the share of tokens whose gradient was clipped away."""
+    """What an update did; `clip_ratio` is the share of tokens whose gradient was clipped away.
+
+    `kl` is the mean over trained tokens of the divergence from the reference, 0 without one.
+    """
 
     loss: float
     grad_norm: float
     clip_ratio: float
+    kl: float = 0.0
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    """Rows that go through the model together, with what was known of them before the update.
+
+    `old_logprobs` (B, T) are None where one pass is made: the pass's own values, detached, are
+    the same at half the cost. `reference_logprobs` (B, T) are None without a KL term.
+    """
+
+    rows: list[Row]
+    old_logprobs: Tensor | None
+    reference_logprobs: Tensor | None
 
 
 def update_policy(
@@ -38,37 +47,27 @@ def update_policy(
     policy: Policy,
     optimizer: torch.optim.Optimizer,
     config: TrainConfig,
+    max_completion_length: int,
     watch: Stopwatch,
 ) -> UpdateReport:
     """Make `num_iterations` optimizer steps on the groups and report on the last one.
 
-    The loss is the mean over all completion tokens. Rows without advantage count as tokens there,
-    but they have no gradient and are not run. If no row has one, the policy stays as it is.
+    Rows without advantage count in the loss's mean, but without a KL term they have no gradient and
+    are not run. If no row has any, the policy stays as it is.
     """
-    rows = make_rows(groups, config=config)
+    rows = make_rows(groups, config=config, max_completion_length=max_completion_length)
     token_count = sum(len(row.completion) for row in rows)
-    batches = list(
-        split_rows(
-            [row for row in rows if row.advantage],
-            limit=config.micro_batch_tokens,
-            shared_prompts=policy.shares_prompts,
+    moving = [row for row in rows if row.advantage or config.beta]
+    batches = [
+        prepare(batch, policy=policy, config=config, watch=watch)
+        for batch in split_rows(
+            moving, limit=config.micro_batch_tokens, shared_prompts=policy.shares_prompts
         )
-    )
+    ]
     if not batches:
         return UpdateReport(loss=0.0, grad_norm=0.0, clip_ratio=0.0)
-    old = _old_logprobs(batches, policy=policy, config=config, watch=watch)
     for _ in range(config.num_iterations):
-        losses = [
-            _accumulate(
-                batch,
-                old_logprobs,
-                token_count=token_count,
-                policy=policy,
-                config=config,
-                watch=watch,
-            )
-            for batch, old_logprobs in zip(batches, old, strict=True)
-        ]
+        losses = [accumulate(batch, policy=policy, config=config, watch=watch) for batch in batches]
         with watch.measure("optimizer"):
             norm = torch.nn.utils.clip_grad_norm_(policy.trainable(), config.max_grad_norm)
             optimizer.step()
@@ -77,70 +76,62 @@ def update_policy(
         loss=sum(loss.value.item() for loss in losses),
         grad_norm=norm.item(),
         clip_ratio=sum(loss.clip_low + loss.clip_high for loss in losses) / token_count,
+        kl=sum(loss.kl for loss in losses) / token_count,
     )
 
 
-def make_rows(groups: Sequence[TrainingGroup], *, config: TrainConfig) -> list[Row]:
-    """Return every completion that counts in the loss, with its advantage.
-
-    Truncated ones keep their part in the group's mean even where they are left out of the loss.
-    """
-    rows = []
-    for group in groups:
-        advantages = group_advantages(
-            torch.tensor(group.rewards), scale_rewards=config.scale_rewards
-        )
-        for completion, advantage, truncated in zip(
-            group.completions, advantages.tolist(), group.truncated, strict=True
-        ):
-            if not (truncated and config.mask_truncated_completions):
-                rows.append(Row(group.prompt, completion, advantage))
-    return rows
-
-
-def _old_logprobs(
-    batches: Sequence[list[Row]], *, policy: Policy, config: TrainConfig, watch: Stopwatch
-) -> list[Tensor | None]:
-    """Return the log-probs (B, T) of each batch before the update.
-
-    None where one pass is made: the pass's own values, detached, are the same at half the cost.
-    """
-    if config.num_iterations == 1:
-        return [None] * len(batches)
-    with torch.no_grad(), watch.measure("forward"):
-        return [_run(batch, policy=policy, config=config)[0] for batch in batches]
+@torch.no_grad()
+def prepare(
+    rows: list[Row], *, policy: Policy, config: TrainConfig, watch: Stopwatch
+) -> MicroBatch:
+    """Take the log-probs that the update needs of the policy before it, and of the reference."""
+    old = reference = None
+    with watch.measure("forward"):
+        if config.num_iterations > 1:
+            old = _run(rows, policy=policy, config=config)[0]
+        if config.beta:
+            reference = policy.reference_logprobs(
+                [row.prompt for row in rows],
+                [row.completion for row in rows],
+                temperature=config.temperature,
+            )
+    return MicroBatch(rows, old_logprobs=old, reference_logprobs=reference)
 
 
-def _accumulate(
-    batch: Sequence[Row],
-    old_logprobs: Tensor | None,
-    *,
-    token_count: int,
-    policy: Policy,
-    config: TrainConfig,
-    watch: Stopwatch,
-) -> Loss:
+def accumulate(batch: MicroBatch, *, policy: Policy, config: TrainConfig, watch: Stopwatch) -> Loss:
     """Add the gradient of one micro-batch to the parameters'."""
     with watch.measure("forward"):
-        logprobs, mask = _run(batch, policy=policy, config=config)
-        loss = clipped_loss(
+        logprobs, mask = _run(batch.rows, policy=policy, config=config)
+        old = logprobs.detach() if batch.old_logprobs is None else batch.old_logprobs
+        tokens = Tokens(
             logprobs=logprobs,
-            old_logprobs=logprobs.detach() if old_logprobs is None else old_logprobs,
-            advantages=torch.tensor([row.advantage for row in batch], device=logprobs.device),
+            old_logprobs=old,
             mask=mask,
-            epsilon=config.epsilon,
-            epsilon_high=config.epsilon_high,
-            token_count=token_count,
+            advantages=logprobs.new_tensor([row.advantage for row in batch.rows]),
+            weights=logprobs.new_tensor([row.weight for row in batch.rows]),
+            reference_logprobs=batch.reference_logprobs,
         )
+        loss = policy_loss(tokens, objective=objective_of(config))
     with watch.measure("backward"):
         loss.value.backward()  # type: ignore[no-untyped-call]
     return loss
 
 
-def _run(batch: Sequence[Row], *, policy: Policy, config: TrainConfig) -> tuple[Tensor, Tensor]:
+def objective_of(config: TrainConfig) -> Objective:
+    """Return what the settings say of the loss."""
+    return Objective(
+        epsilon=config.epsilon,
+        epsilon_high=config.epsilon_high,
+        delta=config.delta,
+        beta=config.beta,
+        level=config.importance_sampling_level,
+    )
+
+
+def _run(rows: Sequence[Row], *, policy: Policy, config: TrainConfig) -> tuple[Tensor, Tensor]:
     return policy.logprobs(
-        [row.prompt for row in batch],
-        [row.completion for row in batch],
+        [row.prompt for row in rows],
+        [row.completion for row in rows],
         # The distribution that was sampled from is the one whose likelihood is changed.
-        temperature=config.temperature or 1.0,
+        temperature=config.temperature,
     )

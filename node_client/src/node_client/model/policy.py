@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -57,6 +58,7 @@ class Policy:
         self._eos_ids = _eos_ids(model, tokenizer)
         self._special_ids = frozenset(tokenizer.all_special_ids)
         self._compute_dtype: torch.dtype | None = None
+        self._reference: Policy | None = None
 
     @classmethod
     def load(cls, name_or_path: str, *, device: str = "auto", dtype: str = "auto") -> "Policy":
@@ -153,6 +155,25 @@ class Policy:
     def shares_prompts(self) -> bool:
         """Whether rows with the same prompt cost that prompt once in `logprobs`."""
         return self._way.shared_prompts
+
+    def keep_reference(self) -> None:
+        """Keep a copy of the model as it is now for `reference_logprobs`; the first call counts."""
+        if self._reference is None:
+            model = deepcopy(self._model).requires_grad_(False)
+            self._reference = Policy(model=model, tokenizer=self._tokenizer, name=self.name)
+            self._reference._compute_dtype = self._compute_dtype
+
+    @torch.no_grad()
+    def reference_logprobs(
+        self,
+        prompts: Sequence[Sequence[int]],
+        completions: Sequence[Sequence[int]],
+        *,
+        temperature: float = 1.0,
+    ) -> Tensor:
+        """Return `logprobs` (B, T) of the model as `keep_reference` found it."""
+        assert self._reference is not None
+        return self._reference.logprobs(prompts, completions, temperature=temperature)[0]
 
     def save(self, folder: Path) -> None:
         """Write model and tokenizer as a folder that `load` and transformers can read."""

@@ -4,7 +4,10 @@ from typing import Literal
 
 RewardKind = Literal["binary", "partial"]
 Resampling = Literal["none", "history", "dynamic"]
-ScaleRewards = Literal["group", "none"]
+ScaleRewards = Literal["group", "batch", "none"]
+# Never "sapo": trl and verl call another loss so (Soft Adaptive Policy Optimization).
+LossType = Literal["grpo", "bnpo", "dapo", "dr_grpo"]
+ImportanceSamplingLevel = Literal["token", "sequence"]
 
 Start = Literal["auto", "resume", "fresh"]
 """Where a run begins: at a checkpoint if there is one, only at one, or anew."""

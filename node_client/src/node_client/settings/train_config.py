@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from node_client.errors import SettingsError
 from node_client.settings.choices import (
+    ImportanceSamplingLevel,
+    LossType,
     Precision,
     Resampling,
     RewardKind,
@@ -73,7 +75,17 @@ class TrainConfig:
     """`binary` is 1 for solved and 0 otherwise; `partial` is the verifier's partial credit."""
 
     scale_rewards: ScaleRewards = "group"
-    """Divide advantages by the deviation of their `group`'s rewards, or (`none`) do not."""
+    """Divide advantages by the deviation of the `group`, or of the `batch`, or (`none`) do not."""
+
+    loss_type: LossType = "dapo"
+    """What the loss is a mean over: `dapo` (or `bnpo`) all tokens, `grpo` each completion's tokens
+    and then completions, `dr_grpo` completions of a constant length."""
+
+    importance_sampling_level: ImportanceSamplingLevel = "token"
+    """Whether each token has a ratio, or all of a completion one (GSPO, with loss_type `grpo`)."""
+
+    beta: NotNegative = 0.0
+    """Weight of the KL divergence from the model that the run started with; 0 keeps no copy."""
 
     mask_truncated_completions: bool = False
     """Leave completions that ran into the length limit out of the loss (DAPO)."""
@@ -81,11 +93,14 @@ class TrainConfig:
     learning_rate: NotNegative | None = None
     """AdamW's rate; None is 1e-6 as in trl, or 1e-4 for models of less than 10 M parameters."""
 
-    epsilon: NotNegative = 0.2
+    epsilon: Share = 0.2
     """How far below 1 the clip lets the ratio fall."""
 
     epsilon_high: NotNegative = 0.28
     """How far above 1 the clip lets the ratio rise (clip-higher, DAPO)."""
+
+    delta: Positive | None = None
+    """The most that a ratio counts where the clip leaves it free (two-sided clip); None: no end."""
 
     num_iterations: Count = 1
     """Passes over each training set; from the second on the clip acts."""

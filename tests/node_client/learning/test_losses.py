@@ -1,4 +1,4 @@
-"""The mathematics of GRPO against numbers worked out by hand."""
+"""The losses against numbers worked out by hand; test_losses_trl.py compares them with trl's."""
 
 import math
 
@@ -6,47 +6,29 @@ import pytest
 import torch
 from torch import Tensor
 
-from node_client.learning.grpo import Loss, clipped_loss, group_advantages
+from node_client.learning.losses import Loss, Objective, Tokens, policy_loss
 
 
 def loss_of(
-    ratios: list[list[float]], advantages: list[float], mask: list[list[int]] | None = None
+    ratios: list[list[float]],
+    advantages: list[float],
+    mask: list[list[int]] | None = None,
+    objective: Objective | None = None,
 ) -> tuple[Loss, Tensor]:
     """Return the loss of tokens with given ratios, and its gradient for their log-probs."""
     logprobs = torch.tensor(ratios).log().requires_grad_()
     weights = torch.ones_like(logprobs) if mask is None else torch.tensor(mask)
-    loss = clipped_loss(
+    tokens = Tokens(
         logprobs=logprobs,
         old_logprobs=torch.zeros_like(logprobs),
-        advantages=torch.tensor(advantages),
         mask=weights,
-        epsilon=0.2,
-        epsilon_high=0.28,
-        token_count=int(weights.sum()),
+        advantages=torch.tensor(advantages),
+        weights=torch.full((len(ratios),), 1 / int(weights.sum())),
     )
+    loss = policy_loss(tokens, objective=objective or Objective())
     loss.value.backward()  # type: ignore[no-untyped-call]
     assert logprobs.grad is not None
     return loss, logprobs.grad
-
-
-def test_advantages_are_differences_from_the_group_mean_in_standard_deviations() -> None:
-    advantages = group_advantages(torch.tensor([1.0, 0.0, 0.0, 0.0]))
-    # mean 1/4, Bessel-corrected standard deviation 1/2
-    assert advantages.tolist() == pytest.approx([1.5, -0.5, -0.5, -0.5], rel=1e-3)
-
-
-def test_advantages_can_be_left_unscaled() -> None:
-    advantages = group_advantages(torch.tensor([1.0, 0.0, 0.0, 0.0]), scale_rewards="none")
-    assert advantages.tolist() == [0.75, -0.25, -0.25, -0.25]
-
-
-def test_equal_rewards_give_no_advantage() -> None:
-    assert group_advantages(torch.tensor([[1.0, 1.0], [0.0, 0.0]])).tolist() == [[0, 0], [0, 0]]
-
-
-def test_each_group_is_compared_with_itself() -> None:
-    both = group_advantages(torch.tensor([[1.0, 0.0], [5.0, 3.0]]))
-    assert both[0].tolist() == pytest.approx(both[1].tolist(), rel=1e-3)
 
 
 def test_zero_advantage_gives_zero_gradient() -> None:
@@ -78,6 +60,21 @@ def test_clip_cuts_only_what_would_gain_by_moving_on() -> None:
     assert gradient.item() == pytest.approx(-0.5)
 
 
+def test_delta_bounds_what_the_clip_leaves_free() -> None:
+    loss, gradient = loss_of([[5.0]], [-1.0])
+    assert loss.value.item() == pytest.approx(5.0)
+    assert gradient.item() == pytest.approx(5.0)
+    loss, gradient = loss_of([[5.0]], [-1.0], objective=Objective(delta=4.0))
+    assert loss.value.item() == pytest.approx(4.0)
+    assert gradient.item() == 0
+
+
+def test_ratio_of_a_sequence_is_the_geometric_mean_of_its_tokens() -> None:
+    by_sequence = Objective(level="sequence")
+    loss, _ = loss_of([[1.21, 1.0, 9.0]], [1.0], mask=[[1, 1, 0]], objective=by_sequence)
+    assert loss.value.item() == pytest.approx(-1.1)
+
+
 def test_clipped_tokens_are_counted_by_side() -> None:
     loss, _ = loss_of([[1.5, 1.0], [0.5, 1.5]], [1.0, -1.0])
     assert (loss.clip_high, loss.clip_low) == (1, 1)
@@ -90,15 +87,15 @@ def test_loss_is_a_mean_over_tokens_not_over_rows() -> None:
 
 def test_padding_gives_neither_loss_nor_gradient_however_wild_its_log_probs() -> None:
     logprobs = torch.tensor([[0.0, 1e6]], requires_grad=True)
-    loss = clipped_loss(
+    tokens = Tokens(
         logprobs=logprobs,
         old_logprobs=torch.zeros(1, 2),
-        advantages=torch.tensor([1.0]),
         mask=torch.tensor([[1, 0]]),
-        epsilon=0.2,
-        epsilon_high=0.28,
-        token_count=1,
+        advantages=torch.tensor([1.0]),
+        weights=torch.tensor([1.0]),
+        reference_logprobs=torch.zeros(1, 2),
     )
+    loss = policy_loss(tokens, objective=Objective(beta=0.1))
     loss.value.backward()  # type: ignore[no-untyped-call]
     assert loss.value.item() == -1
     assert logprobs.grad is not None
@@ -117,15 +114,14 @@ def test_gradient_equals_that_of_the_formula_written_out() -> None:
             bounded = min(max(ratio, torch.tensor(0.8)), torch.tensor(1.28))
             written_out = written_out - min(ratio * advantages[row], bounded * advantages[row]) / 15
     (expected,) = torch.autograd.grad(written_out, logprobs)
-    loss = clipped_loss(
+    tokens = Tokens(
         logprobs=logprobs,
         old_logprobs=old,
-        advantages=torch.tensor(advantages),
         mask=torch.ones(3, 5),
-        epsilon=0.2,
-        epsilon_high=0.28,
-        token_count=15,
+        advantages=torch.tensor(advantages),
+        weights=torch.full((3,), 1 / 15),
     )
+    loss = policy_loss(tokens, objective=Objective())
     (gradient,) = torch.autograd.grad(loss.value, logprobs)
     assert math.isclose(loss.value.item(), written_out.item(), rel_tol=1e-5)
     assert torch.allclose(gradient, expected, atol=1e-6)

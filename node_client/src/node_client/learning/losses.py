@@ -1,0 +1,104 @@
+"""GRPO's losses on tensors, by trl's names: pure, no model, no I/O.
+
+Shapes: B rows (completions), T tokens. A row's weight says what each of its tokens counts in the
+loss (`learning.rows`), so a loss is one weighted sum whatever its type, and the losses of
+micro-batches add up to that of the whole training set.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from node_client.settings.choices import ImportanceSamplingLevel
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What a loss does with a ratio; the names and meanings are those of `TrainConfig`."""
+
+    epsilon: float = 0.2
+    epsilon_high: float = 0.28
+    delta: float | None = None
+    beta: float = 0.0
+    level: ImportanceSamplingLevel = "token"
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """The tokens of some rows, as the policy and others see them.
+
+    `logprobs`, `old_logprobs` (the ratio's denominator), `mask` (1 on tokens) and
+    `reference_logprobs` (for the KL term) are (B, T); `advantages` and `weights` are (B,).
+    """
+
+    logprobs: Tensor
+    old_logprobs: Tensor
+    mask: Tensor
+    advantages: Tensor
+    weights: Tensor
+    reference_logprobs: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class Loss:
+    """The loss of some rows and what it did to their tokens.
+
+    `clip_low` and `clip_high` are numbers of tokens whose gradient the clip cut off below and
+    above, and `kl` is a sum over tokens, so that callers can add them up over micro-batches.
+    """
+
+    value: Tensor
+    clip_low: float
+    clip_high: float
+    kl: float = 0.0
+
+
+def policy_loss(tokens: Tokens, *, objective: Objective) -> Loss:
+    """Return the clipped policy-gradient loss of some rows (PPO, arXiv 1707.06347, equation 7).
+
+    The baseline is the group's mean, so no value is learned (GRPO, arXiv 2402.03300). The ratio may
+    leave [1 - epsilon, 1 + epsilon_high] (clip-higher: DAPO, arXiv 2503.14476) only where that
+    lowers the objective, and there no further than `delta` (INTELLECT-2, arXiv 2505.07291).
+    """
+    ratio = importance_ratio(tokens, level=objective.level)
+    advantages = tokens.advantages.unsqueeze(1)  # (B, 1)
+    clipped = ratio.clamp(1 - objective.epsilon, 1 + objective.epsilon_high)
+    bounded = ratio if objective.delta is None else ratio.clamp(max=objective.delta)
+    losses = -torch.minimum(bounded * advantages, clipped * advantages)  # (B, T) or (B, 1)
+    kl = torch.zeros_like(tokens.logprobs)
+    if tokens.reference_logprobs is not None:
+        kl = kl_to_reference(tokens, reference=tokens.reference_logprobs) * ratio
+        losses = losses + objective.beta * kl
+    with torch.no_grad():
+        low = (ratio < 1 - objective.epsilon) & (advantages < 0)
+        high = (ratio > 1 + objective.epsilon_high) & (advantages > 0)
+    return Loss(
+        value=(losses * tokens.mask * tokens.weights.unsqueeze(1)).sum(),
+        clip_low=(low * tokens.mask).sum().item(),
+        clip_high=(high * tokens.mask).sum().item(),
+        kl=(kl.detach() * tokens.mask).sum().item(),
+    )
+
+
+def importance_ratio(tokens: Tokens, *, level: ImportanceSamplingLevel) -> Tensor:
+    """Return how much likelier the policy makes what was sampled: (B, T) by token, (B, 1) by row.
+
+    A row's ratio is the geometric mean of its tokens' (GSPO, arXiv 2507.18071, equation 7).
+    """
+    # Padding is zeroed before exp, so that it can give neither inf nor NaN.
+    log_ratio = (tokens.logprobs - tokens.old_logprobs) * tokens.mask  # (B, T)
+    if level == "sequence":
+        lengths = tokens.mask.sum(dim=1, keepdim=True).clamp(min=1)
+        log_ratio = log_ratio.sum(dim=1, keepdim=True) / lengths  # (B, 1)
+    return log_ratio.exp()
+
+
+def kl_to_reference(tokens: Tokens, *, reference: Tensor) -> Tensor:
+    """Return an estimate (B, T), never negative, of each token's KL divergence from a reference.
+
+    It is k3 of http://joschu.net/blog/kl-approx.html. The caller multiplies it by the ratio, which
+    makes it right for samples of another policy (DeepSeek-V3.2, arXiv 2512.02556; trl's default).
+    """
+    difference = (reference - tokens.logprobs) * tokens.mask
+    return difference.exp() - difference - 1
