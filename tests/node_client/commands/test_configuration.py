@@ -28,7 +28,7 @@ def show(*arguments: str, environment: dict[str, str] | None = None) -> str:
 def test_every_value_is_shown_with_where_it_comes_from(tmp_path: Path) -> None:
     StateDir(tmp_path).save(Remembered(url=URL, token="t", arm="isolated"))
     Path("swarm-node.toml").write_text("steps = 3")
-    arguments = [URL, "--state-dir", str(tmp_path), "--as-json", "--top-p", "0.5"]
+    arguments = [URL, "--state-dir", str(tmp_path), "--json", "--top-p", "0.5"]
     shown = json.loads(show(*arguments, environment={"SWARM_DEVICE": "cpu"}))
     assert set(shown) == set(all_settings())
     assert shown["top_p"] == {"value": 0.5, "source": "flag", "place": "--top-p"}
@@ -41,7 +41,7 @@ def test_every_value_is_shown_with_where_it_comes_from(tmp_path: Path) -> None:
 def test_no_secret_is_shown(tmp_path: Path) -> None:
     environment = {"SWARM_TOKEN": "top-secret"}
     assert "top-secret" not in show(URL, environment=environment)
-    assert "top-secret" not in show(URL, "--as-json", environment=environment)
+    assert "top-secret" not in show(URL, "--json", environment=environment)
     assert "not shown" in show(URL, environment=environment)
 
 

@@ -31,12 +31,11 @@ app = typer.Typer(name="config", no_args_is_help=True, help="Show or write setti
 def show(
     url: Annotated[str | None, typer.Argument(help="As for `join`; none is `train`")] = None,
     *,
-    as_json: Annotated[bool, typer.Option("--as-json", help="Print JSON for a program")] = False,
     flags: Flags,
 ) -> None:
-    """Show every setting, its value, and where the value comes from."""
+    """Show every setting, its value, and where the value comes from; with --json for a program."""
     choices = choose(parse_site(url) if url else None, flags=flags)
-    if as_json:
+    if choices.value("json"):
         sys.stdout.write(json.dumps(describe(choices), indent=1) + "\n")
         return
     for heading, group in groupby(all_settings().values(), panel_of):

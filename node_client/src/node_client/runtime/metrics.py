@@ -9,6 +9,7 @@ from typing import Protocol
 
 from node_client.learning.held_out import HeldOutScore
 from node_client.learning.report import StepReport
+from node_client.runtime.trackers import open_tracker
 from node_client.settings.config import Settings
 from node_client.storage.metrics import MetricsFile
 
@@ -57,8 +58,13 @@ class Metrics:
 
 
 def open_metrics(settings: Settings) -> Metrics:
-    """Return the sinks that a run's settings ask for; the file is always among them."""
-    return Metrics([MetricsFile(settings.state.metrics)])
+    """Return the sinks that a run's settings ask for; the file is always among them.
+
+    Raises SettingsError when a tracker cannot be used.
+    """
+    tracker = open_tracker(settings)
+    file = MetricsFile(settings.state.metrics)
+    return Metrics([file] if tracker is None else [file, tracker])
 
 
 def figures_of(report: StepReport) -> dict[str, float | str]:

@@ -9,6 +9,8 @@ ScaleRewards = Literal["group", "batch", "none"]
 LossType = Literal["grpo", "bnpo", "dapo", "dr_grpo"]
 ImportanceSamplingLevel = Literal["token", "sequence"]
 
+Tracker = Literal["none", "tensorboard", "wandb", "trackio"]
+
 Start = Literal["auto", "resume", "fresh"]
 """Where a run begins: at a checkpoint if there is one, only at one, or anew."""
 

@@ -3,11 +3,12 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from node_client.errors import SettingsError
-from node_client.settings.choices import Start
+from node_client.settings.choices import Start, Tracker
 from node_client.settings.fields import Setting, all_settings, settings_of
 from node_client.settings.run_config import RunConfig
 from node_client.settings.sources import (
@@ -62,6 +63,7 @@ class Choices:
         """Return the settings of a run. Raises SettingsError when they contradict each other."""
         check_steps(self.value("steps"), arm=arm)
         check_start(start, arm=arm)
+        check_tracker(self.value("report_to"))
         run = {
             **self.values(RunConfig),
             "arm": arm,
@@ -159,6 +161,15 @@ def check_start(start: Start, *, arm: Arm) -> None:
         raise SettingsError(
             "A base node does not train, so it neither goes on from checkpoints nor begins anew.",
             fix=f"Leave out --{start}, or choose --arm swarm or --arm isolated.",
+        )
+
+
+def check_tracker(tracker: Tracker) -> None:
+    """Check, without importing it, that a tracker is installed. Raises SettingsError."""
+    if tracker != "none" and find_spec(tracker) is None:
+        raise SettingsError(
+            f"Metrics should go to {tracker}, which is not installed.",
+            fix=f"pip install {tracker}, or leave out --report-to.",
         )
 
 

@@ -7,6 +7,7 @@ The docstring under each field is its help. Command line, environment, `swarm-no
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from node_client.settings.choices import Tracker
 from node_client.settings.ranges import Count
 from swarm_protocol.messages import Arm
 
@@ -48,3 +49,12 @@ class RunConfig:
 
     json: bool = False
     """Print one JSON object a line instead, for machines; words go to standard error."""
+
+    report_to: Tracker = "none"
+    """Draw metrics with a tracker too, if it is installed. metrics.jsonl is always written."""
+
+    project: str = "swarm-node"
+    """The project at wandb or trackio that runs are put in."""
+
+    run_name: str | None = None
+    """The run's name at wandb or trackio; none lets it choose one."""
