@@ -1,10 +1,12 @@
 """Checkpoints: written whole or not at all, checked before they are believed.
 
 A state folder holds `step-00000012/` with `policy/` (which `--model` can read), the trainer's state
-as `trainer.json` and `trainer.safetensors`, and a `manifest.json` that lists every file's SHA-256.
-Nothing is pickled, so a checkpoint from elsewhere can be read without running what is in it.
+as `trainer.json` and `trainer.safetensors`, what the run keeps besides as `run.json`, and a
+`manifest.json` that lists every file's SHA-256. Nothing is pickled, so a checkpoint from elsewhere
+can be read without running what is in it.
 """
 
+import json
 import re
 import shutil
 from collections.abc import Mapping, Sequence
@@ -33,6 +35,7 @@ from node_client.storage.tree import read_tree, write_tree
 KEPT = 2
 # A checkpoint whose place another one of the same step is about to take.
 _BEFORE = ".before"
+_RUN = "run.json"
 _NAME = re.compile(r"step-(\d+)(\.before)?")
 
 
@@ -72,7 +75,7 @@ class Resumable(Protocol):
 class Resumed:
     """Where a run goes on, and what was wrong with newer checkpoints that could not be used.
 
-    `run` is what `save` was given beside the trainer.
+    `run` is what `save` was given beside the trainer, as JSON keeps it.
     """
 
     step: int
@@ -99,7 +102,8 @@ def save(
     draft = folder / f".{target.name}.partial"
     draft.mkdir(parents=True)
     trainer.policy.save(draft / "policy")
-    write_tree(draft, "trainer", {"trainer": trainer.state_dict(), "run": dict(run or {})})
+    write_tree(draft, "trainer", trainer.state_dict())
+    (draft / _RUN).write_text(json.dumps(dict(run or {})), encoding="utf-8")
     manifest = Manifest(
         format=FORMAT,
         step=trainer.steps_done,
@@ -132,6 +136,7 @@ def resume(folder: Path, trainer: Resumable) -> Resumed | None:
             manifest = read_manifest(path)
             check_files(path, manifest)
             state = read_tree(path, "trainer")
+            run = json.loads((path / _RUN).read_text(encoding="utf-8"))
         except OutdatedError:
             raise _outdated(path) from None
         except (DamagedError, OSError, ValueError, KeyError, SafetensorError) as problem:
@@ -139,8 +144,8 @@ def resume(folder: Path, trainer: Resumable) -> Resumed | None:
             continue
         _check_model(path, manifest, trainer)
         trainer.policy.load_weights(path / "policy")
-        trainer.load_state(state["trainer"])
-        return Resumed(step=trainer.steps_done, problems=problems, run=state["run"])
+        trainer.load_state(state)
+        return Resumed(step=trainer.steps_done, problems=problems, run=run)
     return Resumed(step=0, problems=problems) if problems else None
 
 

@@ -1,0 +1,51 @@
+"""A run that is killed at random moments ends with the same bits as one that was not."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from node_client.storage.manifest import read_manifest
+from tests.node_client.runtime.training_process import KILLS, STEPS
+
+MODULE = "tests.node_client.runtime.training_process"
+# What depends on the clock alone.
+TIMES = ("time", "step_time", "seconds/")
+
+
+def digests_of(folder: Path) -> dict[str, str]:
+    """Return the hashes of all that the last checkpoint holds, but for how long it took."""
+    last = folder / "checkpoints" / f"step-{STEPS:08d}"
+    return {name: hash for name, hash in read_manifest(last).files.items() if name != "run.json"}
+
+
+def figures_in(folder: Path) -> list[dict[str, object]]:
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    return [
+        {name: value for name, value in json.loads(line).items() if not name.startswith(TIMES)}
+        for line in lines
+    ]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_killed_run_continues_bit_for_bit(tmp_path: Path, threads: int) -> None:
+    told = subprocess.run(
+        [sys.executable, "-m", MODULE, str(tmp_path), str(threads)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"OMP_NUM_THREADS": str(threads)},
+    )
+    resumed_at = json.loads(told.stdout)
+    assert len(resumed_at) == KILLS
+    assert set(resumed_at) - {0, STEPS}, "no run went on from a checkpoint"
+
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    assert digests_of(broken) == digests_of(whole)
+    assert {"policy/model.safetensors", "trainer.safetensors"} <= set(digests_of(whole))
+    figures = figures_in(broken)
+    assert [line["step"] for line in figures] == list(range(1, STEPS + 1))
+    assert figures == figures_in(whole)

@@ -1,0 +1,40 @@
+"""Whenever a save is killed, the checkpoint before it or the whole new one is there."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.node_client.storage.saving import SCENARIOS
+
+MODULE = "tests.node_client.storage.saving"
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_a_save_that_is_killed_before_any_operation_costs_no_checkpoint(
+    tmp_path: Path, scenario: str
+) -> None:
+    told = subprocess.run(
+        [sys.executable, "-m", MODULE, str(tmp_path / "checkpoints"), scenario],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = [json.loads(line) for line in told.stdout.splitlines()]
+    deaths = {line["before"] for line in lines if "before" in line}
+    left = [line for line in lines if "step" in line]
+    step, limit = SCENARIOS[scenario]
+
+    assert {"open", "os.mkdir", "os.rename", "os.fsync"} <= deaths
+    assert len(left) > 20
+    assert all(state["is_sound"] for state in left)
+    # Until the rename the one before counts, from then on the new one.
+    steps = [state["step"] for state in left]
+    assert steps == sorted(steps)
+    assert (steps[0], steps[-1]) == (2, step)
+    # The next save leaves nothing of the killed one but checkpoints, and no more than it should.
+    for state in left:
+        assert all(name.startswith("step-") and len(name) == 13 for name in state["later"])
+        assert len(state["later"]) == limit
