@@ -56,6 +56,15 @@ def check_config(dataset: str, config: Config) -> None:
     _check_pairs(allowed, config)
 
 
+def is_allowed(dataset: str, config: Config) -> bool:
+    """Whether a dataset may be used with a configuration."""
+    try:
+        check_config(dataset, config)
+    except RefusedError:
+        return False
+    return True
+
+
 def check_training_spec(spec: TaskSpec, *, seed: int, tasks: Sequence[TaskChoice]) -> None:
     """Check that a spec is a training task of the season with this seed and task mix.
 

@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct, field
 
-from swarm_protocol.messages import ConfigValue
+from swarm_protocol.messages import Config, ConfigValue
 
 Number = int | float
 
@@ -58,3 +58,10 @@ class GateResult(Struct, frozen=True):
 def read_gate_result(raw: bytes) -> GateResult:
     """Return the decoded `allowlist.json`. Raises msgspec.ValidationError."""
     return msgspec.json.decode(raw, type=GateResult)
+
+
+class LevelRecord(Struct, frozen=True):
+    """The whole of `levels.json`: for each dataset its levels, the easiest first."""
+
+    generator: str
+    levels: dict[str, list[Config]]

@@ -1,0 +1,81 @@
+"""How much easier or harder than in a season a dataset can be asked; no I/O but one package file.
+
+`levels.json` holds the levels of reasoning-gym's own curricula within the allow-list's ranges. It
+is written by `python -m swarm_tasks.gate.levels` (`docs/tasks.md`).
+"""
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from itertools import pairwise
+
+import msgspec
+
+from swarm_protocol.messages import Config, ConfigValue, TaskChoice
+from swarm_tasks.allowlist import allowed_datasets, is_allowed
+from swarm_tasks.gate_records import LevelRecord
+
+
+@dataclass(frozen=True)
+class Rungs:
+    """A dataset's configurations from the easiest to the hardest; `home` is the season's place."""
+
+    configs: Sequence[Config]
+    home: int
+
+
+@functools.cache
+def level_record() -> LevelRecord:
+    """Return the levels that this version ships."""
+    raw = resources.files("swarm_tasks").joinpath("levels.json").read_bytes()
+    return msgspec.json.decode(raw, type=LevelRecord)
+
+
+def rungs_around(task: TaskChoice) -> Rungs:
+    """Return the levels below and above a season's task, with the season's own between them.
+
+    A level counts as easier when none of its numbers asks for more than the season's and one asks
+    for less, and the other way round; a level that is easier in one number and harder in another
+    is left out. Fields that no curriculum moves stay as the season has them, and a level that is
+    not allowed beside them is left out too.
+    """
+    levels = level_record().levels.get(task.dataset, [])
+    fields = allowed_datasets()[task.dataset].fields
+    season = {name: field.default for name, field in fields.items()} | task.config
+    directions = _directions(levels)
+    easier: list[Config] = []
+    harder: list[Config] = []
+    for level in levels:
+        steps = [
+            _sign(value, season[name]) * directions[name]
+            for name, value in level.items()
+            if name in directions
+        ]
+        moved = task.config | {name: level[name] for name in directions}
+        if not any(steps) or not is_allowed(task.dataset, moved):
+            continue
+        if max(steps) <= 0:
+            easier.append(moved)
+        elif min(steps) >= 0:
+            harder.append(moved)
+    return Rungs(configs=[*easier, task.config, *harder], home=len(easier))
+
+
+def _directions(levels: Sequence[Config]) -> Mapping[str, int]:
+    """Return which way each number goes as levels rise: 1 up, -1 down; without those that rest.
+
+    A number that goes both ways says nothing about difficulty and is left out as well.
+    """
+    directions = {}
+    for name in levels[0] if levels else ():
+        signs = {_sign(after[name], before[name]) for before, after in pairwise(levels)} - {0}
+        if len(signs) == 1:
+            directions[name] = signs.pop()
+    return directions
+
+
+def _sign(value: ConfigValue, other: ConfigValue) -> int:
+    assert isinstance(value, int | float)
+    assert isinstance(other, int | float)
+    return (value > other) - (value < other)
