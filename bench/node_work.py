@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from bench.node_sizes import COMPLETIONS, MAX_COMPLETION_LENGTH, Size
+from node_client.learning.curriculum import SeasonMix
 from node_client.learning.stream import TaskStream
 from swarm_protocol.messages import SeasonInfo, TaskSpec
 from swarm_tasks.allowlist import GENERATOR
@@ -41,5 +42,6 @@ def bench_season(size: Size) -> SeasonInfo:
 
 def draw_tasks(size: Size, verifier: Verifier, *, steps: int) -> list[DrawnTask]:
     """Return the tasks of so many steps: those that our trainer draws."""
-    stream = TaskStream(verifier=verifier, season=bench_season(size), key=KEY)
+    season = bench_season(size)
+    stream = TaskStream(verifier=verifier, season=season, curriculum=SeasonMix(season), key=KEY)
     return stream.draw(steps * size.prompts)

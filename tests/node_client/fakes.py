@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from node_client.learning.curriculum import SeasonMix
+from node_client.learning.stream import TaskStream
 from node_client.learning.trainer import Trainer
 from node_client.model.make_model import Base, build_model
 from node_client.model.policy import Policy
@@ -42,6 +44,20 @@ def toy_season(*, local: int = 2, external: int = 2, completions: int = 4) -> Se
         external=external,
         max_new_tokens=8,
         temperature=0.0,
+    )
+
+
+def toy_stream(
+    verifier: Verifier, *, key: bytes = b"key", counter: int = 0, season: SeasonInfo | None = None
+) -> TaskStream:
+    """Return a node's stream of one-digit sums, or of whatever the season asks."""
+    season = season or toy_season()
+    return TaskStream(
+        verifier=verifier,
+        season=season,
+        curriculum=SeasonMix(season),
+        key=key,
+        counter=counter,
     )
 
 

@@ -94,6 +94,15 @@ def check_training_spec(spec: TaskSpec, *, seed: int, tasks: Sequence[TaskChoice
         )
 
 
+def is_training_spec(spec: TaskSpec, *, seed: int, tasks: Sequence[TaskChoice]) -> bool:
+    """Whether a spec is a training task of the season with this seed and task mix."""
+    try:
+        check_training_spec(spec, seed=seed, tasks=tasks)
+    except RefusedError:
+        return False
+    return True
+
+
 def describe(known: Field) -> str:
     """Return in words what a field may be set to."""
     match known.type:

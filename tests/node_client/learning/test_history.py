@@ -10,7 +10,7 @@ from node_client.settings.train_config import TrainConfig
 from swarm_protocol.messages import TaskSpec
 from swarm_tasks.allowlist import GENERATOR
 from swarm_tasks.verifier import Verifier
-from tests.node_client.fakes import make_trainer, toy_policy
+from tests.node_client.fakes import PoolInMemory, make_trainer, toy_policy
 from tests.node_client.learning.scripted import answer_right, sum_of
 
 KEY = b"a node's key"
@@ -131,6 +131,8 @@ def test_without_resampling_no_question_comes_again(
 ) -> None:
     policy = toy_policy()
     answer_right(policy, monkeypatch, right=lambda question: 0)
-    trainer = make_trainer(verifier, policy=policy)
-    trainer.step()
-    assert trainer.state_dict()["questions"] == {"counter": 4, "history": None}
+    pool = PoolInMemory()
+    trainer = make_trainer(verifier, policy=policy, exchange=pool)
+    for _ in range(6):
+        trainer.step()
+    assert len({rollout.task.index for rollout in pool.published}) == 24

@@ -12,14 +12,12 @@ from node_client.learning.rollouts import (
     score_answers,
     shareable_rollouts,
 )
-from node_client.learning.stream import TaskStream
 from node_client.model.policy import Generated, Policy
 from swarm_protocol.codec import decode_from_node, encode
 from swarm_protocol.messages import PublishRollouts
 from swarm_protocol.prompts import SYSTEM_PROMPT
-from swarm_tasks.keyspace import Part, index_part
 from swarm_tasks.verifier import Verifier
-from tests.node_client.fakes import toy_policy, toy_season
+from tests.node_client.fakes import toy_policy, toy_stream
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +36,7 @@ def numbers_of(groups: list[TrainingGroup]) -> list[int]:
 
 
 def own_rollout(verifier: Verifier, policy: Policy, texts: list[str]) -> LocalRollout:
-    stream = TaskStream(verifier=verifier, season=toy_season(), key=b"key")
+    stream = toy_stream(verifier)
     answers = [Generated(text, "stop", token_ids=[5, 1], logprobs=[-0.5, -0.25]) for text in texts]
     (task,) = stream.draw(1)
     return score_answers(
@@ -128,24 +126,3 @@ def test_rollout_that_the_wire_refuses_stays_at_home(
 ) -> None:
     rollout = own_rollout(verifier, policy, [text, "5"])
     assert shareable_rollouts([rollout], policy=policy, node="here", step=0) == []
-
-
-def test_stream_goes_on_where_it_stopped(verifier: Verifier) -> None:
-    whole = TaskStream(verifier=verifier, season=toy_season(), key=b"key").draw(4)
-    first = TaskStream(verifier=verifier, season=toy_season(), key=b"key")
-    first.draw(2)
-    second = TaskStream(verifier=verifier, season=toy_season(), key=b"key", counter=first.counter)
-    assert second.draw(2) == whole[2:]
-
-
-def test_stream_draws_training_tasks_only(verifier: Verifier) -> None:
-    tasks = TaskStream(verifier=verifier, season=toy_season(), key=b"key").draw(16)
-    assert {index_part(task.spec.index) for task in tasks} == {Part.TRAINING}
-
-
-def test_streams_of_two_nodes_differ(verifier: Verifier) -> None:
-    one, other = (
-        TaskStream(verifier=verifier, season=toy_season(), key=key).draw(4)
-        for key in (b"one", b"other")
-    )
-    assert {task.spec.index for task in one}.isdisjoint(task.spec.index for task in other)

@@ -70,3 +70,10 @@ def test_two_clients_cannot_share_a_folder(tmp_path: Path) -> None:
     # A client that was killed leaves no lock behind.
     with StateDir(tmp_path).lock():
         pass
+
+
+def test_two_nodes_have_different_task_keys(tmp_path: Path) -> None:
+    folders = [tmp_path / "one", tmp_path / "other"]
+    for folder in folders:
+        folder.mkdir()
+    assert len({StateDir(folder).task_key() for folder in folders}) == 2

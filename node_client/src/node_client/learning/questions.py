@@ -1,13 +1,18 @@
 """Which questions a node asks itself next: fresh ones of its stream, or old ones once more."""
 
 from collections.abc import Sequence
+from statistics import fmean
 from typing import Any
 
+from node_client.learning.curriculum import Answered, Curriculum, Outcome, SeasonMix
 from node_client.learning.history import History
+from node_client.learning.ladder import Ladder
 from node_client.learning.rollouts import LocalRollout
+from node_client.learning.stages import Stages
 from node_client.learning.stream import TaskStream
 from node_client.settings.train_config import TrainConfig
 from swarm_protocol.messages import SeasonInfo, TaskSpec
+from swarm_tasks.allowlist import is_training_spec
 from swarm_tasks.verifier import DrawnTask, Verifier
 
 
@@ -18,7 +23,12 @@ class Questions:
         self, *, verifier: Verifier, season: SeasonInfo, config: TrainConfig, key: bytes
     ) -> None:
         self._verifier = verifier
-        self._stream = TaskStream(verifier=verifier, season=season, key=key)
+        self._season = season
+        self._kind = config.curriculum
+        self._curriculum = make_curriculum(season, config)
+        self._stream = TaskStream(
+            verifier=verifier, season=season, curriculum=self._curriculum, key=key
+        )
         self._history = (
             History(epoch_size=config.history_epoch, key=key)
             if config.resampling == "history"
@@ -31,23 +41,41 @@ class Questions:
             return self._stream.draw(count)
         return [self._ask(place) for place in self._history.next_places(count)]
 
-    def note(self, rollouts: Sequence[LocalRollout]) -> None:
-        """Learn from how questions were answered which ones to ask."""
-        for rollout in rollouts:
-            solved = [verdict.solved for verdict in rollout.verdicts]
-            if self._history is not None:
-                self._history.note(rollout.task.spec, solved)
+    def is_shared(self, rollout: LocalRollout) -> bool:
+        """Whether other nodes of the season can train on a rollout."""
+        return is_training_spec(rollout.task.spec, seed=self._season.seed, tasks=self._season.tasks)
+
+    def note(self, rollouts: Sequence[LocalRollout], *, judge_round: int | None) -> None:
+        """Learn from how a step's questions were answered which ones to ask."""
+        answered = [
+            Answered(rollout.task.spec, [verdict.solved for verdict in rollout.verdicts])
+            for rollout in rollouts
+        ]
+        reward = fmean(reward for rollout in rollouts for reward in rollout.group.rewards)
+        self._curriculum.note(Outcome(answered, reward, judge_round))
+        if self._history is not None:
+            for question in answered:
+                self._history.note(question.spec, question.solved)
+
+    def figures(self) -> dict[str, float]:
+        """Return where the curriculum stands."""
+        return self._curriculum.figures()
 
     def state(self) -> dict[str, Any]:
         """Return all that `load` needs, as plain values."""
-        history = None if self._history is None else self._history.state()
-        return {"counter": self._stream.counter, "history": history}
+        return {
+            "counter": self._stream.counter,
+            "history": None if self._history is None else self._history.state(),
+            "curriculum": {self._kind: self._curriculum.state()},
+        }
 
     def load(self, state: dict[str, Any], *, same_season: bool) -> None:
-        """Go on from where `state` was taken; what was learned in another season is forgotten."""
+        """Go on from where `state` was taken, as far as this run has the same settings."""
         self._stream.counter = state["counter"]
         if same_season and self._history is not None and state["history"] is not None:
             self._history.load(state["history"])
+        if self._kind in state["curriculum"]:
+            self._curriculum.load(state["curriculum"][self._kind], same_season=same_season)
 
     def _ask(self, spec: TaskSpec | None) -> DrawnTask:
         """Return an old question, made again, or a fresh one."""
@@ -55,3 +83,14 @@ class Questions:
             (fresh,) = self._stream.draw(1)
             return fresh
         return DrawnTask(spec, self._verifier.question(spec))
+
+
+def make_curriculum(season: SeasonInfo, config: TrainConfig) -> Curriculum:
+    """Return the curriculum that the settings name."""
+    match config.curriculum:
+        case "season":
+            return SeasonMix(season)
+        case "staged":
+            return Stages(season, switch=config.stage_switch, rounds=config.stage_rounds)
+        case "ladder":
+            return Ladder(season)

@@ -1,35 +1,46 @@
 """The stream of training tasks that belongs to one node."""
 
 import random
-from collections.abc import Sequence
 
-from swarm_protocol.messages import SeasonInfo, TaskChoice
+from node_client.learning.curriculum import Curriculum
+from swarm_protocol.messages import SeasonInfo
 from swarm_tasks.keyspace import Part
 from swarm_tasks.verifier import DrawnTask, Verifier
 
 
 class TaskStream:
-    """Draws training tasks: which ones depends on the node's key and a counter alone.
+    """Draws training tasks: each one depends on the node's key, a counter and the curriculum.
 
     Save `counter` and hand it to a new stream to go on where the old one stopped.
     """
 
     def __init__(
-        self, *, verifier: Verifier, season: SeasonInfo, key: bytes, counter: int = 0
+        self,
+        *,
+        verifier: Verifier,
+        season: SeasonInfo,
+        curriculum: Curriculum,
+        key: bytes,
+        counter: int = 0,
     ) -> None:
         self._verifier = verifier
         self._season = season
+        self._curriculum = curriculum
         self._key = key
         self.counter = counter
 
     def draw(self, count: int) -> list[DrawnTask]:
-        """Return the next tasks, their datasets chosen by the weights of the season's mix."""
+        """Return the next tasks, as the curriculum chooses them."""
         return [self._draw_one() for _ in range(count)]
 
     def _draw_one(self) -> DrawnTask:
         counter = self.counter
-        choice = _choose(self._season.tasks, chance=random.Random(f"{self._key.hex()}:{counter}"))
-        task = self._verifier.draw(
+        # Counted before the draw: a task that the verifier cannot make must not come again.
+        self.counter += 1
+        choice = self._curriculum.choose(
+            counter, chance=random.Random(f"{self._key.hex()}:{counter}")
+        )
+        return self._verifier.draw(
             key=self._key,
             part=Part.TRAINING,
             dataset=choice.dataset,
@@ -37,9 +48,3 @@ class TaskStream:
             seed=self._season.seed,
             counter=counter,
         )
-        self.counter = counter + 1
-        return task
-
-
-def _choose(tasks: Sequence[TaskChoice], *, chance: random.Random) -> TaskChoice:
-    return chance.choices(tasks, weights=[task.weight for task in tasks])[0]

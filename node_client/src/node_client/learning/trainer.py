@@ -68,7 +68,8 @@ class Trainer:
     """Trains one policy, step by step. Not thread-safe: run it in one thread.
 
     All chance depends on the node's `key` and the step's number alone, so a run that is resumed
-    from a checkpoint draws and samples as if it had not stopped.
+    from a checkpoint draws and samples as if it had not stopped. `judge_round` is the number of the
+    judge's latest round, for a curriculum that goes by it; whoever knows it sets it.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class Trainer:
         self.config = config
         self.steps_done = 0
         self.totals = Totals()
+        self.judge_round: int | None = None
         self._verifier = verifier
         self._exchange = exchange
         self._node = node
@@ -126,8 +128,11 @@ class Trainer:
         before = self._evaluate(watch) if self.steps_done == 0 else None
         local = self._make_rollouts(watch)
         with watch.measure("swarm"):
+            shared = [rollout for rollout in local if self._questions.is_shared(rollout)]
             self._exchange.publish(
-                shareable_rollouts(local, policy=self.policy, node=self._node, step=self.steps_done)
+                shareable_rollouts(
+                    shared, policy=self.policy, node=self._node, step=self.steps_done
+                )
             )
         external = self._take_external(watch)
         training_set = assemble_training_set(
@@ -145,7 +150,7 @@ class Trainer:
             max_completion_length=self._plan.max_completion_length,
             watch=watch,
         )
-        self._questions.note(local)
+        self._questions.note(local, judge_round=self.judge_round)
         self._count(training_set, external)
         after = self._evaluate(watch) if self.steps_done % self.config.eval_every == 0 else None
         return describe_step(
@@ -155,6 +160,7 @@ class Trainer:
             external,
             update,
             watch,
+            curriculum=self._questions.figures(),
             held_out=after,
             held_out_before=before,
         )

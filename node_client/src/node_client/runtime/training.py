@@ -117,6 +117,8 @@ class Training:
         await self.enrolled.wait()
         while not self._stopping and self._view.steps_here != self._settings.steps:
             trainer = await self._follow_enrolment()
+            if self._view.round is not None:
+                trainer.judge_round = self._view.round.number
             self._before_step(trainer)
             report = await self._step(trainer)
             if report is not None:

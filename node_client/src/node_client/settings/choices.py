@@ -3,6 +3,8 @@
 from typing import Literal
 
 RewardKind = Literal["binary", "partial"]
+CurriculumKind = Literal["season", "staged", "ladder"]
+StageSwitch = Literal["plateau", "round", "season"]
 Resampling = Literal["none", "history", "dynamic"]
 ScaleRewards = Literal["group", "batch", "none"]
 # Never "sapo": trl and verl call another loss so (Soft Adaptive Policy Optimization).

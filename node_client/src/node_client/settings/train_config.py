@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 from node_client.errors import SettingsError
 from node_client.settings.choices import (
+    CurriculumKind,
     ImportanceSamplingLevel,
     LossType,
     Precision,
     Resampling,
     RewardKind,
     ScaleRewards,
+    StageSwitch,
 )
 from node_client.settings.ranges import Count, GroupSize, Natural, NotNegative, Positive, Share
 from swarm_protocol.messages import Arm, SeasonInfo
@@ -44,6 +46,17 @@ class TrainConfig:
 
     external_candidates: Count = 4
     """How many rollouts are asked for, for each external place: many teach nothing."""
+
+    curriculum: CurriculumKind = "season"
+    """`staged` asks mathematics first and code later (SRPO); `ladder` raises and lowers the
+    difficulty by what is solved."""
+
+    stage_switch: StageSwitch = "plateau"
+    """What ends the first stage of `staged`: a plateau of the training reward, a judge round, or
+    the next season."""
+
+    stage_rounds: Count = 10
+    """Judge rounds until the second stage, where `stage_switch` is `round`."""
 
     resampling: Resampling = "none"
     """`history` asks unsolved questions again and drops those that all completions solved (SRPO);

@@ -1,0 +1,106 @@
+"""A ladder of difficulty: easier questions where too little is solved, harder ones where all is.
+
+Each dataset of the season has rungs, reasoning-gym's own levels below and above the season's
+difficulty (`swarm_tasks.levels`), and a node stands on one of them. It starts on the season's.
+
+What is shared: other nodes drop what is not of the season's difficulty, because nobody could tell
+such a rollout from one that was made to be easy. So questions from other rungs are trained on here
+and not published, and every HOME_EVERY-th question is asked at the season's difficulty whatever the
+rung: the node goes on giving to the swarm, and goes on training on what the judge asks.
+
+The training reward is over all own rollouts, so it falls when the node climbs. The held-out curve
+is asked at the season's difficulty only.
+"""
+
+import random
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Any
+
+from node_client.learning.curriculum import Answered, Outcome, choose_by_weight
+from swarm_protocol.messages import SeasonInfo, TaskChoice
+from swarm_tasks.levels import Rungs, rungs_around
+
+HOME_EVERY = 4
+# Rollouts on a rung before it may be left; then the share of right completions decides. Below a
+# tenth or above nine tenths half of all groups of 8 have equal rewards and teach nothing.
+WINDOW = 16
+LOWER_BELOW = 0.1
+RAISE_ABOVE = 0.9
+
+
+@dataclass
+class _Climb:
+    """Where a node stands on one task's rungs, and how it did there lately."""
+
+    task: TaskChoice
+    rungs: Rungs
+    rung: int
+    recent: deque[float] = field(default_factory=lambda: deque(maxlen=WINDOW))
+
+    def note(self, answered: Answered) -> None:
+        """Count an answer to a question of this rung, and move when there are enough of them."""
+        spec = answered.spec
+        if (spec.dataset, spec.config) != (self.task.dataset, self.rungs.configs[self.rung]):
+            return
+        self.recent.append(fmean(answered.solved))
+        if len(self.recent) == WINDOW:
+            self._move(fmean(self.recent))
+
+    def _move(self, solved: float) -> None:
+        up = (solved > RAISE_ABOVE) - (solved < LOWER_BELOW)
+        rung = min(max(self.rung + up, 0), len(self.rungs.configs) - 1)
+        if rung != self.rung:
+            self.rung = rung
+            self.recent.clear()
+
+
+class Ladder:
+    """Raises and lowers the difficulty of each of the season's tasks by itself."""
+
+    def __init__(self, season: SeasonInfo) -> None:
+        rungs = [rungs_around(task) for task in season.tasks]
+        self._climbs = [
+            _Climb(task=task, rungs=around, rung=around.home)
+            for task, around in zip(season.tasks, rungs, strict=True)
+        ]
+
+    def choose(self, counter: int, *, chance: random.Random) -> TaskChoice:
+        """Return a task of the season by its weight, at the difficulty where the node stands."""
+        tasks = [climb.task for climb in self._climbs]
+        task = choose_by_weight(tasks, chance=chance)
+        if counter % HOME_EVERY == 0:
+            return task
+        climb = self._climbs[tasks.index(task)]
+        config = climb.rungs.configs[climb.rung]
+        return TaskChoice(dataset=task.dataset, config=config, weight=task.weight)
+
+    def note(self, outcome: Outcome) -> None:
+        """Move where the latest answers say so."""
+        for answered in outcome.answered:
+            for climb in self._climbs:
+                climb.note(answered)
+
+    def figures(self) -> dict[str, float]:
+        """Return for each dataset how many rungs above the season's the node stands."""
+        return {climb.task.dataset: climb.rung - climb.rungs.home for climb in self._climbs}
+
+    def state(self) -> dict[str, Any]:
+        """Return all that `load` needs, as plain values."""
+        return {
+            "rungs": [climb.rung for climb in self._climbs],
+            "recent": [list(climb.recent) for climb in self._climbs],
+        }
+
+    def load(self, state: dict[str, Any], *, same_season: bool) -> None:
+        """Go on from where `state` was taken; another season has other rungs."""
+        if not same_season:
+            return
+        saved: Sequence[tuple[int, list[float]]] = list(
+            zip(state["rungs"], state["recent"], strict=True)
+        )
+        for climb, (rung, recent) in zip(self._climbs, saved, strict=True):
+            climb.rung = rung
+            climb.recent.extend(recent)

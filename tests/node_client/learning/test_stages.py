@@ -1,0 +1,135 @@
+"""The staged curriculum: what is asked in which stage, and what ends the first."""
+
+import json
+import random
+
+import msgspec
+import pytest
+
+from node_client.learning.curriculum import Outcome
+from node_client.learning.plateau import LEAST_GAIN, PATIENCE, WINDOW, Plateau
+from node_client.learning.stages import Stages
+from node_client.learning.subjects import CODE, MATHEMATICS
+from node_client.settings.choices import StageSwitch
+from node_client.settings.train_config import TrainConfig
+from swarm_protocol.messages import SeasonInfo, TaskChoice
+from swarm_tasks.allowlist import allowed_datasets
+from swarm_tasks.verifier import Verifier
+from tests.node_client.fakes import PoolInMemory, make_trainer, toy_season
+
+MIXED_SEASON = msgspec.structs.replace(
+    toy_season(),
+    tasks=[TaskChoice("chain_sum", {}, 1.0), TaskChoice("spell_backward", {}, 1.0)],
+)
+
+
+def stages(
+    *, switch: StageSwitch = "plateau", rounds: int = 3, season: SeasonInfo = MIXED_SEASON
+) -> Stages:
+    return Stages(season, switch=switch, rounds=rounds)
+
+
+def datasets_of(curriculum: Stages) -> set[str]:
+    """Return which datasets forty questions come from."""
+    return {
+        curriculum.choose(counter, chance=random.Random(counter)).dataset for counter in range(40)
+    }
+
+
+def pass_steps(
+    curriculum: Stages, count: int, *, reward: float = 0.5, judge_round: int | None = None
+) -> None:
+    for _ in range(count):
+        curriculum.note(Outcome([], reward, judge_round))
+
+
+def test_every_allowed_dataset_is_like_mathematics_or_like_code() -> None:
+    assert not set(MATHEMATICS) & set(CODE)
+    assert set(MATHEMATICS) | set(CODE) == set(allowed_datasets())
+
+
+def test_every_class_has_a_reason() -> None:
+    assert all([*MATHEMATICS.values(), *CODE.values()])
+
+
+def test_first_stage_asks_mathematics_alone() -> None:
+    assert datasets_of(stages()) == {"chain_sum"}
+
+
+def test_second_stage_adds_code() -> None:
+    curriculum = stages()
+    pass_steps(curriculum, WINDOW * (1 + PATIENCE))
+    assert curriculum.figures() == {"stage": 2}
+    assert datasets_of(curriculum) == {"chain_sum", "spell_backward"}
+
+
+def test_season_of_one_kind_is_asked_as_it_is() -> None:
+    season = msgspec.structs.replace(toy_season(), tasks=[TaskChoice("spell_backward", {}, 1.0)])
+    assert datasets_of(stages(season=season)) == {"spell_backward"}
+
+
+def test_judge_rounds_end_the_first_stage_whatever_the_reward_does() -> None:
+    curriculum = stages(switch="round", rounds=3)
+    pass_steps(curriculum, 200)
+    for number in (41, 42, 43):
+        pass_steps(curriculum, 5, judge_round=number)
+    assert curriculum.stage == 1
+    pass_steps(curriculum, 1, judge_round=44)
+    assert curriculum.stage == 2
+
+
+def test_next_season_ends_the_first_stage() -> None:
+    curriculum = stages(switch="season")
+    pass_steps(curriculum, 200, judge_round=50)
+    resumed, later = stages(switch="season"), stages(switch="season")
+    resumed.load(curriculum.state(), same_season=True)
+    later.load(curriculum.state(), same_season=False)
+    assert (resumed.stage, later.stage) == (1, 2)
+
+
+def test_stage_survives_a_restart() -> None:
+    curriculum, resumed = stages(), stages()
+    pass_steps(curriculum, WINDOW * (1 + PATIENCE) - 1)
+    resumed.load(json.loads(json.dumps(curriculum.state())), same_season=True)
+    assert resumed.stage == 1
+    pass_steps(resumed, 1)
+    assert resumed.stage == 2
+
+
+@pytest.mark.parametrize(
+    ("means", "reached"),
+    [
+        ([0.1, 0.1, 0.1], True),
+        ([0.1, 0.2, 0.3, 0.4], False),
+        ([0.1, 0.1, 0.2, 0.2], False),
+        ([0.1, 0.1, 0.2, 0.1, 0.2], True),
+        # A fall and a recovery are no gain over the best.
+        ([0.5, 0.1, 0.4], True),
+        ([0.1, 0.1 + 2 * LEAST_GAIN, 0.1], False),
+        ([0.1, 0.1], False),
+    ],
+)
+def test_plateau_is_two_windows_without_a_gain_over_the_best(
+    means: list[float], reached: bool
+) -> None:
+    plateau = Plateau()
+    for mean in means:
+        for _ in range(WINDOW):
+            plateau.note(mean)
+    assert plateau.reached is reached
+
+
+def test_plateau_stays_reached_and_holds_no_more_than_a_window() -> None:
+    plateau = Plateau()
+    for step in range(500):
+        plateau.note(0.1 if step < 400 else 0.9)
+        assert len(plateau.window) < WINDOW
+    assert plateau.reached
+
+
+def test_training_set_of_the_first_stage_is_mathematics(verifier: Verifier) -> None:
+    pool = PoolInMemory()
+    config = TrainConfig(curriculum="staged")
+    report = make_trainer(verifier, season=MIXED_SEASON, config=config, exchange=pool).step()
+    assert {rollout.task.dataset for rollout in pool.published} == {"chain_sum"}
+    assert report.curriculum == {"stage": 1}

@@ -1,0 +1,92 @@
+"""A node's stream: its own questions, of the season's mix and difficulty, none of them twice."""
+
+from collections import Counter
+
+import msgspec
+import pytest
+
+from node_client.runtime.alone import practice_season
+from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_protocol.messages import Config, TaskChoice
+from swarm_tasks.allowlist import check_training_spec
+from swarm_tasks.keyspace import Part, index_part, question_part
+from swarm_tasks.verifier import DrawnTask, Verifier
+from tests.node_client.fakes import make_trainer, toy_policy, toy_season, toy_stream
+from tests.node_client.learning.scripted import answer_right
+
+
+def test_stream_goes_on_where_it_stopped(verifier: Verifier) -> None:
+    whole = toy_stream(verifier).draw(4)
+    first = toy_stream(verifier)
+    first.draw(2)
+    assert toy_stream(verifier, counter=first.counter).draw(2) == whole[2:]
+
+
+def test_stream_draws_training_tasks_only(verifier: Verifier) -> None:
+    tasks = toy_stream(verifier).draw(16)
+    assert {index_part(task.spec.index) for task in tasks} == {Part.TRAINING}
+    assert {question_part(task.question) for task in tasks} == {Part.TRAINING}
+
+
+def test_streams_of_many_nodes_share_no_task(verifier: Verifier) -> None:
+    keys = [bytes([number]) for number in range(8)]
+    drawn = [task.spec.index for key in keys for task in toy_stream(verifier, key=key).draw(8)]
+    assert len(set(drawn)) == 64
+
+
+def test_stream_never_repeats_a_task(verifier: Verifier) -> None:
+    drawn = toy_stream(verifier).draw(64)
+    assert len({task.spec.index for task in drawn}) == 64
+
+
+def test_every_task_is_one_that_other_nodes_of_the_season_accept(verifier: Verifier) -> None:
+    season = practice_season()
+    for task in toy_stream(verifier, season=season).draw(32):
+        check_training_spec(task.spec, seed=season.seed, tasks=season.tasks)
+
+
+def test_difficulty_is_the_seasons(verifier: Verifier) -> None:
+    harder: Config = {"min_terms": 4, "max_terms": 4, "min_digits": 3, "max_digits": 3}
+    season = msgspec.structs.replace(toy_season(), tasks=[TaskChoice("chain_sum", harder, 1.0)])
+    (task,) = toy_stream(verifier, season=season).draw(1)
+    assert task.spec.config == harder
+
+
+def test_datasets_come_by_the_weights_of_the_mix(verifier: Verifier) -> None:
+    tasks = [TaskChoice("gcd", {}, 3.0), TaskChoice("lcm", {}, 1.0)]
+    season = msgspec.structs.replace(toy_season(), tasks=tasks)
+    drawn = toy_stream(verifier, season=season).draw(200)
+    share = Counter(task.spec.dataset for task in drawn)["gcd"] / 200
+    assert 0.65 < share < 0.85
+
+
+def test_task_that_cannot_be_made_does_not_come_again(
+    verifier: Verifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = toy_stream(verifier)
+    draw = verifier.draw
+
+    def fail_at_first(*, counter: int, **named: object) -> DrawnTask:
+        if counter == 0:
+            raise RefusedError(ErrorCode.VERIFIER_FAILED, "it hung")
+        return draw(counter=counter, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(verifier, "draw", fail_at_first)
+    with pytest.raises(RefusedError):
+        stream.draw(1)
+    assert stream.draw(1) == toy_stream(verifier, counter=1).draw(1)
+
+
+def test_a_resumed_run_does_not_ask_old_questions_again(
+    verifier: Verifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = make_trainer(verifier)
+    first.step()
+    policy = toy_policy()
+    asked = answer_right(policy, monkeypatch, right=lambda question: 0)
+    second = make_trainer(verifier, policy=policy)
+    second.load_state(first.state_dict())
+    second.step()
+    assert (
+        asked == [task.question for task in toy_stream(verifier, key=b"a node's key").draw(8)][4:]
+    )
