@@ -15,10 +15,11 @@ from django.db.models import F, QuerySet, Value
 from django.db.models.functions import Greatest, Least, Now
 
 from swarm_protocol.codec import MAX_FRAME_BYTES
+from swarm_protocol.logprobs import without_logprobs
 from swarm_protocol.messages import ExternalRollout, ReportTraining, Rollout
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Contribution
-from swarm_web.relay.pool import Bounds, Pool
+from swarm_web.relay.pool import Bounds, Pool, Pooled
 from swarm_web.store import async_redis
 
 # What a rollout's age adds to its stored form, and what stands around the rollouts in a frame.
@@ -46,11 +47,18 @@ async def publish_rollouts(
 
 
 async def sample_rollouts(
-    node: Node, *, season_id: int, count: int, now: datetime, random: Random
+    node: Node,
+    *,
+    season_id: int,
+    count: int,
+    now: datetime,
+    random: Random,
+    with_logprobs: bool = False,
 ) -> list[ExternalRollout]:
     """Draw up to `count` rollouts of other nodes uniformly, and count them for both sides.
 
     They come in random order, so those that no longer fit into one frame are left out uniformly.
+    Log-probs are for nodes that ask for them: an older client would refuse the whole frame.
     """
     pool = _season_pool(season_id)
     drawn = await pool.sample(count, excluding=node.pk, now=now.timestamp(), random=random)
@@ -64,10 +72,7 @@ async def sample_rollouts(
         # In Redis: rows of many others in Postgres, for each step of each node, are too many.
         await pool.count_given(Counter(pooled.node_id for pooled in fitting))
     await _add(node, season_id, delivered=len(fitting))
-    return [
-        msgspec.structs.replace(_decoder.decode(pooled.blob), age_s=round(pooled.age_s, 3))
-        for pooled in fitting
-    ]
+    return [_unpack(pooled, with_logprobs=with_logprobs) for pooled in fitting]
 
 
 async def record_training(node: Node, *, season_id: int, report: ReportTraining) -> None:
@@ -86,6 +91,12 @@ async def record_training(node: Node, *, season_id: int, report: ReportTraining)
         informative_share=report.informative_share,
         external_dropped=report.external_dropped,
     )
+
+
+def _unpack(pooled: Pooled, *, with_logprobs: bool) -> ExternalRollout:
+    external = _decoder.decode(pooled.blob)
+    rollout = external.rollout if with_logprobs else without_logprobs(external.rollout)
+    return msgspec.structs.replace(external, rollout=rollout, age_s=round(pooled.age_s, 3))
 
 
 def _season_pool(season_id: int) -> Pool:

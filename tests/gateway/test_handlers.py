@@ -3,6 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from judge.models import Season
@@ -37,6 +38,25 @@ async def test_what_one_node_publishes_another_is_given(
     assert [(item.node, item.age_s, item.rollout) for item in given.rollouts] == [
         ("amber", 2.0, rollout)
     ]
+
+
+@pytest.mark.parametrize("asked", [True, False])
+async def test_log_probs_are_given_to_who_asks_for_them(
+    season: Season, amber: Member, bold: Member, asked: bool
+) -> None:
+    rollout = make_rollout(season)
+    told = [msgspec.structs.replace(each, logprob=-0.5) for each in rollout.completions]
+    full = msgspec.structs.replace(rollout, completions=told)
+    await publish(session_of(amber), PublishRollouts(id="p", rollouts=[full]))
+    request = RequestRollouts(id="r", count=8, logprobs=asked)
+    [given] = (await sample(session_of(bold), request)).rollouts
+    assert given.rollout == (full if asked else rollout)
+
+
+async def test_a_welcome_tells_that_log_probs_are_known(season: Season, amber: Member) -> None:
+    session = session_of(amber)
+    session.greeted = False
+    assert (await greet(session, make_hello())).logprobs
 
 
 async def test_a_node_is_never_given_its_own(season: Season, amber: Member) -> None:

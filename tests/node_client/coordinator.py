@@ -72,6 +72,7 @@ class Coordinator:
         self.season = season
         self.arm: Arm | None = None
         self.upgrade: str | None = None
+        self.knows_logprobs = True
         self.round: RoundInfo | None = None
         self.system_prompt = SYSTEM_PROMPT
         self.pool: list[ExternalRollout] = []
@@ -184,6 +185,7 @@ class Coordinator:
                     season=self.season,
                     round=self.round,
                     upgrade=self.upgrade,
+                    logprobs=self.knows_logprobs,
                 )
             case PublishRollouts():
                 return RolloutsPublished(message.id, len(message.rollouts), [])

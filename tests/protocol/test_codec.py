@@ -44,7 +44,13 @@ SPECS = st.builds(
     index=INDICES,
     generator=NAMES,
 )
-COMPLETIONS = st.builds(messages.Completion, text=TEXT, finish_reason=FINISH)
+COMPLETIONS = st.builds(
+    messages.Completion,
+    text=TEXT,
+    finish_reason=FINISH,
+    logprobs=st.none() | st.just("AAIABA=="),
+    logprob=st.none() | st.floats(-1e6, 0),
+)
 ROLLOUTS = st.builds(
     messages.Rollout,
     id=IDS,
@@ -69,7 +75,7 @@ SAID_BY_NODES = st.one_of(
     st.builds(
         messages.PublishRollouts, id=IDS, rollouts=st.lists(ROLLOUTS, min_size=1, max_size=3)
     ),
-    st.builds(messages.RequestRollouts, id=IDS, count=st.integers(1, 64)),
+    st.builds(messages.RequestRollouts, id=IDS, count=st.integers(1, 64), logprobs=st.booleans()),
     st.builds(
         messages.ReportTraining,
         id=IDS,

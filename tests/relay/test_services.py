@@ -83,6 +83,26 @@ async def test_a_rollout_is_drawn_as_it_was_published_with_its_sender_and_age(
     assert (drawn.node, drawn.age_s, drawn.rollout) == ("amber", 3.0, rollout)
 
 
+async def test_log_probs_are_drawn_by_nodes_that_ask_for_them(
+    season: Season, amber: Node, bold: Node
+) -> None:
+    bare = make_rollout(season)
+    full = msgspec.structs.replace(
+        bare,
+        completions=[
+            msgspec.structs.replace(each, logprobs="AAIABA==") for each in bare.completions
+        ],
+    )
+    await publish_rollouts(amber, season_id=season.pk, rollouts=[full], rejected=0, now=NOW)
+    drawn = [
+        await sample_rollouts(
+            bold, season_id=season.pk, count=1, now=NOW, random=Random(0), with_logprobs=asked
+        )
+        for asked in (False, True)
+    ]
+    assert [sample[0].rollout for sample in drawn] == [bare, full]
+
+
 async def test_a_sample_fits_into_one_frame(season: Season, amber: Node, bold: Node) -> None:
     text = "x" * (MAX_ROLLOUT_BYTES // 8)
     long = [Completion(text=text, finish_reason="length")] * 7

@@ -22,6 +22,8 @@ MAX_REQUESTED = 64
 # A rollout may be this large as JSON: bounds the pool's memory, and many fit into one frame.
 MAX_ROLLOUT_BYTES = 1 << 17
 MAX_ANSWERS = 256
+# The packed log-probs of 16,384 tokens.
+MAX_LOGPROBS_CHARS = 43_692
 
 # NUL is legal JSON but not legal text in Postgres; refuse it at the door.
 NO_NUL = r"^[^\x00]*\Z"
@@ -29,6 +31,10 @@ NO_NUL = r"^[^\x00]*\Z"
 Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+\Z")]
 Id = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,64}\Z")]
 Text = Annotated[str, Meta(max_length=MAX_COMPLETION_CHARS, pattern=NO_NUL)]
+PackedLogprobs = Annotated[
+    str, Meta(max_length=MAX_LOGPROBS_CHARS, pattern=r"^[A-Za-z0-9+/]*={0,2}\Z")
+]
+Logprob = Annotated[float, Meta(ge=-1e6, le=0)]
 Count = Annotated[int, Meta(ge=0, le=2**53)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Index = Annotated[int, Meta(ge=0, lt=2**31)]
@@ -59,11 +65,19 @@ class TaskSpec(Struct, frozen=True, forbid_unknown_fields=True):
     generator: Name
 
 
-class Completion(Struct, frozen=True, forbid_unknown_fields=True):
-    """One decoded answer. After `stop` the receiver appends its own end-of-sequence token."""
+# Left out where there are none, because an older peer refuses the fields.
+class Completion(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One decoded answer. After `stop` the receiver appends its own end-of-sequence token.
+
+    `logprobs` says how likely each of its tokens was, the end-of-sequence token included, in the
+    distribution that it was drawn from (at the sender's temperature and top_p), packed as
+    `swarm_protocol.logprobs` does. Where that is too much, `logprob` is their sum.
+    """
 
     text: Text
     finish_reason: FinishReason
+    logprobs: PackedLogprobs | None = None
+    logprob: Logprob | None = None
 
 
 class Rollout(Struct, frozen=True, forbid_unknown_fields=True):
@@ -111,10 +125,14 @@ class PublishRollouts(NodeMessage, frozen=True, tag="rollouts.publish"):
     rollouts: Annotated[list[Rollout], Meta(min_length=1, max_length=MAX_ROLLOUTS)]
 
 
-class RequestRollouts(NodeMessage, frozen=True, tag="rollouts.request"):
-    """Ask for `count` rollouts of other nodes, drawn uniformly from the pool."""
+class RequestRollouts(NodeMessage, frozen=True, tag="rollouts.request", omit_defaults=True):
+    """Ask for `count` rollouts of other nodes, drawn uniformly from the pool.
+
+    They come with their senders' log-probs, as far as there are any, if `logprobs` asks for them.
+    """
 
     count: Annotated[int, Meta(ge=1, le=MAX_REQUESTED)]
+    logprobs: bool = False
 
 
 class ReportTraining(NodeMessage, frozen=True, tag="training.report"):
@@ -221,7 +239,8 @@ class Welcome(ServerMessage, frozen=True, tag="welcome"):
     """The hello was accepted. `season` is null while none is running.
 
     `arm` is the node's arm in the season, whoever decided it. `upgrade` names the client version
-    below which nodes will be refused soon, when this client is older; else null.
+    below which nodes will be refused soon, when this client is older; else null. `logprobs` says
+    that the server knows the fields of that name; an older one would refuse them.
     """
 
     protocol: int
@@ -232,6 +251,7 @@ class Welcome(ServerMessage, frozen=True, tag="welcome"):
     season: SeasonInfo | None
     round: RoundInfo | None
     upgrade: str | None = None
+    logprobs: bool = False
 
 
 class Rejected(Struct, frozen=True):

@@ -38,6 +38,7 @@ async def greet(session: Session, hello: Hello) -> Welcome:
         season=describe_season(season) if season else None,
         round=await read_round(season),
         upgrade=_announce_minimum(client, season),
+        logprobs=True,
     )
 
 

@@ -82,6 +82,7 @@ async def sample(session: Session, message: RequestRollouts) -> RolloutsSampled:
         session.node,
         season_id=season.pk,
         count=message.count,
+        with_logprobs=message.logprobs,
         now=session.clock(),
         random=session.random,
     )

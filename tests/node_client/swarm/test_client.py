@@ -2,6 +2,9 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import msgspec
+import pytest
+
 from node_client.swarm.client import MAX_ITEMS_BYTES, split_into_frames
 from node_client.swarm.exchange import MAX_OWED_ROLLOUTS, SwarmExchange
 from swarm_protocol.errors import ErrorCode, RefusedError
@@ -36,7 +39,7 @@ def others(count: int) -> list[ExternalRollout]:
 
 @asynccontextmanager
 async def running_exchange(
-    node: Connected, *, sample_wait_s: float = 0.2
+    node: Connected, *, sample_wait_s: float = 0.2, with_logprobs: bool = False
 ) -> AsyncIterator[SwarmExchange]:
     refusals: list[RefusedError] = []
     exchange = SwarmExchange(
@@ -44,6 +47,7 @@ async def running_exchange(
         loop=asyncio.get_running_loop(),
         refused=refusals.append,
         sample_wait_s=sample_wait_s,
+        with_logprobs=with_logprobs,
     )
     sending = asyncio.create_task(exchange.outbox.run())
     try:
@@ -63,6 +67,39 @@ def test_large_answers_are_split_into_frames_that_fit() -> None:
 def test_many_small_items_are_split_by_their_number() -> None:
     answers = [AnswerText(f"q{n}", "1", "stop") for n in range(5)]
     assert [len(frame) for frame in split_into_frames(answers, most=2)] == [2, 2, 1]
+
+
+@pytest.mark.parametrize("knows", [True, False])
+async def test_log_probs_are_sent_to_and_asked_of_a_coordinator_that_knows_them(
+    knows: bool,
+) -> None:
+    coordinator = Coordinator()
+    coordinator.knows_logprobs = knows
+    full = [Completion("1", "stop", logprobs="AAIABA=="), Completion("2", "length", logprob=-1.5)]
+    async with (
+        running(coordinator),
+        running_connection(coordinator) as node,
+        running_exchange(node, with_logprobs=True) as exchange,
+    ):
+        await asyncio.to_thread(
+            exchange.publish, [msgspec.structs.replace(rollout("a"), completions=full)]
+        )
+        [published] = await coordinator.heard(PublishRollouts)
+        assert published.rollouts[0].completions == (full if knows else rollout("a").completions)
+        await asyncio.to_thread(exchange.sample, 3)
+        [request] = await coordinator.heard(RequestRollouts)
+        assert request.logprobs == knows
+
+
+async def test_log_probs_are_not_asked_for_without_need() -> None:
+    async with (
+        running(Coordinator()) as coordinator,
+        running_connection(coordinator) as node,
+        running_exchange(node) as exchange,
+    ):
+        await asyncio.to_thread(exchange.sample, 3)
+        [request] = await coordinator.heard(RequestRollouts)
+        assert not request.logprobs
 
 
 async def test_published_rollouts_reach_the_coordinator_and_are_counted() -> None:

@@ -8,6 +8,7 @@ import msgspec
 
 from node_client.swarm.connection import Connection
 from swarm_protocol.codec import MAX_FRAME_BYTES
+from swarm_protocol.logprobs import without_logprobs
 from swarm_protocol.messages import (
     MAX_ANSWERS,
     MAX_REQUESTED,
@@ -75,15 +76,21 @@ class SwarmClient:
 
     async def publish(self, rollouts: Sequence[Rollout]) -> int:
         """Share rollouts and return how many the pool took; a repeated one counts as taken."""
+        if not self._connection.knows_logprobs:
+            rollouts = [without_logprobs(rollout) for rollout in rollouts]
         accepted = 0
         for batch in split_into_frames(rollouts, most=MAX_ROLLOUTS):
             message = PublishRollouts(id=new_id(), rollouts=batch)
             accepted += (await self._connection.request(message, RolloutsPublished)).accepted
         return accepted
 
-    async def sample(self, count: int) -> list[ExternalRollout]:
-        """Return up to `count` rollouts of other nodes."""
-        message = RequestRollouts(id=new_id(), count=min(count, MAX_REQUESTED))
+    async def sample(self, count: int, *, with_logprobs: bool = False) -> list[ExternalRollout]:
+        """Return up to `count` rollouts of other nodes, with log-probs if the coordinator can."""
+        message = RequestRollouts(
+            id=new_id(),
+            count=min(count, MAX_REQUESTED),
+            logprobs=with_logprobs and self._connection.knows_logprobs,
+        )
         return (await self._connection.request(message, RolloutsSampled)).rollouts
 
     async def round(self) -> RoundInfo | None:

@@ -80,6 +80,8 @@ class Connection:
         self._waiting: dict[str, asyncio.Future[ServerMessage]] = {}
         self._lease: asyncio.Timeout | None = None
         self.connected = asyncio.Event()
+        # What the coordinator of the latest connection said that it knows.
+        self.knows_logprobs = False
 
     async def run(self) -> None:
         """Stay connected until cancelled. Raises CoordinatorRefusedError when refused for good."""
@@ -133,7 +135,9 @@ class Connection:
         """Hold one connection as long as it lasts, and return why it ended."""
         try:
             async with open_socket(self._url, self._token) as socket:
-                self._listener.welcomed(await self._greet(socket))
+                welcome = await self._greet(socket)
+                self._listener.welcomed(welcome)
+                self.knows_logprobs = welcome.logprobs
                 self._socket = socket
                 self.connected.set()
                 self._listener.link_changed(Link("connected"))

@@ -27,7 +27,10 @@ ISOLATED_REST_S = 60.0
 
 
 class SwarmExchange:
-    """The way to a coordinator. `published` counts what the pool took."""
+    """The way to a coordinator. `published` counts what the pool took.
+
+    `with_logprobs` asks for those of the senders too.
+    """
 
     def __init__(
         self,
@@ -36,10 +39,12 @@ class SwarmExchange:
         loop: asyncio.AbstractEventLoop,
         refused: Callable[[RefusedError], None],
         sample_wait_s: float = SAMPLE_WAIT_S,
+        with_logprobs: bool = False,
     ) -> None:
         self._client = client
         self._loop = loop
         self._sample_wait_s = sample_wait_s
+        self._with_logprobs = with_logprobs
         self._may_ask_at = 0.0
         self._isolated_until = 0.0
         self._fetching: Future[list[ExternalRollout]] | None = None
@@ -94,7 +99,7 @@ class SwarmExchange:
             self._may_ask_at = turn + SAMPLE_EVERY_S
             await asyncio.sleep(turn - now)
             try:
-                return await self._client.sample(count)
+                return await self._client.sample(count, with_logprobs=self._with_logprobs)
             except RefusedError as refusal:
                 if refusal.code == ErrorCode.RELAY_ISOLATED:
                     self._isolated_until = self._loop.time() + ISOLATED_REST_S
