@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from node_client.commands import configuration
+from node_client.commands import configuration, models
 from node_client.commands.problems import FAILED, UNCHECKED, explain_problems
 from node_client.errors import NodeError
 from node_client.settings.config import (
@@ -48,6 +48,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(configuration.app)
+app.add_typer(models.app)
 
 
 def show_version(asked: bool) -> None:

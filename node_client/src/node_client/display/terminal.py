@@ -6,6 +6,11 @@ LINE_CHARS = 240
 LOG_CHARS = 1000
 
 
+def clean(text: str) -> str:
+    """Return a text without what could steer the terminal: only line breaks and tabs stay."""
+    return "".join(letter for letter in text if letter.isprintable() or letter in "\n\t")
+
+
 def fold_line(text: str, *, most: int = LINE_CHARS) -> str:
     """Return a text as one line of at most `most` characters and an ellipsis.
 

@@ -1,0 +1,87 @@
+"""Commands that use a trained model: talk to it."""
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from node_client.commands.problems import explain_problems
+from node_client.errors import SettingsError
+from node_client.settings.config import Choices, choose, resolve_model
+from node_client.settings.flags import Flags, takes_settings
+from node_client.settings.sources import Source
+from node_client.site import parse_site
+from swarm_protocol.prompts import SYSTEM_PROMPT
+
+Swarm = Annotated[
+    str | None, typer.Argument(metavar="[URL]", help="The coordinator; without it, `train`'s model")
+]
+Checkpoint = Annotated[
+    str | None, typer.Option(metavar="STEP|PATH", help="Another checkpoint than the newest")
+]
+
+app = typer.Typer()
+
+
+@app.command()
+@explain_problems
+@takes_settings("model", "state_dir", "device", "config")
+def chat(
+    url: Swarm = None,
+    *,
+    checkpoint: Checkpoint = None,
+    system: Annotated[
+        str | None, typer.Option(help="System prompt; without it, the season's; '' is none")
+    ] = None,
+    temperature: Annotated[
+        float, typer.Option(min=0, metavar="FLOAT", help="0 always takes the likeliest word")
+    ] = 0.7,
+    max_new_tokens: Annotated[
+        int, typer.Option(min=1, metavar="INT", help="The longest answer")
+    ] = 512,
+    flags: Flags,
+) -> None:
+    """Talk to your newest checkpoint, or to a --model. Answers a question that is piped in."""
+    from node_client.commands.talk import answer_once, piped_question, talk
+
+    choices = choose(parse_site(url) if url else None, flags=flags)
+    with Console(stderr=True).status("Loading"):
+        from node_client.model.conversation import Conversation, Manner  # takes seconds
+
+        partner = Conversation.load(
+            find_model(choices, checkpoint=checkpoint),
+            device=choices.value("device"),
+            manner=Manner(
+                system_prompt=season_prompt(choices) if system is None else system,
+                temperature=temperature,
+                max_new_tokens=max_new_tokens,
+            ),
+        )
+    question = piped_question()
+    if question is None:
+        talk(partner, console=Console())
+    else:
+        answer_once(partner, question=question, console=Console())
+
+
+def find_model(choices: Choices, *, checkpoint: str | None) -> str:
+    """Return the model that is meant: one named on the command line, else a checkpoint's.
+
+    Raises CheckpointError when there is none, SettingsError when both are named.
+    """
+    from node_client.storage.selection import choose_checkpoint  # imports safetensors
+
+    named = choices.given.get("model")
+    if named is None or named.source is not Source.FLAG:
+        return str(choose_checkpoint(choices.state.checkpoints, checkpoint).model)
+    if checkpoint is not None:
+        raise SettingsError(
+            "--model and --checkpoint name two models.", fix="Leave out one of them."
+        )
+    return resolve_model(named.value)
+
+
+def season_prompt(choices: Choices) -> str:
+    """Return what models are told beside a question in the season that was trained in last."""
+    season = choices.state.recall(choices.site).season
+    return SYSTEM_PROMPT if season is None else season.system_prompt

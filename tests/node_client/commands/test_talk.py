@@ -1,0 +1,104 @@
+import io
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from node_client.cli import app
+from node_client.commands.talk import answer_once, talk
+from node_client.errors import SettingsError
+from tests.node_client.fakes import toy_policy
+
+
+class Echo:
+    """A partner that says what it was told, in two pieces."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.resets = 0
+        self.interrupt = False
+
+    def ask(self, question: str, *, heard: Callable[[str], None]) -> None:
+        self.asked.append(question)
+        heard(question[:3])
+        if self.interrupt:
+            raise KeyboardInterrupt
+        heard(question[3:])
+
+    def reset(self) -> None:
+        self.resets += 1
+
+
+def typed(lines: Iterable[str]) -> Callable[[str], str]:
+    waiting = iter(lines)
+
+    def read(prompt: str) -> str:
+        try:
+            return next(waiting)
+        except StopIteration:
+            raise EOFError from None
+
+    return read
+
+
+def talked(partner: Echo, *lines: str) -> str:
+    out = io.StringIO()
+    talk(partner, console=Console(file=out, width=80), read=typed(lines))
+    return out.getvalue()
+
+
+def test_turns_are_taken_until_the_person_ends_it() -> None:
+    partner = Echo()
+    assert "hello there" in talked(partner, "hello there", "", "/quit", "never asked")
+    assert partner.asked == ["hello there"]
+
+
+def test_slashes_are_for_the_client_and_never_reach_the_model() -> None:
+    partner = Echo()
+    assert "/reset forgets" in talked(partner, "/reset", "/rest")
+    assert (partner.resets, partner.asked) == (1, [])
+
+
+def test_an_answer_can_be_interrupted_and_the_talk_goes_on() -> None:
+    partner = Echo()
+    partner.interrupt = True
+    talked(partner, "first", "second")
+    assert partner.asked == ["first", "second"]
+
+
+def test_nothing_that_a_model_says_steers_the_terminal_or_is_read_as_markup() -> None:
+    out = talked(Echo(), "a\x1b[2J\x07b\u202ec\rd [red]e\tf")
+    assert "a[2Jbcd [red]e" in out
+    assert not {"\x1b", "\x07", "\u202e", "\r"} & set(out)
+
+
+def test_a_question_that_is_piped_in_gets_its_answer_and_nothing_else() -> None:
+    out = io.StringIO()
+    answer_once(Echo(), question="What?\n", console=Console(file=out))
+    assert out.getvalue() == "What?\n"
+
+
+def test_nothing_piped_in_is_told_with_its_remedy() -> None:
+    with pytest.raises(SettingsError, match="no question"):
+        answer_once(Echo(), question="\n", console=Console())
+
+
+def test_a_model_that_was_named_answers(tmp_path: Path) -> None:
+    toy_policy().save(tmp_path / "model")
+    arguments = ["chat", "--model", str(tmp_path / "model"), "--max-new-tokens", "3"]
+    result = CliRunner().invoke(app, [*arguments, "--device", "cpu"], input="1 + 1?")
+    assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [([], "no sound checkpoint"), (["--model", "tiny", "--checkpoint", "3"], "two models")],
+)
+def test_a_model_that_cannot_be_told_is_asked_for(
+    tmp_path: Path, arguments: list[str], told: str
+) -> None:
+    result = CliRunner().invoke(app, ["chat", "--state-dir", str(tmp_path), *arguments], input="?")
+    assert result.exit_code == 1
+    assert told in result.output

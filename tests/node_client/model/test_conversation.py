@@ -1,0 +1,121 @@
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from transformers import PreTrainedTokenizerBase
+
+from node_client.model.conversation import Conversation, Manner
+from node_client.model.make_model import build_model
+from node_client.model.tokenizer import build_tokenizer
+from tests.node_client.fakes import TOY
+
+ROLES = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}[assistant]"
+
+
+class Heard:
+    """A model that writes down each prompt, and says `ok` in its place."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, *, most: int) -> None:
+        self.prompts: list[str] = []
+        self.sampling: dict[str, Any] = {}
+        self.interrupt = False
+        self.device = torch.device("cpu")
+        self.config = type("Config", (), {"max_position_embeddings": most})
+        self._tokenizer = tokenizer
+
+    def eval(self) -> "Heard":
+        return self
+
+    def generate(self, ids: torch.Tensor, *, streamer: Any, **sampling: Any) -> None:
+        self.prompts.append(str(self._tokenizer.decode(ids[0])))
+        self.sampling = sampling
+        streamer.put(ids)
+        streamer.put(torch.tensor(self._tokenizer.encode("ok", add_special_tokens=False)))
+        streamer.end()
+        if self.interrupt:
+            raise KeyboardInterrupt
+
+
+@pytest.fixture
+def tokenizer() -> PreTrainedTokenizerBase:
+    tokenizer = build_tokenizer()
+    tokenizer.chat_template = ROLES
+    return tokenizer
+
+
+Start = Callable[..., tuple[Conversation, Heard]]
+
+
+@pytest.fixture
+def start(tokenizer: PreTrainedTokenizerBase) -> Start:
+    def begin(*, most: int = 1000, temperature: float = 0.0) -> tuple[Conversation, Heard]:
+        model: Any = Heard(tokenizer, most=most)
+        manner = Manner(system_prompt="Hi.", temperature=temperature, max_new_tokens=10)
+        return Conversation(model=model, tokenizer=tokenizer, manner=manner), model
+
+    return begin
+
+
+def ignore(piece: str) -> None:
+    pass
+
+
+def test_the_model_hears_what_was_said_before_until_it_is_reset(start: Start) -> None:
+    conversation, model = start()
+    pieces: list[str] = []
+    conversation.ask("1?", heard=pieces.append)
+    conversation.ask("2?", heard=ignore)
+    conversation.reset()
+    conversation.ask("3?", heard=ignore)
+    assert "".join(pieces) == "ok"
+    assert model.prompts == [
+        "[system]Hi.[user]1?[assistant]",
+        "[system]Hi.[user]1?[assistant]ok[user]2?[assistant]",
+        "[system]Hi.[user]3?[assistant]",
+    ]
+
+
+def test_without_a_chat_template_turns_are_lines(
+    start: Start, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    tokenizer.chat_template = None
+    conversation, model = start()
+    conversation.ask("1?", heard=ignore)
+    conversation.ask("2?", heard=ignore)
+    assert model.prompts[1] == "Hi.\n\n1?\nok\n\n2?\n"
+
+
+def test_what_the_model_cannot_hold_is_forgotten_oldest_first(start: Start) -> None:
+    conversation, model = start(most=60)
+    for question in ("1?", "2?", "3?"):
+        conversation.ask(question, heard=ignore)
+    assert model.prompts[-1] == "[system]Hi.[user]3?[assistant]"
+
+
+def test_an_answer_that_was_interrupted_counts_as_far_as_it_came(start: Start) -> None:
+    conversation, model = start()
+    model.interrupt = True
+    with pytest.raises(KeyboardInterrupt):
+        conversation.ask("1?", heard=ignore)
+    model.interrupt = False
+    conversation.ask("2?", heard=ignore)
+    assert model.prompts[1] == "[system]Hi.[user]1?[assistant]ok[user]2?[assistant]"
+
+
+@pytest.mark.parametrize(("temperature", "sampled"), [(0.0, False), (0.7, True)])
+def test_temperature_0_is_greedy(start: Start, temperature: float, sampled: bool) -> None:
+    conversation, model = start(temperature=temperature)
+    conversation.ask("1?", heard=ignore)
+    assert model.sampling["do_sample"] is sampled
+
+
+def test_a_real_model_answers_in_pieces() -> None:
+    conversation = Conversation(
+        model=build_model(TOY, seed=0),
+        tokenizer=build_tokenizer(),
+        manner=Manner(system_prompt="", temperature=0.7, max_new_tokens=5),
+    )
+    pieces: list[str] = []
+    conversation.ask("1 + 1?", heard=pieces.append)
+    assert pieces
