@@ -1,17 +1,19 @@
 import io
-from datetime import UTC, datetime
+import re
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 import pytest
 from rich.console import Console
 
-from node_client.display.panel import BARS, describe_step, render, sparkline
-from node_client.display.view import View
-from node_client.swarm.connection import Link
+from node_client.display.events import Vitals
+from node_client.display.panel import render
+from node_client.display.view import Mark, View
+from node_client.learning.held_out import HeldOutScore
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import RoundInfo, StandingRemark
-from tests.node_client.panel_views import full_view, report
-from tests.node_client.shell_fakes import empty_view
+from tests.node_client.panel_views import full_view, report, totals
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -23,61 +25,35 @@ def show(view: View, *, width: int = 120, clock: float = 0) -> str:
     return console.file.getvalue()
 
 
-def first_line(view: View, *, clock: float = 0) -> str:
-    return show(view, clock=clock).splitlines()[1].strip("│ ")
-
-
-def test_the_first_line_says_that_all_is_well() -> None:
-    assert first_line(full_view()) == "● connected: training, step 1234 · season sums"
-
-
-def test_the_first_line_says_when_the_next_attempt_is_and_why_it_is_needed() -> None:
-    view = full_view()
-    view.link = Link("waiting", "the coordinator closed the connection", retry_at=104.0)
-    line = first_line(view, clock=100.0)
-    assert line.startswith("● offline, trying again in 4 s: training, step 1234")
-    assert "closed the connection" in line
-
-
-def test_the_first_line_of_a_node_without_coordinator_says_so() -> None:
-    assert first_line(empty_view()) == "● alone: no step finished yet, no coordinator"
-
-
-def test_the_first_line_says_that_there_is_no_season() -> None:
-    view = full_view()
-    view.season = None
-    assert "no season is running" in first_line(view)
-
-
-def test_the_first_line_says_that_the_node_stops() -> None:
-    view = full_view()
-    view.stopping = True
-    assert "stopping" in first_line(view)
-
-
-@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("width", [60, 80, 120, 240])
 def test_everything_that_an_owner_wants_to_know_is_there(width: int) -> None:
     text = " ".join(show(full_view(), width=width).replace("│", " ").split())
     for fact in (
-        "amber-quiet-heron",
-        "https://swarm.example.org/nodes/amber-quiet-heron/",
+        "✓ working amber-quiet-heron is healthy.",
+        "amber-quiet-heron · arm swarm",
         "tiny · 180,000 parameters · cpu",
-        "informative 50%",
-        "2,100 external used",
-        "1,200 rollouts shared, 8 dropped unsent",
+        "sums · 2 local + 2 external a step",
+        "7 is open, closes in 1:35 · 32 of 64 answered",
+        "score 0.345 · rank 3–5 of 12 95 % interval 0.310–0.380, n = 640 from 10 rounds",
+        "step 1,234 · training reward 0.793 · mean of 20: 0.730",
+        "▲ rising",
+        "informative 50% · cut short 10% · 12 tokens each",
+        "1,190 rollouts published · delivered to others 3,410 times · 8 dropped unsent",
+        "4 local + 4 external in the last step",
+        "2,100 external used this season",
         "dropped: duplicate 12 · not informative 300",
-        "round 7 is open, closes in 1:35 · 32 of 64 answered",
-        "judge score 0.345, 95 % interval 0.310–0.380, n = 640 · rank 3–5",
+        "512 tokens/s · 0.75 s a step",
         "What is 3 + 4?",
         "<answer>7</answer> ✓ right",
     ):
         assert fact in text
 
 
-def test_no_line_is_wider_than_the_terminal() -> None:
+@pytest.mark.parametrize("width", [60, 80])
+def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     view = full_view()
-    view.note_step(report(completion="x" * 5000), view.totals)  # type: ignore[arg-type]
-    assert all(len(line) <= 80 for line in show(view, width=80).splitlines())
+    view.note_step(report(completion="x" * 5000), totals())
+    assert all(len(line) <= width for line in show(view, width=width).splitlines())
 
 
 def test_a_countdown_follows_the_coordinators_clock() -> None:
@@ -89,7 +65,7 @@ def test_a_countdown_follows_the_coordinators_clock() -> None:
 def test_a_round_to_come_is_counted_down_too() -> None:
     view = full_view()
     view.round = RoundInfo(8, "scheduled", "2026-01-01T14:03:00Z", "2026-01-01T15:00:00Z", 64)
-    assert "round 8 is scheduled, opens in 2 h 03 min" in show(view)
+    assert "8 opens in 2 h 03 min" in show(view)
 
 
 def test_a_node_that_came_late_is_told_to_wait() -> None:
@@ -99,7 +75,7 @@ def test_a_node_that_came_late_is_told_to_wait() -> None:
     assert "waiting for the next round (joined after round 7 opened)" in text
     assert "closes in" not in text
     view.sat_out = 6
-    assert "round 7 is open" in show(view)
+    assert "7 is open" in show(view)
 
 
 @pytest.mark.parametrize(
@@ -115,17 +91,14 @@ def test_a_node_without_a_rank_is_told_why(remark: StandingRemark, words: str) -
     assert view.standing is not None
     view.standing = msgspec.structs.replace(view.standing, rank=None, remark=remark)
     text = show(view)
-    assert "judge score 0.345" in text
+    assert "score 0.345" in text
     assert words in text
 
 
 def test_a_base_node_shows_that_it_is_untrained() -> None:
     view = full_view()
     view.arm, view.report, view.totals = "base", None, None
-    assert first_line(view) == "● connected: answering the judge, untrained · season sums"
     assert "its model untouched" in show(view)
-    view.season = None
-    assert "practising" not in first_line(view)
 
 
 def test_a_client_that_will_be_refused_soon_is_told_so() -> None:
@@ -151,7 +124,7 @@ def test_foreign_text_cannot_steer_the_terminal_or_the_layout() -> None:
     view = full_view()
     view.node = "[red]node[/red]"
     view.note_problem("code", "\x1b[2Jgone", "[blink]fix")
-    view.note_step(report(completion="\x1b[31m[bold]red\nline"), view.totals)  # type: ignore[arg-type]
+    view.note_step(report(completion="\x1b[31m[bold]red\nline"), totals())
     text = show(view)
     assert "\x1b" not in text
     assert "[red]node[/red]" in text
@@ -159,14 +132,49 @@ def test_foreign_text_cannot_steer_the_terminal_or_the_layout() -> None:
     assert "[blink]fix" in text
 
 
-def test_the_sparkline_rises_with_the_reward() -> None:
-    assert sparkline([0.0, 0.5, 1.0]) == BARS[0] + BARS[4] + BARS[7]
-    assert len(sparkline([0.5] * 1000)) == 32
-    assert sparkline([]) == ""
+def test_nothing_is_coloured_where_colour_is_not_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    console = Console(file=io.StringIO(), width=80, force_terminal=True)
+    console.print(render(full_view(), now=NOON, clock=0))
+    assert isinstance(console.file, io.StringIO)
+    # Bold and dim stay; 30 to 49 and 90 to 107 are colours.
+    assert not re.search(r"\x1b\[[\d;]*\b([34]\d|9\d|10\d)m", console.file.getvalue())
 
 
-def test_a_step_is_one_line_without_a_panel() -> None:
+def test_memory_and_speed_are_shown() -> None:
     view = full_view()
-    assert describe_step(view) == (
-        "step 1234 · training reward 0.793 · informative 50% · 4 local + 4 external · 0.8 s"
-    )
+    view.vitals = Vitals(memory=3 * 2**29, accelerator=2**33)
+    text = show(view)
+    assert "512 tokens/s · 0.75 s a step · memory 1.5 GiB · cpu 8.0 GiB" in text
+
+
+def test_the_latest_checkpoint_is_shown_with_its_age() -> None:
+    view = full_view()
+    view.saved = Mark(step=1200, at=NOON - timedelta(seconds=75))
+    assert "step 1,200, 1:15 ago" in show(view)
+
+
+def test_the_latest_evaluation_stays_until_the_next() -> None:
+    view = full_view()
+    score = HeldOutScore(score=0.4, low=0.3, high=0.5, n=64)
+    view.note_step(replace(report(), held_out=score), totals())
+    view.note_step(replace(report(), step=1300), totals())
+    assert "pass@1 0.400 [0.300, 0.500], n = 64, at step 1,234" in show(view)
+
+
+def test_the_latest_notices_are_shown_and_cannot_steer_the_terminal() -> None:
+    view = full_view()
+    for number in range(5):
+        view.note_notice(f"notice {number} \x1b[2J")
+    text = show(view)
+    assert "\x1b" not in text
+    assert [f"notice {number}" in text for number in range(5)] == [False, False, True, True, True]
+
+
+def test_without_the_coordinators_count_the_nodes_own_is_shown() -> None:
+    view = full_view()
+    assert view.standing is not None
+    view.standing = msgspec.structs.replace(view.standing, published=None, delivered_to_others=None)
+    text = show(view)
+    assert "1,200 rollouts published · 8 dropped unsent" in text
+    assert "delivered" not in text

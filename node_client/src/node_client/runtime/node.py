@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 
-from node_client.display.panel import describe_upgrade
+from node_client.display.lines import describe_upgrade
 from node_client.errors import CoordinatorRefusedError, NodeError
 from node_client.learning.report import StepReport
 from node_client.learning.trainer import Trainer

@@ -18,7 +18,8 @@ from rich.logging import RichHandler
 from rich.text import Text
 
 from node_client.display.events import Event, Started, Stopped, as_line, ignore
-from node_client.display.panel import describe_step, render
+from node_client.display.lines import describe_step
+from node_client.display.panel import render
 from node_client.display.terminal import LineFormatter
 from node_client.display.view import View
 from node_client.errors import CoordinatorRefusedError, NodeError

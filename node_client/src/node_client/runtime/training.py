@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 from time import monotonic
 
-from node_client.display.panel import describe_step
+from node_client.display.lines import describe_step
 from node_client.display.view import View
 from node_client.errors import NodeError
 from node_client.learning.report import StepReport

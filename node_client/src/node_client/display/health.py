@@ -1,0 +1,124 @@
+"""The answer to "is my node working?": one line with its reason and what helps. Pure.
+
+The words are those of the node's page on the site (`swarm_web.dashboard.verdict`), wherever both
+can know the same thing.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from node_client.display.figures import describe_span
+from node_client.display.terminal import fold_line
+from node_client.display.view import View
+
+State = Literal["working", "waiting", "needs you"]
+
+# A shorter loss of the connection is nobody's concern: the client connects again by itself.
+PATIENCE_S = 300.0
+# What only the owner can mend, by the code of the problem; it is the answer for as long.
+OWNERS_PROBLEMS = frozenset({"checkpoint"})
+PROBLEM_STAYS = timedelta(minutes=10)
+
+
+@dataclass(frozen=True)
+class Health:
+    """`text` says how the node is, `reason` why, and what helps."""
+
+    state: State
+    text: str
+    reason: str
+
+
+def judge_health(view: View, *, now: datetime, clock: float) -> Health:
+    """Say whether a node works. The first thing that stands in the way is the answer.
+
+    `now` is the time in UTC, `clock` the monotonic time that links count in.
+    """
+    if view.stopping:
+        work = "hands in what it owes" if view.arm == "base" else "finishes the step and saves"
+        return Health("waiting", "is stopping.", f"It {work}; Ctrl-C again quits at once.")
+    if _needs_owner(view, now=now):
+        assert view.problem is not None
+        why = f"{fold_line(view.problem.message)} {fold_line(view.problem.fix)}"
+        return Health("needs you", "cannot save its work.", why)
+    if view.site is None or view.link is None:
+        return Health("working", "trains alone.", "`swarm-node join URL` joins a swarm.")
+    if view.link.phase != "connected":
+        return _explain_absence(view, clock=clock)
+    return _judge_part(view)
+
+
+def _needs_owner(view: View, *, now: datetime) -> bool:
+    problem = view.problem
+    if problem is None or problem.code not in OWNERS_PROBLEMS:
+        return False
+    return now - problem.at < PROBLEM_STAYS
+
+
+def _explain_absence(view: View, *, clock: float) -> Health:
+    assert view.link is not None
+    assert view.site is not None
+    gone_s = 0.0 if view.offline_since is None else clock - view.offline_since
+    going_on = "The judge cannot ask it." if view.arm == "base" else "Training goes on."
+    if view.link.phase == "connecting" and gone_s < PATIENCE_S:
+        return Health("waiting", "is connecting.", going_on)
+    again = f"trying again in {max(0, round(view.link.retry_at - clock))} s"
+    if view.link.phase == "connecting":
+        again = "trying again now"
+    why = f"{fold_line(view.link.reason)}; {again}. {going_on}"
+    if gone_s < PATIENCE_S:
+        return Health("waiting", "is offline.", why)
+    since = f"For {describe_span(gone_s)}: {why}"
+    return Health("needs you", "is offline.", f"{since} Run `swarm-node doctor {view.site.base}`.")
+
+
+def _judge_part(view: View) -> Health:
+    """Judge a connected node by its part in the rounds."""
+    standing = view.standing
+    if standing is not None and standing.remark == "quarantined":
+        why = "The operator took it out of the ranks; it is still judged. Its page has the reason."
+        return Health("needs you", "is quarantined.", why)
+    if view.season is None:
+        alone = "is connected." if view.arm == "base" else "is connected and trains alone."
+        why = "No season is running. It joins in by itself when one starts."
+        return Health("waiting", alone, why)
+    if view.round is not None and view.sat_out == view.round.number:
+        why = f"It came after round {view.sat_out} had opened; nothing is left for you to do."
+        return Health("waiting", "is connected and waits for its next round.", why)
+    missed = _judge_last_round(view)
+    if missed is not None:
+        return missed
+    if standing is None or standing.score is None:
+        why = "It is judged in the next round that opens; nothing is left for you to do."
+        return Health("waiting", "is connected and waits for its first round.", why)
+    if standing.remark == "too_few":
+        why = f"{standing.n:,} questions count so far; a rank needs more."
+        return Health("working", "is healthy and not ranked yet.", why)
+    if standing.remark == "base":
+        why = "It is an untrained model, shown for comparison and not ranked."
+        return Health("working", "is healthy.", why)
+    return Health("working", "is healthy.", _praise(view))
+
+
+def _judge_last_round(view: View) -> Health | None:
+    """Complain about the latest round that ended, if this node did not answer all of it."""
+    last, current = view.finished, view.round
+    if last is None or last.number == view.sat_out:
+        return None
+    if current is not None and current.number == last.number and current.phase != "closed":
+        return None  # what was handed in may still be acknowledged, or the round was void
+    if view.answered[last.number] >= last.questions:
+        return None
+    if not view.answered[last.number]:
+        text = f"is connected but missed round {last.number}."
+        return Health("needs you", text, "The last problem below says why, if one was met.")
+    why = "Unanswered questions count as wrong. Use a faster device or a smaller model."
+    return Health("needs you", f"answers too slowly: round {last.number} closed first.", why)
+
+
+def _praise(view: View) -> str:
+    last = view.finished
+    if last is not None and last.number != view.sat_out:
+        return f"It is connected and answered all of round {last.number}."
+    return "It is connected and takes part."

@@ -1,0 +1,30 @@
+"""What a log says in one line. Pure."""
+
+from node_client.display.terminal import fold_line
+from node_client.display.view import View
+
+
+def describe_step(view: View) -> str:
+    """Say in one line what the latest step did."""
+    report, totals = view.report, view.totals
+    if view.arm == "base":
+        return "arm base: nothing was trained"
+    if report is None or totals is None:
+        return "no step finished yet"
+    return (
+        f"step {report.step} · training reward {report.training_reward:.3f}"
+        f" · informative {report.informative_share:.0%}"
+        f" · {report.local_used} local + {report.external_used} external"
+        f" · {sum(report.seconds.values()):.1f} s"
+    )
+
+
+def describe_upgrade(oldest: str) -> str:
+    """Say in one line that this client will be refused soon; `oldest` is the first that will not.
+
+    The version is the coordinator's word, so it cannot be trusted to be one.
+    """
+    return (
+        f"clients older than {fold_line(oldest, most=20)} will be refused soon:"
+        " pip install --upgrade swarm-node"
+    )

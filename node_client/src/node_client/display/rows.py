@@ -1,0 +1,190 @@
+"""The rows of the panel: one for each thing that an owner wants to know. Pure.
+
+Whatever a coordinator or a peer said is folded into a line, so that it cannot steer the terminal.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from rich.text import Text
+
+from node_client.display.figures import (
+    count_down,
+    describe_age,
+    describe_bytes,
+    describe_rank,
+    describe_trend,
+    sparkline,
+)
+from node_client.display.lines import describe_upgrade
+from node_client.display.remarks import explain_remark
+from node_client.display.terminal import fold_line
+from node_client.display.view import View
+
+# Over how many steps a mean is told beside the latest value.
+RECENT_STEPS = 20
+_TREND_SIGNS = {"rising": "▲ rising", "falling": "▼ falling", "steady": "▶ steady", "": ""}
+
+
+def list_rows(view: View, *, now: datetime) -> Iterator[tuple[str, Text]]:
+    """Yield the label and the text of each row that has something to say."""
+    rows: tuple[tuple[str, Text | str], ...] = (
+        ("node", _node(view)),
+        ("model", f"{view.model} · {view.parameters:,} parameters · {view.device}"),
+        ("season", _season(view)),
+        ("round", _round(view, now=now)),
+        ("judge", _judge(view)),
+        ("training", _training(view)),
+        ("held out", _held_out(view)),
+        ("given", _given(view)),
+        ("taken", _taken(view)),
+        ("machine", _machine(view)),
+        ("saved", _saved(view, now=now)),
+        *(("notice", text) for text in _notices(view)),
+        ("problem", _problem(view)),
+    )
+    for label, value in rows:
+        if value:
+            # Wrapped, because rich would read markup in a plain string, which others can write.
+            yield label, Text(value) if isinstance(value, str) else value
+
+
+def _node(view: View) -> str:
+    if view.site is None:
+        return ""
+    if not view.node:
+        return view.site.base
+    return f"{fold_line(view.node)} · arm {view.arm}\n{view.site.page(view.node)}"
+
+
+def _season(view: View) -> str:
+    if view.season is None:
+        return ""
+    rules = view.season
+    return f"{fold_line(rules.name)} · {rules.local} local + {rules.external} external a step"
+
+
+def _round(view: View, *, now: datetime) -> str:
+    current = view.round
+    if view.site is None or current is None:
+        return "" if view.site is None else "none yet"
+    from_server = _coordinators_now(view, now=now)
+    if current.number == view.sat_out:
+        return f"waiting for the next round (joined after round {current.number} opened)"
+    if current.phase == "scheduled":
+        return f"{current.number} opens in {count_down(current.opens_at, now=from_server)}"
+    answered = f"{view.answered[current.number]} of {current.questions} answered"
+    if current.phase == "open":
+        closing = count_down(current.closes_at, now=from_server)
+        return f"{current.number} is open, closes in {closing} · {answered}"
+    return f"{current.number} is {current.phase} · {answered}"
+
+
+def _coordinators_now(view: View, *, now: datetime) -> datetime:
+    return datetime.fromtimestamp(now.timestamp() + view.clock_ahead_s, tz=now.tzinfo)
+
+
+def _judge(view: View) -> str:
+    if view.site is None:
+        return ""
+    standing = view.standing
+    remark = explain_remark(fold_line(standing.remark)) if standing is not None else ""
+    if standing is None or standing.score is None:
+        return remark or "no score yet: it comes after the first round that this node answers"
+    score = f"score {standing.score:.3f}"
+    if standing.rank is not None:
+        score += f" · rank {describe_rank(standing.rank, ranked=standing.ranked)}"
+    if standing.interval is not None:
+        low, high = standing.interval
+        score += f"\n95 % interval {low:.3f}–{high:.3f}, n = {standing.n:,}"
+        score += f" from {standing.rounds:,} round" + ("s" if standing.rounds != 1 else "")
+    return f"{score}\n{remark}" if remark else score
+
+
+def _training(view: View) -> Text | str:
+    if view.arm == "base":
+        return "none: a base node answers with its model untouched, for comparison"
+    report = view.report
+    if report is None:
+        resumed = f"resumed at step {view.resumed_step:,}, " if view.resumed_step else ""
+        return f"{resumed}the first step runs"
+    recent = list(view.curve)[-RECENT_STEPS:]
+    trend = describe_trend(view.curve)
+    colour = {"rising": "green", "falling": "red"}.get(trend, "dim")
+    return Text.assemble(
+        f"step {report.step:,} · training reward {report.training_reward:.3f}",
+        f" · mean of {len(recent)}: {sum(recent) / len(recent):.3f}\n",
+        (sparkline(view.curve), "cyan"),
+        (f" {_TREND_SIGNS[trend]}" if trend else "", colour),
+        f"\ninformative {report.informative_share:.0%} · cut short {report.clipped_ratio:.0%}",
+        f" · {report.completion_length:.0f} tokens each",
+    )
+
+
+def _held_out(view: View) -> str:
+    if view.held_out is None:
+        return ""
+    return f"{view.held_out}, at step {view.held_out_step:,}"
+
+
+def _given(view: View) -> str:
+    """Say what others got of this node: the coordinator's figures, or our own without them."""
+    if view.site is None or view.arm == "base":
+        return ""
+    standing = view.standing
+    told = standing.published if standing is not None else None
+    shared = f"{view.published if told is None else told:,} rollouts published"
+    if standing is not None and standing.delivered_to_others is not None:
+        shared += f" · delivered to others {standing.delivered_to_others:,} times"
+    return shared + (f" · {view.unpublished:,} dropped unsent" if view.unpublished else "")
+
+
+def _taken(view: View) -> str:
+    """Say what this node used of others, and why it dropped the rest."""
+    report, totals = view.report, view.totals
+    if view.site is None or report is None or totals is None or view.arm == "base":
+        return ""
+    mix = f"{report.local_used} local + {report.external_used} external in the last step"
+    if view.arm == "isolated":
+        return mix
+    dropped = " · ".join(
+        f"{fold_line(reason).replace('_', ' ')} {count:,}"
+        for reason, count in sorted(totals.external_dropped.items())
+    )
+    used = f"{mix}\n{totals.external_used:,} external used this season"
+    return f"{used}\ndropped: {dropped}" if dropped else used
+
+
+def _machine(view: View) -> str:
+    said = []
+    if view.report is not None:
+        seconds = sum(view.report.seconds.values())
+        said = [f"{view.tokens_per_second:,.0f} tokens/s", f"{seconds:.2g} s a step"]
+    if view.vitals is not None:
+        said.append(f"memory {describe_bytes(view.vitals.memory)}")
+        if view.vitals.accelerator is not None:
+            said.append(f"{view.device} {describe_bytes(view.vitals.accelerator)}")
+    return " · ".join(said)
+
+
+def _saved(view: View, *, now: datetime) -> str:
+    if view.saved is not None:
+        return f"step {view.saved.step:,}, {describe_age(view.saved.at, now=now)}"
+    return f"step {view.resumed_step:,}, resumed from it" if view.resumed_step else ""
+
+
+def _notices(view: View) -> Iterator[Text]:
+    if view.upgrade is not None:
+        yield Text(describe_upgrade(view.upgrade), "yellow")
+    for notice in view.notices:
+        yield Text(f"{notice.at:%H:%M:%S} UTC: {fold_line(notice.message)}")
+
+
+def _problem(view: View) -> Text | str:
+    problem = view.problem
+    if problem is None:
+        return ""
+    return Text.assemble(
+        (f"{problem.at:%H:%M:%S} UTC {fold_line(problem.code)}", "yellow"),
+        f": {fold_line(problem.message)}\n{fold_line(problem.fix)}",
+    )

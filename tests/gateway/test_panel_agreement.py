@@ -1,0 +1,168 @@
+"""One truth: what the terminal panel says is what the node's page says, from the same rows."""
+
+import html
+import io
+import re
+from collections import Counter
+from dataclasses import replace
+from random import Random
+from typing import get_args
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.test import AsyncClient
+from django.utils import timezone
+from rich.console import Console
+
+from judge.models import Round, Season
+from judge.services.oversight import quarantine_node
+from judge.services.seasons import end_season
+from node_client.display.health import State, judge_health
+from node_client.display.panel import render
+from node_client.display.view import View
+from node_client.learning.report import Totals
+from node_client.swarm.connection import Link
+from swarm_protocol.messages import ReportTraining, RequestStanding
+from swarm_web.gateway.handlers.standing import tell_standing
+from swarm_web.nodes.models import Node
+from swarm_web.relay.services import publish_rollouts, record_training, sample_rollouts
+from tests.factories import make_node, make_rollout, make_round, make_score, publish
+from tests.gateway.conftest import Member
+from tests.gateway.sessions import NOW, session_of
+from tests.node_client.panel_views import full_view, report
+
+ASK = RequestStanding(id="s")
+SHOWN_AT = timezone.now()
+
+
+@pytest.fixture
+def closed(season: Season, amber: Member, bold: Member) -> Round:
+    """A closed round: amber solved 12 of 16 questions, and two others fewer."""
+    Node.objects.update(last_seen=timezone.now())
+    judged = make_round(season, phase=Round.Phase.CLOSED, questions=16)
+    make_score(judged, amber.node, correct=12)
+    make_score(judged, bold.node, correct=7)
+    make_score(judged, make_node("calm")[0], correct=2)
+    publish(season)
+    return judged
+
+
+async def view_of(member: Member) -> View:
+    """Return what the node's owner sees, its standing asked for as the client asks."""
+    view = full_view()
+    view.link, view.node = Link("connected"), member.node.name
+    view.note_standing(await tell_standing(session_of(member), ASK))
+    return view
+
+
+async def read_page(node: Node) -> str:
+    """Return the text of the node's page, without tags."""
+    response = await AsyncClient().get(node.get_absolute_url())
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", response.content.decode())).split())
+
+
+def draw(view: View) -> str:
+    console = Console(file=io.StringIO(), width=200, color_system=None)
+    console.print(render(view, now=SHOWN_AT, clock=0))
+    assert isinstance(console.file, io.StringIO)
+    return " ".join(console.file.getvalue().replace("│", " ").split())
+
+
+async def exchange(season: Season, giver: Node, taker: Node) -> None:
+    rollouts = [make_rollout(season, rollout_id=f"{giver}-{n}") for n in range(3)]
+    await publish_rollouts(giver, season_id=season.pk, rollouts=rollouts, rejected=0, now=NOW)
+    for _ in range(2):
+        await sample_rollouts(taker, season_id=season.pk, count=2, now=NOW, random=Random(0))
+
+
+async def test_every_figure_of_the_panel_stands_on_the_nodes_page(
+    season: Season, closed: Round, amber: Member, bold: Member
+) -> None:
+    await exchange(season, amber.node, bold.node)
+    await exchange(season, bold.node, amber.node)
+    totals = Totals(local_used=40, external_used=3, external_dropped=Counter(not_informative=17))
+    made = replace(report(reward=0.7925), informative_share=0.625)
+    said = ReportTraining(
+        id="t",
+        step=made.step,
+        training_reward=made.training_reward,
+        informative_share=made.informative_share,
+        local_used=totals.local_used,
+        external_used=totals.external_used,
+        external_dropped=dict(totals.external_dropped),
+    )
+    await record_training(amber.node, season_id=season.pk, report=said)
+    view = await view_of(amber)
+    view.note_step(made, totals)
+    panel, page = draw(view), await read_page(amber.node)
+    assert view.standing is not None
+    assert view.standing.interval is not None
+    low, high = (f"{bound:.3f}" for bound in view.standing.interval)
+    for in_panel, on_page in (
+        ("score 0.750", "Judge score .750"),
+        ("rank 1–2 of 3", "It ranks 1–2 of 3."),
+        (f"interval {low}–{high}, n = 16", f"interval {low[1:]}–{high[1:]}, n = 16"),
+        ("from 1 round", "Rounds answered 1"),
+        ("step 1,234", "Step 1234"),
+        ("training reward 0.792", "Training reward .792"),
+        ("informative 62%", "Informative share 62 %"),
+        ("3 rollouts published", "Published 3"),
+        ("delivered to others 4 times", "Delivered to others 4"),
+        ("3 external used this season", "External used 3"),
+        ("not informative 17", "Dropped: not informative 17"),
+    ):
+        assert in_panel in panel
+        assert on_page in page
+
+
+async def compare(member: Member, view: View, *, state: State, text: str) -> None:
+    """Check that panel and page answer "is my node working?" alike."""
+    health = judge_health(view, now=SHOWN_AT, clock=0)
+    assert (health.state, health.text) == (state, text)
+    page = await read_page(member.node)
+    assert f"{state} {member.node.name} {text}" in page
+
+
+async def test_a_healthy_node_is_called_so_on_both(
+    closed: Round, amber: Member, bold: Member
+) -> None:
+    await compare(amber, await view_of(amber), state="working", text="is healthy.")
+
+
+async def test_a_node_that_was_not_judged_yet_waits_on_both(season: Season, amber: Member) -> None:
+    await Node.objects.all().aupdate(last_seen=timezone.now())
+    text = "is connected and waits for its first round."
+    await compare(amber, await view_of(amber), state="waiting", text=text)
+
+
+async def test_a_node_without_a_season_trains_alone_on_both(season: Season, amber: Member) -> None:
+    await Node.objects.all().aupdate(last_seen=timezone.now())
+    view = await view_of(amber)
+    await sync_to_async(end_season)(season, now=timezone.now())
+    view.season = None
+    await compare(amber, view, state="waiting", text="is connected and trains alone.")
+
+
+async def test_a_node_with_too_few_questions_is_not_ranked_on_both(
+    season: Season, amber: Member
+) -> None:
+    await Node.objects.all().aupdate(last_seen=timezone.now())
+    judged = await sync_to_async(make_round)(season, phase=Round.Phase.CLOSED)
+    await sync_to_async(make_score)(judged, amber.node, correct=8, n=8)
+    await sync_to_async(publish)(season)
+    text = "is healthy and not ranked yet."
+    await compare(amber, await view_of(amber), state="working", text=text)
+
+
+async def test_a_quarantined_node_needs_its_owner_on_both(
+    season: Season, closed: Round, amber: Member
+) -> None:
+    await sync_to_async(quarantine_node)(
+        amber.node, reason="copied", actor=None, now=timezone.now()
+    )
+    await sync_to_async(publish)(season)
+    await compare(amber, await view_of(amber), state="needs you", text="is quarantined.")
+
+
+def test_the_states_are_the_signs_of_the_page() -> None:
+    assert get_args(State) == ("working", "waiting", "needs you")

@@ -1,0 +1,123 @@
+"""Is my node working? The first thing that stands in the way is the answer."""
+
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import pytest
+
+from node_client.display.health import PATIENCE_S, PROBLEM_STAYS, Health, judge_health
+from node_client.display.view import View
+from node_client.swarm.connection import Link
+from swarm_protocol.messages import RoundInfo
+from tests.node_client.panel_views import full_view
+from tests.node_client.shell_fakes import empty_view
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+CLOCK = 10_000.0
+ROUND_8 = RoundInfo(8, "scheduled", "2026-01-01T12:05:00Z", "2026-01-01T12:07:00Z", 64)
+
+
+def judge(view: View, *, now: datetime = NOON) -> Health:
+    return judge_health(view, now=now, clock=CLOCK)
+
+
+def offline_view(*, since_s: float) -> View:
+    view = full_view()
+    view.link = Link("waiting", "the coordinator\x1b[2J went away", retry_at=CLOCK + 4)
+    view.offline_since = CLOCK - since_s
+    return view
+
+
+def after_round_7(*, answered: int) -> View:
+    view = full_view()
+    view.note_round(view.round)
+    view.answered[7] = answered
+    view.note_round(ROUND_8)
+    return view
+
+
+def test_a_node_that_answered_all_of_its_last_round_is_healthy() -> None:
+    health = judge(after_round_7(answered=64))
+    assert (health.state, health.text) == ("working", "is healthy.")
+    assert health.reason == "It is connected and answered all of round 7."
+
+
+def test_a_node_without_coordinator_trains_alone() -> None:
+    assert judge(empty_view()).text == "trains alone."
+
+
+def test_a_short_loss_of_the_connection_needs_nobody() -> None:
+    health = judge(offline_view(since_s=PATIENCE_S - 1))
+    assert (health.state, health.text) == ("waiting", "is offline.")
+    assert "went away; trying again in 4 s. Training goes on." in health.reason
+    assert "\x1b" not in health.reason
+
+
+def test_a_long_loss_of_the_connection_comes_with_a_remedy() -> None:
+    health = judge(offline_view(since_s=720))
+    assert health.state == "needs you"
+    assert health.reason.startswith("For 12:00: the coordinator")
+    assert "`swarm-node doctor https://swarm.example.org`" in health.reason
+
+
+def test_a_loss_begins_when_the_connection_went_and_ends_when_it_is_back() -> None:
+    view = full_view()
+    view.note_link(Link("waiting", "gone"))
+    first = view.offline_since
+    view.note_link(Link("connecting"))
+    assert view.offline_since == first is not None
+    view.note_link(Link("connected"))
+    assert view.offline_since is None
+
+
+def test_work_that_cannot_be_saved_is_the_answer_for_a_while() -> None:
+    view = full_view()
+    view.note_problem("checkpoint", "No checkpoint was saved: disk full", "Free some space.")
+    assert view.problem is not None
+    health = judge(view, now=view.problem.at + timedelta(minutes=1))
+    assert (health.state, health.text) == ("needs you", "cannot save its work.")
+    assert "disk full Free some space." in health.reason
+    assert judge(view, now=view.problem.at + PROBLEM_STAYS).state == "working"
+
+
+def test_a_problem_that_passes_by_itself_is_not_the_answer() -> None:
+    view = full_view()
+    view.note_problem("rate.limited", "too many messages", "Wait.")
+    assert view.problem is not None
+    assert judge(view, now=view.problem.at).state == "working"
+
+
+def test_a_node_that_stops_says_what_it_still_does() -> None:
+    view = full_view()
+    view.stopping = True
+    assert judge(view).text == "is stopping."
+    assert "saves" in judge(view).reason
+
+
+def test_answers_that_came_too_late_are_told() -> None:
+    health = judge(after_round_7(answered=32))
+    assert health.state == "needs you"
+    assert health.text == "answers too slowly: round 7 closed first."
+
+
+def test_a_round_without_any_answer_was_missed() -> None:
+    assert judge(after_round_7(answered=0)).text == "is connected but missed round 7."
+
+
+@pytest.mark.parametrize("phase", ["scoring", "void"])
+def test_answers_on_their_way_are_waited_for(phase: str) -> None:
+    view = full_view()
+    view.answered[7] = 32
+    assert view.round is not None
+    view.note_round(msgspec.structs.replace(view.round, phase=phase))
+    assert judge(view).state == "working"
+
+
+def test_a_base_node_is_healthy_untrained() -> None:
+    view = full_view()
+    assert view.standing is not None
+    view.arm = "base"
+    view.standing = msgspec.structs.replace(view.standing, rank=None, remark="base")
+    health = judge(view)
+    assert (health.state, health.text) == ("working", "is healthy.")
+    assert "untrained model" in health.reason
