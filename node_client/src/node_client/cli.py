@@ -163,11 +163,11 @@ def status(url: OptionalUrl = None, *, flags: Flags) -> None:
     choices = choose(parse_site(url) if url else None, flags=flags)
     site, remembered = choices.site, choices.state.recall(choices.site)
     remote = fetch_status(site, remembered.node) if site and remembered.node else None
-    progress = choices.state.load_progress()
+    progress, lifetime = choices.state.load_progress(), choices.state.load_lifetime()
     if choices.value("json"):
-        typer.echo(describe_status(remembered, progress, remote))
+        typer.echo(describe_status(remembered, progress, remote, lifetime=lifetime))
     else:
-        Console().print(draw_status(remembered, progress, remote))
+        Console().print(draw_status(remembered, progress, remote, lifetime=lifetime))
 
 
 @app.command()

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from node_client.commands.status import NodeStatus, describe_status, draw_status, fetch_status
 from node_client.errors import NodeError
-from node_client.storage.state import Progress, Remembered
+from node_client.storage.state import Lifetime, Progress, Remembered
 from tests.node_client.coordinator import Coordinator, running
 
 ADDRESS = "/api/v1/nodes/amber-quiet-heron"
@@ -51,6 +51,24 @@ async def test_the_coordinators_figures_stand_beside_the_local_ones() -> None:
     text = show(Remembered(node="amber-quiet-heron"), HERE, remote)
     for fact in ("step 40", "connected", "0.345", "0.310–0.380, n = 640", "3–5", "1,900", "0.250"):
         assert fact in text
+
+
+def test_what_the_node_did_in_all_its_runs_is_told() -> None:
+    lifetime = Lifetime(
+        steps=1200,
+        tokens=34567,
+        rollouts_made=9600,
+        rollouts_shared=9000,
+        external_used=4000,
+        seconds=9000,
+    )
+    console = Console(file=io.StringIO(), width=100, color_system=None)
+    console.print(draw_status(Remembered(node="n"), HERE, None, lifetime=lifetime))
+    assert isinstance(console.file, io.StringIO)
+    for fact in ("1,200 steps", "34,567 tokens", "2.5 h", "9,600 made", "9,000 shared", "4,000"):
+        assert fact in console.file.getvalue()
+    told = json.loads(describe_status(Remembered(), HERE, None, lifetime=lifetime))
+    assert told["here"]["lifetime"]["rollouts_shared"] == 9000
 
 
 async def test_a_node_that_was_never_scored_has_no_figures_yet() -> None:
@@ -105,4 +123,5 @@ def test_a_machine_is_told_both_sides_and_no_token() -> None:
 
 def test_a_machine_is_told_that_a_side_knows_nothing() -> None:
     told = json.loads(describe_status(Remembered(), None, None))
-    assert told == {"here": {"node": "", "arm": "", "model": "", "checkpoint": None}, "there": None}
+    here = {"node": "", "arm": "", "model": "", "checkpoint": None, "lifetime": None}
+    assert told == {"here": here, "there": None}

@@ -17,7 +17,9 @@ from node_client.runtime.training import Equipment
 from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings
 from node_client.site import Site
+from node_client.storage.checkpoint import newest_first
 from node_client.storage.commitments import read_commitments
+from node_client.storage.manifest import read_manifest
 from node_client.storage.state import StateDir
 from swarm_protocol.errors import ErrorCode
 from swarm_protocol.messages import (
@@ -112,6 +114,7 @@ async def test_a_node_trains_shares_samples_and_reports(
         reports = await coordinator.heard(ReportTraining, count=3)
     assert [report.step for report in reports] == sorted({report.step for report in reports})
     assert reports[-1].local_used == 4 * reports[-1].step
+    assert settings.state.load_lifetime().rollouts_shared > 0
 
 
 async def test_a_node_answers_a_round_while_it_trains(
@@ -148,6 +151,35 @@ async def test_training_goes_on_while_the_coordinator_is_gone(
         await task
     # Only the newest of the reports that were owed meanwhile is sent.
     assert reports[heard].step >= before.step + 5
+
+
+async def test_losing_the_coordinator_changes_nothing_that_an_isolated_node_learns(
+    settings: Settings, verifier: Verifier
+) -> None:
+    coordinator = Coordinator(season=toy_season())
+    hashes: list[dict[str, str]] = []
+    for folder, is_lost in (("kept", False), ("lost", True)):
+        state = StateDir(settings.state.path / folder)
+        state.path.mkdir()
+        (state.path / "task.key").write_bytes(b"the same key")
+        alone = replace(settings, state=state, arm="isolated", steps=40)
+        view = empty_view()
+        async with (
+            running(coordinator),
+            made_node(alone, coordinator.site, verifier, view=view) as node,
+        ):
+            task = asyncio.create_task(node.run())
+            await coordinator.heard(ReportTraining)
+            if is_lost:
+                await coordinator.stop()
+                assert view.steps_here < 40
+            await task
+            assert view.link is not None
+            assert (view.link.phase == "connected") is not is_lost
+        files = read_manifest(newest_first(state.checkpoints)[0]).files
+        hashes.append({name: hash for name, hash in files.items() if name != "run.json"})
+        coordinator.said.clear()
+    assert hashes[0] == hashes[1]
 
 
 async def test_a_node_follows_new_rules_and_practises_without_a_season(

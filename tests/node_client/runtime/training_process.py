@@ -18,7 +18,7 @@ import torch
 
 from node_client.display.view import View
 from node_client.learning.report import StepReport, Totals
-from node_client.runtime import training
+from node_client.runtime import saving
 from node_client.runtime.alone import LoneNode
 from node_client.runtime.training import Equipment
 from node_client.runtime.worker import ModelWorker
@@ -87,7 +87,7 @@ def make_folder(folder: Path) -> Path:
 
 
 def main(folder: Path, *, threads: int) -> None:
-    training.SAVE_AT_MOST_EVERY_S = 0
+    saving.SAVE_AT_MOST_EVERY_S = 0
     nowhere = os.open(os.devnull, os.O_WRONLY)
     whole, broken = make_folder(folder / "whole"), make_folder(folder / "broken")
     assert os.waitpid(start(whole, threads=threads, tell=nowhere), 0)[1] == 0

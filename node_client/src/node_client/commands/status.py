@@ -10,9 +10,10 @@ from rich.text import Text
 from node_client.display.remarks import explain_remark
 from node_client.errors import NodeError
 from node_client.site import Site
-from node_client.storage.state import Progress, Remembered
+from node_client.storage.state import Lifetime, Progress, Remembered
 
 HTTP_TIMEOUT_S = 10.0
+NO_LIFE = Lifetime()
 
 Range = Annotated[list[float], msgspec.Meta(min_length=2, max_length=2)]
 
@@ -64,6 +65,7 @@ class Here(msgspec.Struct):
     arm: str
     model: str
     checkpoint: Progress | None
+    lifetime: Lifetime | None
 
 
 class Status(msgspec.Struct):
@@ -74,7 +76,11 @@ class Status(msgspec.Struct):
 
 
 def describe_status(
-    remembered: Remembered, progress: Progress | None, remote: NodeStatus | None
+    remembered: Remembered,
+    progress: Progress | None,
+    remote: NodeStatus | None,
+    *,
+    lifetime: Lifetime = NO_LIFE,
 ) -> str:
     """Return what is known here and there as one JSON object on a line."""
     here = Here(
@@ -82,17 +88,23 @@ def describe_status(
         arm=remembered.arm or "",
         model=remembered.model,
         checkpoint=progress,
+        lifetime=lifetime if lifetime.steps else None,
     )
     return msgspec.json.encode(Status(here=here, there=remote)).decode()
 
 
 def draw_status(
-    remembered: Remembered, progress: Progress | None, remote: NodeStatus | None
+    remembered: Remembered,
+    progress: Progress | None,
+    remote: NodeStatus | None,
+    *,
+    lifetime: Lifetime = NO_LIFE,
 ) -> Table:
     """Return a table of what is known here and there."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim")
-    for label, value in (*_here(remembered, progress), *(_there(remote) if remote else ())):
+    rows = [*_here(remembered, progress), *_life(lifetime), *(_there(remote) if remote else ())]
+    for label, value in rows:
         table.add_row(label, Text(value))
     return table
 
@@ -108,6 +120,17 @@ def _here(remembered: Remembered, progress: Progress | None) -> list[tuple[str, 
         ("last checkpoint", f"step {progress.step}, {progress.saved_at}"),
         ("season then", progress.season),
         ("model here", progress.model),
+    ]
+
+
+def _life(lifetime: Lifetime) -> list[tuple[str, str]]:
+    if lifetime.steps == 0:
+        return []
+    hours = lifetime.seconds / 3600
+    return [
+        ("all runs", f"{lifetime.steps:,} steps, {lifetime.tokens:,} tokens, {hours:.1f} h"),
+        ("rollouts", f"{lifetime.rollouts_made:,} made, {lifetime.rollouts_shared:,} shared"),
+        ("of others", f"{lifetime.external_used:,} used"),
     ]
 
 

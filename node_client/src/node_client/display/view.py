@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from node_client.display import events
 from node_client.site import Site
+from node_client.storage.state import Lifetime
 from node_client.swarm.connection import Link
 from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import Arm, RoundInfo, SeasonInfo, Standing
@@ -17,6 +18,7 @@ if TYPE_CHECKING:  # the trainer imports torch; whoever only shows figures need 
     from node_client.learning.report import StepReport, Totals
 
 CURVE_STEPS = 200
+ROUNDS_SHOWN = 64
 NOTICES = 3
 
 
@@ -50,11 +52,12 @@ class Mark:
 class View:
     """One node's state as its owner sees it. `clock_ahead_s` is the coordinator's clock minus ours.
 
-    `totals` are this season's; `curve` holds the training reward of the latest steps. `finished` is
-    the latest round that was seen open and is not any more; `sat_out` the latest one that this node
-    came too late for. `offline_since` is the monotonic time at which the connection was lost.
-    `upgrade` names the client version below which nodes will be refused soon, if this one is older.
-    `listen` is told what happens.
+    `totals` are this season's, `lifetime` those of all runs and seasons; `curve` holds the training
+    reward of the latest steps. `answered` counts the latest rounds' answers that the judge holds.
+    `finished` is the latest round that was seen open and is not any more; `sat_out` the latest one
+    that this node came too late for. `offline_since` is the monotonic time at which the connection
+    was lost. `upgrade` names the client version below which nodes will be refused soon, if this one
+    is older. `listen` is told what happens.
     """
 
     model: str
@@ -75,6 +78,7 @@ class View:
     curve: deque[float] = field(default_factory=lambda: deque(maxlen=CURVE_STEPS))
     resumed_step: int = 0
     saved: Mark | None = None
+    lifetime: Lifetime = field(default_factory=Lifetime)
     vitals: events.Vitals | None = None
     published: int = 0
     unpublished: int = 0
@@ -139,7 +143,10 @@ class View:
     def note_answers(self, number: int, stored: int) -> None:
         """Show that the judge holds more of this round's answers."""
         self.answered[number] += stored
-        self.listen(events.AnswersAcknowledged(round=number, acknowledged=self.answered[number]))
+        acknowledged = self.answered[number]
+        while len(self.answered) > ROUNDS_SHOWN:
+            del self.answered[min(self.answered)]
+        self.listen(events.AnswersAcknowledged(round=number, acknowledged=acknowledged))
 
     def note_standing(self, standing: Standing) -> None:
         """Show this node's row of the leaderboard."""

@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import partial
 from time import monotonic
 
@@ -14,21 +13,16 @@ from node_client.errors import NodeError
 from node_client.learning.report import StepReport
 from node_client.learning.trainer import Exchange, Trainer
 from node_client.model.policy import Policy
-from node_client.runtime.beginning import check_resumed
 from node_client.runtime.metrics import figures_of, open_metrics
+from node_client.runtime.saving import Saver
 from node_client.runtime.vitals import measure_vitals
 from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings
-from node_client.storage import checkpoint
-from node_client.storage.manifest import Merit
-from node_client.storage.state import Progress
 from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import Arm, SeasonInfo
 from swarm_tasks.allowlist import GENERATOR
 from swarm_tasks.verifier import Verifier
 
-SAVE_AT_LEAST_EVERY_S = 300.0
-SAVE_AT_MOST_EVERY_S = 30.0
 LOG_EVERY_S = 5.0
 MOST_FAILURES = 5
 
@@ -54,16 +48,6 @@ class Enrolment:
     arm: Arm
 
 
-def is_save_due(*, steps: int, seconds: float, save_steps: int) -> bool:
-    """Tell whether so many steps and seconds since the last checkpoint ask for another one.
-
-    Every `save_steps`, but neither all the time with a fast model nor hardly ever with a slow one.
-    """
-    if seconds >= SAVE_AT_LEAST_EVERY_S:
-        return steps > 0
-    return steps >= save_steps and seconds >= SAVE_AT_MOST_EVERY_S
-
-
 class Training:
     """Trains until told to stop, whatever the connection does.
 
@@ -85,6 +69,7 @@ class Training:
         self._worker = equipment.worker
         self._metrics = open_metrics(settings)
         self._view = equipment.view
+        self._saver = Saver(settings=settings, worker=equipment.worker, view=equipment.view)
         self._before_step = before_step
         self._after_step = after_step
         self._trainer: Trainer | None = None
@@ -92,8 +77,7 @@ class Training:
         self._followed: Enrolment | None = None
         self._failures = 0
         self._stopping = False
-        self._saved_step = 0
-        self._saved_clock = self._logged_clock = monotonic()
+        self._logged_clock = monotonic()
         self.enrolled = asyncio.Event()
 
     def enrol(self, enrolment: Enrolment) -> None:
@@ -128,16 +112,12 @@ class Training:
                     {**figures_of(report), "season": trainer.season.name}, step=report.step
                 )
                 self._after_step(report, trainer)
+                self._saver.note_step(report)
                 _log_held_out(report)
                 self._log_sometimes()
-            if is_save_due(
-                steps=trainer.steps_done - self._saved_step,
-                seconds=monotonic() - self._saved_clock,
-                save_steps=self._settings.save_steps,
-            ):
-                await self._save(trainer)
-        if self._trainer is not None and self._trainer.steps_done != self._saved_step:
-            await self._save(self._trainer)
+            await self._saver.save_if_due(trainer)
+        if self._trainer is not None:
+            await self._saver.save_the_rest(self._trainer)
 
     async def _follow_enrolment(self) -> Trainer:
         """Return a trainer for the latest rules, resuming from a checkpoint the first time."""
@@ -168,14 +148,7 @@ class Training:
         if self._trainer is not None:
             trainer.load_state(self._trainer.state_dict())
             return trainer
-        checkpoints = self._settings.state.checkpoints
-        resumed = checkpoint.resume(checkpoints, trainer)
-        check_resumed(resumed, start=self._settings.start, checkpoints=checkpoints)
-        if resumed is not None:
-            for problem in resumed.problems:
-                log.warning(problem)
-            self._view.resumed_step = self._saved_step = resumed.step
-            log.info("resumed at step %d", resumed.step)
+        self._saver.resume(trainer)
         self._metrics.begin(step=trainer.steps_done)
         return trainer
 
@@ -197,49 +170,10 @@ class Training:
         self._failures = 0
         return report
 
-    async def _save(self, trainer: Trainer) -> None:
-        """Write a checkpoint; a full disk must not end the training."""
-        self._saved_step, self._saved_clock = trainer.steps_done, monotonic()
-        try:
-            await self._worker.run(partial(self._write, trainer))
-        except OSError as problem:
-            fix = f"Free some space in {self._settings.state.path}."
-            self._view.note_problem("checkpoint", f"No checkpoint was saved: {problem}", fix)
-            log.warning("no checkpoint was saved: %s", problem)
-        else:
-            self._view.note_checkpoint(trainer.steps_done)
-            log.info("saved a checkpoint at step %d", trainer.steps_done)
-
-    def _write(self, trainer: Trainer) -> None:
-        state = self._settings.state
-        checkpoint.save(
-            state.checkpoints,
-            trainer,
-            merit=_merit_of(self._view, season=trainer.season),
-            limit=trainer.config.save_total_limit,
-        )
-        reward = self._view.curve[-1] if self._view.curve else 0.0
-        state.save_progress(
-            Progress(
-                step=trainer.steps_done,
-                training_reward=reward,
-                model=self._equipment.policy.name,
-                season=trainer.season.name,
-                saved_at=datetime.now(UTC).isoformat(timespec="seconds"),
-            )
-        )
-
     def _log_sometimes(self) -> None:
         if self._view.steps_here == 1 or monotonic() - self._logged_clock >= LOG_EVERY_S:
             self._logged_clock = monotonic()
             log.info(describe_step(self._view))
-
-
-def _merit_of(view: View, *, season: SeasonInfo) -> Merit | None:
-    """Return how the judge rates this node's model, once it does."""
-    if view.standing is None or view.standing.score is None:
-        return None
-    return Merit(kind="judge_score", season=season.name, value=view.standing.score)
 
 
 def _log_held_out(report: StepReport) -> None:

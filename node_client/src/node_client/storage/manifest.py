@@ -9,7 +9,7 @@ import msgspec
 FORMAT = 2
 NAME = "manifest.json"
 
-MeritKind = Literal["eval_reward", "judge_score"]
+MeritKind = Literal["held_out", "judge_score"]
 
 
 class DamagedError(Exception):

@@ -39,6 +39,22 @@ class Progress(msgspec.Struct, frozen=True):
     saved_at: str
 
 
+class Lifetime(msgspec.Struct, frozen=True):
+    """What a node did in all its runs and seasons.
+
+    `tokens` are those of its own completions, `rollouts_shared` what pools took of
+    `rollouts_made`, `external_used` the rollouts of others that it trained on, and `seconds` the
+    time that its steps took.
+    """
+
+    steps: int = 0
+    tokens: int = 0
+    rollouts_made: int = 0
+    rollouts_shared: int = 0
+    external_used: int = 0
+    seconds: float = 0.0
+
+
 class StateDir:
     """One client's folder. It holds a secret, so only its owner may read it."""
 
@@ -127,6 +143,14 @@ class StateDir:
     def save_progress(self, progress: Progress) -> None:
         """Note how far training has come."""
         write_private(self.progress, _encode(progress))
+
+    def load_lifetime(self) -> Lifetime:
+        """Return the totals of the node's life at the last checkpoint."""
+        return _read(self.path / "lifetime.json", Lifetime) or Lifetime()
+
+    def save_lifetime(self, lifetime: Lifetime) -> None:
+        """Note the totals of the node's life."""
+        write_private(self.path / "lifetime.json", _encode(lifetime))
 
     def task_key(self) -> bytes:
         """Return the secret that this node's training tasks are drawn with; made once."""

@@ -1,0 +1,138 @@
+"""When checkpoints are written, what stands in them beside the trainer, and how a run goes on."""
+
+import logging
+from datetime import UTC, datetime
+from functools import partial
+from time import monotonic
+
+import msgspec
+
+from node_client.display.view import View
+from node_client.learning.report import StepReport
+from node_client.learning.trainer import Trainer
+from node_client.runtime.beginning import check_resumed
+from node_client.runtime.worker import ModelWorker
+from node_client.settings.config import Settings
+from node_client.storage import checkpoint
+from node_client.storage.checkpoint import Resumed
+from node_client.storage.manifest import Merit
+from node_client.storage.state import Lifetime, Progress
+
+SAVE_AT_LEAST_EVERY_S = 300.0
+SAVE_AT_MOST_EVERY_S = 30.0
+
+log = logging.getLogger(__name__)
+
+
+def is_save_due(*, steps: int, seconds: float, save_steps: int) -> bool:
+    """Tell whether so many steps and seconds since the last checkpoint ask for another one.
+
+    Every `save_steps`, but neither all the time with a fast model nor hardly ever with a slow one.
+    """
+    if seconds >= SAVE_AT_LEAST_EVERY_S:
+        return steps > 0
+    return steps >= save_steps and seconds >= SAVE_AT_MOST_EVERY_S
+
+
+class Saver:
+    """Keeps a run's checkpoints, its progress and the totals of its node's whole life."""
+
+    def __init__(self, *, settings: Settings, worker: ModelWorker, view: View) -> None:
+        self._settings = settings
+        self._worker = worker
+        self._view = view
+        self._step = 0
+        self._clock = monotonic()
+        self._shared_before = 0
+
+    def resume(self, trainer: Trainer) -> None:
+        """Bring the trainer to the newest sound checkpoint, and the totals with it.
+
+        Raises CheckpointError as `checkpoint.resume` does, and when there should be one and is not.
+        """
+        state = self._settings.state
+        resumed = checkpoint.resume(state.checkpoints, trainer)
+        check_resumed(resumed, start=self._settings.start, checkpoints=state.checkpoints)
+        if resumed is not None:
+            for problem in resumed.problems:
+                log.warning(problem)
+            self._view.resumed_step = self._step = resumed.step
+            log.info("resumed at step %d", resumed.step)
+        self._view.lifetime = _lifetime_in(resumed) or state.load_lifetime()
+        self._shared_before = self._view.lifetime.rollouts_shared
+
+    def note_step(self, report: StepReport) -> None:
+        """Add a step to the totals of the node's life."""
+        before = self._view.lifetime
+        self._view.lifetime = Lifetime(
+            steps=before.steps + 1,
+            tokens=before.tokens + report.completion_tokens,
+            rollouts_made=before.rollouts_made + report.generated,
+            rollouts_shared=self._shared_before + self._view.published,
+            external_used=before.external_used + report.external_used,
+            seconds=before.seconds + sum(report.seconds.values()),
+        )
+
+    async def save_if_due(self, trainer: Trainer) -> None:
+        """Write a checkpoint if it is time for one."""
+        if is_save_due(
+            steps=trainer.steps_done - self._step,
+            seconds=monotonic() - self._clock,
+            save_steps=self._settings.save_steps,
+        ):
+            await self._save(trainer)
+
+    async def save_the_rest(self, trainer: Trainer) -> None:
+        """Write a checkpoint unless the last one holds every step."""
+        if trainer.steps_done != self._step:
+            await self._save(trainer)
+
+    async def _save(self, trainer: Trainer) -> None:
+        """Write a checkpoint; a full disk must not end the training."""
+        self._step, self._clock = trainer.steps_done, monotonic()
+        try:
+            await self._worker.run(partial(self._write, trainer))
+        except OSError as problem:
+            fix = f"Free some space in {self._settings.state.path}."
+            self._view.note_problem("checkpoint", f"No checkpoint was saved: {problem}", fix)
+            log.warning("no checkpoint was saved: %s", problem)
+        else:
+            self._view.note_checkpoint(trainer.steps_done)
+            log.info("saved a checkpoint at step %d", trainer.steps_done)
+
+    def _write(self, trainer: Trainer) -> None:
+        state, lifetime = self._settings.state, self._view.lifetime
+        checkpoint.save(
+            state.checkpoints,
+            trainer,
+            run={"lifetime": msgspec.to_builtins(lifetime)},
+            merit=_merit_of(self._view, season=trainer.season.name),
+            limit=trainer.config.save_total_limit,
+        )
+        reward = self._view.curve[-1] if self._view.curve else 0.0
+        state.save_progress(
+            Progress(
+                step=trainer.steps_done,
+                training_reward=reward,
+                model=trainer.policy.name,
+                season=trainer.season.name,
+                saved_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            )
+        )
+        state.save_lifetime(lifetime)
+
+
+def _lifetime_in(resumed: Resumed | None) -> Lifetime | None:
+    """Return the totals that a checkpoint was saved with."""
+    if resumed is None or "lifetime" not in resumed.run:
+        return None
+    return msgspec.convert(resumed.run["lifetime"], Lifetime)
+
+
+def _merit_of(view: View, *, season: str) -> Merit | None:
+    """Return the latest score on the held-out questions, or else the judge's, if there is one."""
+    if view.held_out is not None:
+        return Merit(kind="held_out", season=season, value=view.held_out.score)
+    if view.standing is not None and view.standing.score is not None:
+        return Merit(kind="judge_score", season=season, value=view.standing.score)
+    return None
