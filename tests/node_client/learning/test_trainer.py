@@ -196,12 +196,31 @@ def test_season_decides_what_the_participant_left_open() -> None:
         (TrainConfig(local=0, external=0), "is empty"),
         (TrainConfig(local=-1), "is empty"),
         (TrainConfig(local=4, batch=2), "fewer than"),
+        (TrainConfig(mix="0/0"), "is empty"),
+        (TrainConfig(mix="4/4", local=2), "Leave one|so do --local"),
         (TrainConfig(num_generations=1), "cannot be compared"),
     ],
 )
 def test_sizes_that_cannot_work_are_explained(config: TrainConfig, complaint: str) -> None:
     with pytest.raises(SettingsError, match=complaint):
         plan_step(config, toy_season())
+
+
+@pytest.mark.parametrize(
+    ("config", "mix"),
+    [
+        (TrainConfig(), (2, 2)),
+        (TrainConfig(mix="3/5"), (3, 5)),
+        (TrainConfig(mix="8/0"), (8, 0)),
+        (TrainConfig(mix="3/5", arm="isolated"), (8, 0)),
+        (TrainConfig(local=6), (6, 2)),
+    ],
+)
+def test_mix_may_be_set_as_a_whole_or_by_its_parts(
+    config: TrainConfig, mix: tuple[int, int]
+) -> None:
+    plan = plan_step(config, toy_season())
+    assert (plan.local, plan.external) == mix
 
 
 def test_pretrained_models_take_small_steps_by_default() -> None:

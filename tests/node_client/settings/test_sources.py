@@ -50,6 +50,7 @@ def test_a_list_is_written_with_commas() -> None:
     [
         ("num_generations", "1", "a whole number of at least 2"),
         ("num_generations", "many", "a whole number"),
+        ("mix", "half", "season, auto or I/J such as 4/4"),
         ("learning_rate", "-1", "a number of at least 0"),
         ("learning_rate", "nan", "a number of at least 0"),
         ("epsilon", "inf", "a number of at least 0"),

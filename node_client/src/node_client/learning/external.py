@@ -113,6 +113,7 @@ class ExternalJudge:
             completions=completions,
             rewards=[reward_of(verdict, kind=self._reward) for verdict in verdicts],
             truncated=[answer.finish_reason == "length" for answer in rollout.completions],
+            dataset=rollout.task.dataset,
         )
         if not group.informative:
             raise _DroppedError("not_informative")

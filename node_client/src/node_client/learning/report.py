@@ -28,7 +28,8 @@ class ShownExample:
 class StepReport:
     """What one step did. Rewards and shares are over the node's own rollouts of the step.
 
-    `curriculum` tells where it stands: the stage, or each dataset's rung above the season's.
+    `curriculum` tells where it stands: the stage, or each dataset's rung above the season's;
+    `mix` what the automatic mix goes by.
     `generated` is how many rollouts the node made, `solved` the share of right completions by
     dataset. `clip_ratio` is the share of trained tokens whose gradient was clipped away,
     `clipped_ratio` the share of own completions that ran into the length limit (both named as in
@@ -58,6 +59,7 @@ class StepReport:
     example: ShownExample
     completion_tokens: int = 0
     curriculum: dict[str, float] = field(default_factory=dict)
+    mix: dict[str, float] = field(default_factory=dict)
     held_out: HeldOutScore | None = None
     held_out_before: HeldOutScore | None = None
 
@@ -80,6 +82,7 @@ def describe_step(
     watch: Stopwatch,
     *,
     curriculum: dict[str, float],
+    mix: dict[str, float],
     held_out: HeldOutScore | None,
     held_out_before: HeldOutScore | None,
 ) -> StepReport:
@@ -105,6 +108,7 @@ def describe_step(
         completion_tokens=sum(len(answer.token_ids) for answer in answers),
         example=ShownExample(first.task.question, first.answers[0].text, first.verdicts[0]),
         curriculum=curriculum,
+        mix=mix,
         held_out=held_out,
         held_out_before=held_out_before,
     )

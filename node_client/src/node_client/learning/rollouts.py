@@ -18,13 +18,15 @@ from swarm_tasks.verifier import DrawnTask, Verdict, Verifier
 class TrainingGroup:
     """One question with L completions as tokens and their rewards in [0, 1]: ready to train on.
 
-    `truncated` marks the completions that ran into the length limit instead of stopping.
+    `truncated` marks the completions that ran into the length limit instead of stopping; `dataset`
+    is the question's.
     """
 
     prompt: list[int]
     completions: list[list[int]]
     rewards: list[float]
     truncated: list[bool]
+    dataset: str = ""
 
     @property
     def informative(self) -> bool:
@@ -72,6 +74,7 @@ def score_answers(
         completions=[answer.token_ids for answer in answers],
         rewards=[reward_of(verdict, kind=reward) for verdict in verdicts],
         truncated=[answer.finish_reason == "length" for answer in answers],
+        dataset=task.spec.dataset,
     )
     return LocalRollout(task=task, answers=answers, verdicts=verdicts, group=group)
 

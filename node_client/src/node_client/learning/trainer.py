@@ -35,6 +35,7 @@ import torch
 from node_client.learning.dynamic import needs_more, prefer_informative
 from node_client.learning.external import ExternalJudge, JudgedExternals
 from node_client.learning.held_out import HeldOutScore, HeldOutSet
+from node_client.learning.mix import AutoMix, FixedMix, Mix, Places
 from node_client.learning.questions import Questions
 from node_client.learning.report import StepReport, Totals, describe_step
 from node_client.learning.rollouts import (
@@ -49,7 +50,7 @@ from node_client.learning.stopwatch import Stopwatch
 from node_client.learning.update import update_policy
 from node_client.model.policy import Policy
 from node_client.settings.objective import check_objective
-from node_client.settings.train_config import TrainConfig, learning_rate_for, plan_step
+from node_client.settings.train_config import StepPlan, TrainConfig, learning_rate_for, plan_step
 from swarm_protocol.messages import MAX_REQUESTED, ExternalRollout, Rollout, SeasonInfo
 from swarm_tasks.verifier import Verifier
 
@@ -102,6 +103,7 @@ class Trainer:
         )
         check_objective(config)
         self._plan = plan_step(config, season)
+        self._mix = make_mix(self._plan, config)
         if config.beta:
             # Before a checkpoint is loaded, so that a resumed run has the same reference.
             policy.keep_reference()
@@ -120,13 +122,14 @@ class Trainer:
     @property
     def candidates(self) -> int:
         """How many rollouts of others each step asks for."""
-        return min(self._plan.external * self.config.external_candidates, MAX_REQUESTED)
+        return min(self._mix.places.external * self.config.external_candidates, MAX_REQUESTED)
 
     def step(self) -> StepReport:
         """Make one step of SAPO's Algorithm 1. Raises RefusedError when the verifier fails."""
         watch = Stopwatch(time.perf_counter)
         before = self._evaluate(watch) if self.steps_done == 0 else None
-        local = self._make_rollouts(watch)
+        places = self._mix.places
+        local = self._make_rollouts(places, watch)
         with watch.measure("swarm"):
             shared = [rollout for rollout in local if self._questions.is_shared(rollout)]
             self._exchange.publish(
@@ -134,12 +137,12 @@ class Trainer:
                     shared, policy=self.policy, node=self._node, step=self.steps_done
                 )
             )
-        external = self._take_external(watch)
+        external = self._take_external(places, watch)
         training_set = assemble_training_set(
             own=self._own_groups(local, external),
             external=external.groups,
-            local_count=self._plan.local,
-            external_count=self._plan.external,
+            local_count=places.local,
+            external_count=places.external,
             chance=random.Random(self._seed("mix")),
         )
         update = update_policy(
@@ -151,6 +154,7 @@ class Trainer:
             watch=watch,
         )
         self._questions.note(local, judge_round=self.judge_round)
+        self._mix.note(own=[rollout.group for rollout in local], external=external.groups)
         self._count(training_set, external)
         after = self._evaluate(watch) if self.steps_done % self.config.eval_every == 0 else None
         return describe_step(
@@ -161,6 +165,7 @@ class Trainer:
             update,
             watch,
             curriculum=self._questions.figures(),
+            mix=self._mix.figures(),
             held_out=after,
             held_out_before=before,
         )
@@ -171,6 +176,7 @@ class Trainer:
             "step": self.steps_done,
             "season": self.season.name,
             "questions": self._questions.state(),
+            "mix": {self.config.mix: self._mix.state()},
             "seen": self._judge.seen,
             "local_used": self.totals.local_used,
             "external_used": self.totals.external_used,
@@ -193,15 +199,17 @@ class Trainer:
         # The rate is a setting of this run, not of the one that wrote the checkpoint.
         self._optimizer.param_groups[0]["lr"] = rate
         self._questions.load(state["questions"], same_season=same_season)
+        if same_season and self.config.mix in state["mix"]:
+            self._mix.load(state["mix"][self.config.mix])
         self._judge.remember(state["seen"])
 
-    def _make_rollouts(self, watch: Stopwatch) -> list[LocalRollout]:
+    def _make_rollouts(self, places: Places, watch: Stopwatch) -> list[LocalRollout]:
         """Answer a batch of questions, and more where dynamic sampling finds too little in them."""
         generator = torch.Generator(self.policy.device).manual_seed(self._seed("sample"))
         rollouts = self._answer_batch(generator, watch)
         while self.config.resampling == "dynamic" and needs_more(
             [rollout.group for rollout in rollouts],
-            wanted=self._plan.local,
+            wanted=places.local,
             batch=self._plan.batch,
             most_batches=self.config.dynamic_batches,
         ):
@@ -244,18 +252,18 @@ class Trainer:
             return groups
         return prefer_informative(
             groups,
-            count=self._plan.local + self._plan.external - len(external.groups),
+            count=self._plan.size - len(external.groups),
             chance=random.Random(self._seed("prefer")),
         )
 
-    def _take_external(self, watch: Stopwatch) -> JudgedExternals:
+    def _take_external(self, places: Places, watch: Stopwatch) -> JudgedExternals:
         """Ask for candidates for the external places and keep those that can be trained on."""
         offered: Sequence[ExternalRollout] = []
         if self.candidates:
             with watch.measure("swarm"):
                 offered = self._exchange.sample(self.candidates)
         with watch.measure("score"):
-            return self._judge.judge(offered, wanted=self._plan.external)
+            return self._judge.judge(offered, wanted=places.external)
 
     def _evaluate(self, watch: Stopwatch) -> HeldOutScore | None:
         """Return how good the policy is on the held-out set, if the participant wants to know."""
@@ -274,3 +282,11 @@ class Trainer:
         """Return a seed that only this node has, and only in this step, for one purpose."""
         content = self._key + f":{purpose}:{self.steps_done}".encode()
         return int.from_bytes(hashlib.sha256(content).digest()[:8], "big") >> 1
+
+
+def make_mix(plan: StepPlan, config: TrainConfig) -> Mix:
+    """Return the mix that the settings name; a node alone, or of one place, has nothing to mix."""
+    places = Places(plan.local, plan.external)
+    if config.mix == "auto" and config.arm == "swarm" and plan.size > 1:
+        return AutoMix(places, batch=plan.batch)
+    return FixedMix(places)

@@ -69,7 +69,8 @@ class Setting:
     def allowed(self) -> str:
         """What a value must be, for people."""
         core, limits = _without_limits(self._some)
-        text = _describe(core) + _describe_limits(limits)
+        described = [limit.description for limit in limits if limit.description]
+        text = described[0] if described else _describe(core) + _describe_limits(limits)
         return f"{text}, or none" if self.optional else text
 
     @property

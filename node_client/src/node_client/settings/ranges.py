@@ -18,3 +18,8 @@ NotNegative = Annotated[float, Meta(ge=0)]
 
 Share = Annotated[float, Meta(ge=0, le=1)]
 """A number from 0 to 1."""
+
+Mix = Annotated[
+    str, Meta(pattern=r"^(season|auto|\d+/\d+)$", description="season, auto or I/J such as 4/4")
+]
+"""How a training set is divided between own and external rollouts."""

@@ -16,7 +16,7 @@ from node_client.settings.choices import (
     ScaleRewards,
     StageSwitch,
 )
-from node_client.settings.ranges import Count, GroupSize, Natural, NotNegative, Positive, Share
+from node_client.settings.ranges import Count, GroupSize, Mix, Natural, NotNegative, Positive, Share
 from swarm_protocol.messages import Arm, SeasonInfo
 
 # Pretrained models take trl's rate; models made from nothing on the spot need a far higher one.
@@ -40,6 +40,10 @@ class TrainConfig:
 
     external: Natural | None = None
     """J: rollouts of other nodes in each training set."""
+
+    mix: Mix = "season"
+    """`season` takes the season's I and J, `4/4` sets both, and `auto` moves them to where rollouts
+    teach more; `--local` and `--external` set one each."""
 
     batch: Count | None = None
     """Rollouts generated in each step; None is I + J, so that every arm generates equally much."""
@@ -141,6 +145,11 @@ class StepPlan:
     completions: int
     max_completion_length: int
 
+    @property
+    def size(self) -> int:
+        """I + J, the rollouts of a training set."""
+        return self.local + self.external
+
 
 def plan_step(config: TrainConfig, season: SeasonInfo) -> StepPlan:
     """Settle the sizes of a step. Raises SettingsError when they cannot work."""
@@ -152,8 +161,7 @@ def plan_step(config: TrainConfig, season: SeasonInfo) -> StepPlan:
         raise SettingsError(
             "Without a checkpoint a run cannot go on.", fix="Set save_total_limit to 1 or more."
         )
-    local = season.local if config.local is None else config.local
-    external = season.external if config.external is None else config.external
+    local, external = _wished_mix(config, season)
     size = local + external
     if config.arm == "isolated":
         local, external = size, 0
@@ -166,6 +174,23 @@ def plan_step(config: TrainConfig, season: SeasonInfo) -> StepPlan:
     )
     _check(plan)
     return plan
+
+
+def _wished_mix(config: TrainConfig, season: SeasonInfo) -> tuple[int, int]:
+    """Return I and J as the participant wants them. Raises SettingsError for two wishes at once."""
+    if "/" in config.mix:
+        if config.local is not None or config.external is not None:
+            raise SettingsError(
+                f"The mix {config.mix} says how many rollouts are local and external,"
+                " and so do --local and --external.",
+                fix="Leave one of them out.",
+            )
+        local, external = config.mix.split("/")
+        return int(local), int(external)
+    return (
+        season.local if config.local is None else config.local,
+        season.external if config.external is None else config.external,
+    )
 
 
 def learning_rate_for(config: TrainConfig, *, parameters: int) -> float:

@@ -1,0 +1,125 @@
+"""The automatic mix: places go where they teach more, within bounds and without chance."""
+
+import json
+
+import pytest
+
+from node_client.learning.mix import PERIOD, AutoMix, FixedMix, Places
+from node_client.learning.rollouts import TrainingGroup
+from node_client.learning.trainer import make_mix
+from node_client.settings.train_config import TrainConfig, plan_step
+from swarm_tasks.verifier import Verifier
+from tests.node_client.fakes import PoolInMemory, external_sum, make_trainer, toy_season
+
+
+def group(*rewards: float, dataset: str = "chain_sum") -> TrainingGroup:
+    count = len(rewards)
+    return TrainingGroup(
+        prompt=[1],
+        completions=[[2]] * count,
+        rewards=list(rewards),
+        truncated=[False] * count,
+        dataset=dataset,
+    )
+
+
+UNSOLVED, HALF, SOLVED = group(0, 0, 0, 0), group(1, 1, 0, 0), group(1, 1, 1, 1)
+SELDOM_WRONG = group(1, 1, 1, 0)
+
+
+def auto(*, local: int = 4, external: int = 4) -> AutoMix:
+    return AutoMix(Places(local, external), batch=local + external)
+
+
+def pass_steps(
+    mix: AutoMix, count: int, *, own: list[TrainingGroup], external: list[TrainingGroup]
+) -> None:
+    """Make steps in which every external place gets the given rollouts, as far as they go."""
+    for _ in range(count):
+        mix.note(own=own, external=external[: mix.places.external])
+
+
+def test_mix_starts_as_the_season_has_it() -> None:
+    assert auto(local=6, external=2).places == Places(6, 2)
+
+
+def test_node_that_solves_nothing_takes_in_more() -> None:
+    mix = auto()
+    pass_steps(mix, PERIOD, own=[UNSOLVED] * 8, external=[HALF] * 8)
+    assert mix.places == Places(3, 5)
+
+
+def test_node_that_is_ahead_of_the_others_takes_in_less() -> None:
+    mix = auto()
+    pass_steps(mix, PERIOD, own=[SELDOM_WRONG] * 8, external=[HALF] * 8)
+    assert mix.places == Places(5, 3)
+
+
+def test_quiet_swarm_gives_its_places_back() -> None:
+    mix = auto()
+    pass_steps(mix, PERIOD, own=[HALF] * 4 + [UNSOLVED] * 4, external=[])
+    assert mix.places == Places(5, 3)
+
+
+def test_places_of_like_worth_stay() -> None:
+    mix = auto()
+    # Half of the own rollouts are informative, and half of the external ones do better.
+    own = [HALF] * 4 + [UNSOLVED] * 4
+    pass_steps(mix, 5 * PERIOD, own=own, external=[HALF, group(1, 0, 0, 0)] * 4)
+    assert mix.places == Places(4, 4)
+
+
+def test_what_others_know_counts_by_dataset() -> None:
+    mix = auto()
+    own = [SOLVED] * 4 + [group(0, 0, dataset="gcd")] * 4
+    pass_steps(mix, PERIOD, own=own, external=[group(1, 0, 0, 0, dataset="gcd")] * 8)
+    assert mix.places == Places(3, 5)
+
+
+def test_bounds_hold_and_the_size_never_changes() -> None:
+    taking, keeping = auto(), auto()
+    for _ in range(20):
+        pass_steps(taking, PERIOD, own=[UNSOLVED] * 8, external=[HALF] * 8)
+        pass_steps(keeping, PERIOD, own=[HALF] * 8, external=[])
+        assert taking.places.local + taking.places.external == 8
+    assert taking.places == Places(2, 6)
+    assert keeping.places == Places(7, 1)
+
+
+def test_no_more_own_rollouts_are_planned_than_are_generated() -> None:
+    mix = AutoMix(Places(4, 4), batch=5)
+    pass_steps(mix, 20 * PERIOD, own=[HALF] * 5, external=[])
+    assert mix.places == Places(5, 3)
+
+
+def test_mix_goes_on_where_it_was_saved() -> None:
+    mix, resumed = auto(), auto()
+    pass_steps(mix, 2 * PERIOD - 1, own=[UNSOLVED] * 8, external=[HALF] * 8)
+    resumed.load(json.loads(json.dumps(mix.state())))
+    assert resumed.figures() == mix.figures()
+    pass_steps(resumed, 1, own=[UNSOLVED] * 8, external=[HALF] * 8)
+    assert resumed.places == Places(2, 6)
+
+
+@pytest.mark.parametrize(
+    "config", [TrainConfig(), TrainConfig(mix="2/2"), TrainConfig(mix="auto", arm="isolated")]
+)
+def test_fixed_mixes_stay_the_default(config: TrainConfig) -> None:
+    assert isinstance(make_mix(plan_step(config, toy_season()), config), FixedMix)
+
+
+def test_training_set_follows_the_automatic_mix(verifier: Verifier) -> None:
+    pool = PoolInMemory()
+    config = TrainConfig(mix="auto", external_candidates=1)
+    trainer = make_trainer(verifier, config=config, exchange=pool)
+    mixed = ("<answer>{sum}</answer>", "no", "no", "no")
+    shares = []
+    for step in range(PERIOD + 1):
+        # The untrained toy solves nothing, so that every rollout of others helps.
+        pool.offered = [
+            external_sum(verifier, mixed, counter=4 * step + place) for place in range(4)
+        ]
+        report = trainer.step()
+        shares.append((report.local_used, report.external_used))
+    assert shares == [(2, 2)] * PERIOD + [(1, 3)]
+    assert report.mix["external"] == 3
