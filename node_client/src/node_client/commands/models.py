@@ -1,5 +1,6 @@
-"""Commands that use a trained model: talk to it."""
+"""Commands that use a trained model: talk to it, hand it on."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -62,6 +63,35 @@ def chat(
         talk(partner, console=Console())
     else:
         answer_once(partner, question=question, console=Console())
+
+
+@app.command()
+@explain_problems
+@takes_settings("state_dir", "config")
+def export(
+    url: Swarm = None,
+    *,
+    out: Annotated[Path, typer.Option(help="A folder that is not there yet")],
+    checkpoint: Checkpoint = None,
+    flags: Flags,
+) -> None:
+    """Write your model as an ordinary transformers folder, with a model card."""
+    from node_client.commands.provenance import trace  # imports httpx
+    from node_client.storage.export import export_model
+    from node_client.storage.model_card import write_card
+    from node_client.storage.selection import choose_checkpoint
+
+    choices = choose(parse_site(url) if url else None, flags=flags)
+    chosen = choose_checkpoint(choices.state.checkpoints, checkpoint)
+    origin = trace(chosen.manifest, choices.state, warn=warn)
+    export_model(chosen, out, card=write_card(origin, title=out.resolve().name))
+    typer.echo(f"Wrote {out}: step {chosen.manifest.step} of {chosen.manifest.model}.")
+    typer.echo(f"Use it with --model {out}, or anywhere as a transformers model.")
+
+
+def warn(text: str) -> None:
+    """Say what is missing, on standard error."""
+    typer.secho(f"Note: {text}", fg="yellow", err=True)
 
 
 def find_model(choices: Choices, *, checkpoint: str | None) -> str:

@@ -1,0 +1,64 @@
+import re
+from dataclasses import replace
+
+import pytest
+import yaml
+
+from node_client.storage.model_card import Provenance, Rating, write_card
+
+ALONE = Provenance(
+    base_model="tiny", step=1200, arm="isolated", season="practice", system_prompt="Answer."
+)
+SWARM = replace(
+    ALONE,
+    base_model="Qwen/Qwen2.5-0.5B",
+    arm="swarm",
+    site="https://swarm.example.org",
+    node="heron",
+    page="https://swarm.example.org/nodes/heron/",
+    season="First light",
+    rating=Rating(score=0.5125, interval=(0.48, 0.55), n=1024, rounds=32),
+)
+
+
+def metadata(card: str) -> dict[str, object]:
+    found: dict[str, object] = yaml.safe_load(card.split("---")[1])
+    return found
+
+
+def test_a_card_states_swarm_season_rounds_steps_and_the_judge_score_with_its_n() -> None:
+    card = write_card(SWARM, title="my model")
+    assert "| training steps | 1,200 |" in card
+    assert "| swarm | <https://swarm.example.org> |" in card
+    assert "| node | [heron](<https://swarm.example.org/nodes/heron/>) |" in card
+    assert "| season | First light |" in card
+    assert "0.512, 95 % interval 0.480 to 0.550, n = 1,024 questions" in card
+    assert "| judge rounds | 32 |" in card
+    assert "arxiv.org/abs/2509.08721" in card
+
+
+def test_the_hubs_metadata_names_the_base_model_if_the_hub_has_it() -> None:
+    assert metadata(write_card(SWARM, title="m"))["base_model"] == "Qwen/Qwen2.5-0.5B"
+    assert "base_model" not in metadata(write_card(ALONE, title="m"))
+    assert metadata(write_card(ALONE, title="m"))["library_name"] == "transformers"
+
+
+def test_a_model_that_was_trained_alone_claims_no_swarm_and_no_score() -> None:
+    card = write_card(ALONE, title="m")
+    assert "alone, without a swarm" in card
+    assert "judge" not in card
+    assert "2509.08721" not in card
+
+
+def test_a_score_that_is_not_known_is_not_made_up() -> None:
+    assert "not known when this card was written" in write_card(
+        replace(SWARM, rating=None), title="m"
+    )
+
+
+@pytest.mark.parametrize("name", ["<script>x</script>", "a|b", "[x](http://y)", "a\n# b", "`c`"])
+def test_a_name_from_elsewhere_is_not_read_as_markdown(name: str) -> None:
+    card = write_card(replace(SWARM, season=name), title="m")
+    [row] = [line for line in card.splitlines() if line.startswith("| season")]
+    assert row.replace("\\|", "").count("|") == 3
+    assert not re.search(r"(?<!\\)[<\[`#]", row)
