@@ -28,6 +28,12 @@ _names = count(1)
 _DATASETS = [task.dataset for task in STARTER_TASKS]
 
 
+_ANSWER_COLUMNS = [
+    *("question_id", "node_id", "text", "finish_reason"),
+    *("received_at", "score", "solved", "verdict"),
+]
+
+
 @dataclass(frozen=True)
 class Refresh:
     """One refresh: seconds spent in the database, and in all, with so many answers stored."""
@@ -113,7 +119,21 @@ def _add_round(
     random: np.random.Generator,
 ) -> None:
     """Write a closed round: its questions, seats, answers and scores."""
-    judge_round = Round.objects.create(
+    judge_round = _make_round(season, closed_at=closed_at)
+    asked = _ask(judge_round, questions)
+    copy_rows(
+        Seat,
+        ["round_id", "node_id", "came_late", "offered_at", "completed_at"],
+        ((judge_round.pk, node, False, closed_at, closed_at) for node in nodes),
+    )
+    solved = random.random((len(nodes), questions)) < ability[:, None]
+    copy_rows(Answer, _ANSWER_COLUMNS, _answers(asked, nodes, solved, at=closed_at))
+    write_scores(judge_round)
+    assert Score.objects.filter(round=judge_round).count() == len(nodes)
+
+
+def _make_round(season: Season, *, closed_at: datetime) -> Round:
+    return Round.objects.create(
         number=1 + (Round.objects.aggregate(last=Max("number"))["last"] or 0),
         season=season,
         phase=Round.Phase.CLOSED,
@@ -123,7 +143,10 @@ def _add_round(
         closed_at=closed_at,
         inspected_at=closed_at,
     )
-    asked = Question.objects.bulk_create(
+
+
+def _ask(judge_round: Round, questions: int) -> list[Question]:
+    return Question.objects.bulk_create(
         Question(
             round=judge_round,
             position=i + 1,
@@ -133,39 +156,14 @@ def _add_round(
         )
         for i in range(questions)
     )
-    copy_rows(
-        Seat,
-        ["round_id", "node_id", "came_late", "offered_at", "completed_at"],
-        ((judge_round.pk, node, False, closed_at, closed_at) for node in nodes),
-    )
-    solved = random.random((len(nodes), questions)) < ability[:, None]
-    columns = [
-        "question_id",
-        "node_id",
-        "text",
-        "finish_reason",
-        "received_at",
-        "score",
-        "solved",
-        "verdict",
-    ]
-    copy_rows(
-        Answer,
-        columns,
-        (
-            (
-                question.pk,
-                node,
-                "<answer>1</answer>",
-                "stop",
-                closed_at,
-                float(right),
-                bool(right),
-                "right" if right else "wrong",
-            )
-            for node, row in zip(nodes, solved, strict=True)
-            for question, right in zip(asked, row, strict=True)
-        ),
-    )
-    write_scores(judge_round)
-    assert Score.objects.filter(round=judge_round).count() == len(nodes)
+
+
+def _answers(
+    asked: list[Question], nodes: list[int], solved: Any, *, at: datetime
+) -> Iterator[tuple[object, ...]]:
+    """Yield every node's answer to every question; `solved` is (nodes, questions)."""
+    for node, row in zip(nodes, solved, strict=True):
+        for question, right in zip(asked, row, strict=True):
+            verdict = "right" if right else "wrong"
+            text, score = "<answer>1</answer>", float(right)
+            yield (question.pk, node, text, "stop", at, score, bool(right), verdict)
