@@ -8,6 +8,7 @@ import torch
 from node_client.learning.rollouts import TrainingGroup
 from node_client.learning.rows import make_rows
 from node_client.learning.stopwatch import Stopwatch
+from node_client.learning.team import ALONE
 from node_client.learning.update import UpdateReport, update_policy
 from node_client.model.padding import positions_of
 from node_client.model.policy import Policy
@@ -52,6 +53,7 @@ def update(
         config=config,
         max_completion_length=8,
         watch=Stopwatch(lambda: 0.0),
+        team=ALONE,
     )
 
 

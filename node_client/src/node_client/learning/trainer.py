@@ -30,12 +30,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-import torch
-
+from node_client.learning.crew import Answer, Begin, Update, answer
 from node_client.learning.dynamic import needs_more, prefer_informative
 from node_client.learning.external import ExternalJudge, JudgedExternals
 from node_client.learning.held_out import HeldOutScore, HeldOutSet
 from node_client.learning.mix import AutoMix, FixedMix, Mix, Places
+from node_client.learning.optimizer import begin_training
 from node_client.learning.questions import Questions
 from node_client.learning.report import StepReport, Totals, describe_step
 from node_client.learning.rollouts import (
@@ -47,10 +47,11 @@ from node_client.learning.rollouts import (
     shareable_rollouts,
 )
 from node_client.learning.stopwatch import Stopwatch
-from node_client.learning.update import update_policy
+from node_client.learning.team import ALONE, SEEDS_APART, Team
+from node_client.learning.update import UpdateReport, update_policy
 from node_client.model.policy import Policy
 from node_client.settings.objective import check_objective
-from node_client.settings.train_config import StepPlan, TrainConfig, learning_rate_for, plan_step
+from node_client.settings.train_config import StepPlan, TrainConfig, plan_step
 from swarm_protocol.messages import MAX_REQUESTED, ExternalRollout, Rollout, SeasonInfo
 from swarm_tasks.verifier import Verifier
 
@@ -83,6 +84,7 @@ class Trainer:
         exchange: Exchange,
         node: str,
         key: bytes,
+        team: Team = ALONE,
     ) -> None:
         self.policy = policy
         self.season = season
@@ -94,19 +96,12 @@ class Trainer:
         self._exchange = exchange
         self._node = node
         self._key = key
-        policy.set_precision(config.precision)
-        self._optimizer = torch.optim.AdamW(
-            policy.trainable(),
-            lr=learning_rate_for(config, parameters=policy.parameters),
-            weight_decay=0.0,
-            fused=True,  # several times faster on a CPU too
-        )
+        self._team = team
+        self._team_began = False
+        self._optimizer = begin_training(policy, config)
         check_objective(config)
         self._plan = plan_step(config, season)
         self._mix = make_mix(self._plan, config)
-        if config.beta:
-            # Before a checkpoint is loaded, so that a resumed run has the same reference.
-            policy.keep_reference()
         self._questions = Questions(verifier=verifier, season=season, config=config, key=key)
         self._held_out = HeldOutSet(verifier=verifier, season=season, size=config.eval_tasks)
         self._judge = ExternalJudge(
@@ -127,6 +122,7 @@ class Trainer:
     def step(self) -> StepReport:
         """Make one step of SAPO's Algorithm 1. Raises RefusedError when the verifier fails."""
         watch = Stopwatch(time.perf_counter)
+        self._begin_together()
         before = self._evaluate(watch) if self.steps_done == 0 else None
         places = self._mix.places
         local = self._make_rollouts(places, watch)
@@ -145,14 +141,7 @@ class Trainer:
             external_count=places.external,
             chance=random.Random(self._seed("mix")),
         )
-        update = update_policy(
-            training_set.groups,
-            policy=self.policy,
-            optimizer=self._optimizer,
-            config=self.config,
-            max_completion_length=self._plan.max_completion_length,
-            watch=watch,
-        )
+        update = self._update(training_set, watch)
         self._questions.note(local, judge_round=self.judge_round)
         self._mix.note(own=[rollout.group for rollout in local], external=external.groups)
         self._count(training_set, external)
@@ -187,6 +176,7 @@ class Trainer:
     def load_state(self, state: dict[str, Any]) -> None:
         """Go on from where `state_dict` was taken; the policy's weights are loaded separately."""
         self.steps_done = state["step"]
+        self._team_began = False
         same_season = state["season"] == self.season.name
         if same_season:
             self.totals = Totals(
@@ -205,31 +195,34 @@ class Trainer:
 
     def _make_rollouts(self, places: Places, watch: Stopwatch) -> list[LocalRollout]:
         """Answer a batch of questions, and more where dynamic sampling finds too little in them."""
-        generator = torch.Generator(self.policy.device).manual_seed(self._seed("sample"))
-        rollouts = self._answer_batch(generator, watch)
+        seed = self._seed("sample")
+        rollouts = self._answer_batch(seed, watch)
         while self.config.resampling == "dynamic" and needs_more(
             [rollout.group for rollout in rollouts],
             wanted=places.local,
             batch=self._plan.batch,
             most_batches=self.config.dynamic_batches,
         ):
-            rollouts += self._answer_batch(generator, watch)
+            seed += SEEDS_APART
+            rollouts += self._answer_batch(seed, watch)
         return rollouts
 
-    def _answer_batch(self, generator: torch.Generator, watch: Stopwatch) -> list[LocalRollout]:
+    def _answer_batch(self, seed: int, watch: Stopwatch) -> list[LocalRollout]:
         """Draw questions, answer each L times, and have the answers scored."""
         with watch.measure("score"):
             tasks = self._questions.draw(self._plan.batch)
         with watch.measure("generate"):
-            answers = self.policy.generate(
-                [task.question for task in tasks],
+            order = Answer(
+                questions=[task.question for task in tasks],
                 completions=self._plan.completions,
                 max_new_tokens=self._plan.max_completion_length,
                 temperature=self.config.temperature,
                 top_p=self.config.top_p,
-                generator=generator,
                 system_prompt=self.season.system_prompt,
+                seed=seed,
             )
+            self._team.announce(order)
+            answers = answer(order, policy=self.policy, team=self._team)
         with watch.measure("score"):
             return [
                 score_answers(
@@ -264,6 +257,26 @@ class Trainer:
                 offered = self._exchange.sample(self.candidates)
         with watch.measure("score"):
             return self._judge.judge(offered, wanted=places.external)
+
+    def _begin_together(self) -> None:
+        """Give all processes of this node the same weights before the first step."""
+        if not self._team_began:
+            self._team.announce(Begin(self.config))
+            self._team.align(self.policy, self._optimizer)
+            self._team_began = True
+
+    def _update(self, training_set: TrainingSet, watch: Stopwatch) -> UpdateReport:
+        order = Update(training_set.groups, self._plan.max_completion_length)
+        self._team.announce(order)
+        return update_policy(
+            order.groups,
+            policy=self.policy,
+            optimizer=self._optimizer,
+            config=self.config,
+            max_completion_length=order.max_completion_length,
+            watch=watch,
+            team=self._team,
+        )
 
     def _evaluate(self, watch: Stopwatch) -> HeldOutScore | None:
         """Return how good the policy is on the held-out set, if the participant wants to know."""

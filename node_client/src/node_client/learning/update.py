@@ -11,6 +11,7 @@ from node_client.learning.micro_batches import split_rows
 from node_client.learning.rollouts import TrainingGroup
 from node_client.learning.rows import Row, make_rows
 from node_client.learning.stopwatch import Stopwatch
+from node_client.learning.team import Team
 from node_client.model.policy import Policy
 from node_client.settings.train_config import TrainConfig
 
@@ -49,34 +50,42 @@ def update_policy(
     config: TrainConfig,
     max_completion_length: int,
     watch: Stopwatch,
+    team: Team,
 ) -> UpdateReport:
     """Make `num_iterations` optimizer steps on the groups and report on the last one.
 
     Rows without advantage count in the loss's mean, but without a KL term they have no gradient and
-    are not run. If no row has any, the policy stays as it is.
+    are not run. If no row has any, the policy stays as it is. Each process of a team runs its share
+    of the rows and makes the same step; the report is of all rows.
     """
     rows = make_rows(groups, config=config, max_completion_length=max_completion_length)
     token_count = sum(len(row.completion) for row in rows)
     moving = [row for row in rows if row.advantage or config.beta]
+    if not moving:
+        return UpdateReport(loss=0.0, grad_norm=0.0, clip_ratio=0.0)
+    mine = team.share_rows(moving)
     batches = [
         prepare(batch, policy=policy, config=config, watch=watch)
         for batch in split_rows(
-            moving, limit=config.micro_batch_tokens, shared_prompts=policy.shares_prompts
+            mine, limit=config.micro_batch_tokens, shared_prompts=policy.shares_prompts
         )
     ]
-    if not batches:
-        return UpdateReport(loss=0.0, grad_norm=0.0, clip_ratio=0.0)
     for _ in range(config.num_iterations):
         losses = [accumulate(batch, policy=policy, config=config, watch=watch) for batch in batches]
         with watch.measure("optimizer"):
+            team.add_up_gradients(policy.trainable())
             norm = torch.nn.utils.clip_grad_norm_(policy.trainable(), config.max_grad_norm)
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
+    loss, clipped, kl = team.add_up(
+        [
+            sum(loss.value.item() for loss in losses),
+            sum(loss.clip_low + loss.clip_high for loss in losses),
+            sum(loss.kl for loss in losses),
+        ]
+    )
     return UpdateReport(
-        loss=sum(loss.value.item() for loss in losses),
-        grad_norm=norm.item(),
-        clip_ratio=sum(loss.clip_low + loss.clip_high for loss in losses) / token_count,
-        kl=sum(loss.kl for loss in losses) / token_count,
+        loss=loss, grad_norm=norm.item(), clip_ratio=clipped / token_count, kl=kl / token_count
     )
 
 

@@ -23,10 +23,12 @@ from node_client.display.panel import render
 from node_client.display.terminal import LineFormatter
 from node_client.display.view import View
 from node_client.errors import CoordinatorRefusedError, NodeError
+from node_client.learning.team import ALONE, LaunchedTeam, Team
 from node_client.model.policy import Policy
 from node_client.runtime.alone import LoneNode
 from node_client.runtime.beginning import prepare
 from node_client.runtime.node import Node
+from node_client.runtime.teamwork import device_of, is_launched, leading, run_follower
 from node_client.runtime.training import Equipment
 from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings
@@ -52,7 +54,19 @@ class Runnable(Protocol):
 
 
 async def run_client(settings: Settings, *, console: Console) -> None:
-    """Run a node until it is done, stopped or refused. Raises NodeError."""
+    """Run a node until it is done, stopped or refused. Raises NodeError.
+
+    Of several processes that were launched together the first one is the node.
+    """
+    team = LaunchedTeam() if is_launched() else ALONE
+    if isinstance(team, LaunchedTeam) and team.rank > 0:
+        run_follower(settings, team)
+        return
+    with leading(team):
+        await _run_node(settings, console=console, team=team)
+
+
+async def _run_node(settings: Settings, *, console: Console, team: Team) -> None:
     output = choose_output(settings, console=console)
     set_up_log(console, output=output)
     with settings.state.lock():
@@ -62,7 +76,8 @@ async def run_client(settings: Settings, *, console: Console) -> None:
         if settings.site is not None:
             await _check_token(settings.site.socket, settings.token)
         with console.status(f"Loading the model {settings.model}"):
-            policy = await asyncio.to_thread(Policy.load, settings.model, device=settings.device)
+            device = device_of(settings, team)
+            policy = await asyncio.to_thread(Policy.load, settings.model, device=device)
         view = View(
             model=policy.name,
             parameters=policy.parameters,
@@ -74,7 +89,9 @@ async def run_client(settings: Settings, *, console: Console) -> None:
         view.listen(describe_start(settings, view))
         with Verifier() as verifier:
             async with ModelWorker() as worker:
-                equipment = Equipment(policy=policy, verifier=verifier, worker=worker, view=view)
+                equipment = Equipment(
+                    policy=policy, verifier=verifier, worker=worker, view=view, team=team
+                )
                 node = make_node(settings, equipment)
                 stop_on_signals(node.stop, console=console)
                 with ending_told(view):
@@ -174,14 +191,17 @@ async def show_panel(view: View, *, console: Console) -> None:
 
 
 def stop_on_signals(stop: Callable[[], None], *, console: Console) -> None:
-    """Let the first Ctrl-C or SIGTERM stop the node in good order, and the second one at once."""
+    """Let the first Ctrl-C or SIGTERM stop the node in good order, and the second one at once.
+
+    A launcher passes a terminal's Ctrl-C on as SIGTERM, so one of each is not a second one.
+    """
     loop = asyncio.get_running_loop()
-    received = 0
+    received: set[int] = set()
 
     def handle(number: int, frame: FrameType | None) -> None:
-        nonlocal received
-        received += 1
-        if received > 1:
+        again = number in received
+        received.add(number)
+        if again:
             console.show_cursor()
             # A step in the model's thread cannot be interrupted, and exiting would wait for it.
             os._exit(INTERRUPTED)

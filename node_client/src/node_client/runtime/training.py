@@ -11,6 +11,7 @@ from node_client.display.lines import describe_step
 from node_client.display.view import View
 from node_client.errors import NodeError
 from node_client.learning.report import StepReport
+from node_client.learning.team import ALONE, Team
 from node_client.learning.trainer import Exchange, Trainer
 from node_client.model.policy import Policy
 from node_client.runtime.metrics import figures_of, open_metrics
@@ -37,6 +38,7 @@ class Equipment:
     verifier: Verifier
     worker: ModelWorker
     view: View
+    team: Team = ALONE
 
 
 @dataclass(frozen=True)
@@ -144,6 +146,7 @@ class Training:
             exchange=self._exchange,
             node=enrolment.node,
             key=self._settings.state.task_key(),
+            team=self._equipment.team,
         )
         if self._trainer is not None:
             trainer.load_state(self._trainer.state_dict())

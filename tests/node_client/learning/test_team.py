@@ -1,0 +1,69 @@
+"""Two processes of a node do together what one does alone. Real processes over gloo."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from node_client.learning.team import ALONE
+from tests.node_client.fakes import toy_policy
+from tests.node_client.learning.team_member import work
+
+PATIENCE_S = 120
+
+
+@pytest.fixture(scope="module")
+def launched(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which two launched processes wrote what came out."""
+    folder = tmp_path_factory.mktemp("team")
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    ran = subprocess.run(
+        [*launch, "-m", "tests.node_client.learning.team_member", str(folder)],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def together(launched: Path) -> dict[str, Any]:
+    result: dict[str, Any] = torch.load(launched / "leader.pt")
+    return result
+
+
+@pytest.fixture(scope="module")
+def alone() -> dict[str, Any]:
+    return work(toy_policy(seed=0), ALONE)
+
+
+def test_a_team_answers_as_one_process_does(
+    alone: dict[str, Any], together: dict[str, Any]
+) -> None:
+    assert together["answers"] == alone["answers"]
+
+
+def test_a_team_takes_the_steps_that_one_process_takes(
+    alone: dict[str, Any], together: dict[str, Any]
+) -> None:
+    for mine, theirs in zip(alone["weights"], together["weights"], strict=True):
+        torch.testing.assert_close(theirs, mine, rtol=0, atol=1e-5)
+
+
+def test_a_team_reports_the_loss_and_norm_of_all_its_rows(
+    alone: dict[str, Any], together: dict[str, Any]
+) -> None:
+    for mine, theirs in zip(alone["reports"], together["reports"], strict=True):
+        assert theirs == pytest.approx(mine, rel=1e-4)
+
+
+def test_all_processes_end_with_the_same_weights(launched: Path, together: dict[str, Any]) -> None:
+    follower = torch.load(launched / "follower-1.pt")
+    for mine, theirs in zip(together["weights"], follower, strict=True):
+        assert torch.equal(mine, theirs)
