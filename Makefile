@@ -87,6 +87,9 @@ lint: $(VENV)/installed-dev ## Check style and formatting
 
 types: $(VENV)/installed-dev ## Check the types
 	$(call stage,Types,DEBUG=true $(VENV)/bin/mypy $(CHECKED))
+	$(call stage,Types on Windows,DEBUG=true $(VENV)/bin/mypy --platform win32 \
+		--cache-dir .mypy_cache/win32 --follow-imports silent \
+		node_client/src/node_client node_client/src/swarm_protocol)
 
 contracts: $(VENV)/installed-dev ## Check who imports whom
 	$(call stage,Import contracts,PYTHONPATH=.:node_client/src $(VENV)/bin/lint-imports)

@@ -9,6 +9,10 @@ NodeError                  what happened and why; `fix` says what to do
   CoordinatorRefusedError  the coordinator will not have this node, so trying again is no use
 """
 
+USE_WSL = (
+    "Run swarm-node in WSL, Windows' own Linux: https://learn.microsoft.com/windows/wsl/install."
+)
+
 
 class NodeError(Exception):
     """The client cannot go on: `message` says what happened and why, `fix` what helps."""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_tasks import process
 from swarm_tasks.pipe import Ready, Request, decode_reply, encode_message
 from swarm_tasks.process import ChildDiedError, ChildProcess
 
@@ -78,6 +79,10 @@ class ChildKeeper:
         return child
 
     def _start(self) -> ChildProcess:
+        if not process.SUPPORTED:
+            raise RefusedError(
+                ErrorCode.VERIFIER_FAILED, "the verifier child needs a POSIX system, such as WSL"
+            )
         child = ChildProcess("swarm_tasks.child", str(self._deadline_s), str(self._memory_bytes))
         try:
             ready = decode_reply(child.receive(deadline_s=_START_DEADLINE_S), Ready)

@@ -15,6 +15,9 @@ import time
 from swarm_tasks.board import Board, open_memory
 from swarm_tasks.pipe import LENGTH_BYTES, read_length
 
+# Whether this system has what a child needs: native Windows has not, WSL has.
+SUPPORTED = os.name == "posix"
+
 _STDERR_KEPT_BYTES = 4096
 _READ_BYTES = 1 << 16
 # A reply is a question or a reason. Only a child that was taken over would fill our memory.

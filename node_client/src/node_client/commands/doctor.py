@@ -12,11 +12,12 @@ from typing import Literal
 import httpx
 import torch
 
-from node_client.errors import NodeError
+from node_client.errors import USE_WSL, NodeError
 from node_client.model.policy import Policy
 from node_client.site import Site
 from node_client.swarm.connection import UnansweredError, check_admission
 from swarm_protocol.errors import RefusedError
+from swarm_tasks import process
 from swarm_tasks.keyspace import Part
 from swarm_tasks.starter import STARTER_SEASON_SEED, STARTER_TASKS
 from swarm_tasks.verifier import Verifier
@@ -100,6 +101,8 @@ def check_verifier() -> Check:
             isolation = verifier.isolation
     except RefusedError as problem:
         remedy = "Reinstall the client: pip install --force-reinstall swarm-node."
+        if not process.SUPPORTED:
+            remedy = USE_WSL
         return Check("verifier", "fail", problem.message, remedy)
     detail = f"scores answers in a child process with {', '.join(sorted(isolation)) or 'no limits'}"
     missing = sorted(EXPECTED_ISOLATION - isolation)

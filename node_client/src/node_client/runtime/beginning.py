@@ -5,10 +5,22 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from node_client.errors import CheckpointError
+from node_client.errors import USE_WSL, CheckpointError, NodeError
 from node_client.settings.choices import Start
 from node_client.storage.checkpoint import Resumed, newest_first
 from node_client.storage.state import StateDir
+from swarm_protocol.messages import Arm
+from swarm_tasks import process
+
+
+def check_system(arm: Arm) -> None:
+    """Check that this system can do what an arm needs. Raises NodeError."""
+    if arm != "base" and not process.SUPPORTED:
+        raise NodeError(
+            "Training scores answers in a child process that is shut in, and native Windows has "
+            "no means for that.",
+            fix=USE_WSL,
+        )
 
 
 def prepare(

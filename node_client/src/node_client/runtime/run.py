@@ -26,7 +26,7 @@ from node_client.errors import CoordinatorRefusedError, NodeError
 from node_client.learning.team import ALONE, LaunchedTeam, Team
 from node_client.model.policy import Policy
 from node_client.runtime.alone import LoneNode
-from node_client.runtime.beginning import prepare
+from node_client.runtime.beginning import check_system, prepare
 from node_client.runtime.node import Node
 from node_client.runtime.teamwork import device_of, is_launched, leading, run_follower
 from node_client.runtime.training import Equipment
@@ -58,6 +58,7 @@ async def run_client(settings: Settings, *, console: Console) -> None:
 
     Of several processes that were launched together the first one is the node.
     """
+    check_system(settings.arm)
     team = LaunchedTeam() if is_launched() else ALONE
     if isinstance(team, LaunchedTeam) and team.rank > 0:
         run_follower(settings, team)

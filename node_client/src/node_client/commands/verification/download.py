@@ -1,7 +1,7 @@
 """A round's public record, fetched over HTTP with a limit on everything."""
 
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import IO
 
 import httpx
 
@@ -23,7 +23,7 @@ def fetch_round(site: Site, number: int) -> bytes:
     return b"".join(_stream(address, most=MAX_RECORD_BYTES, site=site, number=number))
 
 
-def fetch_answers(site: Site, number: int, *, into: BinaryIO) -> int:
+def fetch_answers(site: Site, number: int, *, into: IO[bytes]) -> int:
     """Write a round's answers to a file and return how many lines came. Raises UncheckableError."""
     lines = 0
     address = site.round_answers(number)
@@ -33,7 +33,7 @@ def fetch_answers(site: Site, number: int, *, into: BinaryIO) -> int:
     return lines
 
 
-def read_answers(file: BinaryIO) -> Iterator[PublishedAnswer]:
+def read_answers(file: IO[bytes]) -> Iterator[PublishedAnswer]:
     """Yield the answers of a file, from where it stands. Raises UncheckableError."""
     while line := file.readline(MAX_LINE_BYTES + 1):
         if len(line) > MAX_LINE_BYTES:
@@ -44,7 +44,7 @@ def read_answers(file: BinaryIO) -> Iterator[PublishedAnswer]:
         yield read_answer(line)
 
 
-def _write(chunk: bytes, into: BinaryIO) -> None:
+def _write(chunk: bytes, into: IO[bytes]) -> None:
     try:
         into.write(chunk)
     except OSError as problem:
