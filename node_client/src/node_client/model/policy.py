@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +19,7 @@ from transformers import (
 )
 from transformers.utils import logging
 
+from node_client.model.decoder import Decoder, can_decode
 from node_client.model.precision import choose_autocast
 from node_client.model.pretrained import load_pretrained
 from node_client.model.prompts import write_prompt
@@ -101,7 +102,7 @@ class Policy:
             return [*ids, self._tokenizer.eos_token_id]
         return ids or None
 
-    @torch.no_grad()
+    @torch.inference_mode()
     def generate(
         self,
         questions: Sequence[str],
@@ -117,14 +118,17 @@ class Policy:
         sampling = Sampling(completions, max_new_tokens, temperature, top_p, generator)
         prompts = [self.prompt_ids(text, system_prompt=system_prompt) for text in questions]
         answers: list[list[Generated]] = []
+        decoder = self._make_decoder()
         for chunk in split_prompts(prompts, sampling=sampling):
-            with self._autocast():
+            # A decoder has its own copy of the weights: another one would only take memory.
+            with self._autocast() if decoder is None else nullcontext():
                 tokens, logprobs = sample_completions(
                     self._model,
                     chunk,
                     sampling=sampling,
                     eos_ids=self._eos_ids,
                     pad_id=self._pad_id,
+                    decoder=decoder,
                 )
             rows = [
                 self._finish(row, drawn_with)
@@ -215,6 +219,16 @@ class Policy:
     def _way(self) -> Way:
         """How this model's log-probs are computed, found out when they are first asked for."""
         return find_way(self._model, pad_id=self._pad_id)
+
+    def _make_decoder(self) -> Decoder | None:
+        """Return what samples faster than the model itself, if there is such a thing for it."""
+        if not self._can_decode:
+            return None
+        return Decoder(self._model, dtype=self._compute_dtype or self._model.dtype)
+
+    @cached_property
+    def _can_decode(self) -> bool:
+        return can_decode(self._model, pad_id=self._pad_id)
 
     def _autocast(self) -> torch.autocast:
         """Multiply in the chosen precision; weights are cast once while this lasts."""

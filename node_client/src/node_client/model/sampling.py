@@ -2,15 +2,19 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import softmax
 
+from node_client.model.decoder import Decoder
 from node_client.model.padding import pad_left, positions_of
 
 # How many tokens, prompts included, are generated at once: bounds the key-value cache's memory.
 GENERATION_TOKENS = 32_768
+# Rows that have ended run along until there are so many of them: to drop them copies the cache.
+WORTH_DROPPING = 0.25
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,46 @@ class Sampling:
     generator: torch.Generator | None = None
 
 
+class Steps(Protocol):
+    """Runs some rows on, each by one token at once."""
+
+    def step(self, tokens: Tensor) -> Tensor:
+        """Return the logits (B, V) behind the next token (B,) of each row."""
+
+    def keep(self, rows: Tensor) -> None:
+        """Go on with these rows only (a tensor of indices)."""
+
+
+class ModelSteps:
+    """Steps of any causal language model, with the cache that its prompts left."""
+
+    def __init__(self, model: nn.Module, prefilled: Any, attention: Tensor, *, copies: int) -> None:
+        self._model = model
+        self._cache = prefilled
+        self._cache.batch_repeat_interleave(copies)
+        self._attention = attention.repeat_interleave(copies, dim=0)
+        self._position = self._attention.sum(dim=1, keepdim=True) - 1
+
+    def step(self, tokens: Tensor) -> Tensor:
+        """Return the logits (B, V) behind the next token (B,) of each row."""
+        self._attention = torch.cat([self._attention, tokens.new_ones(len(tokens), 1)], dim=1)
+        self._position = self._position + 1
+        output = self._model(
+            input_ids=tokens.unsqueeze(1),
+            attention_mask=self._attention,
+            position_ids=self._position,
+            past_key_values=self._cache,
+            use_cache=True,
+        )
+        return cast(Tensor, output.logits[:, -1])
+
+    def keep(self, rows: Tensor) -> None:
+        """Go on with these rows only (a tensor of indices)."""
+        self._cache.batch_select_indices(rows)
+        self._attention = self._attention[rows]
+        self._position = self._position[rows]
+
+
 def sample_completions(
     model: nn.Module,
     prompts: Sequence[Sequence[int]],
@@ -31,46 +75,57 @@ def sample_completions(
     sampling: Sampling,
     eos_ids: Tensor,
     pad_id: int,
+    decoder: Decoder | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Return sampled tokens (prompts * completions, at most max_new_tokens), padded after EOS.
 
-    With them come the log-probs that they were drawn with, of the same shape and with any value
-    after EOS. Each prompt runs through the model once; its key-value cache is then repeated.
+    With them come the log-probs that they were drawn with, of the same shape and 0 after EOS. Each
+    prompt runs through the model once; its key-value cache is then repeated. A decoder of the
+    model, if there is one, does the rest.
     """
+    copies, most = sampling.completions, sampling.max_new_tokens
     ids, attention = pad_left(prompts, pad=pad_id, device=eos_ids.device)
-    position = positions_of(attention)
     output = model(
         input_ids=ids,
         attention_mask=attention,
-        position_ids=position,
+        position_ids=positions_of(attention),
         use_cache=True,
         logits_to_keep=1,
     )
-    cache = output.past_key_values
-    cache.batch_repeat_interleave(sampling.completions)
-    logits = _repeat(output.logits[:, -1], sampling.completions)  # (B, V)
-    attention = _repeat(attention, sampling.completions)
-    position = _repeat(position[:, -1:], sampling.completions)
-    finished = torch.zeros(len(logits), dtype=torch.bool, device=logits.device)
-    columns: list[Tensor] = []
-    drawn_with: list[Tensor] = []
-    while True:
+    logits = output.logits[:, -1].repeat_interleave(copies, dim=0)  # (B, V)
+    steps: Steps
+    if decoder is None:
+        steps = ModelSteps(model, output.past_key_values, attention, copies=copies)
+    else:
+        decoder.start(output.past_key_values, attention, copies=copies, steps=most)
+        steps = decoder
+    del output  # the logits and the prompts' cache are not needed twice
+    return _draw(steps, logits, sampling=sampling, eos_ids=eos_ids, pad_id=pad_id)
+
+
+def _draw(
+    steps: Steps, logits: Tensor, *, sampling: Sampling, eos_ids: Tensor, pad_id: int
+) -> tuple[Tensor, Tensor]:
+    """Return tokens and log-probs (B, T), from the first logits (B, V) on."""
+    most = sampling.max_new_tokens
+    tokens = torch.full((len(logits), most), pad_id, device=logits.device)
+    logprobs = torch.zeros(len(logits), most, device=logits.device)
+    carried = torch.arange(len(logits), device=logits.device)  # the rows that still run
+    finished = torch.zeros_like(carried, dtype=torch.bool)  # among these
+    for place in range(most):
         token, logprob = sample_tokens(logits, sampling=sampling)  # (B,), (B,)
-        drawn_with.append(logprob)
-        columns.append(token.masked_fill(finished, pad_id))
+        tokens[carried, place] = token.masked_fill(finished, pad_id)
+        logprobs[carried, place] = logprob.masked_fill(finished, 0.0)
         finished |= torch.isin(token, eos_ids)
-        if len(columns) == sampling.max_new_tokens or bool(finished.all()):
-            return torch.stack(columns, dim=1), torch.stack(drawn_with, dim=1)
-        attention = torch.cat([attention, torch.ones_like(attention[:, :1])], dim=1)
-        position = position + 1
-        output = model(
-            input_ids=columns[-1].unsqueeze(1),
-            attention_mask=attention,
-            position_ids=position,
-            past_key_values=cache,
-            use_cache=True,
-        )
-        logits = output.logits[:, -1]
+        done = int(finished.sum())
+        if done == len(carried) or place + 1 == most:
+            break
+        if done > len(carried) * WORTH_DROPPING:
+            going = (~finished).nonzero().squeeze(1)
+            steps.keep(going)
+            carried, token, finished = carried[going], token[going], finished[going]
+        logits = steps.step(token)
+    return tokens[:, : place + 1], logprobs[:, : place + 1]
 
 
 def sample_tokens(logits: Tensor, *, sampling: Sampling) -> tuple[Tensor, Tensor]:
@@ -90,7 +145,12 @@ def sample_tokens(logits: Tensor, *, sampling: Sampling) -> tuple[Tensor, Tensor
         ordered[ordered.cumsum(dim=1) - ordered >= sampling.top_p] = 0
         ordered /= ordered.sum(dim=1, keepdim=True)
         probabilities = torch.zeros_like(probabilities).scatter(1, order, ordered)
-    drawn = torch.multinomial(probabilities, 1, generator=sampling.generator)  # (B, 1)
+    # By the inverse of the distribution function: torch.multinomial draws a number for each token.
+    summed = probabilities.cumsum(dim=1, dtype=torch.float64)
+    chance = torch.rand(
+        len(summed), 1, dtype=summed.dtype, device=summed.device, generator=sampling.generator
+    )
+    drawn = torch.searchsorted(summed, chance * summed[:, -1:], right=True)  # (B, 1)
     return drawn.squeeze(1), probabilities.gather(1, drawn).squeeze(1).log()
 
 
@@ -107,7 +167,3 @@ def split_prompts(prompts: Sequence[list[int]], *, sampling: Sampling) -> Iterat
         chunk.append(prompt)
     if chunk:
         yield chunk
-
-
-def _repeat(rows: Tensor, times: int) -> Tensor:
-    return rows.repeat_interleave(times, dim=0)
