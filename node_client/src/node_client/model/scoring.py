@@ -15,7 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.utils.checkpoint import checkpoint
-from transformers import PreTrainedModel
+from transformers import Cache, PreTrainedModel
+from transformers.cache_utils import DynamicLayer
 
 from node_client.model.padding import pad_left, pad_right, positions_of
 
@@ -85,12 +86,17 @@ def make_batch(
 def score(model: PreTrainedModel, batch: Batch, *, temperature: float, way: Way) -> Tensor:
     """Return the log-probs (B, T) of the completions' tokens, 0 on padding."""
     real = batch.mask.bool()
+    places = real.flatten().nonzero().squeeze(1)  # (N,)
     if way.shared_prompts:
         outputs = _run_shared(model, batch, way)
     else:
         outputs = _run_plain(model, batch, way)
     chosen = _token_logprobs(
-        model, outputs[real], batch.completions[real], temperature=temperature, way=way
+        model,
+        outputs.flatten(0, 1).index_select(0, places),
+        batch.completions.flatten().index_select(0, places),
+        temperature=temperature,
+        way=way,
     )
     return torch.zeros(real.shape, device=chosen.device).masked_scatter(real, chosen)
 
@@ -154,7 +160,7 @@ def _run_shared(model: PreTrainedModel, batch: Batch, way: Way) -> Tensor:
     length = batch.completions.shape[1]
     if length == 1:
         return outputs
-    cache.batch_select_indices(batch.owners)
+    _select_rows(cache, batch.owners)
     attention = torch.cat([batch.prompt_mask[batch.owners], batch.mask[:, :-1]], dim=1)
     rest, _ = _run(
         model,
@@ -167,6 +173,19 @@ def _run_shared(model: PreTrainedModel, batch: Batch, way: Way) -> Tensor:
         use_cache=True,
     )
     return torch.cat([outputs, rest], dim=1)
+
+
+def _select_rows(cache: Cache, rows: Tensor) -> None:
+    """Put keys and values into these rows, in a way whose gradients are summed in a fixed order.
+
+    The cache's own `batch_select_indices` sums them in the order in which threads come by, so that
+    a resumed run would not be the same. Raises TypeError for layers without keys and values.
+    """
+    for layer in cache.layers:
+        if not isinstance(layer, DynamicLayer) or layer.keys is None or layer.values is None:
+            raise TypeError(f"{type(layer).__name__} has no keys and values")
+        layer.keys = layer.keys.index_select(0, rows)
+        layer.values = layer.values.index_select(0, rows)
 
 
 def _run(model: PreTrainedModel, way: Way, *, last: int, **inputs: Any) -> tuple[Tensor, Any]:
