@@ -72,6 +72,10 @@ admin: $(VENV)/installed ## Create an administrator of the site that runs
 bench-judge: $(VENV)/installed-dev ## Measure a judge round of 1,000 nodes, grading and ranking
 	@$(PY) -m bench.judge
 
+.PHONY: picture
+picture: $(VENV)/installed-dev ## Draw the panel of a real run into docs/images/panel.svg
+	@$(PY) -m tests.node_client.picture
+
 .PHONY: bench-node
 bench-node: $(VENV)/installed-dev ## Measure a training step beside trl's, in time and memory
 	@$(PY) -m bench.node

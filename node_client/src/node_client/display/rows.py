@@ -128,12 +128,11 @@ def _held_out(view: View) -> str:
 
 
 def _given(view: View) -> str:
-    """Say what others got of this node: the coordinator's figures, or our own without them."""
+    """Say what others got of this node, in the season as far as the coordinator told it."""
     if view.site is None or view.arm == "base":
         return ""
     standing = view.standing
-    told = standing.published if standing is not None else None
-    shared = f"{view.published if told is None else told:,} rollouts published"
+    shared = f"{view.published_before + view.published:,} rollouts published"
     if standing is not None and standing.delivered_to_others is not None:
         shared += f" · delivered to others {standing.delivered_to_others:,} times"
     return shared + (f" · {view.unpublished:,} dropped unsent" if view.unpublished else "")

@@ -56,8 +56,9 @@ class View:
     reward of the latest steps. `answered` counts the latest rounds' answers that the judge holds.
     `finished` is the latest round that was seen open and is not any more; `sat_out` the latest one
     that this node came too late for. `offline_since` is the monotonic time at which the connection
-    was lost. `upgrade` names the client version below which nodes will be refused soon, if this one
-    is older. `listen` is told what happens.
+    was lost. `published` counts what the pool took since the client began, `published_before` what
+    it had taken in this season before that. `upgrade` names the client version below which nodes
+    will be refused soon, if this one is older. `listen` is told what happens.
     """
 
     model: str
@@ -81,6 +82,7 @@ class View:
     lifetime: Lifetime = field(default_factory=Lifetime)
     vitals: events.Vitals | None = None
     published: int = 0
+    published_before: int = 0
     unpublished: int = 0
     round: RoundInfo | None = None
     finished: RoundInfo | None = None
@@ -151,6 +153,8 @@ class View:
     def note_standing(self, standing: Standing) -> None:
         """Show this node's row of the leaderboard."""
         self.standing = standing
+        if standing.published is not None:
+            self.published_before = standing.published - self.published
         self.listen(events.StandingTold.of(standing))
 
     def note_checkpoint(self, step: int) -> None:

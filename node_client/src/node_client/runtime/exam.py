@@ -28,7 +28,7 @@ from swarm_protocol.messages import (
 
 POLL_S = 20.0
 # How old the figures of this node's own row may become in the panel.
-STANDING_S = 60.0
+STANDING_S = 30.0
 QUESTIONS_AT_ONCE = 16
 # Of so many rounds it is known that they were sat; only the current one is ever asked for.
 ROUNDS_REMEMBERED = 64
