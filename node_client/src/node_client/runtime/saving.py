@@ -3,6 +3,7 @@
 import logging
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from time import monotonic
 
 import msgspec
@@ -11,6 +12,7 @@ from node_client.display.view import View
 from node_client.learning.report import StepReport
 from node_client.learning.trainer import Trainer
 from node_client.runtime.beginning import check_resumed
+from node_client.runtime.publishing import open_publisher, trace_run
 from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings
 from node_client.storage import checkpoint
@@ -44,6 +46,7 @@ class Saver:
         self._step = 0
         self._clock = monotonic()
         self._shared_before = 0
+        self._publisher = open_publisher(settings, view)
 
     def resume(self, trainer: Trainer) -> None:
         """Bring the trainer to the newest sound checkpoint, and the totals with it.
@@ -86,23 +89,34 @@ class Saver:
         """Write a checkpoint unless the last one holds every step."""
         if trainer.steps_done != self._step:
             await self._save(trainer)
+        if self._publisher is not None:
+            await self._publisher.settle()
 
     async def _save(self, trainer: Trainer) -> None:
         """Write a checkpoint; a full disk must not end the training."""
         self._step, self._clock = trainer.steps_done, monotonic()
         try:
-            await self._worker.run(partial(self._write, trainer))
+            path = await self._worker.run(partial(self._write, trainer))
         except OSError as problem:
             fix = f"Free some space in {self._settings.state.path}."
             self._view.note_problem("checkpoint", f"No checkpoint was saved: {problem}", fix)
             log.warning("no checkpoint was saved: %s", problem)
         else:
             self._view.note_checkpoint(trainer.steps_done)
+            self._offer(path, trainer)
             log.info("saved a checkpoint at step %d", trainer.steps_done)
 
-    def _write(self, trainer: Trainer) -> None:
+    def _offer(self, path: Path, trainer: Trainer) -> None:
+        """Let the new checkpoint be published, where that is wished for."""
+        season = trainer.season.name
+        if self._publisher is not None:
+            origin = trace_run(self._view, step=trainer.steps_done, season=season)
+            merit = _merit_of(self._view, season=season)
+            self._publisher.offer(path, merit=merit, origin=origin)
+
+    def _write(self, trainer: Trainer) -> Path:
         state, lifetime = self._settings.state, self._view.lifetime
-        checkpoint.save(
+        path = checkpoint.save(
             state.checkpoints,
             trainer,
             run={"lifetime": msgspec.to_builtins(lifetime)},
@@ -120,6 +134,7 @@ class Saver:
             )
         )
         state.save_lifetime(lifetime)
+        return path
 
 
 def _lifetime_in(resumed: Resumed | None) -> Lifetime | None:

@@ -23,3 +23,7 @@ Mix = Annotated[
     str, Meta(pattern=r"^(season|auto|\d+/\d+)$", description="season, auto or I/J such as 4/4")
 ]
 """How a training set is divided between own and external rollouts."""
+
+Repository = Annotated[
+    str, Meta(pattern=r"^[\w.-]+/[\w.-]+$", description="a repository such as owner/name")
+]

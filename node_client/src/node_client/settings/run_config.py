@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from node_client.settings.choices import Tracker
-from node_client.settings.ranges import Count
+from node_client.settings.ranges import Count, Repository
 from swarm_protocol.messages import Arm
 
 
@@ -58,3 +58,13 @@ class RunConfig:
 
     run_name: str | None = None
     """The run's name at wandb or trackio; none lets it choose one."""
+
+    push_to_hub: Repository | None = None
+    """Put the model on the Hugging Face Hub as owner/name whenever its held-out score, or else
+    the judge's, has improved; none does not."""
+
+    hub_private_repo: bool = False
+    """Make that repository private when it is made."""
+
+    hub_interval: Count = 60
+    """Put it there at most once in so many minutes."""
