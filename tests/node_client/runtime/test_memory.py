@@ -1,0 +1,40 @@
+"""A node that trains for weeks holds no more than one that began a moment ago."""
+
+import gc
+from pathlib import Path
+
+from node_client.display.view import View
+from node_client.learning.report import StepReport, Totals
+from node_client.runtime.alone import LoneNode
+from node_client.runtime.training import Equipment
+from node_client.runtime.worker import ModelWorker
+from node_client.settings.config import Settings
+from node_client.storage.state import StateDir
+from swarm_tasks.verifier import Verifier
+from tests.node_client.fakes import toy_policy
+
+WARM = 10
+STEPS = 50
+
+
+class CountingView(View):
+    """Counts the objects that live after each step."""
+
+    counts: list[int]
+
+    def note_step(self, report: StepReport, totals: Totals) -> None:
+        super().note_step(report, totals)
+        gc.collect()
+        self.counts.append(len(gc.get_objects()))
+
+
+async def test_no_step_leaves_an_object_behind(verifier: Verifier, tmp_path: Path) -> None:
+    settings = Settings(state=StateDir(tmp_path), model="toy", arm="isolated", steps=STEPS)
+    view = CountingView(model="toy", parameters=1000, device="cpu", arm="isolated")
+    view.counts = []
+    async with ModelWorker() as worker:
+        equipment = Equipment(policy=toy_policy(), verifier=verifier, worker=worker, view=view)
+        await LoneNode(settings, equipment=equipment).run()
+    assert len(view.counts) == STEPS
+    # Fewer than one object for each step, so nothing is kept that a step makes.
+    assert view.counts[-1] - view.counts[WARM] < (STEPS - WARM) // 2

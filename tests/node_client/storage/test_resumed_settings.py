@@ -1,0 +1,51 @@
+"""Whatever a run was asked to do, its checkpoint holds what it needs to go on to the bit."""
+
+from pathlib import Path
+
+import pytest
+
+from node_client.learning.trainer import Trainer
+from node_client.settings.train_config import TrainConfig
+from node_client.storage import checkpoint
+from node_client.storage.manifest import read_manifest
+from swarm_tasks.verifier import Verifier
+from tests.node_client.fakes import PoolInMemory, external_sum, make_trainer
+
+MIXED = ("<answer>{sum}</answer>", "<answer>99</answer>", "no idea", "{sum}")
+RATE = 1e-2
+SETTINGS = {
+    "defaults": TrainConfig(learning_rate=RATE),
+    "history": TrainConfig(learning_rate=RATE, resampling="history", history_epoch=8),
+    "dynamic": TrainConfig(learning_rate=RATE, resampling="dynamic"),
+    "staged": TrainConfig(learning_rate=RATE, curriculum="staged"),
+    "ladder": TrainConfig(learning_rate=RATE, curriculum="ladder"),
+    "mix auto": TrainConfig(learning_rate=RATE, mix="auto"),
+    "two passes": TrainConfig(learning_rate=RATE, num_iterations=2),
+    "KL term": TrainConfig(learning_rate=RATE, beta=0.04),
+    "bf16": TrainConfig(learning_rate=RATE, precision="bf16"),
+    "evaluated": TrainConfig(learning_rate=RATE, eval_tasks=4, eval_every=2),
+}
+
+
+def trainer_with(config: TrainConfig, verifier: Verifier) -> Trainer:
+    pool = PoolInMemory([external_sum(verifier, MIXED, counter=n) for n in range(40)])
+    return make_trainer(verifier, config=config, exchange=pool)
+
+
+def hashes_after(trainer: Trainer, folder: Path, *, steps: int) -> dict[str, str]:
+    for _ in range(steps):
+        trainer.step()
+    return read_manifest(checkpoint.save(folder, trainer)).files
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_resumed_run_ends_with_the_same_bits(
+    verifier: Verifier, tmp_path: Path, name: str
+) -> None:
+    straight = trainer_with(SETTINGS[name], verifier)
+    hashes_after(straight, tmp_path / "half", steps=3)
+    whole = hashes_after(straight, tmp_path / "whole", steps=3)
+
+    resumed = trainer_with(SETTINGS[name], verifier)
+    assert checkpoint.resume(tmp_path / "half", resumed) == checkpoint.Resumed(3, [])
+    assert hashes_after(resumed, tmp_path / "resumed", steps=3) == whole
