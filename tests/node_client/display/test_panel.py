@@ -11,6 +11,7 @@ from node_client.display.events import Vitals
 from node_client.display.panel import render
 from node_client.display.view import Mark, View
 from node_client.learning.held_out import HeldOutScore
+from node_client.storage.state import Lifetime
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import RoundInfo, StandingRemark
 from tests.node_client.panel_views import full_view, report, totals
@@ -180,3 +181,13 @@ def test_without_the_coordinators_count_the_nodes_own_is_shown() -> None:
     text = show(view)
     assert "1,210 rollouts published · 8 dropped unsent" in text
     assert "delivered" not in text
+
+
+def test_the_totals_of_all_runs_are_shown_once_there_was_more_than_one() -> None:
+    view = full_view()
+    view.lifetime = Lifetime(view.steps_here, 9_000, 960, 900, 400, 7200.0)
+    assert "all runs" not in show(view)
+    view.lifetime = Lifetime(12_345, 1_000_000, 96_000, 90_000, 40_000, 7200.0)
+    text = " ".join(show(view).replace("│", " ").split())
+    assert "12,345 steps · 1,000,000 tokens · 96,000 rollouts made" in text
+    assert "40,000 external used · 2.0 h" in text

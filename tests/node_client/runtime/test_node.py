@@ -185,8 +185,8 @@ async def test_losing_the_coordinator_changes_nothing_that_an_isolated_node_lear
 async def test_a_node_follows_new_rules_and_practises_without_a_season(
     settings: Settings, verifier: Verifier
 ) -> None:
-    coordinator = Coordinator(season=toy_season())
-    async with running(coordinator), running_node(settings, coordinator, verifier):
+    coordinator, view = Coordinator(season=toy_season()), empty_view()
+    async with running(coordinator), running_node(settings, coordinator, verifier, view=view):
         [*_, before] = await coordinator.heard(ReportTraining, count=3)
         rules = msgspec.structs.replace(toy_season(local=3, external=3), name="next")
         await coordinator.ring(SeasonState(None, rules))
@@ -202,6 +202,11 @@ async def test_a_node_follows_new_rules_and_practises_without_a_season(
             where=lambda message: message.rollouts[0].task.dataset != "chain_sum",
         )
         assert shared.rollouts[0].step >= after.step
+        assert [notice.message for notice in view.notices] == [
+            "The season sums has ended; its scores stay on the site.",
+            "The season next has begun.",
+            "The season next has ended; its scores stay on the site.",
+        ]
 
 
 async def test_a_node_that_never_met_its_coordinator_trains_alone(

@@ -1,16 +1,22 @@
 """A run as others see it: what stands on standard output, and how it ends."""
 
+import asyncio
 import json
 import logging
 import os
+import re
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from node_client.display.terminal import LineFormatter
+from node_client.runtime.run import show_panel
 from tests.node_client.fakes import toy_policy
+from tests.node_client.panel_views import full_view
 
 
 def train_offline(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -61,3 +67,15 @@ def test_a_line_of_the_log_cannot_steer_a_terminal(level: int, line: str) -> Non
     text = LineFormatter("%(message)s").format(record)
     assert text.startswith(line)
     assert text.isprintable()
+
+
+async def test_the_live_panel_leaves_room_for_the_echo_of_ctrl_c() -> None:
+    console = Console(file=StringIO(), width=80, force_terminal=True, color_system=None)
+    showing = asyncio.create_task(show_panel(full_view(), console=console))
+    await asyncio.sleep(0)
+    showing.cancel()
+    await asyncio.wait([showing])
+    assert isinstance(console.file, StringIO)
+    drawn = [line for line in console.file.getvalue().splitlines() if "│" in line]
+    assert drawn
+    assert max(len(re.sub(r"\x1b\[[^A-Za-z]*[A-Za-z]", "", line)) for line in drawn) == 77

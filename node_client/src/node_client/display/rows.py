@@ -40,6 +40,7 @@ def list_rows(view: View, *, now: datetime) -> Iterator[tuple[str, Text]]:
         ("taken", _taken(view)),
         ("machine", _machine(view)),
         ("saved", _saved(view, now=now)),
+        ("all runs", _all_runs(view)),
         *(("notice", text) for text in _notices(view)),
         ("problem", _problem(view)),
     )
@@ -170,6 +171,17 @@ def _saved(view: View, *, now: datetime) -> str:
     if view.saved is not None:
         return f"step {view.saved.step:,}, {describe_age(view.saved.at, now=now)}"
     return f"step {view.resumed_step:,}, resumed from it" if view.resumed_step else ""
+
+
+def _all_runs(view: View) -> str:
+    """Sum up the node's whole life, once it is more than what the rows above say."""
+    life = view.lifetime
+    if life.steps <= view.steps_here:
+        return ""
+    return (
+        f"{life.steps:,} steps · {life.tokens:,} tokens · {life.rollouts_made:,} rollouts made"
+        f" · {life.external_used:,} external used · {life.seconds / 3600:.1f} h"
+    )
 
 
 def _notices(view: View) -> Iterator[Text]:

@@ -207,9 +207,16 @@ class Node:
     def _change_season(self, season: SeasonInfo | None) -> None:
         """Follow new rules, and find out which arm this node is in by them."""
         known = self._view.season.name if self._view.season is not None else None
+        self._tell_season(known, new=season.name if season is not None else None)
         if season is not None and season.name != known and self._settings.arm != "base":
             self._change_arm(season)
         self._follow(season)
+
+    def _tell_season(self, known: str | None, *, new: str | None) -> None:
+        if known is not None and known != new:
+            self._view.note_notice(f"The season {known} has ended; its scores stay on the site.")
+        if new is not None and known != new:
+            self._view.note_notice(f"The season {new} has begun.")
 
     def _change_arm(self, season: SeasonInfo) -> None:
         """Be what the owner chose, or ask what the coin says in a season that flips one."""

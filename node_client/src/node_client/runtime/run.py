@@ -13,6 +13,7 @@ from types import FrameType
 from typing import Literal, Protocol
 
 from rich.console import Console, RenderableType
+from rich.constrain import Constrain
 from rich.live import Live
 from rich.logging import RichHandler
 from rich.text import Text
@@ -180,7 +181,9 @@ async def show_panel(view: View, *, console: Console) -> None:
     """Keep the panel in the terminal up to date until cancelled."""
 
     def draw() -> RenderableType:
-        return render(view, now=datetime.now(UTC), clock=monotonic())
+        # Room for what terminals echo of Ctrl-C: after the last column it would begin a new line.
+        panel = render(view, now=datetime.now(UTC), clock=monotonic())
+        return Constrain(panel, width=console.width - len("^C") - 1)
 
     with Live(draw(), console=console, auto_refresh=False) as live:
         try:
