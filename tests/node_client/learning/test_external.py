@@ -4,7 +4,9 @@ import msgspec
 import pytest
 
 from node_client.learning.external import DropReason, ExternalJudge
+from node_client.learning.sender import SenderLogprobs
 from node_client.model.policy import Policy
+from swarm_protocol.logprobs import encode_logprobs
 from swarm_protocol.messages import ExternalRollout
 from swarm_tasks.keyspace import Part, question_part
 from swarm_tasks.verifier import Verifier
@@ -60,6 +62,24 @@ def test_completions_of_others_end_with_eos_where_they_stopped(
 ) -> None:
     (group,) = judge.judge([external_sum(verifier, MIXED)], wanted=1).groups
     assert {completion[-1] for completion in group.completions} == set(policy._eos_ids.tolist())
+
+
+def test_log_probs_of_a_sender_with_the_same_tokenizer_come_with_the_group(
+    judge: ExternalJudge, verifier: Verifier, policy: Policy
+) -> None:
+    external = external_sum(verifier, MIXED)
+    same = msgspec.structs.replace(external.rollout, tokenizer=policy.tokenizer_fingerprint)
+    lengths = [
+        len(policy.completion_ids(each.text, each.finish_reason) or []) for each in same.completions
+    ]
+    told = [
+        msgspec.structs.replace(each, logprobs=encode_logprobs([-0.5] * length))
+        for each, length in zip(same.completions, lengths, strict=True)
+    ]
+    same = msgspec.structs.replace(same, completions=told)
+    (group,) = judge.judge([msgspec.structs.replace(external, rollout=same)], wanted=1).groups
+    assert group.external
+    assert group.told == [SenderLogprobs(-0.5 * length, [-0.5] * length) for length in lengths]
 
 
 def test_own_rollout_is_dropped(judge: ExternalJudge, verifier: Verifier) -> None:

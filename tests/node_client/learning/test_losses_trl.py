@@ -26,11 +26,17 @@ from node_client.learning.advantages import group_advantages
 from node_client.learning.micro_batches import split_rows
 from node_client.learning.rollouts import TrainingGroup
 from node_client.learning.rows import make_rows
+from node_client.learning.sender import SenderLogprobs
 from node_client.learning.stopwatch import Stopwatch
 from node_client.learning.update import accumulate, prepare
 from node_client.model.padding import pad_left, pad_right
 from node_client.model.policy import Policy
-from node_client.settings.choices import ImportanceSamplingLevel, LossType, ScaleRewards
+from node_client.settings.choices import (
+    ImportanceSamplingLevel,
+    LossType,
+    ScaleRewards,
+    SequenceImportance,
+)
 from node_client.settings.train_config import TrainConfig
 from tests.node_client.fakes import toy_policy
 
@@ -129,10 +135,12 @@ def policies() -> Policies:
     return Policies()
 
 
-def our_gradients(policies: Policies, config: TrainConfig) -> tuple[float, float, list[Tensor]]:
+def our_gradients(
+    policies: Policies, config: TrainConfig, *, groups: list[TrainingGroup] = GROUPS
+) -> tuple[float, float, list[Tensor]]:
     """Return loss, clipped tokens and gradient of one pass over the groups."""
     watch = Stopwatch(lambda: 0.0)
-    rows = make_rows(GROUPS, config=config, max_completion_length=LONGEST)
+    rows = make_rows(groups, config=config, max_completion_length=LONGEST)
     policy = policies.policy
     policy._model.zero_grad(set_to_none=True)
     losses = [
@@ -161,7 +169,7 @@ def gradients_of(policy: Policy) -> list[Tensor]:
 
 
 def trl_gradients(
-    trainer: Any, policies: Policies, config: TrainConfig, *, steps: int
+    trainer: Any, policies: Policies, config: TrainConfig, *, steps: int, **more: Tensor
 ) -> tuple[float, list[Tensor]]:
     """Return trl's loss and gradient of the same pass in so many accumulated micro-batches."""
     trainer.loss_type = config.loss_type
@@ -171,7 +179,7 @@ def trl_gradients(
     trainer.current_gradient_accumulation_steps = trainer.args.steps_per_generation = steps
     trainer.model.load_state_dict(policies.policy._model.state_dict())
     trainer.model.zero_grad(set_to_none=True)
-    inputs = trl_inputs(policies, config)
+    inputs = trl_inputs(policies, config) | more
     total = 0.0
     rows = len(inputs["advantages"])
     for start in range(0, rows, rows // steps):
@@ -239,6 +247,47 @@ def test_loss_and_gradient_are_those_of_trl(
     loss, clipped, gradients = our_gradients(policies, config)
     expected, expected_gradients = trl_gradients(trl_trainer, policies, config, steps=steps)
     assert clipped > 0
+    assert loss == pytest.approx(expected, abs=1e-5)
+    for gradient, other in zip(gradients, expected_gradients, strict=True):
+        assert torch.allclose(gradient, other, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", get_args(SequenceImportance))
+def test_rows_of_another_sampler_are_weighted_as_by_trl(
+    trl_trainer: Any,
+    policies: Policies,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: SequenceImportance,
+) -> None:
+    config = TrainConfig(
+        loss_type="grpo",
+        importance="sender",
+        sequence_importance=kind,
+        importance_cap=2.0,
+        temperature=TEMPERATURE,
+    )
+    # Of the four rows one is much likelier here than there, one much less, two a little.
+    old = trl_inputs(policies, config)["old_per_token_logps"]
+    mask = trl_inputs(policies, config)["completion_mask"]
+    differences = torch.tensor([2.0, -2.0, 0.5, -0.5])
+    totals = ((old * mask).sum(dim=1) - differences).tolist()
+    told = [SenderLogprobs(total) for total in totals]
+    groups = [
+        replace(group, external=True, told=told[2 * place : 2 * place + 2])
+        for place, group in enumerate(GROUPS)
+    ]
+    # trl's sequence_truncate and sequence_mask in `_generate_and_score_completions`
+    weights = differences.exp().unsqueeze(1)
+    if kind == "truncate":
+        weights = weights.clamp(max=2.0)
+    else:
+        weights = weights.masked_fill((weights < 0.5) | (weights > 2.0), 0.0)
+    monkeypatch.setattr(trl_trainer, "use_vllm", True)
+    monkeypatch.setattr(trl_trainer, "vllm_importance_sampling_correction", True)
+    loss, _, gradients = our_gradients(policies, config, groups=groups)
+    expected, expected_gradients = trl_gradients(
+        trl_trainer, policies, config, steps=1, importance_sampling_ratio=weights
+    )
     assert loss == pytest.approx(expected, abs=1e-5)
     for gradient, other in zip(gradients, expected_gradients, strict=True):
         assert torch.allclose(gradient, other, atol=1e-5)

@@ -1,12 +1,14 @@
 """One update: every row once, in batches that fit, with the gradient of the formula."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 import torch
 
 from node_client.learning.rollouts import TrainingGroup
 from node_client.learning.rows import make_rows
+from node_client.learning.sender import SenderLogprobs
 from node_client.learning.stopwatch import Stopwatch
 from node_client.learning.team import ALONE
 from node_client.learning.update import UpdateReport, update_policy
@@ -95,6 +97,41 @@ def test_clip_acts_from_the_second_pass_on() -> None:
     assert update(policy, TrainConfig(num_iterations=1), rate=30.0).clip_ratio == 0
     policy = toy_policy()
     assert update(policy, TrainConfig(num_iterations=2), rate=30.0).clip_ratio > 0
+
+
+@pytest.mark.parametrize("passes", [1, 2])
+def test_sender_that_told_the_truth_changes_nothing_about_a_rollout_of_this_policy(
+    passes: int,
+) -> None:
+    policy = toy_policy()
+    group = GROUPS[0]
+    told = []
+    for completion in group.completions:
+        tokens = policy.logprobs([group.prompt], [completion])[0][0].tolist()
+        told.append(SenderLogprobs(sum(tokens), tokens))
+    moved = []
+    for groups in ([group], [replace(group, external=True, told=told)]):
+        other = toy_policy()
+        update(other, TrainConfig(importance="sender", num_iterations=passes), groups=groups)
+        moved.append(torch.cat([weights.flatten() for weights in weights_of(other)]))
+    assert torch.allclose(moved[0], moved[1], atol=1e-6)
+
+
+def test_text_that_was_unlikely_here_and_likely_there_moves_the_policy_less() -> None:
+    group = GROUPS[0]
+    moves = []
+    for importance in ("own", "sender"):
+        policy = toy_policy()
+        before = weights_of(policy)
+        told = [SenderLogprobs(0.0)] * len(group.completions)
+        update(
+            policy,
+            TrainConfig(importance=importance, max_grad_norm=1e9),
+            groups=[replace(group, external=True, told=told)],
+        )
+        after = weights_of(policy)
+        moves.append(sum((old - new).abs().sum() for old, new in zip(before, after, strict=True)))
+    assert moves[1] < 0.01 * moves[0]
 
 
 def test_kl_term_holds_the_policy_near_its_reference() -> None:

@@ -11,7 +11,9 @@ from node_client.settings.train_config import TrainConfig
     ("config", "reason"),
     [
         (TrainConfig(importance_sampling_level="sequence"), "mean over sequences"),
-        (TrainConfig(delta=1.28), "cut into the clip"),
+        (TrainConfig(importance="none", num_iterations=2), "does not correct"),
+        (TrainConfig(importance_cap=1.0), "cut within the clip"),
+        (TrainConfig(delta=1.28), "cut within the clip"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(config: TrainConfig, reason: str) -> None:

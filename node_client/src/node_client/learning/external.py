@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from node_client.learning.rollouts import TrainingGroup, reward_of
+from node_client.learning.sender import read_sender
 from node_client.model.policy import Policy
 from node_client.settings.choices import RewardKind
 from swarm_protocol.errors import ErrorCode, RefusedError
@@ -114,6 +115,15 @@ class ExternalJudge:
             rewards=[reward_of(verdict, kind=self._reward) for verdict in verdicts],
             truncated=[answer.finish_reason == "length" for answer in rollout.completions],
             dataset=rollout.task.dataset,
+            external=True,
+            told=[
+                read_sender(
+                    completion,
+                    token_count=len(ids),
+                    same_tokenizer=rollout.tokenizer == self._policy.tokenizer_fingerprint,
+                )
+                for completion, ids in zip(rollout.completions, completions, strict=True)
+            ],
         )
         if not group.informative:
             raise _DroppedError("not_informative")

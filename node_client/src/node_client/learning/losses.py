@@ -12,6 +12,9 @@ from torch import Tensor
 
 from node_client.settings.choices import ImportanceSamplingLevel
 
+# LUFFY's gamma: a token of this probability is learned fastest.
+SHAPING = 0.1
+
 
 @dataclass(frozen=True)
 class Objective:
@@ -22,6 +25,19 @@ class Objective:
     delta: float | None = None
     beta: float = 0.0
     level: ImportanceSamplingLevel = "token"
+
+
+@dataclass(frozen=True)
+class Correction:
+    """What makes rows of other policies count differently, each (B,).
+
+    `cap` bounds the row's ratio (infinity: it does not), `weight` multiplies its loss, and where
+    `shaped` is true the row is learned by `shaped_probability` instead of by its ratio.
+    """
+
+    cap: Tensor
+    weight: Tensor
+    shaped: Tensor
 
 
 @dataclass(frozen=True)
@@ -38,6 +54,7 @@ class Tokens:
     advantages: Tensor
     weights: Tensor
     reference_logprobs: Tensor | None = None
+    correction: Correction | None = None
 
 
 @dataclass(frozen=True)
@@ -62,10 +79,17 @@ def policy_loss(tokens: Tokens, *, objective: Objective) -> Loss:
     lowers the objective, and there no further than `delta` (INTELLECT-2, arXiv 2505.07291).
     """
     ratio = importance_ratio(tokens, level=objective.level)
+    correction = tokens.correction
+    if correction is not None:
+        ratio = torch.minimum(ratio, correction.cap.unsqueeze(1))
     advantages = tokens.advantages.unsqueeze(1)  # (B, 1)
     clipped = ratio.clamp(1 - objective.epsilon, 1 + objective.epsilon_high)
     bounded = ratio if objective.delta is None else ratio.clamp(max=objective.delta)
     losses = -torch.minimum(bounded * advantages, clipped * advantages)  # (B, T) or (B, 1)
+    if correction is not None:
+        shaped = -shaped_probability(tokens) * advantages  # (B, T)
+        losses = torch.where(correction.shaped.unsqueeze(1), shaped, losses)
+        losses = losses * correction.weight.unsqueeze(1)
     kl = torch.zeros_like(tokens.logprobs)
     if tokens.reference_logprobs is not None:
         kl = kl_to_reference(tokens, reference=tokens.reference_logprobs) * ratio
@@ -73,6 +97,8 @@ def policy_loss(tokens: Tokens, *, objective: Objective) -> Loss:
     with torch.no_grad():
         low = (ratio < 1 - objective.epsilon) & (advantages < 0)
         high = (ratio > 1 + objective.epsilon_high) & (advantages > 0)
+        if correction is not None:
+            low, high = (side & ~correction.shaped.unsqueeze(1) for side in (low, high))
     return Loss(
         value=(losses * tokens.mask * tokens.weights.unsqueeze(1)).sum(),
         clip_low=(low * tokens.mask).sum().item(),
@@ -92,6 +118,16 @@ def importance_ratio(tokens: Tokens, *, level: ImportanceSamplingLevel) -> Tenso
         lengths = tokens.mask.sum(dim=1, keepdim=True).clamp(min=1)
         log_ratio = log_ratio.sum(dim=1, keepdim=True) / lengths  # (B, 1)
     return log_ratio.exp()
+
+
+def shaped_probability(tokens: Tokens) -> Tensor:
+    """Return p / (p + 0.1) of each token's probability p (B, T): LUFFY, arXiv 2504.14945.
+
+    It stands for the ratio where the sampler's probability is unknown and taken as 1. Its gradient
+    vanishes where p is near 0, so text that the policy would never write cannot pull it away.
+    """
+    probability = (tokens.logprobs * tokens.mask).exp()
+    return probability / (probability + SHAPING)
 
 
 def kl_to_reference(tokens: Tokens, *, reference: Tensor) -> Tensor:

@@ -1,16 +1,15 @@
-"""Rollouts of this node: made, scored, shared, and mixed with others' into one training set.
+"""Rollouts of this node: made, scored, and mixed with others' into one training set.
 
 A rollout is one question with all its completions (SAPO, arXiv 2509.08721, section 3).
 """
 
-import hashlib
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from node_client.learning.sender import SenderLogprobs
 from node_client.model.policy import Generated, Policy
 from node_client.settings.choices import RewardKind
-from swarm_protocol.messages import MAX_COMPLETION_CHARS, Completion, Rollout
 from swarm_tasks.verifier import DrawnTask, Verdict, Verifier
 
 
@@ -19,7 +18,8 @@ class TrainingGroup:
     """One question with L completions as tokens and their rewards in [0, 1]: ready to train on.
 
     `truncated` marks the completions that ran into the length limit instead of stopping; `dataset`
-    is the question's.
+    is the question's. Of an external group, `told` has what its maker said about each completion's
+    likelihood, or None.
     """
 
     prompt: list[int]
@@ -27,6 +27,8 @@ class TrainingGroup:
     rewards: list[float]
     truncated: list[bool]
     dataset: str = ""
+    external: bool = False
+    told: Sequence[SenderLogprobs | None] = ()
 
     @property
     def informative(self) -> bool:
@@ -79,30 +81,6 @@ def score_answers(
     return LocalRollout(task=task, answers=answers, verdicts=verdicts, group=group)
 
 
-def shareable_rollouts(
-    rollouts: Sequence[LocalRollout], *, policy: Policy, node: str, step: int
-) -> list[Rollout]:
-    """Return the rollouts as they go over the wire: specs and texts, no rewards.
-
-    One with a text that the protocol refuses stays at home.
-    """
-    return [
-        Rollout(
-            id=_rollout_id(rollout, node=node, step=step),
-            task=rollout.task.spec,
-            completions=[
-                Completion(text=answer.text, finish_reason=answer.finish_reason)
-                for answer in rollout.answers
-            ],
-            model=policy.name,
-            step=step,
-            tokenizer=policy.tokenizer_fingerprint,
-        )
-        for rollout in rollouts
-        if all(_is_sendable(answer.text) for answer in rollout.answers)
-    ]
-
-
 def assemble_training_set(
     *,
     own: Sequence[TrainingGroup],
@@ -120,17 +98,3 @@ def assemble_training_set(
     wanted = local_count + external_count - len(others)
     mine = chance.sample(own, min(wanted, len(own)))
     return TrainingSet(groups=[*mine, *others], local=len(mine), external=len(others))
-
-
-def _rollout_id(rollout: LocalRollout, *, node: str, step: int) -> str:
-    """Return an id that a repeated publication, even after a restart, has again."""
-    spec = rollout.task.spec
-    content = f"{node}\n{step}\n{spec.dataset}\n{spec.seed}\n{spec.index}"
-    return hashlib.sha256(content.encode()).hexdigest()[:32]
-
-
-def _is_sendable(text: str) -> bool:
-    """Whether the wire takes the text: no NUL, no lone surrogate, not too long."""
-    if "\x00" in text or len(text) > MAX_COMPLETION_CHARS:
-        return False
-    return not any("\ud800" <= character <= "\udfff" for character in text)

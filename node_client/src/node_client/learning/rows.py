@@ -5,18 +5,24 @@ from dataclasses import dataclass
 
 from node_client.learning.advantages import group_advantages
 from node_client.learning.rollouts import TrainingGroup
+from node_client.learning.sender import SenderLogprobs
 from node_client.settings.choices import LossType
 from node_client.settings.train_config import TrainConfig
 
 
 @dataclass(frozen=True)
 class Row:
-    """One completion to train on: its advantage, and what each of its tokens counts in the loss."""
+    """One completion to train on: its advantage, and what each of its tokens counts in the loss.
+
+    `sender` is what the maker of an external one told about its likelihood.
+    """
 
     prompt: list[int]
     completion: list[int]
     advantage: float
     weight: float
+    external: bool = False
+    sender: SenderLogprobs | None = None
 
 
 def make_rows(
@@ -31,30 +37,30 @@ def make_rows(
         [group.rewards for group in groups], scale_rewards=config.scale_rewards
     )
     counted = [
-        (group.prompt, completion, advantage)
+        (group, place, advantage)
         for group, of_group in zip(groups, advantages, strict=True)
-        for completion, advantage, truncated in zip(
-            group.completions, of_group, group.truncated, strict=True
-        )
-        if not (truncated and config.mask_truncated_completions)
+        for place, advantage in enumerate(of_group)
+        if not (group.truncated[place] and config.mask_truncated_completions)
     ]
     rows = sum(len(group.completions) for group in groups)
-    tokens = sum(len(completion) for _, completion, _ in counted)
+    tokens = sum(len(group.completions[place]) for group, place, _ in counted)
     return [
         Row(
-            prompt,
-            completion,
+            group.prompt,
+            group.completions[place],
             advantage,
             weight=1
             / divisor(
                 config.loss_type,
                 rows=rows,
                 tokens=tokens,
-                length=len(completion),
+                length=len(group.completions[place]),
                 max_completion_length=max_completion_length,
             ),
+            external=group.external,
+            sender=group.told[place] if group.told else None,
         )
-        for prompt, completion, advantage in counted
+        for group, place, advantage in counted
     ]
 
 

@@ -1,7 +1,7 @@
 """Swarm sAmpling Policy Optimization on one node (SAPO, arXiv 2509.08721, Algorithm 1).
 
 One step: draw questions, answer each L times, share all of it, mix I of the own rollouts with J of
-other nodes', and update the policy with GRPO (no KL, clip-higher).
+other nodes', and update the policy with GRPO (no KL and clip-higher, unless set otherwise).
 
 Where this departs from the paper and its public code, and why:
 
@@ -19,8 +19,12 @@ Where this departs from the paper and its public code, and why:
    are divided by their standard deviation.
 7. A rollout of another node is trained on once.
 
-The ratio's denominator is the node's own log-prob before the update, as in the public code: it is
-exactly 1 in the first of `num_iterations` passes.
+8. Shared rollouts carry their senders' log-probs for nodes that ask for them. The paper shares text
+   alone, so nothing tells how unlike the receiver's policy the sender's is.
+
+By default the ratio's denominator is the node's own log-prob before the update, as in the public
+code: it is exactly 1 in the first of `num_iterations` passes. `importance = sender` divides by the
+sender's instead (`learning.importance`).
 """
 
 import hashlib
@@ -44,8 +48,8 @@ from node_client.learning.rollouts import (
     TrainingSet,
     assemble_training_set,
     score_answers,
-    shareable_rollouts,
 )
+from node_client.learning.sharing import shareable_rollouts
 from node_client.learning.stopwatch import Stopwatch
 from node_client.learning.team import ALONE, SEEDS_APART, Team
 from node_client.learning.update import UpdateReport, update_policy
@@ -130,7 +134,11 @@ class Trainer:
             shared = [rollout for rollout in local if self._questions.is_shared(rollout)]
             self._exchange.publish(
                 shareable_rollouts(
-                    shared, policy=self.policy, node=self._node, step=self.steps_done
+                    shared,
+                    policy=self.policy,
+                    node=self._node,
+                    step=self.steps_done,
+                    with_logprobs=self.config.share_logprobs,
                 )
             )
         external = self._take_external(places, watch)

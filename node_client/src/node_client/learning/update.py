@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from node_client.learning.importance import denominators
 from node_client.learning.losses import Loss, Objective, Tokens, policy_loss
 from node_client.learning.micro_batches import split_rows
 from node_client.learning.rollouts import TrainingGroup
@@ -111,7 +112,8 @@ def accumulate(batch: MicroBatch, *, policy: Policy, config: TrainConfig, watch:
     """Add the gradient of one micro-batch to the parameters'."""
     with watch.measure("forward"):
         logprobs, mask = _run(batch.rows, policy=policy, config=config)
-        old = logprobs.detach() if batch.old_logprobs is None else batch.old_logprobs
+        before = logprobs.detach() if batch.old_logprobs is None else batch.old_logprobs
+        old, correction = denominators(batch.rows, before=before, config=config)
         tokens = Tokens(
             logprobs=logprobs,
             old_logprobs=old,
@@ -119,6 +121,7 @@ def accumulate(batch: MicroBatch, *, policy: Policy, config: TrainConfig, watch:
             advantages=logprobs.new_tensor([row.advantage for row in batch.rows]),
             weights=logprobs.new_tensor([row.weight for row in batch.rows]),
             reference_logprobs=batch.reference_logprobs,
+            correction=correction,
         )
         loss = policy_loss(tokens, objective=objective_of(config))
     with watch.measure("backward"):

@@ -81,7 +81,10 @@ class Node:
         )
         client = SwarmClient(self._connection)
         self._exchange = SwarmExchange(
-            client=client, loop=asyncio.get_running_loop(), refused=view.note_refusal
+            client=client,
+            loop=asyncio.get_running_loop(),
+            refused=view.note_refusal,
+            with_logprobs=settings.training.importance == "sender",
         )
         self._exam = Exam(
             client=client,

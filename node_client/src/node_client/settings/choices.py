@@ -12,6 +12,9 @@ LossType = Literal["grpo", "bnpo", "dapo", "dr_grpo"]
 ImportanceSamplingLevel = Literal["token", "sequence"]
 
 Tracker = Literal["none", "tensorboard", "wandb", "trackio"]
+Importance = Literal["own", "sender", "none"]
+SequenceImportance = Literal["truncate", "mask"]
+ExternalShaping = Literal["none", "luffy"]
 
 Start = Literal["auto", "resume", "fresh"]
 """Where a run begins: at a checkpoint if there is one, only at one, or anew."""

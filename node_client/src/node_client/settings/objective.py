@@ -12,9 +12,16 @@ def check_objective(config: TrainConfig) -> None:
             f"{config.loss_type} would count it once for each token, long completions most.",
             fix="Set loss_type to grpo, or importance_sampling_level to token.",
         )
-    if config.delta is not None and config.delta <= 1 + config.epsilon_high:
+    if config.importance == "none" and config.num_iterations > 1:
         raise SettingsError(
-            f"A delta of {config.delta} would cut into the clip, which ends at "
-            f"{1 + config.epsilon_high:g}.",
-            fix="Set delta above 1 + epsilon_high, such as 4, or leave it out.",
+            "From the second pass on a training set is another policy's, which the plain policy "
+            "gradient (importance none) does not correct.",
+            fix="Set num_iterations to 1, or importance to own.",
         )
+    for name, bound in (("delta", config.delta), ("importance_cap", config.importance_cap)):
+        if bound is not None and bound <= 1 + config.epsilon_high:
+            raise SettingsError(
+                f"With {name} at {bound:g} ratios would be cut within the clip, which ends at "
+                f"{1 + config.epsilon_high:g}.",
+                fix=f"Set {name} above 1 + epsilon_high, such as 4.",
+            )

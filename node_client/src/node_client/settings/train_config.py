@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from node_client.errors import SettingsError
 from node_client.settings.choices import (
     CurriculumKind,
+    ExternalShaping,
+    Importance,
     ImportanceSamplingLevel,
     LossType,
     Precision,
     Resampling,
     RewardKind,
     ScaleRewards,
+    SequenceImportance,
     StageSwitch,
 )
 from node_client.settings.ranges import Count, GroupSize, Mix, Natural, NotNegative, Positive, Share
@@ -103,6 +106,24 @@ class TrainConfig:
 
     beta: NotNegative = 0.0
     """Weight of the KL divergence from the model that the run started with; 0 keeps no copy."""
+
+    importance: Importance = "own"
+    """What the ratio is divided by: this node's `own` log-probs before the update, the `sender`'s
+    for external rollouts that came with them, or nothing (`none`: a plain policy gradient)."""
+
+    sequence_importance: SequenceImportance = "truncate"
+    """With importance `sender`, where only a whole completion's log-prob can be compared:
+    `truncate` its weight at importance_cap, or drop (`mask`) what lies outside of it."""
+
+    importance_cap: Positive = 3.0
+    """The most that a ratio against a sender's log-probs counts: they may be wrong, or lies."""
+
+    external_shaping: ExternalShaping = "none"
+    """How external text is learned that no sender's log-prob corrects: `luffy` lets it count most
+    where the policy finds it unlikely, but not impossible."""
+
+    share_logprobs: bool = True
+    """Send log-probs with own rollouts, two bytes a token, for nodes that correct by them."""
 
     mask_truncated_completions: bool = False
     """Leave completions that ran into the length limit out of the loss (DAPO)."""

@@ -1,0 +1,88 @@
+"""Own rollouts as they go over the wire."""
+
+import hashlib
+from collections.abc import Sequence
+
+import msgspec
+
+from node_client.learning.rollouts import LocalRollout
+from node_client.model.policy import Generated, Policy
+from swarm_protocol.logprobs import encode_logprobs
+from swarm_protocol.messages import (
+    MAX_COMPLETION_CHARS,
+    MAX_LOGPROBS_CHARS,
+    MAX_ROLLOUT_BYTES,
+    Completion,
+    Rollout,
+)
+
+
+def shareable_rollouts(
+    rollouts: Sequence[LocalRollout],
+    *,
+    policy: Policy,
+    node: str,
+    step: int,
+    with_logprobs: bool = True,
+) -> list[Rollout]:
+    """Return the rollouts as they go over the wire: specs, texts and log-probs, no rewards.
+
+    One with a text that the protocol refuses stays at home.
+    """
+    return [
+        _as_rollout(rollout, policy=policy, node=node, step=step, with_logprobs=with_logprobs)
+        for rollout in rollouts
+        if all(_is_sendable(answer.text) for answer in rollout.answers)
+    ]
+
+
+def _as_rollout(
+    rollout: LocalRollout, *, policy: Policy, node: str, step: int, with_logprobs: bool
+) -> Rollout:
+    """Return one with log-probs by token, or their sums where they would make it too large."""
+    bare = Rollout(
+        id=_rollout_id(rollout, node=node, step=step),
+        task=rollout.task.spec,
+        completions=[
+            Completion(text=answer.text, finish_reason=answer.finish_reason)
+            for answer in rollout.answers
+        ],
+        model=policy.name,
+        step=step,
+        tokenizer=policy.tokenizer_fingerprint,
+    )
+    if not with_logprobs:
+        return bare
+    packed = [encode_logprobs(answer.logprobs) for answer in rollout.answers]
+    full = _with(bare, [{"logprobs": text} for text in packed])
+    too_long = max(map(len, packed)) > MAX_LOGPROBS_CHARS
+    if too_long or len(msgspec.json.encode(full)) > MAX_ROLLOUT_BYTES:
+        return _with(bare, [{"logprob": _total(answer)} for answer in rollout.answers])
+    return full
+
+
+def _with(rollout: Rollout, changes: Sequence[dict[str, str] | dict[str, float]]) -> Rollout:
+    completions = [
+        msgspec.structs.replace(completion, **change)
+        for completion, change in zip(rollout.completions, changes, strict=True)
+    ]
+    return msgspec.structs.replace(rollout, completions=completions)
+
+
+def _total(answer: Generated) -> float:
+    """Return the answer's log-prob, never above 0: rounding may lift a certain token's."""
+    return min(0.0, sum(answer.logprobs))
+
+
+def _rollout_id(rollout: LocalRollout, *, node: str, step: int) -> str:
+    """Return an id that a repeated publication, even after a restart, has again."""
+    spec = rollout.task.spec
+    content = f"{node}\n{step}\n{spec.dataset}\n{spec.seed}\n{spec.index}"
+    return hashlib.sha256(content.encode()).hexdigest()[:32]
+
+
+def _is_sendable(text: str) -> bool:
+    """Whether the wire takes the text: no NUL, no lone surrogate, not too long."""
+    if "\x00" in text or len(text) > MAX_COMPLETION_CHARS:
+        return False
+    return not any("\ud800" <= character <= "\udfff" for character in text)

@@ -1,0 +1,99 @@
+"""Own rollouts go over the wire with what others need, and nothing that they could not believe."""
+
+import pytest
+
+from node_client.learning.rollouts import LocalRollout, score_answers
+from node_client.learning.sharing import shareable_rollouts
+from node_client.model.policy import Generated, Policy
+from swarm_protocol.codec import decode_from_node, encode
+from swarm_protocol.logprobs import decode_logprobs
+from swarm_protocol.messages import MAX_LOGPROBS_CHARS, PublishRollouts
+from swarm_protocol.prompts import SYSTEM_PROMPT
+from swarm_tasks.verifier import Verifier
+from tests.node_client.fakes import toy_policy, toy_stream
+
+
+@pytest.fixture(scope="module")
+def policy() -> Policy:
+    return toy_policy()
+
+
+def own_rollout(
+    verifier: Verifier, policy: Policy, texts: list[str], *, tokens: int = 2
+) -> LocalRollout:
+    stream = toy_stream(verifier)
+    answers = [
+        Generated(text, "stop", token_ids=[5] * tokens, logprobs=[-0.25] * tokens) for text in texts
+    ]
+    (task,) = stream.draw(1)
+    return score_answers(
+        task,
+        answers,
+        policy=policy,
+        verifier=verifier,
+        reward="binary",
+        system_prompt=SYSTEM_PROMPT,
+    )
+
+
+def test_shared_rollout_passes_the_wire_and_holds_no_rewards(
+    policy: Policy, verifier: Verifier
+) -> None:
+    rollout = own_rollout(verifier, policy, ["<answer>4</answer>", "5"])
+    shared = shareable_rollouts([rollout], policy=policy, node="here", step=3)
+    message = PublishRollouts(id="1", rollouts=shared)
+    assert decode_from_node(encode(message)) == message
+    assert "reward" not in encode(message)
+    assert shared[0].task == rollout.task.spec
+
+
+def test_sharing_again_repeats_the_id_and_another_step_changes_it(
+    policy: Policy, verifier: Verifier
+) -> None:
+    rollout = own_rollout(verifier, policy, ["4", "5"])
+    first, again, later = (
+        shareable_rollouts([rollout], policy=policy, node="here", step=step)[0].id
+        for step in (3, 3, 4)
+    )
+    assert first == again != later
+
+
+@pytest.mark.parametrize("text", ["nul \x00", "surrogate \ud800", "x" * 16_385])
+def test_rollout_that_the_wire_refuses_stays_at_home(
+    policy: Policy, verifier: Verifier, text: str
+) -> None:
+    rollout = own_rollout(verifier, policy, [text, "5"])
+    assert shareable_rollouts([rollout], policy=policy, node="here", step=0) == []
+
+
+def test_shared_completions_carry_their_log_probs(policy: Policy, verifier: Verifier) -> None:
+    rollout = own_rollout(verifier, policy, ["4", "5"], tokens=3)
+    (shared,) = shareable_rollouts([rollout], policy=policy, node="here", step=0)
+    for completion in shared.completions:
+        assert decode_logprobs(completion.logprobs or "") == [-0.25] * 3
+        assert completion.logprob is None
+
+
+def test_log_probs_stay_at_home_if_they_are_not_to_be_shared(
+    policy: Policy, verifier: Verifier
+) -> None:
+    rollout = own_rollout(verifier, policy, ["4", "5"])
+    (shared,) = shareable_rollouts(
+        [rollout], policy=policy, node="here", step=0, with_logprobs=False
+    )
+    assert {(each.logprobs, each.logprob) for each in shared.completions} == {(None, None)}
+
+
+@pytest.mark.parametrize(
+    ("completions", "tokens"),
+    [(2, MAX_LOGPROBS_CHARS), (32, 2000)],
+    ids=["a long completion", "a large rollout"],
+)
+def test_log_probs_that_take_too_much_room_are_added_up(
+    policy: Policy, verifier: Verifier, completions: int, tokens: int
+) -> None:
+    rollout = own_rollout(verifier, policy, ["4"] * completions, tokens=tokens)
+    shared = shareable_rollouts([rollout], policy=policy, node="here", step=0)
+    told = {(each.logprobs, each.logprob) for each in shared[0].completions}
+    assert told == {(None, -0.25 * tokens)}
+    decode_from_node(encode(PublishRollouts(id="1", rollouts=shared)))
