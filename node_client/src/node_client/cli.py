@@ -42,6 +42,11 @@ Fresh = Annotated[
 ]
 RoundNumber = Annotated[int, typer.Argument(min=1, help="The round, as its page numbers it")]
 
+OTHER_WAYS = (
+    "Settings can be given as SWARM_NAME in the environment and in swarm-node.toml too: "
+    "`swarm-node config show` tells where each value comes from."
+)
+
 app = typer.Typer(
     name="swarm-node",
     no_args_is_help=True,
@@ -70,7 +75,7 @@ def main(
         typer.secho(f"Note: {warning}", fg="yellow", err=True)
 
 
-@app.command()
+@app.command(epilog=OTHER_WAYS)
 @explain_problems
 @takes_settings()
 def join(url: Url, *, resume: Resume = False, fresh: Fresh = False, flags: Flags) -> None:
@@ -80,7 +85,7 @@ def join(url: Url, *, resume: Resume = False, fresh: Fresh = False, flags: Flags
     _train(choices.settle(arm=choices.value("arm"), token=choose_token(choices), start=start))
 
 
-@app.command()
+@app.command(epilog=OTHER_WAYS)
 @explain_problems
 @takes_settings()
 def train(

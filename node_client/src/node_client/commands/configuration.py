@@ -2,7 +2,7 @@
 
 import json
 import sys
-from itertools import groupby
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,7 +16,7 @@ from node_client.errors import SettingsError
 from node_client.settings.config import Choices, choose
 from node_client.settings.fields import Setting, all_settings
 from node_client.settings.flags import Flags, takes_settings
-from node_client.settings.panels import panel_of
+from node_client.settings.panels import panels
 from node_client.settings.sources import FILE_NAME, Source
 from node_client.site import parse_site
 
@@ -38,8 +38,8 @@ def show(
     if choices.value("json"):
         sys.stdout.write(json.dumps(describe(choices), indent=1) + "\n")
         return
-    for heading, group in groupby(all_settings().values(), panel_of):
-        Console().print(draw(heading, list(group), choices))
+    for heading, group in panels().items():
+        Console().print(draw(heading, group, choices))
 
 
 @app.command()
@@ -70,7 +70,7 @@ def describe(choices: Choices) -> dict[str, dict[str, Any]]:
     return rows
 
 
-def draw(heading: str, settings: list[Setting], choices: Choices) -> Table:
+def draw(heading: str, settings: Sequence[Setting], choices: Choices) -> Table:
     """Return a table of settings that fits into 80 columns; what was given stands out."""
     table = Table("setting", "value", "from", title=heading, title_justify="left", expand=True)
     for setting in settings:
@@ -84,7 +84,7 @@ def draw(heading: str, settings: list[Setting], choices: Choices) -> Table:
 def write_template() -> str:
     """Return a swarm-node.toml in which every setting stands with its help, commented out."""
     parts = ["# Settings of swarm-node. Command line and environment beat what stands here.\n"]
-    for heading, group in groupby(all_settings().values(), panel_of):
+    for heading, group in panels().items():
         parts.append(f"\n# {heading}\n")
         for setting in group:
             if setting.secret or setting.name == "config":

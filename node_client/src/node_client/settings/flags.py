@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from node_client.settings.fields import Setting, all_settings
-from node_client.settings.panels import panel_of
+from node_client.settings.panels import panel_of, panels
 
 Flags = dict[str, object]
 
@@ -18,7 +18,8 @@ def takes_settings(*names: str) -> Callable[[Callable[..., None]], Callable[...,
 
     The command gets the given ones, not yet checked, as its keyword argument `flags`.
     """
-    chosen = [all_settings()[name] for name in names or all_settings()]
+    ordered = [setting for group in panels().values() for setting in group]
+    chosen = [all_settings()[name] for name in names] or ordered
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)

@@ -1,12 +1,88 @@
-"""Under which heading a setting stands in help, `config show` and `swarm-node.toml`."""
+"""Under which heading a setting stands in help, `config show` and `swarm-node.toml`.
 
-from node_client.settings.fields import Setting
-from node_client.settings.train_config import TrainConfig
+A setting that is named here nowhere stands under the last heading, so a new one needs no entry.
+"""
 
-RUN = "Run"
-TRAINING = "Training (names as in trl; what is not given follows the season)"
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+from node_client.settings.fields import Setting, all_settings
+
+OTHERS = "Training: more"
+PANELS: Mapping[str, Sequence[str]] = {
+    "Run": (
+        "model",
+        "arm",
+        "token_file",
+        "token",
+        "state_dir",
+        "config",
+        "steps",
+        "device",
+    ),
+    "Output": ("plain", "json", "report_to", "project", "run_name"),
+    "Checkpoints and evaluation": (
+        "save_steps",
+        "save_total_limit",
+        "eval_tasks",
+        "eval_every",
+        "push_to_hub",
+        "hub_private_repo",
+        "hub_interval",
+    ),
+    "Training: questions (what is not given follows the season)": (
+        "curriculum",
+        "stage_switch",
+        "stage_rounds",
+        "resampling",
+        "history_epoch",
+        "dynamic_batches",
+    ),
+    "Training: rollouts (what is not given follows the season)": (
+        "num_generations",
+        "mix",
+        "local",
+        "external",
+        "external_candidates",
+        "batch",
+        "max_completion_length",
+        "temperature",
+        "top_p",
+    ),
+    "Training: reward and loss (names as in trl)": (
+        "reward",
+        "scale_rewards",
+        "loss_type",
+        "importance_sampling_level",
+        "epsilon",
+        "epsilon_high",
+        "delta",
+        "beta",
+        "mask_truncated_completions",
+        "num_iterations",
+    ),
+    "Training: optimizer and memory": (
+        "learning_rate",
+        "max_grad_norm",
+        "micro_batch_tokens",
+        "precision",
+    ),
+}
+
+
+@cache
+def panels() -> dict[str, tuple[Setting, ...]]:
+    """Return every setting, once, under its heading."""
+    settings = all_settings()
+    named = {name for names in PANELS.values() for name in names}
+    others = tuple(setting for name, setting in settings.items() if name not in named)
+    placed = {
+        heading: tuple(settings[name] for name in names if name in settings)
+        for heading, names in PANELS.items()
+    }
+    return {**placed, OTHERS: others} if others else placed
 
 
 def panel_of(setting: Setting) -> str:
     """Return the heading of a setting."""
-    return TRAINING if setting.model is TrainConfig else RUN
+    return next(heading for heading, placed in panels().items() if setting in placed)
