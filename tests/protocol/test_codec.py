@@ -18,6 +18,7 @@ from swarm_protocol.codec import (
     message_types,
 )
 from swarm_protocol.errors import FATAL, FIXES, ErrorCode
+from swarm_protocol.prompts import SYSTEM_PROMPT
 from swarm_protocol.version import PROTOCOL_VERSION
 
 settings.register_profile("protocol", deadline=None, database=None)
@@ -229,6 +230,21 @@ def test_a_client_ignores_fields_that_it_does_not_know() -> None:
 def test_the_server_refuses_unknown_fields_of_every_message(struct: type[msgspec.Struct]) -> None:
     assert struct.__struct_config__.forbid_unknown_fields
     assert struct.__struct_config__.frozen
+
+
+def test_a_coordinator_that_tells_no_prompt_or_count_means_those_of_before() -> None:
+    told = {
+        **{"name": "old", "seed": 1, "generator": "g", "tasks": [], "completions": 8, "local": 4},
+        **{"external": 4, "max_new_tokens": 24, "temperature": 0.0},
+    }
+    season = msgspec.convert(told, messages.SeasonInfo)
+    assert season.system_prompt == SYSTEM_PROMPT
+    standing = decode_from_server(
+        '{"type": "standing", "reply_to": "1", "node": "n", "rank": null, "score": null,'
+        ' "interval": null, "n": 0, "rounds": 0, "external_used": 0}'
+    )
+    assert isinstance(standing, messages.Standing)
+    assert (standing.ranked, standing.published, standing.delivered_to_others) == (None, None, None)
 
 
 def test_every_message_type_has_its_own_name() -> None:

@@ -16,6 +16,7 @@ HTTP_TIMEOUT_S = 10.0
 NO_LIFE = Lifetime()
 
 Range = Annotated[list[float], msgspec.Meta(min_length=2, max_length=2)]
+Ranks = Annotated[list[int], msgspec.Meta(min_length=2, max_length=2)]
 
 
 class NodeStatus(msgspec.Struct):
@@ -26,7 +27,7 @@ class NodeStatus(msgspec.Struct):
     arm: str = ""
     connected: bool = False
     last_seen: str | None = None
-    rank: Range | None = None
+    rank: Ranks | None = None
     remark: str = ""
     score: float | None = None
     interval: Range | None = None
@@ -150,7 +151,7 @@ def _there(remote: NodeStatus) -> list[tuple[str, str]]:
         low, high = remote.interval
         rows.append(("95 % interval", f"{low:.3f}–{high:.3f}, n = {remote.n:,}"))
     if remote.rank is not None:
-        first, last = (int(place) for place in remote.rank)
+        first, last = remote.rank
         rows.append(("rank", f"{first}" if first == last else f"{first}–{last}"))
     elif remote.remark:
         rows.append(("rank", explain_remark(remote.remark)))

@@ -66,11 +66,12 @@ def _explain_absence(view: View, *, clock: float) -> Health:
     again = f"trying again in {max(0, round(view.link.retry_at - clock))} s"
     if view.link.phase == "connecting":
         again = "trying again now"
-    why = f"{fold_line(view.link.reason)}; {again}. {going_on}"
+    reason = fold_line(view.link.reason) or "the connection was lost"
+    why = f"{reason[0].upper()}{reason[1:]}; {again}. {going_on}"
     if gone_s < PATIENCE_S:
         return Health("waiting", "is offline.", why)
-    since = f"For {describe_span(gone_s)}: {why}"
-    return Health("needs you", "is offline.", f"{since} Run `swarm-node doctor {view.site.base}`.")
+    remedy = f"Gone for {describe_span(gone_s)}: run `swarm-node doctor {view.site.base}`."
+    return Health("needs you", "is offline.", f"{why} {remedy}")
 
 
 def _judge_part(view: View) -> Health:
