@@ -113,8 +113,21 @@ def test_interval_is_wilsons(share: float, n: float, low: float, high: float) ->
     assert wilson_interval(share, n) == pytest.approx((low, high), abs=1e-5)
 
 
-def test_sampled_answers_do_not_depend_on_when_they_are_asked(verifier: Verifier) -> None:
+def test_sampled_answers_do_not_depend_on_when_they_are_asked(
+    verifier: Verifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
     season = msgspec.structs.replace(practice_season(), temperature=1.0)
-    held_out = HeldOutSet(verifier=verifier, season=season, size=64)
+    held_out = HeldOutSet(verifier=verifier, season=season, size=8)
     policy = Policy.load("tiny", device="cpu")
-    assert held_out.evaluate(policy) == held_out.evaluate(policy)
+    given: list[str] = []
+    answer = policy.generate
+
+    def listen(questions: Sequence[str], **sampling: Any) -> list[list[Generated]]:
+        answers = answer(questions, **sampling)
+        given.extend(generated.text for [generated] in answers)
+        return answers
+
+    monkeypatch.setattr(policy, "generate", listen)
+    held_out.evaluate(policy)
+    held_out.evaluate(policy)
+    assert given[:8] == given[8:]

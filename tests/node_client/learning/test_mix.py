@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from node_client.learning.mix import PERIOD, AutoMix, FixedMix, Places
+from node_client.learning.mix import PERIOD, AutoMix, FixedMix, Places, make_mix
 from node_client.learning.rollouts import TrainingGroup
-from node_client.learning.trainer import make_mix
 from node_client.settings.train_config import TrainConfig, plan_step
 from swarm_tasks.verifier import Verifier
 from tests.node_client.fakes import PoolInMemory, external_sum, make_trainer, toy_season
@@ -63,10 +62,18 @@ def test_quiet_swarm_gives_its_places_back() -> None:
 
 def test_places_of_like_worth_stay() -> None:
     mix = auto()
-    # Half of the own rollouts are informative, and half of the external ones do better.
+    # Half of the own rollouts are informative; three in four external ones do better, one worse.
     own = [HALF] * 4 + [UNSOLVED] * 4
-    pass_steps(mix, 5 * PERIOD, own=own, external=[HALF, group(1, 0, 0, 0)] * 4)
+    pass_steps(mix, 5 * PERIOD, own=own, external=[HALF, HALF, HALF, group(1, 0, 0, 0, 0, 0, 0, 0)])
     assert mix.places == Places(4, 4)
+
+
+def test_equals_have_nothing_to_give_each_other() -> None:
+    mix = auto()
+    own = [HALF] * 4 + [UNSOLVED] * 4
+    worse = group(1, 0, 0, 0, 0, 0, 0, 0)
+    pass_steps(mix, PERIOD, own=own, external=[HALF, HALF, worse, worse])
+    assert mix.places == Places(5, 3)
 
 
 def test_what_others_know_counts_by_dataset() -> None:

@@ -4,9 +4,10 @@ A fixed mix is the default. The automatic one moves a place at a time to where i
 compares what one place is worth on either side:
 
 - an own place: the share of this node's rollouts that are informative;
-- an external place: the share of the places for which an external rollout came that helps, which is
-  one with a larger share of right completions than this node lately has in the same dataset.
-  A place that stays empty, because the swarm is quiet or offers nothing usable, helps nobody.
+- an external place: the share of places that got a rollout with a larger share of right
+  completions than this node lately has in the same dataset, less the share that got one with a
+  smaller. Among equals the two cancel out: what such a node gets from others it finds by itself,
+  and closer to its own policy. A place that stays empty counts for neither.
 
 Both are followed by moving averages. SAPO (arXiv 2509.08721) found its best mix by trying; which
 one that is depends on how seldom a node is right by itself, and changes while it learns. Why not a
@@ -23,6 +24,7 @@ from statistics import fmean
 from typing import Any, Protocol
 
 from node_client.learning.rollouts import TrainingGroup
+from node_client.settings.train_config import StepPlan, TrainConfig
 
 # Steps between two moves, the weight of the newest step in the averages (a memory of about ten
 # steps), and by how much one side must be worth more than the other.
@@ -110,9 +112,9 @@ class AutoMix:
         """Follow what places are worth, and move one if it is time to."""
         worth = self._worth
         _follow_solved(worth.solved, own)
-        helpful = sum(_helps(group, worth.solved) for group in external)
+        help_given = sum(_help_of(group, worth.solved) for group in external)
         worth.own_place = _average(worth.own_place, fmean(group.informative for group in own))
-        worth.external_place = _average(worth.external_place, helpful / worth.external)
+        worth.external_place = _average(worth.external_place, help_given / worth.external)
         worth.steps += 1
         if worth.steps % PERIOD == 0:
             gain = worth.external_place - worth.own_place
@@ -139,6 +141,14 @@ class AutoMix:
         self._worth.external = min(max(self._worth.external, self._least), self._most)
 
 
+def make_mix(plan: StepPlan, config: TrainConfig) -> Mix:
+    """Return the mix that the settings name; a node alone, or of one place, has nothing to mix."""
+    places = Places(plan.local, plan.external)
+    if config.mix == "auto" and config.arm == "swarm" and plan.size > 1:
+        return AutoMix(places, batch=plan.batch)
+    return FixedMix(places)
+
+
 def _follow_solved(solved: dict[str, float], own: Sequence[TrainingGroup]) -> None:
     """Move each dataset's average by the rollouts that a step had of it."""
     for dataset in {group.dataset for group in own}:
@@ -146,9 +156,10 @@ def _follow_solved(solved: dict[str, float], own: Sequence[TrainingGroup]) -> No
         solved[dataset] = _average(solved.get(dataset), share)
 
 
-def _helps(group: TrainingGroup, solved: Mapping[str, float]) -> bool:
-    """Whether an external rollout did better than this node does in its dataset."""
-    return fmean(group.rewards) > solved.get(group.dataset, 0.0)
+def _help_of(group: TrainingGroup, solved: Mapping[str, float]) -> int:
+    """Return 1 where an external rollout did better than this node in its dataset, -1 if worse."""
+    theirs, ours = fmean(group.rewards), solved.get(group.dataset, 0.0)
+    return (theirs > ours) - (theirs < ours)
 
 
 def _average(before: float | None, newest: float) -> float:

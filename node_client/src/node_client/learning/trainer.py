@@ -1,7 +1,8 @@
 """Swarm sAmpling Policy Optimization on one node (SAPO, arXiv 2509.08721, Algorithm 1).
 
-One step: draw questions, answer each L times, share all of it, mix I of the own rollouts with J of
-other nodes', and update the policy with GRPO (no KL and clip-higher, unless set otherwise).
+One step: draw questions, answer each L times, share what is of the season (all, unless the node
+climbs a ladder), mix I of the own rollouts with J of other nodes', and update the policy with GRPO
+(no KL and clip-higher, unless set otherwise).
 
 Where this departs from the paper and its public code, and why:
 
@@ -18,9 +19,10 @@ Where this departs from the paper and its public code, and why:
 6. Rewards are 1 or 0 by default. Tiny differences of partial credit would count in full once they
    are divided by their standard deviation.
 7. A rollout of another node is trained on once.
-
 8. Shared rollouts carry their senders' log-probs for nodes that ask for them. The paper shares text
    alone, so nothing tells how unlike the receiver's policy the sender's is.
+9. What is asked (`questions`), whether more is generated than a batch (`dynamic`), and I and J
+   (`mix`) may follow what the node has learned. All of that is off by default.
 
 By default the ratio's denominator is the node's own log-prob before the update, as in the public
 code: it is exactly 1 in the first of `num_iterations` passes. `importance = sender` divides by the
@@ -38,7 +40,7 @@ from node_client.learning.crew import Answer, Begin, Update, answer
 from node_client.learning.dynamic import needs_more, prefer_informative
 from node_client.learning.external import ExternalJudge, JudgedExternals
 from node_client.learning.held_out import HeldOutScore, HeldOutSet
-from node_client.learning.mix import AutoMix, FixedMix, Mix, Places
+from node_client.learning.mix import Places, make_mix
 from node_client.learning.optimizer import begin_training
 from node_client.learning.questions import Questions
 from node_client.learning.report import StepReport, Totals, describe_step
@@ -55,7 +57,7 @@ from node_client.learning.team import ALONE, SEEDS_APART, Team
 from node_client.learning.update import UpdateReport, update_policy
 from node_client.model.policy import Policy
 from node_client.settings.objective import check_objective
-from node_client.settings.train_config import StepPlan, TrainConfig, plan_step
+from node_client.settings.train_config import TrainConfig, plan_step
 from swarm_protocol.messages import MAX_REQUESTED, ExternalRollout, Rollout, SeasonInfo
 from swarm_tasks.verifier import Verifier
 
@@ -303,11 +305,3 @@ class Trainer:
         """Return a seed that only this node has, and only in this step, for one purpose."""
         content = self._key + f":{purpose}:{self.steps_done}".encode()
         return int.from_bytes(hashlib.sha256(content).digest()[:8], "big") >> 1
-
-
-def make_mix(plan: StepPlan, config: TrainConfig) -> Mix:
-    """Return the mix that the settings name; a node alone, or of one place, has nothing to mix."""
-    places = Places(plan.local, plan.external)
-    if config.mix == "auto" and config.arm == "swarm" and plan.size > 1:
-        return AutoMix(places, batch=plan.batch)
-    return FixedMix(places)

@@ -1,0 +1,155 @@
+"""What each way of choosing training data gains on the demo model: `python -m bench.training_data`.
+
+Every arm trains `tiny` from the same weights with the same keys and is asked the same held-out
+questions, before and after. The first arms train alone; the last three are four nodes that share a
+pool in memory, and their score is the nodes' mean. Nothing here is promised: the table is for
+whoever has to choose a setting.
+"""
+
+import argparse
+import hashlib
+import random
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Literal
+
+from node_client.learning.held_out import HeldOutSet
+from node_client.learning.trainer import Trainer
+from node_client.model.policy import Policy
+from node_client.runtime.alone import practice_season
+from node_client.settings.train_config import TrainConfig
+from swarm_protocol.messages import ExternalRollout, Rollout
+from swarm_tasks.verifier import Verifier
+
+POOL_SIZE = 256
+
+
+@dataclass(frozen=True)
+class Arm:
+    """Settings, and how many nodes train with them together."""
+
+    config: TrainConfig
+    nodes: int = 1
+
+
+ALONE: Literal["isolated"] = "isolated"
+ARMS = {
+    "default": Arm(TrainConfig(arm=ALONE)),
+    "resampling=history": Arm(TrainConfig(arm=ALONE, resampling="history")),
+    "resampling=dynamic": Arm(TrainConfig(arm=ALONE, resampling="dynamic")),
+    "curriculum=staged": Arm(TrainConfig(arm=ALONE, curriculum="staged")),
+    "curriculum=ladder": Arm(TrainConfig(arm=ALONE, curriculum="ladder")),
+    "4 nodes, mix=8/0": Arm(TrainConfig(mix="8/0"), nodes=4),
+    "4 nodes, mix=4/4": Arm(TrainConfig(mix="4/4"), nodes=4),
+    "4 nodes, mix=auto": Arm(TrainConfig(mix="auto"), nodes=4),
+}
+
+
+@dataclass(frozen=True)
+class Result:
+    """One arm with one key: held-out pass@1, its own mean reward, and rollouts generated."""
+
+    half_way: float
+    after: float
+    reward: float
+    generated: int
+
+
+class Pool:
+    """The latest rollouts of all nodes, in memory."""
+
+    def __init__(self) -> None:
+        self.rollouts: deque[tuple[str, Rollout]] = deque(maxlen=POOL_SIZE)
+
+
+class PoolOf:
+    """One node's way to the pool: others' rollouts, in random order."""
+
+    def __init__(self, pool: Pool, *, node: str, key: bytes) -> None:
+        self._pool = pool
+        self._node = node
+        self._chance = random.Random(key)
+
+    def publish(self, rollouts: Sequence[Rollout]) -> None:
+        """Put them into the pool."""
+        self._pool.rollouts.extend((self._node, rollout) for rollout in rollouts)
+
+    def sample(self, count: int) -> list[ExternalRollout]:
+        """Return up to `count` of others' rollouts."""
+        offered = [
+            ExternalRollout(node=node, age_s=0.0, rollout=rollout)
+            for node, rollout in self._pool.rollouts
+            if node != self._node
+        ]
+        return self._chance.sample(offered, min(count, len(offered)))
+
+
+def measure(arm: Arm, *, key: int, steps: int, questions: int, verifier: Verifier) -> Result:
+    """Train all nodes of an arm side by side."""
+    pool = Pool()
+    trainers = [_make_trainer(arm, pool, f"{key}-{n}", verifier) for n in range(arm.nodes)]
+    held_out = HeldOutSet(verifier=verifier, season=practice_season(), size=questions)
+    rewards: list[float] = []
+    generated = 0
+    half_way = 0.0
+    for step in range(1, steps + 1):
+        reports = [trainer.step() for trainer in trainers]
+        rewards += [report.training_reward for report in reports]
+        generated += sum(report.generated for report in reports)
+        if step == steps // 2:
+            half_way = fmean(held_out.evaluate(trainer.policy).score for trainer in trainers)
+    after = fmean(held_out.evaluate(trainer.policy).score for trainer in trainers)
+    return Result(half_way, after, fmean(rewards), generated // arm.nodes)
+
+
+def _make_trainer(arm: Arm, pool: Pool, name: str, verifier: Verifier) -> Trainer:
+    key = hashlib.sha256(name.encode()).digest()
+    return Trainer(
+        policy=Policy.load("tiny", device="cpu"),
+        verifier=verifier,
+        season=practice_season(),
+        config=arm.config,
+        exchange=PoolOf(pool, node=name, key=key),
+        node=name,
+        key=key,
+    )
+
+
+def main() -> None:
+    """Print a line for each arm: the mean over the keys, and each key's own score."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--keys", type=int, default=3)
+    parser.add_argument("--questions", type=int, default=512)
+    parser.add_argument("--arms", nargs="*", choices=list(ARMS), default=list(ARMS))
+    asked = parser.parse_args()
+    print("| arm | half-way | after | each key | training reward | generated |")  # noqa: T201
+    with Verifier() as verifier:
+        for name in asked.arms:
+            results = [
+                measure(
+                    ARMS[name],
+                    key=key,
+                    steps=asked.steps,
+                    questions=asked.questions,
+                    verifier=verifier,
+                )
+                for key in range(asked.keys)
+            ]
+            print(_line(name, results), flush=True)  # noqa: T201
+
+
+def _line(name: str, results: Sequence[Result]) -> str:
+    each = ", ".join(f"{result.after:.3f}" for result in results)
+    return (
+        f"| `{name}` | {fmean(result.half_way for result in results):.3f}"
+        f" | {fmean(result.after for result in results):.3f} | {each}"
+        f" | {fmean(result.reward for result in results):.3f}"
+        f" | {fmean(result.generated for result in results):.0f} |"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""A run that is resumed asks, mixes and learns as if it had not stopped, whatever it trains on."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from node_client.learning.report import StepReport
+from node_client.learning.trainer import Trainer
+from node_client.model.policy import Policy
+from node_client.runtime.alone import practice_season
+from node_client.settings.train_config import TrainConfig
+from node_client.storage import checkpoint
+from swarm_tasks.verifier import Verifier
+from tests.node_client.fakes import make_trainer
+
+WAYS = {
+    "history": TrainConfig(resampling="history", history_epoch=16),
+    "dynamic": TrainConfig(resampling="dynamic"),
+    "staged": TrainConfig(curriculum="staged", resampling="history", history_epoch=16),
+    "ladder": TrainConfig(curriculum="ladder", mix="auto"),
+}
+
+
+def demo_trainer(verifier: Verifier, config: TrainConfig) -> Trainer:
+    return make_trainer(
+        verifier,
+        policy=Policy.load("tiny", device="cpu"),
+        season=practice_season(),
+        config=replace(config, learning_rate=1e-3),
+    )
+
+
+def without_times(report: StepReport) -> StepReport:
+    return replace(report, seconds={})
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_resumed_run_is_the_run_that_did_not_stop(
+    verifier: Verifier, tmp_path: Path, way: str
+) -> None:
+    whole, resumed = (demo_trainer(verifier, WAYS[way]) for _ in range(2))
+    for _ in range(4):
+        whole.step()
+    checkpoint.save(tmp_path, whole)
+    checkpoint.resume(tmp_path, resumed)
+    for _ in range(3):
+        assert without_times(resumed.step()) == without_times(whole.step())
+    for mine, its in zip(resumed.policy.trainable(), whole.policy.trainable(), strict=True):
+        assert mine.tolist() == its.tolist()
+
+
+def test_settings_may_change_between_two_runs(verifier: Verifier, tmp_path: Path) -> None:
+    before = demo_trainer(verifier, WAYS["ladder"])
+    before.step()
+    checkpoint.save(tmp_path, before)
+    after = demo_trainer(verifier, WAYS["history"])
+    checkpoint.resume(tmp_path, after)
+    assert after.step().step == 2
