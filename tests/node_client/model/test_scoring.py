@@ -23,6 +23,7 @@ from transformers import (
 
 from node_client.model import scoring
 from node_client.model.scoring import PLAIN, Way, find_way, make_batch, score
+from tests.node_client.fakes import toy_policy
 
 SHAPE: dict[str, Any] = {
     "vocab_size": 40,
@@ -143,3 +144,25 @@ def test_equal_prompts_are_run_once() -> None:
     batch = make_batch(PROMPTS, COMPLETIONS, pad_id=0, device=torch.device("cpu"), way=BEST)
     assert batch.prompts.shape == (3, 7)
     assert batch.owners.tolist() == [0, 1, 0, 1, 2]
+
+
+def test_checkpointed_layers_give_the_same_log_probs_and_gradients() -> None:
+    found = []
+    for checkpointed in (False, True):
+        policy = toy_policy()
+        if checkpointed:
+            policy.checkpoint_activations()
+        logprobs, _ = policy.logprobs(PROMPTS, COMPLETIONS)
+        logprobs.sum().backward()  # type: ignore[no-untyped-call]
+        gradients = [parameter.grad for parameter in policy.trainable()]
+        found.append([logprobs.detach(), *(grad for grad in gradients if grad is not None)])
+        assert policy.shares_prompts is not checkpointed
+    for one, other in zip(*found, strict=True):
+        assert torch.allclose(one, other, atol=1e-4)
+
+
+def test_policy_with_checkpointed_layers_samples_as_before() -> None:
+    plain, checkpointed = toy_policy(), toy_policy()
+    checkpointed.checkpoint_activations()
+    greedy = {"completions": 1, "max_new_tokens": 4, "temperature": 0.0}
+    assert checkpointed.generate(["?"], **greedy) == plain.generate(["?"], **greedy)  # type: ignore[arg-type]

@@ -1,7 +1,10 @@
 """What a policy needs before it is trained."""
 
+from collections.abc import Callable
+
 import torch
 
+from node_client.errors import SettingsError
 from node_client.model.policy import Policy
 from node_client.settings.train_config import TrainConfig, learning_rate_for
 
@@ -15,9 +18,27 @@ def begin_training(policy: Policy, config: TrainConfig) -> torch.optim.Optimizer
     policy.set_precision(config.precision)
     if config.beta:
         policy.keep_reference()
+    if config.gradient_checkpointing:
+        policy.checkpoint_activations()
+    rate = learning_rate_for(config, parameters=policy.parameters)
+    if config.optimizer == "adamw_8bit":
+        return _adamw_8bit(policy, rate=rate)
     return torch.optim.AdamW(
         policy.trainable(),
-        lr=learning_rate_for(config, parameters=policy.parameters),
+        lr=rate,
         weight_decay=0.0,
         fused=True,  # several times faster on a CPU too
     )
+
+
+def _adamw_8bit(policy: Policy, *, rate: float) -> torch.optim.Optimizer:
+    """Return bitsandbytes' AdamW with states in 8 bits (Dettmers et al., arXiv 2110.02861)."""
+    try:
+        from bitsandbytes.optim.adamw import AdamW8bit
+    except ImportError as problem:
+        raise SettingsError(
+            "The optimizer adamw_8bit needs bitsandbytes, which is not installed.",
+            fix="pip install 'swarm-node[8bit]', or leave the optimizer at adamw.",
+        ) from problem
+    make: Callable[..., torch.optim.Optimizer] = AdamW8bit
+    return make(policy.trainable(), lr=rate, weight_decay=0.0)

@@ -38,7 +38,7 @@ class StepReport:
     own completions that show each pattern of `learning.reflection`. `seconds` has generate, score,
     swarm, forward, backward and optimizer, and evaluate where that was due: `held_out` is then the
     policy's score after this step, and `held_out_before`, in the very first step only, its score
-    before any training.
+    before any training. `notice` is what the owner should know about the step.
     """
 
     step: int
@@ -62,6 +62,7 @@ class StepReport:
     mix: dict[str, float] = field(default_factory=dict)
     held_out: HeldOutScore | None = None
     held_out_before: HeldOutScore | None = None
+    notice: str | None = None
 
 
 @dataclass
@@ -85,6 +86,7 @@ def describe_step(
     mix: dict[str, float],
     held_out: HeldOutScore | None,
     held_out_before: HeldOutScore | None,
+    notice: str | None,
 ) -> StepReport:
     """Return the report of a step that was made."""
     answers = [answer for rollout in local for answer in rollout.answers]
@@ -111,6 +113,7 @@ def describe_step(
         mix=mix,
         held_out=held_out,
         held_out_before=held_out_before,
+        notice=notice,
     )
 
 

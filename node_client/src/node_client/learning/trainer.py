@@ -129,6 +129,7 @@ class Trainer:
         """Make one step of SAPO's Algorithm 1. Raises RefusedError when the verifier fails."""
         watch = Stopwatch(time.perf_counter)
         self._begin_together()
+        room_before = self.policy.room.share
         before = self._evaluate(watch) if self.steps_done == 0 else None
         places = self._mix.places
         local = self._make_rollouts(places, watch)
@@ -167,7 +168,13 @@ class Trainer:
             mix=self._mix.figures(),
             held_out=after,
             held_out_before=before,
+            notice=self._describe_room(room_before),
         )
+
+    def _describe_room(self, before: float) -> str | None:
+        """Say that memory ran out in this step, if it did."""
+        room = self.policy.room
+        return room.describe(self.config.micro_batch_tokens) if room.share < before else None
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything but the weights that a resumed run needs."""

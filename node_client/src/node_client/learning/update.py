@@ -14,6 +14,7 @@ from node_client.learning.rows import Row, make_rows
 from node_client.learning.stopwatch import Stopwatch
 from node_client.learning.team import Team
 from node_client.model.policy import Policy
+from node_client.model.room import release_memory
 from node_client.settings.train_config import TrainConfig
 
 
@@ -58,6 +59,9 @@ def update_policy(
     Rows without advantage count in the loss's mean, but without a KL term they have no gradient and
     are not run. If no row has any, the policy stays as it is. Each process of a team runs its share
     of the rows and makes the same step; the report is of all rows.
+
+    When memory runs out, also at the optimizer's first allocation, micro-batches are halved and the
+    update begins anew; one process of a team cannot do that alone.
     """
     rows = make_rows(groups, config=config, max_completion_length=max_completion_length)
     token_count = sum(len(row.completion) for row in rows)
@@ -65,10 +69,46 @@ def update_policy(
     if not moving:
         return UpdateReport(loss=0.0, grad_norm=0.0, clip_ratio=0.0)
     mine = team.share_rows(moving)
+    while True:
+        try:
+            losses, norm = _step(
+                mine, policy=policy, optimizer=optimizer, config=config, watch=watch, team=team
+            )
+            break
+        except (RuntimeError, MemoryError) as problem:
+            if team.size > 1:
+                raise
+            policy.room.shrink(problem)
+        optimizer.zero_grad(set_to_none=True)
+        release_memory(policy.device)
+    loss, clipped, kl = team.add_up(
+        [
+            sum(loss.value.item() for loss in losses),
+            sum(loss.clip_low + loss.clip_high for loss in losses),
+            sum(loss.kl for loss in losses),
+        ]
+    )
+    return UpdateReport(
+        loss=loss, grad_norm=norm, clip_ratio=clipped / token_count, kl=kl / token_count
+    )
+
+
+def _step(
+    rows: Sequence[Row],
+    *,
+    policy: Policy,
+    optimizer: torch.optim.Optimizer,
+    config: TrainConfig,
+    watch: Stopwatch,
+    team: Team,
+) -> tuple[list[Loss], float]:
+    """Make the optimizer steps; return the last one's losses and gradient norm."""
     batches = [
         prepare(batch, policy=policy, config=config, watch=watch)
         for batch in split_rows(
-            mine, limit=config.micro_batch_tokens, shared_prompts=policy.shares_prompts
+            rows,
+            limit=policy.room.fit(config.micro_batch_tokens),
+            shared_prompts=policy.shares_prompts,
         )
     ]
     for _ in range(config.num_iterations):
@@ -78,16 +118,7 @@ def update_policy(
             norm = torch.nn.utils.clip_grad_norm_(policy.trainable(), config.max_grad_norm)
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
-    loss, clipped, kl = team.add_up(
-        [
-            sum(loss.value.item() for loss in losses),
-            sum(loss.clip_low + loss.clip_high for loss in losses),
-            sum(loss.kl for loss in losses),
-        ]
-    )
-    return UpdateReport(
-        loss=loss, grad_norm=norm.item(), clip_ratio=clipped / token_count, kl=kl / token_count
-    )
+    return losses, norm.item()
 
 
 @torch.no_grad()

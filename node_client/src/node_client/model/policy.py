@@ -5,24 +5,27 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import cast
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 from transformers import (
     AutoModelForCausalLM,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
+from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.utils import logging
 
 from node_client.model.decoder import Decoder, can_decode
 from node_client.model.precision import choose_autocast
 from node_client.model.pretrained import load_pretrained
 from node_client.model.prompts import write_prompt
+from node_client.model.room import Room, release_memory
 from node_client.model.sampling import Sampling, sample_completions, split_prompts
 from node_client.model.scoring import Way, find_way, make_batch, score
 from node_client.settings.choices import Precision
@@ -59,6 +62,8 @@ class Policy:
         self._eos_ids = _eos_ids(model, tokenizer)
         self._special_ids = frozenset(tokenizer.all_special_ids)
         self._compute_dtype: torch.dtype | None = None
+        self._checkpointed: list[GradientCheckpointingLayer] = []
+        self.room = Room()
         self._reference: Policy | None = None
 
     @classmethod
@@ -80,6 +85,14 @@ class Policy:
         self._compute_dtype = choose_autocast(
             precision, device=self.device, parameters=self.parameters
         )
+
+    def checkpoint_activations(self) -> None:
+        """Keep no activations inside of layers for the backward pass; compute them again there."""
+        modules = self._model.modules()
+        self._checkpointed = [m for m in modules if isinstance(m, GradientCheckpointingLayer)]
+        for layer in self._checkpointed:
+            layer.gradient_checkpointing = True
+            layer._gradient_checkpointing_func = partial(checkpoint, use_reentrant=False)  # type: ignore[assignment]
 
     def trainable(self) -> list[nn.Parameter]:
         """Return the parameters that an optimizer should update."""
@@ -119,24 +132,16 @@ class Policy:
         prompts = [self.prompt_ids(text, system_prompt=system_prompt) for text in questions]
         answers: list[list[Generated]] = []
         decoder = self._make_decoder()
-        for chunk in split_prompts(prompts, sampling=sampling):
-            # A decoder has its own copy of the weights: another one would only take memory.
-            with self._autocast() if decoder is None else nullcontext():
-                tokens, logprobs = sample_completions(
-                    self._model,
-                    chunk,
-                    sampling=sampling,
-                    eos_ids=self._eos_ids,
-                    pad_id=self._pad_id,
-                    decoder=decoder,
-                )
-            rows = [
-                self._finish(row, drawn_with)
-                for row, drawn_with in zip(tokens.tolist(), logprobs.tolist(), strict=True)
-            ]
-            answers += [
-                rows[start : start + completions] for start in range(0, len(rows), completions)
-            ]
+        while len(answers) < len(prompts):
+            chunk = next(split_prompts(prompts[len(answers) :], sampling=sampling, room=self.room))
+            try:
+                answers += self._answer(chunk, sampling=sampling, decoder=decoder)
+                continue
+            except (RuntimeError, MemoryError) as problem:
+                if len(chunk) == 1:
+                    raise
+                self.room.shrink(problem)
+            release_memory(self.device)
         return answers
 
     def logprobs(
@@ -150,15 +155,15 @@ class Policy:
 
         Rows with the same prompt are computed together. Log-probs on padding are 0.
         """
-        way = self._way
+        way = self._scoring_way
         batch = make_batch(prompts, completions, pad_id=self._pad_id, device=self.device, way=way)
-        with self._autocast():
+        with self._autocast(), self._checkpointing():
             return score(self._model, batch, temperature=temperature, way=way), batch.mask
 
     @property
     def shares_prompts(self) -> bool:
         """Whether rows with the same prompt cost that prompt once in `logprobs`."""
-        return self._way.shared_prompts
+        return self._scoring_way.shared_prompts
 
     def keep_reference(self) -> None:
         """Keep a copy of the model as it is now for `reference_logprobs`; the first call counts."""
@@ -191,6 +196,27 @@ class Policy:
             saved = AutoModelForCausalLM.from_pretrained(folder, dtype=self._model.dtype)
         self._model.load_state_dict(saved.state_dict())
 
+    def _answer(
+        self, prompts: Sequence[Sequence[int]], *, sampling: Sampling, decoder: Decoder | None
+    ) -> list[list[Generated]]:
+        """Return the sampled answers to each prompt of a batch."""
+        # A decoder has its own copy of the weights: another one would only take memory.
+        with self._autocast() if decoder is None else nullcontext():
+            tokens, logprobs = sample_completions(
+                self._model,
+                prompts,
+                sampling=sampling,
+                eos_ids=self._eos_ids,
+                pad_id=self._pad_id,
+                decoder=decoder,
+            )
+        rows = [
+            self._finish(row, drawn_with)
+            for row, drawn_with in zip(tokens.tolist(), logprobs.tolist(), strict=True)
+        ]
+        copies = sampling.completions
+        return [rows[start : start + copies] for start in range(0, len(rows), copies)]
+
     def _finish(self, row: list[int], logprobs: list[float]) -> Generated:
         """Cut a sampled row after its first EOS and decode it."""
         eos = set(self._eos_ids.tolist())
@@ -219,6 +245,22 @@ class Policy:
     def _way(self) -> Way:
         """How this model's log-probs are computed, found out when they are first asked for."""
         return find_way(self._model, pad_id=self._pad_id)
+
+    @property
+    def _scoring_way(self) -> Way:
+        """The way of `logprobs`: checkpointed layers keep no keys and values to share."""
+        return replace(self._way, shared_prompts=False) if self._checkpointed else self._way
+
+    @contextmanager
+    def _checkpointing(self) -> Iterator[None]:
+        """Let checkpointed layers do so: they do in training mode only, which means dropout."""
+        for layer in self._checkpointed:
+            layer.training = True
+        try:
+            yield
+        finally:
+            for layer in self._checkpointed:
+                layer.training = False
 
     def _make_decoder(self) -> Decoder | None:
         """Return what samples faster than the model itself, if there is such a thing for it."""

@@ -10,6 +10,7 @@ from torch.nn.functional import softmax
 
 from node_client.model.decoder import Decoder
 from node_client.model.padding import pad_left, positions_of
+from node_client.model.room import Room
 
 # How many tokens, prompts included, are generated at once: bounds the key-value cache's memory.
 GENERATION_TOKENS = 32_768
@@ -154,14 +155,16 @@ def sample_tokens(logits: Tensor, *, sampling: Sampling) -> tuple[Tensor, Tensor
     return drawn.squeeze(1), probabilities.gather(1, drawn).squeeze(1).log()
 
 
-def split_prompts(prompts: Sequence[list[int]], *, sampling: Sampling) -> Iterator[list[list[int]]]:
-    """Split prompts, in order, into batches of at most GENERATION_TOKENS (or one prompt)."""
+def split_prompts(
+    prompts: Sequence[list[int]], *, sampling: Sampling, room: Room
+) -> Iterator[list[list[int]]]:
+    """Split prompts, in order, into batches of what has room of GENERATION_TOKENS (or one)."""
     chunk: list[list[int]] = []
     longest = 0
     for prompt in prompts:
         longest = max(longest, len(prompt))
         rows = (len(chunk) + 1) * sampling.completions
-        if chunk and rows * (longest + sampling.max_new_tokens) > GENERATION_TOKENS:
+        if chunk and rows * (longest + sampling.max_new_tokens) > room.fit(GENERATION_TOKENS):
             yield chunk
             chunk, longest = [], len(prompt)
         chunk.append(prompt)

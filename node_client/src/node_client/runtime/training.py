@@ -110,6 +110,9 @@ class Training:
             if report is not None:
                 self._view.vitals = measure_vitals(self._equipment.policy.device)
                 self._view.note_step(report, trainer.totals)
+                if report.notice is not None:
+                    self._view.note_notice(report.notice)
+                    log.warning(report.notice)
                 self._metrics.log(
                     {**figures_of(report), "season": trainer.season.name}, step=report.step
                 )

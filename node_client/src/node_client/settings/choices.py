@@ -21,3 +21,6 @@ Start = Literal["auto", "resume", "fresh"]
 
 Precision = Literal["auto", "fp32", "bf16"]
 """What the model multiplies in; its weights are float32 in any case."""
+
+OptimizerKind = Literal["adamw", "adamw_8bit"]
+"""Both are AdamW without weight decay; they differ in what their states take."""

@@ -12,6 +12,7 @@ from node_client.settings.choices import (
     Importance,
     ImportanceSamplingLevel,
     LossType,
+    OptimizerKind,
     Precision,
     Resampling,
     RewardKind,
@@ -151,6 +152,12 @@ class TrainConfig:
 
     precision: Precision = "auto"
     """`bf16` multiplies in bfloat16, with float32 weights; `auto` does where that is faster."""
+
+    gradient_checkpointing: bool = False
+    """Compute activations again in the backward pass: less memory, about a third slower."""
+
+    optimizer: OptimizerKind = "adamw"
+    """`adamw_8bit` keeps AdamW's states in 8 bits (bitsandbytes): 6 bytes a parameter less."""
 
     save_total_limit: int = 2
     """How many of the newest checkpoints are kept; the best one stays besides."""

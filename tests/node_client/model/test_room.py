@@ -1,0 +1,120 @@
+"""When memory runs out, less goes through the model at once, and the work is done all the same."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from node_client.learning.rollouts import TrainingGroup
+from node_client.learning.stopwatch import Stopwatch
+from node_client.learning.team import ALONE
+from node_client.learning.update import update_policy
+from node_client.model.policy import Policy
+from node_client.model.room import Room
+from node_client.model.sampling import sample_completions
+from node_client.settings.train_config import TrainConfig
+from tests.node_client.fakes import toy_policy
+
+FULL = RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 4 bytes.")
+GROUPS = [
+    TrainingGroup(
+        prompt=[5 + n] * 6, completions=[[7, 8, 9]] * 4, rewards=[1, 0, 0, 1], truncated=[False] * 4
+    )
+    for n in range(4)
+]
+
+
+def fail_above(tokens: int, done: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function whose memory runs out when it gets more than so many tokens."""
+
+    def wrapped(prompts: Any, completions: Any, **options: Any) -> Any:
+        if sum(map(len, completions)) > tokens:
+            raise FULL
+        return done(prompts, completions, **options)
+
+    return wrapped
+
+
+def update(policy: Policy, optimizer: torch.optim.Optimizer | None = None) -> None:
+    update_policy(
+        GROUPS,
+        policy=policy,
+        optimizer=optimizer or torch.optim.SGD(policy.trainable(), lr=1.0),
+        config=TrainConfig(micro_batch_tokens=256),
+        max_completion_length=8,
+        watch=Stopwatch(lambda: 0.0),
+        team=ALONE,
+    )
+
+
+def test_update_goes_on_with_smaller_micro_batches() -> None:
+    roomy, cramped = toy_policy(), toy_policy()
+    cramped.logprobs = fail_above(24, cramped.logprobs)  # type: ignore[method-assign]
+    update(roomy)
+    update(cramped)
+    assert roomy.room.share == 1
+    assert cramped.room.share < 1
+    for one, other in zip(roomy.trainable(), cramped.trainable(), strict=True):
+        assert torch.allclose(one, other, atol=1e-5)
+
+
+def test_memory_may_run_out_at_the_optimizers_first_step() -> None:
+    class Growing(torch.optim.SGD):
+        failed = False
+
+        def step(self, closure: Any = None) -> Any:
+            if not self.failed:
+                self.failed = True
+                raise torch.OutOfMemoryError("CUDA out of memory")
+            return super().step(closure)
+
+    policy, expected = toy_policy(), toy_policy()
+    update(policy, Growing(policy.trainable(), lr=1.0))
+    update(expected)
+    assert policy.room.share == 0.5
+    for one, other in zip(policy.trainable(), expected.trainable(), strict=True):
+        assert torch.allclose(one, other, atol=1e-5)
+
+
+def test_other_errors_are_not_taken_for_a_lack_of_memory() -> None:
+    policy = toy_policy()
+
+    def fail(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("shapes do not match")
+
+    policy.logprobs = fail  # type: ignore[method-assign]
+    with pytest.raises(RuntimeError, match="shapes do not match"):
+        update(policy)
+    assert policy.room.share == 1
+
+
+def test_update_that_never_fits_ends_with_the_error() -> None:
+    policy = toy_policy()
+    policy.logprobs = fail_above(0, policy.logprobs)  # type: ignore[method-assign]
+    with pytest.raises(RuntimeError, match="can't allocate memory"):
+        update(policy)
+
+
+def test_answers_are_generated_in_smaller_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    questions = [f"{n} + {n}?" for n in range(8)]
+    expected = toy_policy().generate(questions, completions=2, max_new_tokens=4, temperature=0)
+
+    def cramped(model: Any, prompts: Any, **options: Any) -> Any:
+        if len(prompts) > 3:
+            raise FULL
+        return sample_completions(model, prompts, **options)
+
+    monkeypatch.setattr("node_client.model.policy.sample_completions", cramped)
+    monkeypatch.setattr("node_client.model.sampling.GENERATION_TOKENS", 400)
+    policy = toy_policy()
+    answers = policy.generate(questions, completions=2, max_new_tokens=4, temperature=0)
+    assert [[one.text for one in row] for row in answers] == [
+        [one.text for one in row] for row in expected
+    ]
+
+
+def test_owner_is_told_what_to_set() -> None:
+    room = Room()
+    room.shrink(FULL)
+    assert "2048 tokens at once instead of 4096" in room.describe(4096)
