@@ -161,6 +161,22 @@ def test_equal_rewards_are_not_informative(
     assert_dropped(judge, external_sum(verifier, [text] * 4), "not_informative")
 
 
+def test_uninformative_rollouts_can_be_kept(policy: Policy, verifier: Verifier) -> None:
+    judge = ExternalJudge(
+        policy=policy,
+        verifier=verifier,
+        season=toy_season(),
+        node="here",
+        max_completions=4,
+        max_completion_length=16,
+        reward="binary",
+        keep_uninformative=True,
+    )
+    judged = judge.judge([external_sum(verifier, ["wrong"] * 4)], wanted=1)
+    assert [group.rewards for group in judged.groups] == [[0, 0, 0, 0]]
+    assert not judged.dropped
+
+
 def test_nothing_is_looked_at_beyond_what_is_wanted(
     judge: ExternalJudge, verifier: Verifier
 ) -> None:

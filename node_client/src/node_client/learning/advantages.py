@@ -1,6 +1,7 @@
 """Advantages: how much better a completion did than the others of its group. Pure."""
 
 from collections.abc import Sequence
+from itertools import chain
 
 import torch
 
@@ -20,7 +21,7 @@ def group_advantages(
     (Dr. GRPO, arXiv 2503.20783). Groups may differ in size; each has two completions or more.
     """
     groups = [torch.tensor(group, dtype=torch.float64) for group in rewards]
-    whole = torch.cat(groups)
+    whole = torch.tensor([*chain(*rewards)], dtype=torch.float64)
     advantages = []
     for group in groups:
         # Equal rewards give exactly zero: their mean may differ from them in the last bit.

@@ -62,6 +62,7 @@ class ExternalJudge:
         max_completions: int,
         max_completion_length: int,
         reward: RewardKind,
+        keep_uninformative: bool = False,
     ) -> None:
         self._policy = policy
         self._verifier = verifier
@@ -70,6 +71,7 @@ class ExternalJudge:
         self._max_completions = max_completions
         self._max_completion_length = max_completion_length
         self._reward: RewardKind = reward
+        self._keep_uninformative = keep_uninformative
         self._seen: deque[str] = deque(maxlen=REMEMBERED)
 
     @property
@@ -125,7 +127,7 @@ class ExternalJudge:
                 for completion, ids in zip(rollout.completions, completions, strict=True)
             ],
         )
-        if not group.informative:
+        if not (group.informative or self._keep_uninformative):
             raise _DroppedError("not_informative")
         return group
 

@@ -11,7 +11,8 @@ Where this departs from the paper and its public code, and why:
 2. Training reward is the mean over the node's own rollouts only. External ones are chosen for
    having some right answer, so a mean over the training set would flatter whoever mixes.
 3. A node asks for a few candidates for each external place, drops those that teach nothing
-   (all advantages zero) and takes the first J of the rest, which is the paper's uniform draw.
+   (all advantages zero) and takes the first J of the rest, which is the paper's uniform draw. Both
+   can be set otherwise (`keep_uninformative`, `external_sampling`).
 4. Missing external rollouts are replaced by spare own ones, so a quiet swarm, or none, costs
    nothing against training alone.
 5. Gradients are clipped and AdamW is used without weight decay, as trl does. The learning rate is
@@ -34,11 +35,13 @@ import random
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from node_client.learning.crew import Answer, Begin, Update, answer
 from node_client.learning.dynamic import needs_more, prefer_informative
 from node_client.learning.external import ExternalJudge, JudgedExternals
+from node_client.learning.external_sampling import prefer_advantage
 from node_client.learning.held_out import HeldOutScore, HeldOutSet
 from node_client.learning.mix import Places, make_mix
 from node_client.learning.optimizer import begin_training
@@ -118,6 +121,7 @@ class Trainer:
             max_completions=season.completions,
             max_completion_length=self._plan.max_completion_length,
             reward=config.reward,
+            keep_uninformative=config.keep_uninformative,
         )
 
     @property
@@ -273,7 +277,13 @@ class Trainer:
             with watch.measure("swarm"):
                 offered = self._exchange.sample(self.candidates)
         with watch.measure("score"):
-            return self._judge.judge(offered, wanted=places.external)
+            if self.config.external_sampling == "uniform":
+                return self._judge.judge(offered, wanted=places.external)
+            judged = self._judge.judge(offered, wanted=len(offered))
+            groups = prefer_advantage(
+                judged.groups, wanted=places.external, chance=random.Random(self._seed("external"))
+            )
+            return replace(judged, groups=groups)
 
     def _begin_together(self) -> None:
         """Give all processes of this node the same weights before the first step."""

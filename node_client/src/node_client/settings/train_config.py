@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from node_client.errors import SettingsError
 from node_client.settings.choices import (
     CurriculumKind,
+    ExternalSampling,
     ExternalShaping,
     Importance,
     ImportanceSamplingLevel,
@@ -54,6 +55,13 @@ class TrainConfig:
 
     external_candidates: Count = 4
     """How many rollouts are asked for, for each external place: many teach nothing."""
+
+    external_sampling: ExternalSampling = "uniform"
+    """How the external places are filled of the usable candidates: `uniform` (SAPO), or likelier
+    with rollouts in which few completions are right (`advantage`), which scores all candidates."""
+
+    keep_uninformative: bool = False
+    """Use external rollouts too whose rewards are all equal; they teach nothing, but fill up."""
 
     curriculum: CurriculumKind = "season"
     """`staged` asks mathematics first and code later (SRPO); `ladder` raises and lowers the
