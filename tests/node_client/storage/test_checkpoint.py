@@ -1,6 +1,10 @@
 """A run goes on from its checkpoint as if it had not stopped."""
 
 import json
+import resource
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -178,6 +182,34 @@ def test_checkpoint_of_an_older_format_is_refused_with_a_way_on(
     with pytest.raises(CheckpointError, match="another version") as caught:
         checkpoint.resume(tmp_path, make_trainer(verifier))
     assert f"--model {written / 'policy'}" in caught.value.fix
+
+
+@pytest.mark.parametrize("most_bytes", [1000, 20_000])
+def test_a_full_disk_costs_a_checkpoint_and_leaves_nothing_behind(
+    verifier: Verifier, tmp_path: Path, most_bytes: int
+) -> None:
+    trainer, _ = trainer_with_pool(verifier)
+    trainer.step()
+    checkpoint.save(tmp_path, trainer)
+    trainer.step()
+    with files_of_at_most(most_bytes), pytest.raises(OSError, match="File too large"):
+        checkpoint.save(tmp_path, trainer)
+    assert steps_kept(tmp_path) == [1]
+    checkpoint.save(tmp_path, trainer)
+    assert steps_kept(tmp_path) == [1, 2]
+
+
+@contextmanager
+def files_of_at_most(most_bytes: int) -> Iterator[None]:
+    """Let every longer write fail, as on a full disk."""
+    heard = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, heard)
 
 
 def test_nothing_in_a_checkpoint_is_pickled(verifier: Verifier, tmp_path: Path) -> None:

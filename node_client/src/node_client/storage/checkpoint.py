@@ -9,7 +9,8 @@ can be read without running what is in it.
 import json
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -100,10 +101,23 @@ def save(
     _sweep(folder)
     target = folder / f"step-{trainer.steps_done:08d}"
     draft = folder / f".{target.name}.partial"
+    with _gone_on_failure(draft):
+        _write(draft, trainer, run=run or {}, merit=merit)
+    if target.exists():
+        # Still a checkpoint under this name, should a crash come before the next line.
+        target.rename(folder / f"{target.name}{_BEFORE}")
+    draft.rename(target)
+    flush(folder)
+    _rotate(folder, limit=limit)
+    return target
+
+
+def _write(draft: Path, trainer: Resumable, *, run: Mapping[str, Any], merit: Merit | None) -> None:
+    """Write all files of a checkpoint and wait until they are on the disk."""
     draft.mkdir(parents=True)
     trainer.policy.save(draft / "policy")
     write_tree(draft, "trainer", trainer.state_dict())
-    (draft / _RUN).write_text(json.dumps(dict(run or {})), encoding="utf-8")
+    (draft / _RUN).write_text(json.dumps(dict(run)), encoding="utf-8")
     manifest = Manifest(
         format=FORMAT,
         step=trainer.steps_done,
@@ -115,13 +129,19 @@ def save(
     )
     write_manifest(draft, manifest)
     flush_tree(draft)
-    if target.exists():
-        # Still a checkpoint under this name, should a crash come before the next line.
-        target.rename(folder / f"{target.name}{_BEFORE}")
-    draft.rename(target)
-    flush(folder)
-    _rotate(folder, limit=limit)
-    return target
+
+
+@contextmanager
+def _gone_on_failure(draft: Path) -> Iterator[None]:
+    """Let a draft that cannot be finished give back its space. Raises OSError for it."""
+    try:
+        yield
+    except OSError:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise
+    except SafetensorError as problem:  # what a full disk is to safetensors
+        shutil.rmtree(draft, ignore_errors=True)
+        raise OSError(str(problem)) from problem
 
 
 def resume(folder: Path, trainer: Resumable) -> Resumed | None:

@@ -1,5 +1,6 @@
 """What makes a file survive a crash: waiting for the disk, and changing names at once."""
 
+import errno
 import logging
 import os
 import shutil
@@ -9,16 +10,22 @@ log = logging.getLogger(__name__)
 
 # Windows opens no folders; its file system journals names by itself.
 FOLDERS_CAN_BE_FLUSHED = os.name != "nt"
+# What file systems over a network answer when they cannot flush a folder either.
+CANNOT = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
 
 
 def flush(path: Path) -> None:
     """Wait until a file, or a folder's list of names, is on the disk. Raises OSError."""
-    if path.is_dir() and not FOLDERS_CAN_BE_FLUSHED:
+    is_folder = path.is_dir()
+    if is_folder and not FOLDERS_CAN_BE_FLUSHED:
         return
     # Windows flushes only what was opened for writing, others open folders only for reading.
-    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    handle = os.open(path, os.O_RDONLY if is_folder else os.O_RDWR)
     try:
         os.fsync(handle)
+    except OSError as problem:
+        if not is_folder or problem.errno not in CANNOT:
+            raise
     finally:
         os.close(handle)
 
