@@ -1,7 +1,8 @@
 """`make bench-node`: our training step against trl's GRPOTrainer, in time and memory.
 
 Both train the same model on the same questions with the same rewards, by turns in one run, each in
-a process of its own. A size can be named: `python -m bench.node small`.
+a process of its own. `python -m bench.node small` measures one size. All of them together are
+written, with the share of a joined node's step that goes to the swarm.
 """
 
 import os
@@ -9,6 +10,7 @@ import sys
 
 from bench.node_compare import compare, print_comparisons
 from bench.node_sizes import SIZES
+from bench.node_swarm import measure_swarm_overhead
 from bench.report import Target, print_targets, write_results
 
 TARGETS = [
@@ -16,6 +18,7 @@ TARGETS = [
     for figure, words, bound in (("step_ratio", "step", 0.5), ("memory_ratio", "peak memory", 0.7))
     for size in SIZES
 ]
+SWARM = Target("swarm_overhead", "share of a step spent on the swarm", "", at_most=0.03)
 # No downloads, no bars, no warnings of trl's about transformers.
 QUIET = {"HF_HUB_OFFLINE": "1", "TQDM_DISABLE": "1", "PYTHONWARNINGS": "ignore::FutureWarning"}
 
@@ -32,8 +35,15 @@ def main(names: list[str]) -> int:
         figures[f"step_s_{name}"] = comparison.ours_s
         figures[f"floor_s_{name}"] = comparison.floor_s
         figures[f"quiet_turns_{name}"] = comparison.quiet_turns
-    kept = print_targets(figures, [target for target in TARGETS if target.figure in figures])
-    if names == list(SIZES):
+        figures |= {f"{part}_s_{name}": seconds for part, seconds in comparison.parts.items()}
+        figures[f"memory_gb_{name}"] = comparison.ours_bytes / 1e9
+    whole = names == list(SIZES)
+    if whole:
+        figures[SWARM.figure] = measure_swarm_overhead()
+    kept = print_targets(
+        figures, [target for target in [*TARGETS, SWARM] if target.figure in figures]
+    )
+    if whole:
         print(f"written to {write_results('node', figures)}")  # noqa: T201 - a command's output
     return 0 if kept else 1
 
