@@ -2,11 +2,11 @@
 
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -38,8 +38,7 @@ def show(
     if choices.value("json"):
         sys.stdout.write(json.dumps(describe(choices), indent=1) + "\n")
         return
-    for heading, group in panels().items():
-        Console().print(draw(heading, group, choices))
+    Console().print(draw(choices))
 
 
 @app.command()
@@ -70,14 +69,17 @@ def describe(choices: Choices) -> dict[str, dict[str, Any]]:
     return rows
 
 
-def draw(heading: str, settings: Sequence[Setting], choices: Choices) -> Table:
-    """Return a table of settings that fits into 80 columns; what was given stands out."""
-    table = Table("setting", "value", "from", title=heading, title_justify="left", expand=True)
-    for setting in settings:
-        given = choices.look_up(setting)
-        style = "dim" if given.source is Source.DEFAULT else ""
-        cells = (setting.name, _show(setting, given.value), given.place)
-        table.add_row(*(Text(cell, overflow="fold") for cell in cells), style=style)
+def draw(choices: Choices) -> Table:
+    """Return a table of all settings that fits into 80 columns; what was given stands out."""
+    table = Table("setting", "value", "from", box=SIMPLE_HEAD, pad_edge=False)
+    for heading, settings in panels().items():
+        table.add_section()
+        table.add_row(Text(heading, "bold", overflow="fold"))
+        for setting in settings:
+            given = choices.look_up(setting)
+            cells = (setting.name, _show(setting, given.value), given.place)
+            style = "dim" if given.source is Source.DEFAULT else ""
+            table.add_row(*(Text(cell, overflow="fold") for cell in cells), style=style)
     return table
 
 
@@ -98,6 +100,8 @@ def _show(setting: Setting, value: object) -> str:
         return HIDDEN if value else "none"
     if isinstance(value, tuple):
         return ",".join(map(str, value)) or "none"
+    if isinstance(value, bool):
+        return str(value).lower()
     return "none" if value is None or value == "" else str(value)
 
 

@@ -16,6 +16,8 @@ from node_client.settings.run_config import RunConfig
 from node_client.settings.train_config import TrainConfig
 
 PREFIX = "SWARM_"
+# What is as in the last run with the same coordinator where nobody says otherwise.
+REMEMBERED = ("model", "arm", "token")
 WIDEST = 12  # characters that help can spare beside the longest option in 80 columns
 
 

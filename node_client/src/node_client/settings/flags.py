@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from node_client.settings.fields import Setting, all_settings
+from node_client.settings.fields import REMEMBERED, Setting, all_settings
 from node_client.settings.panels import panel_of, panels
 
 Flags = dict[str, object]
@@ -78,7 +78,8 @@ def _help(setting: Setting) -> str:
     if default is None or default is False or default in ("", ()):
         return text
     shown = ",".join(map(str, default)) if isinstance(default, tuple) else str(default)
-    return f"{text} (default {shown})"
+    before = "as last time, else " if setting.name in REMEMBERED else ""
+    return f"{text} (default {before}{shown})"
 
 
 def _negated(setting: Setting) -> str:

@@ -30,7 +30,7 @@ PANELS: Mapping[str, Sequence[str]] = {
         "hub_private_repo",
         "hub_interval",
     ),
-    "Training: questions (what is not given follows the season)": (
+    "Training: questions": (
         "curriculum",
         "stage_switch",
         "stage_rounds",
@@ -38,16 +38,25 @@ PANELS: Mapping[str, Sequence[str]] = {
         "history_epoch",
         "dynamic_batches",
     ),
-    "Training: rollouts (what is not given follows the season)": (
+    "Training: rollouts (none: as the season says)": (
         "num_generations",
         "mix",
         "local",
         "external",
-        "external_candidates",
         "batch",
         "max_completion_length",
         "temperature",
         "top_p",
+    ),
+    "Training: rollouts of other nodes": (
+        "external_candidates",
+        "external_sampling",
+        "keep_uninformative",
+        "importance",
+        "sequence_importance",
+        "importance_cap",
+        "external_shaping",
+        "share_logprobs",
     ),
     "Training: reward and loss (names as in trl)": (
         "reward",
@@ -63,9 +72,11 @@ PANELS: Mapping[str, Sequence[str]] = {
     ),
     "Training: optimizer and memory": (
         "learning_rate",
+        "optimizer",
         "max_grad_norm",
         "micro_batch_tokens",
         "precision",
+        "gradient_checkpointing",
     ),
 }
 

@@ -15,7 +15,7 @@ from typing import Any, get_origin
 import msgspec
 
 from node_client.errors import SettingsError
-from node_client.settings.fields import PREFIX, Setting, all_settings
+from node_client.settings.fields import PREFIX, REMEMBERED, Setting, all_settings
 from node_client.storage.state import Remembered
 
 FILE_NAME = "swarm-node.toml"
@@ -101,7 +101,7 @@ def read_file(path: Path) -> Layer:
 
 def read_memory(remembered: Remembered) -> Layer:
     """Return what the last run with this coordinator was told."""
-    told = {"model": remembered.model, "arm": remembered.arm, "token": remembered.token}
+    told = {name: getattr(remembered, name) for name in REMEMBERED}
     return {
         name: Given(value, Source.REMEMBERED, "as last time")
         for name, value in told.items()
