@@ -16,12 +16,14 @@ from node_client.runtime.node import Node
 from node_client.runtime.training import Equipment
 from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings
+from node_client.settings.train_config import TrainConfig
 from node_client.site import Site
 from node_client.storage.checkpoint import newest_first
 from node_client.storage.commitments import read_commitments
 from node_client.storage.manifest import read_manifest
 from node_client.storage.state import StateDir
 from swarm_protocol.errors import ErrorCode
+from swarm_protocol.logprobs import decode_logprobs
 from swarm_protocol.messages import (
     Arm,
     Hello,
@@ -353,6 +355,21 @@ async def test_a_node_asks_again_for_its_arm_when_a_season_that_flips_coins_begi
         await coordinator.heard(ReportTraining, count=reported + 4)
         assert heard_so_far(coordinator, RequestRollouts) == asked
         assert view.arm == "isolated"
+
+
+async def test_a_node_that_divides_by_its_senders_log_probs_asks_for_them(
+    settings: Settings, verifier: Verifier
+) -> None:
+    told = replace(settings, training=TrainConfig(importance="sender"))
+    async with (
+        running(Coordinator(season=toy_season())) as coordinator,
+        running_node(told, coordinator, verifier),
+    ):
+        [request, *_] = await coordinator.heard(RequestRollouts)
+        assert request.logprobs
+        [published, *_] = await coordinator.heard(PublishRollouts)
+        completions = published.rollouts[0].completions
+        assert all(decode_logprobs(each.logprobs or "") for each in completions)
 
 
 async def test_the_coin_may_send_a_node_back_to_the_swarm(

@@ -103,3 +103,9 @@ def test_an_unusable_token_file_is_named(tmp_path: Path, content: bytes | None) 
         file.write_bytes(content)
     with pytest.raises(SettingsError, match=str(file)):
         choose_token(choices_with(token_file=Given(file, Source.FLAG, "--token-file")))
+
+
+def test_a_loss_that_contradicts_itself_is_refused_before_anything_is_loaded() -> None:
+    level = Given("sequence", Source.FLAG, "a place")
+    with pytest.raises(SettingsError, match="mean over sequences"):
+        choices_with(importance_sampling_level=level).settle(arm="swarm")

@@ -38,7 +38,8 @@ class StepReport:
     own completions that show each pattern of `learning.reflection`. `seconds` has generate, score,
     swarm, forward, backward and optimizer, and evaluate where that was due: `held_out` is then the
     policy's score after this step, and `held_out_before`, in the very first step only, its score
-    before any training. `notice` is what the owner should know about the step.
+    before any training. `kl` is the mean divergence of the trained tokens from the reference, 0
+    without one. `notice` is what the owner should know about the step.
     """
 
     step: int
@@ -63,6 +64,7 @@ class StepReport:
     held_out: HeldOutScore | None = None
     held_out_before: HeldOutScore | None = None
     notice: str | None = None
+    kl: float = 0.0
 
 
 @dataclass
@@ -103,6 +105,7 @@ def describe_step(
         loss=update.loss,
         grad_norm=update.grad_norm,
         clip_ratio=update.clip_ratio,
+        kl=update.kl,
         completion_length=fmean(len(answer.token_ids) for answer in answers),
         clipped_ratio=fmean(answer.finish_reason == "length" for answer in answers),
         reflection=reflection_shares([answer.text for answer in answers]),

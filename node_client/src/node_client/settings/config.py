@@ -10,6 +10,7 @@ from typing import Any
 from node_client.errors import SettingsError
 from node_client.settings.choices import Start, Tracker
 from node_client.settings.fields import Setting, all_settings, settings_of
+from node_client.settings.objective import check_objective
 from node_client.settings.run_config import RunConfig
 from node_client.settings.sources import (
     Given,
@@ -71,6 +72,7 @@ class Choices:
             "model": resolve_model(self.value("model")),
         }
         training = TrainConfig(**self.values(TrainConfig))
+        check_objective(training)
         return Settings(**run, state=self.state, site=self.site, start=start, training=training)
 
 
