@@ -131,3 +131,17 @@ def test_sampled_answers_do_not_depend_on_when_they_are_asked(
     held_out.evaluate(policy)
     held_out.evaluate(policy)
     assert given[:8] == given[8:]
+
+
+def test_training_raises_the_held_out_score(verifier: Verifier) -> None:
+    trainer = make_trainer(
+        verifier,
+        policy=Policy.load("tiny", device="cpu"),
+        season=practice_season(),
+        config=TrainConfig(arm="isolated", eval_tasks=128, eval_every=40),
+    )
+    reports = [trainer.step() for _ in range(40)]
+    before, after = reports[0].held_out_before, reports[-1].held_out
+    assert before is not None
+    assert after is not None
+    assert after.low > before.high
