@@ -12,19 +12,17 @@ from node_client.learning.trainer import Trainer
 from node_client.model.policy import Policy
 from node_client.runtime.alone import NoExchange
 from node_client.settings.train_config import TrainConfig
+from swarm_tasks.verifier import Verifier
 
 
 def run_ours(connection: Connection, size: Size, model: Path) -> None:
     """Make our trainer's steps, some for each go."""
     with LenientVerifier() as verifier:
-        trainer = Trainer(
+        trainer = make_trainer(
+            size,
             policy=Policy.load(str(model), device="cpu"),
             verifier=verifier,
-            season=bench_season(size),
             config=TrainConfig(arm="isolated", learning_rate=1e-6, precision=size.precision),
-            exchange=NoExchange(),
-            node="bench",
-            key=KEY,
         )
         connection.send("ready")
         while await_go(connection):
@@ -35,3 +33,16 @@ def run_ours(connection: Connection, size: Size, model: Path) -> None:
             seconds = (time.perf_counter() - start) / size.steps_per_turn
             shares = {part: total / size.steps_per_turn for part, total in parts.items()}
             connection.send(Turn(seconds, shares, peak_memory()))
+
+
+def make_trainer(size: Size, *, policy: Policy, verifier: Verifier, config: TrainConfig) -> Trainer:
+    """Return a trainer that trains alone, on a step of the size's prompts."""
+    return Trainer(
+        policy=policy,
+        verifier=verifier,
+        season=bench_season(size),
+        config=config,
+        exchange=NoExchange(),
+        node="bench",
+        key=KEY,
+    )

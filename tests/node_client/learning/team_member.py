@@ -7,12 +7,11 @@ import torch
 
 from node_client.learning.crew import Begin, Dismiss, Update, answer, follow
 from node_client.learning.optimizer import begin_training
-from node_client.learning.stopwatch import Stopwatch
 from node_client.learning.team import LaunchedTeam, Team
-from node_client.learning.update import UpdateReport, update_policy
+from node_client.learning.update import UpdateReport
 from node_client.model.policy import Policy
 from tests.node_client.fakes import toy_policy
-from tests.node_client.learning.teamwork import CONFIG, ORDER, UPDATES
+from tests.node_client.learning.teamwork import CONFIG, ORDER, UPDATES, update
 
 
 def work(policy: Policy, team: Team) -> dict[str, object]:
@@ -22,7 +21,7 @@ def work(policy: Policy, team: Team) -> dict[str, object]:
     team.align(policy, optimizer)
     team.announce(ORDER)
     answers = answer(ORDER, policy=policy, team=team)
-    reports = [_update(order, policy, optimizer, team) for order in UPDATES]
+    reports = [_announced(order, policy, optimizer, team) for order in UPDATES]
     team.announce(Dismiss())
     return {
         "answers": [[given.text for given in group] for group in answers],
@@ -31,19 +30,11 @@ def work(policy: Policy, team: Team) -> dict[str, object]:
     }
 
 
-def _update(
+def _announced(
     order: Update, policy: Policy, optimizer: torch.optim.Optimizer, team: Team
 ) -> UpdateReport:
     team.announce(order)
-    return update_policy(
-        order.groups,
-        policy=policy,
-        optimizer=optimizer,
-        config=CONFIG,
-        max_completion_length=order.max_completion_length,
-        watch=Stopwatch(lambda: 0.0),
-        team=team,
-    )
+    return update(order, policy, optimizer, team, config=CONFIG)
 
 
 def main(folder: Path) -> None:

@@ -77,14 +77,20 @@ def export(
 ) -> None:
     """Write your model as an ordinary transformers folder, with a model card."""
     from node_client.commands.provenance import trace  # imports httpx
-    from node_client.storage.export import export_model
+    from node_client.storage.export import ADAPTER_CONFIG, export_model
     from node_client.storage.model_card import write_card
     from node_client.storage.selection import choose_checkpoint
 
     choices = choose(parse_site(url) if url else None, flags=flags)
     chosen = choose_checkpoint(choices.state.checkpoints, checkpoint)
     origin = trace(chosen.manifest, choices.state, warn=warn)
-    export_model(chosen, out, card=write_card(origin, title=out.resolve().name))
+    card = write_card(origin, title=out.resolve().name)
+    if (chosen.model / ADAPTER_CONFIG).is_file():
+        from node_client.model.adapters import merge_adapters  # imports torch
+
+        export_model(chosen, out, card=card, write=merge_adapters)
+    else:
+        export_model(chosen, out, card=card)
     typer.echo(f"Wrote {out}: step {chosen.manifest.step} of {chosen.manifest.model}.")
     typer.echo(f"Use it with --model {out}, or anywhere as a transformers model.")
 

@@ -16,6 +16,10 @@ def begin_training(policy: Policy, config: TrainConfig) -> torch.optim.Optimizer
     so a resumed run has the same.
     """
     policy.set_precision(config.precision)
+    if config.lora_r:
+        policy.add_adapters(
+            rank=config.lora_r, alpha=config.lora_alpha, target_modules=config.lora_target_modules
+        )
     if config.beta:
         policy.keep_reference()
     if config.gradient_checkpointing:

@@ -21,6 +21,13 @@ from transformers import (
 from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.utils import logging
 
+from node_client.model.adapters import (
+    add_adapters,
+    check_kind,
+    has_adapters,
+    load_adapters,
+    switched_off,
+)
 from node_client.model.decoder import Decoder, can_decode
 from node_client.model.precision import choose_autocast
 from node_client.model.pretrained import load_pretrained
@@ -85,6 +92,16 @@ class Policy:
         self._compute_dtype = choose_autocast(
             precision, device=self.device, parameters=self.parameters
         )
+
+    def add_adapters(self, *, rank: int, alpha: int, target_modules: Sequence[str]) -> None:
+        """Train adapters (LoRA) from now on and nothing else; the first call counts.
+
+        Raises SettingsError.
+        """
+        if not has_adapters(self._model):
+            add_adapters(self._model, rank=rank, alpha=alpha, target_modules=target_modules)
+            # Adapters are not among what the decoder knows.
+            self.__dict__.pop("_can_decode", None)
 
     def checkpoint_activations(self) -> None:
         """Keep no activations inside of layers for the backward pass; compute them again there."""
@@ -166,8 +183,11 @@ class Policy:
         return self._scoring_way.shared_prompts
 
     def keep_reference(self) -> None:
-        """Keep a copy of the model as it is now for `reference_logprobs`; the first call counts."""
-        if self._reference is None:
+        """Keep the model as it is now for `reference_logprobs`; the first call counts.
+
+        With adapters it is the model without them; else a copy is kept.
+        """
+        if self._reference is None and not has_adapters(self._model):
             model = deepcopy(self._model).requires_grad_(False)
             self._reference = Policy(model=model, tokenizer=self._tokenizer, name=self.name)
             self._reference._compute_dtype = self._compute_dtype
@@ -181,6 +201,9 @@ class Policy:
         temperature: float = 1.0,
     ) -> Tensor:
         """Return `logprobs` (B, T) of the model as `keep_reference` found it."""
+        if has_adapters(self._model):
+            with switched_off(self._model):
+                return self.logprobs(prompts, completions, temperature=temperature)[0]
         assert self._reference is not None
         return self._reference.logprobs(prompts, completions, temperature=temperature)[0]
 
@@ -191,7 +214,14 @@ class Policy:
             self._tokenizer.save_pretrained(folder)
 
     def load_weights(self, folder: Path) -> None:
-        """Take over the weights that `save` wrote, keeping device and optimizer references."""
+        """Take over the weights that `save` wrote, keeping device and optimizer references.
+
+        Raises CheckpointError when the folder has adapters and this policy not, or the reverse.
+        """
+        check_kind(self._model, folder)
+        if has_adapters(self._model):
+            load_adapters(self._model, folder)
+            return
         with _no_progress_bars():
             saved = AutoModelForCausalLM.from_pretrained(folder, dtype=self._model.dtype)
         self._model.load_state_dict(saved.state_dict())

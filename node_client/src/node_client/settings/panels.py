@@ -77,6 +77,9 @@ PANELS: Mapping[str, Sequence[str]] = {
         "micro_batch_tokens",
         "precision",
         "gradient_checkpointing",
+        "lora_r",
+        "lora_alpha",
+        "lora_target_modules",
     ),
 }
 

@@ -26,6 +26,8 @@ from swarm_protocol.messages import Arm, SeasonInfo
 
 # Pretrained models take trl's rate; models made from nothing on the spot need a far higher one.
 PRETRAINED_LEARNING_RATE = 1e-6
+# Adapters bear, and need, about ten times as much (trl's guide to LoRA).
+LORA_LEARNING_RATE = 1e-5
 DEMO_LEARNING_RATE = 1e-4
 DEMO_PARAMETERS = 10_000_000
 
@@ -138,7 +140,8 @@ class TrainConfig:
     """Leave completions that ran into the length limit out of the loss (DAPO)."""
 
     learning_rate: NotNegative | None = None
-    """AdamW's rate; None is 1e-6 as in trl, or 1e-4 for models of less than 10 M parameters."""
+    """AdamW's rate; None is 1e-6 as in trl, 1e-5 for adapters, or 1e-4 for models of less than 10 M
+    parameters."""
 
     epsilon: Share = 0.2
     """How far below 1 the clip lets the ratio fall."""
@@ -166,6 +169,15 @@ class TrainConfig:
 
     optimizer: OptimizerKind = "adamw"
     """`adamw_8bit` keeps AdamW's states in 8 bits (bitsandbytes): 6 bytes a parameter less."""
+
+    lora_r: Natural = 0
+    """Train adapters of this rank beside the weights (LoRA, needs peft); 0 trains all weights."""
+
+    lora_alpha: Count = 32
+    """Adapters count `lora_alpha / lora_r` times."""
+
+    lora_target_modules: tuple[str, ...] = ()
+    """Names of the layers that get adapters, such as q_proj,v_proj; none is all linear ones."""
 
     save_total_limit: int = 2
     """How many of the newest checkpoints are kept; the best one stays besides."""
@@ -233,7 +245,9 @@ def learning_rate_for(config: TrainConfig, *, parameters: int) -> float:
     """Return the learning rate for a model with so many parameters."""
     if config.learning_rate is not None:
         return config.learning_rate
-    return DEMO_LEARNING_RATE if parameters < DEMO_PARAMETERS else PRETRAINED_LEARNING_RATE
+    if parameters < DEMO_PARAMETERS:
+        return DEMO_LEARNING_RATE
+    return LORA_LEARNING_RATE if config.lora_r else PRETRAINED_LEARNING_RATE
 
 
 def _check(plan: StepPlan) -> None:

@@ -1,6 +1,7 @@
 """A checkpoint's model as a folder of its own: whole, or not there at all."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 from node_client.errors import SettingsError
@@ -8,10 +9,20 @@ from node_client.storage.durable import flush_tree
 from node_client.storage.selection import Chosen
 
 CARD = "README.md"
+# What peft writes beside adapters: such a folder is no whole model.
+ADAPTER_CONFIG = "adapter_config.json"
 
 
-def export_model(chosen: Chosen, out: Path, *, card: str) -> None:
+def export_model(
+    chosen: Chosen,
+    out: Path,
+    *,
+    card: str,
+    write: Callable[[Path, Path], object] = shutil.copytree,
+) -> None:
     """Write an ordinary transformers folder with a model card.
+
+    `write` makes one folder of another; it is not a mere copy where adapters are to be merged.
 
     Raises SettingsError when there is something at `out`, or it cannot be written.
     """
@@ -23,7 +34,7 @@ def export_model(chosen: Chosen, out: Path, *, card: str) -> None:
     draft = out.with_name(f".{out.name}.partial")
     try:
         shutil.rmtree(draft, ignore_errors=True)
-        shutil.copytree(chosen.model, draft)
+        write(chosen.model, draft)
         (draft / CARD).write_text(card, encoding="utf-8")
         flush_tree(draft)
         draft.rename(out)

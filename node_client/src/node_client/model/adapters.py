@@ -1,0 +1,110 @@
+"""Low-rank adapters (LoRA, arXiv 2106.09685), by peft: small weights train beside a model's own."""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
+
+from node_client.errors import CheckpointError, SettingsError
+from node_client.storage.export import ADAPTER_CONFIG
+
+# What peft calls the adapters in a folder that `save_pretrained` wrote.
+_ADAPTER_WEIGHTS = "adapter_model.safetensors"
+_ALL = "all-linear"
+
+
+def add_adapters(
+    model: PreTrainedModel, *, rank: int, alpha: int, target_modules: Sequence[str]
+) -> None:
+    """Put fresh adapters beside the named layers, or all linear ones, and freeze the rest.
+
+    Fresh adapters change nothing, and are the same in every run. Raises SettingsError when peft is
+    not installed, or the model has none of these layers.
+    """
+    try:
+        from peft import LoraConfig
+    except ImportError as problem:
+        raise SettingsError(
+            "Training adapters needs peft, which is not installed.",
+            fix="pip install 'swarm-node[lora]', or leave lora_r at 0.",
+        ) from problem
+    adapters = LoraConfig(
+        r=rank,
+        lora_alpha=alpha,
+        target_modules=list(target_modules) or _ALL,
+        task_type="CAUSAL_LM",
+    )
+    try:
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            model.add_adapter(adapters)
+    except ValueError as problem:
+        raise SettingsError(
+            f"Adapters do not fit this model: {problem}",
+            fix="Name layers that it has in lora_target_modules, or none for all linear ones.",
+        ) from problem
+    model.eval()  # type: ignore[no-untyped-call]
+
+
+def has_adapters(model: PreTrainedModel) -> bool:
+    """Tell whether a model has adapters."""
+    return bool(getattr(model, "_hf_peft_config_loaded", False))
+
+
+@contextmanager
+def switched_off(model: PreTrainedModel) -> Iterator[None]:
+    """Let the model be what it was before it got adapters."""
+    model.disable_adapters()
+    try:
+        yield
+    finally:
+        model.enable_adapters()
+
+
+def check_kind(model: PreTrainedModel, folder: Path) -> None:
+    """Check that a folder holds what the model trains. Raises CheckpointError."""
+    saved = (folder / ADAPTER_CONFIG).is_file()
+    if saved != has_adapters(model):
+        trained, asked = ("adapters", "all weights") if saved else ("all weights", "adapters")
+        raise CheckpointError(
+            f"{folder} was trained with {trained}, but this run trains {asked}.",
+            fix="Set lora_r as it was, or use another --state-dir.",
+        )
+
+
+def load_adapters(model: PreTrainedModel, folder: Path) -> None:
+    """Take over the adapters that were saved in a folder. Raises CheckpointError."""
+    from peft import set_peft_model_state_dict
+
+    try:
+        weights = load_file(folder / _ADAPTER_WEIGHTS)
+        result: Any = set_peft_model_state_dict(model, weights)
+    except RuntimeError as problem:
+        raise CheckpointError(
+            f"The adapters in {folder} are of another shape: {problem}",
+            fix="Set lora_r and lora_target_modules as they were, or use another --state-dir.",
+        ) from problem
+    if result.unexpected_keys:
+        raise CheckpointError(
+            f"{folder} has adapters where this run has none: {result.unexpected_keys[0]}, …",
+            fix="Set lora_target_modules as they were, or use another --state-dir.",
+        )
+
+
+def merge_adapters(folder: Path, out: Path) -> None:
+    """Write the model of a folder with adapters as an ordinary one, the adapters in its weights."""
+    from peft import PeftConfig, PeftModel
+
+    base = PeftConfig.from_pretrained(str(folder)).base_model_name_or_path
+    model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
+    with warnings.catch_warnings():
+        # peft asks transformers something by a name that this has deprecated.
+        warnings.simplefilter("ignore", FutureWarning)
+        merged = PeftModel.from_pretrained(model, folder).merge_and_unload()
+    merged.save_pretrained(out)
+    AutoTokenizer.from_pretrained(folder).save_pretrained(out)

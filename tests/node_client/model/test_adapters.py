@@ -1,0 +1,122 @@
+"""Adapters learn, are saved and loaded, switched off and merged; the model's weights stay."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM
+
+from node_client.errors import CheckpointError, SettingsError
+from node_client.learning.optimizer import begin_training
+from node_client.learning.team import ALONE
+from node_client.model.adapters import merge_adapters
+from node_client.model.policy import Policy
+from node_client.settings.train_config import TrainConfig
+from tests.node_client.fakes import toy_policy
+from tests.node_client.learning.teamwork import UPDATES, update
+
+CONFIG = TrainConfig(learning_rate=1e-2, lora_r=4)
+PROMPT, COMPLETION = [[3, 4, 5]], [[6, 7, 1]]
+
+
+def adapted(*, seed: int = 0, config: TrainConfig = CONFIG) -> Policy:
+    policy = toy_policy(seed=seed)
+    begin_training(policy, config)
+    return policy
+
+
+def trained(policy: Policy) -> Policy:
+    """Let the policy take an optimizer step with its adapters."""
+    update(UPDATES[0], policy, begin_training(policy, CONFIG), ALONE, config=CONFIG)
+    return policy
+
+
+def logprobs(policy: Policy) -> torch.Tensor:
+    return policy.logprobs(PROMPT, COMPLETION)[0].detach()
+
+
+def test_fresh_adapters_change_nothing() -> None:
+    assert torch.equal(logprobs(adapted()), logprobs(toy_policy()))
+
+
+def test_adapters_are_the_same_in_every_run() -> None:
+    pairs = zip(adapted().trainable(), adapted().trainable(), strict=True)
+    assert all(torch.equal(one, other) for one, other in pairs)
+
+
+def test_only_adapters_are_trained() -> None:
+    policy = adapted()
+    count = sum(parameter.numel() for parameter in policy.trainable())
+    assert 0 < count < policy.parameters / 2
+    assert not torch.allclose(logprobs(trained(policy)), logprobs(toy_policy()))
+
+
+def test_the_reference_is_the_model_without_adapters() -> None:
+    policy = adapted()
+    policy.keep_reference()
+    reference = trained(policy).reference_logprobs(PROMPT, COMPLETION)
+    assert torch.allclose(reference, logprobs(toy_policy()))
+    assert not torch.allclose(reference, logprobs(policy))
+
+
+def test_a_policy_with_adapters_generates_what_it_would() -> None:
+    policy = trained(adapted())
+    [[answer]] = policy.generate(["1 + 1"], completions=1, max_new_tokens=6, temperature=0.0)
+    ids = policy.prompt_ids("1 + 1")
+    for place, token in enumerate(answer.token_ids):
+        own, _ = policy.logprobs([ids], [answer.token_ids])
+        rivals = [[*answer.token_ids[:place], other] for other in range(3, 40)]
+        others, _ = policy.logprobs([ids] * len(rivals), rivals)
+        assert own[0, place] >= others[:, place].max() - 1e-5, token
+
+
+def test_saved_adapters_are_loaded_again(tmp_path: Path) -> None:
+    policy = trained(adapted())
+    policy.save(tmp_path)
+    again = adapted()
+    again.load_weights(tmp_path)
+    assert torch.equal(logprobs(again), logprobs(policy))
+
+
+def test_adapters_are_not_loaded_into_a_run_that_trains_all_weights(tmp_path: Path) -> None:
+    adapted().save(tmp_path)
+    with pytest.raises(CheckpointError, match="trained with adapters"):
+        toy_policy().load_weights(tmp_path)
+
+
+def test_all_weights_are_not_loaded_into_a_run_that_trains_adapters(tmp_path: Path) -> None:
+    toy_policy().save(tmp_path)
+    with pytest.raises(CheckpointError, match="trained with all weights"):
+        adapted().load_weights(tmp_path)
+
+
+def test_adapters_of_another_rank_are_refused(tmp_path: Path) -> None:
+    adapted().save(tmp_path)
+    other = adapted(config=TrainConfig(lora_r=2))
+    with pytest.raises(CheckpointError, match="of another shape"):
+        other.load_weights(tmp_path)
+
+
+def test_layers_that_the_model_has_not_are_refused() -> None:
+    with pytest.raises(SettingsError, match="do not fit"):
+        adapted(config=TrainConfig(lora_r=4, lora_target_modules=("no_such_layer",)))
+
+
+def test_merged_adapters_are_an_ordinary_model(tmp_path: Path) -> None:
+    toy_policy().save(tmp_path / "base")
+    policy = Policy.load(str(tmp_path / "base"), device="cpu")
+    begin_training(policy, CONFIG)
+    trained(policy).save(tmp_path / "adapters")
+    merge_adapters(tmp_path / "adapters", tmp_path / "merged")
+    merged = Policy.load(str(tmp_path / "merged"), device="cpu")
+    assert not hasattr(AutoModelForCausalLM.from_pretrained(tmp_path / "merged"), "peft_config")
+    assert torch.allclose(logprobs(merged), logprobs(policy), atol=1e-5)
+
+
+def test_a_folder_with_adapters_is_a_model_by_path(tmp_path: Path) -> None:
+    toy_policy().save(tmp_path / "base")
+    policy = Policy.load(str(tmp_path / "base"), device="cpu")
+    begin_training(policy, CONFIG)
+    trained(policy).save(tmp_path / "adapters")
+    loaded = Policy.load(str(tmp_path / "adapters"), device="cpu")
+    assert torch.allclose(logprobs(loaded), logprobs(policy), atol=1e-5)
