@@ -3,6 +3,7 @@
 import torch
 
 from node_client.learning.crew import Answer, Update
+from node_client.learning.optimizer import make_scaler
 from node_client.learning.rollouts import TrainingGroup
 from node_client.learning.stopwatch import Stopwatch
 from node_client.learning.team import Team
@@ -52,6 +53,7 @@ def update(
         order.groups,
         policy=policy,
         optimizer=optimizer,
+        scaler=make_scaler(policy, config),
         config=config,
         max_completion_length=order.max_completion_length,
         watch=Stopwatch(lambda: 0.0),

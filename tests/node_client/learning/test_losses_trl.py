@@ -24,6 +24,7 @@ from torch import Tensor
 
 from node_client.learning.advantages import group_advantages
 from node_client.learning.micro_batches import split_rows
+from node_client.learning.optimizer import make_scaler
 from node_client.learning.rollouts import TrainingGroup
 from node_client.learning.rows import make_rows
 from node_client.learning.sender import SenderLogprobs
@@ -153,6 +154,7 @@ def our_gradients(
                 watch=watch,
             ),
             policy=policy,
+            scaler=make_scaler(policy, config),
             config=config,
             watch=watch,
         )

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from node_client.learning.optimizer import make_scaler
 from node_client.learning.rollouts import TrainingGroup
 from node_client.learning.rows import make_rows
 from node_client.learning.sender import SenderLogprobs
@@ -46,12 +47,14 @@ def update(
     *,
     rate: float = 1.0,
     groups: Sequence[TrainingGroup] = GROUPS,
+    scaler: torch.amp.GradScaler | None = None,
 ) -> UpdateReport:
     """Update the policy by plain gradient descent."""
     return update_policy(
         groups,
         policy=policy,
         optimizer=torch.optim.SGD(policy.trainable(), lr=rate),
+        scaler=scaler or make_scaler(policy, config),
         config=config,
         max_completion_length=8,
         watch=Stopwatch(lambda: 0.0),
@@ -167,3 +170,25 @@ def test_nothing_informative_changes_nothing() -> None:
 def test_positions_do_not_count_padding() -> None:
     attention = torch.tensor([[0, 0, 1, 1], [1, 1, 1, 0]])
     assert positions_of(attention).tolist() == [[0, 0, 0, 1], [0, 1, 2, 2]]
+
+
+def test_float16_makes_about_the_same_step() -> None:
+    exact, coarse = toy_policy(), toy_policy()
+    before = weights_of(exact)
+    for policy, config in ((exact, TrainConfig()), (coarse, TrainConfig(precision="fp16"))):
+        policy.set_precision(config.precision)
+        update(policy, config)
+    moves = [new - old for new, old in zip(weights_of(exact), before, strict=True)]
+    others = [new - old for new, old in zip(weights_of(coarse), before, strict=True)]
+    difference = sum((one - other).norm() for one, other in zip(moves, others, strict=True))
+    assert 0 < difference < 0.05 * sum(move.norm() for move in moves)
+
+
+def test_a_step_whose_gradients_overflow_is_left_out_and_the_next_one_is_scaled_less() -> None:
+    policy = toy_policy()
+    before = weights_of(policy)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**16)
+    huge = [replace(GROUPS[0], rewards=[1e36] + [0.0] * (len(GROUPS[0].rewards) - 1))]
+    update(policy, TrainConfig(scale_rewards="none"), groups=huge, scaler=scaler)
+    assert all(torch.equal(old, new) for old, new in zip(before, weights_of(policy), strict=True))
+    assert scaler.get_scale() == 2.0**15

@@ -1,11 +1,14 @@
 """When memory runs out, less goes through the model at once, and the work is done all the same."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import pytest
 import torch
 
+from node_client.learning.optimizer import make_scaler
 from node_client.learning.rollouts import TrainingGroup
 from node_client.learning.stopwatch import Stopwatch
 from node_client.learning.team import ALONE
@@ -36,12 +39,21 @@ def fail_above(tokens: int, done: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-def update(policy: Policy, optimizer: torch.optim.Optimizer | None = None) -> None:
+CONFIG = TrainConfig(micro_batch_tokens=256)
+
+
+def update(
+    policy: Policy,
+    optimizer: torch.optim.Optimizer | None = None,
+    *,
+    config: TrainConfig = CONFIG,
+) -> None:
     update_policy(
         GROUPS,
         policy=policy,
         optimizer=optimizer or torch.optim.SGD(policy.trainable(), lr=1.0),
-        config=TrainConfig(micro_batch_tokens=256),
+        scaler=make_scaler(policy, config),
+        config=config,
         max_completion_length=8,
         watch=Stopwatch(lambda: 0.0),
         team=ALONE,
@@ -118,3 +130,23 @@ def test_owner_is_told_what_to_set() -> None:
     room = Room()
     room.shrink(FULL)
     assert "2048 tokens at once instead of 4096" in room.describe(4096)
+
+
+def test_passes_that_were_made_are_not_made_again_when_memory_runs_out_later() -> None:
+    config = replace(CONFIG, num_iterations=3)
+    once, cramped = toy_policy(), toy_policy()
+    update(once)
+    calls = count()
+
+    def fail_in_the_second_pass(prompts: Any, completions: Any, **options: Any) -> Any:
+        # One micro-batch: its log-probs before the update, the first pass, the second.
+        if next(calls) == 2:
+            raise FULL
+        return once_more(prompts, completions, **options)
+
+    once_more = cramped.logprobs
+    cramped.logprobs = fail_in_the_second_pass  # type: ignore[method-assign]
+    update(cramped, config=config)
+    assert cramped.room.share < 1
+    for one, other in zip(once.trainable(), cramped.trainable(), strict=True):
+        assert torch.allclose(one, other, atol=1e-6)

@@ -23,6 +23,8 @@ SETTINGS = {
     "two passes": TrainConfig(learning_rate=RATE, num_iterations=2),
     "KL term": TrainConfig(learning_rate=RATE, beta=0.04),
     "bf16": TrainConfig(learning_rate=RATE, precision="bf16"),
+    "fp16": TrainConfig(learning_rate=RATE, precision="fp16"),
+    "adapters": TrainConfig(learning_rate=RATE, lora_r=2),
     "evaluated": TrainConfig(learning_rate=RATE, eval_tasks=4, eval_every=2),
 }
 

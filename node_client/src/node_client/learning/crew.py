@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from node_client.learning.optimizer import begin_training
+from node_client.learning.optimizer import begin_training, make_scaler
 from node_client.learning.rollouts import TrainingGroup
 from node_client.learning.stopwatch import Stopwatch
 from node_client.learning.team import LaunchedTeam, Team
@@ -71,6 +71,7 @@ def follow(team: LaunchedTeam, policy: Policy) -> None:
         match order:
             case Begin(config):
                 optimizer = begin_training(policy, config)
+                scaler = make_scaler(policy, config)
                 team.align(policy, optimizer)
             case Answer():
                 answer(order, policy=policy, team=team)
@@ -79,6 +80,7 @@ def follow(team: LaunchedTeam, policy: Policy) -> None:
                     groups,
                     policy=policy,
                     optimizer=optimizer,
+                    scaler=scaler,
                     config=config,
                     max_completion_length=max_completion_length,
                     watch=Stopwatch(time.perf_counter),

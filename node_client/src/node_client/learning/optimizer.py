@@ -1,4 +1,4 @@
-"""What a policy needs before it is trained."""
+"""What a policy needs before it is trained: adapters, a reference, an optimizer, a loss scale."""
 
 from collections.abc import Callable
 
@@ -33,6 +33,15 @@ def begin_training(policy: Policy, config: TrainConfig) -> torch.optim.Optimizer
         weight_decay=0.0,
         fused=True,  # several times faster on a CPU too
     )
+
+
+def make_scaler(policy: Policy, config: TrainConfig) -> torch.amp.GradScaler:
+    """Return what scales the loss so that gradients in float16 do not vanish, or does nothing.
+
+    It is mixed-precision training's dynamic loss scale (arXiv 1710.03740): a step whose gradients
+    overflow is left out, and the next one is scaled less.
+    """
+    return torch.amp.GradScaler(policy.device.type, enabled=config.precision == "fp16")
 
 
 def _adamw_8bit(policy: Policy, *, rate: float) -> torch.optim.Optimizer:

@@ -44,7 +44,7 @@ from node_client.learning.external import ExternalJudge, JudgedExternals
 from node_client.learning.external_sampling import prefer_advantage
 from node_client.learning.held_out import HeldOutScore, HeldOutSet
 from node_client.learning.mix import Places, make_mix
-from node_client.learning.optimizer import begin_training
+from node_client.learning.optimizer import begin_training, make_scaler
 from node_client.learning.questions import Questions
 from node_client.learning.report import StepReport, Totals, describe_step
 from node_client.learning.rollouts import (
@@ -108,6 +108,7 @@ class Trainer:
         self._team = team
         self._team_began = False
         self._optimizer = begin_training(policy, config)
+        self._scaler = make_scaler(policy, config)
         check_objective(config)
         self._plan = plan_step(config, season)
         self._mix = make_mix(self._plan, config)
@@ -192,6 +193,7 @@ class Trainer:
             "external_used": self.totals.external_used,
             "external_dropped": dict(self.totals.external_dropped),
             "optimizer": self._optimizer.state_dict(),
+            "loss_scale": self._scaler.state_dict(),
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
@@ -209,6 +211,8 @@ class Trainer:
         self._optimizer.load_state_dict(state["optimizer"])
         # The rate is a setting of this run, not of the one that wrote the checkpoint.
         self._optimizer.param_groups[0]["lr"] = rate
+        if state["loss_scale"]:
+            self._scaler.load_state_dict(state["loss_scale"])
         self._questions.load(state["questions"], same_season=same_season)
         if same_season and self.config.mix in state["mix"]:
             self._mix.load(state["mix"][self.config.mix])
@@ -299,6 +303,7 @@ class Trainer:
             order.groups,
             policy=self.policy,
             optimizer=self._optimizer,
+            scaler=self._scaler,
             config=self.config,
             max_completion_length=order.max_completion_length,
             watch=watch,

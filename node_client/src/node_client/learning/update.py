@@ -49,6 +49,7 @@ def update_policy(
     *,
     policy: Policy,
     optimizer: torch.optim.Optimizer,
+    scaler: torch.amp.GradScaler,
     config: TrainConfig,
     max_completion_length: int,
     watch: Stopwatch,
@@ -72,7 +73,13 @@ def update_policy(
     while True:
         try:
             losses, norm = _step(
-                mine, policy=policy, optimizer=optimizer, config=config, watch=watch, team=team
+                mine,
+                policy=policy,
+                optimizer=optimizer,
+                scaler=scaler,
+                config=config,
+                watch=watch,
+                team=team,
             )
             break
         except (RuntimeError, MemoryError) as problem:
@@ -98,11 +105,15 @@ def _step(
     *,
     policy: Policy,
     optimizer: torch.optim.Optimizer,
+    scaler: torch.amp.GradScaler,
     config: TrainConfig,
     watch: Stopwatch,
     team: Team,
 ) -> tuple[list[Loss], float]:
-    """Make the optimizer steps; return the last one's losses and gradient norm."""
+    """Make the optimizer steps; return the last one's losses and gradient norm.
+
+    When memory runs out after the first pass, the others are left out.
+    """
     batches = [
         prepare(batch, policy=policy, config=config, watch=watch)
         for batch in split_rows(
@@ -111,14 +122,30 @@ def _step(
             shared_prompts=policy.shares_prompts,
         )
     ]
+    done: tuple[list[Loss], float] | None = None
     for _ in range(config.num_iterations):
-        losses = [accumulate(batch, policy=policy, config=config, watch=watch) for batch in batches]
-        with watch.measure("optimizer"):
-            team.add_up_gradients(policy.trainable())
-            norm = torch.nn.utils.clip_grad_norm_(policy.trainable(), config.max_grad_norm)
-            optimizer.step()
+        try:
+            losses = [
+                accumulate(batch, policy=policy, scaler=scaler, config=config, watch=watch)
+                for batch in batches
+            ]
+            with watch.measure("optimizer"):
+                team.add_up_gradients(policy.trainable())
+                scaler.unscale_(optimizer)
+                norm = torch.nn.utils.clip_grad_norm_(policy.trainable(), config.max_grad_norm)
+                scaler.step(optimizer)
+                scaler.update()
+                optimizer.zero_grad(set_to_none=True)
+        except (RuntimeError, MemoryError) as problem:
+            if done is None or team.size > 1:
+                raise
+            # The passes before have changed the policy: to begin anew would make them twice.
+            policy.room.shrink(problem)
             optimizer.zero_grad(set_to_none=True)
-    return losses, norm.item()
+            return done
+        done = losses, norm.item()
+    assert done is not None  # there is at least one pass
+    return done
 
 
 @torch.no_grad()
@@ -139,7 +166,14 @@ def prepare(
     return MicroBatch(rows, old_logprobs=old, reference_logprobs=reference)
 
 
-def accumulate(batch: MicroBatch, *, policy: Policy, config: TrainConfig, watch: Stopwatch) -> Loss:
+def accumulate(
+    batch: MicroBatch,
+    *,
+    policy: Policy,
+    scaler: torch.amp.GradScaler,
+    config: TrainConfig,
+    watch: Stopwatch,
+) -> Loss:
     """Add the gradient of one micro-batch to the parameters'."""
     with watch.measure("forward"):
         logprobs, mask = _run(batch.rows, policy=policy, config=config)
@@ -156,7 +190,7 @@ def accumulate(batch: MicroBatch, *, policy: Policy, config: TrainConfig, watch:
         )
         loss = policy_loss(tokens, objective=objective_of(config))
     with watch.measure("backward"):
-        loss.value.backward()  # type: ignore[no-untyped-call]
+        scaler.scale(loss.value).backward()  # type: ignore[no-untyped-call]
     return loss
 
 

@@ -19,7 +19,7 @@ def choose_autocast(
     if precision == "auto":
         fast = parameters >= WORTH_CASTING and _has_fast_bf16(device)
         precision = "bf16" if fast else "fp32"
-    return torch.bfloat16 if precision == "bf16" else None
+    return {"bf16": torch.bfloat16, "fp16": torch.float16}.get(precision)
 
 
 def _has_fast_bf16(device: torch.device) -> bool:

@@ -20,7 +20,7 @@ ExternalShaping = Literal["none", "luffy"]
 Start = Literal["auto", "resume", "fresh"]
 """Where a run begins: at a checkpoint if there is one, only at one, or anew."""
 
-Precision = Literal["auto", "fp32", "bf16"]
+Precision = Literal["auto", "fp32", "bf16", "fp16"]
 """What the model multiplies in; its weights are float32 in any case."""
 
 OptimizerKind = Literal["adamw", "adamw_8bit"]

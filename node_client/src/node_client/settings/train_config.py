@@ -162,7 +162,8 @@ class TrainConfig:
     """Tokens, prompts and padding included, that go through the model at once in an update."""
 
     precision: Precision = "auto"
-    """`bf16` multiplies in bfloat16, with float32 weights; `auto` does where that is faster."""
+    """`bf16` multiplies in bfloat16, with float32 weights; `auto` does where that is faster. `fp16`
+    is for GPUs without bfloat16."""
 
     gradient_checkpointing: bool = False
     """Compute activations again in the backward pass: less memory, about a third slower."""
