@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-WHEEL = "swarm_node-0.1.0-py3-none-any.whl"
+WHEEL = "swarm_node-0.2.0-py3-none-any.whl"
 
 
 @pytest.fixture

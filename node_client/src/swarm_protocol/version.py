@@ -4,7 +4,7 @@
 PROTOCOL_VERSION = 1
 
 # The client's own version, which is also its distribution's (pyproject.toml reads it from here).
-CLIENT_VERSION = "0.1.0"
+CLIENT_VERSION = "0.2.0"
 
 
 def parse_version(text: str) -> tuple[int, int, int]:
