@@ -24,7 +24,7 @@ stage = @printf '\n==> %s\n' '$(1)'; $(2); printf '    %s: %s s\n' '$(1)' "$$SEC
 .PHONY: help
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | \
-		while IFS=$$'\t' read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
+		while IFS=$$'\t' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
 
 # ---- installing: pip speaks, so that nobody waits before a silent screen
 .PHONY: install
@@ -72,13 +72,14 @@ admin: $(VENV)/installed ## Create an administrator of the site that runs
 bench-judge: $(VENV)/installed-dev ## Measure a judge round of 1,000 nodes, grading and ranking
 	@$(PY) -m bench.judge
 
-.PHONY: picture
-picture: $(VENV)/installed-dev ## Draw the panel of a real run into docs/images/panel.svg
-	@$(PY) -m tests.node_client.picture
-
 .PHONY: bench-node
 bench-node: $(VENV)/installed-dev ## Measure a training step beside trl's, in time and memory
 	@$(PY) -m bench.node
+
+# ---- drawing: what the README shows
+.PHONY: picture
+picture: $(VENV)/installed-dev ## Draw the panel of a real run into docs/images/panel.svg
+	@$(PY) -m tests.node_client.picture
 
 # ---- checking
 .PHONY: test lint types contracts django-checks pytest chromium

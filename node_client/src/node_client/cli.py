@@ -31,7 +31,8 @@ from node_client.site import parse_site
 from swarm_protocol.version import CLIENT_VERSION
 
 Url = Annotated[str, typer.Argument(help="The coordinator, such as https://swarm.example.org")]
-OptionalUrl = Annotated[str | None, typer.Argument(help="The coordinator, to test it too")]
+TestedUrl = Annotated[str | None, typer.Argument(help="The coordinator, to test it too")]
+ShownUrl = Annotated[str | None, typer.Argument(help="The coordinator, to show its figures too")]
 Resume = Annotated[
     bool,
     typer.Option("--resume", help="Go on from a checkpoint, or do not run at all"),
@@ -130,7 +131,7 @@ def make_model(
 @app.command()
 @explain_problems
 @takes_settings("token_file", "token", "model", "state_dir", "device", "config")
-def doctor(url: OptionalUrl = None, *, flags: Flags) -> None:
+def doctor(url: TestedUrl = None, *, flags: Flags) -> None:
     """Test this machine, and the way to a coordinator, and say what to mend."""
     from node_client.commands import doctor as checks  # imports torch
 
@@ -161,7 +162,7 @@ def doctor(url: OptionalUrl = None, *, flags: Flags) -> None:
 @app.command()
 @explain_problems
 @takes_settings("state_dir", "config", "json")
-def status(url: OptionalUrl = None, *, flags: Flags) -> None:
+def status(url: ShownUrl = None, *, flags: Flags) -> None:
     """Show how this machine's node stands, here and at its coordinator."""
     from node_client.commands.status import describe_status, draw_status, fetch_status  # httpx
 

@@ -58,10 +58,17 @@ def test_the_file_that_init_writes_says_nothing_until_it_is_changed(tmp_path: Pa
 
 def test_the_lines_of_that_file_hold_the_defaults() -> None:
     lines = [line[2:] for line in write_template().splitlines() if " = " in line]
-    values = tomllib.loads("\n".join(line for line in lines if "…" not in line))
+    values = tomllib.loads("\n".join(line for line in lines if " =   # " not in line))
     settings = all_settings()
-    assert {name: settings[name].default for name in values} == values
+    defaults = {name: settings[name].default for name in values}
+    assert values == json.loads(json.dumps(defaults))  # a tuple is a list in TOML
     assert "token" not in values
+
+
+def test_a_line_without_a_default_is_toml_once_a_value_is_filled_in() -> None:
+    [line] = [line for line in write_template().splitlines() if line.startswith("# steps =")]
+    assert line == "# steps =   # a whole number of at least 1, or none"
+    assert tomllib.loads(line[2:].replace("=  ", "= 3 ")) == {"steps": 3}
 
 
 def test_init_overwrites_no_file() -> None:

@@ -106,7 +106,7 @@ def _show(setting: Setting, value: object) -> str:
 
 
 def _as_toml(setting: Setting) -> str:
-    """Return the default, or what stands for a value where there is none, as TOML writes it."""
+    """Return the default as TOML writes it, or else room for a value and what it may be."""
     if setting.default is None:
-        return f"…  ({setting.allowed})"
+        return f"  # {setting.allowed}"
     return json.dumps(setting.default)  # TOML's numbers, strings, lists and truths are JSON's

@@ -100,7 +100,10 @@ def check_verifier() -> Check:
             verifier.score(task.spec, ["<answer>0</answer>"])
             isolation = verifier.isolation
     except RefusedError as problem:
-        remedy = "Reinstall the client: pip install --force-reinstall swarm-node."
+        remedy = (
+            "Reinstall the client as the coordinator's join page says:"
+            " pip install --force-reinstall swarm-node."
+        )
         if not process.SUPPORTED:
             remedy = USE_WSL
         return Check("verifier", "fail", problem.message, remedy)

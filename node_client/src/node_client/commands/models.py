@@ -14,9 +14,7 @@ from node_client.settings.sources import Source
 from node_client.site import parse_site
 from swarm_protocol.prompts import SYSTEM_PROMPT
 
-Swarm = Annotated[
-    str | None, typer.Argument(metavar="[URL]", help="The coordinator; without it, `train`'s model")
-]
+Swarm = Annotated[str | None, typer.Argument(help="The coordinator; without it, `train`'s model")]
 Checkpoint = Annotated[
     str | None, typer.Option(metavar="STEP|PATH", help="Another checkpoint than the newest")
 ]

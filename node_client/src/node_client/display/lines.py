@@ -26,5 +26,5 @@ def describe_upgrade(oldest: str) -> str:
     """
     return (
         f"clients older than {fold_line(oldest, most=20)} will be refused soon:"
-        " pip install --upgrade swarm-node"
+        " pip install --upgrade swarm-node, as the coordinator's join page says"
     )

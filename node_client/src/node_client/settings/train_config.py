@@ -53,7 +53,7 @@ class TrainConfig:
     teach more; `--local` and `--external` set one each."""
 
     batch: Count | None = None
-    """Rollouts generated in each step; None is I + J, so that every arm generates equally much."""
+    """Rollouts generated in each step; none is I + J, so that every arm generates equally much."""
 
     external_candidates: Count = 4
     """How many rollouts are asked for, for each external place: many teach nothing."""
@@ -94,7 +94,7 @@ class TrainConfig:
     """Steps between two evaluations on the held-out questions."""
 
     max_completion_length: Count | None = None
-    """Tokens; None is the judge's limit."""
+    """Tokens; none is the judge's limit."""
 
     temperature: Positive = 1.0
     """Of sampling; log-probs are taken at the same temperature."""
@@ -140,7 +140,7 @@ class TrainConfig:
     """Leave completions that ran into the length limit out of the loss (DAPO)."""
 
     learning_rate: NotNegative | None = None
-    """AdamW's rate; None is 1e-6 as in trl, 1e-5 for adapters, or 1e-4 for models of less than 10 M
+    """AdamW's rate; none is 1e-6 as in trl, 1e-5 for adapters, or 1e-4 for models of less than 10 M
     parameters."""
 
     epsilon: Share = 0.2
@@ -150,7 +150,7 @@ class TrainConfig:
     """How far above 1 the clip lets the ratio rise (clip-higher, DAPO)."""
 
     delta: Positive | None = None
-    """The most that a ratio counts where the clip leaves it free (two-sided clip); None: no end."""
+    """The most that a ratio counts where the clip leaves it free (two-sided clip); none: no end."""
 
     num_iterations: Count = 1
     """Passes over each training set; from the second on the clip acts."""
@@ -159,7 +159,8 @@ class TrainConfig:
     """Gradients are scaled down to this norm."""
 
     micro_batch_tokens: Count = 4096
-    """Tokens, prompts and padding included, that go through the model at once in an update."""
+    """Tokens with padding, a shared prompt counted once, that go through the model at once in an
+    update."""
 
     precision: Precision = "auto"
     """`bf16` multiplies in bfloat16, with float32 weights; `auto` does where that is faster. `fp16`
@@ -180,7 +181,7 @@ class TrainConfig:
     lora_target_modules: tuple[str, ...] = ()
     """Names of the layers that get adapters, such as q_proj,v_proj; none is all linear ones."""
 
-    save_total_limit: int = 2
+    save_total_limit: Count = 2
     """How many of the newest checkpoints are kept; the best one stays besides."""
 
 
@@ -205,10 +206,6 @@ def plan_step(config: TrainConfig, season: SeasonInfo) -> StepPlan:
     if config.arm == "base":
         raise SettingsError(
             "A base node never trains.", fix="Choose --arm swarm or --arm isolated to train."
-        )
-    if config.save_total_limit < 1:
-        raise SettingsError(
-            "Without a checkpoint a run cannot go on.", fix="Set save_total_limit to 1 or more."
         )
     local, external = _wished_mix(config, season)
     size = local + external
