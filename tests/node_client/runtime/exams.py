@@ -1,0 +1,48 @@
+"""An exam that runs against the coordinator of the tests."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from node_client.display.view import View
+from node_client.runtime.exam import Exam, Examinee
+from node_client.runtime.worker import ModelWorker
+from node_client.site import Site
+from node_client.storage.answers import AnswerSpool
+from tests.node_client.shell_fakes import Connected, empty_view
+
+NEVER_S = 1000.0
+
+
+def open_spool(folder: Path) -> AnswerSpool:
+    return AnswerSpool(folder / "answers.jsonl", site=Site("http://here"), token="token")
+
+
+@asynccontextmanager
+async def running_exam(
+    node: Connected,
+    examinee: Examinee,
+    *,
+    worker: ModelWorker | None = None,
+    view: View | None = None,
+    folder: Path | None = None,
+    poll_s: float = NEVER_S,
+) -> AsyncIterator[Exam]:
+    with TemporaryDirectory() as scratch:
+        exam = Exam(
+            client=node.client,
+            worker=worker or ModelWorker(),
+            examinee=examinee,
+            view=view or empty_view(),
+            spool=open_spool(folder or Path(scratch)),
+            poll_s=poll_s,
+        )
+        jobs = [asyncio.create_task(exam.run()), asyncio.create_task(exam.outbox.run())]
+        try:
+            yield exam
+        finally:
+            for job in jobs:
+                job.cancel()
+            await asyncio.wait(jobs)

@@ -1,0 +1,65 @@
+"""A node that runs against the coordinator of the tests."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from node_client.display.view import View
+from node_client.model.policy import Policy
+from node_client.runtime.node import Node
+from node_client.runtime.training import Equipment
+from node_client.runtime.worker import ModelWorker
+from node_client.settings.config import Settings
+from node_client.site import Site
+from swarm_protocol.messages import (
+    NodeMessage,
+)
+from swarm_tasks.verifier import Verifier
+from tests.node_client.coordinator import Coordinator
+from tests.node_client.fakes import toy_policy
+from tests.node_client.shell_fakes import at_once, empty_view
+
+
+@asynccontextmanager
+async def made_node(
+    settings: Settings,
+    site: Site,
+    verifier: Verifier,
+    *,
+    view: View | None = None,
+    policy: Policy | None = None,
+) -> AsyncIterator[Node]:
+    settings.state.path.mkdir(exist_ok=True)
+    view = view or empty_view()
+    view.arm = settings.arm
+    async with ModelWorker() as worker:
+        equipment = Equipment(
+            policy=policy or toy_policy(), verifier=verifier, worker=worker, view=view
+        )
+        yield Node(settings, site=site, equipment=equipment, backoff=at_once, chance=lambda: 0.0)
+
+
+@asynccontextmanager
+async def running_node(
+    settings: Settings,
+    coordinator: Coordinator,
+    verifier: Verifier,
+    *,
+    view: View | None = None,
+    policy: Policy | None = None,
+) -> AsyncIterator[asyncio.Task[None]]:
+    """Run a node against the coordinator; leaving the block stops it in good order."""
+    site = coordinator.site
+    async with made_node(settings, site, verifier, view=view, policy=policy) as node:
+        task = asyncio.create_task(node.run())
+        try:
+            yield task
+        finally:
+            node.stop()
+            await asyncio.wait([task])
+        if task.exception() is not None:
+            await task
+
+
+def heard_so_far(coordinator: Coordinator, kind: type[NodeMessage]) -> int:
+    return sum(isinstance(message, kind) for message in coordinator.said)

@@ -1,0 +1,123 @@
+"""Answers that are owed are handed in once, also after a restart or an outage."""
+
+from pathlib import Path
+
+from swarm_protocol.errors import ErrorCode
+from swarm_protocol.messages import (
+    AnswerText,
+    RequestQuestions,
+    RequestRound,
+    SubmitAnswers,
+)
+from tests.node_client.coordinator import Coordinator, open_round, running
+from tests.node_client.runtime.exams import open_spool, running_exam
+from tests.node_client.shell_fakes import Parrot, empty_view, running_connection
+
+
+async def test_after_a_restart_in_another_folder_the_coordinator_keeps_the_first_answers() -> None:
+    coordinator = Coordinator()
+    coordinator.round = open_round()
+    for text in ("first", "second"):
+        async with (
+            running(coordinator),
+            running_connection(coordinator) as node,
+            running_exam(node, Parrot(text)) as exam,
+        ):
+            exam.ring(coordinator.round)
+            await coordinator.heard(SubmitAnswers, count=1 if text == "first" else 2)
+            await exam.outbox.empty.wait()
+    assert set(coordinator.answers.values()) == {"first"}
+
+
+async def test_answers_without_ack_are_sent_again_after_a_restart_of_the_coordinator() -> None:
+    coordinator, parrot = Coordinator(), Parrot()
+    coordinator.silent.add(SubmitAnswers)
+    async with (
+        running(coordinator),
+        running_connection(coordinator) as node,
+        running_exam(node, parrot) as exam,
+    ):
+        coordinator.round = open_round()
+        exam.ring(coordinator.round)
+        [unacked] = await coordinator.heard(SubmitAnswers)
+        await coordinator.stop()
+        coordinator.silent.clear()
+        await coordinator.start()
+        [_, again] = await coordinator.heard(SubmitAnswers, count=2)
+        await exam.outbox.empty.wait()
+        assert again.answers == unacked.answers
+        assert len(parrot.asked) == 2
+
+
+async def test_a_client_that_starts_again_hands_in_what_it_owed_and_answers_only_the_rest(
+    tmp_path: Path,
+) -> None:
+    coordinator, parrot = Coordinator(), Parrot("new")
+    coordinator.round = open_round(questions=40)
+    owed = [(1, AnswerText(f"r1q{place}", "old", "stop")) for place in range(16)]
+    open_spool(tmp_path).add(owed)
+    async with (
+        running(coordinator),
+        running_connection(coordinator) as node,
+        running_exam(node, parrot, folder=tmp_path) as exam,
+    ):
+        exam.ring(coordinator.round)
+        await coordinator.heard(
+            SubmitAnswers, where=lambda said: said.answers[-1].question == "r1q39"
+        )
+        await exam.outbox.empty.wait()
+    assert parrot.asked == [f"{place} + 1 = ?" for place in range(16, 40)]
+    assert coordinator.answers["r1q0"] == "old"
+    assert len(coordinator.answers) == 40
+
+
+async def test_a_round_that_was_answered_before_a_restart_is_not_answered_again(
+    tmp_path: Path,
+) -> None:
+    coordinator, parrot = Coordinator(), Parrot()
+    coordinator.round = open_round()
+    for run in (1, 2):
+        async with (
+            running(coordinator),
+            running_connection(coordinator) as node,
+            running_exam(node, parrot, folder=tmp_path, poll_s=0.02) as exam,
+        ):
+            exam.ring(coordinator.round)
+            await coordinator.heard(RequestQuestions, count=run)
+            await coordinator.heard(SubmitAnswers)
+            await exam.outbox.empty.wait()
+            polled = sum(isinstance(said, RequestRound) for said in coordinator.said)
+            await coordinator.heard(RequestRound, count=polled + 2)
+    assert len(parrot.asked) == 2
+    assert len(await coordinator.heard(SubmitAnswers)) == 1
+
+
+async def test_answers_that_are_refused_for_good_are_owed_no_more(tmp_path: Path) -> None:
+    coordinator = Coordinator()
+    coordinator.refusals[SubmitAnswers] = ErrorCode.ROUND_NOT_OPEN
+    async with (
+        running(coordinator),
+        running_connection(coordinator) as node,
+        running_exam(node, Parrot(), folder=tmp_path) as exam,
+    ):
+        coordinator.round = open_round()
+        exam.ring(coordinator.round)
+        await coordinator.heard(SubmitAnswers)
+        await exam.outbox.empty.wait()
+        assert open_spool(tmp_path).owed == []
+
+
+async def test_answers_that_come_too_late_are_given_up_with_their_reason() -> None:
+    coordinator, view = Coordinator(), empty_view()
+    coordinator.refusals[SubmitAnswers] = ErrorCode.ROUND_NOT_OPEN
+    async with (
+        running(coordinator),
+        running_connection(coordinator) as node,
+        running_exam(node, Parrot(), view=view) as exam,
+    ):
+        coordinator.round = open_round()
+        exam.ring(coordinator.round)
+        await coordinator.heard(SubmitAnswers)
+        await exam.outbox.empty.wait()
+        assert view.problem is not None
+        assert view.problem.code == ErrorCode.ROUND_NOT_OPEN
