@@ -11,8 +11,9 @@ from node_client.model.policy import Generated, Policy
 from node_client.runtime.alone import practice_season
 from node_client.runtime.metrics import figures_of
 from node_client.settings.train_config import TrainConfig
+from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_tasks.keyspace import Part, question_part
-from swarm_tasks.verifier import Verifier
+from swarm_tasks.verifier import DrawnTask, Verifier
 from tests.node_client.fakes import make_trainer, toy_policy
 
 
@@ -145,3 +146,22 @@ def test_training_raises_the_held_out_score(verifier: Verifier) -> None:
     assert before is not None
     assert after is not None
     assert after.low > before.high
+
+
+def test_set_is_whole_after_a_verifier_that_failed_while_it_was_drawn(
+    verifier: Verifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held_out, whole = held_out_set(verifier), questions_of(held_out_set(verifier), monkeypatch)
+    draws, draw = 0, Verifier.draw
+
+    def fail_late(self: Verifier, **wish: Any) -> DrawnTask:
+        nonlocal draws
+        draws += 1
+        if draws == len(whole):
+            raise RefusedError(ErrorCode.VERIFIER_FAILED, "Gone.")
+        return draw(self, **wish)
+
+    monkeypatch.setattr(Verifier, "draw", fail_late)
+    with pytest.raises(RefusedError):
+        held_out.evaluate(toy_policy())
+    assert questions_of(held_out, monkeypatch) == whole

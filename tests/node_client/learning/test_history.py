@@ -3,14 +3,17 @@
 import json
 from collections import Counter
 
+import msgspec
 import pytest
 
 from node_client.learning.history import History
+from node_client.learning.questions import Questions
 from node_client.settings.train_config import TrainConfig
+from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import TaskSpec
 from swarm_tasks.allowlist import GENERATOR
 from swarm_tasks.verifier import Verifier
-from tests.node_client.fakes import PoolInMemory, make_trainer, toy_policy
+from tests.node_client.fakes import PoolInMemory, make_trainer, toy_policy, toy_season, toy_stream
 from tests.node_client.learning.scripted import answer_right, sum_of
 
 KEY = b"a node's key"
@@ -136,3 +139,26 @@ def test_without_resampling_no_question_comes_again(
     for _ in range(6):
         trainer.step()
     assert len({rollout.task.index for rollout in pool.published}) == 24
+
+
+def test_old_questions_of_a_batch_that_fails_come_again_all_but_the_one_that_failed(
+    verifier: Verifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = TrainConfig(resampling="history", history_epoch=4)
+    questions = Questions(verifier=verifier, season=toy_season(), config=config, key=KEY)
+    drawn = [task.spec for task in toy_stream(verifier).draw(4)]
+    places = [msgspec.to_builtins(spec) for spec in drawn]
+    history = {"epoch": 1, "places": places, "kept": []}
+    saved = {"counter": 0, "history": history, "curriculum": {}}
+    questions.load(saved, same_season=True)
+
+    def refuse(self: Verifier, asked: TaskSpec) -> str:
+        if asked == drawn[1]:
+            raise RefusedError(ErrorCode.VERIFIER_FAILED, "Gone.")
+        return "1 + 1 ="
+
+    monkeypatch.setattr(Verifier, "question", refuse)
+    with pytest.raises(RefusedError):
+        questions.draw(3)
+    again = [task.spec for task in questions.draw(3)]
+    assert again == [drawn[0], drawn[2], drawn[3]]

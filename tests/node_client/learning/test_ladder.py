@@ -92,6 +92,20 @@ def test_another_season_begins_at_its_own_difficulty() -> None:
     assert longest_word(later) == 6
 
 
+@pytest.mark.parametrize(("saved", "longest"), [(-1, 3), (99, 11)])
+def test_rung_that_is_no_more_is_left_for_the_next_one(saved: int, longest: int) -> None:
+    ladder = Ladder(SEASON)
+    ladder.load({"rungs": [saved], "recent": [[0.0] * (WINDOW - 1)]}, same_season=True)
+    assert longest_word(ladder) == longest
+    assert ladder.state()["recent"] == [[]]
+
+
+def test_rungs_of_other_tasks_are_not_believed() -> None:
+    ladder = Ladder(SEASON)
+    ladder.load({"rungs": [0, 0], "recent": [[], []]}, same_season=True)
+    assert ladder.figures() == {"spell_backward": 0}
+
+
 @pytest.fixture
 def climbing_season() -> SeasonInfo:
     """Return a season whose sums have an easier level below them."""

@@ -76,6 +76,12 @@ def test_equals_have_nothing_to_give_each_other() -> None:
     assert mix.places == Places(5, 3)
 
 
+def test_places_that_are_only_filled_up_are_worth_nothing() -> None:
+    mix = auto()
+    pass_steps(mix, 1, own=[UNSOLVED] * 8, external=[SOLVED] * 8)
+    assert mix.figures()["external_place"] == 0
+
+
 def test_what_others_know_counts_by_dataset() -> None:
     mix = auto()
     own = [SOLVED] * 4 + [group(0, 0, dataset="gcd")] * 4

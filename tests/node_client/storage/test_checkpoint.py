@@ -103,6 +103,36 @@ def test_corrupt_checkpoint_falls_back_to_the_one_before(
     assert Path(file).name in problem
 
 
+def test_what_was_just_written_stays_whatever_damaged_ones_have_a_higher_step(
+    verifier: Verifier, tmp_path: Path
+) -> None:
+    trainer = make_trainer(verifier)
+    for trainer.steps_done in (1, 9):
+        written = checkpoint.save(tmp_path, trainer)
+    (written / "manifest.json").unlink()
+    for trainer.steps_done in (2, 3):
+        assert checkpoint.save(tmp_path, trainer, limit=1).exists()
+
+
+def test_damaged_checkpoints_take_no_place_and_go_when_the_run_has_passed_them(
+    verifier: Verifier, tmp_path: Path
+) -> None:
+    trainer = make_trainer(verifier)
+    for trainer.steps_done in (1, 4):
+        written = checkpoint.save(tmp_path, trainer)
+    (written / "manifest.json").unlink()
+    assert checkpoint.resume(tmp_path, trainer) is not None
+    kept = []
+    for trainer.steps_done in (2, 3, 4):
+        checkpoint.save(tmp_path, trainer)
+        kept.append(sorted(path.name for path in tmp_path.iterdir()))
+    assert kept == [
+        ["damaged-step-00000004", "step-00000001", "step-00000002"],
+        ["damaged-step-00000004", "step-00000002", "step-00000003"],
+        ["step-00000003", "step-00000004"],
+    ]
+
+
 def test_missing_file_is_noticed(verifier: Verifier, tmp_path: Path) -> None:
     (checkpoint.save(tmp_path, make_trainer(verifier)) / "trainer.safetensors").unlink()
     resumed = checkpoint.resume(tmp_path, make_trainer(verifier))

@@ -73,10 +73,12 @@ class HeldOutSet:
         if not self._tasks:
             season = self._season
             asked: set[str] = set()
+            # Kept when it is whole: half a set, left by a verifier that failed, is another set.
+            drawn: list[DrawnTask] = []
             for task, share in zip(
                 season.tasks, share_questions(season.tasks, self._size), strict=True
             ):
-                self._tasks += draw_different(
+                drawn += draw_different(
                     task,
                     share,
                     asked,
@@ -85,6 +87,7 @@ class HeldOutSet:
                     seed=season.seed,
                     verifier=self._verifier,
                 )
+            self._tasks = drawn
         return self._tasks
 
 

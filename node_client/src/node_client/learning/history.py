@@ -52,6 +52,10 @@ class History:
         places, self._places = self._places[:count], self._places[count:]
         return places + [None] * (count - len(places))
 
+    def put_back(self, specs: Sequence[TaskSpec]) -> None:
+        """Let old questions come again that were given out and not asked."""
+        self._places = [*specs, *self._places]
+
     def note(self, spec: TaskSpec, solved: Sequence[bool]) -> None:
         """Record which completions of a question were right."""
         if not all(solved):

@@ -95,12 +95,15 @@ class Ladder:
         }
 
     def load(self, state: dict[str, Any], *, same_season: bool) -> None:
-        """Go on from where `state` was taken; another season has other rungs."""
-        if not same_season:
+        """Go on from where `state` was taken; another season has other rungs.
+
+        So may another version of the client have: where the saved rung is missing, the node stands
+        on the one next to it, and has answered nothing there.
+        """
+        rungs: Sequence[int] = state["rungs"]
+        if not same_season or len(rungs) != len(self._climbs):
             return
-        saved: Sequence[tuple[int, list[float]]] = list(
-            zip(state["rungs"], state["recent"], strict=True)
-        )
-        for climb, (rung, recent) in zip(self._climbs, saved, strict=True):
-            climb.rung = rung
-            climb.recent.extend(recent)
+        for climb, rung, recent in zip(self._climbs, rungs, state["recent"], strict=True):
+            climb.rung = min(max(rung, 0), len(climb.rungs.configs) - 1)
+            if climb.rung == rung:
+                climb.recent.extend(recent)

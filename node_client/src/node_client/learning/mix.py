@@ -157,7 +157,12 @@ def _follow_solved(solved: dict[str, float], own: Sequence[TrainingGroup]) -> No
 
 
 def _help_of(group: TrainingGroup, solved: Mapping[str, float]) -> int:
-    """Return 1 where an external rollout did better than this node in its dataset, -1 if worse."""
+    """Return 1 where an external rollout did better than this node in its dataset, -1 if worse.
+
+    One that teaches nothing, and only fills a place (`keep_uninformative`), helps nobody.
+    """
+    if not group.informative:
+        return 0
     theirs, ours = fmean(group.rewards), solved.get(group.dataset, 0.0)
     return (theirs > ours) - (theirs < ours)
 

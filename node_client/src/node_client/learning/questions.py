@@ -11,6 +11,7 @@ from node_client.learning.rollouts import LocalRollout
 from node_client.learning.stages import Stages
 from node_client.learning.stream import TaskStream
 from node_client.settings.train_config import TrainConfig
+from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import SeasonInfo, TaskSpec
 from swarm_tasks.allowlist import is_training_spec
 from swarm_tasks.verifier import DrawnTask, Verifier
@@ -36,10 +37,22 @@ class Questions:
         )
 
     def draw(self, count: int) -> list[DrawnTask]:
-        """Return the next questions. Raises RefusedError when the verifier fails."""
+        """Return the next questions. Raises RefusedError when the verifier fails.
+
+        Old questions of a batch that fails come again, all but the one that failed.
+        """
         if self._history is None:
             return self._stream.draw(count)
-        return [self._ask(place) for place in self._history.next_places(count)]
+        places = self._history.next_places(count)
+        drawn: list[DrawnTask] = []
+        try:
+            for place in places:
+                drawn.append(self._ask(place))
+        except RefusedError:
+            unasked = [*places[: len(drawn)], *places[len(drawn) + 1 :]]
+            self._history.put_back([spec for spec in unasked if spec is not None])
+            raise
+        return drawn
 
     def is_shared(self, rollout: LocalRollout) -> bool:
         """Whether other nodes of the season can train on a rollout."""

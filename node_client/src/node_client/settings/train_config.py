@@ -207,6 +207,12 @@ def plan_step(config: TrainConfig, season: SeasonInfo) -> StepPlan:
         raise SettingsError(
             "A base node never trains.", fix="Choose --arm swarm or --arm isolated to train."
         )
+    if config.resampling == "history" and config.curriculum == "ladder":
+        raise SettingsError(
+            "History resampling would ask the unsolved questions of a rung again for ever, also"
+            " after the ladder has left it.",
+            fix="Choose --resampling history or --curriculum ladder, not both.",
+        )
     local, external = _wished_mix(config, season)
     size = local + external
     if config.arm == "isolated":

@@ -7,6 +7,7 @@ can be read without running what is in it.
 """
 
 import json
+import logging
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,12 +33,16 @@ from node_client.storage.manifest import (
 )
 from node_client.storage.tree import read_tree, write_tree
 
+log = logging.getLogger(__name__)
+
 # So many by default, so that a damaged one has another before it.
 KEPT = 2
 # A checkpoint whose place another one of the same step is about to take.
 _BEFORE = ".before"
 _RUN = "run.json"
 _NAME = re.compile(r"step-(\d+)(\.before)?")
+# A checkpoint that could not be read: no longer one, but kept until the run has come past its step.
+_DAMAGED = "damaged-"
 
 
 class Weights(Protocol):
@@ -108,7 +113,7 @@ def save(
         target.rename(folder / f"{target.name}{_BEFORE}")
     draft.rename(target)
     flush(folder)
-    _rotate(folder, limit=limit)
+    _rotate(target, limit=limit)
     return target
 
 
@@ -147,7 +152,8 @@ def _gone_on_failure(draft: Path) -> Iterator[None]:
 def resume(folder: Path, trainer: Resumable) -> Resumed | None:
     """Load the newest sound checkpoint into the trainer, or return None where there is none.
 
-    Damaged ones are passed over and named in `problems`. Raises CheckpointError when the newest
+    Damaged ones are renamed, so that they take no place among the others, and named in `problems`.
+    Raises CheckpointError when the newest
     sound one belongs to another model, or was written by another version of the client.
     """
     problems: list[str] = []
@@ -161,6 +167,7 @@ def resume(folder: Path, trainer: Resumable) -> Resumed | None:
             raise _outdated(path) from None
         except (DamagedError, OSError, ValueError, KeyError, SafetensorError) as problem:
             problems.append(f"Checkpoint {path.name} is damaged and was passed over: {problem}")
+            _set_aside(path)
             continue
         _check_model(path, manifest, trainer)
         trainer.policy.load_weights(path / "policy")
@@ -188,13 +195,32 @@ def _sweep(folder: Path) -> None:
             discard(replaced)
 
 
-def _rotate(folder: Path, *, limit: int) -> None:
-    found = newest_first(folder)
-    current = [path for path in found if not path.name.endswith(_BEFORE)]
-    kept = {*current[:limit], _best(found)}
-    for path in found:
+def _set_aside(damaged: Path) -> None:
+    """Give a damaged checkpoint a name that is none of a checkpoint's, if that can be done."""
+    aside = damaged.with_name(f"{_DAMAGED}{damaged.name}")
+    try:
+        if aside.exists():
+            discard(aside)
+        damaged.rename(aside)
+    except OSError as problem:
+        log.warning("%s could not be renamed: %s", damaged, problem)
+
+
+def _rotate(written: Path, *, limit: int) -> None:
+    """Remove all but the newest and the best; what was just written stays, whatever else is."""
+    found = newest_first(written.parent)
+    others = [path for path in found if path != written and not path.name.endswith(_BEFORE)]
+    kept = {written, *others[: limit - 1], _best(found)}
+    passed = (path for path in written.parent.glob(f"{_DAMAGED}*") if _is_passed(path, written))
+    for path in (*found, *passed):
         if path not in kept:
             discard(path)
+
+
+def _is_passed(damaged: Path, written: Path) -> bool:
+    match = _NAME.fullmatch(damaged.name.removeprefix(_DAMAGED))
+    newest = _NAME.fullmatch(written.name)
+    return match is not None and newest is not None and int(match[1]) <= int(newest[1])
 
 
 def _best(checkpoints: Sequence[Path]) -> Path | None:
