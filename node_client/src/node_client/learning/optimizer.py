@@ -24,8 +24,10 @@ def begin_training(policy: Policy, config: TrainConfig) -> torch.optim.Optimizer
         policy.keep_reference()
     if config.gradient_checkpointing:
         policy.checkpoint_activations()
+    is_8bit = config.optimizer == "adamw_8bit"
+    policy.make_room(config.micro_batch_tokens, state_bytes=2 if is_8bit else 8)
     rate = learning_rate_for(config, parameters=policy.parameters)
-    if config.optimizer == "adamw_8bit":
+    if is_8bit:
         return _adamw_8bit(policy, rate=rate)
     return torch.optim.AdamW(
         policy.trainable(),

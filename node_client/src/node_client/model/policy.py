@@ -30,6 +30,7 @@ from node_client.model.adapters import (
 )
 from node_client.model.decoder import Decoder, can_decode
 from node_client.model.precision import choose_autocast
+from node_client.model.preflight import share_at_start
 from node_client.model.pretrained import load_pretrained
 from node_client.model.prompts import write_prompt
 from node_client.model.room import Room, release_memory
@@ -71,6 +72,7 @@ class Policy:
         self._compute_dtype: torch.dtype | None = None
         self._checkpointed: list[GradientCheckpointingLayer] = []
         self.room = Room()
+        self._preflown = False
         self._reference: Policy | None = None
 
     @classmethod
@@ -110,6 +112,22 @@ class Policy:
         for layer in self._checkpointed:
             layer.gradient_checkpointing = True
             layer._gradient_checkpointing_func = partial(checkpoint, use_reentrant=False)  # type: ignore[assignment]
+
+    def make_room(self, tokens: int, *, state_bytes: int) -> None:
+        """Begin with as many of so many tokens at once as fit into memory; the first call counts.
+
+        `state_bytes` is what the optimizer keeps of each trained parameter.
+        """
+        if self._preflown:
+            return
+        self._preflown = True
+        self.room.share = share_at_start(
+            self._model,
+            tokens=tokens,
+            state_bytes=state_bytes,
+            checkpointed=bool(self._checkpointed),
+            halved=self._compute_dtype is not None,
+        )
 
     def trainable(self) -> list[nn.Parameter]:
         """Return the parameters that an optimizer should update."""
