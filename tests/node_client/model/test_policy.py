@@ -30,7 +30,7 @@ def test_batched_log_probs_equal_unbatched_ones(policy: Policy) -> None:
 
 def test_log_probs_are_of_the_temperature_that_was_sampled_at(policy: Policy) -> None:
     prompt = [policy.prompt_ids("?")]
-    vocabulary = [[token] for token in range(len(policy._tokenizer))]
+    vocabulary = [[token] for token in range(len(policy._words.tokenizer))]
     for temperature in (0.5, 1.0):
         logprobs, _ = policy.logprobs(prompt * len(vocabulary), vocabulary, temperature=temperature)
         assert logprobs.exp().sum().item() == pytest.approx(1, abs=1e-4)

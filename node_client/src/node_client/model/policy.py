@@ -1,14 +1,11 @@
 """A policy: one causal language model with its tokenizer, on one device."""
 
-import hashlib
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -32,10 +29,10 @@ from node_client.model.decoder import Decoder, can_decode
 from node_client.model.precision import choose_autocast
 from node_client.model.preflight import share_at_start
 from node_client.model.pretrained import load_pretrained
-from node_client.model.prompts import write_prompt
 from node_client.model.room import Room, release_memory
 from node_client.model.sampling import Sampling, sample_completions, split_prompts
 from node_client.model.scoring import Way, find_way, make_batch, score
+from node_client.model.words import Words
 from node_client.settings.choices import Precision
 from swarm_protocol.messages import FinishReason
 from swarm_protocol.prompts import SYSTEM_PROMPT
@@ -62,13 +59,11 @@ class Policy:
     ) -> None:
         # Evaluation mode for good: dropout would make the old and new log-probs differ by noise.
         self._model: PreTrainedModel = model.eval()  # type: ignore[no-untyped-call]
-        self._tokenizer = tokenizer
+        self._words = Words(tokenizer, model)
         self.name = name
         self.device: torch.device = model.device
         self.parameters = sum(parameter.numel() for parameter in model.parameters())
-        self.tokenizer_fingerprint = _fingerprint(tokenizer)
-        self._eos_ids = _eos_ids(model, tokenizer)
-        self._special_ids = frozenset(tokenizer.all_special_ids)
+        self.tokenizer_fingerprint = self._words.fingerprint
         self._compute_dtype: torch.dtype | None = None
         self._checkpointed: list[GradientCheckpointingLayer] = []
         self.room = Room()
@@ -135,20 +130,11 @@ class Policy:
 
     def prompt_ids(self, question: str, *, system_prompt: str = SYSTEM_PROMPT) -> list[int]:
         """Return the tokens of a question, asked in the way that the model is used to."""
-        return self._encode(write_prompt(self._tokenizer, question, system_prompt=system_prompt))
+        return self._words.prompt_ids(question, system_prompt=system_prompt)
 
     def completion_ids(self, text: str, finish_reason: FinishReason) -> list[int] | None:
-        """Return the tokens of somebody's completion, with EOS after a `stop`.
-
-        None when this tokenizer cannot represent the text: decoding gives another one, or it
-        contains special tokens (which text from a peer must never be able to place).
-        """
-        ids = self._encode(text)
-        if self._decode(ids) != text or not self._special_ids.isdisjoint(ids):
-            return None
-        if finish_reason == "stop":
-            return [*ids, self._tokenizer.eos_token_id]
-        return ids or None
+        """Return the tokens of somebody's completion, or None where they cannot be had."""
+        return self._words.completion_ids(text, finish_reason)
 
     @torch.inference_mode()
     def generate(
@@ -191,7 +177,9 @@ class Policy:
         Rows with the same prompt are computed together. Log-probs on padding are 0.
         """
         way = self._scoring_way
-        batch = make_batch(prompts, completions, pad_id=self._pad_id, device=self.device, way=way)
+        batch = make_batch(
+            prompts, completions, pad_id=self._words.pad_id, device=self.device, way=way
+        )
         with self._autocast(), self._checkpointing():
             return score(self._model, batch, temperature=temperature, way=way), batch.mask
 
@@ -207,7 +195,7 @@ class Policy:
         """
         if self._reference is None and not has_adapters(self._model):
             model = deepcopy(self._model).requires_grad_(False)
-            self._reference = Policy(model=model, tokenizer=self._tokenizer, name=self.name)
+            self._reference = Policy(model=model, tokenizer=self._words.tokenizer, name=self.name)
             self._reference._compute_dtype = self._compute_dtype
 
     @torch.no_grad()
@@ -229,7 +217,7 @@ class Policy:
         """Write model and tokenizer as a folder that `load` and transformers can read."""
         with _no_progress_bars():
             self._model.save_pretrained(folder)
-            self._tokenizer.save_pretrained(folder)
+            self._words.save(folder)
 
     def load_weights(self, folder: Path) -> None:
         """Take over the weights that `save` wrote, keeping device and optimizer references.
@@ -254,8 +242,8 @@ class Policy:
                 self._model,
                 prompts,
                 sampling=sampling,
-                eos_ids=self._eos_ids,
-                pad_id=self._pad_id,
+                eos_ids=torch.tensor(sorted(self._words.ends), device=self.device),
+                pad_id=self._words.pad_id,
                 decoder=decoder,
             )
         rows = [
@@ -267,32 +255,20 @@ class Policy:
 
     def _finish(self, row: list[int], logprobs: list[float]) -> Generated:
         """Cut a sampled row after its first EOS and decode it."""
-        eos = set(self._eos_ids.tolist())
-        end = next((place for place, token in enumerate(row) if token in eos), None)
+        end = self._words.end_of(row)
         if end is None:
-            return Generated(self._decode(row), "length", token_ids=row, logprobs=logprobs)
+            return Generated(self._words.decode(row), "length", token_ids=row, logprobs=logprobs)
         return Generated(
-            text=self._decode(row[:end]),
+            text=self._words.decode(row[:end]),
             finish_reason="stop",
             token_ids=row[: end + 1],
             logprobs=logprobs[: end + 1],
         )
 
-    def _encode(self, text: str) -> list[int]:
-        return cast(list[int], self._tokenizer.encode(text, add_special_tokens=False))
-
-    def _decode(self, ids: list[int]) -> str:
-        return cast(
-            str,
-            self._tokenizer.decode(
-                ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
-            ),
-        )
-
     @cached_property
     def _way(self) -> Way:
         """How this model's log-probs are computed, found out when they are first asked for."""
-        return find_way(self._model, pad_id=self._pad_id)
+        return find_way(self._model, pad_id=self._words.pad_id)
 
     @property
     def _scoring_way(self) -> Way:
@@ -318,17 +294,12 @@ class Policy:
 
     @cached_property
     def _can_decode(self) -> bool:
-        return can_decode(self._model, pad_id=self._pad_id)
+        return can_decode(self._model, pad_id=self._words.pad_id)
 
     def _autocast(self) -> torch.autocast:
         """Multiply in the chosen precision; weights are cast once while this lasts."""
         dtype = self._compute_dtype
         return torch.autocast(self.device.type, dtype=dtype, enabled=dtype is not None)
-
-    @property
-    def _pad_id(self) -> int:
-        pad = self._tokenizer.pad_token_id
-        return cast(int, self._tokenizer.eos_token_id if pad is None else pad)
 
 
 @contextmanager
@@ -341,16 +312,3 @@ def _no_progress_bars() -> Iterator[None]:
     finally:
         if shown:
             logging.enable_progress_bar()  # type: ignore[no-untyped-call]
-
-
-def _eos_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Tensor:
-    """Return every token that ends a completion: the tokenizer's own and the model's list."""
-    configured = getattr(model.generation_config, "eos_token_id", None)
-    more = [configured] if isinstance(configured, int) else configured or []
-    return torch.tensor(sorted({tokenizer.eos_token_id, *more}), device=model.device)
-
-
-def _fingerprint(tokenizer: PreTrainedTokenizerBase) -> str:
-    """Return a short hash of vocabulary and chat template: equal means equal token sequences."""
-    content = [sorted(tokenizer.get_vocab().items()), tokenizer.chat_template]
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
