@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 
 from node_client.learning.crew import Begin, Dismiss, Update, answer, follow
-from node_client.learning.optimizer import begin_training
+from node_client.learning.optimizer import begin_training, make_scaler
 from node_client.learning.team import LaunchedTeam, Team
 from node_client.learning.update import UpdateReport
 from node_client.model.policy import Policy
@@ -18,7 +18,7 @@ def work(policy: Policy, team: Team) -> dict[str, object]:
     """Answer and update as a leader does, and return answers, weights and reports."""
     optimizer = begin_training(policy, CONFIG)
     team.announce(Begin(CONFIG))
-    team.align(policy, optimizer)
+    team.align(policy, optimizer, make_scaler(policy, CONFIG))
     team.announce(ORDER)
     answers = answer(ORDER, policy=policy, team=team)
     reports = [_announced(order, policy, optimizer, team) for order in UPDATES]

@@ -2,6 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import count
+from math import isfinite
+from typing import Any
 
 import pytest
 import torch
@@ -48,12 +51,13 @@ def update(
     rate: float = 1.0,
     groups: Sequence[TrainingGroup] = GROUPS,
     scaler: torch.amp.GradScaler | None = None,
+    optimizer: torch.optim.Optimizer | None = None,
 ) -> UpdateReport:
     """Update the policy by plain gradient descent."""
     return update_policy(
         groups,
         policy=policy,
-        optimizer=torch.optim.SGD(policy.trainable(), lr=rate),
+        optimizer=optimizer or torch.optim.SGD(policy.trainable(), lr=rate),
         scaler=scaler or make_scaler(policy, config),
         config=config,
         max_completion_length=8,
@@ -192,3 +196,29 @@ def test_a_step_whose_gradients_overflow_is_left_out_and_the_next_one_is_scaled_
     update(policy, TrainConfig(scale_rewards="none"), groups=huge, scaler=scaler)
     assert all(torch.equal(old, new) for old, new in zip(before, weights_of(policy), strict=True))
     assert scaler.get_scale() == 2.0**15
+
+
+def test_a_step_whose_gradients_are_no_numbers_changes_nothing() -> None:
+    policy = toy_policy()
+    before = weights_of(policy)
+    broken = [replace(GROUPS[0], rewards=[float("nan")] * len(GROUPS[0].rewards))]
+    report = update(policy, TrainConfig(), groups=broken)
+    assert all(torch.equal(old, new) for old, new in zip(before, weights_of(policy), strict=True))
+    assert not isfinite(report.loss)
+
+
+def test_a_step_goes_on_when_memory_ran_out_in_a_scaled_one() -> None:
+    policy, scaler = toy_policy(), torch.amp.GradScaler("cpu", init_scale=2.0)
+    optimizer = torch.optim.SGD(policy.trainable(), lr=1.0)
+    step, calls = optimizer.step, count()
+
+    def fail_once(*arguments: Any, **options: Any) -> Any:
+        if next(calls) == 0:
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
+        return step(*arguments, **options)
+
+    optimizer.step = fail_once  # type: ignore[method-assign]
+    before = weights_of(policy)
+    update(policy, TrainConfig(), scaler=scaler, optimizer=optimizer)
+    assert policy.room.share < 1
+    assert any(not torch.equal(a, b) for a, b in zip(before, weights_of(policy), strict=True))

@@ -9,8 +9,8 @@ from transformers import AutoModelForCausalLM
 from node_client.errors import CheckpointError, SettingsError
 from node_client.learning.optimizer import begin_training
 from node_client.learning.team import ALONE
-from node_client.model.adapters import merge_adapters
 from node_client.model.policy import Policy
+from node_client.model.pretrained import merge_adapters
 from node_client.settings.train_config import TrainConfig
 from tests.node_client.fakes import toy_policy
 from tests.node_client.learning.teamwork import UPDATES, update
@@ -120,3 +120,17 @@ def test_a_folder_with_adapters_is_a_model_by_path(tmp_path: Path) -> None:
     trained(policy).save(tmp_path / "adapters")
     loaded = Policy.load(str(tmp_path / "adapters"), device="cpu")
     assert torch.allclose(logprobs(loaded), logprobs(policy), atol=1e-5)
+    assert loaded.parameters == toy_policy().parameters
+    assert begin_training(loaded, TrainConfig()).param_groups[0]["params"]
+
+
+def test_adapters_of_fewer_layers_are_refused(tmp_path: Path) -> None:
+    adapted(config=TrainConfig(lora_r=4, lora_target_modules=("q_proj",))).save(tmp_path)
+    with pytest.raises(CheckpointError, match="in other places"):
+        adapted().load_weights(tmp_path)
+
+
+@pytest.mark.filterwarnings("ignore:Model has `tie_word_embeddings")
+def test_adapters_of_embeddings_are_sampled_with() -> None:
+    policy = adapted(config=TrainConfig(lora_r=4, lora_target_modules=("embed_tokens",)))
+    assert policy._make_decoder() is None

@@ -64,3 +64,15 @@ def test_a_leader_that_may_not_run_takes_its_follower_with_it(state: Path) -> No
     output, _ = refused.communicate(timeout=PATIENCE_S)
     assert refused.returncode != 0
     assert output.count("error: ") == 1
+
+
+def test_a_leader_that_fails_in_the_middle_of_an_order_leaves_nobody_waiting() -> None:
+    ran = subprocess.run(
+        [*LAUNCH, "-m", "tests.node_client.runtime.deserter"],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert ran.returncode != 0
+    assert "RuntimeError: failed before Answer" in ran.stderr

@@ -12,7 +12,7 @@ from node_client.settings.train_config import TrainConfig
     [
         (TrainConfig(importance_sampling_level="sequence"), "mean over sequences"),
         (TrainConfig(importance="none", num_iterations=2), "does not correct"),
-        (TrainConfig(importance_cap=1.0), "cut within the clip"),
+        (TrainConfig(importance="sender", importance_cap=1.0), "cut within the clip"),
         (TrainConfig(delta=1.28), "cut within the clip"),
     ],
 )
@@ -26,6 +26,7 @@ def test_settings_that_make_no_sense_are_refused(config: TrainConfig, reason: st
     "config",
     [
         TrainConfig(),
+        TrainConfig(epsilon_high=2.5),
         TrainConfig(loss_type="grpo", importance_sampling_level="sequence", epsilon=3e-4),
         TrainConfig(loss_type="dr_grpo", scale_rewards="none", beta=0.001, delta=4.0),
     ],

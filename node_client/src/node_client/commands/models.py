@@ -84,7 +84,7 @@ def export(
     origin = trace(chosen.manifest, choices.state, warn=warn)
     card = write_card(origin, title=out.resolve().name)
     if (chosen.model / ADAPTER_CONFIG).is_file():
-        from node_client.model.adapters import merge_adapters  # imports torch
+        from node_client.model.pretrained import merge_adapters  # imports torch
 
         export_model(chosen, out, card=card, write=merge_adapters)
     else:

@@ -130,6 +130,11 @@ class View:
             events.StepDone.of(report, tokens_per_second=self.tokens_per_second, vitals=self.vitals)
         )
 
+    def forget_scores(self) -> None:
+        """Show no score any more: those there are belong to a season that is over."""
+        self.held_out, self.held_out_step = None, 0
+        self.standing = None
+
     def note_round(self, current: RoundInfo | None) -> None:
         """Show where the judge's current round stands."""
         before, self.round = self.round, current

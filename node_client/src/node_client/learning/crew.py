@@ -72,7 +72,7 @@ def follow(team: LaunchedTeam, policy: Policy) -> None:
             case Begin(config):
                 optimizer = begin_training(policy, config)
                 scaler = make_scaler(policy, config)
-                team.align(policy, optimizer)
+                team.align(policy, optimizer, scaler)
             case Answer():
                 answer(order, policy=policy, team=team)
             case Update(groups, max_completion_length):

@@ -53,7 +53,7 @@ def _adamw_8bit(policy: Policy, *, rate: float) -> torch.optim.Optimizer:
     except ImportError as problem:
         raise SettingsError(
             "The optimizer adamw_8bit needs bitsandbytes, which is not installed.",
-            fix="pip install 'swarm-node[8bit]', or leave the optimizer at adamw.",
+            fix="pip install bitsandbytes, or leave the optimizer at adamw.",
         ) from problem
     make: Callable[..., torch.optim.Optimizer] = AdamW8bit
     return make(policy.trainable(), lr=rate, weight_decay=0.0)

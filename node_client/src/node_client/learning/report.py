@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from statistics import fmean
 
 from node_client.learning.external import JudgedExternals
@@ -116,7 +117,17 @@ def describe_step(
         mix=mix,
         held_out=held_out,
         held_out_before=held_out_before,
-        notice=notice,
+        notice=notice or _describe_loss(update.loss),
+    )
+
+
+def _describe_loss(loss: float) -> str | None:
+    """Say that a step changed nothing because its loss was no number."""
+    if isfinite(loss):
+        return None
+    return (
+        "The loss was not a finite number, so the step changed nothing. If this goes on, lower the "
+        "learning rate or set precision to fp32."
     )
 
 

@@ -43,8 +43,14 @@ class Team:
     rank = 0
     size = 1
 
+    @contextmanager
+    def carrying_out(self, order: object) -> Iterator[None]:
+        """Tell the followers what all do next, which the leader does in the block."""
+        self.announce(order)
+        yield
+
     def announce(self, order: object) -> None:
-        """Tell the followers what all do next; only the leader may."""
+        """Tell the followers what they do alone; only the leader may."""
 
     def gather(self, items: list[ItemT]) -> list[list[ItemT]]:
         """Return every process's items, by rank."""
@@ -67,8 +73,10 @@ class Team:
         """Return every `size`-th item, beginning with this process's own."""
         return list(items[self.rank :: self.size])
 
-    def align(self, policy: Policy, optimizer: torch.optim.Optimizer) -> None:
-        """Take over the leader's weights and optimizer state."""
+    def align(
+        self, policy: Policy, optimizer: torch.optim.Optimizer, scaler: torch.amp.GradScaler
+    ) -> None:
+        """Take over the leader's weights, optimizer state and loss scale."""
 
 
 ALONE = Team()
@@ -83,12 +91,24 @@ class LaunchedTeam(Team):
         except ImportError as problem:
             raise NodeError(
                 "This process was launched as one of several, which needs accelerate.",
-                fix="pip install 'swarm-node[multi-gpu]', or start a single process.",
+                fix="pip install accelerate, or start a single process.",
             ) from problem
         state = PartialState(cpu=not torch.accelerator.is_available(), timeout=PATIENCE)
         self.rank: int = state.process_index
         self.size: int = state.num_processes
         self.device: torch.device = state.device
+        self.at_rest = True
+
+    @contextmanager
+    def carrying_out(self, order: object) -> Iterator[None]:
+        """Tell the followers what all do next, which the leader does in the block.
+
+        If the leader fails in it, the followers wait for its part: nothing reaches them any more.
+        """
+        self.announce(order)
+        self.at_rest = False
+        yield
+        self.at_rest = True
 
     def announce(self, order: object) -> None:
         """Send an order to every follower; orders are pickled, which only a team's own may be."""
@@ -121,12 +141,16 @@ class LaunchedTeam(Team):
             gradients.append(parameter.grad)
         self._add_up(gradients)
 
-    def align(self, policy: Policy, optimizer: torch.optim.Optimizer) -> None:
-        """Take over the leader's weights and optimizer state."""
+    def align(
+        self, policy: Policy, optimizer: torch.optim.Optimizer, scaler: torch.amp.GradScaler
+    ) -> None:
+        """Take over the leader's weights, optimizer state and loss scale."""
         with _watched(), torch.no_grad():
             for parameter in policy.trainable():
                 torch.distributed.broadcast(parameter, src=0)
         optimizer.load_state_dict(self._broadcast(optimizer.state_dict()))
+        if scaler.is_enabled():
+            scaler.load_state_dict(self._broadcast(scaler.state_dict()))
 
     def _broadcast(self, content: Any) -> Any:
         box = [content]

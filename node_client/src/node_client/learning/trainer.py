@@ -211,7 +211,7 @@ class Trainer:
         self._optimizer.load_state_dict(state["optimizer"])
         # The rate is a setting of this run, not of the one that wrote the checkpoint.
         self._optimizer.param_groups[0]["lr"] = rate
-        if state["loss_scale"]:
+        if state.get("loss_scale"):
             self._scaler.load_state_dict(state["loss_scale"])
         self._questions.load(state["questions"], same_season=same_season)
         if same_season and self.config.mix in state["mix"]:
@@ -246,8 +246,8 @@ class Trainer:
                 system_prompt=self.season.system_prompt,
                 seed=seed,
             )
-            self._team.announce(order)
-            answers = answer(order, policy=self.policy, team=self._team)
+            with self._team.carrying_out(order):
+                answers = answer(order, policy=self.policy, team=self._team)
         with watch.measure("score"):
             return [
                 score_answers(
@@ -292,23 +292,23 @@ class Trainer:
     def _begin_together(self) -> None:
         """Give all processes of this node the same weights before the first step."""
         if not self._team_began:
-            self._team.announce(Begin(self.config))
-            self._team.align(self.policy, self._optimizer)
+            with self._team.carrying_out(Begin(self.config)):
+                self._team.align(self.policy, self._optimizer, self._scaler)
             self._team_began = True
 
     def _update(self, training_set: TrainingSet, watch: Stopwatch) -> UpdateReport:
         order = Update(training_set.groups, self._plan.max_completion_length)
-        self._team.announce(order)
-        return update_policy(
-            order.groups,
-            policy=self.policy,
-            optimizer=self._optimizer,
-            scaler=self._scaler,
-            config=self.config,
-            max_completion_length=order.max_completion_length,
-            watch=watch,
-            team=self._team,
-        )
+        with self._team.carrying_out(order):
+            return update_policy(
+                order.groups,
+                policy=self.policy,
+                optimizer=self._optimizer,
+                scaler=self._scaler,
+                config=self.config,
+                max_completion_length=order.max_completion_length,
+                watch=watch,
+                team=self._team,
+            )
 
     def _evaluate(self, watch: Stopwatch) -> HeldOutScore | None:
         """Return how good the policy is on the held-out set, if the participant wants to know."""

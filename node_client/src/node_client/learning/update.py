@@ -131,11 +131,7 @@ def _step(
             ]
             with watch.measure("optimizer"):
                 team.add_up_gradients(policy.trainable())
-                scaler.unscale_(optimizer)
-                norm = torch.nn.utils.clip_grad_norm_(policy.trainable(), config.max_grad_norm)
-                scaler.step(optimizer)
-                scaler.update()
-                optimizer.zero_grad(set_to_none=True)
+                norm = descend(policy, optimizer, scaler, max_norm=config.max_grad_norm)
         except (RuntimeError, MemoryError) as problem:
             if done is None or team.size > 1:
                 raise
@@ -143,9 +139,31 @@ def _step(
             policy.room.shrink(problem)
             optimizer.zero_grad(set_to_none=True)
             return done
-        done = losses, norm.item()
+        done = losses, norm
     assert done is not None  # there is at least one pass
     return done
+
+
+def descend(
+    policy: Policy,
+    optimizer: torch.optim.Optimizer,
+    scaler: torch.amp.GradScaler,
+    *,
+    max_norm: float,
+) -> float:
+    """Make one optimizer step with clipped gradients, and return their norm before.
+
+    Where that is not finite no step is made: one such gradient would spoil every weight.
+    """
+    scaler.unscale_(optimizer)
+    try:
+        norm = torch.nn.utils.clip_grad_norm_(policy.trainable(), max_norm)
+        if norm.isfinite():
+            scaler.step(optimizer)
+    finally:
+        scaler.update()  # also when memory ran out: it must know that this step is over
+    optimizer.zero_grad(set_to_none=True)
+    return norm.item()
 
 
 @torch.no_grad()

@@ -1,5 +1,6 @@
 """Low-rank adapters (LoRA, arXiv 2106.09685), by peft: small weights train beside a model's own."""
 
+import json
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -8,7 +9,7 @@ from typing import Any
 
 import torch
 from safetensors.torch import load_file
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
+from transformers import PreTrainedModel
 
 from node_client.errors import CheckpointError, SettingsError
 from node_client.storage.export import ADAPTER_CONFIG
@@ -31,7 +32,7 @@ def add_adapters(
     except ImportError as problem:
         raise SettingsError(
             "Training adapters needs peft, which is not installed.",
-            fix="pip install 'swarm-node[lora]', or leave lora_r at 0.",
+            fix="pip install peft, or leave lora_r at 0.",
         ) from problem
     adapters = LoraConfig(
         r=rank,
@@ -68,7 +69,7 @@ def switched_off(model: PreTrainedModel) -> Iterator[None]:
 
 def check_kind(model: PreTrainedModel, folder: Path) -> None:
     """Check that a folder holds what the model trains. Raises CheckpointError."""
-    saved = (folder / ADAPTER_CONFIG).is_file()
+    saved = is_adapted(folder)
     if saved != has_adapters(model):
         trained, asked = ("adapters", "all weights") if saved else ("all weights", "adapters")
         raise CheckpointError(
@@ -89,22 +90,35 @@ def load_adapters(model: PreTrainedModel, folder: Path) -> None:
             f"The adapters in {folder} are of another shape: {problem}",
             fix="Set lora_r and lora_target_modules as they were, or use another --state-dir.",
         ) from problem
-    if result.unexpected_keys:
+    unlike = [*result.unexpected_keys, *(key for key in result.missing_keys if "lora_" in key)]
+    if unlike:
         raise CheckpointError(
-            f"{folder} has adapters where this run has none: {result.unexpected_keys[0]}, …",
+            f"{folder} has adapters in other places than this run: {unlike[0]}, …",
             fix="Set lora_target_modules as they were, or use another --state-dir.",
         )
 
 
-def merge_adapters(folder: Path, out: Path) -> None:
-    """Write the model of a folder with adapters as an ordinary one, the adapters in its weights."""
-    from peft import PeftConfig, PeftModel
+def is_adapted(folder: Path) -> bool:
+    """Tell whether a folder holds adapters in the place of a whole model."""
+    return (folder / ADAPTER_CONFIG).is_file()
 
-    base = PeftConfig.from_pretrained(str(folder)).base_model_name_or_path
-    model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
+
+def base_of(folder: Path) -> str:
+    """Return the name or path of the model that a folder's adapters stand on."""
+    described = json.loads((folder / ADAPTER_CONFIG).read_text(encoding="utf-8"))
+    return str(described["base_model_name_or_path"])
+
+
+def merge_into(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
+    """Return the model with a folder's adapters in its weights. Raises SettingsError."""
+    try:
+        from peft import PeftModel
+    except ImportError as problem:
+        raise SettingsError(
+            "Merging adapters needs peft, which is not installed.", fix="pip install peft"
+        ) from problem
     with warnings.catch_warnings():
         # peft asks transformers something by a name that this has deprecated.
         warnings.simplefilter("ignore", FutureWarning)
-        merged = PeftModel.from_pretrained(model, folder).merge_and_unload()
-    merged.save_pretrained(out)
-    AutoTokenizer.from_pretrained(folder).save_pretrained(out)
+        merged: PreTrainedModel = PeftModel.from_pretrained(model, folder).merge_and_unload()
+    return merged.requires_grad_(True)

@@ -5,7 +5,8 @@ the same layers on the model's own weights with a preallocated cache; `can_decod
 the model before it is trusted.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -110,6 +111,10 @@ class Decoder:
         self._turns = self._turns[:, rows]
         self._bias = None if self._bias is None else self._bias[rows]
 
+    def forget(self) -> None:
+        """Give the cache's memory back; `start` begins anew."""
+        self._cache, self._bias = [], None
+
     def _attend(
         self, heads: Tensor, layer: Layer, cache: Tensor, cos: Tensor, sin: Tensor
     ) -> Tensor:
@@ -133,6 +138,15 @@ class Decoder:
 
     def _normalise(self, states: Tensor, weight: Tensor) -> Tensor:
         return rms_norm(states.float(), weight.shape, weight.float(), self._eps).to(self._dtype)
+
+
+@contextmanager
+def forgetting(decoder: Decoder) -> Iterator[None]:
+    """Let a decoder forget its cache at the end, which may be that memory ran out."""
+    try:
+        yield
+    finally:
+        decoder.forget()
 
 
 @torch.no_grad()

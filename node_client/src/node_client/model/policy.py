@@ -1,7 +1,7 @@
 """A policy: one causal language model with its tokenizer, on one device."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -25,7 +25,7 @@ from node_client.model.adapters import (
     load_adapters,
     switched_off,
 )
-from node_client.model.decoder import Decoder, can_decode
+from node_client.model.decoder import Decoder, can_decode, forgetting
 from node_client.model.precision import choose_autocast
 from node_client.model.preflight import share_at_start
 from node_client.model.pretrained import load_pretrained
@@ -237,7 +237,7 @@ class Policy:
     ) -> list[list[Generated]]:
         """Return the sampled answers to each prompt of a batch."""
         # A decoder has its own copy of the weights: another one would only take memory.
-        with self._autocast() if decoder is None else nullcontext():
+        with self._autocast() if decoder is None else forgetting(decoder):
             tokens, logprobs = sample_completions(
                 self._model,
                 prompts,
@@ -294,7 +294,8 @@ class Policy:
 
     @cached_property
     def _can_decode(self) -> bool:
-        return can_decode(self._model, pad_id=self._words.pad_id)
+        # Fresh adapters change nothing, so a trial would not find them.
+        return not has_adapters(self._model) and can_decode(self._model, pad_id=self._words.pad_id)
 
     def _autocast(self) -> torch.autocast:
         """Multiply in the chosen precision; weights are cast once while this lasts."""

@@ -12,6 +12,7 @@ from transformers import (
 from transformers.utils.logging import disable_progress_bar
 
 from node_client.errors import ModelUnavailableError
+from node_client.model.adapters import base_of, is_adapted, merge_into
 
 BASE_MODELS = Path(__file__).parent / "base_models"
 DEMO_BASES = ("tiny", "small")
@@ -23,8 +24,13 @@ def load_pretrained(
     """Load any transformers causal LM by hub name or path, or a demo base, `tiny` or `small`.
 
     `auto` picks the fastest device there is, and float32, because small updates vanish in
-    half-precision weights. Raises ModelUnavailableError.
+    half-precision weights. A folder of adapters is loaded with the model that they stand on, as
+    one. Raises ModelUnavailableError, or SettingsError where peft is missing for that.
     """
+    folder = Path(name_or_path)
+    if is_adapted(folder):
+        base, tokenizer = load_pretrained(base_of(folder), device=device, dtype=dtype)
+        return merge_into(base, folder), tokenizer
     source = BASE_MODELS / name_or_path if name_or_path in DEMO_BASES else name_or_path
     if Path(name_or_path).is_absolute() and not Path(name_or_path).exists():
         raise _unavailable(name_or_path, FileNotFoundError("there is no such folder"))
@@ -45,6 +51,16 @@ def load_pretrained(
             fix="Choose a model whose tokenizer names one, such as an instruction-tuned model.",
         )
     return model, tokenizer
+
+
+def merge_adapters(folder: Path, out: Path) -> None:
+    """Write the model of a folder with adapters as an ordinary one, the adapters in its weights.
+
+    Raises what `load_pretrained` does, and OSError when it cannot be written.
+    """
+    model, tokenizer = load_pretrained(str(folder), device="cpu", dtype="float32")
+    model.save_pretrained(out)
+    tokenizer.save_pretrained(out)
 
 
 def _best_device() -> str:

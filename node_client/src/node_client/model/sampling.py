@@ -147,12 +147,20 @@ def sample_tokens(logits: Tensor, *, sampling: Sampling) -> tuple[Tensor, Tensor
         ordered /= ordered.sum(dim=1, keepdim=True)
         probabilities = torch.zeros_like(probabilities).scatter(1, order, ordered)
     # By the inverse of the distribution function: torch.multinomial draws a number for each token.
-    summed = probabilities.cumsum(dim=1, dtype=torch.float64)
+    summed = probabilities.cumsum(dim=1, dtype=_finest(logits.device))
     chance = torch.rand(
         len(summed), 1, dtype=summed.dtype, device=summed.device, generator=sampling.generator
     )
-    drawn = torch.searchsorted(summed, chance * summed[:, -1:], right=True)  # (B, 1)
+    total = summed[:, -1:].contiguous()
+    drawn = torch.searchsorted(summed, chance * total, right=True)  # (B, 1)
+    # Rounding may reach the very end, behind the last token that has any probability.
+    drawn = torch.minimum(drawn, torch.searchsorted(summed, total))
     return drawn.squeeze(1), probabilities.gather(1, drawn).squeeze(1).log()
+
+
+def _finest(device: torch.device) -> torch.dtype:
+    """Return the type to add probabilities up in; Apple's GPUs have no float64."""
+    return torch.float32 if device.type == "mps" else torch.float64
 
 
 def split_prompts(

@@ -18,8 +18,10 @@ from threading import Thread
 from typing import Any, Protocol
 
 from node_client.display.view import View
+from node_client.errors import NodeError
+from node_client.model.pretrained import merge_adapters
 from node_client.settings.config import Settings
-from node_client.storage.export import CARD
+from node_client.storage.export import ADAPTER_CONFIG, CARD
 from node_client.storage.manifest import Merit
 from node_client.storage.model_card import Provenance, Rating, write_card
 from node_client.storage.publication import (
@@ -146,7 +148,8 @@ class Publisher:
             message = f"Step {publication.step}, {describe(publication.merit)}"
             self._hub.upload(self._staged, repository=self._repository, message=message)
             write_publication(self._record, publication)
-        except (OSError, ValueError) as trouble:
+        # huggingface_hub raises RuntimeError too when an upload fails.
+        except (OSError, ValueError, RuntimeError, NodeError) as trouble:
             problem = trouble
         shutil.rmtree(self._staged, ignore_errors=True)
         with suppress(RuntimeError):  # the loop is closed: nobody is left to be told
@@ -203,11 +206,16 @@ def trace_run(view: View, *, step: int, season: str) -> Provenance:
 
 
 def stage(model: Path, folder: Path) -> None:
-    """Make a copy of a model's folder that stays when the checkpoint is removed. Raises OSError.
+    """Make a copy of a model's folder that stays when the checkpoint is removed.
 
     Files are linked where the file system can: checkpoints are never changed, only removed.
+    Adapters are merged: what they stand on may be a folder of this machine. Raises OSError and
+    NodeError.
     """
     shutil.rmtree(folder, ignore_errors=True)
+    if (model / ADAPTER_CONFIG).is_file():
+        merge_adapters(model, folder)
+        return
     shutil.copytree(model, folder, copy_function=_link_or_copy)
 
 

@@ -80,6 +80,8 @@ async def _run_node(settings: Settings, *, console: Console, team: Team) -> None
         with console.status(f"Loading the model {settings.model}"):
             device = device_of(settings, team)
             policy = await asyncio.to_thread(Policy.load, settings.model, device=device)
+            # Also of one that never trains: base and trained nodes shall differ by training only.
+            policy.set_precision(settings.training.precision)
         view = View(
             model=policy.name,
             parameters=policy.parameters,

@@ -111,7 +111,7 @@ class Saver:
         season = trainer.season.name
         if self._publisher is not None:
             origin = trace_run(self._view, step=trainer.steps_done, season=season)
-            merit = _merit_of(self._view, season=season)
+            merit = _merit_of(self._view, trainer)
             self._publisher.offer(path, merit=merit, origin=origin)
 
     def _write(self, trainer: Trainer) -> Path:
@@ -120,7 +120,7 @@ class Saver:
             state.checkpoints,
             trainer,
             run={"lifetime": msgspec.to_builtins(lifetime)},
-            merit=_merit_of(self._view, season=trainer.season.name),
+            merit=_merit_of(self._view, trainer),
             limit=trainer.config.save_total_limit,
         )
         reward = self._view.curve[-1] if self._view.curve else 0.0
@@ -144,9 +144,15 @@ def _lifetime_in(resumed: Resumed | None) -> Lifetime | None:
     return msgspec.convert(resumed.run["lifetime"], Lifetime)
 
 
-def _merit_of(view: View, *, season: str) -> Merit | None:
-    """Return the latest score on the held-out questions, or else the judge's, if there is one."""
-    if view.held_out is not None:
+def _merit_of(view: View, trainer: Trainer) -> Merit | None:
+    """Return the latest score on the held-out questions, or the judge's where none are asked.
+
+    Of the two only one kind counts in a run, or the best checkpoint could be of neither.
+    """
+    season = trainer.season.name
+    if trainer.config.eval_tasks:
+        if view.held_out is None:
+            return None
         return Merit(kind="held_out", season=season, value=view.held_out.score)
     if view.standing is not None and view.standing.score is not None:
         return Merit(kind="judge_score", season=season, value=view.standing.score)

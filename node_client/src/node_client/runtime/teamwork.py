@@ -9,7 +9,7 @@ import torch
 
 from node_client.errors import NodeError
 from node_client.learning.crew import Dismiss, follow
-from node_client.learning.team import ALONE, LaunchedTeam, Team
+from node_client.learning.team import LaunchedTeam, Team
 from node_client.model.policy import Policy
 from node_client.settings.config import Settings
 
@@ -33,11 +33,15 @@ def run_follower(settings: Settings, team: LaunchedTeam) -> None:
 
 @contextmanager
 def leading(team: Team) -> Iterator[None]:
-    """Dismiss the followers at the end, whatever it was."""
+    """Dismiss the followers at the end, whatever it was.
+
+    Followers that wait for this process in the middle of an order hear nothing: the launcher ends
+    them when this process ends.
+    """
     try:
         yield
     finally:
-        if team is not ALONE:
+        if isinstance(team, LaunchedTeam) and team.at_rest:
             with suppress(NodeError):  # one that is gone needs no word
                 team.announce(Dismiss())
             torch.distributed.destroy_process_group()

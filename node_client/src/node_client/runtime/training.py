@@ -130,6 +130,8 @@ class Training:
         assert enrolment is not None
         if self._trainer is None or enrolment != self._followed:
             self._trainer = await self._worker.run(partial(self._make_trainer, enrolment))
+            if self._followed is not None and self._followed.season != enrolment.season:
+                self._view.forget_scores()
             self._followed = enrolment
             log.info("season %s, arm %s", enrolment.season.name, enrolment.arm)
         return self._trainer

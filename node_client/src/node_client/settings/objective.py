@@ -18,7 +18,10 @@ def check_objective(config: TrainConfig) -> None:
             "gradient (importance none) does not correct.",
             fix="Set num_iterations to 1, or importance to own.",
         )
-    for name, bound in (("delta", config.delta), ("importance_cap", config.importance_cap)):
+    caps = {"delta": config.delta}
+    if config.importance == "sender":
+        caps["importance_cap"] = config.importance_cap
+    for name, bound in caps.items():
         if bound is not None and bound <= 1 + config.epsilon_high:
             raise SettingsError(
                 f"With {name} at {bound:g} ratios would be cut within the clip, which ends at "

@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from node_client.errors import SettingsError
+from node_client.errors import NodeError, SettingsError
 from node_client.storage.durable import flush_tree
 from node_client.storage.selection import Chosen
 
@@ -38,6 +38,9 @@ def export_model(
         (draft / CARD).write_text(card, encoding="utf-8")
         flush_tree(draft)
         draft.rename(out)
+    except NodeError:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise
     except OSError as problem:
         shutil.rmtree(draft, ignore_errors=True)
         raise SettingsError(
