@@ -22,8 +22,7 @@ from swarm_web.relay.models import Contribution
 from swarm_web.relay.pool import Bounds, Pool, Pooled
 from swarm_web.store import async_redis
 
-# What a rollout's age adds to its stored form, and what stands around the rollouts in a frame.
-_AGE_BYTES = 16
+# What stands around the rollouts in a frame.
 _FRAME_REST_BYTES = 1024
 
 _decoder = msgspec.json.Decoder(ExternalRollout)
@@ -62,17 +61,18 @@ async def sample_rollouts(
     """
     pool = _season_pool(season_id)
     drawn = await pool.sample(count, excluding=node.pk, now=now.timestamp(), random=random)
-    sizes = accumulate(len(pooled.blob) + _AGE_BYTES for pooled in drawn)
+    offered = [_unpack(pooled, with_logprobs=with_logprobs) for pooled in drawn]
+    sizes = accumulate(len(_encoder.encode(external)) + 1 for external in offered)
     fitting = [
-        pooled
-        for pooled, size in zip(drawn, sizes, strict=True)
+        (pooled.node_id, external)
+        for pooled, external, size in zip(drawn, offered, sizes, strict=True)
         if size < MAX_FRAME_BYTES - _FRAME_REST_BYTES
     ]
     if fitting:
         # In Redis: rows of many others in Postgres, for each step of each node, are too many.
-        await pool.count_given(Counter(pooled.node_id for pooled in fitting))
+        await pool.count_given(Counter(node_id for node_id, _ in fitting))
     await _add(node, season_id, delivered=len(fitting))
-    return [_unpack(pooled, with_logprobs=with_logprobs) for pooled in fitting]
+    return [external for _, external in fitting]
 
 
 async def record_training(node: Node, *, season_id: int, report: ReportTraining) -> None:

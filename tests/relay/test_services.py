@@ -117,6 +117,19 @@ async def test_a_sample_fits_into_one_frame(season: Season, amber: Node, bold: N
     assert (await contribution(bold)).delivered == len(drawn)
 
 
+async def test_log_probs_that_are_not_sent_take_no_place_in_the_frame(
+    season: Season, amber: Node, bold: Node
+) -> None:
+    told = [Completion(text="x", finish_reason="stop", logprobs="A" * 40_000)] * 2
+    rollouts = [
+        msgspec.structs.replace(make_rollout(season, rollout_id=f"r{i}"), completions=told)
+        for i in range(16)
+    ]
+    await publish_rollouts(amber, season_id=season.pk, rollouts=rollouts, rejected=0, now=NOW)
+    drawn = await sample_rollouts(bold, season_id=season.pk, count=16, now=NOW, random=Random(0))
+    assert len(drawn) == 16
+
+
 async def test_published_and_rejected_rollouts_are_counted(season: Season, amber: Node) -> None:
     await publish(amber, season, "r1", "r2", rejected=3)
     row = await contribution(amber)

@@ -53,6 +53,8 @@ def test_sampling_by_advantage_scores_all_candidates_and_uses_as_many_as_places(
 ) -> None:
     uniform = trainer_with_candidates(verifier, TrainConfig())
     by_advantage = trainer_with_candidates(verifier, TrainConfig(external_sampling="advantage"))
-    assert uniform.step().external_used == by_advantage.step().external_used == 1
+    assert uniform.step().external_used == 1
+    report = by_advantage.step()
+    assert (report.external_used, report.external_dropped) == (1, {"not_drawn": 3})
     assert len(uniform.state_dict()["seen"]) == 1
     assert len(by_advantage.state_dict()["seen"]) == 4

@@ -86,6 +86,23 @@ def test_score_comes_before_the_first_step_and_then_every_so_many(verifier: Veri
     assert "evaluate" in reports[1].seconds
 
 
+def test_step_whose_evaluation_fails_is_reported_without_a_score(
+    verifier: Verifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer = make_trainer(verifier, config=TrainConfig(eval_tasks=4, eval_every=2))
+    trainer.step()
+
+    def refuse(self: HeldOutSet, policy: Policy) -> None:
+        raise RefusedError(ErrorCode.VERIFIER_FAILED, "It is gone.")
+
+    monkeypatch.setattr(HeldOutSet, "evaluate", refuse)
+    report = trainer.step()
+    assert (report.step, report.held_out) == (2, None)
+    assert report.notice is not None
+    assert "It is gone." in report.notice
+    assert trainer.step().step == 3
+
+
 def test_nothing_is_evaluated_unless_asked_for(verifier: Verifier) -> None:
     report = make_trainer(verifier, config=TrainConfig(eval_every=1)).step()
     assert report.held_out is None

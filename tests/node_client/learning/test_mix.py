@@ -1,14 +1,25 @@
 """The automatic mix: places go where they teach more, within bounds and without chance."""
 
 import json
+import re
+from statistics import fmean
 
+import msgspec
 import pytest
 
 from node_client.learning.mix import PERIOD, AutoMix, FixedMix, Places, make_mix
 from node_client.learning.rollouts import TrainingGroup
 from node_client.settings.train_config import TrainConfig, plan_step
+from swarm_protocol.messages import Config, TaskChoice
 from swarm_tasks.verifier import Verifier
-from tests.node_client.fakes import PoolInMemory, external_sum, make_trainer, toy_season
+from tests.node_client.fakes import (
+    PoolInMemory,
+    external_sum,
+    make_trainer,
+    toy_policy,
+    toy_season,
+)
+from tests.node_client.learning.scripted import answer_right
 
 
 def group(*rewards: float, dataset: str = "chain_sum") -> TrainingGroup:
@@ -35,7 +46,7 @@ def pass_steps(
 ) -> None:
     """Make steps in which every external place gets the given rollouts, as far as they go."""
     for _ in range(count):
-        mix.note(own=own, external=external[: mix.places.external])
+        mix.note(own=own, comparable=own, external=external[: mix.places.external])
 
 
 def test_mix_starts_as_the_season_has_it() -> None:
@@ -80,6 +91,30 @@ def test_places_that_are_only_filled_up_are_worth_nothing() -> None:
     mix = auto()
     pass_steps(mix, 1, own=[UNSOLVED] * 8, external=[SOLVED] * 8)
     assert mix.figures()["external_place"] == 0
+
+
+def test_own_rollouts_of_another_difficulty_are_not_compared_with_others(
+    verifier: Verifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sums: Config = {"min_terms": 2, "max_terms": 2, "min_digits": 1, "max_digits": 2}
+    season = msgspec.structs.replace(toy_season(), tasks=[TaskChoice("chain_sum", sums, 1.0)])
+    policy, pool = toy_policy(), PoolInMemory()
+    # Easy where the ladder stands, one rung below the season, and seldom solved at the season's.
+    answer_right(policy, monkeypatch, right=lambda question: 4 * has_one_digit_terms(question))
+    config = TrainConfig(mix="auto", curriculum="ladder", batch=8)
+    trainer = make_trainer(verifier, policy=policy, season=season, config=config, exchange=pool)
+    state = trainer.state_dict()
+    state["questions"]["curriculum"]["ladder"]["rungs"] = [0]
+    trainer.load_state(state)
+    report = trainer.step()
+    of_season = [has_one_digit_terms(verifier.question(rollout.task)) for rollout in pool.published]
+    assert len(of_season) == 2
+    assert trainer.state_dict()["mix"]["auto"]["solved"] == {"chain_sum": fmean(of_season)}
+    assert report.training_reward > fmean(of_season)
+
+
+def has_one_digit_terms(question: str) -> bool:
+    return re.search(r"\d\d", question) is None
 
 
 def test_what_others_know_counts_by_dataset() -> None:

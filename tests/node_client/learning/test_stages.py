@@ -10,6 +10,7 @@ from node_client.learning.curriculum import Outcome
 from node_client.learning.plateau import LEAST_GAIN, PATIENCE, WINDOW, Plateau
 from node_client.learning.stages import Stages
 from node_client.learning.subjects import CODE, MATHEMATICS
+from node_client.runtime.alone import practice_season
 from node_client.settings.choices import StageSwitch
 from node_client.settings.train_config import TrainConfig
 from swarm_protocol.messages import SeasonInfo, TaskChoice
@@ -21,6 +22,9 @@ MIXED_SEASON = msgspec.structs.replace(
     toy_season(),
     tasks=[TaskChoice("chain_sum", {}, 1.0), TaskChoice("spell_backward", {}, 1.0)],
 )
+
+
+NEXT_SEASON = msgspec.structs.replace(MIXED_SEASON, name="next")
 
 
 def stages(
@@ -81,10 +85,44 @@ def test_judge_rounds_end_the_first_stage_whatever_the_reward_does() -> None:
 def test_next_season_ends_the_first_stage() -> None:
     curriculum = stages(switch="season")
     pass_steps(curriculum, 200, judge_round=50)
-    resumed, later = stages(switch="season"), stages(switch="season")
+    resumed, later = stages(switch="season"), stages(switch="season", season=NEXT_SEASON)
     resumed.load(curriculum.state(), same_season=True)
     later.load(curriculum.state(), same_season=False)
     assert (resumed.stage, later.stage) == (1, 2)
+
+
+def after(curriculum: Stages, season: SeasonInfo, *, switch: StageSwitch = "season") -> Stages:
+    """Return the curriculum of the season that comes next, as a node makes it."""
+    later = stages(switch=switch, season=season)
+    later.load(json.loads(json.dumps(curriculum.state())), same_season=False)
+    return later
+
+
+def test_practice_is_no_season_that_ends_the_first_stage() -> None:
+    practising = stages(switch="season", season=practice_season())
+    first = after(practising, MIXED_SEASON)
+    assert first.stage == 1
+    paused = after(first, practice_season())
+    assert after(paused, MIXED_SEASON).stage == 1
+    assert after(paused, NEXT_SEASON).stage == 2
+
+
+@pytest.mark.parametrize("switch", ["plateau", "round"])
+def test_nothing_of_practice_carries_over_into_a_season(switch: StageSwitch) -> None:
+    practising = stages(switch=switch, season=practice_season())
+    pass_steps(practising, 1, judge_round=1)
+    pass_steps(practising, 200, judge_round=9)
+    assert practising.stage == 2
+    later = after(practising, MIXED_SEASON, switch=switch)
+    pass_steps(later, 1, judge_round=10)
+    assert later.stage == 1
+
+
+def test_season_goes_on_after_practice_where_it_was() -> None:
+    before = stages()
+    pass_steps(before, WINDOW * (1 + PATIENCE))
+    practising = after(before, practice_season(), switch="plateau")
+    assert after(practising, MIXED_SEASON, switch="plateau").stage == 2
 
 
 def test_stage_survives_a_restart() -> None:

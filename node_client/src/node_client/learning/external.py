@@ -27,6 +27,7 @@ DropReason = Literal[
     "too_long",  # one of its completions is longer than this node trains on
     "unscorable",  # the verifier failed or hung on it
     "not_informative",  # its rewards are all equal, so its advantages are all zero
+    "not_drawn",  # usable, but others took the places (`external_sampling = advantage`)
 ]
 
 # How many offered rollouts are remembered, so that none is trained on twice.

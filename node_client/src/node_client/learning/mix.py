@@ -48,8 +48,18 @@ class Mix(Protocol):
     def places(self) -> Places:
         """The I and J of the next step."""
 
-    def note(self, *, own: Sequence[TrainingGroup], external: Sequence[TrainingGroup]) -> None:
-        """Learn from a step's own rollouts and from the external ones that could be used."""
+    def note(
+        self,
+        *,
+        own: Sequence[TrainingGroup],
+        comparable: Sequence[TrainingGroup],
+        external: Sequence[TrainingGroup],
+    ) -> None:
+        """Learn from a step's own rollouts and from the external ones that could be used.
+
+        `comparable` are those of the own ones that are of the season's difficulty, as the external
+        ones are; a ladder asks others too.
+        """
 
     def figures(self) -> dict[str, float]:
         """Return what decides, for the step's report."""
@@ -67,7 +77,13 @@ class FixedMix:
     def __init__(self, places: Places) -> None:
         self.places = places
 
-    def note(self, *, own: Sequence[TrainingGroup], external: Sequence[TrainingGroup]) -> None:
+    def note(
+        self,
+        *,
+        own: Sequence[TrainingGroup],
+        comparable: Sequence[TrainingGroup],
+        external: Sequence[TrainingGroup],
+    ) -> None:
         """Take no notice."""
 
     def figures(self) -> dict[str, float]:
@@ -108,10 +124,16 @@ class AutoMix:
         """The I and J of the next step."""
         return Places(local=self._size - self._worth.external, external=self._worth.external)
 
-    def note(self, *, own: Sequence[TrainingGroup], external: Sequence[TrainingGroup]) -> None:
+    def note(
+        self,
+        *,
+        own: Sequence[TrainingGroup],
+        comparable: Sequence[TrainingGroup],
+        external: Sequence[TrainingGroup],
+    ) -> None:
         """Follow what places are worth, and move one if it is time to."""
         worth = self._worth
-        _follow_solved(worth.solved, own)
+        _follow_solved(worth.solved, comparable)
         help_given = sum(_help_of(group, worth.solved) for group in external)
         worth.own_place = _average(worth.own_place, fmean(group.informative for group in own))
         worth.external_place = _average(worth.external_place, help_given / worth.external)

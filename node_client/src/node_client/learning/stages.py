@@ -15,6 +15,10 @@ from node_client.learning.subjects import MATHEMATICS
 from node_client.settings.choices import StageSwitch
 from swarm_protocol.messages import SeasonInfo, TaskChoice
 
+# The built-in season of a node that is alone. It is no season of the swarm, so it neither is what
+# ends a stage nor leaves anything to the seasons after it.
+PRACTICE = "practice"
+
 
 class Stages:
     """Knows which stage a node is in, and when the second begins.
@@ -24,6 +28,9 @@ class Stages:
     """
 
     def __init__(self, season: SeasonInfo, *, switch: StageSwitch, rounds: int) -> None:
+        self._season = season.name
+        # While practising: what the latest season of the swarm left.
+        self._left: dict[str, Any] | None = None
         self._tasks = season.tasks
         first = [task for task in season.tasks if task.dataset in MATHEMATICS]
         self._first_tasks = first or season.tasks
@@ -55,6 +62,8 @@ class Stages:
     def state(self) -> dict[str, Any]:
         """Return all that `load` needs, as plain values."""
         return {
+            "season": self._season,
+            "left": self._left,
             "stage": self.stage,
             "first_round": self._first_round,
             "plateau": asdict(self._plateau),
@@ -62,10 +71,17 @@ class Stages:
 
     def load(self, state: dict[str, Any], *, same_season: bool) -> None:
         """Go on from where `state` was taken; another season may be what ends the first stage."""
+        practised = state["season"] == PRACTICE
+        if self._season == PRACTICE:
+            self._left = state["left"] if practised else state
+        elif practised:
+            if state["left"] is None:
+                return
+            state = state["left"]
         self.stage = state["stage"]
         self._first_round = state["first_round"]
         self._plateau = Plateau(**state["plateau"])
-        if self._switch == "season" and not same_season:
+        if self._switch == "season" and self._season not in (state["season"], PRACTICE):
             self.stage = 2
 
     def _is_round_due(self, current: int | None) -> bool:

@@ -40,7 +40,7 @@ from typing import Any, Protocol
 
 from node_client.learning.crew import Answer, Begin, Update, answer
 from node_client.learning.dynamic import needs_more, prefer_informative
-from node_client.learning.external import ExternalJudge, JudgedExternals
+from node_client.learning.external import DropReason, ExternalJudge, JudgedExternals
 from node_client.learning.external_sampling import prefer_advantage
 from node_client.learning.held_out import HeldOutScore, HeldOutSet
 from node_client.learning.mix import Places, make_mix
@@ -61,6 +61,7 @@ from node_client.learning.update import UpdateReport, update_policy
 from node_client.model.policy import Policy
 from node_client.settings.objective import check_objective
 from node_client.settings.train_config import TrainConfig, plan_step
+from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import MAX_REQUESTED, ExternalRollout, Rollout, SeasonInfo
 from swarm_tasks.verifier import Verifier
 
@@ -159,9 +160,13 @@ class Trainer:
         )
         update = self._update(training_set, watch)
         self._questions.note(local, judge_round=self.judge_round)
-        self._mix.note(own=[rollout.group for rollout in local], external=external.groups)
+        self._mix.note(
+            own=[rollout.group for rollout in local],
+            comparable=[rollout.group for rollout in shared],
+            external=external.groups,
+        )
         self._count(training_set, external)
-        after = self._evaluate(watch) if self.steps_done % self.config.eval_every == 0 else None
+        after, failure = self._evaluate_if_due(watch)
         return describe_step(
             self.steps_done,
             local,
@@ -173,7 +178,7 @@ class Trainer:
             mix=self._mix.figures(),
             held_out=after,
             held_out_before=before,
-            notice=self._describe_room(room_before),
+            notice=" ".join(filter(None, (self._describe_room(room_before), failure))) or None,
         )
 
     def _describe_room(self, before: float) -> str | None:
@@ -287,7 +292,10 @@ class Trainer:
             groups = prefer_advantage(
                 judged.groups, wanted=places.external, chance=random.Random(self._seed("external"))
             )
-            return replace(judged, groups=groups)
+            not_drawn: Counter[DropReason] = Counter(
+                {"not_drawn": len(judged.groups) - len(groups)}
+            )
+            return replace(judged, groups=groups, dropped=judged.dropped + not_drawn)
 
     def _begin_together(self) -> None:
         """Give all processes of this node the same weights before the first step."""
@@ -316,6 +324,19 @@ class Trainer:
             return None
         with watch.measure("evaluate"):
             return self._held_out.evaluate(self.policy)
+
+    def _evaluate_if_due(self, watch: Stopwatch) -> tuple[HeldOutScore | None, str | None]:
+        """Return the score after a step, or why there is none: the step was made all the same."""
+        if self.steps_done % self.config.eval_every:
+            return None, None
+        try:
+            return self._evaluate(watch), None
+        except RefusedError as refusal:
+            return None, (
+                f"The held-out questions could not be judged after step {self.steps_done}: "
+                f"{refusal.message} Training goes on, and they are asked again in "
+                f"{self.config.eval_every} steps."
+            )
 
     def _count(self, training_set: TrainingSet, external: JudgedExternals) -> None:
         self.steps_done += 1
