@@ -63,7 +63,8 @@ def tell_story(site: LaunchedSite, stack: ExitStack) -> Story:
     The flock lives as long as the stack.
     """
     # The launcher's own season would end ours if it came later.
-    eventually(Season.objects.exists, within_s=60, what="the launcher has made its season")
+    running = Season.objects.filter(state=Season.State.RUNNING)
+    eventually(running.exists, within_s=60, what="the launcher has started its season")
     season = make_season()
     call_witness()
     tokens = {f"node-{i}": create_node(name=f"node-{i}")[1] for i in range(NODES)}
