@@ -22,7 +22,7 @@ from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
 from django.urls import path, re_path  # noqa: E402
 
-from swarm_web.dashboard.consumers import LiveConsumer  # noqa: E402
+from swarm_web.dashboard.live.consumers import LiveConsumer  # noqa: E402
 from swarm_web.gateway.auth import TokenGate  # noqa: E402
 from swarm_web.gateway.consumers import NodeConsumer  # noqa: E402
 from swarm_web.gateway.denial import deny_unknown_path  # noqa: E402

@@ -3,11 +3,11 @@
 from django.contrib import admin
 from django.urls import include, path
 
-from swarm_web.dashboard.api import api
+from swarm_web.dashboard.api.views import api
 
 urlpatterns = [
     path("admin/", admin.site.urls),
     path("api/", api.urls),
     path("", include("swarm_web.dashboard.urls")),
 ]
-handler404 = "swarm_web.dashboard.pages.not_found"
+handler404 = "swarm_web.dashboard.pages.missing.not_found"

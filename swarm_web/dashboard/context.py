@@ -5,7 +5,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.functional import SimpleLazyObject
 
-from swarm_web.dashboard.pill import read_pill
+from swarm_web.dashboard.reports.pill import read_pill
 
 
 def describe_site(_request: HttpRequest) -> dict[str, object]:

@@ -2,16 +2,21 @@
 
 from django.urls import path, re_path
 
-from swarm_web.dashboard import downloads, health, package_index, pages
+from swarm_web.dashboard.downloads import views as downloads
+from swarm_web.dashboard.operations import health, package_index
+from swarm_web.dashboard.pages import compare, home, leaderboard, nodes, rounds, texts
 
 urlpatterns = [
-    path("", pages.home, name="home"),
-    path("leaderboard/", pages.leaderboard, name="leaderboard"),
-    path("leaderboard/figure.json", pages.leaderboard_figure, name="leaderboard-figure"),
-    path("nodes/<slug:name>/", pages.node, name="node"),
-    path("nodes/<slug:name>/figure.json", pages.node_figure, name="node-figure"),
-    path("rounds/", pages.rounds, name="rounds"),
-    path("rounds/<int:number>/", pages.judge_round, name="round"),
+    path("", home.home, name="home"),
+    # ---- leaderboard
+    path("leaderboard/", leaderboard.leaderboard, name="leaderboard"),
+    path("leaderboard/figure.json", leaderboard.leaderboard_figure, name="leaderboard-figure"),
+    # ---- nodes
+    path("nodes/<slug:name>/", nodes.node, name="node"),
+    path("nodes/<slug:name>/figure.json", nodes.node_figure, name="node-figure"),
+    # ---- rounds
+    path("rounds/", rounds.rounds, name="rounds"),
+    path("rounds/<int:number>/", rounds.judge_round, name="round"),
     re_path(
         r"^rounds/(?P<number>\d{1,9})/rewards\.(?P<suffix>csv|jsonl)$",
         downloads.download_round_rewards,
@@ -22,12 +27,15 @@ urlpatterns = [
         downloads.download_round_answers,
         name="round-answers",
     ),
-    path("compare/", pages.compare, name="compare"),
-    path("downloads/", pages.downloads, name="downloads"),
+    # ---- the swarm
+    path("compare/", compare.compare, name="compare"),
+    # ---- data to take away
+    path("downloads/", texts.downloads, name="downloads"),
     re_path(
         r"^downloads/rewards\.(?P<suffix>csv|jsonl)$", downloads.download_rewards, name="rewards"
     ),
-    path("join/", pages.join, name="join"),
+    # ---- joining and watching over the site
+    path("join/", texts.join, name="join"),
     path("status/", health.status, name="status"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),

@@ -7,7 +7,7 @@ from asgiref.sync import sync_to_async
 
 from judge.models import Round, Season
 from swarm_protocol.messages import RequestStanding, Standing
-from swarm_web.dashboard.node_report import read_report
+from swarm_web.dashboard.reports.node import read_report
 from swarm_web.gateway.handlers.standing import tell_standing
 from swarm_web.leaderboard import LeaderboardRow, read_leaderboard, read_line
 from swarm_web.nodes.models import Node

@@ -12,7 +12,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from swarm_web.dashboard.reasons import advise
+from swarm_web.dashboard.reports.reasons import advise
 
 register = template.Library()
 register.filter("advice", advise)

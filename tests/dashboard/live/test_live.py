@@ -16,7 +16,7 @@ from websockets.exceptions import InvalidStatus
 from judge.models import Round, Season
 from judge.services.oversight import quarantine_node
 from judge.services.rounds import advance_rounds
-from swarm_web.dashboard.live import View, describe_delta, describe_snapshot, live_board
+from swarm_web.dashboard.live.board import View, describe_delta, describe_snapshot, live_board
 from swarm_web.nodes.models import Node
 from tests.dashboard.conftest import judge_nodes
 from tests.factories import (

@@ -10,7 +10,7 @@ from django.utils import timezone
 from judge.comparison import Claim, Missing
 from judge.models import Comparison, Enrolment, Season
 from judge.services.seasons import end_season
-from swarm_web.dashboard.compare_report import Assignment, describe_missing, describe_verdict
+from swarm_web.dashboard.reports.compare import Assignment, describe_missing, describe_verdict
 from tests.factories import make_node
 
 BY_COIN, BY_CHOICE = Assignment(coin=12, nodes=12), Assignment(coin=0, nodes=12)

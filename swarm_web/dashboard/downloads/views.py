@@ -9,8 +9,8 @@ from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
 
 from judge.models import Round, Score
-from swarm_web.dashboard.answers import select_answers, stream_answers
-from swarm_web.dashboard.exports import select_rewards, stream_csv, stream_jsonl
+from swarm_web.dashboard.downloads.answers import select_answers, stream_answers
+from swarm_web.dashboard.downloads.rewards import select_rewards, stream_csv, stream_jsonl
 from swarm_web.errors import answer_refusals
 
 Stream = Callable[[QuerySet[Score]], AsyncIterator[Any]]

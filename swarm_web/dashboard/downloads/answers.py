@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Mapping
 from django.db.models import QuerySet
 
 from judge.models import Answer, Round
-from swarm_web.dashboard.exports import read_chunks, write_jsonl
-from swarm_web.dashboard.round_report import is_revealed
+from swarm_web.dashboard.downloads.rewards import read_chunks, write_jsonl
+from swarm_web.dashboard.reports.round import is_revealed
 from swarm_web.errors import RequestError
 
 # Key of a line, and the field that it is read from. `latency_ms` is counted from the offer of the

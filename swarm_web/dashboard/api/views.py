@@ -13,14 +13,14 @@ from ninja import NinjaAPI, Router
 from ninja.errors import ValidationError
 
 from judge.models import Round
-from swarm_web.dashboard.api_bodies import (
+from swarm_web.dashboard.api.bodies import (
     describe_board,
     describe_comparison,
     describe_node,
     describe_round,
     describe_round_report,
 )
-from swarm_web.dashboard.api_schemas import (
+from swarm_web.dashboard.api.schemas import (
     CompareOut,
     LeaderboardOut,
     NodeOut,
@@ -28,11 +28,11 @@ from swarm_web.dashboard.api_schemas import (
     RoundDetail,
     RoundsOut,
 )
-from swarm_web.dashboard.board import read_board, read_window
-from swarm_web.dashboard.compare_report import read_comparison
-from swarm_web.dashboard.node_report import read_report
-from swarm_web.dashboard.round_report import read_round
-from swarm_web.dashboard.seasons_report import read_seasons
+from swarm_web.dashboard.reports.board import read_board, read_window
+from swarm_web.dashboard.reports.compare import read_comparison
+from swarm_web.dashboard.reports.node import read_report
+from swarm_web.dashboard.reports.round import read_round
+from swarm_web.dashboard.reports.seasons import read_seasons
 from swarm_web.errors import RequestError
 from swarm_web.nodes.models import Node
 

@@ -7,8 +7,8 @@ from urllib.parse import parse_qs
 
 from channels.generic.websocket import AsyncWebsocketConsumer
 
-from swarm_web.dashboard.board import read_window
-from swarm_web.dashboard.live import Message, live_board
+from swarm_web.dashboard.live.board import Message, live_board
+from swarm_web.dashboard.reports.board import read_window
 from swarm_web.errors import RequestError
 
 # A browser that is this many messages behind is cut off; it comes back for a fresh snapshot.

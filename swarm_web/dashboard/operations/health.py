@@ -18,7 +18,7 @@ from judge.selectors import running_season
 from swarm_protocol.version import CLIENT_VERSION, PROTOCOL_VERSION
 from swarm_web import heartbeat
 from swarm_web.counters import read_all
-from swarm_web.dashboard.metrics import render_metrics
+from swarm_web.dashboard.operations.metrics import render_metrics
 from swarm_web.heartbeat import Part
 from swarm_web.nodes.models import Node
 from swarm_web.store import sync_redis

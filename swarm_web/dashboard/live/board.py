@@ -22,9 +22,9 @@ from django.utils import timezone
 
 from judge.models import Round, Ruling
 from swarm_web import bus
-from swarm_web.dashboard.board import read_board
-from swarm_web.dashboard.lineup import line_up
-from swarm_web.dashboard.pill import read_pill
+from swarm_web.dashboard.reports.board import read_board
+from swarm_web.dashboard.reports.lineup import line_up
+from swarm_web.dashboard.reports.pill import read_pill
 
 logger = logging.getLogger(__name__)
 

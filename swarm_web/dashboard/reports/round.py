@@ -8,7 +8,7 @@ from django.db.models import F, Max
 
 from judge.models import Answer, Question, Round, Score
 from judge.selectors import rulings_about
-from swarm_web.dashboard.rulings import RulingLine, describe_rulings
+from swarm_web.dashboard.reports.rulings import RulingLine, describe_rulings
 from swarm_web.nodes.models import Node
 
 # The page shows the answers of this many nodes, best first; the downloads have all of them.

@@ -13,8 +13,8 @@ from django.utils import timezone
 
 from judge.models import Round, Score, Season
 from judge.services.oversight import quarantine_node
-from swarm_web.dashboard import exports
-from swarm_web.dashboard.exports import select_rewards, stream_csv, write_csv
+from swarm_web.dashboard.downloads import rewards
+from swarm_web.dashboard.downloads.rewards import select_rewards, stream_csv, write_csv
 from tests.dashboard.conftest import judge_nodes
 from tests.factories import make_node, make_round, make_score, make_season
 
@@ -144,14 +144,14 @@ async def test_no_cell_begins_like_a_formula(start: str) -> None:
 
 async def test_rows_leave_before_later_ones_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     await make_judged_season()
-    written: list[exports.Row] = []
+    written: list[rewards.Row] = []
 
-    def record(row: exports.Row) -> list[object]:
+    def record(row: rewards.Row) -> list[object]:
         written.append(row)
         return list(row)
 
-    monkeypatch.setattr(exports, "CHUNK", 2)
-    monkeypatch.setattr(exports, "_write_row", record)
+    monkeypatch.setattr(rewards, "CHUNK", 2)
+    monkeypatch.setattr(rewards, "_write_row", record)
     stream = stream_csv(select_rewards({}))
     assert await anext(stream) == write_csv([HEADER.split(",")])
     assert written == []

@@ -5,12 +5,12 @@ from dataclasses import asdict
 from typing import Any
 
 from judge.models import Round, Score
-from swarm_web.dashboard.compare_report import METHOD, ClaimReport, CompareReport
-from swarm_web.dashboard.lineup import BoardLine, Lift, line_up
-from swarm_web.dashboard.node_report import NodeReport
-from swarm_web.dashboard.reasons import advise
-from swarm_web.dashboard.round_report import QuestionReport, RoundReport
-from swarm_web.dashboard.seasons_report import SEASONS_METHOD, SeasonsReport
+from swarm_web.dashboard.reports.compare import METHOD, ClaimReport, CompareReport
+from swarm_web.dashboard.reports.lineup import BoardLine, Lift, line_up
+from swarm_web.dashboard.reports.node import NodeReport
+from swarm_web.dashboard.reports.reasons import advise
+from swarm_web.dashboard.reports.round import QuestionReport, RoundReport
+from swarm_web.dashboard.reports.seasons import SEASONS_METHOD, SeasonsReport
 from swarm_web.leaderboard import Leaderboard, LeaderboardRow
 
 # What is copied as it is.

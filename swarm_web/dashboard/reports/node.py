@@ -7,11 +7,11 @@ from datetime import datetime
 from judge.models import Score, Season
 from judge.selectors import scores_of_node, shown_season
 from judge.stats import Interval, wilson_interval
-from swarm_web.dashboard.board import CHARTED_ROUNDS, points_of
-from swarm_web.dashboard.charts import Figure, draw_node
-from swarm_web.dashboard.lineup import Lift, measure_lift
-from swarm_web.dashboard.rulings import RulingLine, describe_rulings
-from swarm_web.dashboard.verdict import Place, Verdict, judge_health
+from swarm_web.dashboard.charts.scores import Figure, draw_node
+from swarm_web.dashboard.reports.board import CHARTED_ROUNDS, points_of
+from swarm_web.dashboard.reports.lineup import Lift, measure_lift
+from swarm_web.dashboard.reports.rulings import RulingLine, describe_rulings
+from swarm_web.dashboard.reports.verdict import Place, Verdict, judge_health
 from swarm_web.leaderboard import LeaderboardRow, count_ranked, read_base, read_line
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Contribution

@@ -6,8 +6,8 @@ from datetime import datetime
 
 from judge.models import Score, Season
 from judge.selectors import WINDOWS, score_history, shown_season
-from swarm_web.dashboard.charts import Figure, Point, draw_leaders
-from swarm_web.dashboard.lineup import measure_lift
+from swarm_web.dashboard.charts.scores import Figure, Point, draw_leaders
+from swarm_web.dashboard.reports.lineup import measure_lift
 from swarm_web.errors import RequestError
 from swarm_web.leaderboard import Leaderboard, read_leaderboard
 from swarm_web.nodes.models import Node

@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 from judge.stats import effective_n, macro_interval
-from swarm_web.dashboard.charts import Point, draw_leaders, draw_node, pool_rounds
+from swarm_web.dashboard.charts.scores import Point, draw_leaders, draw_node, pool_rounds
 
 
 def make_points(*, node: str = "amber", arm: str = "swarm", rounds: int = 8) -> list[Point]:

@@ -1,0 +1,1 @@
+"""Figures for Plotly, as plain dicts; pure."""

@@ -1,0 +1,1 @@
+"""The browsers' socket at /ws/live/."""
