@@ -7,7 +7,8 @@ import msgspec
 import pytest
 
 from node_client.learning.held_out import HeldOutSet, score_cells, wilson_interval
-from node_client.model.policy import Generated, Policy
+from node_client.model.completion import Generated
+from node_client.model.policy import Policy
 from node_client.runtime.alone import practice_season
 from node_client.runtime.metrics import figures_of
 from node_client.settings.train_config import TrainConfig

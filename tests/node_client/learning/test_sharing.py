@@ -4,7 +4,8 @@ import pytest
 
 from node_client.learning.rollouts import LocalRollout, score_answers
 from node_client.learning.sharing import shareable_rollouts
-from node_client.model.policy import Generated, Policy
+from node_client.model.completion import Generated
+from node_client.model.policy import Policy
 from swarm_protocol.codec import decode_from_node, encode
 from swarm_protocol.logprobs import decode_logprobs
 from swarm_protocol.messages import MAX_LOGPROBS_CHARS, PublishRollouts

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from node_client.learning.sender import SenderLogprobs
-from node_client.model.policy import Generated, Policy
+from node_client.model.completion import Generated
+from node_client.model.policy import Policy
 from node_client.settings.choices import RewardKind
 from swarm_tasks.verifier import DrawnTask, Verdict, Verifier
 

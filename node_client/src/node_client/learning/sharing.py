@@ -6,7 +6,8 @@ from collections.abc import Sequence
 import msgspec
 
 from node_client.learning.rollouts import LocalRollout
-from node_client.model.policy import Generated, Policy
+from node_client.model.completion import Generated
+from node_client.model.policy import Policy
 from swarm_protocol.logprobs import encode_logprobs
 from swarm_protocol.messages import (
     MAX_COMPLETION_CHARS,

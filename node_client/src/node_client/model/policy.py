@@ -3,29 +3,20 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
-from transformers import (
-    AutoModelForCausalLM,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.modeling_layers import GradientCheckpointingLayer
-from transformers.utils import logging
 
-from node_client.model.adapters import (
-    add_adapters,
-    check_kind,
-    has_adapters,
-    load_adapters,
-    switched_off,
-)
+from node_client.model.adapters import add_adapters, has_adapters, switched_off
+from node_client.model.completion import Generated, finish
 from node_client.model.decoder import Decoder, can_decode, forgetting
+from node_client.model.folder import load_weights, save_model
 from node_client.model.precision import choose_autocast
 from node_client.model.preflight import share_at_start
 from node_client.model.pretrained import load_pretrained
@@ -36,19 +27,6 @@ from node_client.model.words import Words
 from node_client.settings.choices import Precision
 from swarm_protocol.messages import FinishReason
 from swarm_protocol.prompts import SYSTEM_PROMPT
-
-
-@dataclass(frozen=True)
-class Generated:
-    """One completion as the policy wrote it; `token_ids` end with EOS after a `stop`.
-
-    `logprobs` has one value for each token: of the distribution that it was drawn from.
-    """
-
-    text: str
-    finish_reason: FinishReason
-    token_ids: list[int]
-    logprobs: list[float]
 
 
 class Policy:
@@ -215,22 +193,14 @@ class Policy:
 
     def save(self, folder: Path) -> None:
         """Write model and tokenizer as a folder that `load` and transformers can read."""
-        with _no_progress_bars():
-            self._model.save_pretrained(folder)
-            self._words.save(folder)
+        save_model(self._model, self._words, folder)
 
     def load_weights(self, folder: Path) -> None:
         """Take over the weights that `save` wrote, keeping device and optimizer references.
 
         Raises CheckpointError when the folder has adapters and this policy not, or the reverse.
         """
-        check_kind(self._model, folder)
-        if has_adapters(self._model):
-            load_adapters(self._model, folder)
-            return
-        with _no_progress_bars():
-            saved = AutoModelForCausalLM.from_pretrained(folder, dtype=self._model.dtype)
-        self._model.load_state_dict(saved.state_dict())
+        load_weights(self._model, folder)
 
     def _answer(
         self, prompts: Sequence[Sequence[int]], *, sampling: Sampling, decoder: Decoder | None
@@ -247,23 +217,11 @@ class Policy:
                 decoder=decoder,
             )
         rows = [
-            self._finish(row, drawn_with)
+            finish(row, drawn_with, words=self._words)
             for row, drawn_with in zip(tokens.tolist(), logprobs.tolist(), strict=True)
         ]
         copies = sampling.completions
         return [rows[start : start + copies] for start in range(0, len(rows), copies)]
-
-    def _finish(self, row: list[int], logprobs: list[float]) -> Generated:
-        """Cut a sampled row after its first EOS and decode it."""
-        end = self._words.end_of(row)
-        if end is None:
-            return Generated(self._words.decode(row), "length", token_ids=row, logprobs=logprobs)
-        return Generated(
-            text=self._words.decode(row[:end]),
-            finish_reason="stop",
-            token_ids=row[: end + 1],
-            logprobs=logprobs[: end + 1],
-        )
 
     @cached_property
     def _way(self) -> Way:
@@ -301,15 +259,3 @@ class Policy:
         """Multiply in the chosen precision; weights are cast once while this lasts."""
         dtype = self._compute_dtype
         return torch.autocast(self.device.type, dtype=dtype, enabled=dtype is not None)
-
-
-@contextmanager
-def _no_progress_bars() -> Iterator[None]:
-    """Keep transformers from drawing bars for work on local files over the client's panel."""
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    try:
-        yield
-    finally:
-        if shown:
-            logging.enable_progress_bar()  # type: ignore[no-untyped-call]
