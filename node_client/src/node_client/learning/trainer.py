@@ -35,28 +35,21 @@ import random
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Protocol
 
-from node_client.learning.crew import Answer, Begin, Update, answer
-from node_client.learning.dynamic import needs_more, prefer_informative
-from node_client.learning.external import DropReason, ExternalJudge, JudgedExternals
-from node_client.learning.external_sampling import prefer_advantage
+from node_client.learning.crew import Begin, Update
+from node_client.learning.external import ExternalJudge, JudgedExternals
+from node_client.learning.external_places import fill_places
 from node_client.learning.held_out import HeldOutScore, HeldOutSet
 from node_client.learning.mix import Places, make_mix
 from node_client.learning.optimizer import begin_training, make_scaler
+from node_client.learning.own import RolloutMaker
 from node_client.learning.questions import Questions
 from node_client.learning.report import StepReport, Totals, describe_step
-from node_client.learning.rollouts import (
-    LocalRollout,
-    TrainingGroup,
-    TrainingSet,
-    assemble_training_set,
-    score_answers,
-)
+from node_client.learning.rollouts import TrainingSet, assemble_training_set
 from node_client.learning.sharing import shareable_rollouts
 from node_client.learning.stopwatch import Stopwatch
-from node_client.learning.team import ALONE, SEEDS_APART, Team
+from node_client.learning.team import ALONE, Team
 from node_client.learning.update import UpdateReport, update_policy
 from node_client.model.policy import Policy
 from node_client.settings.objective import check_objective
@@ -114,6 +107,15 @@ class Trainer:
         self._plan = plan_step(config, season)
         self._mix = make_mix(self._plan, config)
         self._questions = Questions(verifier=verifier, season=season, config=config, key=key)
+        self._maker = RolloutMaker(
+            policy=policy,
+            verifier=verifier,
+            season=season,
+            config=config,
+            plan=self._plan,
+            questions=self._questions,
+            team=team,
+        )
         self._held_out = HeldOutSet(verifier=verifier, season=season, size=config.eval_tasks)
         self._judge = ExternalJudge(
             policy=policy,
@@ -138,7 +140,7 @@ class Trainer:
         room_before = self.policy.room.share
         before = self._evaluate(watch) if self.steps_done == 0 else None
         places = self._mix.places
-        local = self._make_rollouts(places, watch)
+        local = self._maker.make(wanted=places.local, seed=self._seed("sample"), watch=watch)
         with watch.measure("swarm"):
             shared = [rollout for rollout in local if self._questions.is_shared(rollout)]
             self._exchange.publish(
@@ -152,7 +154,11 @@ class Trainer:
             )
         external = self._take_external(places, watch)
         training_set = assemble_training_set(
-            own=self._own_groups(local, external),
+            own=self._maker.groups_to_train_on(
+                local,
+                places=self._plan.size - len(external.groups),
+                chance=random.Random(self._seed("prefer")),
+            ),
             external=external.groups,
             local_count=places.local,
             external_count=places.external,
@@ -223,62 +229,6 @@ class Trainer:
             self._mix.load(state["mix"][self.config.mix])
         self._judge.remember(state["seen"])
 
-    def _make_rollouts(self, places: Places, watch: Stopwatch) -> list[LocalRollout]:
-        """Answer a batch of questions, and more where dynamic sampling finds too little in them."""
-        seed = self._seed("sample")
-        rollouts = self._answer_batch(seed, watch)
-        while self.config.resampling == "dynamic" and needs_more(
-            [rollout.group for rollout in rollouts],
-            wanted=places.local,
-            batch=self._plan.batch,
-            most_batches=self.config.dynamic_batches,
-        ):
-            seed += SEEDS_APART
-            rollouts += self._answer_batch(seed, watch)
-        return rollouts
-
-    def _answer_batch(self, seed: int, watch: Stopwatch) -> list[LocalRollout]:
-        """Draw questions, answer each L times, and have the answers scored."""
-        with watch.measure("score"):
-            tasks = self._questions.draw(self._plan.batch)
-        with watch.measure("generate"):
-            order = Answer(
-                questions=[task.question for task in tasks],
-                completions=self._plan.completions,
-                max_new_tokens=self._plan.max_completion_length,
-                temperature=self.config.temperature,
-                top_p=self.config.top_p,
-                system_prompt=self.season.system_prompt,
-                seed=seed,
-            )
-            with self._team.carrying_out(order):
-                answers = answer(order, policy=self.policy, team=self._team)
-        with watch.measure("score"):
-            return [
-                score_answers(
-                    task,
-                    given,
-                    policy=self.policy,
-                    verifier=self._verifier,
-                    reward=self.config.reward,
-                    system_prompt=self.season.system_prompt,
-                )
-                for task, given in zip(tasks, answers, strict=True)
-            ]
-
-    def _own_groups(
-        self, local: Sequence[LocalRollout], external: JudgedExternals
-    ) -> list[TrainingGroup]:
-        """Return the own groups that may be trained on."""
-        groups = [rollout.group for rollout in local]
-        if self.config.resampling != "dynamic":
-            return groups
-        return prefer_informative(
-            groups,
-            count=self._plan.size - len(external.groups),
-            chance=random.Random(self._seed("prefer")),
-        )
-
     def _take_external(self, places: Places, watch: Stopwatch) -> JudgedExternals:
         """Ask for candidates for the external places and keep those that can be trained on."""
         offered: Sequence[ExternalRollout] = []
@@ -286,16 +236,13 @@ class Trainer:
             with watch.measure("swarm"):
                 offered = self._exchange.sample(self.candidates)
         with watch.measure("score"):
-            if self.config.external_sampling == "uniform":
-                return self._judge.judge(offered, wanted=places.external)
-            judged = self._judge.judge(offered, wanted=len(offered))
-            groups = prefer_advantage(
-                judged.groups, wanted=places.external, chance=random.Random(self._seed("external"))
+            return fill_places(
+                offered,
+                judge=self._judge,
+                places=places.external,
+                config=self.config,
+                chance=random.Random(self._seed("external")),
             )
-            not_drawn: Counter[DropReason] = Counter(
-                {"not_drawn": len(judged.groups) - len(groups)}
-            )
-            return replace(judged, groups=groups, dropped=judged.dropped + not_drawn)
 
     def _begin_together(self) -> None:
         """Give all processes of this node the same weights before the first step."""

@@ -1,0 +1,93 @@
+"""A node's own rollouts: questions are drawn, answered L times each, and scored."""
+
+import random
+from collections.abc import Sequence
+
+from node_client.learning.crew import Answer, answer
+from node_client.learning.dynamic import needs_more, prefer_informative
+from node_client.learning.questions import Questions
+from node_client.learning.rollouts import LocalRollout, TrainingGroup, score_answers
+from node_client.learning.stopwatch import Stopwatch
+from node_client.learning.team import SEEDS_APART, Team
+from node_client.model.policy import Policy
+from node_client.settings.train_config import StepPlan, TrainConfig
+from swarm_protocol.messages import SeasonInfo
+from swarm_tasks.verifier import Verifier
+
+
+class RolloutMaker:
+    """Makes a node's own rollouts, with all processes of its team."""
+
+    def __init__(
+        self,
+        *,
+        policy: Policy,
+        verifier: Verifier,
+        season: SeasonInfo,
+        config: TrainConfig,
+        plan: StepPlan,
+        questions: Questions,
+        team: Team,
+    ) -> None:
+        self._policy = policy
+        self._verifier = verifier
+        self._season = season
+        self._config = config
+        self._plan = plan
+        self._questions = questions
+        self._team = team
+
+    def make(self, *, wanted: int, seed: int, watch: Stopwatch) -> list[LocalRollout]:
+        """Answer a batch of questions, and more where dynamic sampling finds too little in them.
+
+        `wanted` is the number of informative ones that it looks for. Raises RefusedError when the
+        verifier fails.
+        """
+        rollouts = self._answer_batch(seed, watch)
+        while self._config.resampling == "dynamic" and needs_more(
+            [rollout.group for rollout in rollouts],
+            wanted=wanted,
+            batch=self._plan.batch,
+            most_batches=self._config.dynamic_batches,
+        ):
+            seed += SEEDS_APART
+            rollouts += self._answer_batch(seed, watch)
+        return rollouts
+
+    def groups_to_train_on(
+        self, rollouts: Sequence[LocalRollout], *, places: int, chance: random.Random
+    ) -> list[TrainingGroup]:
+        """Return the groups that may be trained on, of which `places` will be."""
+        groups = [rollout.group for rollout in rollouts]
+        if self._config.resampling != "dynamic":
+            return groups
+        return prefer_informative(groups, count=places, chance=chance)
+
+    def _answer_batch(self, seed: int, watch: Stopwatch) -> list[LocalRollout]:
+        """Draw questions, answer each L times, and have the answers scored."""
+        with watch.measure("score"):
+            tasks = self._questions.draw(self._plan.batch)
+        with watch.measure("generate"):
+            order = Answer(
+                questions=[task.question for task in tasks],
+                completions=self._plan.completions,
+                max_new_tokens=self._plan.max_completion_length,
+                temperature=self._config.temperature,
+                top_p=self._config.top_p,
+                system_prompt=self._season.system_prompt,
+                seed=seed,
+            )
+            with self._team.carrying_out(order):
+                answers = answer(order, policy=self._policy, team=self._team)
+        with watch.measure("score"):
+            return [
+                score_answers(
+                    task,
+                    given,
+                    policy=self._policy,
+                    verifier=self._verifier,
+                    reward=self._config.reward,
+                    system_prompt=self._season.system_prompt,
+                )
+                for task, given in zip(tasks, answers, strict=True)
+            ]
