@@ -76,6 +76,13 @@ bench-judge: $(VENV)/installed-dev ## Measure a judge round of 1,000 nodes, grad
 bench-node: $(VENV)/installed-dev ## Measure a training step beside trl's, in time and memory
 	@$(PY) -m bench.node
 
+.PHONY: bench-half-billion bench-flat-memory
+bench-half-billion: $(VENV)/installed-dev ## Take a model of half a billion parameters through a node's life
+	@$(PY) -m bench.half_billion
+
+bench-flat-memory: $(VENV)/installed-dev ## Measure a node's memory over 2,000 steps
+	@$(PY) -m bench.flat_memory
+
 # ---- drawing: what the README shows
 .PHONY: picture
 picture: $(VENV)/installed-dev ## Draw the panel of a real run into docs/images/panel.svg

@@ -1,4 +1,4 @@
-"""`python -m bench.half_billion`: Qwen2.5-0.5B, with random weights, through all that a node does.
+"""`make bench-half-billion`: Qwen2.5-0.5B, with random weights, through all that a node does.
 
 Loading by `from_pretrained`, a chat template, steps of training, a checkpoint, another process that
 resumes it, and the export; within 24 GB of memory, without a GPU. `--lora` trains adapters.

@@ -1,0 +1,86 @@
+"""`make bench-flat-memory`: whether a node that trains for long holds more than at its beginning.
+
+A node trains `tiny` alone, with its metrics and checkpoints, and the memory of its process is read
+as it goes. `--steps` sets how long.
+"""
+
+import argparse
+import asyncio
+import sys
+import tempfile
+from pathlib import Path
+
+import psutil
+from rich.console import Console
+from rich.table import Table
+
+from bench.report import Target, print_targets, write_results
+from node_client.display.view import View
+from node_client.learning.report import StepReport, Totals
+from node_client.model.policy import Policy
+from node_client.runtime.alone import LoneNode
+from node_client.runtime.training import Equipment
+from node_client.runtime.worker import ModelWorker
+from node_client.settings.config import Settings
+from node_client.storage.state import StateDir
+from swarm_tasks.verifier import Verifier
+
+STEPS = 2000
+READINGS = 20
+GROWTH = Target("growth", "memory at the end : after a twentieth of the steps", "", at_most=1.05)
+
+
+class WatchingView(View):
+    """Reads the process's memory so many times in a run."""
+
+    every: int
+    readings: dict[int, int]
+
+    def note_step(self, report: StepReport, totals: Totals) -> None:
+        """Read the memory in bytes where it is due."""
+        super().note_step(report, totals)
+        if report.step % self.every == 0:
+            self.readings[report.step] = psutil.Process().memory_info().rss
+
+
+async def watch_memory(folder: Path, *, steps: int) -> dict[int, int]:
+    """Train alone for so many steps; return the process's bytes by step."""
+    settings = Settings(state=StateDir(folder), model="tiny", arm="isolated", steps=steps)
+    policy = Policy.load("tiny", device="cpu")
+    view = WatchingView(model="tiny", parameters=policy.parameters, device="cpu", arm="isolated")
+    view.every, view.readings = max(1, steps // READINGS), {}
+    with Verifier() as verifier:
+        async with ModelWorker() as worker:
+            equipment = Equipment(policy=policy, verifier=verifier, worker=worker, view=view)
+            await LoneNode(settings, equipment=equipment).run()
+    return view.readings
+
+
+def print_readings(readings: dict[int, int]) -> None:
+    """Print the memory as it went."""
+    table = Table(title="Memory of a node's process")
+    for heading in ("step", "MB"):
+        table.add_column(heading, justify="right")
+    for step, size in readings.items():
+        table.add_row(f"{step}", f"{size / 1e6:.0f}")
+    Console().print(table)
+
+
+def main(arguments: list[str]) -> int:
+    """Train, print and write what the memory was; 1 when it grew."""
+    parser = argparse.ArgumentParser(description=__doc__, prog="python -m bench.flat_memory")
+    parser.add_argument("--steps", type=int, default=STEPS, help=f"default {STEPS}")
+    steps = parser.parse_args(arguments).steps
+    with tempfile.TemporaryDirectory() as folder:
+        readings = asyncio.run(watch_memory(Path(folder), steps=steps))
+    print_readings(readings)
+    first, *_, last = readings.values()
+    figures = {"growth": last / first, "first_mb": first / 1e6, "last_mb": last / 1e6}
+    kept = print_targets(figures, [GROWTH])
+    if steps == STEPS:
+        print(f"written to {write_results('flat-memory', figures)}")  # noqa: T201 - output
+    return 0 if kept else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
