@@ -14,10 +14,11 @@ from swarm_web.local.ports import HOST
 # Two nodes, so that there are rollouts of others to fetch, judge and mix in.
 NODES = ("bench-left", "bench-right")
 MODEL = "small"
-STEPS = 200
+STEPS = 100
 # The first steps meet an empty pool, and caches that fill.
 WARM_UP_STEPS = 20
-_DONE_WITHIN_S = 300.0
+# Half a minute on a quiet machine; a busy one takes many times that.
+_DONE_WITHIN_S = 900.0
 
 
 def measure_swarm_overhead() -> float:
