@@ -24,6 +24,7 @@ from swarm_tasks.quiz import QuizRules, commit_quiz
 from swarm_tasks.starter import STARTER_TASKS
 from swarm_web.nodes.models import Node
 from swarm_web.nodes.services import create_node
+from swarm_web.relay.models import ArchivedRollout, Exchange, Learned, TrainingPoint
 
 _numbers = count(1)
 
@@ -204,4 +205,75 @@ def make_hello(*, arm: Any = "swarm", client: str = CLIENT_VERSION) -> Hello:
         tokenizer="chars",
         arm=arm,
         parameters=300_000,
+    )
+
+
+def make_archived_rollout(
+    season: Season,
+    author: Node,
+    *,
+    published_at: datetime | None = None,
+    dataset: str = "chain_sum",
+    solved: int | None = 1,
+    learners: Sequence[Node] = (),
+    question: str = "What is 1 + 1?",
+) -> ArchivedRollout:
+    """Archive a rollout of two completions, of which `solved` are right; None leaves it unchecked.
+
+    `learners` trained on it.
+    """
+    published_at = published_at or timezone.now()
+    checked = solved is not None
+    right = [None if solved is None else place < solved for place in range(2)]
+    rollout = ArchivedRollout.objects.create(
+        season=season,
+        author=author,
+        rollout=f"a{next(_numbers)}",
+        dataset=dataset,
+        spec=msgspec.to_builtins(make_spec(season)),
+        model=author.model,
+        step=1,
+        completions=[
+            {
+                "text": f"I think so.\n<answer>{2 if is_right else 3}</answer>",
+                "finish_reason": "stop",
+                "score": None if is_right is None else float(is_right),
+                "solved": is_right,
+                "verdict": None if is_right is None else "right" if is_right else "wrong",
+            }
+            for is_right in right
+        ],
+        question=question if checked else "",
+        published_at=published_at,
+        checked_at=published_at if checked else None,
+        solved=solved,
+        total=2,
+        learned_by=len(learners),
+    )
+    Learned.objects.bulk_create(
+        Learned(rollout=rollout, node=node, at=published_at) for node in learners
+    )
+    return rollout
+
+
+def make_exchange(
+    season: Season, giver: Node, taker: Node, *, used: int, hour: datetime | None = None
+) -> Exchange:
+    """Let `taker` have trained on so many rollouts of `giver` in an hour, by default this one."""
+    hour = (hour or timezone.now()).replace(minute=0, second=0, microsecond=0)
+    return Exchange.objects.create(season=season, hour=hour, giver=giver, taker=taker, used=used)
+
+
+def make_training_point(
+    node: Node, season: Season, *, step: int, at: datetime | None = None, reward: float = 0.5
+) -> TrainingPoint:
+    """Note how a node's training went at a step."""
+    return TrainingPoint.objects.create(
+        node=node,
+        season=season,
+        at=at or timezone.now(),
+        step=step,
+        training_reward=reward,
+        informative_share=0.5,
+        reflection={"recheck": 0.2, "hesitation": 0.1, "exploration": 0.0},
     )

@@ -1,6 +1,7 @@
 """A node: one running client with one policy model."""
 
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
 from django.db import models
@@ -42,6 +43,12 @@ class Node(models.Model):
     tokenizer = models.CharField(max_length=200, blank=True)
     arm = models.CharField(max_length=16, choices=Arm, default=Arm.SWARM)
     client_version = models.CharField(max_length=200, blank=True)
+    hardware = models.JSONField[dict[str, Any]](
+        default=dict,
+        blank=True,
+        editable=False,
+        help_text="Device name and bytes of memory, empty unless the owner chose to share them.",
+    )
     blocked = models.BooleanField(
         default=False, help_text="A blocked node's token is refused; its data stays."
     )

@@ -18,6 +18,7 @@ class ContributionAdmin(admin.ModelAdmin[Contribution]):
         "rejected",
         "delivered",
         "external_used",
+        "used_by_others",
         "training_reward",
         "updated_at",
     ]

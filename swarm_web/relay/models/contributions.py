@@ -1,4 +1,4 @@
-"""Who gave and took what: counters of a node in a season. Rollouts themselves live in Redis."""
+"""Who gave and took what: counters of a node in a season."""
 
 from django.db import models
 
@@ -9,7 +9,8 @@ class Contribution(models.Model):
     """One node's part in one season.
 
     `published` and `delivered` are counted by the server; the rest is what the node reports of
-    its training, as totals. `external_used` never exceeds `delivered`.
+    its training, as totals. `external_used` never exceeds `delivered`. `used_by_others` counts how
+    many times another node trained on one of this node's rollouts, as the others reported.
     """
 
     node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="contributions")
@@ -25,6 +26,7 @@ class Contribution(models.Model):
     local_used = models.BigIntegerField(default=0)
     external_used = models.BigIntegerField(default=0)
     external_dropped = models.JSONField(default=dict)
+    used_by_others = models.BigIntegerField(default=0)
     updated_at = models.DateTimeField(auto_now=True)
 
     class Meta:

@@ -1,4 +1,4 @@
-"""Reads of the relay for pages and handlers."""
+"""What the pool holds, and how often its rollouts were delivered."""
 
 import logging
 from typing import cast

@@ -1,0 +1,116 @@
+"""The archive: a sample of what was shared, checked by our verifier, and who learned from it."""
+
+from typing import Any
+
+from django.db import models
+from django.db.models import Q
+
+from swarm_web.nodes.models import Node
+
+
+class ArchivedRolloutQuerySet(models.QuerySet["ArchivedRollout"]):
+    """Sets of archived rollouts."""
+
+    def waiting(self) -> "ArchivedRolloutQuerySet":
+        """Keep those that the verifier has not looked at yet."""
+        return self.filter(checked_at=None)
+
+    def verified(self) -> "ArchivedRolloutQuerySet":
+        """Keep those whose question was made again and whose completions have verdicts."""
+        return self.filter(solved__isnull=False)
+
+    def newest_first(self) -> "ArchivedRolloutQuerySet":
+        """Put the latest published first; the key makes the order total."""
+        return self.order_by("-published_at", "-pk")
+
+
+class ArchivedRollout(models.Model):
+    """One published rollout of the sample: the question, every completion, and our verdicts.
+
+    `rollout` is the id that its author gave it, and `step` the author's policy step. `completions`
+    is a list of {text, finish_reason, score, solved, verdict}; `verdict` is a reason such as
+    "right" (`swarm_tasks.verifier`), and the last three are null until the check. What an author
+    thinks of its own rollout is neither sent nor stored.
+
+    The check writes `question`, `solved` (how many of `total` completions are right) and
+    `checked_at`; where the question could not be made again, `failure` (an ErrorCode) says why,
+    and `solved` stays null. `learned_by` counts the nodes in `learned`.
+    """
+
+    season = models.ForeignKey(
+        "judge.Season", on_delete=models.CASCADE, related_name="archived_rollouts", db_index=False
+    )
+    author = models.ForeignKey(
+        Node, on_delete=models.CASCADE, related_name="archived_rollouts", db_index=False
+    )
+    rollout = models.CharField(max_length=64)
+    dataset = models.CharField(max_length=200)
+    spec = models.JSONField[dict[str, Any]]()
+    model = models.CharField(max_length=200)
+    step = models.BigIntegerField()
+    completions = models.JSONField[list[dict[str, Any]]]()
+    question = models.TextField(blank=True)
+    published_at = models.DateTimeField()
+    checked_at = models.DateTimeField(null=True, blank=True)
+    failure = models.CharField(max_length=64, blank=True)
+    solved = models.PositiveSmallIntegerField(null=True, blank=True)
+    total = models.PositiveSmallIntegerField()
+    learned_by = models.PositiveIntegerField(default=0)
+
+    # The first nodes in `learned`, where a selector has read them.
+    learners: list["Learned"]
+
+    objects = ArchivedRolloutQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["season", "author", "rollout"], name="archived_rollout_once"
+            ),
+        ]
+        indexes = [
+            # Also what pruning goes by.
+            models.Index(fields=["-published_at", "-id"], name="archive_newest"),
+            *(
+                models.Index(
+                    fields=[field, "-published_at", "-id"],
+                    name=f"archive_by_{field}",
+                    condition=Q(solved__isnull=False),
+                )
+                for field in ("season", "author", "dataset")
+            ),
+            models.Index(
+                fields=["season", "-published_at", "-id"],
+                name="archive_right",
+                condition=Q(solved__gt=0),
+            ),
+            models.Index(
+                fields=["season", "-published_at", "-id"],
+                name="archive_wrong",
+                condition=Q(solved=0),
+            ),
+            models.Index(
+                fields=["published_at"], name="archive_waiting", condition=Q(checked_at=None)
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.rollout} of {self.author}"
+
+
+class Learned(models.Model):
+    """A node trained on an archived rollout: it was delivered to it, and its report named it."""
+
+    rollout = models.ForeignKey(
+        ArchivedRollout, on_delete=models.CASCADE, related_name="learned", db_index=False
+    )
+    node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="learned")
+    at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["rollout", "node"], name="learned_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.node} from {self.rollout}"

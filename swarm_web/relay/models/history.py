@@ -1,0 +1,65 @@
+"""What happened when: who learned from whom in an hour, and how a node's training went."""
+
+from typing import Any
+
+from django.db import models
+
+from swarm_web.nodes.models import Node
+
+
+class Exchange(models.Model):
+    """One node trained on so many rollouts (`used`) of another in one hour, which `hour` begins.
+
+    Counted are rollouts that were delivered to the taker and that its reports named, each once.
+    """
+
+    season = models.ForeignKey(
+        "judge.Season", on_delete=models.CASCADE, related_name="exchanges", db_index=False
+    )
+    hour = models.DateTimeField(db_index=True)
+    giver = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="given", db_index=False)
+    taker = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="taken", db_index=False)
+    used = models.BigIntegerField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["season", "hour", "giver", "taker"], name="one_exchange_an_hour"
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["giver", "hour"], name="exchange_by_giver"),
+            models.Index(fields=["taker", "hour"], name="exchange_by_taker"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.taker} from {self.giver}: {self.used}"
+
+
+class TrainingPoint(models.Model):
+    """What a node said of its training at one step, thinned to one point in some minutes.
+
+    `training_reward` is the mean over its own rollouts of the step. `reflection` maps each kind of
+    phrase (recheck, hesitation, exploration) to the share of its own completions that hold one;
+    it is empty where the client does not tell.
+    """
+
+    node = models.ForeignKey(
+        Node, on_delete=models.CASCADE, related_name="training_points", db_index=False
+    )
+    season = models.ForeignKey(
+        "judge.Season", on_delete=models.CASCADE, related_name="training_points", db_index=False
+    )
+    at = models.DateTimeField(db_index=True)
+    step = models.BigIntegerField()
+    training_reward = models.FloatField()
+    informative_share = models.FloatField()
+    reflection = models.JSONField[dict[str, Any]](default=dict)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["node", "season", "at"], name="training_points_of_node"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.node} at step {self.step}"

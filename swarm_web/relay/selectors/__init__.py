@@ -1,0 +1,38 @@
+"""Reads of the relay for pages and handlers: the pool, the archive, and who learned from whom."""
+
+from swarm_web.relay.selectors.archive import (
+    Cursor,
+    Outcome,
+    RolloutFilters,
+    RolloutPage,
+    recent_rollouts,
+    search_rollouts,
+)
+from swarm_web.relay.selectors.history import (
+    Flow,
+    Peer,
+    exchanges_since,
+    given_to,
+    taken_from,
+    training_points,
+    used_by_others,
+)
+from swarm_web.relay.selectors.pooled import delivered_to_others, pool_size
+
+__all__ = [
+    "Cursor",
+    "Flow",
+    "Outcome",
+    "Peer",
+    "RolloutFilters",
+    "RolloutPage",
+    "delivered_to_others",
+    "exchanges_since",
+    "given_to",
+    "pool_size",
+    "recent_rollouts",
+    "search_rollouts",
+    "taken_from",
+    "training_points",
+    "used_by_others",
+]

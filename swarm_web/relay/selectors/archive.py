@@ -1,0 +1,96 @@
+"""Archived rollouts for pages: the newest, and those that a visitor searches for.
+
+Rows come with `author`, `season` and those who learned from them first: `row.learners` lists at
+most LEARNERS_SHOWN, oldest first, each with its `node`; `row.learned_by` is how many there are.
+Only verified rollouts are told: with their question, and verdicts of our own verifier.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import NamedTuple
+
+from django.db.models import Prefetch, Q
+
+from swarm_web.relay.models import ArchivedRollout, Learned
+from swarm_web.relay.models.archive import ArchivedRolloutQuerySet
+
+LEARNERS_SHOWN = 5
+
+
+class Outcome(StrEnum):
+    """What our verifier found: at least one right completion, or none."""
+
+    ANY = ""
+    RIGHT = "right"
+    WRONG = "wrong"
+
+
+class Cursor(NamedTuple):
+    """The place of a row in the order newest first: the next page begins behind it."""
+
+    published_at: datetime
+    pk: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RolloutFilters:
+    """What to keep; what is empty or None keeps all. `author` and `learner` are names of nodes."""
+
+    season_id: int | None = None
+    author: str = ""
+    learner: str = ""
+    dataset: str = ""
+    outcome: Outcome = Outcome.ANY
+
+
+@dataclass(frozen=True)
+class RolloutPage:
+    """Some rollouts, newest first, and where the next page begins; None on the last one."""
+
+    rollouts: list[ArchivedRollout]
+    next: Cursor | None
+
+
+def recent_rollouts(season_id: int, *, limit: int) -> list[ArchivedRollout]:
+    """Return the latest verified rollouts of a season, newest first, in two queries."""
+    return search_rollouts(RolloutFilters(season_id=season_id), limit=limit).rollouts
+
+
+def search_rollouts(
+    filters: RolloutFilters, *, limit: int, after: Cursor | None = None
+) -> RolloutPage:
+    """Return up to `limit` verified rollouts behind the cursor, in two queries."""
+    rows = _filter(ArchivedRollout.objects.verified(), filters)
+    if after is not None:
+        # The first part lets an index find the place; the second settles ties.
+        rows = rows.filter(published_at__lte=after.published_at).filter(
+            Q(published_at__lt=after.published_at) | Q(pk__lt=after.pk)
+        )
+    first = Learned.objects.select_related("node").order_by("at", "pk")[:LEARNERS_SHOWN]
+    # The model declares the attribute, for whoever reads it; the type checker wants it new.
+    learners = Prefetch("learned", queryset=first, to_attr="learners")
+    found = list(
+        rows.newest_first()
+        .select_related("author", "season")
+        .prefetch_related(learners)[: limit + 1]  # type: ignore[no-redef]
+    )
+    shown = found[:limit]
+    more = len(found) > limit
+    return RolloutPage(shown, Cursor(shown[-1].published_at, shown[-1].pk) if more else None)
+
+
+def _filter(rows: ArchivedRolloutQuerySet, filters: RolloutFilters) -> ArchivedRolloutQuerySet:
+    if filters.season_id is not None:
+        rows = rows.filter(season=filters.season_id)
+    if filters.author:
+        rows = rows.filter(author__name=filters.author)
+    if filters.learner:
+        rows = rows.filter(learned__node__name=filters.learner)
+    if filters.dataset:
+        rows = rows.filter(dataset=filters.dataset)
+    if filters.outcome is Outcome.RIGHT:
+        rows = rows.filter(solved__gt=0)
+    elif filters.outcome is Outcome.WRONG:
+        rows = rows.filter(solved=0)
+    return rows

@@ -1,0 +1,83 @@
+"""Who learned from whom, and how a node's training went."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import QuerySet, Sum
+
+from swarm_web.nodes.models import Node
+from swarm_web.relay.models import Contribution, Exchange, TrainingPoint
+
+_DAY_OF_POINTS = 288
+
+
+@dataclass(frozen=True)
+class Flow:
+    """One node trained on `used` rollouts of another; both are named."""
+
+    giver: str
+    taker: str
+    used: int
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A node that another one gave to or took from, and how many rollouts were trained on."""
+
+    node: str
+    used: int
+
+
+def exchanges_since(season_id: int, *, since: datetime, limit: int) -> list[Flow]:
+    """Return the largest flows of the season from the hour on that `since` lies in."""
+    flows = (
+        Exchange.objects.filter(season=season_id, hour__gte=_hour_of(since))
+        .values_list("giver__name", "taker__name")
+        .annotate(total=Sum("used"))
+        .order_by("-total", "giver__name", "taker__name")
+    )
+    return [Flow(giver, taker, used) for giver, taker, used in flows[:limit]]
+
+
+def taken_from(node: Node, *, season_id: int, since: datetime, limit: int) -> list[Peer]:
+    """Return whose rollouts a node trained on, the most used first, since an hour."""
+    return _peers(node.taken.all(), season_id, since, name="giver__name", limit=limit)
+
+
+def given_to(node: Node, *, season_id: int, since: datetime, limit: int) -> list[Peer]:
+    """Return who trained on a node's rollouts, the greatest taker first, since an hour."""
+    return _peers(node.given.all(), season_id, since, name="taker__name", limit=limit)
+
+
+def training_points(
+    node: Node, *, season_id: int, limit: int = 7 * _DAY_OF_POINTS
+) -> list[TrainingPoint]:
+    """Return a node's latest points of training in a season, oldest first."""
+    points = TrainingPoint.objects.filter(node=node, season=season_id).order_by("-at")
+    return list(points[:limit])[::-1]
+
+
+def used_by_others(nodes: Collection[int], *, season_id: int) -> dict[int, int]:
+    """Return by node id how many times others trained on each node's rollouts in a season.
+
+    A node that shared nothing is left out.
+    """
+    parts = Contribution.objects.filter(season=season_id, node__in=nodes)
+    return dict(parts.values_list("node_id", "used_by_others"))
+
+
+def _peers(
+    exchanges: QuerySet[Exchange], season_id: int, since: datetime, *, name: str, limit: int
+) -> list[Peer]:
+    peers = (
+        exchanges.filter(season=season_id, hour__gte=_hour_of(since))
+        .values_list(name)
+        .annotate(total=Sum("used"))
+        .order_by("-total", name)
+    )
+    return [Peer(node, used) for node, used in peers[:limit]]
+
+
+def _hour_of(moment: datetime) -> datetime:
+    return moment.replace(minute=0, second=0, microsecond=0)

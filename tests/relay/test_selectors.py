@@ -1,0 +1,143 @@
+"""Archived rollouts are found newest first, page by page, and flows are added up."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
+
+from judge.models import Season
+from swarm_web.nodes.models import Node
+from swarm_web.relay.models import Contribution
+from swarm_web.relay.selectors import (
+    Flow,
+    Outcome,
+    Peer,
+    RolloutFilters,
+    exchanges_since,
+    given_to,
+    recent_rollouts,
+    search_rollouts,
+    taken_from,
+    training_points,
+    used_by_others,
+)
+from swarm_web.relay.selectors.archive import LEARNERS_SHOWN
+from tests.factories import (
+    make_archived_rollout,
+    make_exchange,
+    make_node,
+    make_season,
+    make_training_point,
+)
+
+NOW = timezone.now()
+HOUR = timedelta(hours=1)
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def season(db: None) -> Season:
+    return make_season()
+
+
+@pytest.fixture
+def amber(db: None) -> Node:
+    return make_node("amber")[0]
+
+
+@pytest.fixture
+def bold(db: None) -> Node:
+    return make_node("bold")[0]
+
+
+def test_the_newest_verified_rollouts_come_first(season: Season, amber: Node) -> None:
+    old = make_archived_rollout(season, amber, published_at=NOW - HOUR)
+    new = make_archived_rollout(season, amber, published_at=NOW)
+    make_archived_rollout(season, amber, published_at=NOW, solved=None)
+    assert recent_rollouts(season.pk, limit=5) == [new, old]
+    assert recent_rollouts(season.pk, limit=1) == [new]
+
+
+def test_another_seasons_rollouts_are_left_out(season: Season, amber: Node) -> None:
+    make_archived_rollout(season, amber)
+    assert recent_rollouts(make_season().pk, limit=5) == []
+
+
+def test_pages_hold_every_rollout_once_though_times_are_equal(season: Season, amber: Node) -> None:
+    made = [make_archived_rollout(season, amber, published_at=NOW) for _ in range(5)]
+    found, after = [], None
+    for size in (2, 2, 1):
+        page = search_rollouts(RolloutFilters(), limit=2, after=after)
+        assert len(page.rollouts) == size
+        found += page.rollouts
+        after = page.next
+    assert after is None
+    assert found == made[::-1]
+
+
+def test_filters_keep_what_was_asked_for(season: Season, amber: Node, bold: Node) -> None:
+    sums = make_archived_rollout(season, amber, learners=[bold])
+    words = make_archived_rollout(season, bold, dataset="word_sorting", solved=0)
+    for filters, kept in (
+        (RolloutFilters(author="amber"), [sums]),
+        (RolloutFilters(learner="bold"), [sums]),
+        (RolloutFilters(dataset="word_sorting"), [words]),
+        (RolloutFilters(outcome=Outcome.RIGHT), [sums]),
+        (RolloutFilters(outcome=Outcome.WRONG), [words]),
+        (RolloutFilters(author="amber", outcome=Outcome.WRONG), []),
+    ):
+        assert search_rollouts(filters, limit=5).rollouts == kept
+
+
+def test_a_page_takes_two_queries_and_a_few_learners_each(
+    season: Season, amber: Node, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    learners = [make_node()[0] for _ in range(LEARNERS_SHOWN + 2)]
+    for _ in range(3):
+        make_archived_rollout(season, amber, learners=learners)
+    with django_assert_num_queries(2):
+        for row in recent_rollouts(season.pk, limit=5):
+            assert row.author.name == "amber"
+            assert row.learned_by == LEARNERS_SHOWN + 2
+            assert [learned.node for learned in row.learners] == learners[:LEARNERS_SHOWN]
+
+
+def test_flows_are_added_up_over_hours_and_the_largest_comes_first(
+    season: Season, amber: Node, bold: Node
+) -> None:
+    make_exchange(season, amber, bold, used=2, hour=NOW)
+    make_exchange(season, amber, bold, used=3, hour=NOW - HOUR)
+    make_exchange(season, bold, amber, used=4, hour=NOW)
+    make_exchange(season, bold, amber, used=9, hour=NOW - 2 * HOUR)
+    flows = [Flow("amber", "bold", 5), Flow("bold", "amber", 4)]
+    assert exchanges_since(season.pk, since=NOW - HOUR, limit=5) == flows
+    assert exchanges_since(season.pk, since=NOW - HOUR, limit=1) == flows[:1]
+
+
+def test_a_node_knows_from_whom_it_took_and_to_whom_it_gave(
+    season: Season, amber: Node, bold: Node
+) -> None:
+    calm = make_node("calm")[0]
+    make_exchange(season, amber, bold, used=2)
+    make_exchange(season, calm, bold, used=3)
+    taken = taken_from(bold, season_id=season.pk, since=NOW - HOUR, limit=5)
+    given = given_to(amber, season_id=season.pk, since=NOW - HOUR, limit=5)
+    assert taken == [Peer("calm", 3), Peer("amber", 2)]
+    assert given == [Peer("bold", 2)]
+
+
+def test_points_of_training_are_the_latest_and_run_forward(season: Season, amber: Node) -> None:
+    for step in range(1, 5):
+        make_training_point(amber, season, step=step, at=NOW + step * HOUR)
+    points = training_points(amber, season_id=season.pk, limit=3)
+    assert [point.step for point in points] == [2, 3, 4]
+
+
+def test_nodes_are_told_how_often_others_used_their_rollouts(
+    season: Season, amber: Node, bold: Node
+) -> None:
+    Contribution.objects.create(node=amber, season=season, used_by_others=7)
+    used = used_by_others([amber.pk, bold.pk], season_id=season.pk)
+    assert used == {amber.pk: 7}
