@@ -18,6 +18,8 @@ COPY judge judge
 RUN pip install -c constraints.txt -e .
 COPY templates templates
 COPY static static
+COPY locale locale
+RUN python -m swarm_web.catalogues compile
 # The key is for this command only and is kept nowhere.
 RUN SECRET_KEY=only-for-collecting STATIC_ROOT=/static \
     python manage.py collectstatic --noinput --verbosity 0

@@ -50,11 +50,17 @@ $(VENV)/installed: $(PROJECTS) | $(VENV)/bin/python
 		$(if $(TORCH_INDEX_URL),--index-url $(TORCH_INDEX_URL)) torch)
 	$(call stage,Installing the site and the node client,$(PIP) install -c constraints.txt \
 		-e '.[embedded]' -e ./node_client)
+	@$(PY) -m swarm_web.catalogues compile
 	@touch $@
 
 $(VENV)/installed-dev: $(VENV)/installed
 	$(call stage,Installing the tools for tests,$(PIP) install -c constraints.txt -e $(FOR_TESTS))
 	@touch $@
+
+# ---- languages
+.PHONY: messages
+messages: $(VENV)/installed ## Bring locale/ up to date with the texts in templates and code
+	@$(PY) -m swarm_web.catalogues update
 
 # ---- running
 .PHONY: demo up admin

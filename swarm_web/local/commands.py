@@ -4,6 +4,7 @@ import sys
 
 MIGRATE = ("python", "manage.py", "migrate", "--noinput")
 COLLECT_STATIC = ("python", "manage.py", "collectstatic", "--noinput", "--verbosity", "0")
+COMPILE_MESSAGES = ("python", "-m", "swarm_web.catalogues", "compile")
 CREATE_DEMO_SEASON = ("python", "manage.py", "create_season", "--demo")
 # Far below the client's default for models this small, which learns most within one round: at this
 # rate visitors see the scores rise over several rounds.

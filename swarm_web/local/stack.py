@@ -58,7 +58,7 @@ class Stack:
         """Start everything and keep it running until cancelled.
 
         1. Postgres and Valkey, each unless the environment names one.
-        2. The tables and the static files.
+        2. The tables, the static files and the compiled translations.
         3. Web, worker, beat and the season; from here on there is a page to look at.
         4. The demo's nodes, and the client's wheel for the package index.
         5. After the first judged round, which they would delay, the demo's untrained nodes.
@@ -73,6 +73,7 @@ class Stack:
             await asyncio.gather(
                 self._run("migrate", commands.MIGRATE, environment),
                 self._collect_static(site, environment),
+                self._run("messages", commands.COMPILE_MESSAGES, environment),
             )
         await asyncio.gather(
             self._serve(site, environment),

@@ -1,0 +1,111 @@
+"""The catalogues of translations in `locale/`: drawn from the sources and compiled.
+
+`python -m swarm_web.catalogues compile` writes the .mo files that Django reads, `update` brings
+the .po files up to date with the sources. Both do with Babel what gettext's programs would, so
+that a machine without those can start the site; templates are read by Django's own `templatize`.
+"""
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+
+from babel.messages.catalog import Catalog
+from babel.messages.extract import DEFAULT_KEYWORDS
+from babel.messages.extract import extract as find_messages
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po, write_po
+
+PROJECT = Path(__file__).resolve().parent.parent
+# Folders of `locale/`, as Django names them, and what Babel knows their plural forms by.
+LOCALES = {"zh_Hans": "zh_Hans_CN", "zh_Hant": "zh_Hant_TW", "fa": "fa"}
+# What visitors read: the admin's templates and the package index are in English only.
+_TEMPLATES = ("*.html", "partials/**/*.html")
+_PACKAGES = ("swarm_web", "judge")
+_KEYWORDS = {
+    **DEFAULT_KEYWORDS,
+    "gettext_lazy": None,
+    "ngettext_lazy": (1, 2),
+    "pgettext_lazy": ((1, "c"), 2),
+}
+_WIDTH = 100
+
+
+def catalogue_path(locale: str) -> Path:
+    """Return the .po file of one of LOCALES; its .mo file lies beside it."""
+    return PROJECT / "locale" / locale / "LC_MESSAGES" / "django.po"
+
+
+def read_catalogue(locale: str) -> Catalog:
+    """Read the translations into one language as they stand in the repository."""
+    with catalogue_path(locale).open("rb") as file:
+        return read_po(file, locale=LOCALES[locale])
+
+
+def extract() -> Catalog:
+    """Collect every text that a visitor may read, untranslated."""
+    catalogue = Catalog(project="Murmuration")
+    for path, code in _sources():
+        found = find_messages("python", BytesIO(code.encode()), _KEYWORDS, ["Translators:"])
+        for _, message, comments, context in found:
+            place = (path.relative_to(PROJECT).as_posix(), 0)
+            catalogue.add(message, locations=[place], auto_comments=comments, context=context)
+    return catalogue
+
+
+def update(locale: str) -> None:
+    """Bring a .po file up to date: new texts come without a translation, gone ones go."""
+    path = catalogue_path(locale)
+    if path.exists():
+        catalogue = read_catalogue(locale)
+    else:
+        catalogue = Catalog(LOCALES[locale], project="Murmuration", fuzzy=False)
+    created = catalogue.creation_date
+    catalogue.update(extract(), no_fuzzy_matching=True, update_header_comment=False)
+    catalogue.obsolete.clear()
+    catalogue.creation_date = created  # else every run would change the file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as file:
+        write_po(file, catalogue, width=_WIDTH, sort_by_file=True, include_lineno=False)
+
+
+def compile_stale() -> None:
+    """Write the .mo files that are missing or older than their .po files."""
+    for locale in LOCALES:
+        source = catalogue_path(locale)
+        target = source.with_suffix(".mo")
+        if target.exists() and target.stat().st_mtime > source.stat().st_mtime:
+            continue
+        # A server that starts meanwhile reads the old file or the new one, never half of one.
+        with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as file:
+            write_mo(file, read_catalogue(locale))
+        os.chmod(file.name, 0o644)
+        os.replace(file.name, target)
+
+
+def _sources() -> Iterator[tuple[Path, str]]:
+    """Yield what may hold texts, as Python that Babel reads."""
+    for package in _PACKAGES:
+        for path in sorted((PROJECT / package).rglob("*.py")):
+            yield path, path.read_text()
+    # Here, because compiling needs no Django.
+    from django.utils.translation.template import templatize
+
+    for pattern in _TEMPLATES:
+        for path in sorted((PROJECT / "templates").glob(pattern)):
+            # In brackets, because the template's indentation is not Python's.
+            yield path, f"(\n{templatize(path.read_text())}\n)"
+
+
+def main(task: str) -> None:
+    """Compile what is stale, or update every catalogue and compile it."""
+    if task == "update":
+        for locale in LOCALES:
+            update(locale)
+    compile_stale()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

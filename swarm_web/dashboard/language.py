@@ -1,0 +1,90 @@
+"""The visitor's language: chosen by `?lang=`, kept in a cookie, else the browser's."""
+
+from collections.abc import Awaitable, Callable
+from typing import cast
+
+from asgiref.sync import iscoroutinefunction
+from django.conf import settings
+from django.http import HttpRequest, HttpResponseRedirect
+from django.http.response import HttpResponseBase
+from django.utils import translation
+from django.utils.cache import patch_vary_headers
+from django.utils.decorators import sync_and_async_middleware
+from django.utils.http import escape_leading_slashes
+
+PARAMETER = "lang"
+# What programs read stays in one language, and so do the operators' pages.
+ONLY_ENGLISH = ("/admin/", "/api/", "/simple/", "/metrics", "/healthz", "/readyz")
+
+Answer = Callable[[HttpRequest], HttpResponseBase]
+SlowAnswer = Callable[[HttpRequest], Awaitable[HttpResponseBase]]
+
+
+@sync_and_async_middleware
+def speak_language(get_response: Answer | SlowAnswer) -> Answer | SlowAnswer:
+    """Answer in the visitor's language, and remember a language that was chosen.
+
+    Django's LocaleMiddleware would leave the language switched on in the thread, and would
+    translate what programs read.
+    """
+    if iscoroutinefunction(get_response):
+        return _speak_later(cast(SlowAnswer, get_response))
+    return _speak(cast(Answer, get_response))
+
+
+def _speak(get_response: Answer) -> Answer:
+    def middleware(request: HttpRequest) -> HttpResponseBase:
+        if request.path.startswith(ONLY_ENGLISH):
+            return get_response(request)
+        if chosen := _read_choice(request):
+            return _remember(request, chosen)
+        with translation.override(translation.get_language_from_request(request)):
+            return _label(get_response(request))
+
+    return middleware
+
+
+def _speak_later(get_response: SlowAnswer) -> SlowAnswer:
+    async def middleware(request: HttpRequest) -> HttpResponseBase:
+        if request.path.startswith(ONLY_ENGLISH):
+            return await get_response(request)
+        if chosen := _read_choice(request):
+            return _remember(request, chosen)
+        with translation.override(translation.get_language_from_request(request)):
+            return _label(await get_response(request))
+
+    return middleware
+
+
+def _read_choice(request: HttpRequest) -> str | None:
+    """Return the language that the address asks for, if the site speaks it."""
+    if request.method not in ("GET", "HEAD"):
+        return None
+    chosen = request.GET.get(PARAMETER, "")
+    return chosen if chosen in dict(settings.LANGUAGES) else None
+
+
+def _remember(request: HttpRequest, language: str) -> HttpResponseBase:
+    """Keep the language in a cookie, and lead to the same page without the parameter."""
+    query = request.GET.copy()
+    del query[PARAMETER]
+    # Two leading slashes would lead to another site.
+    address = escape_leading_slashes(request.path)
+    answer = HttpResponseRedirect(f"{address}?{query.urlencode()}" if query else address)
+    answer["Cache-Control"] = "no-store"
+    answer.set_cookie(
+        settings.LANGUAGE_COOKIE_NAME,
+        language,
+        max_age=settings.LANGUAGE_COOKIE_AGE,
+        httponly=True,
+        samesite="Lax",
+        secure=settings.LANGUAGE_COOKIE_SECURE,
+    )
+    return answer
+
+
+def _label(answer: HttpResponseBase) -> HttpResponseBase:
+    """Say which language the answer is in, and that another visitor may get another one."""
+    answer.headers.setdefault("Content-Language", translation.get_language() or "")
+    patch_vary_headers(answer, ("Accept-Language", "Cookie"))
+    return answer
