@@ -1,0 +1,152 @@
+"""Every message of the node socket, as msgspec structs.
+
+A message is one JSON object whose `type` names its struct. What a node sends carries an `id` that
+the node chose; the reply repeats it as `reply_to`. A server message without `reply_to` is a
+doorbell: it announces something that can also be asked for, because pushes may be lost.
+
+The server refuses unknown fields, so a typing mistake is seen at once; a client ignores them, so
+that a server may say more than an older client knows.
+"""
+
+from swarm_protocol.messages.fields import (
+    MAX_ANSWERS,
+    MAX_COMPLETION_CHARS,
+    MAX_COMPLETIONS,
+    MAX_LOGPROBS_CHARS,
+    MAX_REQUESTED,
+    MAX_ROLLOUT_BYTES,
+    MAX_ROLLOUTS,
+    NO_NUL,
+    Arm,
+    Assignment,
+    Config,
+    ConfigValue,
+    Count,
+    FinishReason,
+    Id,
+    Index,
+    Logprob,
+    Name,
+    PackedLogprobs,
+    RoundPhase,
+    Share,
+    StandingRemark,
+    Text,
+)
+from swarm_protocol.messages.from_node import (
+    AnswerText,
+    Hello,
+    NodeMessage,
+    PublishRollouts,
+    ReportTraining,
+    RequestQuestions,
+    RequestRollouts,
+    RequestRound,
+    RequestStanding,
+    SubmitAnswers,
+)
+from swarm_protocol.messages.from_server import (
+    AnswersReceived,
+    Question,
+    QuestionsOffered,
+    Refused,
+    Rejected,
+    RolloutsPublished,
+    RolloutsSampled,
+    RoundInfo,
+    RoundState,
+    SeasonInfo,
+    SeasonState,
+    ServerMessage,
+    Standing,
+    TaskChoice,
+    TrainingReported,
+    Welcome,
+)
+from swarm_protocol.messages.rollouts import (
+    Completion,
+    ExternalRollout,
+    Rollout,
+    TaskSpec,
+)
+
+__all__ = [
+    "MAX_ANSWERS",
+    "MAX_COMPLETIONS",
+    "MAX_COMPLETION_CHARS",
+    "MAX_LOGPROBS_CHARS",
+    "MAX_REQUESTED",
+    "MAX_ROLLOUTS",
+    "MAX_ROLLOUT_BYTES",
+    "NO_NUL",
+    "AnswerText",
+    "AnswersReceived",
+    "Arm",
+    "Assignment",
+    "Completion",
+    "Config",
+    "ConfigValue",
+    "Count",
+    "ExternalRollout",
+    "FinishReason",
+    "FromNode",
+    "FromServer",
+    "Hello",
+    "Id",
+    "Index",
+    "Logprob",
+    "Name",
+    "NodeMessage",
+    "PackedLogprobs",
+    "PublishRollouts",
+    "Question",
+    "QuestionsOffered",
+    "Refused",
+    "Rejected",
+    "ReportTraining",
+    "RequestQuestions",
+    "RequestRollouts",
+    "RequestRound",
+    "RequestStanding",
+    "Rollout",
+    "RolloutsPublished",
+    "RolloutsSampled",
+    "RoundInfo",
+    "RoundPhase",
+    "RoundState",
+    "SeasonInfo",
+    "SeasonState",
+    "ServerMessage",
+    "Share",
+    "Standing",
+    "StandingRemark",
+    "SubmitAnswers",
+    "TaskChoice",
+    "TaskSpec",
+    "Text",
+    "TrainingReported",
+    "Welcome",
+]
+
+FromNode = (
+    Hello
+    | PublishRollouts
+    | RequestRollouts
+    | ReportTraining
+    | RequestRound
+    | RequestQuestions
+    | SubmitAnswers
+    | RequestStanding
+)
+FromServer = (
+    Welcome
+    | RolloutsPublished
+    | RolloutsSampled
+    | TrainingReported
+    | SeasonState
+    | RoundState
+    | QuestionsOffered
+    | AnswersReceived
+    | Standing
+    | Refused
+)

@@ -1,0 +1,38 @@
+"""Sizes of what is sent, and the types of single fields."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+# ---- sizes, in characters or items; one frame is also capped in bytes (codec.MAX_FRAME_BYTES)
+MAX_COMPLETION_CHARS = 16_384
+MAX_COMPLETIONS = 64
+MAX_ROLLOUTS = 32
+MAX_REQUESTED = 64
+# A rollout may be this large as JSON: bounds the pool's memory, and many fit into one frame.
+MAX_ROLLOUT_BYTES = 1 << 17
+MAX_ANSWERS = 256
+# The packed log-probs of 16,384 tokens.
+MAX_LOGPROBS_CHARS = 43_692
+
+# NUL is legal JSON but not legal text in Postgres; refuse it at the door.
+NO_NUL = r"^[^\x00]*\Z"
+
+Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+\Z")]
+Id = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,64}\Z")]
+Text = Annotated[str, Meta(max_length=MAX_COMPLETION_CHARS, pattern=NO_NUL)]
+PackedLogprobs = Annotated[
+    str, Meta(max_length=MAX_LOGPROBS_CHARS, pattern=r"^[A-Za-z0-9+/]*={0,2}\Z")
+]
+Logprob = Annotated[float, Meta(ge=-1e6, le=0)]
+Count = Annotated[int, Meta(ge=0, le=2**53)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Index = Annotated[int, Meta(ge=0, lt=2**31)]
+
+Arm = Literal["swarm", "isolated", "base"]
+Assignment = Literal["choice", "coin"]
+StandingRemark = Literal["", "too_few", "base", "quarantined"]
+FinishReason = Literal["stop", "length"]
+RoundPhase = Literal["scheduled", "open", "scoring", "closed", "void"]
+ConfigValue = bool | int | float | Annotated[str, Meta(max_length=64)] | list[str]
+Config = Annotated[dict[Name, ConfigValue], Meta(max_length=32)]

@@ -1,0 +1,104 @@
+"""What a node says."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct, field
+
+from swarm_protocol.messages.fields import (
+    MAX_ANSWERS,
+    MAX_REQUESTED,
+    MAX_ROLLOUTS,
+    Arm,
+    Count,
+    FinishReason,
+    Id,
+    Name,
+    Share,
+    Text,
+)
+from swarm_protocol.messages.rollouts import (
+    Rollout,
+)
+
+
+class NodeMessage(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type"):
+    """What a node says; `id` names the request."""
+
+    id: Id
+
+
+class Hello(NodeMessage, frozen=True, tag="hello"):
+    """The first message of a connection: who speaks, and in which version.
+
+    `arm` is the owner's wish; in a season that assigns arms by coin the welcome says which arm it
+    became. A `base` node answers the judge with an untrained model and never trains.
+    """
+
+    protocol: int
+    client: Name
+    model: Name
+    tokenizer: Name
+    arm: Arm
+    parameters: Count = 0
+
+
+class PublishRollouts(NodeMessage, frozen=True, tag="rollouts.publish"):
+    """Share rollouts of the latest step."""
+
+    rollouts: Annotated[list[Rollout], Meta(min_length=1, max_length=MAX_ROLLOUTS)]
+
+
+class RequestRollouts(NodeMessage, frozen=True, tag="rollouts.request", omit_defaults=True):
+    """Ask for `count` rollouts of other nodes, drawn uniformly from the pool.
+
+    They come with their senders' log-probs, as far as there are any, if `logprobs` asks for them.
+    """
+
+    count: Annotated[int, Meta(ge=1, le=MAX_REQUESTED)]
+    logprobs: bool = False
+
+
+class ReportTraining(NodeMessage, frozen=True, tag="training.report"):
+    """Tell how training goes, after each step.
+
+    The counters are totals since the node joined this season, so a report that is sent twice
+    counts once. `training_reward` is the mean over the node's *own* rollouts of the step.
+    """
+
+    step: Count
+    training_reward: Share
+    informative_share: Share
+    local_used: Count
+    external_used: Count
+    external_dropped: Annotated[dict[Name, Count], Meta(max_length=16)] = field(
+        default_factory=dict
+    )
+
+
+class RequestRound(NodeMessage, frozen=True, tag="round.request"):
+    """Ask which judge round is current."""
+
+
+class RequestQuestions(NodeMessage, frozen=True, tag="questions.request"):
+    """Take a seat in a round: from now on an unanswered question counts as wrong."""
+
+    round: Count
+
+
+class AnswerText(Struct, frozen=True, forbid_unknown_fields=True):
+    """The answer to one judge question."""
+
+    question: Id
+    text: Text
+    finish_reason: FinishReason
+
+
+class SubmitAnswers(NodeMessage, frozen=True, tag="answers.submit"):
+    """Hand in answers. The first answer to a question counts; repeating it changes nothing."""
+
+    round: Count
+    answers: Annotated[list[AnswerText], Meta(min_length=1, max_length=MAX_ANSWERS)]
+
+
+class RequestStanding(NodeMessage, frozen=True, tag="standing.request"):
+    """Ask for this node's own row of the leaderboard."""
