@@ -39,6 +39,7 @@ INSTALLED_APPS = [
     "swarm_web.nodes",
     "swarm_web.relay",
     "swarm_web.dashboard",
+    "swarm_web.seeding",
     "judge",
 ]
 MIDDLEWARE = [

@@ -1,0 +1,1 @@
+"""Demo data: a swarm that never was, for screenshots, tests and measurements."""

@@ -1,0 +1,76 @@
+"""Who sits which round of the demo data, and what they solve; pure.
+
+A node that has trained through k rounds solves a question with the chance
+floor + (ceiling - floor) · (1 - exp(-k / pace)).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from swarm_web.seeding.population import Population
+from swarm_web.seeding.sizes import Size
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+_ABSENT_SHARE = 0.015
+_SLOW_SHARE = 0.02
+
+
+@dataclass(frozen=True)
+class Sitting:
+    """One round, node by node: `nodes` are places in the population, in order.
+
+    `offered` (nodes,) says who took the questions. `answered` and `solved` are (nodes, questions),
+    and `latency_ms` counts from the offer to each answer.
+    """
+
+    nodes: Ints
+    offered: Bools
+    answered: Bools
+    solved: Bools
+    latency_ms: Ints
+
+    @property
+    def complete(self) -> Bools:
+        """Who answered all, (nodes,)."""
+        return np.asarray(self.answered.all(axis=1))
+
+
+class Course:
+    """All rounds in order; remembers how many of them each node has trained through."""
+
+    def __init__(
+        self, population: Population, size: Size, *, datasets: list[int], seed: int
+    ) -> None:
+        """`datasets` has one number for each question of a round: its column of `floors`."""
+        self.trained = np.zeros(len(population), dtype=np.int64)
+        self._population, self._size, self._datasets = population, size, datasets
+        self._numbers = np.random.default_rng(seed)
+        self._pace = max(4.0, size.habit / 4)
+        growth = (0.25 + np.arange(size.rounds) / size.rounds) ** 2
+        self._seats = np.maximum(4, growth * size.seats / growth.sum()).astype(int)
+
+    def sit(self, at: int) -> Sitting:
+        """Return round `at`, counted from 0; call it in the order of the rounds."""
+        present = int(np.searchsorted(self._population.arrivals, at / self._size.rounds, "right"))
+        seats = min(present, int(self._seats[at]))
+        nodes = np.sort(self._numbers.choice(present, seats, replace=False))
+        shape = (seats, len(self._datasets))
+        offered = self._numbers.random(seats) >= _ABSENT_SHARE
+        answered = np.repeat(offered[:, None], shape[1], axis=1)
+        slow = self._numbers.random(seats) < _SLOW_SHARE
+        answered[slow, -max(1, shape[1] // 4) :] = False
+        solved = (self._numbers.random(shape) < self._chances(nodes)) & answered
+        latency = np.cumsum(self._numbers.integers(150, 2_500, shape), axis=1)
+        self.trained[nodes] += 1
+        return Sitting(nodes, offered, answered, solved, latency)
+
+    def _chances(self, nodes: Ints) -> npt.NDArray[np.float64]:
+        """Return (nodes, questions) chances to solve."""
+        learned = 1 - np.exp(-self.trained[nodes] / self._pace)
+        floors, ceilings = self._population.floors[nodes], self._population.ceilings[nodes]
+        chances = floors + (ceilings - floors) * learned[:, None]
+        return np.asarray(chances[:, self._datasets])

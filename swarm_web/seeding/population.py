@@ -1,0 +1,103 @@
+"""The nodes of the demo data: names, models, arms, and what they can learn; pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+import numpy as np
+import numpy.typing as npt
+
+from swarm_web.nodes.names import draw_name
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A model: how well it does untrained, and how far training takes it, as fractions of one."""
+
+    name: str
+    parameters: int
+    floor: float
+    ceiling: float
+    share: float
+
+
+KINDS = (
+    Kind("Qwen/Qwen2.5-0.5B-Instruct", 494_032_768, 0.14, 0.58, 0.42),
+    Kind("Qwen/Qwen2.5-1.5B-Instruct", 1_543_714_304, 0.30, 0.76, 0.24),
+    Kind("HuggingFaceTB/SmolLM2-360M-Instruct", 361_821_120, 0.08, 0.41, 0.22),
+    Kind("meta-llama/Llama-3.2-1B-Instruct", 1_235_814_400, 0.22, 0.64, 0.12),
+)
+# What training with rollouts of others adds to the ceiling, by model; nothing is added for one of
+# them, so that the judge's comparison has both findings to show.
+_GAIN = (0.09, 0.06, 0.07, 0.0)
+_SPREAD = 0.05
+_ISOLATED_SHARE = 0.4
+
+
+@dataclass(frozen=True)
+class Population:
+    """The nodes by place; `floors` and `ceilings` are (nodes, datasets) chances to solve.
+
+    `arrivals` say when each joined, from 0, the first round, to 1, the last one; sorted. The first
+    places are one untrained node for each model.
+    """
+
+    names: list[str]
+    kinds: list[Kind]
+    arms: list[str]
+    arrivals: Floats
+    floors: Floats
+    ceilings: Floats
+
+    def __len__(self) -> int:
+        """Return how many nodes there are."""
+        return len(self.names)
+
+
+def draw_population(nodes: int, *, datasets: int, seed: int) -> Population:
+    """Draw so many nodes, more of them late than early: swarms grow."""
+    numbers = np.random.default_rng(seed)
+    shares = np.array([kind.share for kind in KINDS])
+    drawn = numbers.choice(len(KINDS), nodes - len(KINDS), p=shares / shares.sum())
+    kinds = np.concatenate([np.arange(len(KINDS)), drawn])
+    isolated = numbers.random(nodes) < _ISOLATED_SHARE
+    arms = ["isolated" if alone else "swarm" for alone in isolated]
+    arms[: len(KINDS)] = ["base"] * len(KINDS)
+    arrivals = np.sort(numbers.random(nodes)) ** 0.7
+    arrivals[: nodes // 6] = 0.0
+    floors, ceilings = _draw_gifts(kinds, arms, datasets=datasets, numbers=numbers)
+    return Population(
+        names=_draw_names(nodes, random=Random(seed)),
+        kinds=[KINDS[kind] for kind in kinds],
+        arms=arms,
+        arrivals=arrivals,
+        floors=floors,
+        ceilings=ceilings,
+    )
+
+
+def _draw_gifts(
+    kinds: npt.NDArray[np.int64],
+    arms: Sequence[str],
+    *,
+    datasets: int,
+    numbers: np.random.Generator,
+) -> tuple[Floats, Floats]:
+    """Return (nodes, datasets) chances before and after training; some datasets are harder."""
+    hardness = np.linspace(1.25, 0.7, datasets)
+    talent = numbers.normal(0, _SPREAD, size=(len(kinds), 1))
+    gains = np.array(_GAIN)[kinds] * np.array([arm == "swarm" for arm in arms])
+    floors = np.array([kind.floor for kind in KINDS])[kinds, None] * hardness
+    ceilings = (np.array([kind.ceiling for kind in KINDS])[kinds] + gains)[:, None] * hardness
+    untrained = np.array([arm == "base" for arm in arms])[:, None]
+    ceilings = np.where(untrained, floors, ceilings + talent)
+    return np.clip(floors, 0.01, 0.99), np.clip(ceilings, 0.02, 0.98)
+
+
+def _draw_names(count: int, *, random: Random) -> list[str]:
+    names: dict[str, None] = {}
+    while len(names) < count:
+        names[draw_name(random)] = None
+    return list(names)

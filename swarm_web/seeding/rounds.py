@@ -1,0 +1,169 @@
+"""Seasons and rounds of the demo data, with their questions."""
+
+import uuid
+from datetime import datetime, timedelta
+from random import Random
+
+import msgspec
+from django.db.models import Max
+
+from judge.models import Question, Round, Season, Seat
+from judge.models.rounds import SECRET_BYTES
+from judge.selectors import task_choices
+from swarm_protocol.messages import TaskChoice, TaskSpec
+from swarm_tasks.allowlist import GENERATOR
+from swarm_tasks.keyspace import Part, keyed_index
+from swarm_tasks.quiz import QuizRules, commit_quiz
+from swarm_tasks.starter import STARTER_SEASON_SEED, STARTER_TASKS
+from swarm_web.seeding.rows import Paper
+from swarm_web.seeding.settling import Clock
+from swarm_web.seeding.sizes import Size
+from swarm_web.seeding.wording import ask
+
+_NAMES = ("Spring tide", "Midsummer", "Harvest", "First frost", "Long night")
+_OPEN = timedelta(seconds=120)
+_SCORING = timedelta(seconds=60)
+_GRADED_AFTER = timedelta(seconds=4)
+_BATCH = 1_000
+
+
+def begin_season(at: int, size: Size, *, clock: Clock) -> Season:
+    """Make season `at`, counted from 0; all have ended but the last one."""
+    last = at == size.seasons - 1
+    first = at * size.rounds_a_season
+    return Season.objects.create(
+        name=_free_name(_NAMES[-size.seasons :][at]),
+        state=Season.State.RUNNING if last else Season.State.ENDED,
+        tasks=msgspec.to_builtins(list(STARTER_TASKS)),
+        seed=STARTER_SEASON_SEED + at,
+        generator=GENERATOR,
+        questions_per_round=size.questions,
+        assignment=Season.Assignment.COIN if at else Season.Assignment.CHOICE,
+        cadence_seconds=int(size.cadence.total_seconds()),
+        open_seconds=int(_OPEN.total_seconds()),
+        scoring_seconds=int(_SCORING.total_seconds()),
+        started_at=_opening(first, size, clock=clock),
+        ended_at=None if last else _opening(first + size.rounds_a_season, size, clock=clock),
+    )
+
+
+def _free_name(name: str) -> str:
+    """Return the name, or its next version when there is such a season already."""
+    taken = Season.objects.filter(name__startswith=name).count()
+    return f"{name} {taken + 1}" if taken else name
+
+
+def hold_rounds(
+    season: Season, at: int, size: Size, *, tasks: list[TaskChoice], clock: Clock, random: Random
+) -> list[Paper]:
+    """Make the closed rounds of season `at`, oldest first; `tasks` has one for each question."""
+    first, number = at * size.rounds_a_season, _next_number()
+    rounds = [
+        _make_round(
+            season, number + i, opens_at=_opening(first + i, size, clock=clock), random=random
+        )
+        for i in range(size.rounds_a_season)
+    ]
+    for i, judge_round in enumerate(rounds):
+        judge_round.stream_at = i * size.questions
+    made = Round.objects.bulk_create(rounds, batch_size=_BATCH)
+    papers = [_word(judge_round, tasks, random=random) for judge_round in made]
+    for judge_round, paper in zip(made, papers, strict=True):
+        _pose(judge_round, paper, tasks)
+    return papers
+
+
+def open_round(
+    season: Season, nodes: list[int], *, tasks: list[TaskChoice], clock: Clock, random: Random
+) -> Round:
+    """Open one more round, in which these nodes sit and have not answered yet."""
+    judge_round = _make_round(season, _next_number(), opens_at=clock.now, random=random)
+    judge_round.phase, judge_round.closed_at = Round.Phase.OPEN, None
+    judge_round.inspected_at = None
+    judge_round.save()
+    _pose(judge_round, _word(judge_round, tasks, random=random), tasks)
+    Seat.objects.bulk_create(
+        (Seat(round=judge_round, node_id=node, offered_at=clock.now) for node in nodes),
+        batch_size=_BATCH,
+    )
+    return judge_round
+
+
+def _opening(at: int, size: Size, *, clock: Clock) -> datetime:
+    """Return when round `at` of all opened; the one after the last opens now."""
+    return clock.now - (size.rounds_a_season * size.seasons - at) * size.cadence
+
+
+def _next_number() -> int:
+    return 1 + (Round.objects.aggregate(last=Max("number"))["last"] or 0)
+
+
+def _make_round(season: Season, number: int, *, opens_at: datetime, random: Random) -> Round:
+    """Return a closed round that is not stored yet, with a commitment to its rules."""
+    rules = QuizRules(
+        round=number,
+        season=season.name,
+        seed=season.seed,
+        generator=season.generator,
+        tasks=task_choices(season.tasks),
+        questions=season.questions_per_round,
+    )
+    secret = random.randbytes(SECRET_BYTES)
+    closed_at = opens_at + _OPEN + _GRADED_AFTER
+    return Round(
+        number=number,
+        season=season,
+        phase=Round.Phase.CLOSED,
+        opens_at=opens_at,
+        closes_at=opens_at + _OPEN,
+        score_by=opens_at + _OPEN + _SCORING,
+        closed_at=closed_at,
+        inspected_at=closed_at,
+        secret=secret,
+        rules=msgspec.to_builtins(rules),
+        commitment=commit_quiz(rules, secret=secret),
+    )
+
+
+def _word(judge_round: Round, tasks: list[TaskChoice], *, random: Random) -> Paper:
+    """Draw a round's questions and the completions that answer them."""
+    return Paper(
+        round_id=judge_round.pk,
+        opened_at=judge_round.opens_at,
+        datasets=tuple(task.dataset for task in tasks),
+        question_ids=[uuid.UUID(bytes=random.randbytes(16), version=4) for _ in tasks],
+        questions=[ask(task.dataset, random=random) for task in tasks],
+    )
+
+
+def _pose(judge_round: Round, paper: Paper, tasks: list[TaskChoice]) -> None:
+    """Store a round's questions."""
+    Question.objects.bulk_create(
+        Question(
+            id=question_id,
+            round=judge_round,
+            position=position,
+            dataset=task.dataset,
+            spec=msgspec.to_builtins(_name(judge_round, task, counter=position)),
+            prompt=asked.prompt,
+        )
+        for position, (question_id, asked, task) in enumerate(
+            zip(paper.question_ids, paper.questions, tasks, strict=True), start=1
+        )
+    )
+
+
+def _name(judge_round: Round, task: TaskChoice, *, counter: int) -> TaskSpec:
+    """Return a task spec from the round's own stream; it does not make the question worded here."""
+    return TaskSpec(
+        dataset=task.dataset,
+        config=task.config,
+        seed=judge_round.season.seed,
+        generator=GENERATOR,
+        index=keyed_index(
+            key=bytes(judge_round.secret),
+            part=Part.JUDGE,
+            dataset=task.dataset,
+            counter=counter,
+        ),
+    )

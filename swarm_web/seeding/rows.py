@@ -1,0 +1,155 @@
+"""Sittings become rows, as text that Postgres' COPY reads; pure.
+
+Scores are marked with the judge's own functions, once for each pattern of solved questions.
+"""
+
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from random import Random
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from judge.ring import pack
+from judge.stats import effective_n, macro_interval
+from swarm_tasks.marks import mark
+from swarm_web.seeding.course import Sitting
+from swarm_web.seeding.wording import Asked
+
+SEAT_COLUMNS = ("round_id", "node_id", "came_late", "offered_at", "completed_at")
+ANSWER_COLUMNS = (
+    *("question_id", "node_id", "text", "finish_reason", "received_at", "latency_ms"),
+    *("score", "solved", "verdict"),
+)
+SCORE_COLUMNS = (
+    *("round_id", "node_id", "model", "arm", "status", "reason", "correct", "n", "cells"),
+    *("answered", "solved", "score", "interval_low", "interval_high", "deviation"),
+)
+_NULL = r"\N"
+# The columns of SCORE_COLUMNS from `status` on, for a node that never asked for the questions.
+_ABSENT = "\t".join(["absent", "not_offered", "0", "0", "{}", "", "", *[_NULL] * 4])
+
+
+@dataclass(frozen=True)
+class Cast:
+    """The nodes as rows name them, by place in the population: key, model and arm.
+
+    `groups` numbers the models, and is -1 for untrained nodes.
+    """
+
+    keys: list[int]
+    models: list[str]
+    arms: list[str]
+    groups: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A round's key, its questions in order with their datasets and keys, and when it opened."""
+
+    round_id: int
+    opened_at: datetime
+    datasets: tuple[str, ...]
+    question_ids: list[uuid.UUID]
+    questions: list[Asked]
+
+
+def escape(text: str) -> str:
+    """Return a text as COPY reads it."""
+    plain = text.replace("\\", "\\\\").replace("\t", "\\t")
+    return plain.replace("\n", "\\n").replace("\r", "\\r")
+
+
+def seat_lines(paper: Paper, sitting: Sitting, cast: Cast) -> Iterator[str]:
+    """Yield one row of SEAT_COLUMNS for each node of the sitting."""
+    offered_at = _stamp(paper.opened_at)
+    complete = sitting.complete
+    for i, place in enumerate(sitting.nodes.tolist()):
+        offered = offered_at if sitting.offered[i] else _NULL
+        last = _later(paper.opened_at, sitting.latency_ms[i, -1]) if complete[i] else _NULL
+        yield f"{paper.round_id}\t{cast.keys[place]}\tf\t{offered}\t{last}\n"
+
+
+def answer_lines(paper: Paper, sitting: Sitting, cast: Cast, *, random: Random) -> Iterator[str]:
+    """Yield one row of ANSWER_COLUMNS for each answer of the sitting."""
+    keys = [cast.keys[place] for place in sitting.nodes.tolist()]
+    graded = zip(paper.question_ids, paper.questions, strict=True)
+    for column, (question_id, asked) in enumerate(graded):
+        right = [f"{escape(text)}\tstop\t" for text in asked.right]
+        wrong = [f"{escape(text)}\tstop\t" for text in asked.wrong]
+        answered = sitting.answered[:, column].tolist()
+        solved = sitting.solved[:, column].tolist()
+        latencies = sitting.latency_ms[:, column].tolist()
+        for key, given, well, took in zip(keys, answered, solved, latencies, strict=True):
+            if not given:
+                continue
+            text = random.choice(right) if well else random.choice(wrong)
+            marks = "1\tt\tright" if well else "0\tf\twrong"
+            at = _later(paper.opened_at, took)
+            yield f"{question_id}\t{key}\t{text}{at}\t{took}\t{marks}\n"
+
+
+def score_lines(paper: Paper, sitting: Sitting, cast: Cast) -> Iterator[str]:
+    """Yield one row of SCORE_COLUMNS for each node of the sitting."""
+    results = [
+        _mark(paper.datasets, row.tobytes()) if offered else None
+        for row, offered in zip(sitting.solved, sitting.offered, strict=True)
+    ]
+    scores = np.array([np.nan if result is None else result.score for result in results])
+    deviations = _deviations(scores, cast.groups[sitting.nodes])
+    complete = sitting.complete
+    for i, (place, result) in enumerate(zip(sitting.nodes.tolist(), results, strict=True)):
+        whose = f"{paper.round_id}\t{cast.keys[place]}\t{cast.models[place]}\t{cast.arms[place]}"
+        if result is None:
+            yield f"{whose}\t{_ABSENT}\n"
+            continue
+        reason = "" if complete[i] else "unanswered"
+        deviation = _NULL if np.isnan(deviations[i]) else repr(float(deviations[i]))
+        yield f"{whose}\tscored\t{reason}\t{result.line}\t{deviation}\n"
+
+
+@dataclass(frozen=True)
+class _Result:
+    """What one pattern of solved questions earns, and its columns from `correct` on."""
+
+    score: float
+    line: str
+
+
+@lru_cache(maxsize=100_000)
+def _mark(datasets: tuple[str, ...], solved: bytes) -> _Result:
+    """Mark a sheet as the judge does; questions that were not answered count as wrong."""
+    outcomes = np.frombuffer(solved, dtype=bool)
+    marks = mark(zip(datasets, (bool(outcome) for outcome in outcomes), strict=True))
+    assert marks.score is not None, "a round has questions"
+    low, high = macro_interval(marks.score, effective_n(marks.cells))
+    answered, right = pack(np.ones(len(outcomes), dtype=bool)), pack(outcomes)
+    cells = msgspec.json.encode(marks.cells).decode()
+    columns: Sequence[object] = (
+        *(marks.correct, marks.n, cells, rf"\\x{answered.hex()}", rf"\\x{right.hex()}"),
+        *(repr(marks.score), repr(low), repr(high)),
+    )
+    return _Result(marks.score, "\t".join(map(str, columns)))
+
+
+def _deviations(
+    scores: npt.NDArray[np.float64], groups: npt.NDArray[np.int64]
+) -> npt.NDArray[np.float64]:
+    """Return how far each score lies from its model's mean; nan for untrained and absent nodes."""
+    counted = ~np.isnan(scores) & (groups >= 0)
+    count = np.bincount(groups[counted], minlength=groups.max(initial=0) + 1)
+    total = np.bincount(groups[counted], weights=scores[counted], minlength=len(count))
+    means = total / np.maximum(1, count)
+    return np.where(counted, scores - means[groups], np.nan)
+
+
+def _stamp(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat()
+
+
+def _later(moment: datetime, milliseconds: float) -> str:
+    return _stamp(moment + timedelta(milliseconds=int(milliseconds)))

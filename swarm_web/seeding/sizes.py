@@ -1,0 +1,47 @@
+"""How much demo data there may be; pure."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+
+@dataclass(frozen=True)
+class Size:
+    """`seats` are places in closed rounds, all rounds together: each gives one row of rewards.
+
+    `questions` stand in each round, and rounds follow each other by `cadence`.
+    """
+
+    nodes: int
+    seasons: int
+    rounds: int
+    seats: int
+    questions: int
+    cadence: timedelta
+
+    @property
+    def rounds_a_season(self) -> int:
+        """How many rounds each season has."""
+        return self.rounds // self.seasons
+
+    @property
+    def habit(self) -> float:
+        """In how many rounds a node takes part, on average."""
+        return self.seats / self.nodes
+
+
+SIZES = {
+    "small": Size(
+        nodes=24, seasons=2, rounds=40, seats=640, questions=16, cadence=timedelta(minutes=30)
+    ),
+    "medium": Size(
+        nodes=500, seasons=3, rounds=300, seats=30_000, questions=8, cadence=timedelta(minutes=20)
+    ),
+    "large": Size(
+        nodes=10_000,
+        seasons=5,
+        rounds=5_000,
+        seats=1_020_000,
+        questions=5,
+        cadence=timedelta(minutes=8),
+    ),
+}
