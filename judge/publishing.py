@@ -13,6 +13,8 @@ from judge.stats import effective_n, macro_intervals
 from swarm_tasks.marks import Cells, macro_score
 
 BASE_ARM = "base"
+# Standing.Remark's values, in the order in which leaderboards list them.
+_GROUPS = ("", "too_few", "base", "quarantined")
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -90,6 +92,24 @@ def draw_up(
         )
         for i, entrant in enumerate(entrants)
     ]
+
+
+def in_order(lines: Sequence[Line]) -> list[Line]:
+    """Return the lines as leaderboards list them, best first.
+
+    Ranked nodes come by rank, then those with too few questions, then untrained models, and
+    quarantined nodes last. Those that nothing else tells apart stand by score and key.
+    """
+    unranked = len(lines) + 1
+    return sorted(
+        lines,
+        key=lambda line: (
+            _GROUPS.index(line.remark),
+            line.rank or (unranked, unranked),
+            -line.score,
+            line.entrant.node_id,
+        ),
+    )
 
 
 def _remark(entrant: Entrant, *, minimum: int) -> str:

@@ -5,12 +5,13 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 import msgspec
-from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from judge.engine import Phase
 from judge.models import (
     Comparison,
+    Counted,
     Enrolment,
     Round,
     Ruling,
@@ -126,17 +127,31 @@ def rulings_about(judge_round: Round) -> QuerySet[Ruling]:
 
 
 def standings_in(season: Season, window: str) -> QuerySet[Standing]:
-    """Return a window's lines, best first: the ranked ones by rank and score, then the others."""
-    return (
-        Standing.objects.filter(season=season, window=window)
-        .select_related("node")
-        .order_by(
-            F("rank_low").asc(nulls_last=True),
-            F("rank_high").asc(nulls_last=True),
-            "-score",
-            "node_id",
-        )
+    """Return a window's lines as leaderboards list them, quarantined nodes included."""
+    lines = Standing.objects.filter(season=season, window=window)
+    return lines.select_related("node").order_by("place")
+
+
+def counted_rounds(season: Season, window: str) -> int:
+    """Return how many rounds a window counts."""
+    return Counted.objects.filter(window=window, round__season=season).count()
+
+
+def recent_scores(season: Season, nodes: Iterable[str], *, rounds: int) -> dict[str, list[float]]:
+    """Return nodes' scores by name in those of the season's last closed rounds that have one.
+
+    Oldest first, and in one query.
+    """
+    closed = Round.objects.filter(season=season, phase=Phase.CLOSED, closed_at__isnull=False)
+    scores = Score.objects.filter(
+        round__in=closed.order_by("-closed_at")[:rounds],
+        node__name__in=list(nodes),
     )
+    found: defaultdict[str, list[float]] = defaultdict(list)
+    for node, score in scores.order_by("round__number").values_list("node__name", "score"):
+        if score is not None:
+            found[node].append(score)
+    return dict(found)
 
 
 def comparisons_in(season: Season) -> QuerySet[Comparison]:

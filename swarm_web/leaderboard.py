@@ -3,16 +3,22 @@
 Page, API, live socket and the node's own terminal panel all read these rows, so they agree.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import QuerySet
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
 from judge.models import Season, Standing
-from judge.selectors import standings_in
+from judge.selectors import counted_rounds, standings_in
 from judge.stats import Interval
 from swarm_web.nodes.models import Node
+from swarm_web.paging import EVERYBODY, PAGE_ROWS, Filters
 from swarm_web.relay.models import Contribution
+
+WAITING_NAMES = 20
+_COMPETING = (Standing.Remark.NONE, Standing.Remark.TOO_FEW)
+_UNTRAINED = (Standing.Remark.BASE,)
 
 
 @dataclass(frozen=True)
@@ -50,12 +56,31 @@ class LeaderboardRow:
 
 
 @dataclass(frozen=True)
-class Leaderboard:
-    """A season's ranking over a window, and who has joined but was not judged in it yet.
+class Totals:
+    """What holds for a window, whatever page is shown: how many nodes are of each kind.
 
-    `base` are the untrained models to compare with; of quarantined nodes only the number is told.
-    `recent_rounds` is how many rounds the window "recent" spans, and `minimum_questions` from how
-    many questions on a node is ranked.
+    `listed` are the rows of all pages together under the page's filters, `leading` those than
+    which none is surely better: `leader`, the first, leads alone where it is one. `rounds` are
+    those that the window counts.
+    """
+
+    leader: str = ""
+    listed: int = 0
+    ranked: int = 0
+    leading: int = 0
+    quarantined: int = 0
+    rounds: int = 0
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """A page of a season's ranking over a window, and who has joined but was not judged in it yet.
+
+    The page begins after place `after` of the standing order; `earlier` and `later` are the places
+    after which its neighbours begin, where there are any. `base` are the untrained models of the
+    page's own, one of each; of quarantined nodes only the number is told. `recent_rounds` is how
+    many rounds the window "recent" spans, and `minimum_questions` from how many questions on a
+    node is ranked. `waiting` ends after WAITING_NAMES names, and says so by `more_waiting`.
     """
 
     season: str
@@ -65,41 +90,130 @@ class Leaderboard:
     minimum_questions: int
     rows: list[LeaderboardRow]
     base: list[LeaderboardRow]
-    quarantined: int
     waiting: list[str]
+    totals: Totals = Totals()
+    more_waiting: bool = False
+    filters: Filters = EVERYBODY
+    after: int = 0
+    earlier: int | None = None
+    later: int | None = None
 
     @property
-    def leaders(self) -> list[LeaderboardRow]:
-        """The nodes than which none is surely better: more than one where they tie."""
-        return [row for row in self.rows if row.rank is not None and row.rank[0] == 1]
-
-    @property
-    def ranked(self) -> int:
-        """How many nodes are ranked."""
-        return sum(row.rank is not None for row in self.rows)
+    def quarantined(self) -> int:
+        """How many nodes of the window are not listed."""
+        return self.totals.quarantined
 
 
-def read_leaderboard(season: Season, *, window: str, now: datetime) -> Leaderboard:
-    """Return the season's leaderboard in a constant number of queries."""
-    standings = list(standings_in(season, window))
-    used = dict(_used(season))
-    lines = [
-        _describe(standing, external_used=used.get(standing.node_id, 0), now=now)
-        for standing in standings
-        if standing.remark != Standing.Remark.QUARANTINED
-    ]
-    waiting = Node.objects.connected(now=now).exclude(pk__in=[s.node_id for s in standings])
+def read_leaderboard(
+    season: Season,
+    *,
+    window: str,
+    now: datetime,
+    filters: Filters = EVERYBODY,
+    after: int = 0,
+    limit: int = PAGE_ROWS,
+) -> Leaderboard:
+    """Return a page of the season's leaderboard in a constant number of queries.
+
+    To walk through all rows, begin with `after=0` and go on with the page's `later` until that is
+    None, with the same filters; `swarm_web.paging` writes places as cursors and reads them.
+    """
+    listed = _filter(_listed(season, window, filters), filters)
+    found = list(listed.filter(place__gt=after)[: limit + 1])
+    rows = found[:limit]
+    used = dict(_used(season).filter(node__in=[standing.node_id for standing in rows]))
+    is_whole = not filters and after == 0 and len(found) <= limit
+    models = None if is_whole else {standing.model for standing in rows}
+    waiting = _waiting(season, window, now=now)
     return Leaderboard(
         season=season.name,
         window=window,
         as_of=now,
         recent_rounds=season.recent_rounds,
         minimum_questions=season.minimum_questions,
-        rows=[line for line in lines if not line.is_base],
-        base=[line for line in lines if line.is_base],
-        quarantined=len(standings) - len(lines),
-        waiting=list(waiting.values_list("name", flat=True)),
+        rows=[_describe(s, external_used=used.get(s.node_id, 0), now=now) for s in rows],
+        base=_read_bases(season, window, models, now=now) if filters.arm != Node.Arm.BASE else [],
+        waiting=waiting[:WAITING_NAMES],
+        totals=_count(season, window, listed),
+        more_waiting=len(waiting) > WAITING_NAMES,
+        filters=filters,
+        after=after,
+        earlier=_find_earlier(listed, after, limit=limit) if after else None,
+        later=rows[-1].place if len(found) > limit else None,
     )
+
+
+def find_page(
+    standing: Standing, *, filters: Filters = EVERYBODY, limit: int = PAGE_ROWS
+) -> int | None:
+    """Return the place after which the page that lists a standing begins; None if none does."""
+    listed = _filter(_listed(standing.season, standing.window, filters), filters)
+    if not listed.filter(pk=standing.pk).exists():
+        return None
+    before = listed.filter(place__lt=standing.place).count()
+    first = before // limit * limit
+    return listed.values_list("place", flat=True)[first - 1] if first else 0
+
+
+def _listed(season: Season, window: str, filters: Filters) -> QuerySet[Standing]:
+    """Return what pages list: those that compete, or the untrained models if asked for."""
+    kinds = _UNTRAINED if filters.arm == Node.Arm.BASE else _COMPETING
+    return standings_in(season, window).filter(remark__in=kinds)
+
+
+def _filter(standings: QuerySet[Standing], filters: Filters) -> QuerySet[Standing]:
+    if filters.model:
+        standings = standings.filter(model=filters.model)
+    if filters.arm:
+        standings = standings.filter(arm=filters.arm)
+    if filters.owner:
+        standings = standings.filter(node__owner__username=filters.owner)
+    if filters.search:
+        standings = standings.filter(node__name__icontains=filters.search)
+    return standings
+
+
+def _find_earlier(listed: QuerySet[Standing], after: int, *, limit: int) -> int | None:
+    """Return the place after which the page before this one begins; None if this is the first."""
+    backwards = listed.filter(place__lte=after).order_by("-place")
+    places = list(backwards.values_list("place", flat=True)[: limit + 1])
+    if not places:
+        return None
+    return places[limit] if len(places) > limit else 0
+
+
+def _count(season: Season, window: str, listed: QuerySet[Standing]) -> Totals:
+    everybody = Standing.objects.filter(season=season, window=window)
+    counts = everybody.aggregate(
+        ranked=Count("pk", filter=Q(remark=Standing.Remark.NONE)),
+        leading=Count("pk", filter=Q(rank_low=1)),
+        quarantined=Count("pk", filter=Q(remark=Standing.Remark.QUARANTINED)),
+    )
+    first = everybody.filter(place=1, rank_low=1).values_list("node__name", flat=True).first()
+    return Totals(
+        **counts,
+        leader=first or "",
+        listed=listed.count(),
+        rounds=counted_rounds(season, window),
+    )
+
+
+def _read_bases(
+    season: Season, window: str, models: Collection[str] | None, *, now: datetime
+) -> list[LeaderboardRow]:
+    """Return the untrained node with most questions of each of these models; None means all."""
+    bases = standings_in(season, window).filter(remark=Standing.Remark.BASE)
+    if models is not None:
+        bases = bases.filter(model__in=models)
+    each = bases.order_by("model", "-n", "place").distinct("model")[:PAGE_ROWS]
+    return [_describe(standing, external_used=0, now=now) for standing in each]
+
+
+def _waiting(season: Season, window: str, *, now: datetime) -> list[str]:
+    """Return the first connected nodes without a line, one more than are named."""
+    judged = Standing.objects.filter(season=season, window=window, node=OuterRef("pk"))
+    waiting = Node.objects.connected(now=now).filter(~Exists(judged))
+    return list(waiting.values_list("name", flat=True)[: WAITING_NAMES + 1])
 
 
 def read_line(node: Node, *, season: Season, window: str, now: datetime) -> LeaderboardRow | None:

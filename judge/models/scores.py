@@ -138,7 +138,8 @@ class Standing(models.Model):
     """A node's line of the leaderboard in one window, written when a round closes.
 
     Nodes that cannot be told apart share ranks `rank_low` to `rank_high`; both are null while
-    `remark` says why the node is not ranked.
+    `remark` says why the node is not ranked. `place` numbers the window's lines from 1 without a
+    gap (`judge.publishing.in_order`): pages begin after a place, which costs the same everywhere.
     """
 
     class Remark(models.TextChoices):
@@ -167,6 +168,7 @@ class Standing(models.Model):
     model = models.CharField(max_length=200)
     arm = models.CharField(max_length=16, choices=Node.Arm)
     remark = models.CharField(max_length=16, choices=Remark, blank=True)
+    place = models.PositiveIntegerField()
     rank_low = models.PositiveIntegerField(null=True)
     rank_high = models.PositiveIntegerField(null=True)
     score = models.FloatField()
@@ -182,6 +184,9 @@ class Standing(models.Model):
             models.UniqueConstraint(
                 fields=["season", "window", "node"], name="one_standing_a_window"
             ),
+        ]
+        indexes = [
+            models.Index(fields=["season", "window", "place"], name="standings_in_order"),
         ]
 
     def __str__(self) -> str:

@@ -14,7 +14,7 @@ from django.db.models import Max
 
 from judge.accounts import Books, Entry
 from judge.models import Round, Season, Standing, Window
-from judge.publishing import Entrant, Line, Ranker, draw_up
+from judge.publishing import Entrant, Line, Ranker, draw_up, in_order
 from judge.services.ledgers import load_books, read_entries, read_newest_labels, save_books
 from judge.services.windows import (
     Change,
@@ -28,8 +28,8 @@ from swarm_web.bulk import copy_rows
 from swarm_web.nodes.models import Node
 
 _COLUMNS = (
-    *("season_id", "window", "node_id", "model", "arm", "remark", "rank_low", "rank_high"),
-    *("score", "interval_low", "interval_high", "correct", "n", "rounds", "cells"),
+    *("season_id", "window", "node_id", "model", "arm", "remark", "place", "rank_low"),
+    *("rank_high", "score", "interval_low", "interval_high", "correct", "n", "rounds", "cells"),
 )
 
 
@@ -161,7 +161,8 @@ def _publish(season: Season, window: Window, books: Books, ranker: Ranker, *, en
         ranker=ranker,
     )
     Standing.objects.filter(season=season, window=window).delete()
-    copy_rows(Standing, _COLUMNS, (_row(season, window, line) for line in lines))
+    placed = enumerate(in_order(lines), start=1)
+    copy_rows(Standing, _COLUMNS, (_row(season, window, line, place) for place, line in placed))
 
 
 def _minimum(season: Season, window: Window) -> int:
@@ -171,11 +172,11 @@ def _minimum(season: Season, window: Window) -> int:
     return season.minimum_questions
 
 
-def _row(season: Season, window: Window, line: Line) -> tuple[object, ...]:
+def _row(season: Season, window: Window, line: Line, place: int) -> tuple[object, ...]:
     entrant = line.entrant
     low, high = line.rank or (None, None)
     return (
         *(season.pk, window.value, entrant.node_id, entrant.model, entrant.arm, line.remark),
-        *(low, high, line.score, *line.interval, line.correct, line.n, entrant.rounds),
+        *(place, low, high, line.score, *line.interval, line.correct, line.n, entrant.rounds),
         msgspec.json.encode(entrant.cells).decode(),
     )

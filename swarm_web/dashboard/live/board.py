@@ -22,8 +22,7 @@ from django.utils import timezone
 
 from judge.models import Round, Ruling
 from swarm_web import bus
-from swarm_web.dashboard.reports.board import read_board
-from swarm_web.dashboard.reports.lineup import line_up
+from swarm_web.dashboard.reports.board import read_board, read_lines
 from swarm_web.dashboard.reports.pill import read_pill
 
 logger = logging.getLogger(__name__)
@@ -56,7 +55,7 @@ def read_view(window: str, *, seq: int = 0) -> View:
     """Read and render one window's view."""
     now = timezone.now()
     board = read_board(window, now=now)
-    lines = line_up(board)
+    lines = read_lines(board)
     last = Round.objects.filter(phase=Round.Phase.CLOSED).values_list("number", flat=True).first()
     ruling = Ruling.objects.values_list("pk", flat=True).first()
     return View(

@@ -5,8 +5,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from swarm_web.dashboard.reports.board import read_board
-from swarm_web.dashboard.reports.lineup import line_up
+from swarm_web.dashboard.reports.board import read_board, read_lines
 
 HOME_ROWS = 5
 
@@ -14,6 +13,6 @@ HOME_ROWS = 5
 @require_safe
 def home(request: HttpRequest) -> HttpResponse:
     """Say what this is, who leads and how to join."""
-    board = read_board("season", now=timezone.now())
-    context = {"board": board, "lines": line_up(board)[:HOME_ROWS], "limit": HOME_ROWS}
+    board = read_board("season", now=timezone.now(), limit=HOME_ROWS)
+    context = {"board": board, "lines": read_lines(board)}
     return render(request, "home.html", context)

@@ -1,5 +1,7 @@
 """The leaderboard."""
 
+from dataclasses import replace
+
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -7,23 +9,38 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from judge.selectors import WINDOWS
-from swarm_web.dashboard.reports.board import read_board, read_chart, read_window
-from swarm_web.dashboard.reports.lineup import line_up
+from swarm_web.dashboard.reports.board import (
+    BoardQuery,
+    common_models,
+    read_board,
+    read_chart,
+    read_lines,
+    read_query,
+)
+from swarm_web.dashboard.reports.finding import find_node
 from swarm_web.errors import answer_refusals
+from swarm_web.leaderboard import Leaderboard
+from swarm_web.nodes.models import Node
 
 
 @require_safe
 @answer_refusals
 def leaderboard(request: HttpRequest) -> HttpResponseBase:
-    """Rank the nodes over a window, and draw how the leaders got there."""
-    window = read_window(request.GET.get("window"))
-    board = read_board(window, now=timezone.now())
+    """Rank the nodes over a window, a page at a time, and draw how the first of them got there."""
+    query = read_query(request.GET.dict())
+    finding = find_node(query)
+    if finding is not None and finding.after is not None:
+        query = replace(query, after=finding.after)
+    board = _read(query)
     context = {
         "board": board,
-        "lines": line_up(board),
+        "lines": read_lines(board),
         "windows": WINDOWS,
+        "arms": Node.Arm.values,
+        "models": common_models(board),
+        "finding": finding,
         "chart": read_chart(board),
-        "figure_url": f"{reverse('leaderboard-figure')}?window={window}",
+        "figure_url": f"{reverse('leaderboard-figure')}?{request.GET.urlencode()}",
     }
     return render(request, "leaderboard.html", context)
 
@@ -31,6 +48,10 @@ def leaderboard(request: HttpRequest) -> HttpResponseBase:
 @require_safe
 @answer_refusals
 def leaderboard_figure(request: HttpRequest) -> HttpResponseBase:
-    """Answer with the leaderboard's figure, for the chart to redraw itself."""
-    board = read_board(read_window(request.GET.get("window")), now=timezone.now())
-    return JsonResponse(read_chart(board).figure)
+    """Answer with a page's figure, for the chart to redraw itself."""
+    return JsonResponse(read_chart(_read(read_query(request.GET.dict()))).figure)
+
+
+def _read(query: BoardQuery) -> Leaderboard:
+    now = timezone.now()
+    return read_board(query.window, now=now, filters=query.filters, after=query.after)

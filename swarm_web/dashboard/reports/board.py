@@ -1,20 +1,40 @@
 """The leaderboard as pages show it: the rows of `swarm_web.leaderboard` and their history."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from judge.models import Score, Season
-from judge.selectors import WINDOWS, score_history, shown_season
+from django.db.models import Count
+
+from judge.models import Score, Season, Standing
+from judge.selectors import WINDOWS, recent_scores, score_history, shown_season
 from swarm_web.dashboard.charts.scores import Figure, Point, draw_leaders
-from swarm_web.dashboard.reports.lineup import measure_lift
+from swarm_web.dashboard.reports.lineup import BoardLine, line_up, measure_lift
 from swarm_web.errors import RequestError
-from swarm_web.leaderboard import Leaderboard, read_leaderboard
+from swarm_web.leaderboard import WAITING_NAMES, Leaderboard, read_leaderboard
 from swarm_web.nodes.models import Node
+from swarm_web.paging import EVERYBODY, PAGE_ROWS, Filters, decode_cursor
 
 # As many lines as a reader can tell apart, over as many rounds as fit a chart.
 CHARTED_NODES = 5
 CHARTED_ROUNDS = 60
+
+
+# Enough to see a direction in the width of a column.
+SPARK_ROUNDS = 20
+# As many as fit a list of suggestions; any other can be typed.
+COMMON_MODELS = 20
+_FILTERS = ("model", "arm", "owner", "search")
+
+
+@dataclass(frozen=True)
+class BoardQuery:
+    """A page of the leaderboard, as its address asks for it; `find` is a node to look for."""
+
+    window: str = "season"
+    filters: Filters = EVERYBODY
+    after: int = 0
+    find: str = ""
 
 
 @dataclass(frozen=True)
@@ -37,12 +57,43 @@ def read_window(text: str | None) -> str:
     return window
 
 
-def read_board(window: str, *, now: datetime) -> Leaderboard:
-    """Return the shown season's leaderboard; an empty one before the first season."""
+def read_query(params: Mapping[str, str]) -> BoardQuery:
+    """Return what a query string asks for. Raises RequestError."""
+    filters = Filters(**{name: params.get(name, "").strip()[:200] for name in _FILTERS})
+    if filters.arm and filters.arm not in Node.Arm.values:
+        raise RequestError(
+            "query.arm",
+            f"There is no arm {filters.arm[:40]!r}.",
+            fix=f"Use one of {', '.join(Node.Arm.values)}.",
+        )
+    try:
+        after = decode_cursor(params.get("after", ""))
+    except ValueError as problem:
+        raise RequestError(
+            "query.after",
+            f"There is no page after {params['after'][:40]!r}.",
+            fix="Leave it out for the first page, and follow the page's own links from there.",
+        ) from problem
+    find = params.get("find", "").strip()[:64]
+    return BoardQuery(read_window(params.get("window")), filters, after, find)
+
+
+def read_board(
+    window: str,
+    *,
+    now: datetime,
+    filters: Filters = EVERYBODY,
+    after: int = 0,
+    limit: int = PAGE_ROWS,
+) -> Leaderboard:
+    """Return a page of the shown season's leaderboard; an empty one before the first season."""
     season = shown_season()
     if season is not None:
-        return read_leaderboard(season, window=window, now=now)
+        return read_leaderboard(
+            season, window=window, now=now, filters=filters, after=after, limit=limit
+        )
     draft = Season()
+    waiting = Node.objects.connected(now=now).values_list("name", flat=True)[: WAITING_NAMES + 1]
     return Leaderboard(
         season="",
         window=window,
@@ -51,9 +102,25 @@ def read_board(window: str, *, now: datetime) -> Leaderboard:
         minimum_questions=draft.minimum_questions,
         rows=[],
         base=[],
-        quarantined=0,
-        waiting=list(Node.objects.connected(now=now).values_list("name", flat=True)),
+        waiting=list(waiting[:WAITING_NAMES]),
+        more_waiting=len(waiting) > WAITING_NAMES,
+        filters=filters,
     )
+
+
+def read_lines(board: Leaderboard) -> list[BoardLine]:
+    """Return the page's lines with the scores of each node's last rounds, in two queries."""
+    season = Season.objects.filter(name=board.season).first()
+    names = [row.node for row in (*board.rows, *board.base)]
+    recent = recent_scores(season, names, rounds=SPARK_ROUNDS) if season and names else {}
+    return line_up(board, recent=recent)
+
+
+def common_models(board: Leaderboard) -> list[str]:
+    """Return the models of most nodes in the board's window, most common first."""
+    judged = Standing.objects.filter(season__name=board.season, window=board.window)
+    counted = judged.values("model").annotate(nodes=Count("pk")).order_by("-nodes", "model")
+    return list(counted.values_list("model", flat=True)[:COMMON_MODELS])
 
 
 def read_chart(board: Leaderboard) -> Chart:

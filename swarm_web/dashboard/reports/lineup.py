@@ -1,12 +1,15 @@
 """The leaderboard's order on pages: untrained models beside the trained ones; pure."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import hypot
+from types import MappingProxyType
 
 from judge.stats import Interval
 from swarm_web.leaderboard import Leaderboard, LeaderboardRow
+
+_NOTHING: Mapping[str, Sequence[float]] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -20,26 +23,41 @@ class Lift:
 
 @dataclass(frozen=True)
 class BoardLine:
-    """A row, and its lift where the same model was judged untrained."""
+    """A row, its lift where the same model was judged untrained, and the node's recent scores.
+
+    `recent` are fractions of one, a round each, oldest first. `took_part` is the share of the
+    window's rounds that the node was scored in; None while the window has no round.
+    """
 
     row: LeaderboardRow
     lift: Lift | None = None
+    recent: Sequence[float] = ()
+    took_part: float | None = None
 
 
-def line_up(board: Leaderboard) -> list[BoardLine]:
-    """Return all lines, best first, untrained models directly under the best of their kind.
+def line_up(
+    board: Leaderboard, *, recent: Mapping[str, Sequence[float]] = _NOTHING
+) -> list[BoardLine]:
+    """Return a page's lines, best first, untrained models directly under the best of their kind.
 
-    Untrained models that nobody trained stand at the end.
+    Untrained models that nobody trained stand at the end. `recent` are scores by node.
     """
     waiting: defaultdict[str, list[LeaderboardRow]] = defaultdict(list)
     for row in board.base:
         waiting[row.model].append(row)
     by_model = {model: tuple(rows) for model, rows in waiting.items()}
+    rounds = board.totals.rounds
+
+    def describe(row: LeaderboardRow) -> BoardLine:
+        lift = None if row.is_base else measure_lift(row, by_model.get(row.model, ()))
+        took_part = min(1.0, row.rounds / rounds) if rounds else None
+        return BoardLine(row, lift, recent.get(row.node, ()), took_part)
+
     lines: list[BoardLine] = []
     for row in board.rows:
-        lines.append(BoardLine(row, measure_lift(row, by_model.get(row.model, ()))))
-        lines += [BoardLine(base) for base in waiting.pop(row.model, [])]
-    return lines + [BoardLine(base) for rows in waiting.values() for base in rows]
+        lines.append(describe(row))
+        lines += [describe(base) for base in waiting.pop(row.model, [])]
+    return lines + [describe(base) for rows in waiting.values() for base in rows]
 
 
 def measure_lift(row: LeaderboardRow, bases: Sequence[LeaderboardRow]) -> Lift | None:

@@ -4,6 +4,7 @@ Every filter answers an en dash for a figure that does not exist yet; a lookup t
 a filter as an empty string.
 """
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -12,6 +13,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
+from swarm_web.dashboard.charts.sparkline import Sparkline, draw_sparkline
 from swarm_web.dashboard.reports.reasons import advise
 
 register = template.Library()
@@ -148,6 +150,12 @@ def interval_bar(score: float, bounds: tuple[float, float]) -> dict[str, str]:
         "width": f"{max(1.0, 100 * (high - low)):.1f}",
         "at": f"{100 * score:.1f}",
     }
+
+
+@register.inclusion_tag("partials/sparkline.html")
+def sparkline(scores: Sequence[float]) -> dict[str, Sparkline | None]:
+    """Draw scores of rounds, oldest first, on a scale from 0 to 1."""
+    return {"line": draw_sparkline(scores)}
 
 
 @register.inclusion_tag("partials/difference_bar.html")

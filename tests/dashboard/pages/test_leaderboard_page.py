@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
@@ -10,6 +12,7 @@ from judge.services.oversight import quarantine_node
 from judge.stats import macro_interval
 from swarm_web.dashboard.templatetags.figures import interval
 from swarm_web.nodes.models import Node
+from tests.dashboard.conftest import judge_nodes
 from tests.factories import make_node, make_round, make_score, publish
 
 
@@ -25,6 +28,10 @@ def row_of(html: str, node: Node) -> str:
     found = re.search(rf'<tr data-node="{node.name}".*?</tr>', html, re.DOTALL)
     assert found is not None
     return found[0]
+
+
+def make_owner(name: str) -> User:
+    return User.objects.create_user(name)
 
 
 def judge(season: Season, **correct: int) -> dict[str, Node]:
@@ -122,3 +129,87 @@ def test_the_page_says_how_to_read_it(judged: list[Node], client: Client) -> Non
     html = read(client)
     assert "How to read this table" in html
     assert "A node is ranked once 16 of its questions count." in html
+
+
+def test_a_page_holds_fifty_rows_and_names_its_neighbours(client: Client, season: Season) -> None:
+    judge_nodes(season, count=60, rounds=1)
+    first = read(client)
+    assert (len(listed(first)), "50 of 60 nodes" in first) == (50, True)
+    assert 'rel="next" href="?after=50#board"' in first
+    second = read(client, "?after=50")
+    assert 'rel="prev" href="?#board"' in second
+    assert len(listed(second)) == 10
+    assert not set(listed(first)) & set(listed(second))
+
+
+def test_filters_leave_only_nodes_that_fit_and_ranks_as_they_are(
+    client: Client, season: Season
+) -> None:
+    nodes = judge(season, amber=16, base_tiny=4, bold=0)
+    Node.objects.filter(pk=nodes["bold"].pk).update(owner=make_owner("ada"))
+    assert listed(read(client, "?search=mbe")) == ["amber", "base_tiny"]
+    assert listed(read(client, "?arm=base")) == ["base_tiny"]
+    assert listed(read(client, "?arm=isolated")) == []
+    assert listed(read(client, "?model=huge")) == []
+    html = read(client, "?owner=ada")
+    assert listed(html) == ["bold", "base_tiny"]
+    assert '<td class="rank num">2</td>' in row_of(html, nodes["bold"])
+
+
+def test_the_form_shows_the_filters_of_the_address(client: Client, season: Season) -> None:
+    judge(season, amber=16)
+    html = read(client, "?model=tiny&arm=swarm&search=am&window=round")
+    assert 'name="model" list="models" value="tiny"' in html
+    assert '<option value="swarm" selected>' in html
+    assert 'name="search" value="am"' in html
+    assert '<input type="hidden" name="window" value="round">' in html
+
+
+def test_find_me_opens_the_page_that_lists_the_node(client: Client, season: Season) -> None:
+    judge_nodes(season, count=60, rounds=1)
+    last = listed(read(client, "?after=50"))[-1]
+    html = read(client, f"?find={last}")
+    assert f'<tr data-node="{last}" id="found"' in html
+    assert len(listed(html)) == 10
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ("?find=nobody-here", "There is no node of that name."),
+        ("?find=young", "It was not judged in this window yet."),
+        ("?find=sly", "The operator has quarantined it"),
+        ("?find=base", "choose the arm “untrained”"),
+        ("?find=amber&search=bold", "your filters leave it out"),
+    ],
+)
+def test_who_is_not_on_the_board_is_told_why(
+    client: Client, season: Season, query: str, says: str
+) -> None:
+    nodes = judge(season, amber=16, bold=12, base=4, sly=15)
+    make_node("young")
+    quarantine_node(nodes["sly"], reason="copies", actor=None, now=timezone.now())
+    assert says in read(client, query)
+
+
+@pytest.mark.parametrize("query", ["?arm=left", "?after=-1", "?after=x", "?after=99999999999"])
+def test_a_query_without_meaning_is_refused(db: None, client: Client, query: str) -> None:
+    assert client.get(f"/leaderboard/{query}").status_code == 400
+
+
+def test_a_row_tells_how_many_of_the_rounds_the_node_took_part_in(
+    client: Client, season: Season
+) -> None:
+    early, late = make_node("early")[0], make_node("late")[0]
+    make_score(make_round(season, phase=Round.Phase.CLOSED), early, correct=8)
+    both = make_round(season, phase=Round.Phase.CLOSED)
+    make_score(both, early, correct=8)
+    make_score(both, late, correct=8)
+    publish(season)
+    html = read(client)
+    assert '<abbr title="2 rounds">100\u202f%</abbr>' in row_of(html, early)
+    assert '<abbr title="1 round">50\u202f%</abbr>' in row_of(html, late)
+
+
+def test_a_row_draws_the_last_rounds(judged: list[Node], client: Client) -> None:
+    assert '<polyline points="2.0,2.0 58.0,2.0"/>' in row_of(read(client), judged[0])

@@ -37,7 +37,6 @@ def make_board(*rows: LeaderboardRow) -> Leaderboard:
         minimum_questions=16,
         rows=[row for row in rows if not row.is_base],
         base=[row for row in rows if row.is_base],
-        quarantined=0,
         waiting=[],
     )
 

@@ -1,0 +1,34 @@
+"""The order in which a leaderboard lists its lines."""
+
+from judge.publishing import Entrant, Line, in_order
+
+
+def make_line(
+    node_id: int, remark: str = "", *, rank: tuple[int, int] | None = None, score: float = 0.5
+) -> Line:
+    entrant = Entrant(node_id, "tiny", "swarm", {}, 1, quarantined=False)
+    return Line(entrant, remark, rank, score, (score, score), correct=0, n=1)
+
+
+def listed(*lines: Line) -> list[int]:
+    return [line.entrant.node_id for line in in_order(lines)]
+
+
+def test_ranked_nodes_come_first_and_hidden_ones_last() -> None:
+    lines = [
+        make_line(1, "quarantined", score=1),
+        make_line(2, "base", score=1),
+        make_line(3, "too_few", score=1),
+        make_line(4, rank=(1, 1), score=0.1),
+    ]
+    assert listed(*lines) == [4, 3, 2, 1]
+
+
+def test_ranks_decide_before_scores() -> None:
+    first, tied = make_line(1, rank=(1, 1), score=0.6), make_line(2, rank=(1, 2), score=0.7)
+    assert listed(tied, first) == [1, 2]
+
+
+def test_equals_stand_by_score_and_then_by_key() -> None:
+    low, high = make_line(1, rank=(1, 3), score=0.4), make_line(3, rank=(1, 3), score=0.5)
+    assert listed(low, make_line(2, rank=(1, 3), score=0.4), high) == [3, 1, 2]
