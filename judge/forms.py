@@ -13,7 +13,6 @@ from django.contrib.admin.widgets import (
 
 from judge.models import Ruling, Season
 from judge.selectors import task_choices
-from judge.verifiers import process_verifier
 from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import TaskChoice
 from swarm_protocol.version import parse_version
@@ -21,6 +20,7 @@ from swarm_tasks.allowlist import check_config
 from swarm_tasks.keyspace import Part
 from swarm_tasks.pool import AnyVerifier
 from swarm_tasks.verifier import DrawnTask
+from swarm_web.verifiers import process_verifier
 
 MAX_TASKS = 64
 SAMPLE_KEY = b"sample shown in the admin"

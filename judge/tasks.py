@@ -19,8 +19,8 @@ from judge.services.oversight import recompute_round
 from judge.services.rounds import advance_rounds, watch_seasons
 from judge.services.scheduling import ensure_next_round
 from judge.services.standings import refresh_standings
-from judge.verifiers import process_verifier
 from swarm_web import heartbeat
+from swarm_web.verifiers import process_verifier
 
 # A worker with one process also moves rounds on: it should not grade for longer than this.
 GRADING_S = 2.0

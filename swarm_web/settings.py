@@ -95,6 +95,10 @@ REDIS_URL = env.str("REDIS_URL", default="redis://127.0.0.1:6379/0")
 RELAY_POOL_SIZE = env.int("RELAY_POOL_SIZE", default=4096)
 RELAY_ROLLOUTS_PER_NODE = env.int("RELAY_ROLLOUTS_PER_NODE", default=64)
 RELAY_MAX_AGE_S = env.int("RELAY_MAX_AGE_S", default=600)
+# ---- the archive: how many rollouts of a minute are kept, of all nodes and of one, and how long
+RELAY_ARCHIVE_PER_MINUTE = env.int("RELAY_ARCHIVE_PER_MINUTE", default=20)
+RELAY_ARCHIVE_PER_NODE = env.int("RELAY_ARCHIVE_PER_NODE", default=4)
+RELAY_ARCHIVE_DAYS = env.int("RELAY_ARCHIVE_DAYS", default=7)
 
 # ---- the node gateway
 GATEWAY_MESSAGES_PER_SECOND = env.float("GATEWAY_MESSAGES_PER_SECOND", default=20)
@@ -122,6 +126,12 @@ CELERY_BEAT_SCHEDULE = {
         "options": {"expires": 4},
     },
     "keep-books": {"task": "judge.tasks.keep_books", "schedule": 5.0, "options": {"expires": 10}},
+    "keep-archive": {
+        "task": "swarm_web.relay.tasks.keep_archive",
+        "schedule": 5.0,
+        "options": {"expires": 10},
+    },
+    "prune-archive": {"task": "swarm_web.relay.tasks.prune", "schedule": 3600.0},
 }
 
 # ---- static files: hashed names, compressed, served by the web process itself

@@ -18,8 +18,8 @@ from judge.selectors import rounds_with_turnout, running_season
 from judge.services.oversight import void_round
 from judge.services.rounds import count_ungraded
 from judge.services.scheduling import LEAD, schedule_round
-from judge.verifiers import process_verifier
 from swarm_protocol.errors import RefusedError
+from swarm_web.verifiers import process_verifier
 
 # ---- decisions
 

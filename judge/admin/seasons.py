@@ -18,10 +18,10 @@ from judge.selectors import task_choices
 from judge.services.scheduling import LEAD, schedule_round
 from judge.services.seasons import end_season, pause_season, resume_season, start_season
 from judge.services.standings import refresh_standings, republish_standings
-from judge.verifiers import process_verifier
 from swarm_protocol.errors import RefusedError
 from swarm_tasks.quiz import share_questions
 from swarm_tasks.starter import STARTER_TASKS
+from swarm_web.verifiers import process_verifier
 
 # What scores depend on: fixed once the season has started.
 FROZEN = [

@@ -11,8 +11,8 @@ from judge.forms import check_tasks
 from judge.models import Season
 from judge.selectors import running_season
 from judge.services.seasons import start_season
-from judge.verifiers import process_verifier
 from swarm_tasks.starter import STARTER_TASKS
+from swarm_web.verifiers import process_verifier
 
 # Short rounds, so that a demo on one machine is judged within its first minute.
 DEMO: dict[str, Any] = {

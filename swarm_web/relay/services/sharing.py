@@ -1,4 +1,4 @@
-"""Rollouts are shared and drawn, and who gave and took what is counted.
+"""Rollouts are shared and drawn, a sample of them is archived, and who gave and took is counted.
 
 The calls are async, because they are made for every step of every node.
 """
@@ -18,6 +18,7 @@ from swarm_protocol.codec import MAX_FRAME_BYTES
 from swarm_protocol.logprobs import without_logprobs
 from swarm_protocol.messages import ExternalRollout, ReportTraining, Rollout
 from swarm_web.nodes.models import Node
+from swarm_web.relay.intake import Sample, SampleLimits, offer_samples
 from swarm_web.relay.models import Contribution
 from swarm_web.relay.pool import Bounds, Pool, Pooled
 from swarm_web.store import async_redis
@@ -42,6 +43,8 @@ async def publish_rollouts(
     }
     pool = _season_pool(season_id)
     added = await pool.publish(node.pk, shared, now=now.timestamp()) if shared else 0
+    if added:
+        await _offer_samples(node, season_id=season_id, rollouts=rollouts, now=now)
     await _add(node, season_id, published=added, rejected=rejected)
 
 
@@ -91,6 +94,20 @@ async def record_training(node: Node, *, season_id: int, report: ReportTraining)
         informative_share=report.informative_share,
         external_dropped=report.external_dropped,
     )
+
+
+async def _offer_samples(
+    node: Node, *, season_id: int, rollouts: Sequence[Rollout], now: datetime
+) -> None:
+    """Let the archive have some of them; verdicts need no log-probs."""
+    limits = SampleLimits(
+        site=settings.RELAY_ARCHIVE_PER_MINUTE, node=settings.RELAY_ARCHIVE_PER_NODE
+    )
+    samples = [
+        Sample(season_id, node.pk, now.timestamp(), without_logprobs(rollout))
+        for rollout in rollouts[: limits.node]
+    ]
+    await offer_samples(async_redis(), samples, limits=limits)
 
 
 def _unpack(pooled: Pooled, *, with_logprobs: bool) -> ExternalRollout:

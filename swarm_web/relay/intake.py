@@ -1,0 +1,83 @@
+"""What the archive will hold: a sample of published rollouts, waiting in Redis for a worker.
+
+It is taken for every step of every node, so it costs one call, and rows are written elsewhere. Two
+bounds for each minute keep it small: rollouts of the whole site, and of one node.
+
+Keys:
+    relay:samples                     list of encoded samples, oldest first
+    relay:sampled:<minute>            how many were taken in this minute
+    relay:sampled:<minute>:<node id>  of them those of one node
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import msgspec
+import redis
+import redis.asyncio
+
+from swarm_protocol.messages import Rollout
+
+# KEYS: list, count of the site, count of the node. ARGV: both limits, the list's length, samples...
+_OFFER = """
+local room = math.min(ARGV[1] - (redis.call('GET', KEYS[2]) or 0),
+                      ARGV[2] - (redis.call('GET', KEYS[3]) or 0), #ARGV - 3)
+if room <= 0 then return 0 end
+for i = 4, 3 + room do
+    redis.call('RPUSH', KEYS[1], ARGV[i])
+end
+redis.call('LTRIM', KEYS[1], -ARGV[3], -1)
+for i = 2, 3 do
+    redis.call('INCRBY', KEYS[i], room)
+    redis.call('EXPIRE', KEYS[i], 120)
+end
+return room
+"""
+
+_LIST = "relay:samples"
+# While no worker takes them, the oldest samples give way.
+_MOST_WAITING = 1000
+# A sample may be this large: a quarter of what the relay takes, and more than most rollouts.
+_MAX_BYTES = 1 << 15
+
+
+@dataclass(frozen=True)
+class SampleLimits:
+    """How many rollouts are kept in a minute: of the whole site, and of one node."""
+
+    site: int
+    node: int
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """A published rollout to be archived; `at` is Unix seconds."""
+
+    season_id: int
+    node_id: int
+    at: float
+    rollout: Rollout
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Sample)
+
+
+async def offer_samples(
+    client: redis.asyncio.Redis, samples: Sequence[Sample], *, limits: SampleLimits
+) -> int:
+    """Offer what one node published at one moment; return how many were kept: the first ones."""
+    encoded = [_encoder.encode(sample) for sample in samples[: limits.node]]
+    fitting = [sample for sample in encoded if len(sample) <= _MAX_BYTES]
+    if not fitting:
+        return 0
+    count = f"relay:sampled:{int(samples[0].at // 60)}"
+    keys = [_LIST, count, f"{count}:{samples[0].node_id}"]
+    args: list[int | bytes] = [limits.site, limits.node, _MOST_WAITING, *fitting]
+    return int(await client.register_script(_OFFER)(keys=keys, args=args))
+
+
+def take_samples(client: redis.Redis, *, most: int) -> list[Sample]:
+    """Take up to `most` samples, oldest first, off the list."""
+    taken = cast("list[bytes] | None", client.lpop(_LIST, most))
+    return [_decoder.decode(sample) for sample in taken or []]

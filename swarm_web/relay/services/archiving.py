@@ -1,0 +1,125 @@
+"""The archive is filled with samples, checked by our own verifier, and pruned.
+
+Each of these may run twice or at once, and finds what a crash left undone. A sample that is lost
+together with the worker that took it is gone, as rollouts may be.
+"""
+
+import logging
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+from django.conf import settings
+from django.db import transaction
+
+from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_protocol.messages import TaskSpec
+from swarm_tasks.keyspace import Part, question_part
+from swarm_tasks.pool import AnyVerifier
+from swarm_tasks.verifier import Verdict
+from swarm_web.nodes.models import Node
+from swarm_web.relay.intake import Sample, take_samples
+from swarm_web.relay.models import ArchivedRollout, Exchange, TrainingPoint
+from swarm_web.store import sync_redis
+
+logger = logging.getLogger(__name__)
+
+_STORED_AT_ONCE = 100
+# Few, because each may hold a completion that hangs until its deadline.
+_CHECKED_AT_ONCE = 8
+_PRUNED_AT_ONCE = 1000
+
+
+def store_samples() -> int:
+    """Move the samples that wait from Redis to the archive; return how many there were."""
+    samples = take_samples(sync_redis(), most=_STORED_AT_ONCE)
+    # A node may have been deleted meanwhile; a season with rollouts is not.
+    known = set(
+        Node.objects.filter(pk__in={sample.node_id for sample in samples}).values_list(
+            "pk", flat=True
+        )
+    )
+    ArchivedRollout.objects.bulk_create(
+        [_to_row(sample) for sample in samples if sample.node_id in known],
+        ignore_conflicts=True,  # a node publishes again what was not acknowledged
+    )
+    return len(samples)
+
+
+def check_samples(*, verifier: AnyVerifier, now: datetime) -> int:
+    """Check some archived rollouts that wait, oldest first; return how many.
+
+    They stay locked until their verdicts are committed, and others pass over them.
+    """
+    with transaction.atomic():
+        waiting = ArchivedRollout.objects.waiting().select_for_update(skip_locked=True)
+        rows = list(waiting.order_by("published_at")[:_CHECKED_AT_ONCE])
+        for row in rows:
+            _check(row, verifier=verifier)
+            row.checked_at = now
+        ArchivedRollout.objects.bulk_update(
+            rows, ["question", "completions", "solved", "failure", "checked_at"]
+        )
+    return len(rows)
+
+
+def prune_archive(*, now: datetime) -> None:
+    """Delete what is older than RELAY_ARCHIVE_DAYS: rollouts, exchanges, points of training."""
+    cutoff = now - timedelta(days=settings.RELAY_ARCHIVE_DAYS)
+    old = ArchivedRollout.objects.filter(published_at__lt=cutoff).order_by("published_at")
+    while keys := list(old.values_list("pk", flat=True)[:_PRUNED_AT_ONCE]):
+        ArchivedRollout.objects.filter(pk__in=keys).delete()
+    Exchange.objects.filter(hour__lt=cutoff).delete()
+    TrainingPoint.objects.filter(at__lt=cutoff).delete()
+
+
+def _to_row(sample: Sample) -> ArchivedRollout:
+    rollout = sample.rollout
+    return ArchivedRollout(
+        season_id=sample.season_id,
+        author_id=sample.node_id,
+        rollout=rollout.id,
+        dataset=rollout.task.dataset,
+        spec=msgspec.to_builtins(rollout.task),
+        model=rollout.model,
+        step=rollout.step,
+        completions=[
+            {
+                "text": completion.text,
+                "finish_reason": completion.finish_reason,
+                "score": None,
+                "solved": None,
+                "verdict": None,
+            }
+            for completion in rollout.completions
+        ],
+        published_at=datetime.fromtimestamp(sample.at, tz=UTC),
+        total=len(rollout.completions),
+    )
+
+
+def _check(row: ArchivedRollout, *, verifier: AnyVerifier) -> None:
+    """Make the question again and score every completion in the child, or note why not."""
+    try:
+        question, verdicts = _score(row, verifier=verifier)
+    except RefusedError as refusal:
+        logger.warning("archived %s cannot be checked: %s", row.dataset, refusal.message)
+        row.failure = refusal.code
+        return
+    row.question = question
+    row.solved = sum(verdict.solved for verdict in verdicts)
+    for completion, verdict in zip(row.completions, verdicts, strict=True):
+        completion |= {
+            "score": verdict.score,
+            "solved": verdict.solved,
+            "verdict": verdict.reason,
+        }
+
+
+def _score(row: ArchivedRollout, *, verifier: AnyVerifier) -> tuple[str, list[Verdict]]:
+    """Return the question and a verdict for each completion. Raises RefusedError."""
+    spec = msgspec.convert(row.spec, TaskSpec)
+    question = verifier.question(spec)
+    # A training index may still make a question that the judge owns: nodes drop it, and so do we.
+    if question_part(question) is not Part.TRAINING:
+        raise RefusedError(ErrorCode.TASK_FOREIGN, "the question belongs to the judge")
+    return question, verifier.score(spec, [completion["text"] for completion in row.completions])

@@ -1,0 +1,209 @@
+"""A bounded sample of what is published is kept, checked in the verifier child, and pruned."""
+
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+import pytest_asyncio
+from asgiref.sync import sync_to_async
+from django.db import connections
+from django.utils import timezone
+
+from judge.models import Season
+from swarm_protocol.errors import ErrorCode
+from swarm_protocol.messages import Completion, Rollout
+from swarm_tasks.keyspace import Part
+from swarm_tasks.starter import STARTER_TASKS
+from swarm_tasks.verifier import DrawnTask, Verifier
+from swarm_web.nodes.models import Node
+from swarm_web.relay.models import ArchivedRollout, Exchange, TrainingPoint
+from swarm_web.relay.selectors import recent_rollouts
+from swarm_web.relay.services import (
+    check_samples,
+    prune_archive,
+    publish_rollouts,
+    store_samples,
+)
+from swarm_web.store import async_redis, sync_redis
+from tests.factories import (
+    make_archived_rollout,
+    make_exchange,
+    make_node,
+    make_rollout,
+    make_season,
+    make_training_point,
+)
+
+NOW = timezone.now()
+
+
+@pytest.fixture(scope="module")
+def verifier() -> Iterator[Verifier]:
+    with Verifier() as verifier:
+        yield verifier
+
+
+@pytest_asyncio.fixture(autouse=True)
+async def tidy_stores(transactional_db: None) -> AsyncIterator[None]:
+    forget_samples()
+    yield
+    await async_redis().aclose()
+    await sync_to_async(connections.close_all)()
+
+
+@pytest.fixture
+def season(transactional_db: None) -> Season:
+    return make_season()
+
+
+@pytest.fixture
+def amber(transactional_db: None) -> Node:
+    return make_node("amber")[0]
+
+
+def forget_samples() -> None:
+    for key in sync_redis().scan_iter("relay:sample*"):
+        sync_redis().delete(key)
+
+
+async def publish(node: Node, season: Season, *rollouts: Rollout) -> None:
+    await publish_rollouts(
+        node, season_id=season.pk, rollouts=rollouts, rejected=0, now=timezone.now()
+    )
+
+
+async def publish_ids(node: Node, season: Season, *ids: str) -> None:
+    await publish(node, season, *(make_rollout(season, rollout_id=name) for name in ids))
+
+
+def archived() -> list[str]:
+    """Store what waits and return the ids of what the archive holds."""
+    store_samples()
+    return sorted(ArchivedRollout.objects.values_list("rollout", flat=True))
+
+
+def draw(verifier: Verifier, season: Season, *, part: Part = Part.TRAINING) -> DrawnTask:
+    task = STARTER_TASKS[0]
+    return verifier.draw(
+        key=b"k",
+        part=part,
+        dataset=task.dataset,
+        config=task.config,
+        seed=season.seed,
+        counter=0,
+    )
+
+
+def rollout_about(season: Season, task: DrawnTask, *texts: str) -> Rollout:
+    completions = [Completion(text=text, finish_reason="stop") for text in texts]
+    made = make_rollout(season, rollout_id="r")
+    return msgspec.structs.replace(made, task=task.spec, completions=completions)
+
+
+async def test_what_is_published_reaches_the_archive(season: Season, amber: Node) -> None:
+    await publish_ids(amber, season, "a", "b")
+    assert await sync_to_async(archived)() == ["a", "b"]
+    row = await ArchivedRollout.objects.aget(rollout="a")
+    assert (row.author_id, row.season_id, row.solved, row.checked_at) == (
+        amber.pk,
+        season.pk,
+        None,
+        None,
+    )
+    assert row.total == 2
+    assert [completion["verdict"] for completion in row.completions] == [None, None]
+
+
+async def test_a_rollout_that_is_published_twice_is_archived_once(
+    season: Season, amber: Node
+) -> None:
+    await publish_ids(amber, season, "a")
+    assert await sync_to_async(archived)() == ["a"]
+    forget_samples()
+    await publish_ids(amber, season, "a")
+    assert await sync_to_async(archived)() == ["a"]
+
+
+async def test_a_node_fills_no_more_than_its_share_of_a_minute(
+    season: Season, amber: Node, settings: Any
+) -> None:
+    settings.RELAY_ARCHIVE_PER_NODE = 2
+    await publish_ids(amber, season, "a")
+    await publish_ids(amber, season, "b", "c", "d")
+    assert await sync_to_async(archived)() == ["a", "b"]
+
+
+async def test_the_site_keeps_no_more_than_its_share_of_a_minute(
+    season: Season, amber: Node, settings: Any
+) -> None:
+    settings.RELAY_ARCHIVE_PER_MINUTE = 3
+    bold, _ = await sync_to_async(make_node)("bold")
+    await publish_ids(amber, season, "a", "b")
+    await publish_ids(bold, season, "c", "d")
+    assert await sync_to_async(archived)() == ["a", "b", "c"]
+
+
+async def test_samples_of_a_node_that_is_gone_are_dropped(season: Season, amber: Node) -> None:
+    await publish_ids(amber, season, "a")
+    await amber.adelete()
+    assert await sync_to_async(archived)() == []
+
+
+async def test_the_verifier_child_makes_the_question_again_and_judges_each_completion(
+    season: Season, amber: Node, verifier: Verifier
+) -> None:
+    task = draw(verifier, season)
+    await publish(amber, season, rollout_about(season, task, "no idea", "<answer>x</answer>"))
+    await sync_to_async(store_samples)()
+    assert await sync_to_async(check_samples)(verifier=verifier, now=NOW) == 1
+    [row] = await sync_to_async(recent_rollouts)(season.pk, limit=5)
+    assert (row.question, row.solved, row.total, row.checked_at) == (task.question, 0, 2, NOW)
+    verdicts = [(made["score"], made["solved"], made["verdict"]) for made in row.completions]
+    assert verdicts == [(0.0, False, "no_answer"), (0.0, False, "wrong")]
+    assert await sync_to_async(check_samples)(verifier=verifier, now=NOW) == 0
+
+
+async def test_a_question_of_the_judge_is_not_shown(
+    season: Season, amber: Node, verifier: Verifier
+) -> None:
+    await publish(
+        amber, season, rollout_about(season, draw(verifier, season, part=Part.JUDGE), *"ab")
+    )
+    await sync_to_async(store_samples)()
+    await sync_to_async(check_samples)(verifier=verifier, now=NOW)
+    row = await ArchivedRollout.objects.aget()
+    assert (row.failure, row.question, row.solved) == (ErrorCode.TASK_FOREIGN, "", None)
+    assert await sync_to_async(recent_rollouts)(season.pk, limit=5) == []
+
+
+async def test_a_rollout_that_cannot_be_checked_says_why_and_holds_up_no_other(
+    season: Season, amber: Node, verifier: Verifier
+) -> None:
+    task = draw(verifier, season)
+    foreign = replace(task, spec=msgspec.structs.replace(task.spec, generator="other 1.0"))
+    await publish(
+        amber,
+        season,
+        msgspec.structs.replace(rollout_about(season, foreign, *"ab"), id="foreign"),
+        rollout_about(season, task, *"ab"),
+    )
+    await sync_to_async(store_samples)()
+    assert await sync_to_async(check_samples)(verifier=verifier, now=NOW) == 2
+    row = await ArchivedRollout.objects.aget(rollout="foreign")
+    assert (row.failure, row.solved, row.checked_at) == (ErrorCode.TASK_FOREIGN, None, NOW)
+    assert len(await sync_to_async(recent_rollouts)(season.pk, limit=5)) == 1
+
+
+def test_what_is_old_is_forgotten(season: Season, amber: Node, settings: Any) -> None:
+    settings.RELAY_ARCHIVE_DAYS = 2
+    bold, _ = make_node("bold")
+    for age in (timedelta(days=1), timedelta(days=3)):
+        make_archived_rollout(season, amber, published_at=NOW - age, learners=[bold])
+        make_exchange(season, amber, bold, used=1, hour=NOW - age)
+        make_training_point(amber, season, step=1, at=NOW - age)
+    prune_archive(now=NOW)
+    for model in (ArchivedRollout, Exchange, TrainingPoint):
+        assert model.objects.count() == 1
