@@ -6,6 +6,7 @@ NodeError                  what happened and why; `fix` says what to do
   SettingsError            an option, a file or the environment holds something unusable
   StateLockedError         another client is using the same state folder
   UncheckableError         a round's results could be neither confirmed nor refuted
+  MemoryExhaustedError     the model does not fit into memory with what it is to do
   CoordinatorRefusedError  the coordinator will not have this node, so trying again is no use
 """
 
@@ -41,6 +42,10 @@ class StateLockedError(NodeError):
 
 class UncheckableError(NodeError):
     """A round could not be checked, which says nothing about whether its results are right."""
+
+
+class MemoryExhaustedError(NodeError):
+    """Memory runs out even with the least that can go through a model at once."""
 
 
 class CoordinatorRefusedError(NodeError):

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 
 import msgspec
 import pytest
@@ -12,7 +13,7 @@ from node_client.settings.train_config import TrainConfig
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import TaskSpec
 from swarm_tasks.allowlist import GENERATOR
-from swarm_tasks.verifier import Verifier
+from swarm_tasks.verifier import Verdict, Verifier
 from tests.node_client.fakes import PoolInMemory, make_trainer, toy_policy, toy_season, toy_stream
 from tests.node_client.learning.scripted import answer_right, sum_of
 
@@ -76,9 +77,8 @@ def test_epoch_ends_between_batches_only() -> None:
 def test_history_never_grows_beyond_an_epoch() -> None:
     history = history_of(epoch_size=4)
     for batch in range(50):
-        for place in range(3):
-            history.note(spec(3 * batch + place), WRONG)
-        history.next_places(3)
+        for place, old in enumerate(history.next_places(3)):
+            history.note(old or spec(3 * batch + place), WRONG)
     state = history.state()
     assert len(state["places"]) <= 4
     assert len(state["kept"]) <= 4 + 3
@@ -162,3 +162,36 @@ def test_old_questions_of_a_batch_that_fails_come_again_all_but_the_one_that_fai
         questions.draw(3)
     again = [task.spec for task in questions.draw(3)]
     assert again == [drawn[0], drawn[2], drawn[3]]
+
+
+def test_old_questions_whose_answers_cannot_be_scored_come_again_all_but_the_one_that_failed(
+    verifier: Verifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer = make_trainer(verifier, config=TrainConfig(resampling="history", history_epoch=4))
+    drawn = [task.spec for task in toy_stream(verifier).draw(4)]
+    history = {"epoch": 1, "places": [msgspec.to_builtins(spec) for spec in drawn], "kept": []}
+    fresh = trainer.state_dict()
+    trainer.load_state({**fresh, "questions": {**fresh["questions"], "history": history}})
+    asked: list[TaskSpec] = []
+    score = Verifier.score
+
+    def refuse(self: Verifier, spec: TaskSpec, answers: Sequence[str]) -> list[Verdict]:
+        asked.append(spec)
+        if spec == drawn[1]:
+            raise RefusedError(ErrorCode.VERIFIER_FAILED, "Gone.")
+        return score(self, spec, answers)
+
+    monkeypatch.setattr(Verifier, "score", refuse)
+    with pytest.raises(RefusedError):
+        trainer.step()
+    asked.clear()
+    trainer.step()
+    assert [spec for spec in asked if spec in drawn] == [drawn[0], drawn[2], drawn[3]]
+
+
+def test_a_checkpoint_after_a_failed_batch_holds_its_old_questions() -> None:
+    history = history_of(epoch_size=2)
+    again = finish_epoch(history, {0: WRONG, 1: WRONG})
+    loaded = history_of(epoch_size=2)
+    loaded.load(json.loads(json.dumps(history.state())))
+    assert next_indices(loaded, 2) == again == {0, 1}

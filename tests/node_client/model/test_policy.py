@@ -82,7 +82,7 @@ def test_many_questions_are_generated_in_several_batches(
     policy: Policy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = policy.generate(QUESTIONS, completions=2, max_new_tokens=4, temperature=0)
-    monkeypatch.setattr("node_client.model.sampling.GENERATION_TOKENS", 50)
+    monkeypatch.setattr("node_client.model.batches.GENERATION_TOKENS", 50)
     assert policy.generate(QUESTIONS, completions=2, max_new_tokens=4, temperature=0) == whole
 
 

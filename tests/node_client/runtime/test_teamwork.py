@@ -76,3 +76,18 @@ def test_a_leader_that_fails_in_the_middle_of_an_order_leaves_nobody_waiting() -
     )
     assert ran.returncode != 0
     assert "RuntimeError: failed before Answer" in ran.stderr
+
+
+def test_a_follower_without_memory_ends_both_with_one_error_and_its_remedy(state: Path) -> None:
+    train = ["-m", "tests.node_client.runtime.cramped", *TRAIN[2:]]
+    ran = subprocess.run(
+        [*LAUNCH, *train, str(state)],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert ran.returncode != 0
+    assert ran.stdout.count("error: ") == 1
+    assert ran.stdout.count("or choose a smaller model.") == 1

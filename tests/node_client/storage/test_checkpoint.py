@@ -205,13 +205,20 @@ def test_what_the_run_keeps_besides_comes_back(verifier: Verifier, tmp_path: Pat
 def test_checkpoint_of_an_older_format_is_refused_with_a_way_on(
     verifier: Verifier, tmp_path: Path
 ) -> None:
-    written = checkpoint.save(tmp_path, make_trainer(verifier))
+    folder, aside = tmp_path / "checkpoints", tmp_path / "checkpoints-of-before"
+    written = checkpoint.save(folder, make_trainer(verifier))
     manifest = json.loads((written / "manifest.json").read_text())
     del manifest["format"]
     (written / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(CheckpointError, match="another version") as caught:
-        checkpoint.resume(tmp_path, make_trainer(verifier))
-    assert f"--model {written / 'policy'}" in caught.value.fix
+        checkpoint.resume(folder, make_trainer(verifier))
+    assert f"Rename the folder {folder} to {aside}" in caught.value.fix
+    folder.rename(aside)
+    weights = aside / written.name / "policy"
+    assert f"--model {weights}" in caught.value.fix
+    policy = Policy.load(str(weights), device="cpu")
+    trainer = make_trainer(verifier, policy=policy)
+    assert checkpoint.resume(folder, trainer) is None
 
 
 @pytest.mark.parametrize("most_bytes", [1000, 20_000])

@@ -2,10 +2,12 @@
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import torch
 
+from node_client.errors import MemoryExhaustedError
 from node_client.learning.optimizer import begin_training, make_scaler
 from node_client.learning.rollouts import TrainingGroup
 from node_client.learning.stopwatch import Stopwatch
@@ -50,19 +52,25 @@ class Dismiss:
 
 
 def answer(order: Answer, *, policy: Policy, team: Team) -> list[list[Generated]]:
-    """Generate this process's share, and return all processes' answers in the questions' order."""
-    generator = torch.Generator(policy.device).manual_seed(order.seed + team.rank)
-    shares = team.gather(
-        policy.generate(
+    """Generate this process's share, and return all processes' answers in the questions' order.
+
+    All go on with the room of the one that has least. Raises MemoryExhaustedError in every process
+    when one of them could not answer at all.
+    """
+    own: list[list[Generated]] = []
+    with suppress(MemoryExhaustedError):  # which leaves no room: all are told below
+        own = policy.generate(
             team.share(order.questions),
             completions=order.completions,
             max_new_tokens=order.max_new_tokens,
             temperature=order.temperature,
             top_p=order.top_p,
-            generator=generator,
+            generator=torch.Generator(policy.device).manual_seed(order.seed + team.rank),
             system_prompt=order.system_prompt,
         )
-    )
+    policy.sampling_room.lower(team.least(policy.sampling_room.share))
+    policy.sampling_room.check()
+    shares = team.gather(own)
     return [shares[i % team.size][i // team.size] for i in range(len(order.questions))]
 
 

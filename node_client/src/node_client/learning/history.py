@@ -40,35 +40,42 @@ class History:
         self.epoch = 0
         self._places: list[TaskSpec | None] = [None] * epoch_size
         self._kept: list[TaskSpec] = []
+        self._given: list[TaskSpec] = []
 
     def next_places(self, count: int) -> list[TaskSpec | None]:
         """Return what the next questions are: an old one's spec, or None for a fresh one.
 
         An epoch ends before a batch, never in one, so that all its results are known by then; a
-        batch that reaches beyond the epoch is filled with fresh questions.
+        batch that reaches beyond the epoch is filled with fresh questions. Old questions that were
+        given out before and never noted come first: their batch failed.
         """
+        self._places, self._given = [*self._given, *self._places], []
         if not self._places:
             self._begin_epoch()
         places, self._places = self._places[:count], self._places[count:]
+        self._given = [spec for spec in places if spec is not None]
         return places + [None] * (count - len(places))
 
-    def put_back(self, specs: Sequence[TaskSpec]) -> None:
-        """Let old questions come again that were given out and not asked."""
-        self._places = [*specs, *self._places]
+    def give_up(self, spec: TaskSpec) -> None:
+        """Let a question that was given out not come again: its batch failed because of it."""
+        if spec in self._given:
+            self._given.remove(spec)
 
     def note(self, spec: TaskSpec, solved: Sequence[bool]) -> None:
         """Record which completions of a question were right."""
+        self.give_up(spec)
         if not all(solved):
             self._kept.append(spec)
 
     def state(self) -> Any:
         """Return all that `load` needs, as plain values."""
-        return msgspec.to_builtins(_Saved(self.epoch, self._places, self._kept))
+        return msgspec.to_builtins(_Saved(self.epoch, [*self._given, *self._places], self._kept))
 
     def load(self, state: Any) -> None:
         """Go on from where `state` was taken. Raises msgspec.ValidationError."""
         saved = msgspec.convert(state, _Saved)
         self.epoch, self._places, self._kept = saved.epoch, saved.places, saved.kept
+        self._given = []
 
     def _begin_epoch(self) -> None:
         self.epoch += 1

@@ -9,10 +9,12 @@ from node_client.learning.questions import Questions
 from node_client.learning.rollouts import LocalRollout, TrainingGroup, score_answers
 from node_client.learning.stopwatch import Stopwatch
 from node_client.learning.team import SEEDS_APART, Team
+from node_client.model.completion import Generated
 from node_client.model.policy import Policy
 from node_client.settings.train_config import StepPlan, TrainConfig
+from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import SeasonInfo
-from swarm_tasks.verifier import Verifier
+from swarm_tasks.verifier import DrawnTask, Verifier
 
 
 class RolloutMaker:
@@ -80,14 +82,18 @@ class RolloutMaker:
             with self._team.carrying_out(order):
                 answers = answer(order, policy=self._policy, team=self._team)
         with watch.measure("score"):
-            return [
-                score_answers(
-                    task,
-                    given,
-                    policy=self._policy,
-                    verifier=self._verifier,
-                    reward=self._config.reward,
-                    system_prompt=self._season.system_prompt,
-                )
-                for task, given in zip(tasks, answers, strict=True)
-            ]
+            return [self._score(*pair) for pair in zip(tasks, answers, strict=True)]
+
+    def _score(self, task: DrawnTask, answers: list[Generated]) -> LocalRollout:
+        try:
+            return score_answers(
+                task,
+                answers,
+                policy=self._policy,
+                verifier=self._verifier,
+                reward=self._config.reward,
+                system_prompt=self._season.system_prompt,
+            )
+        except RefusedError:
+            self._questions.give_up(task.spec)
+            raise

@@ -39,20 +39,17 @@ class Questions:
     def draw(self, count: int) -> list[DrawnTask]:
         """Return the next questions. Raises RefusedError when the verifier fails.
 
-        Old questions of a batch that fails come again, all but the one that failed.
+        Old questions of a batch that fails, here or later, come again, all but the one that is
+        given up.
         """
         if self._history is None:
             return self._stream.draw(count)
-        places = self._history.next_places(count)
-        drawn: list[DrawnTask] = []
-        try:
-            for place in places:
-                drawn.append(self._ask(place))
-        except RefusedError:
-            unasked = [*places[: len(drawn)], *places[len(drawn) + 1 :]]
-            self._history.put_back([spec for spec in unasked if spec is not None])
-            raise
-        return drawn
+        return [self._ask(place) for place in self._history.next_places(count)]
+
+    def give_up(self, spec: TaskSpec) -> None:
+        """Do not ask a question again that makes the verifier fail."""
+        if self._history is not None:
+            self._history.give_up(spec)
 
     def is_shared(self, rollout: LocalRollout) -> bool:
         """Whether other nodes of the season can train on a rollout."""
@@ -95,7 +92,11 @@ class Questions:
         if spec is None:
             (fresh,) = self._stream.draw(1)
             return fresh
-        return DrawnTask(spec, self._verifier.question(spec))
+        try:
+            return DrawnTask(spec, self._verifier.question(spec))
+        except RefusedError:
+            self.give_up(spec)
+            raise
 
 
 def make_curriculum(season: SeasonInfo, config: TrainConfig) -> Curriculum:

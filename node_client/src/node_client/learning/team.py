@@ -60,6 +60,10 @@ class Team:
         """Return the sum of each value over all processes."""
         return list(values)
 
+    def least(self, value: float) -> float:
+        """Return the smallest of all processes' values."""
+        return value
+
     def add_up_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
         """Replace every gradient by the sum of all processes' ones."""
 
@@ -132,6 +136,14 @@ class LaunchedTeam(Team):
         added: list[float] = sums.tolist()
         return added
 
+    def least(self, value: float) -> float:
+        """Return the smallest of all processes' values."""
+        # Exact, so that a share of a room comes back as it was.
+        smallest = torch.tensor(value, dtype=torch.float64, device=self.device)
+        with _watched():
+            torch.distributed.all_reduce(smallest, op=torch.distributed.ReduceOp.MIN)
+        return smallest.item()
+
     def add_up_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
         """Replace every gradient by the sum; a process without rows adds nothing."""
         gradients = []
@@ -144,7 +156,9 @@ class LaunchedTeam(Team):
     def align(
         self, policy: Policy, optimizer: torch.optim.Optimizer, scaler: torch.amp.GradScaler
     ) -> None:
-        """Take over the leader's weights, optimizer state and loss scale."""
+        """Take over the leader's weights, optimizer state and loss scale, and the least room."""
+        for room in (policy.room, policy.sampling_room):
+            room.share = self.least(room.share)
         with _watched(), torch.no_grad():
             for parameter in policy.trainable():
                 torch.distributed.broadcast(parameter, src=0)

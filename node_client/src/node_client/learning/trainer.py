@@ -34,7 +34,7 @@ import hashlib
 import random
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 from node_client.learning.crew import Begin, Update
@@ -51,7 +51,9 @@ from node_client.learning.sharing import shareable_rollouts
 from node_client.learning.stopwatch import Stopwatch
 from node_client.learning.team import ALONE, Team
 from node_client.learning.update import UpdateReport, update_policy
+from node_client.model.batches import GENERATION_TOKENS
 from node_client.model.policy import Policy
+from node_client.model.room import describe_sampling_room, describe_update_room
 from node_client.settings.objective import check_objective
 from node_client.settings.train_config import TrainConfig, plan_step
 from swarm_protocol.errors import RefusedError
@@ -137,7 +139,7 @@ class Trainer:
         """Make one step of SAPO's Algorithm 1. Raises RefusedError when the verifier fails."""
         watch = Stopwatch(time.perf_counter)
         self._begin_together()
-        room_before = self.policy.room.share
+        room_before = self._rooms()
         before = self._evaluate(watch) if self.steps_done == 0 else None
         places = self._mix.places
         local = self._maker.make(wanted=places.local, seed=self._seed("sample"), watch=watch)
@@ -184,13 +186,19 @@ class Trainer:
             mix=self._mix.figures(),
             held_out=after,
             held_out_before=before,
-            notice=" ".join(filter(None, (self._describe_room(room_before), failure))) or None,
+            notice=" ".join(filter(None, (*self._describe_rooms(room_before), failure))) or None,
         )
 
-    def _describe_room(self, before: float) -> str | None:
+    def _rooms(self) -> tuple[float, float]:
+        return self.policy.room.share, self.policy.sampling_room.share
+
+    def _describe_rooms(self, before: tuple[float, float]) -> Iterator[str]:
         """Say that memory ran out in this step, if it did."""
-        room = self.policy.room
-        return room.describe(self.config.micro_batch_tokens) if room.share < before else None
+        room, sampling_room = self.policy.room, self.policy.sampling_room
+        if sampling_room.share < before[1]:
+            yield describe_sampling_room(sampling_room, tokens=GENERATION_TOKENS)
+        if room.share < before[0]:
+            yield describe_update_room(room, tokens=self.config.micro_batch_tokens)
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything but the weights that a resumed run needs."""

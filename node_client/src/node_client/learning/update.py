@@ -1,11 +1,14 @@
 """One update of the policy on one training set."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
+from node_client.errors import MemoryExhaustedError
 from node_client.learning.importance import denominators
 from node_client.learning.losses import Loss, Objective, Tokens, policy_loss
 from node_client.learning.micro_batches import split_rows
@@ -16,6 +19,8 @@ from node_client.learning.team import Team
 from node_client.model.policy import Policy
 from node_client.model.room import release_memory
 from node_client.settings.train_config import TrainConfig
+
+ResultT = TypeVar("ResultT")
 
 
 @dataclass(frozen=True)
@@ -62,7 +67,8 @@ def update_policy(
     of the rows and makes the same step; the report is of all rows.
 
     When memory runs out, also at the optimizer's first allocation, micro-batches are halved and the
-    update begins anew; one process of a team cannot do that alone.
+    update begins anew, in all processes of a team. Raises MemoryExhaustedError when that does not
+    help.
     """
     rows = make_rows(groups, config=config, max_completion_length=max_completion_length)
     token_count = sum(len(row.completion) for row in rows)
@@ -70,24 +76,19 @@ def update_policy(
     if not moving:
         return UpdateReport(loss=0.0, grad_norm=0.0, clip_ratio=0.0)
     mine = team.share_rows(moving)
-    while True:
-        try:
-            losses, norm = _step(
-                mine,
-                policy=policy,
-                optimizer=optimizer,
-                scaler=scaler,
-                config=config,
-                watch=watch,
-                team=team,
-            )
-            break
-        except (RuntimeError, MemoryError) as problem:
-            if team.size > 1:
-                raise
-            policy.room.shrink(problem)
-        optimizer.zero_grad(set_to_none=True)
+    while not (
+        done := _step(
+            mine,
+            policy=policy,
+            optimizer=optimizer,
+            scaler=scaler,
+            config=config,
+            watch=watch,
+            team=team,
+        )
+    ):
         release_memory(policy.device)
+    losses, norm = done
     loss, clipped, kl = team.add_up(
         [
             sum(loss.value.item() for loss in losses),
@@ -109,39 +110,101 @@ def _step(
     config: TrainConfig,
     watch: Stopwatch,
     team: Team,
-) -> tuple[list[Loss], float]:
+) -> tuple[list[Loss], float] | None:
     """Make the optimizer steps; return the last one's losses and gradient norm.
 
-    When memory runs out after the first pass, the others are left out.
+    When memory runs out in the first pass, nothing is returned, and all processes can begin anew.
+    After it the passes that are left are left out: those before have changed the policy, and to
+    begin anew would make them twice.
     """
-    batches = [
-        prepare(batch, policy=policy, config=config, watch=watch)
-        for batch in split_rows(
-            rows,
-            limit=policy.room.fit(config.micro_batch_tokens),
-            shared_prompts=policy.shares_prompts,
-        )
-    ]
+
+    def attempt(work: Callable[[], ResultT]) -> ResultT | None:
+        return _attempt(work, policy=policy, optimizer=optimizer, team=team)
+
+    batches = attempt(partial(_prepare_all, rows, policy=policy, config=config, watch=watch))
+    if batches is None:
+        return None
     done: tuple[list[Loss], float] | None = None
     for _ in range(config.num_iterations):
-        try:
-            losses = [
-                accumulate(batch, policy=policy, scaler=scaler, config=config, watch=watch)
-                for batch in batches
-            ]
-            with watch.measure("optimizer"):
-                team.add_up_gradients(policy.trainable())
-                norm = descend(policy, optimizer, scaler, max_norm=config.max_grad_norm)
-        except (RuntimeError, MemoryError) as problem:
-            if done is None or team.size > 1:
-                raise
-            # The passes before have changed the policy: to begin anew would make them twice.
-            policy.room.shrink(problem)
-            optimizer.zero_grad(set_to_none=True)
-            return done
+        losses = attempt(
+            partial(
+                _accumulate_all, batches, policy=policy, scaler=scaler, config=config, watch=watch
+            )
+        )
+        if losses is None:
+            break
+        with watch.measure("optimizer"):
+            team.add_up_gradients(policy.trainable())
+            norm = attempt(
+                partial(descend, policy, optimizer, scaler, max_norm=config.max_grad_norm)
+            )
+        if norm is None:
+            _check_equal(team)
+            break
         done = losses, norm
-    assert done is not None  # there is at least one pass
     return done
+
+
+def _attempt(
+    work: Callable[[], ResultT], *, policy: Policy, optimizer: torch.optim.Optimizer, team: Team
+) -> ResultT | None:
+    """Return what `work` returns, or None, in all processes, when memory ran out in one.
+
+    All go on with the smallest room. Raises MemoryExhaustedError when one has none left.
+    """
+    room, before = policy.room, policy.room.share
+    result = None
+    try:
+        result = work()
+    except (RuntimeError, MemoryError) as problem:
+        room.shrink(problem)
+    room.lower(team.least(room.share))
+    room.check()
+    if room.share == before:
+        return result
+    optimizer.zero_grad(set_to_none=True)
+    return None
+
+
+def _check_equal(team: Team) -> None:
+    """Check, after an optimizer that lacked memory, that no process of a team is ahead of others.
+
+    Raises MemoryExhaustedError.
+    """
+    if team.size > 1:
+        raise MemoryExhaustedError(
+            "Memory ran out in the optimizer of one of this node's processes, and the others may "
+            "have made their step.",
+            fix="Resume with the optimizer adamw_8bit, with adapters instead of all weights "
+            "(lora_r = 16), or with a smaller model.",
+        )
+
+
+def _prepare_all(
+    rows: Sequence[Row], *, policy: Policy, config: TrainConfig, watch: Stopwatch
+) -> list[MicroBatch]:
+    """Split rows into micro-batches that fit, and prepare each."""
+    split = split_rows(
+        rows,
+        limit=policy.room.fit(config.micro_batch_tokens),
+        shared_prompts=policy.shares_prompts,
+    )
+    return [prepare(batch, policy=policy, config=config, watch=watch) for batch in split]
+
+
+def _accumulate_all(
+    batches: Sequence[MicroBatch],
+    *,
+    policy: Policy,
+    scaler: torch.amp.GradScaler,
+    config: TrainConfig,
+    watch: Stopwatch,
+) -> list[Loss]:
+    """Add the gradients of all micro-batches to the parameters'."""
+    return [
+        accumulate(batch, policy=policy, scaler=scaler, config=config, watch=watch)
+        for batch in batches
+    ]
 
 
 def descend(

@@ -14,14 +14,15 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from node_client.model.adapters import add_adapters, has_adapters, switched_off
+from node_client.model.batches import sample_in_batches
 from node_client.model.completion import Generated, finish
 from node_client.model.decoder import Decoder, can_decode, forgetting
 from node_client.model.folder import load_weights, save_model
 from node_client.model.precision import choose_autocast
 from node_client.model.preflight import share_at_start
 from node_client.model.pretrained import load_pretrained
-from node_client.model.room import Room, release_memory
-from node_client.model.sampling import Sampling, sample_completions, split_prompts
+from node_client.model.room import Room
+from node_client.model.sampling import Sampling, sample_completions
 from node_client.model.scoring import Way, find_way, make_batch, score
 from node_client.model.words import Words
 from node_client.settings.choices import Precision
@@ -44,7 +45,8 @@ class Policy:
         self.tokenizer_fingerprint = self._words.fingerprint
         self._compute_dtype: torch.dtype | None = None
         self._checkpointed: list[GradientCheckpointingLayer] = []
-        self.room = Room()
+        self.room = Room("an update")
+        self.sampling_room = Room("sampling")
         self._preflown = False
         self._reference: Policy | None = None
 
@@ -101,6 +103,7 @@ class Policy:
             checkpointed=bool(self._checkpointed),
             halved=self._compute_dtype is not None,
         )
+        self.sampling_room.share = self.room.share
 
     def trainable(self) -> list[nn.Parameter]:
         """Return the parameters that an optimizer should update."""
@@ -126,22 +129,17 @@ class Policy:
         generator: torch.Generator | None = None,
         system_prompt: str = SYSTEM_PROMPT,
     ) -> list[list[Generated]]:
-        """Return `completions` sampled answers to each question; temperature 0 means greedy."""
-        sampling = Sampling(completions, max_new_tokens, temperature, top_p, generator)
-        prompts = [self.prompt_ids(text, system_prompt=system_prompt) for text in questions]
-        answers: list[list[Generated]] = []
-        decoder = self._make_decoder()
-        while len(answers) < len(prompts):
-            chunk = next(split_prompts(prompts[len(answers) :], sampling=sampling, room=self.room))
-            try:
-                answers += self._answer(chunk, sampling=sampling, decoder=decoder)
-                continue
-            except (RuntimeError, MemoryError) as problem:
-                if len(chunk) == 1:
-                    raise
-                self.room.shrink(problem)
-            release_memory(self.device)
-        return answers
+        """Return `completions` sampled answers to each question; temperature 0 means greedy.
+
+        Raises MemoryExhaustedError when not even one completion fits into memory.
+        """
+        return sample_in_batches(
+            [self.prompt_ids(text, system_prompt=system_prompt) for text in questions],
+            sample=partial(self._answer, decoder=self._make_decoder()),
+            sampling=Sampling(completions, max_new_tokens, temperature, top_p, generator),
+            room=self.sampling_room,
+            device=self.device,
+        )
 
     def logprobs(
         self,
@@ -203,7 +201,7 @@ class Policy:
         load_weights(self._model, folder)
 
     def _answer(
-        self, prompts: Sequence[Sequence[int]], *, sampling: Sampling, decoder: Decoder | None
+        self, prompts: Sequence[Sequence[int]], sampling: Sampling, *, decoder: Decoder | None
     ) -> list[list[Generated]]:
         """Return the sampled answers to each prompt of a batch."""
         # A decoder has its own copy of the weights: another one would only take memory.

@@ -4,33 +4,56 @@ import gc
 
 import torch
 
-_LEAST_SHARE = 1 / 1024
+from node_client.errors import MemoryExhaustedError
+
+_LEAST_SHARE = 1 / 8192
 # What allocators say: accelerators' in an OutOfMemoryError, the processor's in a RuntimeError.
 _COMPLAINTS = ("out of memory", "can't allocate memory", "not enough memory")
 
 
 class Room:
-    """The share of the configured tokens that fits into memory; it only ever gets smaller."""
+    """The share of the tokens wanted at once that fits into memory; it only ever gets smaller.
 
-    def __init__(self) -> None:
+    `work` says what is done with them, such as "an update". A share of 0 means that nothing fits;
+    `ran_out` tells that a share was too large, and not only expected to be.
+    """
+
+    def __init__(self, work: str) -> None:
+        self.work = work
         self.share = 1.0
+        self.ran_out = False
 
     def fit(self, tokens: int) -> int:
         """Return how many of so many tokens to run at once."""
         return max(1, int(tokens * self.share))
 
-    def shrink(self, problem: RuntimeError | MemoryError) -> None:
-        """Halve the share, after an error; raises it again if memory is not what was missing."""
-        if not is_out_of_memory(problem) or self.share <= _LEAST_SHARE:
-            raise problem
-        self.share /= 2
+    def shrink(self, problem: RuntimeError | MemoryError, *, tried: float = 1.0) -> None:
+        """Halve the share, or the smaller one that was `tried`, after an error.
 
-    def describe(self, tokens: int) -> str:
-        """Say what running out of memory led to, for the node's owner."""
-        return (
-            f"Memory ran out, so updates now run {self.fit(tokens)} tokens at once instead of "
-            f"{tokens}. To begin so next time, set micro_batch_tokens to that."
-        )
+        Raises the error again if memory is not what was missing.
+        """
+        if not is_out_of_memory(problem):
+            raise problem
+        share = min(self.share, tried) / 2
+        self.lower(share if share >= _LEAST_SHARE else 0.0)
+
+    def lower(self, share: float) -> bool:
+        """Go on with this share if it is smaller; return whether it is."""
+        if share >= self.share:
+            return False
+        self.share = share
+        self.ran_out = True
+        return True
+
+    def check(self) -> None:
+        """Raise MemoryExhaustedError when nothing fits."""
+        if not self.share:
+            raise MemoryExhaustedError(
+                f"Memory runs out in {self.work}, however little goes through the model at once.",
+                fix="Ask for shorter completions (max_completion_length) or fewer "
+                "(num_generations), train adapters instead of all weights (lora_r = 16), or choose "
+                "a smaller model.",
+            )
 
 
 def is_out_of_memory(problem: RuntimeError | MemoryError) -> bool:
@@ -45,3 +68,20 @@ def release_memory(device: torch.device) -> None:
     gc.collect()
     if device.type != "cpu":
         torch.accelerator.empty_cache()
+
+
+def describe_update_room(room: Room, *, tokens: int) -> str:
+    """Say what running out of memory in updates led to, for the node's owner."""
+    return (
+        f"Memory ran out, so updates now run {room.fit(tokens)} tokens at once instead of "
+        f"{tokens}. To begin so next time, set micro_batch_tokens to that."
+    )
+
+
+def describe_sampling_room(room: Room, *, tokens: int) -> str:
+    """Say what running out of memory while completions were sampled led to."""
+    return (
+        f"Memory ran out while completions were sampled, so {room.fit(tokens)} tokens are sampled "
+        f"at once instead of {tokens}, which takes longer. Shorter completions "
+        "(max_completion_length), fewer (num_generations) or a smaller model leave more room."
+    )

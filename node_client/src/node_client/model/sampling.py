@@ -1,6 +1,6 @@
 """Sampling completions from a causal language model, each prompt run once for all of them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
@@ -10,10 +10,7 @@ from torch.nn.functional import softmax
 
 from node_client.model.decoder import Decoder
 from node_client.model.padding import pad_left, positions_of
-from node_client.model.room import Room
 
-# How many tokens, prompts included, are generated at once: bounds the key-value cache's memory.
-GENERATION_TOKENS = 32_768
 # Rows that have ended run along until there are so many of them: to drop them copies the cache.
 WORTH_DROPPING = 0.25
 
@@ -161,20 +158,3 @@ def sample_tokens(logits: Tensor, *, sampling: Sampling) -> tuple[Tensor, Tensor
 def _finest(device: torch.device) -> torch.dtype:
     """Return the type to add probabilities up in; Apple's GPUs have no float64."""
     return torch.float32 if device.type == "mps" else torch.float64
-
-
-def split_prompts(
-    prompts: Sequence[list[int]], *, sampling: Sampling, room: Room
-) -> Iterator[list[list[int]]]:
-    """Split prompts, in order, into batches of what has room of GENERATION_TOKENS (or one)."""
-    chunk: list[list[int]] = []
-    longest = 0
-    for prompt in prompts:
-        longest = max(longest, len(prompt))
-        rows = (len(chunk) + 1) * sampling.completions
-        if chunk and rows * (longest + sampling.max_new_tokens) > room.fit(GENERATION_TOKENS):
-            yield chunk
-            chunk, longest = [], len(prompt)
-        chunk.append(prompt)
-    if chunk:
-        yield chunk

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 
 import torch
 
-from node_client.errors import NodeError
+from node_client.errors import MemoryExhaustedError, NodeError
 from node_client.learning.crew import Dismiss, follow
 from node_client.learning.team import LaunchedTeam, Team
 from node_client.model.policy import Policy
@@ -27,7 +27,8 @@ def run_follower(settings: Settings, team: LaunchedTeam) -> None:
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    follow(team, Policy.load(settings.model, device=device_of(settings, team)))
+    with suppress(MemoryExhaustedError):  # all processes raise it together, and the leader tells it
+        follow(team, Policy.load(settings.model, device=device_of(settings, team)))
     torch.distributed.destroy_process_group()
 
 

@@ -248,7 +248,9 @@ def _check_model(path: Path, manifest: Manifest, trainer: Resumable) -> None:
 
 
 def _outdated(path: Path) -> CheckpointError:
+    aside = path.parent.with_name(f"{path.parent.name}-of-before")
     return CheckpointError(
         f"{path} was written by another version of swarm-node, whose format this one cannot read.",
-        fix=f"Go on from its weights with --model {path / 'policy'} and a new --state-dir.",
+        fix=f"Rename the folder {path.parent} to {aside} and go on from the weights with "
+        f"--model {aside / path.name / 'policy'}: the node keeps its name and begins at step 1.",
     )

@@ -1,0 +1,59 @@
+"""Memory runs out in one of two processes: both go on with less, or both end. Over gloo."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from node_client.learning.team import ALONE
+from tests.node_client.fakes import toy_policy
+from tests.node_client.learning.team_member import work
+
+PATIENCE_S = 120
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which two launched processes wrote what they ended with."""
+    folder = tmp_path_factory.mktemp("cramped")
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    ran = subprocess.run(
+        [*launch, "-m", "tests.node_client.learning.cramped_member", str(folder)],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return folder
+
+
+def ends_of(folder: Path, *, lack: str) -> list[dict[str, Any]]:
+    """Return what leader and follower ended with when the follower lacked memory for something."""
+    return [torch.load(folder / f"{lack}-{rank}.pt") for rank in range(2)]
+
+
+def test_all_halve_together_and_train_as_if_nothing_had_been(folder: Path) -> None:
+    expected: Any = work(toy_policy(), ALONE)["weights"]
+    leader, follower = ends_of(folder, lack="update")
+    assert leader["shares"] == follower["shares"]
+    assert leader["shares"][0] < 1
+    for mine, theirs, alone in zip(leader["weights"], follower["weights"], expected, strict=True):
+        assert torch.equal(mine, theirs)
+        torch.testing.assert_close(mine, alone, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("lack", "told"),
+    [("all updates", "in an update"), ("answers", "in sampling"), ("step", "in the optimizer")],
+)
+def test_all_end_with_the_same_error_when_one_can_do_nothing(
+    folder: Path, lack: str, told: str
+) -> None:
+    leader, follower = ends_of(folder, lack=lack)
+    assert told in leader["told"]
+    assert follower["told"] == leader["told"]
