@@ -36,6 +36,22 @@ async def verify(coordinator: Coordinator, state: StateDir) -> Result:
     return await asyncio.to_thread(CliRunner().invoke, app, arguments)
 
 
+async def verify_as_a_person_would(coordinator: Coordinator, state: StateDir) -> tuple[int, str]:
+    """Run the command as a program of its own, and return its exit code and what it printed."""
+    command = ["-m", "node_client", "verify-round", coordinator.site.base, str(NUMBER)]
+    ran = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *command,
+        "--state-dir",
+        str(state.path),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    output, _ = await ran.communicate()
+    assert ran.returncode is not None
+    return ran.returncode, output.decode()
+
+
 async def test_an_honest_round_is_confirmed_check_by_check(
     published: Published, state: StateDir
 ) -> None:
@@ -59,6 +75,20 @@ async def test_a_dishonest_round_is_refuted_with_what_differs(
     assert "✗ answers" in result.output
     told = "answer of able-owl to question 1: published 1.0, solved, right; here 0.0, not solved"
     assert told in result.output
+
+
+async def test_the_command_exits_with_1_when_the_text_of_a_right_answer_was_changed(
+    published: Published, state: StateDir
+) -> None:
+    """The verdict stays as it was published; only what the node is said to have written differs."""
+    right = next(answer for answer in published.answers if answer["solved"])
+    right["text"] = f"not {right['text']}, but <answer>-1</answer>"
+    async with running(Coordinator()) as coordinator:
+        serve(coordinator, published)
+        code, output = await verify_as_a_person_would(coordinator, state)
+    assert code == FAILED == 1, output
+    assert f"answer of {right['node']} to question" in output
+    assert "published 1.0, solved, right; here 0.0, not solved" in output
 
 
 @pytest.mark.parametrize("kept", [True, False])
