@@ -29,6 +29,7 @@ from swarm_web.seeding.rows import (
 from swarm_web.seeding.settling import Clock, contribute, enrol_all, settle
 from swarm_web.seeding.sizes import Size
 from swarm_web.seeding.tables import copy_lines, without_constraints
+from swarm_web.seeding.trading import trade
 
 # Rounds whose rows are written together: what waits in memory stays small.
 _ROUNDS_AT_ONCE = 50
@@ -60,17 +61,8 @@ class Planter:
                 cast = settle(self._population, clock=self._clock, seed=self._seed)
                 seasons = [self._plant_season(at, cast) for at in range(self._size.seasons)]
                 self._tell("making the indexes")
-            for season in seasons:
-                self._tell(f"{season.name}: drawing up the standings")
-                refresh_standings(season, now=self._clock.now)
-                compare_season(season, now=self._clock.now)
-            open_round(
-                seasons[-1],
-                cast.keys,
-                tasks=self._tasks,
-                clock=self._clock,
-                random=self._random,
-            )
+            self._publish(seasons)
+            self._bring_to_life(seasons[-1], cast)
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE")
 
@@ -91,6 +83,20 @@ class Planter:
         enrol_all(season, cast, took_part)
         contribute(season, self._population, cast, took_part, random=self._random)
         return season
+
+    def _publish(self, seasons: list[Season]) -> None:
+        """Let the judge draw up standings and comparisons."""
+        for season in seasons:
+            self._tell(f"{season.name}: drawing up the standings")
+            refresh_standings(season, now=self._clock.now)
+            compare_season(season, now=self._clock.now)
+
+    def _bring_to_life(self, season: Season, cast: Cast) -> None:
+        """Write what the last season's nodes do at the moment: they share, and sit a round."""
+        self._tell(f"{season.name}: what its nodes gave each other")
+        clock, random = self._clock, self._random
+        trade(season, self._population, cast, self._size, clock=clock, random=random)
+        open_round(season, cast.keys, tasks=self._tasks, clock=clock, random=random)
 
     def _write(self, sat: list[Sat], cast: Cast) -> None:
         """Append the rows of some rounds to the three long tables."""

@@ -152,4 +152,5 @@ def _contribution(
         local_used=steps * local,
         external_used=steps * external - dropped,
         external_dropped={"uninformative": dropped} if dropped else {},
+        used_by_others=random.randrange(1 + steps * external),
     )

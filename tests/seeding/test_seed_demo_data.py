@@ -12,17 +12,18 @@ from judge.models import Comparison, Round, Score, Season, Standing
 from judge.services.scores import score_seats
 from judge.services.standings import refresh_standings
 from swarm_web.nodes.models import Node
+from swarm_web.relay.selectors import exchanges_since, recent_rollouts, training_points
 from swarm_web.seeding.planting import Planter
 from swarm_web.seeding.settling import Clock
 from swarm_web.seeding.sizes import SIZES
 from tests.factories import make_node
 
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 pytestmark = pytest.mark.django_db
 
 
 def plant(*, seed: int = 1) -> None:
-    now = datetime(2026, 3, 1, 12, tzinfo=UTC)
-    clock = Clock(now=now, present_until=now + timedelta(hours=1))
+    clock = Clock(now=NOW, present_until=NOW + timedelta(hours=1))
     Planter(SIZES["small"], seed=seed, clock=clock, tell=lambda _: None).plant()
 
 
@@ -52,7 +53,7 @@ def test_the_standings_have_nothing_left_to_book() -> None:
     season = Season.objects.get(state=Season.State.RUNNING)
     assert Standing.objects.filter(season=season, window="season").count() > 10
     assert Comparison.objects.filter(season=season).exists()
-    assert not refresh_standings(season, now=datetime(2026, 3, 1, 12, tzinfo=UTC))
+    assert not refresh_standings(season, now=NOW)
 
 
 def test_the_same_seed_gives_the_same_data() -> None:
@@ -97,3 +98,15 @@ def test_a_site_with_nodes_is_filled_when_asked_in_clear_words() -> None:
     make_node("real")
     call_command("seed_demo_data", mix_with_what_is_there=True)
     assert Node.objects.connected(now=timezone.now() + timedelta(minutes=30)).count() > 10
+
+
+def test_rollouts_are_archived_with_those_who_learned_from_them() -> None:
+    plant()
+    season = Season.objects.get(state=Season.State.RUNNING)
+    found = recent_rollouts(season.pk, limit=50)
+    assert len(found) == 50
+    for rollout in found:
+        assert rollout.learned_by == rollout.learned.exclude(node=rollout.author).count()
+        assert rollout.solved == sum(c["solved"] for c in rollout.completions)
+    assert exchanges_since(season.pk, since=NOW, limit=10)
+    assert training_points(found[0].author, season_id=season.pk)

@@ -1,0 +1,133 @@
+"""What nodes of the demo data gave each other and how their training went, as rows; pure.
+
+Rows stand in the order of the COLUMNS beside them.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from random import Random
+
+import msgspec
+
+from swarm_protocol.messages import TaskChoice, TaskSpec
+from swarm_tasks.allowlist import GENERATOR
+from swarm_web.seeding.population import Population
+from swarm_web.seeding.rows import Cast
+from swarm_web.seeding.settling import Clock
+from swarm_web.seeding.wording import Asked, ask
+
+ROLLOUT_COLUMNS = (
+    *("id", "season_id", "author_id", "rollout", "dataset", "spec", "model", "step"),
+    *("completions", "question", "published_at", "checked_at", "failure", "solved", "total"),
+    "learned_by",
+)
+LEARNED_COLUMNS = ("rollout_id", "node_id", "at")
+EXCHANGE_COLUMNS = ("season_id", "hour", "giver_id", "taker_id", "used")
+POINT_COLUMNS = (
+    *("node_id", "season_id", "at", "step", "training_reward", "informative_share"),
+    "reflection",
+)
+HOURS = 24
+_COMPLETIONS = 8
+_MOST_LEARNERS = 9
+_POINTS_APART = timedelta(minutes=10)
+
+Row = tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """The swarm of one season: who may share (`sharers`, by place), and when it all ends."""
+
+    season_id: int
+    seed: int
+    tasks: Sequence[TaskChoice]
+    population: Population
+    cast: Cast
+    clock: Clock
+    sharers: Sequence[int]
+
+    def rollouts(self, keys: Sequence[int], *, random: Random) -> Iterator[tuple[Row, list[Row]]]:
+        """Yield an archived rollout for each key, oldest first, with those who learned from it."""
+        for place, key in enumerate(keys):
+            author = random.choice(self.sharers)
+            ago = timedelta(hours=HOURS) * (1 - (place + 1) / len(keys)) + timedelta(seconds=20)
+            published_at = self.clock.now - ago
+            at = min(published_at + timedelta(minutes=3), self.clock.now)
+            learners = {*random.choices(self.sharers, k=random.randrange(_MOST_LEARNERS))}
+            learned: list[Row] = [
+                (key, self.cast.keys[learner], at) for learner in sorted(learners - {author})
+            ]
+            made = self._make(author, random=random)
+            yield (
+                (
+                    *(key, self.season_id, self.cast.keys[author], f"r{place}", *made[:2]),
+                    *(self.cast.models[author], 12 * (place + 1), *made[2:4]),
+                    *(published_at, at, "", *made[4:], len(learned)),
+                ),
+                learned,
+            )
+
+    def exchanges(self, count: int, *, random: Random) -> Iterator[Row]:
+        """Yield so many exchanges for each of the last HOURS; some nodes give more than others."""
+        begin = self.clock.now.replace(minute=0, second=0, microsecond=0)
+        weights = [1 / (1 + place) ** 0.5 for place in range(len(self.sharers))]
+        for ago in range(HOURS):
+            givers = random.choices(self.sharers, weights, k=count)
+            takers = random.choices(self.sharers, k=count)
+            for giver, taker in sorted({*zip(givers, takers, strict=True)}):
+                if giver != taker:
+                    used = 1 + int(random.expovariate(0.12))
+                    hour = begin - timedelta(hours=ago)
+                    yield self.season_id, hour, self.cast.keys[giver], self.cast.keys[taker], used
+
+    def points(self, place: int, count: int, *, random: Random) -> Iterator[Row]:
+        """Yield a node's points of training, oldest first: rewards that rise and level off."""
+        low = float(self.population.floors[place].mean())
+        gain = float(self.population.ceilings[place].mean()) - low
+        for at in range(count):
+            done = (at + 1) / count
+            reward = low + gain * (1 - 0.02**done) + random.gauss(0, 0.03)
+            reflection = {
+                "recheck": round(0.05 + 0.3 * done * random.random(), 3),
+                "hesitation": round(0.2 - 0.12 * done * random.random(), 3),
+                "exploration": round(0.04 + 0.1 * random.random(), 3),
+            }
+            yield (
+                *(self.cast.keys[place], self.season_id),
+                *(self.clock.now - (count - 1 - at) * _POINTS_APART, 12 * (at + 1)),
+                *(min(1.0, max(0.0, reward)), round(0.7 - 0.3 * done + random.gauss(0, 0.04), 3)),
+                msgspec.json.encode(reflection).decode(),
+            )
+
+    def _make(self, author: int, *, random: Random) -> Row:
+        """Return dataset, spec, completions, question, and how many of how many are right."""
+        choice = random.choice(self.tasks)
+        spec = TaskSpec(
+            dataset=choice.dataset,
+            config=choice.config,
+            seed=self.seed,
+            generator=GENERATOR,
+            index=random.randrange(2**30),
+        )
+        asked = ask(choice.dataset, random=random)
+        chance = float(self.population.ceilings[author].mean())
+        outcomes = [random.random() < chance for _ in range(_COMPLETIONS)]
+        completions = [_complete(asked, right=right, random=random) for right in outcomes]
+        return (
+            *(choice.dataset, msgspec.json.encode(spec).decode()),
+            *(msgspec.json.encode(completions).decode(), asked.prompt),
+            *(sum(outcomes), len(outcomes)),
+        )
+
+
+def _complete(asked: Asked, *, right: bool, random: Random) -> dict[str, object]:
+    """Return one completion with our verifier's verdict."""
+    return {
+        "text": random.choice(asked.right if right else asked.wrong),
+        "finish_reason": "stop",
+        "score": float(right),
+        "solved": right,
+        "verdict": "right" if right else "wrong",
+    }
