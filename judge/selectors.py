@@ -49,6 +49,11 @@ def shown_season() -> Season | None:
     return running_season() or started.order_by("-started_at").first()
 
 
+def started_seasons() -> QuerySet[Season]:
+    """Return the seasons that run or ran, newest first."""
+    return Season.objects.exclude(state=Season.State.DRAFT).order_by("-started_at", "-pk")
+
+
 def seasons_with_books(*, now: datetime) -> QuerySet[Season]:
     """Return the seasons whose windows may still change: a week after the last round none does."""
     lately = Q(rounds__closed_at__gt=now - timedelta(days=8))
@@ -99,6 +104,12 @@ def describe_round(judge_round: Round, *, questions: int | None = None) -> Round
         questions=judge_round.questions.count() if questions is None else questions,
         commitment=judge_round.commitment,
     )
+
+
+def listed_rounds(season: Season | None) -> QuerySet[Round]:
+    """Return the rounds of a season, or of all, newest first, with seasons and summaries."""
+    rounds = Round.objects.select_related("season", "summary").order_by("-number")
+    return rounds.filter(season=season) if season else rounds
 
 
 def rounds_with_turnout() -> QuerySet[Round]:

@@ -13,6 +13,7 @@ from judge.engine import Phase
 from judge.models import Answer, Question, Round, Score, Season, Seat
 from judge.ring import pack
 from judge.selectors import task_choices
+from judge.services.scores import store_summary
 from judge.services.seasons import start_season
 from judge.services.standings import refresh_standings
 from judge.stats import effective_n, macro_interval
@@ -131,6 +132,7 @@ def make_score(judge_round: Round, node: Node, *, correct: int, n: int = 16) -> 
         interval_high=high,
     )
     _set_deviations(score)
+    store_summary(judge_round, list(judge_round.scores.all()))
     return score
 
 

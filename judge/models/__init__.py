@@ -4,6 +4,7 @@ from judge.models.oversight import Flag, Ruling
 from judge.models.rounds import Answer, Question, Round, Seat
 from judge.models.scores import Comparison, Counted, Ledger, Score, Standing, Window
 from judge.models.seasons import Enrolment, Season
+from judge.models.summaries import RoundSummary
 
 __all__ = [
     "Answer",
@@ -14,6 +15,7 @@ __all__ = [
     "Ledger",
     "Question",
     "Round",
+    "RoundSummary",
     "Ruling",
     "Score",
     "Season",

@@ -77,6 +77,7 @@ class Round(models.Model):
                 name="unfinished_rounds",
             ),
             models.Index(fields=["season", "closed_at"], name="rounds_by_closing"),
+            models.Index(fields=["season", "-number"], name="rounds_of_a_season"),
             models.Index(
                 fields=["number"],
                 condition=Q(phase="closed", inspected_at=None),

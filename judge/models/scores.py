@@ -66,7 +66,12 @@ class Score(models.Model):
                 name="score_has_questions",
             ),
         ]
-        indexes = [models.Index(fields=["node", "round"], name="scores_of_a_node")]
+        indexes = [
+            models.Index(fields=["node", "round"], name="scores_of_a_node"),
+            models.Index(
+                "round", F("score").desc(nulls_last=True), "node", name="scores_best_first"
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.node} in {self.round}: {self.correct} of {self.n}"

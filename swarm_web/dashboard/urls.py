@@ -16,6 +16,7 @@ urlpatterns = [
     path("nodes/<slug:name>/figure.json", nodes.node_figure, name="node-figure"),
     # ---- rounds
     path("rounds/", rounds.rounds, name="rounds"),
+    path("rounds/figure.json", rounds.rounds_figure, name="rounds-figure"),
     path("rounds/<int:number>/", rounds.judge_round, name="round"),
     re_path(
         r"^rounds/(?P<number>\d{1,9})/rewards\.(?P<suffix>csv|jsonl)$",

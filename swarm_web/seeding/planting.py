@@ -9,6 +9,7 @@ from django.db import connection, transaction
 from judge.models import Answer, Score, Season, Seat
 from judge.selectors import running_season
 from judge.services.inspection import compare_season
+from judge.services.scores import summarise_season
 from judge.services.seasons import end_season
 from judge.services.standings import refresh_standings
 from swarm_tasks.quiz import share_questions
@@ -88,6 +89,7 @@ class Planter:
         """Let the judge draw up standings and comparisons."""
         for season in seasons:
             self._tell(f"{season.name}: drawing up the standings")
+            summarise_season(season)
             refresh_standings(season, now=self._clock.now)
             compare_season(season, now=self._clock.now)
 

@@ -1,27 +1,25 @@
-"""Figures for Plotly: plain dicts from score rows; pure.
-
-Colours and dashes of the arms are the same in every chart and safe for colour-blind eyes; what
-depends on the theme (paper, ink, grid) is filled in by static/js/charts.js.
-"""
+"""Judge scores of nodes over rounds, as figures for Plotly: plain dicts from score rows; pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
 
 from judge.stats import effective_n, macro_intervals
 from swarm_tasks.marks import Cells, add_cells, macro_score
-
-Figure = dict[str, Any]
+from swarm_web.dashboard.charts.parts import (
+    BAND_OPACITY,
+    STYLES,
+    Figure,
+    count_axis,
+    draw_band,
+    draw_line,
+    lay_out,
+    share_axis,
+)
 
 # Single rounds ask few questions, so lines pool the cells of a node's last rounds.
 POOLED_ROUNDS = 5
-STYLES = {
-    "swarm": ("#0072b2", "0,114,178", "solid"),
-    "isolated": ("#d55e00", "213,94,0", "dash"),
-    "base": ("#7a7f87", "122,127,135", "dot"),
-}
 # Labels at the ends of lines keep this distance, as a fraction of the highest band.
 _LABEL_GAP = 0.055
 
@@ -81,7 +79,7 @@ def draw_leaders(points: Iterable[Point], *, order: Sequence[str]) -> Figure:
     drawn = [(by_node[node][-1].arm, node, pool_rounds(by_node[node])) for node in order]
     # Only the leader's band is strong: five strong ones would hide each other.
     bands = [
-        _band(line, arm=arm, opacity=0.07 if place else 0.18)
+        _band(line, arm=arm, opacity=0.07 if place else BAND_OPACITY)
         for place, (arm, _, line) in enumerate(drawn)
     ]
     lines = [_line(line, name=node, arm=arm) for arm, node, line in drawn]
@@ -109,8 +107,8 @@ def draw_node(points: Sequence[Point]) -> Figure:
         "hovertemplate": "round %{x}: %{customdata[0]} of %{customdata[1]}<extra></extra>",
     }
     pooled = _line(line, name=f"last {POOLED_ROUNDS} rounds", arm=arm)
-    layout = _layout([pooled.round for pooled in line]) | {"showlegend": True}
-    return {"data": [_band(line, arm=arm, opacity=0.18), dots, pooled], "layout": layout}
+    layout = _layout([pooled.round for pooled in line], legend=True)
+    return {"data": [_band(line, arm=arm, opacity=BAND_OPACITY), dots, pooled], "layout": layout}
 
 
 def _count(cells: Cells) -> list[int]:
@@ -120,15 +118,9 @@ def _count(cells: Cells) -> list[int]:
 
 def _line(line: Sequence[Pooled], *, name: str, arm: str) -> Figure:
     colour, _, dash = STYLES[arm]
-    return {
-        "type": "scatter",
-        "mode": "lines" if len(line) > 1 else "markers",
-        "name": name,
-        "x": [point.round for point in line],
-        "y": [point.score for point in line],
+    rounds, scores = [point.round for point in line], [point.score for point in line]
+    return draw_line(rounds, scores, name=name, colour=colour, dash=dash) | {
         "customdata": [[point.low, point.high, point.n] for point in line],
-        "line": {"color": colour, "dash": dash, "width": 2},
-        "marker": {"color": colour, "size": 7},
         "hovertemplate": (
             "%{y:.3f}, 95 % interval %{customdata[0]:.3f}–%{customdata[1]:.3f}, "
             "n = %{customdata[2]}"
@@ -137,18 +129,13 @@ def _line(line: Sequence[Pooled], *, name: str, arm: str) -> Figure:
 
 
 def _band(line: Sequence[Pooled], *, arm: str, opacity: float) -> Figure:
-    """Draw the intervals as one closed shape: along the upper ends and back along the lower."""
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": [p.round for p in line] + [p.round for p in reversed(line)],
-        "y": [p.high for p in line] + [p.low for p in reversed(line)],
-        "fill": "toself",
-        "fillcolor": f"rgba({STYLES[arm][1]},{opacity})",
-        "line": {"width": 0},
-        "hoverinfo": "skip",
-        "showlegend": False,
-    }
+    return draw_band(
+        [point.round for point in line],
+        [point.low for point in line],
+        [point.high for point in line],
+        rgb=STYLES[arm][1],
+        opacity=opacity,
+    )
 
 
 def _label_ends(ends: Sequence[tuple[Pooled, str, str]], *, top: float) -> list[Figure]:
@@ -176,17 +163,12 @@ def _label_ends(ends: Sequence[tuple[Pooled, str, str]], *, top: float) -> list[
     return labels
 
 
-def _layout(rounds: Sequence[int], *, annotations: Sequence[Figure] = ()) -> Figure:
-    # Whole rounds only, about ten of them: left to itself Plotly names halves and rounds them.
-    span = max(rounds, default=0) - min(rounds, default=0)
-    return {
-        "annotations": list(annotations),
-        "showlegend": False,
-        "hovermode": "x unified",
-        "xaxis": {"title": {"text": "judge round"}, "dtick": max(1, round(span / 10))},
-        "yaxis": {
-            "title": {"text": "judge score (macro pass@1)"},
-            "rangemode": "tozero",
-            "tickformat": ".2~f",
-        },
-    }
+def _layout(
+    rounds: Sequence[int], *, annotations: Sequence[Figure] = (), legend: bool = False
+) -> Figure:
+    return lay_out(
+        xaxis=count_axis(rounds, title="judge round"),
+        yaxis=share_axis(title="judge score (macro pass@1)"),
+        annotations=annotations,
+        legend=legend,
+    )

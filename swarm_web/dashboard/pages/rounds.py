@@ -1,22 +1,40 @@
 """All rounds, and one of them."""
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from judge.models import Round
-from judge.selectors import rounds_with_turnout, shown_season
 from swarm_web.dashboard.reports.round import SHOWN_NODES, read_round
-
-LISTED_ROUNDS = 100
+from swarm_web.dashboard.reports.rounds import (
+    RoundsReport,
+    read_cursor,
+    read_rounds,
+    read_season,
+)
+from swarm_web.errors import answer_refusals
 
 
 @require_safe
-def rounds(request: HttpRequest) -> HttpResponse:
-    """List the latest rounds."""
-    season = shown_season()
-    listed = rounds_with_turnout()[:LISTED_ROUNDS]
-    return render(request, "rounds.html", {"rounds": listed, "season": season})
+@answer_refusals
+def rounds(request: HttpRequest) -> HttpResponseBase:
+    """List rounds, newest first, a page at a time."""
+    context = {"report": _read_rounds(request), "query": request.GET.urlencode()}
+    return render(request, "rounds.html", context)
+
+
+@require_safe
+@answer_refusals
+def rounds_figure(request: HttpRequest) -> HttpResponseBase:
+    """Answer with the figure of the rounds' scores, for the chart to redraw itself."""
+    return JsonResponse(_read_rounds(request).drawing.figure)
+
+
+def _read_rounds(request: HttpRequest) -> RoundsReport:
+    return read_rounds(
+        season=read_season(request.GET.get("season")),
+        before=read_cursor(request.GET.get("before")),
+    )
 
 
 @require_safe

@@ -8,7 +8,8 @@ from django.db.models import Count
 
 from judge.models import Score, Season, Standing
 from judge.selectors import WINDOWS, recent_scores, score_history, shown_season
-from swarm_web.dashboard.charts.scores import Figure, Point, draw_leaders
+from swarm_web.dashboard.charts.parts import Figure
+from swarm_web.dashboard.charts.scores import Point, draw_leaders
 from swarm_web.dashboard.reports.lineup import BoardLine, line_up, measure_lift
 from swarm_web.errors import RequestError
 from swarm_web.leaderboard import WAITING_NAMES, Leaderboard, read_leaderboard

@@ -7,7 +7,8 @@ from datetime import datetime
 from judge.models import Score, Season
 from judge.selectors import scores_of_node, shown_season
 from judge.stats import Interval, wilson_interval
-from swarm_web.dashboard.charts.scores import Figure, draw_node
+from swarm_web.dashboard.charts.parts import Figure
+from swarm_web.dashboard.charts.scores import draw_node
 from swarm_web.dashboard.reports.board import CHARTED_ROUNDS, points_of
 from swarm_web.dashboard.reports.lineup import Lift, measure_lift
 from swarm_web.dashboard.reports.rulings import RulingLine, describe_rulings

@@ -50,6 +50,14 @@ def interval(bounds: tuple[float | None, float | None] | None) -> str:
 
 
 @register.filter
+def value(cell: str | int | float | tuple[float, float] | None) -> str:
+    """Write a cell of a chart's table: fractions as shares, pairs as intervals, whole numbers."""
+    if isinstance(cell, tuple):
+        return interval(cell)
+    return share(cell) if isinstance(cell, float) or cell is None else str(cell)
+
+
+@register.filter
 def ranks(bounds: tuple[int, int] | None) -> str:
     """Write a rank range, or one number when the rank is certain."""
     if bounds is None:

@@ -15,6 +15,7 @@ PAGES = [
     "/leaderboard/figure.json",
     "/nodes/{node}/",
     "/rounds/",
+    "/rounds/figure.json",
     "/rounds/{round}/",
     "/api/v1/leaderboard",
     "/api/v1/compare",

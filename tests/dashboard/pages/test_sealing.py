@@ -40,6 +40,7 @@ def secrets_of(judge_round: Round) -> list[str]:
         "/rounds/{number}/",
         "/api/v1/rounds/{number}",
         "/rounds/",
+        "/rounds/figure.json",
         "/api/v1/rounds",
         "/nodes/sly-fox/",
         "/api/v1/nodes/sly-fox",

@@ -1,0 +1,98 @@
+"""What one round showed, in a few numbers: turnout, spread of the scores, arms; pure.
+
+Pages that list rounds read these and never a round's thousands of scores.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from judge.ring import unpack
+
+BASE_ARM = "base"
+# Models are named by their nodes: however many names there are, a round's summary stays small.
+MOST_GROUPS = 32
+
+
+@dataclass(frozen=True)
+class Result:
+    """A node's score in a round, with one packed bit a question (`judge.ring.pack`)."""
+
+    model: str
+    arm: str
+    score: float
+    answered: bytes
+    solved: bytes
+
+
+@dataclass(frozen=True)
+class Group:
+    """The nodes of one model and arm in a round: their mean score, and its sample variance.
+
+    The variance is 0 for one node.
+    """
+
+    model: str
+    arm: str
+    nodes: int
+    mean: float
+    variance: float
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One round's scores; quartiles and best are over the `trained` nodes, None without any.
+
+    `tallies` has (solved, counted) for each question in the round's order, over all nodes.
+    `groups` are the MOST_GROUPS largest.
+    """
+
+    scored: int
+    trained: int
+    low: float | None
+    median: float | None
+    high: float | None
+    best: float | None
+    tallies: list[tuple[int, int]]
+    groups: list[Group]
+
+
+def summarise(results: Sequence[Result], *, questions: int) -> Summary:
+    """Return a round's summary; `results` are those of nodes that were scored."""
+    trained = [result.score for result in results if result.arm != BASE_ARM]
+    low, median, high = np.quantile(trained, (0.25, 0.5, 0.75)).tolist() if trained else [None] * 3
+    return Summary(
+        scored=len(results),
+        trained=len(trained),
+        low=low,
+        median=median,
+        high=high,
+        best=max(trained, default=None),
+        tallies=_tally(results, questions=questions),
+        groups=_group(results),
+    )
+
+
+def _tally(results: Sequence[Result], *, questions: int) -> list[tuple[int, int]]:
+    answered = unpack([result.answered for result in results], questions).sum(axis=0)
+    solved = unpack([result.solved for result in results], questions).sum(axis=0)
+    return list(zip(solved.tolist(), answered.tolist(), strict=True))
+
+
+def _group(results: Sequence[Result]) -> list[Group]:
+    scores: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
+    for result in results:
+        scores[result.model, result.arm].append(result.score)
+    largest = sorted(scores.items(), key=lambda item: (-len(item[1]), item[0]))[:MOST_GROUPS]
+    return [
+        Group(
+            model=model,
+            arm=arm,
+            nodes=len(found),
+            mean=float(np.mean(found)),
+            variance=float(np.var(found, ddof=1)) if len(found) > 1 else 0.0,
+        )
+        for (model, arm), found in largest
+    ]

@@ -1,0 +1,87 @@
+"""What all figures are made of: the arms' colours and dashes, lines, bands and axes; pure.
+
+Colours and dashes of the arms are the same in every chart and safe for colour-blind eyes; what
+depends on the theme (paper, ink, grid) is filled in by static/js/charts.js.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+Figure = dict[str, Any]
+
+# Colour, the same for bands as red, green and blue, and dash.
+STYLES = {
+    "swarm": ("#0072b2", "0,114,178", "solid"),
+    "isolated": ("#d55e00", "213,94,0", "dash"),
+    "base": ("#7a7f87", "122,127,135", "dot"),
+}
+# What belongs to no arm: readable on light and dark paper.
+NEUTRAL = ("#4a76d6", "74,118,214")
+BAND_OPACITY = 0.18
+
+
+def draw_band(
+    xs: Sequence[float],
+    lows: Sequence[float],
+    highs: Sequence[float],
+    *,
+    rgb: str,
+    opacity: float = BAND_OPACITY,
+) -> Figure:
+    """Draw an interval over x as one closed shape: along the upper ends and back along the lower.
+
+    `rgb` are red, green and blue, such as 0,114,178.
+    """
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": [*xs, *reversed(xs)],
+        "y": [*highs, *reversed(lows)],
+        "fill": "toself",
+        "fillcolor": f"rgba({rgb},{opacity})",
+        "line": {"width": 0},
+        "hoverinfo": "skip",
+        "showlegend": False,
+    }
+
+
+def draw_line(
+    xs: Sequence[float], ys: Sequence[float | None], *, name: str, colour: str, dash: str = "solid"
+) -> Figure:
+    """Draw a line; a single point is a dot. Points without y leave a gap."""
+    return {
+        "type": "scatter",
+        "mode": "lines" if len(xs) > 1 else "markers",
+        "name": name,
+        "x": list(xs),
+        "y": list(ys),
+        "line": {"color": colour, "dash": dash, "width": 2},
+        "marker": {"color": colour, "size": 7},
+    }
+
+
+def count_axis(values: Sequence[int], *, title: str) -> Figure:
+    """Return an axis of whole numbers, such as rounds.
+
+    About ten ticks at whole numbers only: left to itself Plotly names halves and rounds them.
+    """
+    span = max(values, default=0) - min(values, default=0)
+    return {"title": {"text": title}, "dtick": max(1, round(span / 10))}
+
+
+def share_axis(*, title: str) -> Figure:
+    """Return an axis of fractions of one that begins at 0."""
+    return {"title": {"text": title}, "rangemode": "tozero", "tickformat": ".2~f"}
+
+
+def lay_out(
+    *, xaxis: Figure, yaxis: Figure, annotations: Sequence[Figure] = (), legend: bool = True
+) -> Figure:
+    """Return the layout of a figure; charts.js adds what the theme decides."""
+    return {
+        "annotations": list(annotations),
+        "showlegend": legend,
+        "hovermode": "x unified",
+        "xaxis": xaxis,
+        "yaxis": yaxis,
+    }

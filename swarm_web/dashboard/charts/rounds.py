@@ -1,0 +1,51 @@
+"""How the scores of rounds spread and rise over a season; pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.utils.translation import gettext as _
+
+from swarm_web.dashboard.charts.parts import (
+    NEUTRAL,
+    Figure,
+    count_axis,
+    draw_band,
+    draw_line,
+    lay_out,
+    share_axis,
+)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The scores of a round's `n` trained nodes, as fractions: quartiles, median and best."""
+
+    round: int
+    low: float
+    median: float
+    high: float
+    best: float
+    n: int
+
+
+def draw_spreads(spreads: Sequence[Spread]) -> Figure:
+    """Draw rounds, oldest first: a band between the quartiles, the median and the best score."""
+    colour, rgb = NEUTRAL
+    rounds = [spread.round for spread in spreads]
+    median = draw_line(rounds, [s.median for s in spreads], name=_("median"), colour=colour) | {
+        "customdata": [[s.low, s.high, s.n] for s in spreads],
+        "hovertemplate": _(
+            "%{y:.3f}, middle half %{customdata[0]:.3f}–%{customdata[1]:.3f}, n = %{customdata[2]}"
+        ),
+    }
+    best = draw_line(
+        rounds, [s.best for s in spreads], name=_("best"), colour=colour, dash="dot"
+    ) | {"hovertemplate": "%{y:.3f}"}
+    band = draw_band(rounds, [s.low for s in spreads], [s.high for s in spreads], rgb=rgb)
+    return {
+        "data": [band, median, best] if spreads else [],
+        "layout": lay_out(
+            xaxis=count_axis(rounds, title=_("judge round")),
+            yaxis=share_axis(title=_("judge score (macro pass@1)")),
+        ),
+    }

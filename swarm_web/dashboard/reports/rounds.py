@@ -1,0 +1,133 @@
+"""The rounds of one season or all: who took part, how scores spread, and what came of them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from django.db.models import QuerySet
+from django.utils.translation import gettext as _
+
+from judge.models import Round, RoundSummary, Season
+from judge.selectors import listed_rounds, shown_season, started_seasons
+from swarm_web.dashboard.charts.rounds import Spread, draw_spreads
+from swarm_web.dashboard.reports.drawings import Drawing
+from swarm_web.errors import RequestError
+
+PAGE_ROUNDS = 50
+# Nothing beyond these is drawn: an older page draws what was then the latest.
+CHARTED_ROUNDS = 120
+_LARGEST = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Line:
+    """A round of the list; only one that counts has a summary."""
+
+    round: Round
+    summary: RoundSummary | None
+
+    @property
+    def middle(self) -> tuple[float, float] | None:
+        """Between which scores the middle half of the trained nodes lies."""
+        if self.summary is None or self.summary.low is None or self.summary.high is None:
+            return None
+        return self.summary.low, self.summary.high
+
+
+@dataclass(frozen=True)
+class RoundsReport:
+    """One page of rounds, newest first.
+
+    `season` is the one asked for, None for all, and `shown` the one whose rules are told. `newer`
+    and `older` are what the neighbouring pages are asked `before`, None where there is none; the
+    newest page needs no cursor, which 0 stands for.
+    """
+
+    season: Season | None
+    shown: Season | None
+    seasons: list[Season]
+    lines: list[Line]
+    newer: int | None
+    older: int | None
+    drawing: Drawing
+
+
+def read_cursor(text: str | None) -> int | None:
+    """Return the number before which a page begins. Raises RequestError."""
+    if not text:
+        return None
+    if text.isascii() and text.isdecimal():
+        return min(int(text[:11]), _LARGEST)
+    raise RequestError(
+        "query.before",
+        f"{text[:40]!r} is not a round's number.",
+        fix="Give the number of a round, such as before=120.",
+    )
+
+
+def read_season(name: str | None) -> Season | None:
+    """Return the season that a query string names; None for all. Raises RequestError."""
+    if not name:
+        return None
+    season = started_seasons().filter(name=name).first()
+    if season is None:
+        raise RequestError(
+            "query.season",
+            f"There is no season {name[:40]!r}.",
+            fix="Leave it out for all seasons, or take a name from /rounds/.",
+        )
+    return season
+
+
+def read_rounds(*, season: Season | None, before: int | None) -> RoundsReport:
+    """Read a page of rounds in a constant number of queries and of rows."""
+    rounds = listed_rounds(season)
+    reached = rounds if before is None else rounds.filter(number__lt=before)
+    page = list(reached[: PAGE_ROUNDS + 1])
+    more = len(page) > PAGE_ROUNDS
+    return RoundsReport(
+        season=season,
+        shown=season or shown_season(),
+        seasons=list(started_seasons()[:PAGE_ROUNDS]),
+        lines=[Line(r, _read_summary(r)) for r in page[:PAGE_ROUNDS]],
+        newer=_find_newer(rounds, page) if before is not None else None,
+        older=page[PAGE_ROUNDS - 1].number if more else None,
+        drawing=draw_rounds(reached.filter(phase=Round.Phase.CLOSED)[:CHARTED_ROUNDS]),
+    )
+
+
+def draw_rounds(closed: Iterable[Round]) -> Drawing:
+    """Draw closed rounds, given newest first, from their summaries."""
+    spreads = [spread for spread in map(_measure, closed) if spread]
+    return Drawing(
+        figure=draw_spreads(spreads[::-1]),
+        columns=[_("Round"), _("Median"), _("Middle half"), _("Best"), "n"],
+        rows=[(s.round, s.median, (s.low, s.high), s.best, s.n) for s in spreads],
+    )
+
+
+def _read_summary(judge_round: Round) -> RoundSummary | None:
+    """Return the summary of a round that counts."""
+    if judge_round.phase != Round.Phase.CLOSED:
+        return None
+    return getattr(judge_round, "summary", None)
+
+
+def _measure(judge_round: Round) -> Spread | None:
+    summary = _read_summary(judge_round)
+    if summary is None:
+        return None
+    low, median, high, best = summary.low, summary.median, summary.high, summary.best
+    if low is None or median is None or high is None or best is None:
+        return None
+    return Spread(judge_round.number, low, median, high, best, n=summary.trained)
+
+
+def _find_newer(rounds: QuerySet[Round], page: Sequence[Round]) -> int | None:
+    """Return before which number the page of the next newer rounds begins."""
+    if not page:
+        return 0
+    ahead = rounds.filter(number__gt=page[0].number).order_by("number")
+    numbers = list(ahead.values_list("number", flat=True)[: PAGE_ROUNDS + 1])
+    if not numbers:
+        return None
+    return 0 if len(numbers) <= PAGE_ROUNDS else numbers[PAGE_ROUNDS - 1] + 1

@@ -1,0 +1,17 @@
+"""Rounds are drawn as a band between quartiles, the median and the best score."""
+
+from swarm_web.dashboard.charts.rounds import Spread, draw_spreads
+
+
+def test_band_median_and_best_share_their_rounds() -> None:
+    spreads = [Spread(r, low=0.1, median=r / 8, high=0.4, best=0.6, n=9) for r in (1, 2, 3)]
+    band, median, best = draw_spreads(spreads)["data"]
+    assert band["x"] == [1, 2, 3, 3, 2, 1]
+    assert band["y"] == [0.4, 0.4, 0.4, 0.1, 0.1, 0.1]
+    assert (median["x"], median["y"]) == ([1, 2, 3], [0.125, 0.25, 0.375])
+    assert median["customdata"][0] == [0.1, 0.4, 9]
+    assert best["line"]["dash"] != median["line"]["dash"]
+
+
+def test_without_rounds_nothing_is_drawn() -> None:
+    assert draw_spreads([])["data"] == []
