@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from django.db import connection
 
 from judge.models import Question, Round, Season
 from judge.services.rounds import advance_rounds
@@ -11,6 +13,7 @@ from judge.services.scheduling import LEAD, schedule_round
 from judge.services.seasons import start_season
 from swarm_protocol.messages import AnswerText
 from swarm_tasks.verifier import Verifier
+from tests.judge.crew import Crew, lose_patience
 from tests.judge.toys import Clock, Site, connect_node, make_toy_season
 
 __all__ = ["SUMS", "Clock", "answer", "answers_to", "connect_node"]
@@ -60,6 +63,15 @@ def site(db: None, clock: Clock) -> Site:
     start_season(season, now=clock.now)
     season.refresh_from_db()
     return Site(season, clock)
+
+
+@pytest.fixture
+def crew(transactional_db: None) -> Iterator[Crew]:
+    lose_patience()
+    with ThreadPoolExecutor(4) as pool:
+        yield Crew(pool)
+    with connection.cursor() as cursor:
+        cursor.execute("RESET lock_timeout")
 
 
 def answer(question: Question, *, right: bool = True) -> AnswerText:

@@ -1,0 +1,171 @@
+"""Graders, refreshes and operators at once, over connections of their own."""
+
+import pytest
+from django.db import OperationalError, connection, transaction
+
+from judge.models import Answer, Counted, Round, Ruling, Score, Standing
+from judge.services import grading
+from judge.services.oversight import quarantine_node, recompute_round, void_round
+from tests.judge.crew import PATIENCE_S, Crew, busy_grader, seated_round, wait_until_somebody_waits
+from tests.judge.naive import kept_boards, naive_boards
+from tests.judge.toys import OPEN_S, SCORING_S, Site, ToyVerifier
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_graders_at_once_pass_over_each_others_answers(
+    site: Site, crew: Crew, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge_round = seated_round(site, "amber", "birch")
+    for name in ("amber", "birch"):
+        site.hand_in(judge_round, name, "rrww")
+    monkeypatch.setattr(grading, "BATCH", 5)
+    with busy_grader(crew) as (verifier, grading_them):
+        assert site.grade() == 3
+        verifier.may_go_on.set()
+        assert grading_them.result(PATIENCE_S) == 5
+    assert not set(site.toy.seen) & set(verifier.seen)
+    assert not Answer.objects.filter(score=None).exists()
+
+
+def test_many_graders_grade_every_answer_once(
+    site: Site, crew: Crew, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"node-{i}" for i in range(10)]
+    judge_round = seated_round(site, *names)
+    for name in names:
+        site.hand_in(judge_round, name, "rwrw")
+    monkeypatch.setattr(grading, "BATCH", 3)
+
+    def grade_all() -> int:
+        graded = 0
+        while found := site.grade():
+            graded += found
+        return graded
+
+    # One who found all that was left claimed by others may leave; nobody finds it twice.
+    assert sum(crew.all_at_once(grade_all, times=4)) == 40
+    assert set(site.toy.seen.values()) == {1}
+
+
+def test_a_grader_whose_connection_dies_gives_its_answers_back(site: Site, crew: Crew) -> None:
+    judge_round = seated_round(site, "amber")
+    site.hand_in(judge_round, "amber", "rrww")
+    with busy_grader(crew) as (verifier, grading_them):
+        assert site.grade() == 0
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_terminate_backend(%s, 10000)", [verifier.backend])
+            assert cursor.fetchone() == (True,)
+        verifier.may_go_on.set()
+        with pytest.raises(OperationalError):
+            grading_them.result(PATIENCE_S)
+    assert site.grade() == 4
+    assert Answer.objects.filter(solved=True).count() == 2
+
+
+def test_a_round_that_closes_does_not_wait_for_a_grader_and_leaves_its_answers_out(
+    site: Site, crew: Crew
+) -> None:
+    judge_round = seated_round(site, "amber")
+    site.hand_in(judge_round, "amber", "rrrr")
+    with busy_grader(crew) as (verifier, grading_them):
+        assert len(site.advance(OPEN_S + SCORING_S)) == 1
+        verifier.may_go_on.set()
+        assert grading_them.result(PATIENCE_S) == 0
+    assert Score.objects.get().reason == Score.Reason.UNSCORED
+    assert set(Answer.objects.values_list("score", flat=True)) == {None}
+
+
+def test_verdicts_wait_for_a_round_that_is_closing(site: Site, crew: Crew) -> None:
+    judge_round = seated_round(site, "amber")
+    site.hand_in(judge_round, "amber", "rrrr")
+    with busy_grader(crew) as (verifier, grading_them):
+        with transaction.atomic():
+            site.advance(OPEN_S + SCORING_S)
+            verifier.may_go_on.set()
+            wait_until_somebody_waits()
+        assert grading_them.result(PATIENCE_S) == 0
+    assert set(Answer.objects.values_list("score", flat=True)) == {None}
+
+
+def test_recomputing_waits_for_a_grader_that_is_late_and_has_the_last_word(
+    site: Site, crew: Crew
+) -> None:
+    judge_round = seated_round(site, "amber")
+    site.hand_in(judge_round, "amber", "rrrr")
+    with busy_grader(crew) as (verifier, grading_them):
+        site.advance(OPEN_S + SCORING_S)
+        judge_round.refresh_from_db()
+        now = site.clock.now
+        recomputing = crew.start(
+            lambda: recompute_round(
+                judge_round, reason="?", actor=None, now=now, verifier=ToyVerifier()
+            )
+        )
+        wait_until_somebody_waits()
+        verifier.may_go_on.set()
+        assert grading_them.result(PATIENCE_S) == 0
+        assert recomputing.result(PATIENCE_S) is not None
+    assert Score.objects.get().score == 1
+
+
+# ---- books
+
+
+def test_refreshes_at_once_count_a_round_once(site: Site, crew: Crew) -> None:
+    site.join("amber", "birch")
+    site.play(amber="rrrr", birch="wwww")
+    judge_round = seated_round(site, "amber", "birch")
+    site.hand_in(judge_round, "amber", "rrrr")
+    site.end(judge_round)
+    changed = crew.all_at_once(site.refresh, times=4)
+    assert sorted(changed) == [False, False, False, True]
+    assert site.board()["amber"].n == 8
+    assert Counted.objects.filter(round=judge_round, window="season").count() == 1
+    assert kept_boards(site.season) == naive_boards(site.season, now=site.clock.now)
+
+
+def test_a_quarantine_during_a_refresh_is_not_forgotten(site: Site, crew: Crew) -> None:
+    site.join("amber", "birch")
+    site.play(amber="rrrr", birch="wwww")
+    site.end(seated_round(site, "amber"))
+    now = site.clock.now
+    with transaction.atomic():
+        site.refresh()
+        deciding = crew.start(
+            lambda: quarantine_node(site.nodes["amber"], reason="?", actor=None, now=now)
+        )
+        wait_until_somebody_waits()
+    assert deciding.result(PATIENCE_S)
+    assert site.board()["amber"].remark == "quarantined"
+    assert Standing.objects.filter(remark="quarantined").exists()
+
+
+def test_operators_at_once_void_a_round_once(site: Site, crew: Crew) -> None:
+    site.join("amber")
+    judge_round = site.play(amber="rrrr")
+    now = site.clock.now
+
+    def void() -> bool:
+        fresh = Round.objects.select_related("season").get(pk=judge_round.pk)
+        return void_round(fresh, reason="?", actor=None, now=now)
+
+    assert sorted(crew.all_at_once(void, times=3)) == [False, False, True]
+    assert Ruling.objects.count() == 1
+    assert site.board() == {}
+
+
+def test_a_round_that_is_void_while_a_refresh_counts_it_counts_no_more(
+    site: Site, crew: Crew
+) -> None:
+    judge_round = seated_round(site, "amber")
+    site.hand_in(judge_round, "amber", "rrrr")
+    site.end(judge_round)
+    now = site.clock.now
+    with transaction.atomic():
+        site.refresh()
+        voiding = crew.start(lambda: void_round(judge_round, reason="?", actor=None, now=now))
+        wait_until_somebody_waits()
+    assert voiding.result(PATIENCE_S)
+    assert site.board() == {}
+    assert not Counted.objects.exists()

@@ -1,0 +1,120 @@
+"""Who has which rank of the leaderboard, and who has none."""
+
+from judge.models import Score
+from judge.services.oversight import (
+    quarantine_node,
+    release_node,
+)
+from swarm_web.leaderboard import read_leaderboard, read_line
+from tests.judge.boards import assert_exact, change_rules, ranks
+from tests.judge.toys import Site
+
+
+def test_nodes_that_cannot_be_told_apart_share_ranks(site: Site) -> None:
+    site.join("amber", "birch")
+    site.play(amber="rrrr", birch="rrrw")
+    assert ranks(site) == {"amber": (1, 2), "birch": (1, 2)}
+
+
+def test_a_node_that_is_clearly_better_ranks_first(site: Site) -> None:
+    site.join("amber", "birch")
+    for _ in range(3):
+        site.play(amber="rrrr", birch="wwww")
+    assert ranks(site) == {"amber": (1, 1), "birch": (2, 2)}
+    assert ranks(site, "round") == {"amber": (1, 2), "birch": (1, 2)}
+    assert_exact(site)
+
+
+def test_questions_that_nobody_could_grade_tell_nobody_apart(site: Site) -> None:
+    site.join("amber", "birch")
+    change_rules(site, scoring_seconds=5)
+    for _ in range(3):
+        site.toy.broken = {"chain_sum"}
+        judge_round = site.open("amber", "birch")
+        for name, letters in (("amber", "rrrr"), ("birch", "wwww")):
+            site.sit(judge_round, name)
+            site.hand_in(judge_round, name, letters)
+        site.end(judge_round)
+        site.advance(5)
+    site.refresh()
+    assert {r.n for r in site.board().values()} == {3}
+    assert ranks(site) == {"amber": (1, 2), "birch": (1, 2)}
+    assert_exact(site)
+
+
+def test_a_node_with_too_few_questions_is_shown_and_not_ranked(site: Site) -> None:
+    change_rules(site, minimum_questions=8)
+    site.join("amber", "birch")
+    site.play(amber="rrrr", birch="rrrr")
+    assert {row.remark for row in site.board().values()} == {"too_few"}
+    assert site.board()["amber"].rank_low is None
+    site.play(amber="rrrr")
+    assert {name: row.remark for name, row in site.board().items()} == {
+        "amber": "",
+        "birch": "too_few",
+    }
+    assert site.board()["amber"].rank_high == 1
+
+
+def test_in_the_round_window_as_many_questions_as_a_round_has_are_enough(site: Site) -> None:
+    change_rules(site, minimum_questions=100)
+    site.join("amber")
+    site.play(amber="rrrr")
+    assert (site.board("round")["amber"].remark, site.board()["amber"].remark) == ("", "too_few")
+
+
+def test_an_untrained_model_is_shown_and_not_ranked(site: Site) -> None:
+    site.join("amber")
+    site.join("bare", arm="base")
+    for _ in range(3):
+        site.play(amber="wwww", bare="rrrr")
+    assert site.board()["bare"].remark == "base"
+    assert ranks(site) == {"amber": (1, 1), "bare": (None, None)}
+
+
+def test_absent_nodes_have_no_line(site: Site) -> None:
+    site.join("amber", "idle")
+    judge_round = site.open("amber", "idle")
+    site.sit(judge_round, "amber")
+    site.hand_in(judge_round, "amber", "rrrr")
+    site.end(judge_round)
+    site.refresh()
+    assert Score.objects.filter(node=site.nodes["idle"], status="absent").exists()
+    assert set(site.board()) == {"amber"}
+
+
+# ---- quarantine
+
+
+def test_quarantine_hides_a_node_and_release_returns_it(site: Site) -> None:
+    site.join("amber", "birch")
+    for _ in range(3):
+        site.play(amber="rrrr", birch="wwww")
+    amber = site.nodes["amber"]
+    quarantine_node(amber, reason="copies", actor=None, now=site.clock.now)
+    hidden = read_leaderboard(site.season, window="season", now=site.clock.now)
+    assert ([row.node for row in hidden.rows], hidden.quarantined) == (["birch"], 1)
+    assert hidden.rows[0].rank == (1, 1)
+    assert_exact(site)
+    release_node(amber, reason="was wrong", actor=None, now=site.clock.now)
+    shown = read_leaderboard(site.season, window="season", now=site.clock.now)
+    assert [(row.node, row.rank) for row in shown.rows] == [("amber", (1, 1)), ("birch", (2, 2))]
+
+
+def test_a_quarantined_node_still_sees_its_own_line(site: Site) -> None:
+    site.join("amber")
+    site.play(amber="rrrr")
+    amber = site.nodes["amber"]
+    quarantine_node(amber, reason="copies", actor=None, now=site.clock.now)
+    line = read_line(amber, season=site.season, window="season", now=site.clock.now)
+    assert line is not None
+    assert (line.remark, line.rank, line.score) == ("quarantined", None, 1)
+
+
+def test_a_quarantined_node_is_judged_as_ever(site: Site) -> None:
+    site.join("amber")
+    site.play(amber="rrrr")
+    quarantine_node(site.nodes["amber"], reason="copies", actor=None, now=site.clock.now)
+    site.play(amber="wwww")
+    assert (site.board()["amber"].n, site.board()["amber"].remark) == (8, "quarantined")
+    assert_exact(site)
