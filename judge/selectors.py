@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from uuid import UUID
 
 import msgspec
 from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
@@ -10,6 +11,7 @@ from django.db.models.functions import Coalesce
 
 from judge.engine import Phase
 from judge.models import (
+    Answer,
     Comparison,
     Counted,
     Enrolment,
@@ -210,6 +212,18 @@ def scores_of_node(node: Node, season: Season) -> QuerySet[Score]:
     """Return a node's results in the season's closed rounds, newest first, absences included."""
     closed = Score.objects.filter(node=node, round__season=season, round__phase=Phase.CLOSED)
     return closed.select_related("round", "node").order_by("-round__number")
+
+
+def results_of_node(node: Node) -> QuerySet[Score]:
+    """Return a node's results in the closed rounds of all seasons, newest first."""
+    closed = Score.objects.filter(node=node, round__phase=Phase.CLOSED)
+    return closed.select_related("round", "node").order_by("-round__number")
+
+
+def solved_by_question(judge_round: Round) -> dict[UUID, int]:
+    """Return how many nodes solved each question; those that nobody solved are left out."""
+    solved = Answer.objects.filter(question__round=judge_round, solved=True).order_by()
+    return dict(solved.values_list("question_id").annotate(Count("pk")))
 
 
 def exported_scores() -> QuerySet[Score]:

@@ -34,6 +34,7 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "channels",
+    "corsheaders",
     "csp",
     "ninja",
     "swarm_web.nodes",
@@ -45,6 +46,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
+    "corsheaders.middleware.CorsMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "swarm_web.dashboard.language.speak_language",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -133,6 +135,17 @@ CELERY_BEAT_SCHEDULE = {
     },
     "prune-archive": {"task": "swarm_web.relay.tasks.prune", "schedule": 3600.0},
 }
+
+# ---- the read API
+# Requests that one address may make in a minute; 0 sets no limit.
+API_REQUESTS_PER_MINUTE = env.int("API_REQUESTS_PER_MINUTE", default=600)
+# How many proxies in front of the site add to X-Forwarded-For; 0 believes none.
+NINJA_NUM_PROXIES = env.int("TRUSTED_PROXIES", default=0)
+# Pages of other sites may read what is public, without cookies.
+CORS_URLS_REGEX = r"^/(api/|downloads/|rounds/\d+/[a-z]+\.|nodes/[-\w]+/badge\.|badge\.)"
+CORS_ALLOW_ALL_ORIGINS = True
+CORS_ALLOW_METHODS = ("GET", "HEAD", "OPTIONS")
+CORS_EXPOSE_HEADERS = ("ETag", "Last-Modified", "Retry-After", "Allow")
 
 # ---- static files: hashed names, compressed, served by the web process itself
 # Compressing takes half a minute of processor time: worth it once a deployment, not on each start.

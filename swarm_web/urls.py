@@ -3,11 +3,9 @@
 from django.contrib import admin
 from django.urls import include, path
 
-from swarm_web.dashboard.api.views import api
-
 urlpatterns = [
     path("admin/", admin.site.urls),
-    path("api/", api.urls),
+    path("api/", include("swarm_web.dashboard.api.urls")),
     path("", include("swarm_web.dashboard.urls")),
 ]
 handler404 = "swarm_web.dashboard.pages.missing.not_found"

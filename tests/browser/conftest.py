@@ -1,21 +1,17 @@
 """A server process on the test database, and Chromium in front of it."""
 
-import os
-import socket
-import sys
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from subprocess import PIPE, STDOUT, Popen
 
 import pytest
 import pytest_asyncio
 from asgiref.sync import sync_to_async
-from django.db import connection, connections
+from django.db import connections
 from playwright.async_api import Browser, ConsoleMessage, Page, async_playwright
 
-SERVER = [sys.executable, "-m", "uvicorn", "swarm_web.asgi:application"]
-SERVER += ["--ws", "websockets-sansio", "--lifespan", "off"]
+from tests.web import serving
+
 CHROMIUM = "/usr/bin/chromium"
 # Root may not use Chromium's sandbox, and a test browser has no business calling home.
 FLAGS = [
@@ -56,21 +52,8 @@ class Visitor:
 @pytest.fixture
 def site(transactional_db: None) -> Iterator[str]:
     """Run uvicorn on the test database and return the site's address."""
-    database = connection.settings_dict
-    url = "postgres://{USER}:{PASSWORD}@{HOST}:{PORT}/{NAME}".format(**database)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = Popen(
-            [*SERVER, "--fd", str(listener.fileno())],
-            env=os.environ | {"DATABASE_URL": url},
-            pass_fds=[listener.fileno()],
-            stdout=PIPE,
-            stderr=STDOUT,
-        )
-        # The listener queues connections, so the browser may come before the server is up.
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    server.terminate()
-    output, _ = server.communicate(timeout=20)
-    assert b"Traceback" not in output, output.decode()
+    with serving() as address:
+        yield address
 
 
 @pytest.fixture(scope="session")

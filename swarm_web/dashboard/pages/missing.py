@@ -1,16 +1,9 @@
 """What stands where there is nothing."""
 
-from django.http import HttpRequest, HttpResponseBase, JsonResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from swarm_web.errors import RequestError
 
-
-def not_found(request: HttpRequest, exception: Exception) -> HttpResponseBase:
-    """Answer 404: JSON under /api/, else a page."""
-    if request.path.startswith("/api/"):
-        refusal = RequestError(
-            "not_found", f"There is no {request.path[:200]}.", fix="See /api/docs.", status=404
-        )
-        return JsonResponse(refusal.body(), status=404)
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Answer 404 with a page."""
     return render(request, "404.html", status=404)

@@ -73,9 +73,9 @@ def test_the_leaderboard_is_empty_before_the_first_season(db: None, client: Clie
 
 def test_rounds_are_listed_newest_first_in_pages(judged: list[Node], client: Client) -> None:
     page = client.get("/api/v1/rounds?limit=1").json()
-    rest = client.get(f"/api/v1/rounds?before={page['next_before']}").json()
+    rest = client.get(f"/api/v1/rounds?cursor={page['next']}").json()
     assert page["items"][0]["number"] > rest["items"][0]["number"]
-    assert rest["next_before"] is None
+    assert rest["next"] is None
 
 
 def test_a_closed_round_tells_scores_and_questions(
@@ -101,7 +101,7 @@ def test_a_node_tells_standing_and_participation(judged: list[Node], client: Cli
 @pytest.mark.parametrize(
     ("path", "status", "code"),
     [
-        ("/api/v1/leaderboard?window=decade", 400, "query.window"),
+        ("/api/v1/leaderboard?window=decade", 400, "query.invalid"),
         ("/api/v1/rounds?limit=many", 400, "query.invalid"),
         ("/api/v1/rounds/987654", 404, "not_found"),
         ("/api/v1/nodes/nobody", 404, "not_found"),

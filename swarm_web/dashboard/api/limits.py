@@ -1,0 +1,58 @@
+"""How often one address may ask, counted in Redis for all web processes together."""
+
+import logging
+import time
+from ipaddress import ip_address, ip_network
+
+import redis.exceptions
+from django.conf import settings
+from django.http import HttpRequest
+from ninja.throttling import BaseThrottle
+
+from swarm_web.store import sync_redis
+
+logger = logging.getLogger(__name__)
+
+PERIOD_S = 60
+# Whoever has one address of IPv6 usually has such a network of them.
+_IPV6_PREFIX = 64
+
+
+class AddressThrottle(BaseThrottle):
+    """Allow an address so many requests in each minute of the clock.
+
+    Behind proxies the address is told by X-Forwarded-For: NINJA_NUM_PROXIES says how many of its
+    entries to believe. While Redis is away nobody is refused.
+    """
+
+    def allow_request(self, request: HttpRequest) -> bool:
+        """Count a request, and tell whether it is within the limit."""
+        limit: int = settings.API_REQUESTS_PER_MINUTE
+        if not limit:
+            return True
+        minute = int(time.time() // PERIOD_S)
+        key = f"api:requests:{minute}:{name_network(self.get_ident(request) or '')}"
+        try:
+            with sync_redis().pipeline() as pipeline:
+                pipeline.incr(key)
+                pipeline.expire(key, PERIOD_S)
+                count, _ = pipeline.execute()
+        except redis.exceptions.RedisError:
+            logger.warning("could not count a request", exc_info=True)
+            return True
+        return int(count) <= limit
+
+    def wait(self) -> float:
+        """Return the seconds until the next minute begins."""
+        return PERIOD_S - time.time() % PERIOD_S
+
+
+def name_network(address: str) -> str:
+    """Return what is counted together: an address of IPv4, a /64 network of IPv6."""
+    try:
+        known = ip_address(address)
+    except ValueError:
+        return address[:64]
+    if known.version == 4:
+        return str(known)
+    return str(ip_network((known, _IPV6_PREFIX), strict=False))

@@ -1,0 +1,51 @@
+"""How operations of the read API are registered: GET and HEAD answer, other methods are refused."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from ninja import Router, Schema
+from ninja.decorators import decorate_view
+
+from swarm_web.dashboard.api.errors import answer_other_methods
+from swarm_web.dashboard.api.schemas.fields import Problem
+
+View = TypeVar("View", bound=Callable[..., Any])
+
+_OTHER_METHODS = ["OPTIONS", "POST", "PUT", "PATCH", "DELETE", "TRACE"]
+_ETAG = {"description": "Send it back as If-None-Match.", "schema": {"type": "string"}}
+_WAIT = {"description": "Seconds to wait.", "schema": {"type": "integer"}}
+_DOCUMENTED = {
+    "responses": {
+        200: {"headers": {"ETag": _ETAG}},
+        304: {"description": "You have it already: it has the ETag that you sent"},
+        400: {"description": "A parameter is wrong"},
+        404: {"description": "There is no such thing, or no such page"},
+        405: {"description": "The API is for reading"},
+        429: {"description": "Asked too often", "headers": {"Retry-After": _WAIT}},
+    }
+}
+
+
+def read(
+    router: Router, path: str, answer: type[Schema], *, sealed: bool = False
+) -> Callable[[View], View]:
+    """Register a view that answers GET, described in the OpenAPI document, and HEAD.
+
+    `sealed` documents 409 too: what a round keeps until it has closed.
+    """
+    refusals: dict[int, Any] = {400: Problem, 404: Problem, 405: Problem, 429: Problem}
+    if sealed:
+        refusals[409] = Problem
+    responses = {200: answer, 304: None, **refusals}
+
+    def register(view: View) -> View:
+        hidden: dict[str, Any] = {"include_in_schema": False}
+        router.api_operation(_OTHER_METHODS, path, **hidden)(view)
+        decorate_view(answer_other_methods)(
+            view
+        )  # Changes what was registered last, and only that.
+        router.api_operation(["HEAD"], path, response=responses, **hidden)(view)
+        router.get(path, response=responses, openapi_extra=_DOCUMENTED)(view)
+        return view
+
+    return register

@@ -1,0 +1,1 @@
+"""What the read API answers with, and its OpenAPI document describes."""

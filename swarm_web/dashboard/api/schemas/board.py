@@ -1,0 +1,65 @@
+"""Answers about the leaderboard."""
+
+from ninja import Schema
+from pydantic import Field
+
+from swarm_web.dashboard.api.schemas.fields import (
+    Answered,
+    Arm,
+    Cells,
+    Connected,
+    Interval,
+    Model,
+    Moment,
+    NodeName,
+    OverBase,
+    Parameters,
+    Rank,
+    Remark,
+    Score,
+    SeasonName,
+)
+
+
+class BaseItem(Schema):
+    """A line of the leaderboard: macro pass@1 over the window, and `cells` per dataset."""
+
+    rank: Rank
+    remark: Remark
+    node: NodeName
+    model: Model
+    parameters: Parameters
+    arm: Arm
+    score: Score
+    interval: Interval
+    n: Answered
+    rounds: int = Field(description="How many rounds of the window it answered.", examples=[4])
+    cells: Cells
+    external_used: int = Field(
+        description="How many rollouts of others it trained on in the season.", examples=[812]
+    )
+    last_seen: Moment | None
+    connected: Connected
+
+
+class LeaderboardItem(BaseItem):
+    """One trained node; nodes that cannot be told apart share ranks."""
+
+    over_base: OverBase
+    over_base_interval: Interval | None
+
+
+class LeaderboardOut(Schema):
+    """A season's leaderboard, best first."""
+
+    season: SeasonName
+    window: str = Field(description="The window that was asked for.", examples=["season"])
+    as_of: Moment
+    items: list[LeaderboardItem]
+    base: list[BaseItem] = Field(description="Untrained models, for comparison; not ranked.")
+    quarantined: int = Field(
+        description="How many nodes the operator took out of the ranks.", examples=[0]
+    )
+    waiting: list[NodeName] = Field(
+        description="Connected nodes that were not judged in the window yet."
+    )

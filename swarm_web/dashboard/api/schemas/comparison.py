@@ -1,0 +1,73 @@
+"""Answers about what the judge claims of swarm and isolated nodes."""
+
+from ninja import Schema
+from pydantic import Field
+
+from swarm_web.dashboard.api.schemas.fields import Interval, Model, Moment, SeasonName
+
+
+class AssignmentOut(Schema):
+    """For how many of a season's nodes a coin chose the arm; only then it is a cause."""
+
+    coin: int = Field(description="Nodes whose arm a coin chose.", examples=[40])
+    nodes: int = Field(description="Nodes that have an arm.", examples=[41])
+    random: bool = Field(description="Whether a coin chose for all.", examples=[False])
+    words: str = Field(description="What that allows to conclude.")
+
+
+class MissingOut(Schema):
+    """What a model lacks for a test."""
+
+    swarm_nodes: int = Field(description="How many more swarm nodes.", examples=[2])
+    isolated_nodes: int = Field(description="How many more isolated nodes.", examples=[0])
+    rounds: int = Field(description="How many more rounds.", examples=[3])
+
+
+class ClaimOut(Schema):
+    """What a season says about one model; differences are swarm - isolated."""
+
+    model: Model
+    n_swarm: int = Field(description="Swarm nodes compared.", examples=[20])
+    n_isolated: int = Field(description="Isolated nodes compared.", examples=[21])
+    difference: float | None = Field(
+        description="As a fraction of one; null if not tested.", examples=[0.04]
+    )
+    interval: Interval | None
+    p_value: float | None = Field(description="Two-sided; null if not tested.", examples=[0.01])
+    p_adjusted: float | None = Field(description="After Holm, over all models.", examples=[0.02])
+    verdict: str = Field(
+        description="`swarm_better`, `isolated_better`, `not_shown` or `too_few`.",
+        examples=["not_shown"],
+    )
+    words: str = Field(description="The verdict in words.")
+    missing: MissingOut | None
+    missing_words: str = Field(description="What is missing, in words.")
+    updated_at: Moment
+
+
+class SeasonsClaimOut(Schema):
+    """What all ended seasons that assigned arms by coin say about a model; a season is one unit."""
+
+    model: Model
+    n_seasons: int = Field(description="Seasons compared.", examples=[6])
+    difference: float | None = Field(
+        description="Mean of swarm - isolated; null if not tested.", examples=[0.03]
+    )
+    interval: Interval | None
+    p_value: float | None = Field(description="Exact sign-flip test.", examples=[0.03])
+    verdict: str = Field(description="As in `items`.", examples=["swarm_better"])
+    missing_seasons: int = Field(description="How many more seasons a test needs.", examples=[0])
+    words: str = Field(description="The verdict in words.")
+
+
+class CompareOut(Schema):
+    """The judge's claims about the arms."""
+
+    season: SeasonName
+    final: bool = Field(description="False while the season runs.", examples=[False])
+    method: str = Field(description="How `items` were computed.")
+    assignment: AssignmentOut
+    tested: int = Field(description="How many models were tested.", examples=[2])
+    items: list[ClaimOut]
+    seasons_method: str = Field(description="How `seasons` were computed.")
+    seasons: list[SeasonsClaimOut]

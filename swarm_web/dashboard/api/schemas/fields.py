@@ -1,0 +1,79 @@
+"""Fields that several answers share, with the words and examples of the OpenAPI document."""
+
+from datetime import datetime
+from typing import Annotated
+
+from ninja import Schema
+from pydantic import Field
+
+NodeName = Annotated[
+    str, Field(description="The node's name, unique on this site.", examples=["amber-quiet-heron"])
+]
+RoundNumber = Annotated[
+    int, Field(description="The round's number, unique on this site.", examples=[128])
+]
+SeasonName = Annotated[str, Field(description="The season's name.", examples=["Autumn"])]
+Model = Annotated[
+    str,
+    Field(
+        description="The model as its node declares it.", examples=["Qwen/Qwen2.5-0.5B-Instruct"]
+    ),
+]
+Parameters = Annotated[
+    int, Field(description="How many weights the model has, as declared.", examples=[494_032_768])
+]
+Arm = Annotated[
+    str, Field(description="`swarm`, `isolated` or `base` (untrained).", examples=["swarm"])
+]
+Score = Annotated[
+    float, Field(description="Judge score: macro pass@1, a fraction of one.", examples=[0.4375])
+]
+Interval = Annotated[
+    tuple[float, float],
+    Field(description="Interval at 95 %: low and high, fractions of one.", examples=[[0.28, 0.61]]),
+]
+Answered = Annotated[int, Field(description="How many questions count.", examples=[64])]
+Cells = Annotated[
+    dict[str, tuple[int, int]],
+    Field(description="Dataset -> [solved, counted].", examples=[{"chain_sum": [14, 32]}]),
+]
+Moment = Annotated[
+    datetime, Field(description="ISO 8601 in UTC.", examples=["2026-11-21T09:05:01Z"])
+]
+Rank = Annotated[
+    tuple[int, int] | None,
+    Field(
+        description="Best and worst rank; null while `remark` says why there is none.",
+        examples=[[3, 5]],
+    ),
+]
+Remark = Annotated[
+    str,
+    Field(
+        description="Why the node is not ranked: `too_few`, `base`, `quarantined`; else empty.",
+        examples=[""],
+    ),
+]
+Connected = Annotated[bool, Field(description="Whether the node is connected.", examples=[True])]
+OverBase = Annotated[
+    float | None,
+    Field(
+        description="Score minus that of the same model untrained; null where none was judged.",
+        examples=[0.11],
+    ),
+]
+Next = Annotated[
+    str | None,
+    Field(
+        description="Give it as `cursor` for the page after; null on the last page.",
+        examples=["WzEyOF0"],
+    ),
+]
+
+
+class Problem(Schema):
+    """Why a request was refused, and what helps."""
+
+    code: str = Field(description="Stable, for programs.", examples=["query.invalid"])
+    message: str = Field(description="What happened.", examples=["limit: Input should be > 0"])
+    fix: str = Field(description="What helps.", examples=["See /api/docs for the parameters."])

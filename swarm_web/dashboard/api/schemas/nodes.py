@@ -1,0 +1,102 @@
+"""Answers about nodes: judge score, training reward and participation are three numbers."""
+
+from ninja import Schema
+from pydantic import Field
+
+from swarm_web.dashboard.api.schemas.fields import (
+    Answered,
+    Arm,
+    Connected,
+    Interval,
+    Model,
+    Moment,
+    Next,
+    NodeName,
+    OverBase,
+    Parameters,
+    Rank,
+    Remark,
+    Score,
+    SeasonName,
+)
+from swarm_web.dashboard.api.schemas.rounds import RulingOut, ScoreOut
+
+
+class NodeItem(Schema):
+    """A node, in short."""
+
+    node: NodeName
+    model: Model
+    parameters: Parameters
+    arm: Arm
+    connected: Connected
+    last_seen: Moment | None
+    joined_at: Moment
+
+
+class NodesOut(Schema):
+    """Nodes by name."""
+
+    items: list[NodeItem]
+    next: Next
+
+
+class VerdictOut(Schema):
+    """Whether the node works, and why."""
+
+    state: str = Field(description="`good`, `waiting` or `bad`.", examples=["good"])
+    text: str = Field(description="The verdict in words.")
+    reason: str = Field(description="Why, in words.")
+
+
+class CellOut(Schema):
+    """A node's share in one dataset, with its Wilson interval at 95 %."""
+
+    correct: int = Field(description="How many questions it solved.", examples=[14])
+    n: Answered
+    share: float = Field(description="Their quotient.", examples=[0.4375])
+    interval: Interval
+
+
+class NodeOut(Schema):
+    """A node: judge score, training reward and participation are three different numbers."""
+
+    node: NodeName
+    model: Model
+    parameters: Parameters
+    arm: Arm
+    connected: Connected
+    last_seen: Moment | None
+    verdict: VerdictOut
+    season: SeasonName | None
+    rank: Rank
+    remark: Remark
+    of: int = Field(description="How many nodes are ranked.", examples=[41])
+    score: Score | None
+    interval: Interval | None
+    n: Answered
+    rounds: int = Field(description="How many rounds it answered.", examples=[4])
+    cells: dict[str, CellOut] = Field(description="By dataset.")
+    over_base: OverBase
+    over_base_interval: Interval | None
+    rulings: list[RulingOut]
+    step: int = Field(description="Training steps made, as reported.", examples=[310])
+    training_reward: float | None = Field(
+        description="Mean reward of its own rollouts, as reported; no judge score.", examples=[0.52]
+    )
+    informative_share: float | None = Field(
+        description="Share of its rollouts whose completions got different rewards.",
+        examples=[0.6],
+    )
+    published: int = Field(description="Rollouts that it published.", examples=[1240])
+    rejected: int = Field(description="Rollouts that the relay refused.", examples=[0])
+    delivered: int = Field(description="Rollouts of others delivered to it.", examples=[1240])
+    delivered_to_others: int | None = Field(
+        description="How often its rollouts were delivered to others.", examples=[1190]
+    )
+    local_used: int = Field(description="Own rollouts that it trained on.", examples=[1240])
+    external_used: int = Field(description="Rollouts of others it trained on.", examples=[812])
+    external_dropped: dict[str, int] = Field(
+        description="Rollouts of others that it did not train on, by reason."
+    )
+    scores: list[ScoreOut] = Field(description="Its latest results in the season, newest first.")

@@ -1,0 +1,146 @@
+"""Answers about rounds: their phases, and after closing their questions, answers and scores."""
+
+from typing import Any
+from uuid import UUID
+
+from ninja import Schema
+from pydantic import Field
+
+from swarm_web.dashboard.api.schemas.fields import (
+    Answered,
+    Arm,
+    Cells,
+    Interval,
+    Model,
+    Moment,
+    Next,
+    NodeName,
+    RoundNumber,
+    Score,
+    SeasonName,
+)
+
+
+class RulingOut(Schema):
+    """What the operator decided, why, and what it changed."""
+
+    action: str = Field(
+        description="`void`, `recompute`, `quarantine`, `release` or `dismiss`.", examples=["void"]
+    )
+    text: str = Field(description="The decision in words.")
+    reason: str = Field(description="The operator's reason, as written.")
+    changes: dict[str, int] = Field(description="What it changed, in numbers.")
+    made_at: Moment
+
+
+class RoundOut(Schema):
+    """A round and its phase."""
+
+    number: RoundNumber
+    season: SeasonName
+    phase: str = Field(
+        description="`scheduled`, `open`, `scoring`, `closed` or `void`.", examples=["closed"]
+    )
+    opens_at: Moment
+    closes_at: Moment
+    closed_at: Moment | None
+    commitment: str = Field(
+        description="SHA-256 of the round's secret and rules, published before it opens.",
+        examples=["9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"],
+    )
+    void_reason: str = Field(description="Why it counts for nothing; else empty.", examples=[""])
+
+
+class RoundsOut(Schema):
+    """Rounds, newest first."""
+
+    items: list[RoundOut]
+    next: Next
+
+
+class ScoreOut(Schema):
+    """A node's result in one round; without a score when it was absent."""
+
+    round: RoundNumber
+    node: NodeName
+    model: Model
+    arm: Arm
+    status: str = Field(description="`scored` or `absent`.", examples=["scored"])
+    reason: str = Field(
+        description="Why the result is lower than it might be or does not count; else empty.",
+        examples=["unanswered"],
+    )
+    advice: str = Field(description="What helps against it, in words.")
+    score: Score | None
+    interval: Interval | None
+    correct: int = Field(description="How many questions it solved.", examples=[7])
+    n: Answered
+    cells: Cells
+
+
+class ScoresOut(Schema):
+    """Results of nodes in rounds."""
+
+    items: list[ScoreOut]
+    next: Next
+
+
+class QuestionOut(Schema):
+    """A revealed question."""
+
+    id: UUID = Field(description="Its key in /rounds/<number>/answers.jsonl.")
+    position: int = Field(description="Its place in the round, from 1.", examples=[1])
+    dataset: str = Field(description="A reasoning-gym dataset.", examples=["chain_sum"])
+    prompt: str = Field(description="What nodes were asked.", examples=["What is 4 + 3?"])
+    spec: dict[str, Any] = Field(description="Makes the question again on any machine.")
+    solved: int = Field(description="How many nodes solved it.", examples=[12])
+    seated: int = Field(description="How many nodes were scored.", examples=[41])
+
+
+class QuestionsOut(Schema):
+    """A round's questions, in order."""
+
+    items: list[QuestionOut]
+    next: Next
+
+
+class AnswerOut(Schema):
+    """A node's answer to one question of a closed round."""
+
+    node: NodeName
+    text: str = Field(description="What the model wrote.", examples=["<answer>7</answer>"])
+    finish_reason: str = Field(description="`stop` or `length`.", examples=["stop"])
+    received_at: Moment
+    latency_ms: int | None = Field(
+        description="From the offer of the questions to the answer's arrival.", examples=[1250]
+    )
+    score: float | None = Field(
+        description="The verifier's, from 0 to 1; null if it was not graded in time.",
+        examples=[1.0],
+    )
+    solved: bool | None = Field(description="Whether it counts as solved.", examples=[True])
+    verdict: str = Field(description="The judge's verdict in a word.", examples=["right"])
+
+
+class AnswersOut(Schema):
+    """All nodes' answers to one question, in the order in which the nodes joined the site."""
+
+    items: list[AnswerOut]
+    next: Next
+
+
+class RoundDetail(RoundOut):
+    """A round with its whole public record: what `swarm-node verify-round` checks.
+
+    Until the round has closed, scores and questions are empty, secret and rules null. A void round
+    keeps what had been revealed, and has no scores.
+    """
+
+    question_count: int = Field(description="How many questions it asks.", examples=[16])
+    seats: int = Field(description="How many nodes take part.", examples=[41])
+    completed: int = Field(description="How many have answered all.", examples=[39])
+    rulings: list[RulingOut]
+    secret: str | None = Field(description="Hexadecimal; decides the questions.")
+    rules: dict[str, Any] | None = Field(description="What the questions were drawn by.")
+    scores: list[ScoreOut] = Field(description="Best first.")
+    questions: list[QuestionOut]

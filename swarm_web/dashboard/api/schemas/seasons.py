@@ -1,0 +1,41 @@
+"""Answers about seasons."""
+
+from typing import Any
+
+from ninja import Schema
+from pydantic import Field
+
+from swarm_web.dashboard.api.schemas.fields import Moment, Next, SeasonName
+
+
+class SeasonOut(Schema):
+    """A stretch of rounds with one task mix and one set of rules."""
+
+    season: SeasonName
+    state: str = Field(description="`running` or `ended`.", examples=["running"])
+    paused: bool = Field(description="Whether new rounds are held back.", examples=[False])
+    started_at: Moment | None
+    ended_at: Moment | None
+    tasks: list[dict[str, Any]] = Field(
+        description="The task mix: dataset, config and weight.",
+        examples=[[{"dataset": "chain_sum", "config": {}, "weight": 1}]],
+    )
+    seed: int = Field(description="The seed of every task of the season.", examples=[118_999])
+    generator: str = Field(description="What makes the tasks.", examples=["reasoning-gym 0.1.25"])
+    questions_per_round: int = Field(description="Questions in a round.", examples=[16])
+    minimum_questions: int = Field(
+        description="From how many questions on a node is ranked.", examples=[16]
+    )
+    completions: int = Field(description="L: completions in a rollout.", examples=[8])
+    local: int = Field(description="I: own rollouts in a training set.", examples=[4])
+    external: int = Field(description="J: rollouts of others in a training set.", examples=[4])
+    assignment: str = Field(
+        description="Who assigns the arms: `choice` of owners, or `coin`.", examples=["coin"]
+    )
+
+
+class SeasonsOut(Schema):
+    """Seasons that have started, newest first."""
+
+    items: list[SeasonOut]
+    next: Next

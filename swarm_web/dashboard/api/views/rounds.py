@@ -1,0 +1,132 @@
+"""Rounds, one of them, and what it revealed."""
+
+from typing import Annotated, Any
+
+from django.http import HttpRequest
+from django.shortcuts import get_object_or_404
+from ninja import Router
+from pydantic import Field
+
+from judge.models import Answer, Question, Round, Score
+from judge.selectors import solved_by_question
+from swarm_web.dashboard.api.bodies.rounds import (
+    describe_answer,
+    describe_question,
+    describe_round,
+    describe_round_report,
+    describe_score,
+)
+from swarm_web.dashboard.api.paging import Cursor, Limit, Number, read_cursor, read_page
+from swarm_web.dashboard.api.reading import read
+from swarm_web.dashboard.api.schemas.rounds import (
+    AnswersOut,
+    QuestionsOut,
+    RoundDetail,
+    RoundsOut,
+    ScoresOut,
+)
+from swarm_web.dashboard.reports.round import is_revealed, read_round
+from swarm_web.errors import RequestError
+
+router = Router(tags=["rounds"])
+
+RoundPath = Annotated[
+    int,
+    Field(
+        ge=0, le=2**31 - 1, description="The round's number.", json_schema_extra={"example": 128}
+    ),
+]
+PositionPath = Annotated[
+    int,
+    Field(
+        ge=0,
+        le=2**15 - 1,
+        description="The question's place in the round.",
+        json_schema_extra={"example": 1},
+    ),
+]
+
+
+@read(router, "/rounds", RoundsOut)
+def list_rounds(request: HttpRequest, cursor: Cursor = "", limit: Limit = 100) -> dict[str, Any]:
+    """List rounds, newest first."""
+    rounds = Round.objects.select_related("season").order_by("-number")
+    if (before := read_cursor(cursor, tuple[Number])) is not None:
+        rounds = rounds.filter(number__lt=before[0])
+    return read_page(rounds, limit=limit, key=lambda found: [found.number], describe=describe_round)
+
+
+@read(router, "/rounds/{number}", RoundDetail)
+def get_round(request: HttpRequest, number: RoundPath) -> dict[str, Any]:
+    """Show one round; its secret, rules, questions and scores once it has closed.
+
+    The answers are at /rounds/<number>/answers.jsonl, a line each.
+    """
+    found = get_object_or_404(Round.objects.select_related("season"), number=number)
+    return describe_round_report(read_round(found))
+
+
+@read(router, "/rounds/{number}/scores", ScoresOut, sealed=True)
+def list_scores_of_round(
+    request: HttpRequest, number: RoundPath, cursor: Cursor = "", limit: Limit = 100
+) -> dict[str, Any]:
+    """List all nodes' results in a closed round, in the order in which they joined the site."""
+    judge_round = _find_revealed(number)
+    scores = Score.objects.filter(round=judge_round, round__phase=Round.Phase.CLOSED)
+    scores = scores.select_related("node", "round").order_by("node_id")
+    if (after := read_cursor(cursor, tuple[Number])) is not None:
+        scores = scores.filter(node_id__gt=after[0])
+    return read_page(
+        scores, limit=limit, key=lambda score: [score.node_id], describe=describe_score
+    )
+
+
+@read(router, "/rounds/{number}/questions", QuestionsOut, sealed=True)
+def list_questions(
+    request: HttpRequest, number: RoundPath, cursor: Cursor = "", limit: Limit = 100
+) -> dict[str, Any]:
+    """List the questions of a closed round, in its order."""
+    judge_round = _find_revealed(number)
+    questions = judge_round.questions.order_by("position")
+    if (after := read_cursor(cursor, tuple[Number])) is not None:
+        questions = questions.filter(position__gt=after[0])
+    solved = solved_by_question(judge_round)
+    seated = judge_round.scores.filter(status=Score.Status.SCORED).count()
+
+    def describe(question: Question) -> dict[str, Any]:
+        return describe_question(question, solved=solved.get(question.pk, 0), seated=seated)
+
+    return read_page(
+        questions, limit=limit, key=lambda question: [question.position], describe=describe
+    )
+
+
+@read(router, "/rounds/{number}/questions/{position}/answers", AnswersOut, sealed=True)
+def list_answers(
+    request: HttpRequest,
+    number: RoundPath,
+    position: PositionPath,
+    cursor: Cursor = "",
+    limit: Limit = 100,
+) -> dict[str, Any]:
+    """List all nodes' answers to one question of a closed round."""
+    question = get_object_or_404(Question, round=_find_revealed(number), position=position)
+    answers = Answer.objects.filter(question=question).select_related("node").order_by("node_id")
+    if (after := read_cursor(cursor, tuple[Number])) is not None:
+        answers = answers.filter(node_id__gt=after[0])
+    return read_page(
+        answers, limit=limit, key=lambda answer: [answer.node_id], describe=describe_answer
+    )
+
+
+def _find_revealed(number: int) -> Round:
+    """Return a round whose questions are public. Raises Http404, and RequestError if sealed."""
+    judge_round: Round = get_object_or_404(Round, number=number)
+    if not is_revealed(judge_round):
+        raise RequestError(
+            "round.sealed",
+            f"Round {number} is sealed: it has not closed.",
+            fix=f"Ask again when /api/v1/rounds/{number} says that it is closed.",
+            status=409,
+        )
+    return judge_round

@@ -1,0 +1,67 @@
+"""A running server keeps what its OpenAPI document promises, whatever it is asked."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.test import Client
+from openapi_spec_validator import validate
+from openapi_spec_validator.validation.exceptions import OpenAPIValidationError
+
+from judge.models import Round
+from swarm_web.dashboard.api.documents import describe_shapes
+from tests.dashboard.conftest import judge_nodes
+from tests.factories import make_node, make_round, make_season
+from tests.web import serving
+
+# Every check of schemathesis, on generated requests that fit the document and that do not.
+SCHEMATHESIS = [sys.executable, "-m", "schemathesis.cli", "run", "--checks", "all"]
+SCHEMATHESIS += ["--max-examples", "15", "--seed", "1", "--mode", "all", "--no-color"]
+
+
+def test_the_openapi_document_is_valid(db: None, client: Client) -> None:
+    validate(client.get("/api/openapi.json").json())
+
+
+def test_a_document_without_paths_would_be_invalid() -> None:
+    with pytest.raises(OpenAPIValidationError):
+        validate({"openapi": "3.1.0", "info": {"title": "none", "version": "1"}})
+
+
+def test_every_operation_documents_its_refusals(db: None, client: Client) -> None:
+    document = client.get("/api/openapi.json").json()
+    for path, methods in document["paths"].items():
+        assert methods.keys() == {"get"}, path
+        assert {"304", "400", "404", "405", "429"} <= methods["get"]["responses"].keys(), path
+
+
+def test_every_field_is_described(db: None, client: Client) -> None:
+    shapes = describe_shapes(client.get("/api/openapi.json").json())
+    named = {shape.name for shape in shapes}
+    silent = [
+        f"{shape.name}.{field.name}"
+        for shape in shapes
+        for field in shape.fields
+        if not field.words and not any(name in field.kind for name in named)
+    ]
+    assert silent == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_schemathesis_finds_no_failing_case(tmp_path: Path) -> None:
+    season = make_season("Autumn")
+    # The node and the round that the document gives as examples.
+    node, _ = make_node("amber-quiet-heron")
+    judge_nodes(season, count=5, rounds=3, also=[node])
+    Round.objects.filter(pk=season.rounds.latest("number").pk).update(number=128)
+    make_round(season, phase=Round.Phase.OPEN)
+    with serving(API_REQUESTS_PER_MINUTE="0") as site:
+        run = subprocess.run(
+            [*SCHEMATHESIS, f"{site}/api/openapi.json"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=180,
+        )
+    assert run.returncode == 0, run.stdout + run.stderr

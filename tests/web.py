@@ -1,0 +1,35 @@
+"""A web process on the test database, as visitors' programs find it."""
+
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from subprocess import PIPE, STDOUT, Popen
+
+from django.db import connection
+
+SERVER = [sys.executable, "-m", "uvicorn", "swarm_web.asgi:application"]
+SERVER += ["--ws", "websockets-sansio", "--lifespan", "off"]
+
+
+@contextmanager
+def serving(**settings: str) -> Iterator[str]:
+    """Run uvicorn on the test database and give the site's address; it must log no traceback."""
+    database = connection.settings_dict
+    url = "postgres://{USER}:{PASSWORD}@{HOST}:{PORT}/{NAME}".format(**database)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = Popen(
+            [*SERVER, "--fd", str(listener.fileno())],
+            env=os.environ | {"DATABASE_URL": url} | settings,
+            pass_fds=[listener.fileno()],
+            stdout=PIPE,
+            stderr=STDOUT,
+        )
+        # The listener queues connections, so visitors may come before the server is up.
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.terminate()
+            output, _ = server.communicate(timeout=20)
+    assert b"Traceback" not in output, output.decode()
