@@ -21,7 +21,7 @@ def walk(client: Client, path: str, *, limit: int = 2) -> Iterator[dict[str, Any
     """Read page after page until the last one."""
     cursor = ""
     while True:
-        page = client.get(path, {"limit": limit, "cursor": cursor}).json()
+        page = client.get(path, {"limit": str(limit), "cursor": cursor}).json()
         assert len(page["items"]) <= limit
         yield from page["items"]
         if page["next"] is None:
