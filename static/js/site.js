@@ -1,5 +1,8 @@
-// What every page does: times in the reader's zone, countdowns, the theme switch, copy buttons.
+// What every page does: times in the reader's zone, countdowns, theme and language switch, copy buttons.
 "use strict";
+
+// The page's language; figures keep the digits of tables and downloads.
+const LOCALE = new Intl.Locale(document.documentElement.lang, { numberingSystem: "latn" });
 
 const site = {
   // How far the server's clock is ahead of this one, in milliseconds.
@@ -19,8 +22,8 @@ const site = {
     const seconds = (date.getTime() - Date.now() - site.skew) / 1000;
     if (how === "countdown") return document.body.dataset.in.replace("[time]", describeCountdown(seconds));
     if (how === "ago") return describeAge(seconds);
-    if (how === "clock") return date.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
-    return date.toLocaleString(undefined, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+    if (how === "clock") return date.toLocaleTimeString(LOCALE, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+    return date.toLocaleString(LOCALE, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
   },
 };
 
@@ -32,7 +35,7 @@ function describeCountdown(seconds) {
 }
 
 function describeAge(seconds) {
-  const format = new Intl.RelativeTimeFormat(document.documentElement.lang, { numeric: "auto" });
+  const format = new Intl.RelativeTimeFormat(LOCALE, { numeric: "auto" });
   const steps = [["day", 86400], ["hour", 3600], ["minute", 60]];
   const [unit, length] = steps.find(([, length]) => Math.abs(seconds) >= length) ?? ["second", 1];
   return format.format(Math.round(seconds / length), unit);
@@ -40,15 +43,33 @@ function describeAge(seconds) {
 
 function offerTheme() {
   const button = document.querySelector("[data-theme-switch]");
-  const root = document.documentElement;
+  const next = { system: "light", light: "dark", dark: "system" };
+  const tell = () => {
+    const words = button.dataset[theme.chosen];
+    button.title = words;
+    button.setAttribute("aria-label", words);
+  };
   button.hidden = false;
   button.addEventListener("click", () => {
-    const system = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
-    const next = (root.dataset.theme ?? system) === "dark" ? "light" : "dark";
-    root.dataset.theme = next;
-    localStorage.setItem("theme", next);
+    theme.choose(next[theme.chosen]);
+    theme.keep(theme.chosen);
+    tell();
     document.dispatchEvent(new Event("themechange"));
   });
+  tell();
+}
+
+// A menu closes when the visitor goes elsewhere or presses Escape.
+function closeMenus() {
+  for (const menu of document.querySelectorAll("details.menu")) {
+    document.addEventListener("pointerdown", (event) => menu.contains(event.target) || (menu.open = false));
+    menu.addEventListener("focusout", (event) => menu.contains(event.relatedTarget) || (menu.open = false));
+    menu.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape") return;
+      menu.open = false;
+      menu.querySelector("summary").focus();
+    });
+  }
 }
 
 function offerCopies() {
@@ -71,3 +92,4 @@ function offerCopies() {
 if (document.body.dataset.now) site.setClock(document.body.dataset.now);
 offerTheme();
 offerCopies();
+closeMenus();

@@ -55,13 +55,19 @@ async def test_the_api_describes_itself_under_the_policy(visitor: Visitor) -> No
     assert visitor.complaints == []
 
 
-async def test_the_chosen_theme_stays(visitor: Visitor) -> None:
+async def test_the_chosen_theme_stays_until_the_system_decides_again(visitor: Visitor) -> None:
     await visitor.open("/")
     root = visitor.page.locator("html")
-    await visitor.page.get_by_role("button", name="Switch between light and dark").click()
-    await expect(root).to_have_attribute("data-theme", "dark")
+    switch = visitor.page.locator("[data-theme-switch]")
+    await expect(switch).to_have_accessible_name("Colours: as your system")
+    await switch.click()
+    await switch.click()
     await visitor.page.reload()
     await expect(root).to_have_attribute("data-theme", "dark")
+    await expect(switch).to_have_accessible_name("Colours: dark")
+    await switch.click()
+    await expect(root).not_to_have_attribute("data-theme", "dark")
+    assert visitor.complaints == []
 
 
 async def test_a_cut_socket_is_told_and_mended(visitor: Visitor) -> None:

@@ -11,6 +11,7 @@ import msgspec
 from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import get_language_bidi
 from django.utils.translation import gettext as _
 
 from swarm_web.dashboard.charts.sparkline import Sparkline, draw_sparkline
@@ -22,7 +23,17 @@ register.filter("advice", advise)
 NONE = "–"
 MINUS = "\u2212"
 SMALLEST_P = 0.001
+# Unicode's marks around a run that reads from left to right in the midst of other text.
+_ISOLATE, _END_OF_ISOLATE = "\u2066", "\u2069"
 _SIZES = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
+
+
+def _figure(text: str) -> str:
+    """Keep a figure in one piece where text runs from right to left, and would turn a range round.
+
+    Marks instead of elements: figures stand in titles and labels too.
+    """
+    return f"{_ISOLATE}{text}{_END_OF_ISOLATE}" if get_language_bidi() else text
 
 
 @register.filter
@@ -30,7 +41,7 @@ def share(value: float | str | None) -> str:
     """Write a fraction of one with three decimals and no leading zero: `.347`."""
     if not isinstance(value, (int, float)):
         return NONE
-    return f"{value:.3f}".removeprefix("0")
+    return _figure(f"{value:.3f}".removeprefix("0"))
 
 
 @register.filter
@@ -38,7 +49,7 @@ def percent(value: float | str | None) -> str:
     """Write a fraction of one as whole percents: `35 %`."""
     if not isinstance(value, (int, float)):
         return NONE
-    return f"{value:.0%}".replace("%", "\u202f%")
+    return _figure(f"{value:.0%}".replace("%", "\u202f%"))
 
 
 @register.filter
@@ -46,7 +57,7 @@ def interval(bounds: tuple[float | None, float | None] | None) -> str:
     """Write an interval of fractions, such as .311 to .384."""
     if bounds is None or None in bounds:
         return NONE
-    return f"{share(bounds[0])}–{share(bounds[1])}"
+    return _figure(f"{share(bounds[0])}–{share(bounds[1])}")
 
 
 @register.filter
@@ -63,7 +74,7 @@ def ranks(bounds: tuple[int, int] | None) -> str:
     if bounds is None:
         return NONE
     best, worst = bounds
-    return str(best) if best == worst else f"{best}–{worst}"
+    return str(best) if best == worst else _figure(f"{best}–{worst}")
 
 
 @register.filter
@@ -73,7 +84,7 @@ def points(difference: float | str | None) -> str:
         return NONE
     rounded = round(100 * difference, 1)
     sign = "+" if rounded > 0 else MINUS if rounded < 0 else ""
-    return f"{sign}{abs(rounded):.1f}"
+    return _figure(f"{sign}{abs(rounded):.1f}")
 
 
 @register.filter
@@ -89,7 +100,7 @@ def p_value(probability: float | str | None) -> str:
     """Write a p-value with three decimals, or as less than the smallest of those."""
     if not isinstance(probability, (int, float)):
         return NONE
-    return "< .001" if probability < SMALLEST_P else share(probability)
+    return _figure("< .001") if probability < SMALLEST_P else share(probability)
 
 
 @register.filter
@@ -98,7 +109,7 @@ def seconds(milliseconds: int | str | None) -> str:
     if not isinstance(milliseconds, int):
         return NONE
     took = milliseconds / 1000
-    return f"{took:.1f}\u202fs" if took < 60 else f"{took:.0f}\u202fs"
+    return _figure(f"{took:.1f}\u202fs" if took < 60 else f"{took:.0f}\u202fs")
 
 
 @register.filter
@@ -106,7 +117,7 @@ def size(count: int) -> str:
     """Write a number of parameters with three significant digits: `494 M`."""
     for unit, letter in _SIZES:
         if count >= unit:
-            return f"{count / unit:.3g}\u202f{letter}"
+            return _figure(f"{count / unit:.3g}\u202f{letter}")
     return str(count) if count else NONE
 
 
