@@ -145,6 +145,12 @@ def standings_in(season: Season, window: str) -> QuerySet[Standing]:
     return lines.select_related("node").order_by("place")
 
 
+def standings_edition(season: Season, window: str) -> int:
+    """Return a number that changes whenever a window's lines are drawn up anew; 0 without any."""
+    first = Standing.objects.filter(season=season, window=window).order_by("place")
+    return first.values_list("pk", flat=True).first() or 0
+
+
 def counted_rounds(season: Season, window: str) -> int:
     """Return how many rounds a window counts."""
     return Counted.objects.filter(window=window, round__season=season).count()

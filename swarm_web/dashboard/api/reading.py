@@ -15,27 +15,27 @@ _OTHER_METHODS = ["OPTIONS", "POST", "PUT", "PATCH", "DELETE", "TRACE"]
 _ETAG = {"description": "Send it back as If-None-Match.", "schema": {"type": "string"}}
 _WAIT = {"description": "Seconds to wait.", "schema": {"type": "integer"}}
 _DOCUMENTED = {
-    "responses": {
-        200: {"headers": {"ETag": _ETAG}},
-        304: {"description": "You have it already: it has the ETag that you sent"},
-        400: {"description": "A parameter is wrong"},
-        404: {"description": "There is no such thing, or no such page"},
-        405: {"description": "The API is for reading"},
-        429: {"description": "Asked too often", "headers": {"Retry-After": _WAIT}},
-    }
+    200: {"headers": {"ETag": _ETAG}},
+    304: {"description": "You have it already: it has the ETag that you sent"},
+    400: {"description": "A parameter is wrong"},
+    404: {"description": "There is no such thing, or no such page"},
+    405: {"description": "The API is for reading"},
+    429: {"description": "Asked too often", "headers": {"Retry-After": _WAIT}},
 }
 
 
 def read(
-    router: Router, path: str, answer: type[Schema], *, sealed: bool = False
+    router: Router, path: str, answer: type[Schema], *, conflicts: str = ""
 ) -> Callable[[View], View]:
     """Register a view that answers GET, described in the OpenAPI document, and HEAD.
 
-    `sealed` documents 409 too: what a round keeps until it has closed.
+    `conflicts` says what 409 means here, where that is an answer.
     """
     refusals: dict[int, Any] = {400: Problem, 404: Problem, 405: Problem, 429: Problem}
-    if sealed:
+    meanings: dict[int, Any] = dict(_DOCUMENTED)
+    if conflicts:
         refusals[409] = Problem
+        meanings[409] = {"description": conflicts}
     responses = {200: answer, 304: None, **refusals}
 
     def register(view: View) -> View:
@@ -45,7 +45,7 @@ def read(
             view
         )  # Changes what was registered last, and only that.
         router.api_operation(["HEAD"], path, response=responses, **hidden)(view)
-        router.get(path, response=responses, openapi_extra=_DOCUMENTED)(view)
+        router.get(path, response=responses, openapi_extra={"responses": meanings})(view)
         return view
 
     return register

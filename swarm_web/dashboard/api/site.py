@@ -16,7 +16,15 @@ from ninja.responses import NinjaJSONEncoder
 
 from swarm_web.dashboard.api.errors import answer_errors
 from swarm_web.dashboard.api.limits import AddressThrottle
-from swarm_web.dashboard.api.views import board, comparison, nodes, rounds, seasons, status
+from swarm_web.dashboard.api.views import (
+    board,
+    comparison,
+    nodes,
+    rollouts,
+    rounds,
+    seasons,
+    status,
+)
 
 
 class ReadAPI(NinjaAPI):
@@ -59,5 +67,5 @@ api = ReadAPI(
     servers=[{"url": "/"}],
 )
 answer_errors(api)
-for views in (board, comparison, nodes, rounds, seasons, status):
+for views in (board, comparison, nodes, rollouts, rounds, seasons, status):
     api.add_router("/v1", views.router)

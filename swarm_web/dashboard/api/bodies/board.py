@@ -14,7 +14,8 @@ _ROW = (
 
 def describe_board(board: Leaderboard) -> dict[str, Any]:
     """Describe a leaderboard; untrained models stand apart from those that compete."""
-    lines = [_describe_line(line) for line in line_up(board) if not line.row.is_base]
+    listed = {row.node for row in board.rows}
+    lines = [_describe_line(line) for line in line_up(board) if line.row.node in listed]
     return {
         "season": board.season,
         "window": board.window,

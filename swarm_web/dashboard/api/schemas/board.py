@@ -11,6 +11,7 @@ from swarm_web.dashboard.api.schemas.fields import (
     Interval,
     Model,
     Moment,
+    Next,
     NodeName,
     OverBase,
     Parameters,
@@ -56,10 +57,13 @@ class LeaderboardOut(Schema):
     window: str = Field(description="The window that was asked for.", examples=["season"])
     as_of: Moment
     items: list[LeaderboardItem]
-    base: list[BaseItem] = Field(description="Untrained models, for comparison; not ranked.")
+    next: Next
+    base: list[BaseItem] = Field(
+        description="Untrained models of the page's own kinds, for comparison; not ranked."
+    )
     quarantined: int = Field(
         description="How many nodes the operator took out of the ranks.", examples=[0]
     )
     waiting: list[NodeName] = Field(
-        description="Connected nodes that were not judged in the window yet."
+        description="The first connected nodes that were not judged in the window yet."
     )

@@ -30,6 +30,8 @@ from swarm_web.errors import RequestError
 
 router = Router(tags=["rounds"])
 
+SEALED = "The round has not closed: this is sealed"
+
 RoundPath = Annotated[
     int,
     Field(
@@ -66,7 +68,7 @@ def get_round(request: HttpRequest, number: RoundPath) -> dict[str, Any]:
     return describe_round_report(read_round(found))
 
 
-@read(router, "/rounds/{number}/scores", ScoresOut, sealed=True)
+@read(router, "/rounds/{number}/scores", ScoresOut, conflicts=SEALED)
 def list_scores_of_round(
     request: HttpRequest, number: RoundPath, cursor: Cursor = "", limit: Limit = 100
 ) -> dict[str, Any]:
@@ -81,7 +83,7 @@ def list_scores_of_round(
     )
 
 
-@read(router, "/rounds/{number}/questions", QuestionsOut, sealed=True)
+@read(router, "/rounds/{number}/questions", QuestionsOut, conflicts=SEALED)
 def list_questions(
     request: HttpRequest, number: RoundPath, cursor: Cursor = "", limit: Limit = 100
 ) -> dict[str, Any]:
@@ -101,7 +103,7 @@ def list_questions(
     )
 
 
-@read(router, "/rounds/{number}/questions/{position}/answers", AnswersOut, sealed=True)
+@read(router, "/rounds/{number}/questions/{position}/answers", AnswersOut, conflicts=SEALED)
 def list_answers(
     request: HttpRequest,
     number: RoundPath,

@@ -1,0 +1,67 @@
+"""How often one address may ask."""
+
+import pytest
+from django.test import Client
+from pytest_django import Settings
+
+from swarm_web.dashboard.api.limits import PERIOD_S, name_network
+from swarm_web.store import sync_redis
+
+ROUNDS = "/api/v1/rounds"
+
+
+@pytest.fixture
+def limited(db: None, settings: Settings) -> Settings:
+    """Allow two requests a minute, in a minute without any."""
+    settings.API_REQUESTS_PER_MINUTE = 2
+    sync_redis().flushdb()
+    return settings
+
+
+@pytest.fixture
+def one_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stop the clock of the limit."""
+    monkeypatch.setattr("swarm_web.dashboard.api.limits.time.time", lambda: 1000 * PERIOD_S + 20)
+
+
+@pytest.mark.usefixtures("limited", "one_minute")
+def test_who_asks_too_often_is_told_when_to_come_back(client: Client) -> None:
+    codes = [client.get(ROUNDS).status_code for _ in range(3)]
+    refusal = client.get(ROUNDS)
+    assert codes == [200, 200, 429]
+    assert (refusal["Retry-After"], refusal.json()["code"]) == ("40", "rate.limited")
+
+
+@pytest.mark.usefixtures("limited", "one_minute")
+def test_each_address_has_its_own_limit(client: Client) -> None:
+    for _ in range(2):
+        client.get(ROUNDS)
+    assert client.get(ROUNDS, REMOTE_ADDR="192.0.2.7").status_code == 200
+
+
+@pytest.mark.usefixtures("one_minute")
+@pytest.mark.parametrize(("proxies", "status"), [(0, 429), (1, 200)])
+def test_addresses_behind_proxies_are_told_apart_where_proxies_are_trusted(
+    limited: Settings,
+    client: Client,
+    monkeypatch: pytest.MonkeyPatch,
+    proxies: int,
+    status: int,
+) -> None:
+    monkeypatch.setattr("ninja.conf.settings.NUM_PROXIES", proxies)
+    for last in range(2):
+        client.get(ROUNDS, headers={"X-Forwarded-For": f"192.0.2.{last}"})
+    told = client.get(ROUNDS, headers={"X-Forwarded-For": "192.0.2.9"})
+    assert told.status_code == status
+
+
+@pytest.mark.parametrize(
+    ("address", "name"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("unknown", "unknown"),
+    ],
+)
+def test_a_network_of_ipv6_counts_as_one_address(address: str, name: str) -> None:
+    assert name_network(address) == name

@@ -1,0 +1,170 @@
+"""Lists of the read API come in pages that tell every row once."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from judge.models import Round, Season
+from swarm_web.dashboard.api.paging import write_cursor
+from swarm_web.nodes.models import Node
+from swarm_web.relay.models import ArchivedRollout
+from tests.factories import make_node, make_round, make_score, make_spec, publish
+
+ROUNDS = "/api/v1/rounds"
+
+
+def walk(client: Client, path: str, *, limit: int = 2) -> Iterator[dict[str, Any]]:
+    """Read page after page until the last one."""
+    cursor = ""
+    while True:
+        page = client.get(path, {"limit": str(limit), "cursor": cursor}).json()
+        assert len(page["items"]) <= limit
+        yield from page["items"]
+        if page["next"] is None:
+            return
+        cursor = page["next"]
+
+
+def test_a_walk_tells_every_round_once(season: Season, client: Client) -> None:
+    numbers = [make_round(season, phase=Round.Phase.CLOSED).number for _ in range(5)]
+    assert [item["number"] for item in walk(client, ROUNDS)] == numbers[::-1]
+
+
+def test_a_round_that_is_made_between_pages_moves_nothing(season: Season, client: Client) -> None:
+    numbers = [make_round(season, phase=Round.Phase.CLOSED).number for _ in range(5)]
+    told = []
+    for item in walk(client, ROUNDS):
+        told.append(item["number"])
+        make_round(season, phase=Round.Phase.CLOSED)
+    assert told == numbers[::-1]
+
+
+def test_a_walk_tells_every_node_once_by_name(db: None, client: Client) -> None:
+    for name in ("crane", "amber", "finch", "bold", "dove"):
+        make_node(name)
+    told = [item["node"] for item in walk(client, "/api/v1/nodes")]
+    assert told == ["amber", "bold", "crane", "dove", "finch"]
+
+
+def test_nodes_are_found_by_the_beginning_of_their_name(db: None, client: Client) -> None:
+    for name in ("amber-crane", "amber-dove", "bold-amber"):
+        make_node(name)
+    told = client.get("/api/v1/nodes?search=amber").json()["items"]
+    assert [item["node"] for item in told] == ["amber-crane", "amber-dove"]
+
+
+def test_scores_questions_and_answers_of_a_closed_round_are_walked(
+    judged: list[Node], season: Season, client: Client
+) -> None:
+    path = f"{ROUNDS}/{season.rounds.latest('number').number}"
+    names = [node.name for node in judged]
+    assert [item["node"] for item in walk(client, f"{path}/scores")] == names
+    questions = list(walk(client, f"{path}/questions"))
+    assert [item["position"] for item in questions] == list(range(1, 17))
+    assert (questions[0]["solved"], questions[0]["seated"]) == (2, 3)
+    answers = list(walk(client, f"{path}/questions/1/answers"))
+    assert [(item["node"], item["solved"]) for item in answers] == [
+        (name, place % 2 == 0) for place, name in enumerate(names)
+    ]
+
+
+def test_a_nodes_results_are_walked_newest_first(
+    judged: list[Node], season: Season, client: Client
+) -> None:
+    told = [s["round"] for s in walk(client, f"/api/v1/nodes/{judged[0].name}/scores", limit=1)]
+    assert told == list(season.rounds.order_by("-number").values_list("number", flat=True))
+
+
+def test_a_walk_tells_every_line_of_the_leaderboard_once(
+    judged: list[Node], client: Client
+) -> None:
+    told = [item["node"] for item in walk(client, "/api/v1/leaderboard")]
+    assert told == [node.name for node in judged]
+
+
+def test_a_leaderboard_that_was_drawn_up_anew_between_pages_is_not_mixed(
+    judged: list[Node], season: Season, client: Client
+) -> None:
+    cursor = client.get("/api/v1/leaderboard?limit=2").json()["next"]
+    make_score(make_round(season, phase=Round.Phase.CLOSED), judged[2], correct=16)
+    publish(season)
+    refusal = client.get("/api/v1/leaderboard", {"limit": "2", "cursor": cursor})
+    assert (refusal.status_code, refusal.json()["code"]) == (409, "leaderboard.changed")
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [("arm=swarm&search=amb", ["amber"]), ("arm=base", ["base-tiny"]), ("model=none", [])],
+)
+def test_the_leaderboard_is_filtered(
+    season: Season, client: Client, query: str, names: list[str]
+) -> None:
+    judge_round = make_round(season, phase=Round.Phase.CLOSED)
+    for node in (make_node("amber"), make_node("bold"), make_node("base-tiny", arm="base")):
+        make_score(judge_round, node[0], correct=8)
+    publish(season)
+    told = client.get(f"/api/v1/leaderboard?{query}").json()["items"]
+    assert [item["node"] for item in told] == names
+
+
+def test_rollouts_of_the_archive_are_walked_newest_first(season: Season, client: Client) -> None:
+    now = timezone.now()
+    for minute in range(3):
+        _archive(season, f"r{minute}", published_at=now + timedelta(minutes=minute), solved=minute)
+    told = list(walk(client, "/api/v1/rollouts"))
+    assert [(item["rollout"], item["solved"]) for item in told] == [("r2", 2), ("r1", 1), ("r0", 0)]
+    wrong = client.get("/api/v1/rollouts?outcome=wrong").json()["items"]
+    assert [item["rollout"] for item in wrong] == ["r0"]
+
+
+def test_a_rollout_that_was_not_checked_is_not_told(season: Season, client: Client) -> None:
+    _archive(season, "r0", published_at=timezone.now(), solved=None)
+    assert client.get("/api/v1/rollouts").json() == {"items": [], "next": None}
+
+
+def _archive(season: Season, rollout: str, *, published_at: datetime, solved: int | None) -> None:
+    author, _ = make_node()
+    verdict = {"score": 1.0, "solved": True, "verdict": "right"}
+    ArchivedRollout.objects.create(
+        season=season,
+        author=author,
+        rollout=rollout,
+        dataset="chain_sum",
+        spec=msgspec.to_builtins(make_spec(season)),
+        model="tiny",
+        step=1,
+        completions=[{"text": "<answer>2</answer>", "finish_reason": "stop", **verdict}],
+        published_at=published_at,
+        solved=solved,
+        total=2,
+    )
+
+
+@pytest.mark.parametrize("part", ["scores", "questions", "questions/1/answers"])
+def test_what_an_open_round_asks_is_sealed(season: Season, client: Client, part: str) -> None:
+    judge_round = make_round(season, phase=Round.Phase.OPEN)
+    refusal = client.get(f"{ROUNDS}/{judge_round.number}/{part}")
+    assert (refusal.status_code, refusal.json()["code"]) == (409, "round.sealed")
+
+
+@pytest.mark.parametrize("cursor", ["x", "WyJ", write_cursor(["amber"]), write_cursor([-1])])
+def test_a_cursor_that_was_never_given_names_no_page(db: None, client: Client, cursor: str) -> None:
+    refusal = client.get(ROUNDS, {"cursor": cursor})
+    assert (refusal.status_code, refusal.json()["code"]) == (404, "query.cursor")
+
+
+def test_seasons_are_told_without_drafts(season: Season, client: Client) -> None:
+    Season.objects.create(name="Winter", tasks=season.tasks)
+    (told,) = client.get("/api/v1/seasons").json()["items"]
+    assert (told["season"], told["state"], told["external"]) == ("Autumn", "running", 4)
+
+
+def test_the_status_tells_the_round_that_runs(season: Season, client: Client) -> None:
+    judge_round = make_round(season, phase=Round.Phase.OPEN)
+    told = client.get("/api/v1/status").json()
+    assert (told["round"], told["phase"], told["connected"]) == (judge_round.number, "open", 0)
