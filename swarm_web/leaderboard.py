@@ -6,6 +6,7 @@ Page, API, live socket and the node's own terminal panel all read these rows, so
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
@@ -26,7 +27,8 @@ class LeaderboardRow:
     """One node's line; `score` and `interval` are fractions in [0, 1] over `n` questions.
 
     `rank` is (best, worst), or None while `remark` (Standing.Remark) says why the node is not
-    ranked. `cells` maps each dataset to (correct, n).
+    ranked. `cells` maps each dataset to (correct, n). `external_used` is how many rollouts of
+    others it trained on, `used_by_others` how many times another node trained on one of its own.
     """
 
     rank: tuple[int, int] | None
@@ -41,6 +43,7 @@ class LeaderboardRow:
     rounds: int
     cells: dict[str, tuple[int, int]]
     external_used: int
+    used_by_others: int
     last_seen: datetime | None
     connected: bool
 
@@ -53,6 +56,16 @@ class LeaderboardRow:
     def is_base(self) -> bool:
         """Whether this is an untrained model, shown for comparison."""
         return self.remark == Standing.Remark.BASE
+
+
+class _Part(NamedTuple):
+    """What a node took from others and gave to them in a season."""
+
+    external_used: int
+    used_by_others: int
+
+
+_NO_PART = _Part(0, 0)
 
 
 @dataclass(frozen=True)
@@ -121,7 +134,7 @@ def read_leaderboard(
     listed = _filter(_listed(season, window, filters), filters)
     found = list(listed.filter(place__gt=after)[: limit + 1])
     rows = found[:limit]
-    used = dict(_used(season).filter(node__in=[standing.node_id for standing in rows]))
+    parts = _read_parts(season, [standing.node_id for standing in rows])
     is_whole = not filters and after == 0 and len(found) <= limit
     models = None if is_whole else {standing.model for standing in rows}
     waiting = _waiting(season, window, now=now)
@@ -131,7 +144,7 @@ def read_leaderboard(
         as_of=now,
         recent_rounds=season.recent_rounds,
         minimum_questions=season.minimum_questions,
-        rows=[_describe(s, external_used=used.get(s.node_id, 0), now=now) for s in rows],
+        rows=[_describe(s, parts.get(s.node_id, _NO_PART), now=now) for s in rows],
         base=_read_bases(season, window, models, now=now) if filters.arm != Node.Arm.BASE else [],
         waiting=waiting[:WAITING_NAMES],
         totals=_count(season, window, listed),
@@ -206,7 +219,7 @@ def _read_bases(
     if models is not None:
         bases = bases.filter(model__in=models)
     each = bases.order_by("model", "-n", "place").distinct("model")[:PAGE_ROWS]
-    return [_describe(standing, external_used=0, now=now) for standing in each]
+    return [_describe(standing, _NO_PART, now=now) for standing in each]
 
 
 def _waiting(season: Season, window: str, *, now: datetime) -> list[str]:
@@ -221,14 +234,14 @@ def read_line(node: Node, *, season: Season, window: str, now: datetime) -> Lead
     standing = standings_in(season, window).filter(node=node).first()
     if standing is None:
         return None
-    used = dict(_used(season).filter(node=node))
-    return _describe(standing, external_used=used.get(node.pk, 0), now=now)
+    parts = _read_parts(season, [node.pk])
+    return _describe(standing, parts.get(node.pk, _NO_PART), now=now)
 
 
 def read_base(model: str, *, season: Season, window: str, now: datetime) -> list[LeaderboardRow]:
-    """Return the lines of a model's untrained nodes; what they took from others is left at 0."""
+    """Return the lines of a model's untrained nodes; what they took and gave is left at 0."""
     standings = standings_in(season, window).filter(remark=Standing.Remark.BASE, model=model)
-    return [_describe(standing, external_used=0, now=now) for standing in standings]
+    return [_describe(standing, _NO_PART, now=now) for standing in standings]
 
 
 def count_ranked(season: Season, window: str) -> int:
@@ -236,13 +249,14 @@ def count_ranked(season: Season, window: str) -> int:
     return standings_in(season, window).filter(remark=Standing.Remark.NONE).count()
 
 
-def _used(season: Season) -> QuerySet[Contribution, tuple[int, int]]:
-    """Return how many rollouts of others each node trained on."""
-    contributions = Contribution.objects.filter(season=season)
-    return contributions.values_list("node_id", "external_used")
+def _read_parts(season: Season, nodes: Collection[int]) -> dict[int, _Part]:
+    """Return what these nodes took and gave, by node id; who shared nothing is left out."""
+    parts = Contribution.objects.filter(season=season, node__in=nodes)
+    columns = parts.values_list("node_id", "external_used", "used_by_others")
+    return {node: _Part(taken, given) for node, taken, given in columns}
 
 
-def _describe(standing: Standing, *, external_used: int, now: datetime) -> LeaderboardRow:
+def _describe(standing: Standing, part: _Part, *, now: datetime) -> LeaderboardRow:
     return LeaderboardRow(
         rank=_rank(standing),
         remark=standing.remark,
@@ -255,7 +269,8 @@ def _describe(standing: Standing, *, external_used: int, now: datetime) -> Leade
         n=standing.n,
         rounds=standing.rounds,
         cells={dataset: (cell[0], cell[1]) for dataset, cell in standing.cells.items()},
-        external_used=external_used,
+        external_used=part.external_used,
+        used_by_others=part.used_by_others,
         last_seen=standing.node.last_seen,
         connected=standing.node.is_connected(now=now),
     )

@@ -29,6 +29,7 @@ class NodeAdmin(admin.ModelAdmin[Node]):
         "parameters",
         "tokenizer",
         "client_version",
+        "hardware",
         "created_at",
         "last_seen",
         "left_at",

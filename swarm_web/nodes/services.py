@@ -9,6 +9,7 @@ import secrets
 from datetime import datetime
 from random import Random
 
+import msgspec
 from django.db import IntegrityError, transaction
 
 from swarm_protocol.messages import Hello
@@ -62,6 +63,7 @@ def introduce(node: Node, hello: Hello, *, now: datetime) -> None:
     node.tokenizer = hello.tokenizer
     node.arm = hello.arm
     node.client_version = hello.client
+    node.hardware = msgspec.to_builtins(hello.hardware) if hello.hardware else {}
     node.last_seen = now
     node.left_at = None
     node.save(
@@ -71,6 +73,7 @@ def introduce(node: Node, hello: Hello, *, now: datetime) -> None:
             "tokenizer",
             "arm",
             "client_version",
+            "hardware",
             "last_seen",
             "left_at",
         ]

@@ -22,10 +22,15 @@ from node_client.display.panel import render
 from node_client.display.view import View
 from node_client.learning.report import Totals
 from node_client.swarm.connection import Link
-from swarm_protocol.messages import ReportTraining, RequestStanding
+from swarm_protocol.messages import ReportTraining, RequestStanding, RolloutName
 from swarm_web.gateway.handlers.standing import tell_standing
 from swarm_web.nodes.models import Node
-from swarm_web.relay.services import publish_rollouts, record_training, sample_rollouts
+from swarm_web.relay.services import (
+    book_credits,
+    publish_rollouts,
+    record_training,
+    sample_rollouts,
+)
 from tests.factories import make_node, make_rollout, make_round, make_score, publish
 from tests.gateway.conftest import Member
 from tests.gateway.sessions import NOW, session_of
@@ -69,10 +74,24 @@ def draw(view: View) -> str:
 
 
 async def exchange(season: Season, giver: Node, taker: Node) -> None:
+    """Let the taker draw the giver's rollouts, and train on those of its first draw."""
     rollouts = [make_rollout(season, rollout_id=f"{giver}-{n}") for n in range(3)]
     await publish_rollouts(giver, season_id=season.pk, rollouts=rollouts, rejected=0, now=NOW)
-    for _ in range(2):
+    drawn = [
         await sample_rollouts(taker, season_id=season.pk, count=2, now=NOW, random=Random(0))
+        for _ in range(2)
+    ]
+    said = ReportTraining(
+        id="t",
+        step=1,
+        training_reward=0,
+        informative_share=0,
+        local_used=0,
+        external_used=2,
+        used=[RolloutName(external.node, external.rollout.id) for external in drawn[0]],
+    )
+    await record_training(taker, season_id=season.pk, report=said, now=NOW)
+    await sync_to_async(book_credits)()
 
 
 async def test_every_figure_of_the_panel_stands_on_the_nodes_page(
@@ -91,7 +110,7 @@ async def test_every_figure_of_the_panel_stands_on_the_nodes_page(
         external_used=totals.external_used,
         external_dropped=dict(totals.external_dropped),
     )
-    await record_training(amber.node, season_id=season.pk, report=said)
+    await record_training(amber.node, season_id=season.pk, report=said, now=NOW)
     view = await view_of(amber)
     view.note_step(made, totals)
     panel, page = draw(view), await read_page(amber.node)
@@ -108,6 +127,7 @@ async def test_every_figure_of_the_panel_stands_on_the_nodes_page(
         ("informative 62%", "Informative share 62 %"),
         ("3 rollouts published", "Published 3"),
         ("delivered to others 4 times", "Delivered to others 4"),
+        ("used by others 2 times", "Used by others 2"),
         ("3 external used this season", "External used 3"),
         ("not informative 17", "Dropped: not informative 17"),
     ):

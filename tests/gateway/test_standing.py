@@ -100,6 +100,7 @@ async def test_a_node_that_was_not_judged_yet_has_an_empty_standing(
         ranked=0,
         published=0,
         delivered_to_others=0,
+        used_by_others=0,
     )
 
 

@@ -56,6 +56,7 @@ def full_view() -> View:
             *(None, "amber-quiet-heron", (3, 5), 0.345, (0.31, 0.38), 640, 10, 900, "", 12),
             published=1590,
             delivered_to_others=3410,
+            used_by_others=1304,
         )
     )
     view.published += 10  # since the coordinator told its figures

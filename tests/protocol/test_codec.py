@@ -1,7 +1,7 @@
 """Frames to messages and back: whatever arrives, the codec refuses it in one way only."""
 
 import json
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -72,6 +72,7 @@ SAID_BY_NODES = st.one_of(
         tokenizer=NAMES,
         arm=st.sampled_from(["swarm", "isolated", "base"]),
         parameters=COUNTS,
+        hardware=st.none() | st.builds(messages.Hardware, device=NAMES, memory=COUNTS),
     ),
     st.builds(
         messages.PublishRollouts, id=IDS, rollouts=st.lists(ROLLOUTS, min_size=1, max_size=3)
@@ -86,6 +87,8 @@ SAID_BY_NODES = st.one_of(
         local_used=COUNTS,
         external_used=COUNTS,
         external_dropped=st.dictionaries(NAMES, COUNTS, max_size=3),
+        used=st.lists(st.builds(messages.RolloutName, node=NAMES, id=IDS), max_size=3),
+        reflection=st.dictionaries(st.sampled_from(get_args(messages.Reflection)), SHARES),
     ),
     st.builds(messages.RequestRound, id=IDS),
     st.builds(messages.RequestQuestions, id=IDS, round=COUNTS),

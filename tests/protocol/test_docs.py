@@ -94,6 +94,7 @@ def test_every_close_code_is_documented(code: ErrorCode, close_code: int) -> Non
         messages.MAX_ROLLOUTS,
         messages.MAX_REQUESTED,
         messages.MAX_ANSWERS,
+        messages.MAX_USED,
     ],
 )
 def test_every_limit_is_documented(limit: int) -> None:

@@ -151,15 +151,15 @@ async def test_delivered_rollouts_are_counted(season: Season, amber: Node, bold:
 
 
 async def test_a_report_is_stored(season: Season, amber: Node) -> None:
-    await record_training(amber, season_id=season.pk, report=report(step=3, reward=0.75))
+    await record_training(amber, season_id=season.pk, report=report(step=3, reward=0.75), now=NOW)
     row = await contribution(amber)
     assert (row.step, row.training_reward, row.informative_share) == (3, 0.75, 0.25)
     assert (row.local_used, row.external_dropped) == (12, {"uninformative": 3})
 
 
 async def test_totals_never_fall(season: Season, amber: Node) -> None:
-    await record_training(amber, season_id=season.pk, report=report(step=9))
-    await record_training(amber, season_id=season.pk, report=report(step=2))
+    await record_training(amber, season_id=season.pk, report=report(step=9), now=NOW)
+    await record_training(amber, season_id=season.pk, report=report(step=2), now=NOW)
     row = await contribution(amber)
     assert (row.step, row.local_used) == (9, 36)
 
@@ -169,9 +169,13 @@ async def test_nobody_used_more_external_rollouts_than_it_was_given(
 ) -> None:
     await publish(amber, season, "r1", "r2")
     await sample_rollouts(bold, season_id=season.pk, count=2, now=NOW, random=Random(0))
-    await record_training(bold, season_id=season.pk, report=report(step=1, external_used=1))
+    await record_training(
+        bold, season_id=season.pk, report=report(step=1, external_used=1), now=NOW
+    )
     assert (await contribution(bold)).external_used == 1
-    await record_training(bold, season_id=season.pk, report=report(step=2, external_used=99))
+    await record_training(
+        bold, season_id=season.pk, report=report(step=2, external_used=99), now=NOW
+    )
     assert (await contribution(bold)).external_used == 2
 
 

@@ -39,6 +39,7 @@ async def greet(session: Session, hello: Hello) -> Welcome:
         round=await read_round(season),
         upgrade=_announce_minimum(client, season),
         logprobs=True,
+        provenance=True,
     )
 
 

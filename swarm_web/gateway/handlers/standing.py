@@ -42,4 +42,5 @@ def _describe(node: Node, season: Season, *, reply_to: str, now: datetime) -> St
         ranked=count_ranked(season, "season"),
         published=part.published if part else 0,
         delivered_to_others=delivered_to_others(node.pk, season_id=season.pk),
+        used_by_others=part.used_by_others if part else 0,
     )

@@ -92,5 +92,5 @@ async def sample(session: Session, message: RequestRollouts) -> RolloutsSampled:
 async def report_training(session: Session, message: ReportTraining) -> TrainingReported:
     """Store how training goes."""
     season = await find_season(session)
-    await record_training(session.node, season_id=season.pk, report=message)
+    await record_training(session.node, season_id=season.pk, report=message, now=session.clock())
     return TrainingReported(reply_to=message.id)

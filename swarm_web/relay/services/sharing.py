@@ -11,16 +11,15 @@ from random import Random
 
 import msgspec
 from django.conf import settings
-from django.db.models import F, QuerySet, Value
-from django.db.models.functions import Greatest, Least, Now
 
 from swarm_protocol.codec import MAX_FRAME_BYTES
 from swarm_protocol.logprobs import without_logprobs
-from swarm_protocol.messages import ExternalRollout, ReportTraining, Rollout
+from swarm_protocol.messages import ExternalRollout, Rollout, RolloutName
 from swarm_web.nodes.models import Node
+from swarm_web.relay.deliveries import Deliveries
 from swarm_web.relay.intake import Sample, SampleLimits, offer_samples
-from swarm_web.relay.models import Contribution
 from swarm_web.relay.pool import Bounds, Pool, Pooled
+from swarm_web.relay.services.contributions import add_to_contribution
 from swarm_web.store import async_redis
 
 # What stands around the rollouts in a frame.
@@ -45,7 +44,7 @@ async def publish_rollouts(
     added = await pool.publish(node.pk, shared, now=now.timestamp()) if shared else 0
     if added:
         await _offer_samples(node, season_id=season_id, rollouts=rollouts, now=now)
-    await _add(node, season_id, published=added, rejected=rejected)
+    await add_to_contribution(node, season_id, published=added, rejected=rejected)
 
 
 async def sample_rollouts(
@@ -74,26 +73,11 @@ async def sample_rollouts(
     if fitting:
         # In Redis: rows of many others in Postgres, for each step of each node, are too many.
         await pool.count_given(Counter(node_id for node_id, _ in fitting))
-    await _add(node, season_id, delivered=len(fitting))
+        names = [RolloutName(external.node, external.rollout.id) for _, external in fitting]
+        deliveries = Deliveries(async_redis(), season_id=season_id, taker_id=node.pk)
+        await deliveries.remember(names, now=now.timestamp())
+    await add_to_contribution(node, season_id, delivered=len(fitting))
     return [external for _, external in fitting]
-
-
-async def record_training(node: Node, *, season_id: int, report: ReportTraining) -> None:
-    """Store what a node reports of its training.
-
-    Totals never fall, so that a report that arrives twice or late counts once; and no node has
-    used more external rollouts than it was given.
-    """
-    await _change(
-        node,
-        season_id,
-        step=Greatest("step", Value(report.step)),
-        local_used=Greatest("local_used", Value(report.local_used)),
-        external_used=Least(Greatest("external_used", Value(report.external_used)), "delivered"),
-        training_reward=report.training_reward,
-        informative_share=report.informative_share,
-        external_dropped=report.external_dropped,
-    )
 
 
 async def _offer_samples(
@@ -123,22 +107,3 @@ def _season_pool(season_id: int) -> Pool:
         max_age_s=settings.RELAY_MAX_AGE_S,
     )
     return Pool(async_redis(), season_id=season_id, bounds=bounds)
-
-
-async def _add(node: Node, season_id: int, **amounts: int) -> None:
-    """Add to the node's counters, if there is anything to add."""
-    changes = {name: F(name) + amount for name, amount in amounts.items() if amount}
-    if changes:
-        await _change(node, season_id, **changes)
-
-
-async def _change(node: Node, season_id: int, **changes: object) -> None:
-    """Update the node's contribution in one statement, after making it if it is missing."""
-    rows = _contribution(node, season_id)
-    if not await rows.aupdate(updated_at=Now(), **changes):
-        await Contribution.objects.aget_or_create(node=node, season_id=season_id)
-        await rows.aupdate(updated_at=Now(), **changes)
-
-
-def _contribution(node: Node, season_id: int) -> QuerySet[Contribution]:
-    return Contribution.objects.filter(node=node, season_id=season_id)

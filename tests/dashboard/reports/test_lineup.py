@@ -23,6 +23,7 @@ def make_row(
         rounds=1,
         cells={},
         external_used=0,
+        used_by_others=0,
         last_seen=None,
         connected=False,
     )

@@ -39,7 +39,8 @@ def test_everything_that_an_owner_wants_to_know_is_there(width: int) -> None:
         "step 1,234 · training reward 0.793 · mean of 20: 0.730",
         "▲ rising",
         "informative 50% · cut short 10% · 12 tokens each",
-        "1,600 rollouts published · delivered to others 3,410 times · 8 dropped unsent",
+        "1,600 rollouts published · delivered to others 3,410 times · used by others 1,304 times"
+        " · 8 dropped unsent",
         "4 local + 4 external in the last step",
         "2,100 external used this season",
         "dropped: duplicate 12 · not informative 300",
@@ -175,12 +176,15 @@ def test_the_latest_notices_are_shown_and_cannot_steer_the_terminal() -> None:
 def test_without_the_coordinators_count_the_nodes_own_is_shown() -> None:
     view = full_view()
     assert view.standing is not None
-    told = msgspec.structs.replace(view.standing, published=None, delivered_to_others=None)
+    told = msgspec.structs.replace(
+        view.standing, published=None, delivered_to_others=None, used_by_others=None
+    )
     view.standing, view.published_before = None, 0
     view.note_standing(told)
     text = show(view)
     assert "1,210 rollouts published · 8 dropped unsent" in text
     assert "delivered" not in text
+    assert "used by others" not in text
 
 
 def test_the_totals_of_all_runs_are_shown_once_there_was_more_than_one() -> None:

@@ -36,6 +36,7 @@ class NodeStatus(msgspec.Struct):
     external_used: int = 0
     published: int = 0
     delivered_to_others: int | None = None
+    used_by_others: int | None = None
     training_reward: float | None = None
     step: int | None = None
 
@@ -144,6 +145,7 @@ def _there(remote: NodeStatus) -> list[tuple[str, str]]:
         ("training reward", _fraction(remote.training_reward)),
         ("published", f"{remote.published:,} rollouts"),
         ("delivered to others", _count(remote.delivered_to_others)),
+        ("used by others", _count(remote.used_by_others)),
         ("external used", f"{remote.external_used:,} rollouts"),
         ("judge score", _fraction(remote.score)),
     ]

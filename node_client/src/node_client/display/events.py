@@ -146,6 +146,7 @@ class StandingTold(Event, frozen=True, kw_only=True, tag="standing"):
     remark: str
     published: int | None
     delivered_to_others: int | None
+    used_by_others: int | None
 
     @classmethod
     def of(cls, standing: Standing) -> "StandingTold":

@@ -136,6 +136,8 @@ def _given(view: View) -> str:
     shared = f"{view.published_before + view.published:,} rollouts published"
     if standing is not None and standing.delivered_to_others is not None:
         shared += f" · delivered to others {standing.delivered_to_others:,} times"
+    if standing is not None and standing.used_by_others is not None:
+        shared += f" · used by others {standing.used_by_others:,} times"
     return shared + (f" · {view.unpublished:,} dropped unsent" if view.unpublished else "")
 
 

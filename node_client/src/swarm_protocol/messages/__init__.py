@@ -16,6 +16,7 @@ from swarm_protocol.messages.fields import (
     MAX_REQUESTED,
     MAX_ROLLOUT_BYTES,
     MAX_ROLLOUTS,
+    MAX_USED,
     NO_NUL,
     Arm,
     Assignment,
@@ -28,6 +29,7 @@ from swarm_protocol.messages.fields import (
     Logprob,
     Name,
     PackedLogprobs,
+    Reflection,
     RoundPhase,
     Share,
     StandingRemark,
@@ -35,6 +37,7 @@ from swarm_protocol.messages.fields import (
 )
 from swarm_protocol.messages.from_node import (
     AnswerText,
+    Hardware,
     Hello,
     NodeMessage,
     PublishRollouts,
@@ -67,6 +70,7 @@ from swarm_protocol.messages.rollouts import (
     Completion,
     ExternalRollout,
     Rollout,
+    RolloutName,
     TaskSpec,
 )
 
@@ -78,6 +82,7 @@ __all__ = [
     "MAX_REQUESTED",
     "MAX_ROLLOUTS",
     "MAX_ROLLOUT_BYTES",
+    "MAX_USED",
     "NO_NUL",
     "AnswerText",
     "AnswersReceived",
@@ -91,6 +96,7 @@ __all__ = [
     "FinishReason",
     "FromNode",
     "FromServer",
+    "Hardware",
     "Hello",
     "Id",
     "Index",
@@ -101,6 +107,7 @@ __all__ = [
     "PublishRollouts",
     "Question",
     "QuestionsOffered",
+    "Reflection",
     "Refused",
     "Rejected",
     "ReportTraining",
@@ -109,6 +116,7 @@ __all__ = [
     "RequestRound",
     "RequestStanding",
     "Rollout",
+    "RolloutName",
     "RolloutsPublished",
     "RolloutsSampled",
     "RoundInfo",

@@ -12,6 +12,7 @@ MAX_REQUESTED = 64
 # A rollout may be this large as JSON: bounds the pool's memory, and many fit into one frame.
 MAX_ROLLOUT_BYTES = 1 << 17
 MAX_ANSWERS = 256
+MAX_USED = 256
 # The packed log-probs of 16,384 tokens.
 MAX_LOGPROBS_CHARS = 43_692
 
@@ -33,6 +34,7 @@ Arm = Literal["swarm", "isolated", "base"]
 Assignment = Literal["choice", "coin"]
 StandingRemark = Literal["", "too_few", "base", "quarantined"]
 FinishReason = Literal["stop", "length"]
+Reflection = Literal["recheck", "hesitation", "exploration"]
 RoundPhase = Literal["scheduled", "open", "scoring", "closed", "void"]
 ConfigValue = bool | int | float | Annotated[str, Meta(max_length=64)] | list[str]
 Config = Annotated[dict[Name, ConfigValue], Meta(max_length=32)]

@@ -8,17 +8,17 @@ from swarm_protocol.messages.fields import (
     MAX_ANSWERS,
     MAX_REQUESTED,
     MAX_ROLLOUTS,
+    MAX_USED,
     Arm,
     Count,
     FinishReason,
     Id,
     Name,
+    Reflection,
     Share,
     Text,
 )
-from swarm_protocol.messages.rollouts import (
-    Rollout,
-)
+from swarm_protocol.messages.rollouts import Rollout, RolloutName
 
 
 class NodeMessage(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type"):
@@ -27,11 +27,20 @@ class NodeMessage(Struct, frozen=True, forbid_unknown_fields=True, tag_field="ty
     id: Id
 
 
-class Hello(NodeMessage, frozen=True, tag="hello"):
+class Hardware(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a node trains on: the device's name, and the bytes of memory that it has."""
+
+    device: Name
+    memory: Count
+
+
+# What came later is left out where there is none, here and below: older servers refuse it.
+class Hello(NodeMessage, frozen=True, tag="hello", omit_defaults=True):
     """The first message of a connection: who speaks, and in which version.
 
     `arm` is the owner's wish; in a season that assigns arms by coin the welcome says which arm it
-    became. A `base` node answers the judge with an untrained model and never trains.
+    became. A `base` node answers the judge with an untrained model and never trains. `hardware` is
+    shown on the node's page; it is told only by owners who chose to.
     """
 
     protocol: int
@@ -40,6 +49,7 @@ class Hello(NodeMessage, frozen=True, tag="hello"):
     tokenizer: Name
     arm: Arm
     parameters: Count = 0
+    hardware: Hardware | None = None
 
 
 class PublishRollouts(NodeMessage, frozen=True, tag="rollouts.publish"):
@@ -58,11 +68,16 @@ class RequestRollouts(NodeMessage, frozen=True, tag="rollouts.request", omit_def
     logprobs: bool = False
 
 
-class ReportTraining(NodeMessage, frozen=True, tag="training.report"):
+class ReportTraining(NodeMessage, frozen=True, tag="training.report", omit_defaults=True):
     """Tell how training goes, after each step.
 
     The counters are totals since the node joined this season, so a report that is sent twice
     counts once. `training_reward` is the mean over the node's *own* rollouts of the step.
+
+    `used` names the external rollouts that the node trained on and has not told yet: those that
+    were delivered to it are credited to who made them, each once. `reflection` is the share of the
+    step's own completions that show a pattern: recheck, hesitation, exploration. Both are for
+    servers whose welcome says `provenance`.
     """
 
     step: Count
@@ -73,6 +88,8 @@ class ReportTraining(NodeMessage, frozen=True, tag="training.report"):
     external_dropped: Annotated[dict[Name, Count], Meta(max_length=16)] = field(
         default_factory=dict
     )
+    used: Annotated[list[RolloutName], Meta(max_length=MAX_USED)] = field(default_factory=list)
+    reflection: dict[Reflection, Share] = field(default_factory=dict)
 
 
 class RequestRound(NodeMessage, frozen=True, tag="round.request"):

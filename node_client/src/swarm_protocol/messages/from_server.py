@@ -71,7 +71,8 @@ class Welcome(ServerMessage, frozen=True, tag="welcome"):
 
     `arm` is the node's arm in the season, whoever decided it. `upgrade` names the client version
     below which nodes will be refused soon, when this client is older; else null. `logprobs` says
-    that the server knows the fields of that name; an older one would refuse them.
+    that the server knows the fields of that name, `provenance` that it knows `used` and
+    `reflection` of a report; an older one would refuse them.
     """
 
     protocol: int
@@ -83,6 +84,7 @@ class Welcome(ServerMessage, frozen=True, tag="welcome"):
     round: RoundInfo | None
     upgrade: str | None = None
     logprobs: bool = False
+    provenance: bool = False
 
 
 class Rejected(Struct, frozen=True):
@@ -165,8 +167,9 @@ class Standing(ServerMessage, frozen=True, tag="standing"):
     node is not ranked. `score` and `interval` are fractions in [0, 1], over `n` questions.
 
     `ranked` is how many nodes have a rank. `published` counts this node's rollouts that the pool
-    took in the season, `delivered_to_others` how many times one was given to another node. Null
-    where the coordinator does not tell.
+    took in the season, `delivered_to_others` how many times one was given to another node, and
+    `used_by_others` how many times another node trained on one. Null where the coordinator does
+    not tell.
     """
 
     node: str
@@ -180,6 +183,7 @@ class Standing(ServerMessage, frozen=True, tag="standing"):
     ranked: int | None = None
     published: int | None = None
     delivered_to_others: int | None = None
+    used_by_others: int | None = None
 
 
 class Refused(ServerMessage, frozen=True, tag="error"):

@@ -62,6 +62,13 @@ class Rollout(Struct, frozen=True, forbid_unknown_fields=True):
     tokenizer: Name
 
 
+class RolloutName(Struct, frozen=True, forbid_unknown_fields=True):
+    """Which rollout: the node that made it, and the id that this node gave it."""
+
+    node: Name
+    id: Id
+
+
 class ExternalRollout(Struct, frozen=True):
     """A rollout from the pool, with the name of the node that made it and its age."""
 

@@ -8,7 +8,7 @@ from swarm_web.leaderboard import Leaderboard, LeaderboardRow
 # What is copied as it is.
 _ROW = (
     *("rank", "remark", "node", "model", "parameters", "arm", "score", "interval", "n", "rounds"),
-    *("cells", "external_used", "last_seen", "connected"),
+    *("cells", "external_used", "used_by_others", "last_seen", "connected"),
 )
 
 

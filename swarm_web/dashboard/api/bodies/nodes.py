@@ -9,7 +9,10 @@ from swarm_web.dashboard.reports.node import NodeReport
 from swarm_web.nodes.models import Node
 
 # What is copied as it is.
-_CONTRIBUTION = ("step", "published", "rejected", "delivered", "local_used", "external_used")
+_CONTRIBUTION = (
+    *("step", "published", "rejected", "delivered", "local_used", "external_used"),
+    "used_by_others",
+)
 
 
 def describe_item(node: Node, *, now: datetime) -> dict[str, Any]:

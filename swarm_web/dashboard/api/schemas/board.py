@@ -36,6 +36,9 @@ class BaseItem(Schema):
     n: Answered
     rounds: int = Field(description="How many rounds of the window it answered.", examples=[4])
     cells: Cells
+    used_by_others: int = Field(
+        description="How many times other nodes trained on one of its rollouts.", examples=[640]
+    )
     external_used: int = Field(
         description="How many rollouts of others it trained on in the season.", examples=[812]
     )

@@ -95,6 +95,10 @@ class NodeOut(Schema):
         description="How often its rollouts were delivered to others.", examples=[1190]
     )
     local_used: int = Field(description="Own rollouts that it trained on.", examples=[1240])
+    used_by_others: int = Field(
+        description="How many times other nodes trained on one of its rollouts, by their reports.",
+        examples=[640],
+    )
     external_used: int = Field(description="Rollouts of others it trained on.", examples=[812])
     external_dropped: dict[str, int] = Field(
         description="Rollouts of others that it did not train on, by reason."

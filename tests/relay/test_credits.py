@@ -1,0 +1,236 @@
+"""Who learned from whom: believed for what was delivered, each rollout once."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from asgiref.sync import sync_to_async
+from django.db import DatabaseError, connections
+from django.utils import timezone
+
+from judge.models import Season
+from swarm_protocol.messages import ReportTraining, RolloutName
+from swarm_web.nodes.models import Node
+from swarm_web.relay.deliveries import REMEMBERED
+from swarm_web.relay.models import ArchivedRollout, Contribution, Exchange, Learned, TrainingPoint
+from swarm_web.relay.selectors import Flow, exchanges_since, used_by_others
+from swarm_web.relay.services import (
+    book_credits,
+    crediting,
+    publish_rollouts,
+    record_training,
+    sample_rollouts,
+    store_samples,
+)
+from swarm_web.relay.services.reporting import POINT_EVERY_S
+from swarm_web.store import async_redis, sync_redis
+from tests.factories import make_node, make_rollout, make_season
+
+NOW = timezone.now()
+
+
+@pytest_asyncio.fixture(autouse=True)
+async def tidy_stores(transactional_db: None) -> AsyncIterator[None]:
+    for pattern in ("relay:sample*", "relay:credits"):
+        for key in sync_redis().scan_iter(pattern):
+            sync_redis().delete(key)
+    yield
+    await async_redis().aclose()
+    await sync_to_async(connections.close_all)()
+
+
+@pytest.fixture
+def season(transactional_db: None) -> Season:
+    return make_season()
+
+
+@pytest.fixture
+def amber(transactional_db: None) -> Node:
+    return make_node("amber")[0]
+
+
+@pytest.fixture
+def bold(transactional_db: None) -> Node:
+    return make_node("bold")[0]
+
+
+async def deliver(season: Season, *ids: str, giver: Node, taker: Node) -> None:
+    """Let the giver publish these, and the taker draw all of the pool."""
+    rollouts = [make_rollout(season, rollout_id=name) for name in ids]
+    await publish_rollouts(giver, season_id=season.pk, rollouts=rollouts, rejected=0, now=NOW)
+    await sample_rollouts(taker, season_id=season.pk, count=64, now=NOW, random=Random(0))
+
+
+async def report(node: Node, season: Season, *used: tuple[str, str], **fields: Any) -> None:
+    said = ReportTraining(
+        id="t",
+        step=fields.pop("step", 1),
+        training_reward=0.5,
+        informative_share=0.5,
+        local_used=1,
+        external_used=len(used),
+        used=[RolloutName(giver, name) for giver, name in used],
+        **({"reflection": fields["reflection"]} if "reflection" in fields else {}),
+    )
+    now = NOW + fields.get("later", timedelta())
+    await record_training(node, season_id=season.pk, report=said, now=now)
+
+
+@sync_to_async
+def book() -> None:
+    store_samples()
+    while book_credits():
+        pass
+
+
+@sync_to_async
+def flows(season: Season) -> list[Flow]:
+    return exchanges_since(season.pk, since=NOW - timedelta(hours=1), limit=10)
+
+
+@sync_to_async
+def used(season: Season, node: Node) -> int:
+    return used_by_others([node.pk], season_id=season.pk).get(node.pk, 0)
+
+
+async def test_a_report_credits_the_giver_and_names_the_learner_of_the_archived_rollout(
+    season: Season, amber: Node, bold: Node
+) -> None:
+    await deliver(season, "a", "b", giver=amber, taker=bold)
+    await report(bold, season, ("amber", "a"))
+    await book()
+    assert await flows(season) == [Flow("amber", "bold", 1)]
+    assert await used(season, amber) == 1
+    learned = await Learned.objects.select_related("rollout").aget()
+    assert (learned.rollout.rollout, learned.node_id) == ("a", bold.pk)
+    counts = ArchivedRollout.objects.order_by("rollout").values_list("learned_by", flat=True)
+    assert [count async for count in counts] == [1, 0]
+
+
+async def test_a_report_that_arrives_twice_counts_once(
+    season: Season, amber: Node, bold: Node
+) -> None:
+    await deliver(season, "a", giver=amber, taker=bold)
+    await report(bold, season, ("amber", "a"), ("amber", "a"))
+    await book()
+    await report(bold, season, ("amber", "a"))
+    await book()
+    assert await flows(season) == [Flow("amber", "bold", 1)]
+    assert await used(season, amber) == 1
+
+
+async def test_a_rollout_that_is_delivered_again_is_credited_once(
+    season: Season, amber: Node, bold: Node
+) -> None:
+    for _ in range(2):
+        await deliver(season, "a", giver=amber, taker=bold)
+        await report(bold, season, ("amber", "a"))
+    await book()
+    assert await flows(season) == [Flow("amber", "bold", 1)]
+
+
+@pytest.mark.parametrize(
+    "forged", [("amber", "made-up"), ("calm", "a"), ("nobody", "a"), ("amber/a", "a")]
+)
+async def test_a_name_that_was_not_delivered_credits_nobody(
+    season: Season, amber: Node, bold: Node, forged: tuple[str, str]
+) -> None:
+    await sync_to_async(make_node)("calm")
+    await deliver(season, "a", giver=amber, taker=bold)
+    await report(bold, season, forged)
+    await book()
+    assert await flows(season) == []
+    assert not await Learned.objects.aexists()
+    assert await used(season, amber) == 0
+
+
+async def test_what_another_node_was_given_is_not_believed(
+    season: Season, amber: Node, bold: Node
+) -> None:
+    calm, _ = await sync_to_async(make_node)("calm")
+    await deliver(season, "a", giver=amber, taker=bold)
+    await report(calm, season, ("amber", "a"))
+    await book()
+    assert await flows(season) == []
+
+
+async def test_only_the_latest_deliveries_are_remembered(
+    season: Season, amber: Node, bold: Node
+) -> None:
+    await deliver(season, "old", giver=amber, taker=bold)
+    key = f"relay:{season.pk}:got:{bold.pk}"
+    sync_redis().zadd(key, {f"x/{n}": NOW.timestamp() + n for n in range(1, REMEMBERED)})
+    await deliver(season, "new", giver=amber, taker=bold)
+    assert sync_redis().zcard(key) == REMEMBERED
+    assert 0 < sync_redis().ttl(key) <= 3600
+
+
+async def test_credits_of_several_nodes_are_added_up(
+    season: Season, amber: Node, bold: Node
+) -> None:
+    calm, _ = await sync_to_async(make_node)("calm")
+    await deliver(season, "a", "b", giver=amber, taker=bold)
+    await deliver(season, giver=amber, taker=calm)
+    await report(bold, season, ("amber", "a"))
+    await book()
+    await report(bold, season, ("amber", "b"))
+    await report(calm, season, ("amber", "a"))
+    await book()
+    assert await flows(season) == [Flow("amber", "bold", 2), Flow("amber", "calm", 1)]
+    assert await used(season, amber) == 3
+    row = await ArchivedRollout.objects.aget(rollout="a")
+    assert row.learned_by == 2
+
+
+async def test_beyond_the_most_pairs_of_an_hour_only_known_ones_are_told_apart(
+    season: Season, amber: Node, bold: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await deliver(season, "a", "b", giver=amber, taker=bold)
+    await report(bold, season, ("amber", "a"))
+    await book()
+    monkeypatch.setattr(crediting, "MOST_PAIRS_AN_HOUR", 1)
+    await deliver(season, "c", giver=bold, taker=amber)
+    await report(amber, season, ("bold", "c"))
+    await report(bold, season, ("amber", "b"))
+    await book()
+    assert await flows(season) == [Flow("amber", "bold", 2)]
+    assert await used(season, bold) == 1
+
+
+async def test_credits_wait_while_they_cannot_be_booked(
+    season: Season, amber: Node, bold: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise DatabaseError("away")
+
+    await deliver(season, "a", giver=amber, taker=bold)
+    await report(bold, season, ("amber", "a"))
+    with monkeypatch.context() as patch:
+        patch.setattr(crediting, "_note_learners", fail)
+        with pytest.raises(DatabaseError):
+            await book()
+    assert not await Exchange.objects.aexists()
+    await book()
+    assert await flows(season) == [Flow("amber", "bold", 1)]
+
+
+async def test_credits_of_a_node_that_is_gone_are_dropped(
+    season: Season, amber: Node, bold: Node
+) -> None:
+    await deliver(season, "a", giver=amber, taker=bold)
+    await report(bold, season, ("amber", "a"))
+    await amber.adelete()
+    await book()
+    assert await flows(season) == []
+
+
+async def test_points_of_training_are_thinned(season: Season, amber: Node) -> None:
+    await report(amber, season, step=1, reflection={"recheck": 0.25})
+    await report(amber, season, step=2)
+    point = await TrainingPoint.objects.aget()
+    assert (point.step, point.at, point.reflection) == (1, NOW, {"recheck": 0.25})
+    assert 0 < sync_redis().ttl(f"relay:{season.pk}:point:{amber.pk}") <= POINT_EVERY_S
+    assert (await Contribution.objects.aget()).step == 2
