@@ -24,6 +24,9 @@ SECRET_KEY = env.str("SECRET_KEY", default="only-for-debugging") if DEBUG else e
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
 SITE_NAME = env.str("SITE_NAME", default="Murmuration")
 SITE_URL = env.str("SITE_URL", default="http://localhost:8000").rstrip("/")
+# What others may do with the data of /downloads/; empty: the page says that nothing was decided.
+DATA_LICENCE = env.str("DATA_LICENCE", default="")
+DATA_LICENCE_URL = env.str("DATA_LICENCE_URL", default="")
 
 # ---- what it is made of
 INSTALLED_APPS = [

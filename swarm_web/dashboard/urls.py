@@ -19,7 +19,7 @@ urlpatterns = [
     path("rounds/figure.json", rounds.rounds_figure, name="rounds-figure"),
     path("rounds/<int:number>/", rounds.judge_round, name="round"),
     re_path(
-        r"^rounds/(?P<number>\d{1,9})/rewards\.(?P<suffix>csv|jsonl)$",
+        r"^rounds/(?P<number>\d{1,9})/rewards\.(?P<suffix>csv|jsonl|parquet)$",
         downloads.download_round_rewards,
         name="round-rewards",
     ),
@@ -33,8 +33,11 @@ urlpatterns = [
     # ---- data to take away
     path("downloads/", texts.downloads, name="downloads"),
     re_path(
-        r"^downloads/rewards\.(?P<suffix>csv|jsonl)$", downloads.download_rewards, name="rewards"
+        r"^downloads/rewards\.(?P<suffix>csv|jsonl|parquet)$",
+        downloads.download_rewards,
+        name="rewards",
     ),
+    path("downloads/rollouts.jsonl", downloads.download_rollouts, name="rollouts-archive"),
     # ---- joining and watching over the site
     path("join/", texts.join, name="join"),
     path("status/", health.status, name="status"),

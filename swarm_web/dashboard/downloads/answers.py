@@ -1,31 +1,36 @@
-"""Every answer of a closed round, one JSON object a line, streamed as the reward downloads are."""
+"""Every answer of a closed round, one JSON object a line."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Iterator, Sequence
 
-from django.db.models import QuerySet
+from django.utils.translation import gettext_lazy as _
 
 from judge.models import Answer, Round
-from swarm_web.dashboard.downloads.rewards import read_chunks, write_jsonl
+from swarm_web.dashboard.downloads.batches import Row, read_batches
+from swarm_web.dashboard.downloads.columns import Column, Kind
 from swarm_web.dashboard.reports.round import is_revealed
 from swarm_web.errors import RequestError
 
-# Key of a line, and the field that it is read from. `latency_ms` is counted from the offer of the
-# questions; `score`, `solved` and `verdict` are the judge's.
-KEYS: Mapping[str, str] = {
-    "node": "node__name",
-    "question": "question_id",
-    "text": "text",
-    "finish_reason": "finish_reason",
-    "received_at": "received_at",
-    "latency_ms": "latency_ms",
-    "score": "score",
-    "solved": "solved",
-    "verdict": "verdict",
-}
+COLUMNS = (
+    Column("node", "node__name", Kind.TEXT, _("The node's name.")),
+    Column("question", "question_id", Kind.TEXT, _("The question's id in /api/v1/rounds/<n>.")),
+    Column("text", "text", Kind.TEXT, _("What the node answered, as it came.")),
+    Column("finish_reason", "finish_reason", Kind.TEXT, _("stop, or length when it was cut off.")),
+    Column("received_at", "received_at", Kind.TIME, _("When the answer came, ISO 8601 in UTC.")),
+    Column(
+        "latency_ms",
+        "latency_ms",
+        Kind.WHOLE,
+        _("Milliseconds from the offer of the questions to the arrival of the answer."),
+    ),
+    Column("score", "score", Kind.FRACTION, _("The judge's score of the answer, from 0 to 1.")),
+    Column("solved", "solved", Kind.TRUTH, _("Whether that counts as solved.")),
+    Column("verdict", "verdict", Kind.TEXT, _("The judge's reason in a word, such as right.")),
+)
+_FIELDS = tuple(column.field for column in COLUMNS)
 
 
-def select_answers(number: int) -> QuerySet[Answer]:
-    """Return the answers of a round, by node's name and question's position.
+def read_answers(number: int) -> Iterator[Sequence[Row]]:
+    """Yield rows of COLUMNS of a round by node's name and question's position.
 
     Raises RequestError when there is no such round, or it has not closed.
     """
@@ -44,11 +49,15 @@ def select_answers(number: int) -> QuerySet[Answer]:
             fix=f"Ask again when /api/v1/rounds/{number} says that it is closed.",
             status=409,
         )
+    return _read(judge_round)
+
+
+def _read(judge_round: Round) -> Iterator[Sequence[Row]]:
     answers = Answer.objects.filter(question__round=judge_round)
-    return answers.order_by("node__name", "question__position")
+    nodes = answers.order_by("node__name").values_list("node", flat=True).distinct()
 
+    def select(some: Sequence[int]) -> list[Row]:
+        few = answers.filter(node__in=some).order_by("node__name", "question__position")
+        return list(few.values_list(*_FIELDS))
 
-async def stream_answers(answers: QuerySet[Answer]) -> AsyncIterator[bytes]:
-    """Write one JSON object a line, with KEYS as keys."""
-    async for rows in read_chunks(answers, KEYS.values()):
-        yield write_jsonl(KEYS, rows)
+    return read_batches(list(nodes), select)

@@ -1,60 +1,73 @@
-"""Views of the downloads: rewards, and the answers of a round."""
+"""Views of the downloads: rewards, the answers of a round, and the rollouts archive."""
 
-from collections.abc import AsyncIterator, Callable
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-from django.db.models import QuerySet
+from django.db.models import Max
 from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import get_object_or_404
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import condition, require_safe
 
-from judge.models import Round, Score
-from swarm_web.dashboard.downloads.answers import select_answers, stream_answers
-from swarm_web.dashboard.downloads.rewards import select_rewards, stream_csv, stream_jsonl
+from judge.models import Round, Ruling
+from swarm_web.dashboard.downloads import answers, rollouts
+from swarm_web.dashboard.downloads.batches import Row, stream
+from swarm_web.dashboard.downloads.columns import Column
+from swarm_web.dashboard.downloads.formats import FORMATS
+from swarm_web.dashboard.downloads.rewards import COLUMNS, Rewards, select_rewards
 from swarm_web.errors import answer_refusals
 
-Stream = Callable[[QuerySet[Score]], AsyncIterator[Any]]
-FORMATS: dict[str, tuple[str, Stream]] = {
-    "csv": ("text/csv; charset=utf-8", stream_csv),
-    "jsonl": ("application/jsonl", stream_jsonl),
-}
+
+def _version(_request: HttpRequest, **_path: object) -> str:
+    """Return what changes when a round closes or the operator rules: until then a copy is good."""
+    closed = Round.objects.aggregate(at=Max("closed_at"))["at"]
+    ruling = Ruling.objects.aggregate(last=Max("pk"))["last"]
+    return f'"{closed.timestamp() if closed else 0:.6f}-{ruling or 0}"'
 
 
 @require_safe
 @answer_refusals
+@condition(etag_func=_version)
 def download_rewards(request: HttpRequest, suffix: str) -> HttpResponseBase:
     """Stream the scores of all closed rounds, or of those that the query string asks for."""
-    return _stream(select_rewards(request.GET.dict()), name="rewards", suffix=suffix)
+    chosen = select_rewards(request.GET.dict())
+    return _send(COLUMNS, chosen.read(), name="rewards", suffix=suffix)
 
 
 @require_safe
 @answer_refusals
+@condition(etag_func=_version)
 def download_round_rewards(request: HttpRequest, number: int, suffix: str) -> HttpResponseBase:
     """Stream the scores of one round; only the header before it has closed."""
     judge_round = get_object_or_404(Round, number=number)
-    scores = select_rewards(request.GET.dict()).filter(round=judge_round)
-    return _stream(scores, name=f"round-{number}-rewards", suffix=suffix)
+    chosen = select_rewards(request.GET.dict())
+    one = Rewards(chosen.rounds.filter(pk=judge_round.pk), chosen.scores)
+    return _send(COLUMNS, one.read(), name=f"round-{number}-rewards", suffix=suffix)
 
 
 @require_safe
 @answer_refusals
+@condition(etag_func=_version)
 def download_round_answers(_request: HttpRequest, number: int) -> HttpResponseBase:
     """Stream every answer of one round; refused before it has closed."""
     return _send(
-        stream_answers(select_answers(number)),
-        content_type=FORMATS["jsonl"][0],
-        filename=f"round-{number}-answers.jsonl",
+        answers.COLUMNS,
+        answers.read_answers(number),
+        name=f"round-{number}-answers",
+        suffix="jsonl",
     )
 
 
-def _stream(scores: QuerySet[Score], *, name: str, suffix: str) -> HttpResponseBase:
-    content_type, stream = FORMATS[suffix]
-    return _send(stream(scores), content_type=content_type, filename=f"{name}.{suffix}")
+@require_safe
+def download_rollouts(_request: HttpRequest) -> HttpResponseBase:
+    """Stream the archive of verified rollouts."""
+    return _send(rollouts.COLUMNS, rollouts.read_rollouts(), name="rollouts", suffix="jsonl")
 
 
-def _send(parts: AsyncIterator[Any], *, content_type: str, filename: str) -> HttpResponseBase:
+def _send(
+    columns: Sequence[Column], pieces: Iterator[Sequence[Row]], *, name: str, suffix: str
+) -> HttpResponseBase:
+    chosen = FORMATS[suffix]
     return StreamingHttpResponse(
-        parts,
-        content_type=content_type,
-        headers={"Content-Disposition": f'attachment; filename="{filename}"'},
+        stream(chosen.write(columns, pieces)),
+        content_type=chosen.content_type,
+        headers={"Content-Disposition": f'attachment; filename="{name}.{suffix}"'},
     )

@@ -1,16 +1,29 @@
 """Pages that tell rather than count: the downloads, and how to join."""
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from swarm_web.dashboard.downloads.rewards import COLUMNS, FILTERS
+from swarm_web.dashboard.downloads import answers, rewards, rollouts
+from swarm_web.dashboard.downloads.formats import FORMATS
 
 
 @require_safe
 def downloads(request: HttpRequest) -> HttpResponse:
-    """Offer the data, and say what each column means."""
-    return render(request, "downloads.html", {"columns": COLUMNS, "filters": FILTERS})
+    """Offer the data, say what each column means, and how to cite it."""
+    context = {
+        "formats": list(FORMATS),
+        "filters": rewards.FILTERS,
+        "rewards": rewards.COLUMNS,
+        "answers": answers.COLUMNS,
+        "rollouts": rollouts.COLUMNS,
+        "licence": settings.DATA_LICENCE,
+        "licence_url": settings.DATA_LICENCE_URL,
+        "today": timezone.now(),
+    }
+    return render(request, "downloads.html", context)
 
 
 @require_safe

@@ -10,11 +10,10 @@ from asgiref.sync import sync_to_async
 from django.http import StreamingHttpResponse
 from django.test import AsyncClient
 from django.utils import timezone
+from pyarrow.parquet import read_table
 
 from judge.models import Round, Score, Season
 from judge.services.oversight import quarantine_node
-from swarm_web.dashboard.downloads import rewards
-from swarm_web.dashboard.downloads.rewards import select_rewards, stream_csv, write_csv
 from tests.dashboard.conftest import judge_nodes
 from tests.factories import make_node, make_round, make_score, make_season
 
@@ -23,11 +22,15 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 HEADER = "season,round,node,model,arm,score,interval_low,interval_high,n,status,reason,closed_at"
 
 
-async def download(path: str) -> str:
+async def fetch(path: str) -> bytes:
     answer = await AsyncClient().get(path)
     assert isinstance(answer, StreamingHttpResponse)
     assert answer.is_async, "a synchronous iterator would be read whole before the first byte"
-    return b"".join([part async for part in answer]).decode()
+    return b"".join([part async for part in answer])
+
+
+async def download(path: str) -> str:
+    return (await fetch(path)).decode()
 
 
 async def read_rows(path: str) -> list[dict[str, Any]]:
@@ -58,15 +61,6 @@ async def test_the_csv_has_the_numbers_of_the_api() -> None:
     assert in_csv == {
         t["node"]: (t["score"], t["interval"][0], t["interval"][1], str(t["n"])) for t in told
     }
-
-
-async def test_jsonl_has_the_rows_of_the_csv() -> None:
-    await make_judged_season()
-    rows = await read_rows("/downloads/rewards.csv")
-    lines = [json.loads(line) for line in (await download("/downloads/rewards.jsonl")).splitlines()]
-    assert [(line["node"], line["closed_at"], str(line["score"])) for line in lines] == [
-        (row["node"], row["closed_at"], row["score"]) for row in rows
-    ]
 
 
 async def test_an_absent_node_has_a_row_without_a_score() -> None:
@@ -142,20 +136,35 @@ async def test_no_cell_begins_like_a_formula(start: str) -> None:
     assert row["model"] == f"'{start}"
 
 
-async def test_rows_leave_before_later_ones_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_all_formats_have_equal_rows() -> None:
     await make_judged_season()
-    written: list[rewards.Row] = []
+    rows = await read_rows("/downloads/rewards.csv")
+    lines = [json.loads(line) for line in (await fetch("/downloads/rewards.jsonl")).splitlines()]
+    table = read_table(io.BytesIO(await fetch("/downloads/rewards.parquet")))
+    assert table.schema.field("closed_at").type.tz == "UTC"
+    assert [told_by_csv(line) for line in lines] == rows
+    assert [
+        told_by_csv({**row, "closed_at": row["closed_at"].isoformat().replace("+00:00", "Z")})
+        for row in table.to_pylist()
+    ] == rows
 
-    def record(row: rewards.Row) -> list[object]:
-        written.append(row)
-        return list(row)
 
-    monkeypatch.setattr(rewards, "CHUNK", 2)
-    monkeypatch.setattr(rewards, "_write_row", record)
-    stream = stream_csv(select_rewards({}))
-    assert await anext(stream) == write_csv([HEADER.split(",")])
-    assert written == []
-    await anext(stream)
-    assert len(written) == 2
-    rest = [part async for part in stream]
-    assert (len(rest), len(written)) == (2, 6)
+def told_by_csv(row: dict[str, Any]) -> dict[str, str]:
+    return {name: "" if value is None else str(value) for name, value in row.items()}
+
+
+async def test_parquet_without_rows_has_the_columns() -> None:
+    await sync_to_async(make_season)("Autumn")
+    table = read_table(io.BytesIO(await fetch("/downloads/rewards.parquet")))
+    assert (table.num_rows, ",".join(table.column_names)) == (0, HEADER)
+
+
+async def test_a_copy_is_good_until_the_next_round_closes() -> None:
+    season = await make_judged_season()
+    client = AsyncClient()
+    version = (await client.get("/downloads/rewards.csv"))["ETag"]
+    again = await client.get("/downloads/rewards.csv", headers={"If-None-Match": version})
+    assert again.status_code == 304
+    await sync_to_async(judge_nodes)(season, count=1, rounds=1)
+    after = await client.get("/downloads/rewards.csv", headers={"If-None-Match": version})
+    assert after.status_code == 200
