@@ -18,6 +18,8 @@ urlpatterns = [
     path("rounds/", rounds.rounds, name="rounds"),
     path("rounds/figure.json", rounds.rounds_figure, name="rounds-figure"),
     path("rounds/<int:number>/", rounds.judge_round, name="round"),
+    path("rounds/<int:number>/replay.json", rounds.round_replay, name="round-replay"),
+    path("rounds/<int:number>/questions/<int:position>/", rounds.question, name="question"),
     re_path(
         r"^rounds/(?P<number>\d{1,9})/rewards\.(?P<suffix>csv|jsonl|parquet)$",
         downloads.download_round_rewards,

@@ -1,18 +1,23 @@
 """All rounds, and one of them."""
 
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from collections.abc import Sequence
+
+from django.http import Http404, HttpRequest, HttpResponseBase, JsonResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from judge.models import Round
-from swarm_web.dashboard.reports.round import SHOWN_NODES, read_round
+from swarm_web.dashboard.reports.marks import explain_signs
+from swarm_web.dashboard.reports.question import read_answers, read_filters
+from swarm_web.dashboard.reports.round import QuestionReport, is_revealed, read_round
 from swarm_web.dashboard.reports.rounds import (
     RoundsReport,
     read_cursor,
     read_rounds,
     read_season,
 )
-from swarm_web.errors import answer_refusals
+from swarm_web.dashboard.reports.sheet import Sheet, read_sheet, tell_replay
+from swarm_web.errors import RequestError, answer_refusals
 
 
 @require_safe
@@ -38,8 +43,67 @@ def _read_rounds(request: HttpRequest) -> RoundsReport:
 
 
 @require_safe
-def judge_round(request: HttpRequest, number: int) -> HttpResponse:
-    """Show a round's phases; its questions, answers and scores once it has closed."""
-    found = get_object_or_404(Round.objects.select_related("season"), number=number)
-    context = {"report": read_round(found), "round": found, "shown_nodes": SHOWN_NODES}
+@answer_refusals
+def judge_round(request: HttpRequest, number: int) -> HttpResponseBase:
+    """Show a round's phases; once it has closed its questions, answers and scores."""
+    found = _find_round(number)
+    report = read_round(found)
+    context: dict[str, object] = {"report": report, "round": found}
+    if report.revelation:
+        sheet = _read_sheet(request, found, report.questions)
+        context |= {
+            "sheet": sheet,
+            "signs": explain_signs(),
+            "quoted": list(zip(report.questions, sheet.quotes, strict=True)),
+        }
     return render(request, "round.html", context)
+
+
+@require_safe
+@answer_refusals
+def round_replay(request: HttpRequest, number: int) -> HttpResponseBase:
+    """Answer with when each answer of the page's nodes came, for the replay slider."""
+    found = _find_revealed(number)
+    return JsonResponse(tell_replay(_read_sheet(request, found, read_round(found).questions)))
+
+
+@require_safe
+@answer_refusals
+def question(request: HttpRequest, number: int, position: int) -> HttpResponseBase:
+    """Show a revealed question with everybody's answers, a page at a time."""
+    found = _find_revealed(number)
+    told = next((q for q in read_round(found).questions if q.question.position == position), None)
+    if told is None:
+        raise Http404(f"Round {number} has no question {position}.")
+    filters = read_filters(request.GET.dict())
+    context = {
+        "round": found,
+        "told": told,
+        "filters": filters,
+        "report": read_answers(found, told.question, filters),
+    }
+    return render(request, "question.html", context)
+
+
+def _find_round(number: int) -> Round:
+    return get_object_or_404(Round.objects.select_related("season"), number=number)
+
+
+def _find_revealed(number: int) -> Round:
+    """Return a round that has closed. Raises RequestError while it is sealed."""
+    found = _find_round(number)
+    if not is_revealed(found):
+        raise RequestError(
+            "round.sealed",
+            f"Round {number} is sealed: it has not closed.",
+            fix=f"Look at /rounds/{number}/ for when it closes.",
+            status=409,
+        )
+    return found
+
+
+def _read_sheet(
+    request: HttpRequest, judge_round: Round, questions: Sequence[QuestionReport]
+) -> Sheet:
+    after = request.GET.get("after", "")
+    return read_sheet(judge_round, [told.question for told in questions], after=after)

@@ -1,26 +1,22 @@
 """A round's report. Until the round has closed it holds no question, spec, answer or score."""
 
-from collections import Counter
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
-from django.db.models import F, Max
+from django.db.models import Count, F, QuerySet
 
-from judge.models import Answer, Question, Round, Score
+from judge.models import Question, Round, RoundSummary, Score
 from judge.selectors import rulings_about
 from swarm_web.dashboard.reports.rulings import RulingLine, describe_rulings
 from swarm_web.nodes.models import Node
 
-# The page shows the answers of this many nodes, best first; the downloads have all of them.
-SHOWN_NODES = 50
-
 
 @dataclass(frozen=True)
 class QuestionReport:
-    """A revealed question with the shown nodes' answers; None where a node gave none."""
+    """A revealed question, and how many of the `seated` nodes that were scored solved it."""
 
     question: Question
-    answers: list[tuple[Node, Answer | None]]
     solved: int
     seated: int
 
@@ -28,6 +24,11 @@ class QuestionReport:
     def index(self) -> int:
         """The index that, with the season's seed, makes the question again."""
         return int(self.question.spec["index"])
+
+    @property
+    def share(self) -> float:
+        """The share of nodes that solved it, as a fraction of one."""
+        return self.solved / self.seated if self.seated else 0.0
 
 
 @dataclass(frozen=True)
@@ -40,10 +41,11 @@ class Revelation:
 
 @dataclass(frozen=True)
 class RoundReport:
-    """A round, and after it closed its scores (best first) and questions.
+    """A round, and after it closed its questions.
 
     A round that was closed before it became void keeps its revealed questions and loses its
-    scores. `latencies` maps nodes' keys to the time in ms until their last answer.
+    scores. `leader` is a score than which none is better, of the nodes that compete, and `leaders`
+    how many there are of them.
     """
 
     round: Round
@@ -52,24 +54,14 @@ class RoundReport:
     completed: int
     rulings: list[RulingLine]
     revelation: Revelation | None = None
-    scores: list[Score] = field(default_factory=list)
-    latencies: dict[int, int] = field(default_factory=dict)
     questions: list[QuestionReport] = field(default_factory=list)
+    leader: Score | None = None
+    leaders: int = 0
 
-    @property
-    def leaders(self) -> list[Score]:
-        """The scores that none is better than, of nodes that compete."""
-        competing = [
-            score
-            for score in self.scores
-            if score.score is not None and score.arm != Node.Arm.BASE and not score.node.quarantined
-        ]
-        return [score for score in competing if score.score == competing[0].score]
-
-    @property
-    def results(self) -> list[tuple[Score, int | None]]:
-        """The scores, each with the time in ms until the node's last answer."""
-        return [(score, self.latencies.get(score.node_id)) for score in self.scores]
+    @cached_property
+    def scores(self) -> list[Score]:
+        """All scores, best first, for readers who want thousands; pages read `Sheet`s."""
+        return list(scores_of(self.round))
 
 
 def is_revealed(judge_round: Round) -> bool:
@@ -79,15 +71,27 @@ def is_revealed(judge_round: Round) -> bool:
     return judge_round.phase == Round.Phase.CLOSED
 
 
+def scores_of(judge_round: Round) -> QuerySet[Score]:
+    """Return the scores of a round that counts, best first, and absent nodes last."""
+    if judge_round.phase != Round.Phase.CLOSED:
+        return judge_round.scores.none()
+    return ordered_scores(judge_round)
+
+
+def ordered_scores(judge_round: Round) -> QuerySet[Score]:
+    """Return the scores of a round in the order of the index `scores_best_first`."""
+    best_first = F("score").desc(nulls_last=True)
+    return judge_round.scores.select_related("node", "round").order_by(best_first, "node_id")
+
+
 def read_round(judge_round: Round) -> RoundReport:
     """Read a round's report in a constant number of queries."""
-    seats = judge_round.seats.all()
+    turnout = judge_round.seats.aggregate(seats=Count("pk"), completed=Count("completed_at"))
     report = RoundReport(
         round=judge_round,
         question_count=judge_round.questions.count(),
-        seats=seats.count(),
-        completed=seats.exclude(completed_at=None).count(),
         rulings=describe_rulings(rulings_about(judge_round)),
+        **turnout,
     )
     return _reveal(report) if is_revealed(judge_round) else report
 
@@ -95,36 +99,24 @@ def read_round(judge_round: Round) -> RoundReport:
 def _reveal(report: RoundReport) -> RoundReport:
     """Add what is public of a round that has closed."""
     judge_round = report.round
-    best_first = F("score").desc(nulls_last=True)
-    scores = list(
-        judge_round.scores.select_related("node", "round").order_by(best_first, "node__name")
-    )
-    answers = Answer.objects.filter(question__round=judge_round).order_by()
-    latencies = answers.values_list("node").annotate(Max("latency_ms"))
+    summary = RoundSummary.objects.filter(round=judge_round).first()
+    competing = scores_of(judge_round).filter(score__isnull=False, node__quarantined=False)
+    competing = competing.exclude(arm=Node.Arm.BASE)
+    leader = competing.first()
     return replace(
         report,
         revelation=Revelation(secret=bytes(judge_round.secret).hex(), rules=judge_round.rules),
-        scores=scores if judge_round.phase == Round.Phase.CLOSED else [],
-        latencies={node: took for node, took in latencies if took is not None},
-        questions=_reveal_questions(judge_round, scores),
+        questions=_reveal_questions(judge_round, summary),
+        leader=leader,
+        leaders=competing.filter(score=leader.score).count() if leader else 0,
     )
 
 
-def _reveal_questions(judge_round: Round, scores: list[Score]) -> list[QuestionReport]:
-    """Read a round's questions with the answers of its best nodes."""
-    seated = [score.node for score in scores if score.status == Score.Status.SCORED]
-    shown = seated[:SHOWN_NODES]
-    answers = Answer.objects.filter(question__round=judge_round)
-    solved = Counter(answers.filter(solved=True).values_list("question_id", flat=True))
-    given = {
-        (answer.question_id, answer.node_id): answer for answer in answers.filter(node__in=shown)
-    }
+def _reveal_questions(judge_round: Round, summary: RoundSummary | None) -> list[QuestionReport]:
+    questions = judge_round.questions.order_by("position")
+    solved = [done for done, _ in summary.tallies] if summary else []
+    seated = summary.scored if summary else 0
     return [
-        QuestionReport(
-            question=question,
-            answers=[(node, given.get((question.pk, node.pk))) for node in shown],
-            solved=solved[question.pk],
-            seated=len(seated),
-        )
-        for question in judge_round.questions.order_by("position")
+        QuestionReport(question, solved[at] if at < len(solved) else 0, seated)
+        for at, question in enumerate(questions)
     ]

@@ -15,10 +15,12 @@ from django.utils.translation import get_language_bidi
 from django.utils.translation import gettext as _
 
 from swarm_web.dashboard.charts.sparkline import Sparkline, draw_sparkline
+from swarm_web.dashboard.reports.marks import describe_verdict
 from swarm_web.dashboard.reports.reasons import advise
 
 register = template.Library()
 register.filter("advice", advise)
+register.filter("verdict", describe_verdict)
 
 NONE = "–"
 MINUS = "\u2212"
@@ -146,18 +148,6 @@ def words(code: str) -> str:
 def as_json(value: object) -> str:
     """Write a value as indented JSON."""
     return msgspec.json.format(msgspec.json.encode(value)).decode()
-
-
-@register.filter
-def verdict(reason: str) -> str:
-    """Say in words why an answer is not right."""
-    known = {
-        "partial": _("partly right"),
-        "no_answer": _("no answer found"),
-        "timeout": _("took too long to check"),
-        "verifier_error": _("could not be checked"),
-    }
-    return known.get(reason, _("wrong"))
 
 
 @register.inclusion_tag("partials/interval_bar.html")

@@ -86,7 +86,7 @@ def test_a_closed_round_tells_scores_and_questions(
     assert told["phase"] == "closed"
     assert [score["node"] for score in told["scores"]] == [node.name for node in judged]
     assert told["questions"][0]["spec"]["dataset"] == "chain_sum"
-    assert told["questions"][0]["solved"] == 2
+    assert told["questions"][0]["solved"] == 3
 
 
 def test_a_node_tells_standing_and_participation(judged: list[Node], client: Client) -> None:

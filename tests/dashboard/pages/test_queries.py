@@ -17,6 +17,8 @@ PAGES = [
     "/rounds/",
     "/rounds/figure.json",
     "/rounds/{round}/",
+    "/rounds/{round}/replay.json",
+    "/rounds/{round}/questions/1/",
     "/api/v1/leaderboard",
     "/api/v1/compare",
     "/api/v1/rounds",

@@ -38,6 +38,8 @@ def secrets_of(judge_round: Round) -> list[str]:
     "path",
     [
         "/rounds/{number}/",
+        "/rounds/{number}/replay.json",
+        "/rounds/{number}/questions/1/",
         "/api/v1/rounds/{number}",
         "/rounds/",
         "/rounds/figure.json",

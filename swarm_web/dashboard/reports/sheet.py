@@ -1,0 +1,150 @@
+"""A page of a closed round's nodes, best first: scores, who solved what, and when answers came."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from django.db.models import Q, QuerySet
+
+from judge.models import Answer, Question, Round, Score
+from swarm_web.dashboard.reports.marks import Mark, Outcome
+from swarm_web.dashboard.reports.round import ordered_scores
+from swarm_web.errors import RequestError
+
+PAGE_NODES = 50
+# Answers of so many nodes of the page stand beside each question; a question's own page has all.
+QUOTED_NODES = 4
+# Below so many seconds the replay moves in tenths.
+_SHORT = 20
+
+
+@dataclass(frozen=True)
+class Row:
+    """A node's result, with a mark for each question in the round's order."""
+
+    score: Score
+    marks: list[Mark]
+
+    @property
+    def took(self) -> int | None:
+        """The time in ms from the offer of the questions to the last answer."""
+        return max((m.latency_ms for m in self.marks if m.latency_ms is not None), default=None)
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """Some nodes of a round; `first` is the place of the first one, counted from 1.
+
+    `after` is what the next page is asked for, empty on the last one. `quotes` has, question by
+    question, the answers of the first QUOTED_NODES rows; None where a node gave none.
+    """
+
+    rows: list[Row]
+    first: int
+    after: str
+    quotes: list[list[tuple[Row, Answer | None]]]
+
+    @property
+    def last(self) -> int:
+        """The place of the last row."""
+        return self.first + len(self.rows) - 1
+
+    @property
+    def seconds(self) -> int:
+        """After how many seconds the last of these answers came, in whole ones and at least 1."""
+        return max([1, *(ceil(mark.second or 0) for row in self.rows for mark in row.marks)])
+
+    @property
+    def step(self) -> float:
+        """By how many seconds the replay moves."""
+        return 0.1 if self.seconds < _SHORT else 1
+
+
+def read_sheet(judge_round: Round, questions: Sequence[Question], *, after: str) -> Sheet:
+    """Read the page of nodes behind the node that is named, in a constant number of queries.
+
+    The round must have closed. Raises RequestError when that node was not in the round.
+    """
+    ordered = ordered_scores(judge_round)
+    cursor = _find(judge_round, after) if after else None
+    behind = ordered.filter(_behind(cursor)) if cursor else ordered
+    first = 1 + (ordered.count() - behind.count() if cursor else 0)
+    page = list(behind[: PAGE_NODES + 1])
+    shown = page[:PAGE_NODES]
+    rows = _mark(judge_round, shown, questions)
+    return Sheet(
+        rows=rows,
+        first=first,
+        after=shown[-1].node.name if len(page) > PAGE_NODES else "",
+        quotes=_quote(rows[:QUOTED_NODES], questions),
+    )
+
+
+def tell_replay(sheet: Sheet) -> dict[str, object]:
+    """Return when each answer of a sheet came: [row, question, second], counted from 0."""
+    return {
+        "seconds": sheet.seconds,
+        "nodes": [row.score.node.name for row in sheet.rows],
+        "answers": [
+            [at, question, round(mark.second, 2)]
+            for at, row in enumerate(sheet.rows)
+            for question, mark in enumerate(row.marks)
+            if mark.outcome is not Outcome.NONE and mark.second is not None
+        ],
+    }
+
+
+def _find(judge_round: Round, name: str) -> Score:
+    score = judge_round.scores.filter(node__name=name).first()
+    if score is None:
+        raise RequestError(
+            "query.after",
+            f"{name[:40]!r} had no seat in round {judge_round.number}.",
+            fix="Leave it out for the best nodes, or name one of this round.",
+        )
+    return score
+
+
+def _behind(cursor: Score) -> Q:
+    """Return what stands behind a score in the order of `ordered_scores`."""
+    if cursor.score is None:
+        return Q(score__isnull=True, node_id__gt=cursor.node_id)
+    tied = Q(score=cursor.score, node_id__gt=cursor.node_id)
+    return Q(score__lt=cursor.score) | tied | Q(score__isnull=True)
+
+
+def _mark(judge_round: Round, scores: Sequence[Score], questions: Sequence[Question]) -> list[Row]:
+    """Return the scores with what became of each answer; texts are not read."""
+    answers = _answers(scores, questions).values_list(
+        *("node_id", "question_id", "solved", "verdict", "latency_ms", "received_at")
+    )
+    opened = judge_round.opens_at
+    found = {
+        (node, question): Mark(solved, verdict, latency, max(0.0, (at - opened).total_seconds()))
+        for node, question, solved, verdict, latency, at in answers
+    }
+    missing = Mark(solved=None)
+    return [
+        Row(score, [found.get((score.node_id, question.pk), missing) for question in questions])
+        for score in scores
+    ]
+
+
+def _quote(
+    rows: Sequence[Row], questions: Sequence[Question]
+) -> list[list[tuple[Row, Answer | None]]]:
+    answers = {
+        (answer.question_id, answer.node_id): answer
+        for answer in _answers([row.score for row in rows], questions)
+    }
+    return [
+        [(row, answers.get((question.pk, row.score.node_id))) for row in rows]
+        for question in questions
+    ]
+
+
+def _answers(scores: Sequence[Score], questions: Sequence[Question]) -> QuerySet[Answer]:
+    return Answer.objects.filter(
+        question__in=[question.pk for question in questions],
+        node__in=[score.node_id for score in scores],
+    )
