@@ -20,12 +20,14 @@ pages = get_asgi_application()
 
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
+from django.conf import settings  # noqa: E402
 from django.urls import path, re_path  # noqa: E402
 
 from swarm_web.dashboard.live.consumers import LiveConsumer  # noqa: E402
 from swarm_web.gateway.auth import TokenGate  # noqa: E402
 from swarm_web.gateway.consumers import NodeConsumer  # noqa: E402
 from swarm_web.gateway.denial import deny_unknown_path  # noqa: E402
+from swarm_web.page_cache import PageCache  # noqa: E402
 
 # Django's types know views, not ASGI applications.
 sockets = URLRouter(
@@ -36,4 +38,6 @@ sockets = URLRouter(
         re_path(r"", deny_unknown_path),  # type: ignore[arg-type]
     ]
 )
-application = ProtocolTypeRouter({"http": pages, "websocket": sockets})
+application = ProtocolTypeRouter(
+    {"http": PageCache(pages, seconds=settings.PAGE_CACHE_SECONDS), "websocket": sockets}
+)

@@ -110,6 +110,10 @@ GATEWAY_MESSAGES_PER_SECOND = env.float("GATEWAY_MESSAGES_PER_SECOND", default=2
 GATEWAY_BURST = env.int("GATEWAY_BURST", default=100)
 MINIMUM_CLIENT_VERSION = env.str("MINIMUM_CLIENT_VERSION", default="0.1.0")
 
+# ---- pages of visitors who are not signed in (swarm_web.page_cache)
+# How old such a page may be; 0 makes each anew, as whoever works on a page wants it.
+PAGE_CACHE_SECONDS = env.float("PAGE_CACHE_SECONDS", default=0.0 if DEBUG else 1.0)
+
 # ---- background work
 CELERY_BROKER_URL = REDIS_URL
 CELERY_TASK_IGNORE_RESULT = True

@@ -1,0 +1,204 @@
+"""Pages of anonymous visitors are kept for a moment: in a rush each is made once for everyone.
+
+An ASGI application around Django's, so that a kept page costs neither a thread nor a query. Kept
+are whole answers to GET with status 200 that set no cookie, by host, address and language; who
+brings any cookie but the language's gets pages of their own. A page is at most PAGE_CACHE_SECONDS
+old when it is taken, and the live socket brings it up to date anyway. Kept pages are sent
+compressed, and have an ETag.
+"""
+
+import asyncio
+import gzip
+import hashlib
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest, parse_cookie
+from django.utils.translation import get_language_from_request
+
+# What is counted, limited, streamed or must be true at this moment.
+_NEVER = (
+    "/api/",
+    "/admin/",
+    "/account/",
+    "/static/",
+    "/simple/",
+    "/metrics",
+    "/healthz",
+    "/readyz",
+)
+_KINDS = (b"text/html", b"application/json")
+# What an answer may vary by: all of it is in the key.
+_VARIES = {b"accept-language", b"cookie", b"accept-encoding", b"hx-request", b"origin"}
+_IN_KEY = (b"host", b"x-forwarded-proto", b"hx-request", b"origin")
+_LARGEST = 1_000_000
+_MOST_PAGES = 256
+
+Key = tuple[Any, ...]
+Headers = list[tuple[bytes, bytes]]
+Asked = dict[bytes, bytes]
+Scope = dict[str, Any]
+Message = Mapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Page:
+    """A kept answer, plain and compressed, and when making it began."""
+
+    headers: Headers
+    etag: bytes
+    body: bytes
+    compressed: bytes
+    begun_at: float
+
+    async def send(self, asked: Asked, send: Send) -> None:
+        """Answer with the page; only with its ETag to whoever has it."""
+        status, body, headers = 200, self.body, [*self.headers, (b"etag", self.etag)]
+        if self.etag in asked.get(b"if-none-match", b""):
+            status, body = 304, b""
+        elif b"gzip" in asked.get(b"accept-encoding", b""):
+            body = self.compressed
+            headers.append((b"content-encoding", b"gzip"))
+        if status == 200:
+            headers.append((b"content-length", b"%d" % len(body)))
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+
+class PageCache:
+    """The pages of one process and event loop; those who ask for the same one wait for it."""
+
+    def __init__(self, application: Application, *, seconds: float) -> None:
+        self._application, self._seconds = application, seconds
+        self._pages: dict[Key, Page] = {}
+        self._making: dict[Key, asyncio.Future[Page | None]] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer from what is kept, or let Django answer."""
+        asked = dict(scope["headers"])
+        key = read_key(scope, asked) if self._seconds > 0 else None
+        if key is None:
+            await self._application(scope, receive, send)
+            return
+        page = self._find(key)
+        if page is None and key in self._making:
+            page = await asyncio.shield(self._making[key])
+        if page is None:
+            await self._make(key, scope, receive, send, asked)
+        else:
+            await page.send(asked, send)
+
+    def _find(self, key: Key) -> Page | None:
+        page = self._pages.get(key)
+        return page if page and page.begun_at > time.monotonic() - self._seconds else None
+
+    async def _make(
+        self,
+        key: Key,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        asked: Asked,
+    ) -> None:
+        """Let Django answer, and keep its answer where that is allowed."""
+        made: asyncio.Future[Page | None] = asyncio.get_running_loop().create_future()
+        self._making[key] = made
+        recorder = _Recorder(send, begun_at=time.monotonic())
+        page = None
+        try:
+            await self._application(scope, receive, recorder.take)
+            page = await recorder.finish()
+        finally:
+            # Whoever waited for an answer that cannot be kept asks Django, too.
+            del self._making[key]
+            made.set_result(page)
+        if page is not None:
+            self._keep(key, page)
+            await page.send(asked, send)
+
+    def _keep(self, key: Key, page: Page) -> None:
+        """Keep a page as the newest, and forget the oldest ones."""
+        self._pages.pop(key, None)
+        if page.begun_at <= time.monotonic() - self._seconds:
+            return
+        self._pages[key] = page
+        # As each is put last when it is made, the oldest come first.
+        for old in list(self._pages):
+            if len(self._pages) <= _MOST_PAGES and self._find(old):
+                break
+            del self._pages[old]
+
+
+class _Recorder:
+    """Holds back an answer that may be kept; passes on any other as it comes."""
+
+    def __init__(self, send: Send, *, begun_at: float) -> None:
+        self._send, self._begun_at = send, begun_at
+        self._headers: Headers | None = None
+        self._parts: list[bytes] = []
+
+    async def take(self, message: Message) -> None:
+        if message["type"] == "http.response.start" and may_be_kept(message):
+            self._headers = list(message["headers"])
+        elif self._headers is None:
+            await self._send(message)
+        else:
+            self._parts.append(message.get("body", b""))
+
+    async def finish(self) -> Page | None:
+        """Return the whole answer, if it was held back."""
+        if self._headers is None:
+            return None
+        body = b"".join(self._parts)
+        own = (b"content-length", b"etag", b"vary")
+        headers = [(name, value) for name, value in self._headers if name.lower() not in own]
+        headers.append((b"vary", b"Accept-Encoding, Accept-Language, Cookie, HX-Request, Origin"))
+        if not any(name.lower() == b"cache-control" for name, _ in headers):
+            headers.append((b"cache-control", b"no-cache"))
+        return Page(
+            headers=headers,
+            etag=b'W/"' + hashlib.sha256(body).hexdigest()[:24].encode() + b'"',
+            body=body,
+            compressed=await asyncio.to_thread(gzip.compress, body, 5, mtime=0),
+            begun_at=self._begun_at,
+        )
+
+
+def read_key(scope: Scope, asked: Asked) -> Key | None:
+    """Return what decides an anonymous visitor's page; None for requests that are never kept."""
+    if scope["method"] != "GET" or scope["path"].startswith(_NEVER) or b"authorization" in asked:
+        return None
+    request = HttpRequest()
+    request.COOKIES = parse_cookie(asked.get(b"cookie", b"").decode("latin-1"))
+    if set(request.COOKIES) - {settings.LANGUAGE_COOKIE_NAME}:
+        return None
+    request.META["HTTP_ACCEPT_LANGUAGE"] = asked.get(b"accept-language", b"").decode("latin-1")
+    language = get_language_from_request(request)
+    return (
+        *(scope["scheme"], scope["path"], scope["query_string"], language),
+        *(asked.get(name) for name in _IN_KEY),
+    )
+
+
+def may_be_kept(start: Message) -> bool:
+    """Tell whether an answer, by its status and headers, is everybody's and whole."""
+    headers = {name.lower(): value for name, value in start["headers"]}
+    varies = {part.strip().lower() for part in headers.get(b"vary", b"").split(b",") if part}
+    # Streams do not say how long they are.
+    length = int(headers.get(b"content-length", _LARGEST))
+    return (
+        start["status"] == 200
+        and length < _LARGEST
+        and headers.get(b"content-type", b"").startswith(_KINDS)
+        and b"content-encoding" not in headers
+        and b"set-cookie" not in headers
+        and not {b"no-store", b"private"}
+        & {part.strip() for part in headers.get(b"cache-control", b"").split(b",")}
+        and varies <= _VARIES
+    )

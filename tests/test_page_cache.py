@@ -1,0 +1,167 @@
+"""Pages are kept for a moment, for anonymous visitors only, and never what is personal."""
+
+import asyncio
+import gzip
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+from swarm_web.page_cache import PageCache
+
+Headers = dict[str, str]
+
+
+class Site:
+    """An ASGI application that counts how often it was asked, and waits while it is told to."""
+
+    def __init__(self, *headers: tuple[bytes, bytes], status: int = 200) -> None:
+        self.asked = 0
+        self.goes_on = asyncio.Event()
+        self.goes_on.set()
+        self._status, self._headers = status, headers
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        self.asked += 1
+        await self.goes_on.wait()
+        body = b"page %d" % self.asked
+        headers = [
+            (b"content-type", b"text/html; charset=utf-8"),
+            (b"content-length", b"%d" % len(body)),
+            *self._headers,
+        ]
+        await send({"type": "http.response.start", "status": self._status, "headers": headers})
+        await send({"type": "http.response.body", "body": body[:3], "more_body": True})
+        await send({"type": "http.response.body", "body": body[3:]})
+
+
+async def get(
+    cache: PageCache, path: str = "/", query: str = "", **asked: str
+) -> tuple[int, Headers, bytes]:
+    """Ask for a page; header names are given with underscores."""
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    headers = [(name.replace("_", "-").encode(), value.encode()) for name, value in asked.items()]
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "scheme": "https",
+        "path": path,
+        "query_string": query.encode(),
+        "headers": [(b"host", b"swarm.example"), *headers],
+    }
+    await cache(scope, None, send)  # type: ignore[arg-type]
+    told = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+    return sent[0]["status"], told, b"".join(part["body"] for part in sent[1:])
+
+
+async def test_a_page_is_made_once_for_all() -> None:
+    cache = PageCache(site := Site(), seconds=60)
+    assert [(await get(cache))[2] for _ in range(3)] == [b"page 1"] * 3
+    assert site.asked == 1
+
+
+async def test_those_who_come_while_it_is_made_wait_for_it() -> None:
+    cache = PageCache(site := Site(), seconds=60)
+    site.goes_on.clear()
+    visitors = [asyncio.create_task(get(cache)) for _ in range(5)]
+    await asyncio.sleep(0)
+    site.goes_on.set()
+    assert {body for _, _, body in await asyncio.gather(*visitors)} == {b"page 1"}
+
+
+async def test_a_page_that_is_too_old_is_made_anew() -> None:
+    cache = PageCache(site := Site(), seconds=1e-9)
+    await get(cache)
+    await get(cache)
+    assert site.asked == 2
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"path": "/rounds/"},
+        {"query": "window=24h"},
+        {"accept_language": "fa"},
+        {"cookie": f"{settings.LANGUAGE_COOKIE_NAME}=fa"},
+        {"x_forwarded_proto": "http"},
+        {"hx_request": "true"},
+        {"origin": "https://other.example"},
+    ],
+)
+async def test_another_address_or_language_is_another_page(other: dict[str, str]) -> None:
+    cache = PageCache(site := Site(), seconds=60)
+    await get(cache)
+    await get(cache, **other)
+    await get(cache, **other)
+    assert site.asked == 2
+
+
+@pytest.mark.parametrize(
+    "personal",
+    [
+        {"cookie": "sessionid=abc"},
+        {"cookie": f"{settings.LANGUAGE_COOKIE_NAME}=fa; messages=hello"},
+        {"authorization": "Bearer abc"},
+        {"path": "/api/v1/rounds"},
+        {"path": "/healthz"},
+    ],
+)
+async def test_what_is_personal_or_measured_is_never_kept(personal: dict[str, str]) -> None:
+    cache = PageCache(Site(), seconds=60)
+    await get(cache, **personal)
+    assert (await get(cache, **personal))[2] == b"page 2"
+
+
+@pytest.mark.parametrize(
+    ("header", "status"),
+    [
+        ((b"set-cookie", b"a=b"), 200),
+        ((b"cache-control", b"max-age=0, no-store"), 200),
+        ((b"vary", b"User-Agent"), 200),
+        ((b"content-encoding", b"br"), 200),
+        ((b"x-nothing", b""), 404),
+    ],
+)
+async def test_an_answer_that_is_not_for_everybody_is_passed_on(
+    header: tuple[bytes, bytes], status: int
+) -> None:
+    cache = PageCache(site := Site(header, status=status), seconds=60)
+    assert (await get(cache))[0] == status
+    assert (await get(cache))[2] == b"page 2"
+    assert site.asked == 2
+
+
+async def test_a_page_comes_compressed_to_those_who_can_read_it() -> None:
+    cache = PageCache(Site(), seconds=60)
+    _, headers, body = await get(cache, accept_encoding="gzip, br")
+    assert headers["content-encoding"] == "gzip"
+    assert int(headers["content-length"]) == len(body)
+    assert gzip.decompress(body) == b"page 1"
+
+
+async def test_who_has_the_page_gets_only_its_etag() -> None:
+    cache = PageCache(Site(), seconds=60)
+    etag = (await get(cache))[1]["etag"]
+    status, headers, body = await get(cache, if_none_match=etag)
+    assert (status, headers["etag"], body) == (304, etag, b"")
+
+
+async def test_a_failure_reaches_the_visitor_and_is_forgotten() -> None:
+    async def fail(scope: Any, receive: Any, send: Any) -> None:
+        raise RuntimeError
+
+    cache = PageCache(fail, seconds=60)
+    for _ in range(2):
+        with pytest.raises(RuntimeError):
+            await get(cache)
+
+
+async def test_without_seconds_nothing_is_kept() -> None:
+    cache = PageCache(site := Site(), seconds=0)
+    await get(cache)
+    await get(cache)
+    assert site.asked == 2
