@@ -4,7 +4,7 @@ from django.urls import path, re_path
 
 from swarm_web.dashboard.downloads import views as downloads
 from swarm_web.dashboard.operations import health, package_index
-from swarm_web.dashboard.pages import compare, home, leaderboard, nodes, rounds, texts
+from swarm_web.dashboard.pages import compare, home, leaderboard, nodes, rollouts, rounds, texts
 
 urlpatterns = [
     path("", home.home, name="home"),
@@ -31,6 +31,9 @@ urlpatterns = [
         name="round-answers",
     ),
     # ---- the swarm
+    path("rollouts/", rollouts.rollouts, name="rollouts"),
+    path("rollouts/flow/", rollouts.flow, name="flow"),
+    path("rollouts/<int:pk>/", rollouts.rollout, name="rollout"),
     path("compare/", compare.compare, name="compare"),
     # ---- data to take away
     path("downloads/", texts.downloads, name="downloads"),

@@ -8,7 +8,7 @@ from playwright.async_api import expect
 from judge.services.inspection import compare_season
 from tests.browser.conftest import Visitor
 from tests.dashboard.conftest import judge_nodes
-from tests.factories import make_season
+from tests.factories import make_archived_rollout, make_exchange, make_season
 
 pytestmark = pytest.mark.browser
 
@@ -18,6 +18,8 @@ def make_pages() -> list[str]:
     season = make_season("Autumn")
     nodes = judge_nodes(season, count=3)
     compare_season(season, now=timezone.now())
+    rollout = make_archived_rollout(season, nodes[0], learners=nodes[1:], question="long " * 300)
+    make_exchange(season, nodes[0], nodes[1], used=5)
     return [
         "/",
         "/leaderboard/",
@@ -28,6 +30,9 @@ def make_pages() -> list[str]:
         "/join/",
         "/status/",
         "/compare/",
+        "/rollouts/",
+        f"/rollouts/{rollout.pk}/",
+        "/rollouts/flow/",
     ]
 
 

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.search import SearchVector
 from django.db import models
 from django.db.models import Q
 
@@ -77,7 +79,11 @@ class ArchivedRollout(models.Model):
                     name=f"archive_by_{field}",
                     condition=Q(solved__isnull=False),
                 )
-                for field in ("season", "author", "dataset")
+                for field in ("season", "author", "dataset", "model")
+            ),
+            GinIndex(
+                SearchVector("question", config="simple"),
+                name="archive_by_words",
             ),
             models.Index(
                 fields=["season", "-published_at", "-id"],

@@ -28,6 +28,7 @@ class Exchange(models.Model):
             ),
         ]
         indexes = [
+            models.Index(fields=["season", "hour", "-used", "id"], name="exchange_strongest"),
             models.Index(fields=["giver", "hour"], name="exchange_by_giver"),
             models.Index(fields=["taker", "hour"], name="exchange_by_taker"),
         ]

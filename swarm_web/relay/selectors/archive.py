@@ -10,7 +10,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
-from django.db.models import Prefetch, Q
+from django.contrib.postgres.search import SearchQuery, SearchVector
+from django.db.models import F, Prefetch, Q
 
 from swarm_web.relay.models import ArchivedRollout, Learned
 from swarm_web.relay.models.archive import ArchivedRolloutQuerySet
@@ -19,11 +20,12 @@ LEARNERS_SHOWN = 5
 
 
 class Outcome(StrEnum):
-    """What our verifier found: at least one right completion, or none."""
+    """What our verifier found: at least one right completion, none, or some but not all."""
 
     ANY = ""
     RIGHT = "right"
     WRONG = "wrong"
+    MIXED = "mixed"
 
 
 class Cursor(NamedTuple):
@@ -35,9 +37,15 @@ class Cursor(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class RolloutFilters:
-    """What to keep; what is empty or None keeps all. `author` and `learner` are names of nodes."""
+    """What to keep; what is empty or None keeps all. `author` and `learner` are names of nodes.
+
+    `words` is searched for in questions as people write it in search boxes: all words, "phrases",
+    -exclusions.
+    """
 
     season_id: int | None = None
+    words: str = ""
+    model: str = ""
     author: str = ""
     learner: str = ""
     dataset: str = ""
@@ -67,17 +75,22 @@ def search_rollouts(
         rows = rows.filter(published_at__lte=after.published_at).filter(
             Q(published_at__lt=after.published_at) | Q(pk__lt=after.pk)
         )
-    first = Learned.objects.select_related("node").order_by("at", "pk")[:LEARNERS_SHOWN]
-    # The model declares the attribute, for whoever reads it; the type checker wants it new.
-    learners = Prefetch("learned", queryset=first, to_attr="learners")
-    found = list(
-        rows.newest_first()
-        .select_related("author", "season")
-        .prefetch_related(learners)[: limit + 1]  # type: ignore[no-redef]
-    )
+    found = list(_with_people(rows.newest_first())[: limit + 1])
     shown = found[:limit]
     more = len(found) > limit
     return RolloutPage(shown, Cursor(shown[-1].published_at, shown[-1].pk) if more else None)
+
+
+def find_rollout(pk: int) -> ArchivedRollout | None:
+    """Return a verified rollout, or None, in two queries."""
+    return _with_people(ArchivedRollout.objects.verified().filter(pk=pk)).first()
+
+
+def _with_people(rows: ArchivedRolloutQuerySet) -> ArchivedRolloutQuerySet:
+    first = Learned.objects.select_related("node").order_by("at", "pk")[:LEARNERS_SHOWN]
+    # The model declares the attribute, for whoever reads it; the type checker wants it new.
+    learners = Prefetch("learned", queryset=first, to_attr="learners")
+    return rows.select_related("author", "season").prefetch_related(learners)  # type: ignore[no-redef]
 
 
 def _filter(rows: ArchivedRolloutQuerySet, filters: RolloutFilters) -> ArchivedRolloutQuerySet:
@@ -87,10 +100,19 @@ def _filter(rows: ArchivedRolloutQuerySet, filters: RolloutFilters) -> ArchivedR
         rows = rows.filter(author__name=filters.author)
     if filters.learner:
         rows = rows.filter(learned__node__name=filters.learner)
+    if filters.words:
+        # The expression of the index `archive_by_words`.
+        rows = rows.annotate(text=SearchVector("question", config="simple")).filter(
+            text=SearchQuery(filters.words, config="simple", search_type="websearch")
+        )
+    if filters.model:
+        rows = rows.filter(model=filters.model)
     if filters.dataset:
         rows = rows.filter(dataset=filters.dataset)
     if filters.outcome is Outcome.RIGHT:
         rows = rows.filter(solved__gt=0)
     elif filters.outcome is Outcome.WRONG:
         rows = rows.filter(solved=0)
+    elif filters.outcome is Outcome.MIXED:
+        rows = rows.filter(solved__gt=0, solved__lt=F("total"))
     return rows

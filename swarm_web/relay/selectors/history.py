@@ -40,6 +40,13 @@ def exchanges_since(season_id: int, *, since: datetime, limit: int) -> list[Flow
     return [Flow(giver, taker, used) for giver, taker, used in flows[:limit]]
 
 
+def exchanges_in(season_id: int, *, hour: datetime, limit: int) -> list[Flow]:
+    """Return the largest flows of the one hour that `hour` lies in."""
+    flows = Exchange.objects.filter(season=season_id, hour=_hour_of(hour)).order_by("-used", "pk")
+    named = flows.values_list("giver__name", "taker__name", "used")
+    return [Flow(giver, taker, used) for giver, taker, used in named[:limit]]
+
+
 def taken_from(node: Node, *, season_id: int, since: datetime, limit: int) -> list[Peer]:
     """Return whose rollouts a node trained on, the most used first, since an hour."""
     return _peers(node.taken.all(), season_id, since, name="giver__name", limit=limit)

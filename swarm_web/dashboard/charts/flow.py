@@ -1,0 +1,126 @@
+"""Who learned from whom as a picture: givers on one side, takers on the other, bands between; pure.
+
+A Sankey diagram of two columns, as numbers that a template writes as SVG. A node that gave and took
+stands in both columns. Bands are as wide as what flowed through them.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+WIDTH = 900.0
+LABEL = 195.0
+BAR = 10.0
+# Between a bar and its name.
+SPACE = 7.0
+GAP = 10.0
+# Even the smallest node needs room for its name.
+LEAST_BAR = 16.0
+TOP = 8.0
+# Of all bars of a column together.
+BARS = 320.0
+
+
+@dataclass(frozen=True)
+class Link:
+    """`taker` trained on `used` rollouts of `giver`."""
+
+    giver: str
+    taker: str
+    used: int
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A node in one column: its name, what it gave or took in all, and its rectangle.
+
+    Its name is written at `label_x`, outside of the columns.
+    """
+
+    node: str
+    used: int
+    x: float
+    y: float
+    height: float
+    label_x: float
+
+    @property
+    def middle(self) -> float:
+        """The height at which its name is written."""
+        return self.y + self.height / 2
+
+
+@dataclass(frozen=True)
+class Band:
+    """A link as the path of an SVG shape."""
+
+    link: Link
+    path: str
+
+
+@dataclass(frozen=True)
+class FlowPicture:
+    """All that is drawn, in units of a picture that is `width` by `height`."""
+
+    givers: Sequence[Bar]
+    takers: Sequence[Bar]
+    bands: Sequence[Band]
+    height: float
+    width: float = WIDTH
+    bar: float = BAR
+
+
+def draw_flow(links: Sequence[Link]) -> FlowPicture:
+    """Lay out links between nodes, the strongest nodes on top."""
+    unit = BARS / max(1, sum(link.used for link in links))
+    givers = _column(
+        ((link.giver, link.used) for link in links), x=LABEL, label_x=LABEL - SPACE, unit=unit
+    )
+    right = WIDTH - LABEL
+    takers = _column(
+        ((link.taker, link.used) for link in links), x=right - BAR, label_x=right + SPACE, unit=unit
+    )
+    height = max((bar.y + bar.height for bar in (*givers, *takers)), default=0.0) + TOP
+    return FlowPicture(givers, takers, _bands(links, givers, takers, unit=unit), height)
+
+
+def _column(
+    parts: Iterable[tuple[str, int]], *, x: float, label_x: float, unit: float
+) -> list[Bar]:
+    totals: Counter[str] = Counter()
+    for node, used in parts:
+        totals[node] += used
+    bars: list[Bar] = []
+    y = TOP
+    for node, used in sorted(totals.items(), key=lambda item: (-item[1], item[0])):
+        bars.append(Bar(node, used, x, y, max(LEAST_BAR, used * unit), label_x))
+        y += bars[-1].height + GAP
+    return bars
+
+
+def _bands(
+    links: Sequence[Link], givers: Sequence[Bar], takers: Sequence[Bar], *, unit: float
+) -> list[Band]:
+    """Draw each link between its bars, in the other column's order so that few cross."""
+    left, right = ({bar.node: bar for bar in column} for column in (givers, takers))
+    # Bands begin in the middle of a bar that is higher than all of them together.
+    starts = {name: bar.middle - bar.used * unit / 2 for name, bar in left.items()}
+    ends = {name: bar.middle - bar.used * unit / 2 for name, bar in right.items()}
+    x0, x1 = LABEL + BAR, WIDTH - LABEL - BAR
+    bands = []
+    for link in sorted(links, key=lambda each: (left[each.giver].y, right[each.taker].y)):
+        wide = link.used * unit
+        y0, y1 = starts[link.giver], ends[link.taker]
+        starts[link.giver] += wide
+        ends[link.taker] += wide
+        bands.append(Band(link, _band(x0, y0, x1, y1, wide=wide)))
+    return bands
+
+
+def _band(x0: float, y0: float, x1: float, y1: float, *, wide: float) -> str:
+    """Return a shape from one column to the other, its sides cubic curves."""
+    half = (x0 + x1) / 2
+    there = f"M{x0:.1f},{y0:.1f} C{half:.1f},{y0:.1f} {half:.1f},{y1:.1f} {x1:.1f},{y1:.1f}"
+    below = f"L{x1:.1f},{y1 + wide:.1f}"
+    back = f"C{half:.1f},{y1 + wide:.1f} {half:.1f},{y0 + wide:.1f} {x0:.1f},{y0 + wide:.1f}Z"
+    return f"{there} {below} {back}"

@@ -1,0 +1,191 @@
+"""Rollouts as pages show them: what a search asks for, and cards with what our verifier found."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+from judge.models import Season
+from judge.selectors import shown_season
+from swarm_web.errors import RequestError
+from swarm_web.relay.models import ArchivedRollout
+from swarm_web.relay.selectors import Cursor, Outcome, RolloutFilters, search_rollouts
+
+PAGE_CARDS = 20
+# Of a list's card: enough to see what sets right and wrong apart.
+SHOWN_COMPLETIONS = 2
+LISTED_SEASONS = 50
+_OUTCOMES = {outcome.value for outcome in Outcome}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_CURSOR = re.compile(r"(\d{1,18})-(\d{1,18})", re.ASCII)
+
+Spread = Literal["mixed", "right", "wrong"]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One completion with our verifier's verdict; `number` is its place, from 1."""
+
+    number: int
+    text: str
+    finish_reason: str
+    solved: bool
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Card:
+    """A rollout with the completions that are shown of it; `hidden` are left out."""
+
+    rollout: ArchivedRollout
+    completions: list[Shown]
+
+    @property
+    def hidden(self) -> int:
+        """How many completions are not shown."""
+        return len(self.rollout.completions) - len(self.completions)
+
+    @property
+    def spread(self) -> Spread:
+        """Whether rewards differ: only then is there anything to learn from this rollout."""
+        solved = self.rollout.solved or 0
+        if 0 < solved < self.rollout.total:
+            return "mixed"
+        return "right" if solved else "wrong"
+
+    @property
+    def more_learners(self) -> int:
+        """How many nodes learned from it besides those that are named."""
+        return max(0, self.rollout.learned_by - len(self.rollout.learners))
+
+
+@dataclass(frozen=True)
+class RolloutQuery:
+    """A page of rollouts, as its address asks for it; `season` is a name, empty for the shown."""
+
+    filters: RolloutFilters
+    season: str = ""
+    after: Cursor | None = None
+
+    @property
+    def narrowed(self) -> bool:
+        """Tell whether anything but a season is asked for."""
+        asked = self.filters
+        return any((asked.words, asked.author, asked.dataset, asked.model, asked.outcome))
+
+
+@dataclass(frozen=True)
+class RolloutList:
+    """A page of cards; `later` is the next page's cursor, empty on the last one."""
+
+    query: RolloutQuery
+    season: Season | None
+    cards: list[Card]
+    later: str
+    seasons: list[str]
+
+    @property
+    def datasets(self) -> list[str]:
+        """The datasets of the season, by name."""
+        return sorted({task["dataset"] for task in self.season.tasks}) if self.season else []
+
+
+def read_rollout_query(params: Mapping[str, str]) -> RolloutQuery:
+    """Return what a query string asks for. Raises RequestError."""
+    outcome = params.get("outcome", "")
+    if outcome not in _OUTCOMES:
+        raise RequestError(
+            "query.outcome",
+            f"There is no outcome {outcome[:40]!r}.",
+            fix=f"Use one of {', '.join(filter(None, Outcome))}.",
+        )
+    filters = RolloutFilters(
+        words=_clean(params.get("q", "")),
+        author=_clean(params.get("author", "")),
+        dataset=_clean(params.get("dataset", "")),
+        model=_clean(params.get("model", "")),
+        outcome=Outcome(outcome),
+    )
+    return RolloutQuery(
+        filters,
+        season=_clean(params.get("season", "")),
+        after=decode_cursor(params.get("after", "")),
+    )
+
+
+def _clean(text: str) -> str:
+    """Return what was asked, without the NUL that Postgres refuses and the spaces around it."""
+    return text.replace("\0", "").strip()[:200]
+
+
+def read_rollouts(query: RolloutQuery) -> RolloutList:
+    """Read a page of rollouts in a constant number of queries. Raises RequestError."""
+    started = Season.objects.exclude(state=Season.State.DRAFT).order_by("-started_at")
+    names = list(started.values_list("name", flat=True)[:LISTED_SEASONS])
+    season = started.filter(name=query.season).first() if query.season else shown_season()
+    if season is None:
+        if query.season:
+            raise RequestError(
+                "query.season",
+                f"There is no season {query.season[:40]!r}.",
+                fix="Use the name of a season that has begun, or leave it out for the latest one.",
+            )
+        return RolloutList(query, None, [], "", names)
+    filters = replace(query.filters, season_id=season.pk)
+    page = search_rollouts(filters, limit=PAGE_CARDS, after=query.after)
+    return RolloutList(
+        query,
+        season,
+        [make_card(rollout, most=SHOWN_COMPLETIONS) for rollout in page.rollouts],
+        encode_cursor(page.next) if page.next else "",
+        names,
+    )
+
+
+def make_card(rollout: ArchivedRollout, *, most: int | None = None) -> Card:
+    """Return a rollout's card with at most so many completions, right and wrong ones if it can."""
+    shown = [
+        Shown(
+            number,
+            text=completion["text"],
+            finish_reason=completion["finish_reason"],
+            solved=bool(completion["solved"]),
+            verdict=completion["verdict"] or "",
+        )
+        for number, completion in enumerate(rollout.completions, start=1)
+    ]
+    if most is None or len(shown) <= most:
+        return Card(rollout, shown)
+    first_of_each = {completion.solved: completion for completion in reversed(shown)}
+    chosen = sorted(first_of_each.values(), key=lambda completion: completion.number)
+    rest = [completion for completion in shown if completion not in chosen]
+    return Card(rollout, [*chosen, *rest][:most])
+
+
+def encode_cursor(cursor: Cursor) -> str:
+    """Return a place in the order newest first as text: microseconds, and the row's key."""
+    return f"{(cursor.published_at - _EPOCH) // timedelta(microseconds=1)}-{cursor.pk}"
+
+
+def decode_cursor(text: str) -> Cursor | None:
+    """Return the place that a page begins behind, None for the first. Raises RequestError."""
+    if not text:
+        return None
+    match = _CURSOR.fullmatch(text)
+    published_at = _after_epoch(int(match[1])) if match else None
+    if match is None or published_at is None:
+        raise RequestError(
+            "query.after",
+            f"There is no page after {text[:40]!r}.",
+            fix="Leave it out for the first page, and follow the page's own links from there.",
+        )
+    return Cursor(published_at, int(match[2]))
+
+
+def _after_epoch(microseconds: int) -> datetime | None:
+    """Return a moment, or None beyond the calendar's end."""
+    try:
+        return _EPOCH + timedelta(microseconds=microseconds)
+    except OverflowError:
+        return None
