@@ -21,6 +21,7 @@ from swarm_protocol.messages import (
     AnswersReceived,
     Arm,
     ExternalRollout,
+    Hardware,
     Hello,
     NodeMessage,
     PublishRollouts,
@@ -73,6 +74,8 @@ class Coordinator:
         self.arm: Arm | None = None
         self.upgrade: str | None = None
         self.knows_logprobs = True
+        self.knows_provenance = True
+        self.knows_hardware = True
         self.round: RoundInfo | None = None
         self.system_prompt = SYSTEM_PROMPT
         self.pool: list[ExternalRollout] = []
@@ -174,6 +177,9 @@ class Coordinator:
             fatal = code.startswith(("auth.", "client.", "protocol.version"))
             return Refused(message.id, code, "No.", FIXES[code], fatal=fatal, retry_after=0.01)
         match message:
+            case Hello(hardware=Hardware()) if not self.knows_hardware:
+                code = ErrorCode.PROTOCOL_INVALID
+                return Refused(message.id, code, "No such field.", FIXES[code])
             case Hello():
                 return Welcome(
                     reply_to=message.id,
@@ -186,6 +192,7 @@ class Coordinator:
                     round=self.round,
                     upgrade=self.upgrade,
                     logprobs=self.knows_logprobs,
+                    provenance=self.knows_provenance,
                 )
             case PublishRollouts():
                 return RolloutsPublished(message.id, len(message.rollouts), [])

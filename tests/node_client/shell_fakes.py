@@ -67,14 +67,14 @@ class Connected:
 
 @asynccontextmanager
 async def running_connection(
-    coordinator: Coordinator, *, token: str = TOKEN
+    coordinator: Coordinator, *, token: str = TOKEN, hello: Hello = HELLO
 ) -> AsyncIterator[Connected]:
     """Keep a client connected to the coordinator while the block runs."""
     notebook = Notebook()
     connection = Connection(
         url=coordinator.site.socket,
         token=token,
-        hello=HELLO,
+        hello=hello,
         listener=notebook,
         backoff=at_once,
     )

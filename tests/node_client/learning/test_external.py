@@ -7,7 +7,7 @@ from node_client.learning.external import DropReason, ExternalJudge
 from node_client.learning.sender import SenderLogprobs
 from node_client.model.policy import Policy
 from swarm_protocol.logprobs import encode_logprobs
-from swarm_protocol.messages import ExternalRollout
+from swarm_protocol.messages import ExternalRollout, RolloutName
 from swarm_tasks.keyspace import Part, question_part
 from swarm_tasks.verifier import Verifier
 from tests.node_client.fakes import SEED, external_sum, toy_policy, toy_season
@@ -53,6 +53,7 @@ def test_usable_rollout_gets_its_rewards_here(
     judged = judge.judge([external], wanted=1)
     (group,) = judged.groups
     assert group.rewards == [1, 0, 0, 0]
+    assert group.source == RolloutName(external.node, external.rollout.id)
     assert group.prompt == policy.prompt_ids(verifier.question(external.rollout.task))
     assert not judged.dropped
 

@@ -20,13 +20,14 @@ from swarm_protocol.messages import (
     Refused,
     ReportTraining,
     RequestRollouts,
+    RolloutName,
     RoundState,
     SeasonState,
     SubmitAnswers,
 )
 from swarm_tasks.verifier import Verifier
 from tests.node_client.coordinator import Coordinator, now, open_round, running
-from tests.node_client.fakes import toy_season
+from tests.node_client.fakes import external_sum, toy_season
 from tests.node_client.runtime.nodes import heard_so_far, made_node, running_node
 from tests.node_client.shell_fakes import empty_view
 
@@ -47,6 +48,40 @@ async def test_a_node_trains_shares_samples_and_reports(
     assert [report.step for report in reports] == sorted({report.step for report in reports})
     assert reports[-1].local_used == 4 * reports[-1].step
     assert settings.state.load_lifetime().rollouts_shared > 0
+
+
+@pytest.mark.parametrize("shared", [False, True])
+async def test_hardware_is_told_only_if_the_owner_chose_to(
+    settings: Settings, verifier: Verifier, shared: bool
+) -> None:
+    chosen = replace(settings, share_hardware=shared)
+    async with (
+        running(Coordinator(season=toy_season())) as coordinator,
+        running_node(chosen, coordinator, verifier),
+    ):
+        [hello] = await coordinator.heard(Hello)
+    assert (hello.hardware is not None) == shared
+    if hello.hardware is not None:
+        assert hello.hardware.device.startswith("CPU")
+        assert hello.hardware.memory > 0
+
+
+async def test_a_node_tells_which_rollouts_of_others_it_trained_on_and_how_it_thinks(
+    settings: Settings, verifier: Verifier
+) -> None:
+    coordinator = Coordinator(season=toy_season())
+    texts = ("<answer>{sum}</answer>", "<answer>99</answer>", "no idea", "{sum}")
+    coordinator.pool = [external_sum(verifier, texts, counter=n) for n in range(2)]
+    names = {RolloutName(each.node, each.rollout.id) for each in coordinator.pool}
+    async with running(coordinator), running_node(settings, coordinator, verifier):
+        await coordinator.heard(ReportTraining, where=lambda report: bool(report.used))
+        [report, *_] = await coordinator.heard(
+            ReportTraining, where=lambda report: report.external_used == 2
+        )
+    reports = [said for said in coordinator.said if isinstance(said, ReportTraining)]
+    told = [name for said in reports for name in said.used]
+    assert (len(told), set(told)) == (2, names)
+    assert set(report.reflection) == {"recheck", "hesitation", "exploration"}
 
 
 async def test_a_node_answers_a_round_while_it_trains(

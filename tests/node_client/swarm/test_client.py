@@ -14,8 +14,10 @@ from swarm_protocol.messages import (
     Completion,
     ExternalRollout,
     PublishRollouts,
+    ReportTraining,
     RequestRollouts,
     Rollout,
+    RolloutName,
     TaskSpec,
 )
 from tests.node_client.coordinator import Coordinator, running
@@ -246,3 +248,23 @@ async def test_a_node_that_is_offline_samples_nothing() -> None:
         exchange.prefetch(2)
         assert await asyncio.to_thread(exchange.sample, 2) == []
         await coordinator.start()
+
+
+@pytest.mark.parametrize("knows", [True, False])
+async def test_what_was_used_is_told_to_a_coordinator_that_can_read_it(knows: bool) -> None:
+    coordinator = Coordinator()
+    coordinator.knows_provenance = knows
+    report = ReportTraining(
+        id="t",
+        step=1,
+        training_reward=0.5,
+        informative_share=0.5,
+        local_used=4,
+        external_used=1,
+        used=[RolloutName("bold", "r")],
+        reflection={"recheck": 0.5},
+    )
+    async with running(coordinator), running_connection(coordinator) as node:
+        await node.client.report(report)
+        [told] = await coordinator.heard(ReportTraining)
+    assert (told.used, told.reflection) == ((report.used, report.reflection) if knows else ([], {}))

@@ -2,6 +2,7 @@ import asyncio
 import logging
 from http import HTTPStatus
 
+import msgspec
 import pytest
 from websockets.frames import CloseCode
 
@@ -10,6 +11,7 @@ from node_client.swarm.connection import Connection, UnansweredError, check_admi
 from swarm_protocol.codec import encode
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import (
+    Hardware,
     Hello,
     Refused,
     RequestRound,
@@ -208,3 +210,12 @@ async def test_asking_for_a_renewal_without_a_connection_changes_nothing() -> No
             await node.notebook.until(lambda: len(node.notebook.welcomes) == 2)
             await node.client.round()
         assert len(node.notebook.welcomes) == 2
+
+
+async def test_hardware_is_left_out_for_a_coordinator_that_knows_no_such_field() -> None:
+    coordinator = Coordinator()
+    coordinator.knows_hardware = False
+    hello = msgspec.structs.replace(HELLO, hardware=Hardware("GPU", 1 << 30))
+    async with running(coordinator), running_connection(coordinator, hello=hello):
+        hellos = await coordinator.heard(Hello)
+    assert [said.hardware for said in hellos] == [hello.hardware, None]

@@ -14,7 +14,7 @@ from node_client.learning.sender import read_sender
 from node_client.model.policy import Policy
 from node_client.settings.choices import RewardKind
 from swarm_protocol.errors import ErrorCode, RefusedError
-from swarm_protocol.messages import ExternalRollout, Rollout, SeasonInfo
+from swarm_protocol.messages import ExternalRollout, Rollout, RolloutName, SeasonInfo
 from swarm_tasks.allowlist import check_training_spec
 from swarm_tasks.keyspace import Part, question_part
 from swarm_tasks.verifier import Verdict, Verifier
@@ -119,6 +119,7 @@ class ExternalJudge:
             truncated=[answer.finish_reason == "length" for answer in rollout.completions],
             dataset=rollout.task.dataset,
             external=True,
+            source=RolloutName(external.node, rollout.id),
             told=[
                 read_sender(
                     completion,

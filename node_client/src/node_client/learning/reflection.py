@@ -12,9 +12,10 @@ A pattern found is not a proof of thought: the lexicon sees words, not whether t
 import re
 from collections.abc import Mapping, Sequence
 from statistics import fmean
-from typing import Literal
 
-Pattern = Literal["recheck", "hesitation", "exploration"]
+from swarm_protocol.messages import Reflection
+
+Pattern = Reflection
 
 # English phrases count as whole words in any case; Chinese ones wherever they stand, because
 # Chinese text has no spaces. Words that a question may ask for ("try", "maybe", "check") are left
@@ -91,7 +92,7 @@ def find_patterns(text: str) -> set[Pattern]:
     return {name for name, pattern in _PATTERNS.items() if pattern.search(plain)}
 
 
-def reflection_shares(texts: Sequence[str]) -> dict[str, float]:
+def reflection_shares(texts: Sequence[str]) -> dict[Pattern, float]:
     """Return for each pattern the share of the completions, at least one, that show it."""
     found = [find_patterns(text) for text in texts]
     return {name: fmean(name in patterns for patterns in found) for name in LEXICON}

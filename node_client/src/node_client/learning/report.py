@@ -8,10 +8,11 @@ from statistics import fmean
 
 from node_client.learning.external import JudgedExternals
 from node_client.learning.held_out import HeldOutScore
-from node_client.learning.reflection import reflection_shares
+from node_client.learning.reflection import Pattern, reflection_shares
 from node_client.learning.rollouts import LocalRollout, TrainingSet
 from node_client.learning.stopwatch import Stopwatch
 from node_client.learning.update import UpdateReport
+from swarm_protocol.messages import RolloutName
 from swarm_tasks.marks import mark
 from swarm_tasks.verifier import Verdict
 
@@ -40,7 +41,8 @@ class StepReport:
     swarm, forward, backward and optimizer, and evaluate where that was due: `held_out` is then the
     policy's score after this step, and `held_out_before`, in the very first step only, its score
     before any training. `kl` is the mean divergence of the trained tokens from the reference, 0
-    without one. `notice` is what the owner should know about the step.
+    without one. `notice` is what the owner should know about the step. `used` names the rollouts of
+    other nodes that it changed the weights by.
     """
 
     step: int
@@ -56,7 +58,7 @@ class StepReport:
     clip_ratio: float
     completion_length: float
     clipped_ratio: float
-    reflection: dict[str, float]
+    reflection: dict[Pattern, float]
     seconds: dict[str, float]
     example: ShownExample
     completion_tokens: int = 0
@@ -66,6 +68,7 @@ class StepReport:
     held_out_before: HeldOutScore | None = None
     notice: str | None = None
     kl: float = 0.0
+    used: list[RolloutName] = field(default_factory=list)
 
 
 @dataclass
@@ -118,6 +121,7 @@ def describe_step(
         held_out=held_out,
         held_out_before=held_out_before,
         notice=notice or _describe_loss(update.loss),
+        used=training_set.used if isfinite(update.loss) else [],
     )
 
 

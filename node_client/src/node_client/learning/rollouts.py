@@ -11,6 +11,7 @@ from node_client.learning.sender import SenderLogprobs
 from node_client.model.completion import Generated
 from node_client.model.policy import Policy
 from node_client.settings.choices import RewardKind
+from swarm_protocol.messages import RolloutName
 from swarm_tasks.verifier import DrawnTask, Verdict, Verifier
 
 
@@ -19,8 +20,8 @@ class TrainingGroup:
     """One question with L completions as tokens and their rewards in [0, 1]: ready to train on.
 
     `truncated` marks the completions that ran into the length limit instead of stopping; `dataset`
-    is the question's. Of an external group, `told` has what its maker said about each completion's
-    likelihood, or None.
+    is the question's. Of an external group, `source` names the rollout and `told` has what its
+    maker said about each completion's likelihood, or None.
     """
 
     prompt: list[int]
@@ -29,6 +30,7 @@ class TrainingGroup:
     truncated: list[bool]
     dataset: str = ""
     external: bool = False
+    source: RolloutName | None = None
     told: Sequence[SenderLogprobs | None] = ()
 
     @property
@@ -54,6 +56,11 @@ class TrainingSet:
     groups: list[TrainingGroup]
     local: int
     external: int
+
+    @property
+    def used(self) -> list[RolloutName]:
+        """The names of the rollouts of other nodes."""
+        return [group.source for group in self.groups if group.source is not None]
 
 
 def reward_of(verdict: Verdict, *, kind: RewardKind) -> float:

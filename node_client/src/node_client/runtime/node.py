@@ -17,6 +17,8 @@ from node_client.learning.trainer import Trainer
 from node_client.model.policy import Policy
 from node_client.runtime.alone import practice_season
 from node_client.runtime.exam import Exam
+from node_client.runtime.hardware import describe_hardware
+from node_client.runtime.reporting import Reporter
 from node_client.runtime.training import Enrolment, Equipment, Training
 from node_client.runtime.untrained import NoTraining
 from node_client.settings.config import Settings
@@ -28,11 +30,9 @@ from node_client.swarm.backoff import jittered_backoff
 from node_client.swarm.client import SwarmClient, new_id
 from node_client.swarm.connection import Connection, Link
 from node_client.swarm.exchange import SwarmExchange
-from node_client.swarm.outbox import Outbox
 from swarm_protocol.messages import (
     Arm,
     Hello,
-    ReportTraining,
     RoundState,
     SeasonInfo,
     SeasonState,
@@ -43,8 +43,6 @@ from swarm_protocol.version import CLIENT_VERSION, PROTOCOL_VERSION
 
 # How long a node that starts waits for its coordinator before it trains alone.
 FIRST_WELCOME_S = 10.0
-# Tiny models make dozens of steps a second, and a coordinator takes some 20 messages from a node.
-REPORT_EVERY_S = 1.0
 # How long a node that stops goes on handing in what it owes.
 FAREWELL_S = 3.0
 # All nodes of a swarm hear at once that a coin assigns them anew: they must not come back at once.
@@ -94,14 +92,7 @@ class Node:
             spool=AnswerSpool(settings.state.answers, site=site, token=settings.token),
             note=CommitmentLog(settings.state.commitments, site=site).note,
         )
-        self._reports: Outbox[ReportTraining] = Outbox(
-            client=client,
-            send=lambda reports: client.report(reports[-1]),
-            refused=view.note_refusal,
-            most=1,  # counters are totals, so only the newest report is owed
-            batch=1,
-            rest_s=REPORT_EVERY_S,
-        )
+        self._reporter = Reporter(client=client, refused=view.note_refusal)
         self._training = self._make_training(equipment)
 
     async def run(self) -> None:
@@ -171,7 +162,7 @@ class Node:
             jobs += [
                 self._start_alone_when_late(enrolled),
                 self._exchange.outbox.run(),
-                self._reports.run(),
+                self._reporter.outbox.run(),
             ]
         return jobs
 
@@ -252,7 +243,7 @@ class Node:
         self._view.unpublished = self._exchange.outbox.dropped
         if self._view.season is None:
             return  # practice is nobody's season
-        self._reports.put([_describe(report, trainer)])
+        self._reporter.put(report, trainer.totals)
 
     async def _settle(self) -> None:
         """Wait a moment for the coordinator to take what is owed."""
@@ -260,7 +251,7 @@ class Node:
             return
         try:
             async with asyncio.timeout(FAREWELL_S):
-                await self._reports.empty.wait()
+                await self._reporter.outbox.empty.wait()
                 await self._exam.outbox.empty.wait()
         except TimeoutError:
             log.warning("stopped before everything was handed in")
@@ -289,16 +280,5 @@ def _introduce(settings: Settings, policy: Policy) -> Hello:
         tokenizer=policy.tokenizer_fingerprint,
         arm=settings.arm,
         parameters=policy.parameters,
-    )
-
-
-def _describe(report: StepReport, trainer: Trainer) -> ReportTraining:
-    return ReportTraining(
-        id=new_id(),
-        step=report.step,
-        training_reward=report.training_reward,
-        informative_share=report.informative_share,
-        local_used=trainer.totals.local_used,
-        external_used=trainer.totals.external_used,
-        external_dropped=dict(trainer.totals.external_dropped),
+        hardware=describe_hardware(policy.device) if settings.share_hardware else None,
     )

@@ -15,6 +15,7 @@ PANELS: Mapping[str, Sequence[str]] = {
         "arm",
         "token_file",
         "token",
+        "share_hardware",
         "state_dir",
         "config",
         "steps",

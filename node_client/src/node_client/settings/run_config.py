@@ -28,6 +28,9 @@ class RunConfig:
     token: str = field(default="", repr=False)
     """The node's token. Others on this machine can read a command line, so prefer a file."""
 
+    share_hardware: bool = False
+    """Tell the coordinator the device's name and memory, to be shown on the node's page."""
+
     state_dir: Path | None = None
     """Where token, checkpoints and progress are kept; none is the user's own folder for each
     coordinator."""

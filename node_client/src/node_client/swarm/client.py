@@ -108,7 +108,9 @@ class SwarmClient:
         return await self._connection.request(message, AnswersReceived)
 
     async def report(self, report: ReportTraining) -> None:
-        """Tell how training goes."""
+        """Tell how training goes; as much of it as the coordinator can read."""
+        if not self._connection.knows_provenance:
+            report = msgspec.structs.replace(report, used=[], reflection={})
         await self._connection.request(report, TrainingReported)
 
     async def standing(self) -> Standing:

@@ -82,6 +82,7 @@ class Connection:
         self.connected = asyncio.Event()
         # What the coordinator of the latest connection said that it knows.
         self.knows_logprobs = False
+        self.knows_provenance = False
 
     async def run(self) -> None:
         """Stay connected until cancelled. Raises CoordinatorRefusedError when refused for good."""
@@ -138,6 +139,7 @@ class Connection:
                 welcome = await self._greet(socket)
                 self._listener.welcomed(welcome)
                 self.knows_logprobs = welcome.logprobs
+                self.knows_provenance = welcome.provenance
                 self._socket = socket
                 self.connected.set()
                 self._listener.link_changed(Link("connected"))
@@ -156,11 +158,16 @@ class Connection:
     async def _greet(self, socket: ClientConnection) -> Welcome:
         """Say hello and return the welcome. Raises CoordinatorRefusedError and TimeoutError."""
         async with asyncio.timeout(REPLY_TIMEOUT_S):
-            await socket.send(encode(self._hello))
+            hello = self._hello
+            await socket.send(encode(hello))
             while True:
                 message = self._decode(await socket.recv())
                 if isinstance(message, Refused):
                     _stop_if_fatal(message)
+                    if hello.hardware is not None and message.code == ErrorCode.PROTOCOL_INVALID:
+                        # A coordinator of 0.1 knows no such field.
+                        hello = msgspec.structs.replace(hello, hardware=None)
+                        await socket.send(encode(hello))
                 if isinstance(message, Welcome):
                     return message
 

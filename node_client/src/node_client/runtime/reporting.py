@@ -1,0 +1,58 @@
+"""The coordinator is told how training goes, and which rollouts of others it went on."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from node_client.learning.report import StepReport, Totals
+from node_client.swarm.client import SwarmClient, new_id
+from node_client.swarm.outbox import Outbox
+from swarm_protocol.errors import RefusedError
+from swarm_protocol.messages import MAX_USED, ReportTraining, RolloutName
+
+# Tiny models make dozens of steps a second, and a coordinator takes some 20 messages from a node.
+REPORT_EVERY_S = 1.0
+
+
+class Reporter:
+    """What is owed to the coordinator about training.
+
+    Counters are totals, so only the newest report is owed. Names of rollouts are not: they are
+    kept, as many as a report may hold, until one that held them was taken.
+    """
+
+    def __init__(self, *, client: SwarmClient, refused: Callable[[RefusedError], None]) -> None:
+        self._client = client
+        self._used: deque[RolloutName] = deque(maxlen=MAX_USED)
+        self.outbox: Outbox[ReportTraining] = Outbox(
+            client=client,
+            send=self._send,
+            refused=refused,
+            most=1,
+            batch=1,
+            rest_s=REPORT_EVERY_S,
+        )
+
+    def put(self, report: StepReport, totals: Totals) -> None:
+        """Owe the report of a step. Must be called on the event loop."""
+        self._used.extend(report.used)
+        self.outbox.put([_describe(report, totals)])
+
+    async def _send(self, reports: Sequence[ReportTraining]) -> None:
+        told = tuple(self._used)
+        await self._client.report(msgspec.structs.replace(reports[-1], used=list(told)))
+        self._used = deque((name for name in self._used if name not in told), maxlen=MAX_USED)
+
+
+def _describe(report: StepReport, totals: Totals) -> ReportTraining:
+    return ReportTraining(
+        id=new_id(),
+        step=report.step,
+        training_reward=report.training_reward,
+        informative_share=report.informative_share,
+        local_used=totals.local_used,
+        external_used=totals.external_used,
+        external_dropped=dict(totals.external_dropped),
+        reflection=report.reflection,
+    )

@@ -1,0 +1,76 @@
+"""Names of used rollouts are owed until a report that held them was taken."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+
+from node_client.learning.report import StepReport, Totals
+from node_client.runtime.reporting import Reporter
+from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_protocol.messages import MAX_USED, ReportTraining, RolloutName
+from tests.node_client.coordinator import Coordinator, running
+from tests.node_client.panel_views import report
+from tests.node_client.shell_fakes import running_connection
+
+
+def step_report(step: int, *ids: str) -> StepReport:
+    return replace(report(), step=step, used=[RolloutName("bold", name) for name in ids])
+
+
+@asynccontextmanager
+async def running_reporter(
+    coordinator: Coordinator, refusals: list[RefusedError]
+) -> AsyncIterator[Reporter]:
+    async with running_connection(coordinator) as node:
+        reporter = Reporter(client=node.client, refused=refusals.append)
+        task = asyncio.create_task(reporter.outbox.run())
+        try:
+            yield reporter
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+
+def ids_of(said: ReportTraining) -> list[str]:
+    return [name.id for name in said.used]
+
+
+async def test_a_superseded_report_leaves_its_names_to_the_next() -> None:
+    async with running(Coordinator()) as coordinator, running_reporter(coordinator, []) as reporter:
+        reporter.put(step_report(1, "a"), Totals())
+        reporter.put(step_report(2, "b"), Totals())
+        [said] = await coordinator.heard(ReportTraining)
+    assert (said.step, ids_of(said)) == (2, ["a", "b"])
+
+
+async def test_names_that_were_taken_are_not_told_again() -> None:
+    async with running(Coordinator()) as coordinator, running_reporter(coordinator, []) as reporter:
+        reporter.put(step_report(1, "a"), Totals())
+        await coordinator.heard(ReportTraining)
+        await reporter.outbox.empty.wait()
+        reporter.put(step_report(2, "b"), Totals())
+        said = await coordinator.heard(ReportTraining, count=2)
+    assert [ids_of(each) for each in said] == [["a"], ["b"]]
+
+
+async def test_names_of_a_refused_report_are_told_by_the_next() -> None:
+    refusals: list[RefusedError] = []
+    coordinator = Coordinator()
+    coordinator.refusals[ReportTraining] = ErrorCode.SEASON_NONE
+    async with running(coordinator), running_reporter(coordinator, refusals) as reporter:
+        reporter.put(step_report(1, "a"), Totals())
+        await reporter.outbox.empty.wait()
+        assert [refusal.code for refusal in refusals] == [ErrorCode.SEASON_NONE]
+        del coordinator.refusals[ReportTraining]
+        reporter.put(step_report(2), Totals())
+        said = await coordinator.heard(ReportTraining, count=2)
+    assert ids_of(said[-1]) == ["a"]
+
+
+async def test_no_more_names_are_owed_than_a_report_holds() -> None:
+    async with running(Coordinator()) as coordinator, running_reporter(coordinator, []) as reporter:
+        reporter.put(step_report(1, *(f"r{n}" for n in range(MAX_USED + 2))), Totals())
+        [said] = await coordinator.heard(ReportTraining)
+    assert ids_of(said) == [f"r{n}" for n in range(2, MAX_USED + 2)]
