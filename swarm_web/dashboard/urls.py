@@ -5,18 +5,29 @@ from django.urls import path, re_path
 from swarm_web.dashboard.downloads import views as downloads
 from swarm_web.dashboard.operations import health, package_index
 from swarm_web.dashboard.pages import compare, home, leaderboard, nodes, rollouts, rounds, texts
+from swarm_web.dashboard.sharing import views as sharing
+from swarm_web.dashboard.sharing.feeds import ClosedRounds
 
 urlpatterns = [
     path("", home.home, name="home"),
+    re_path(r"^badge\.(?P<suffix>json|svg)$", sharing.site_badge, name="badge"),
+    path("card.png", sharing.site_card, name="card"),
     # ---- leaderboard
     path("leaderboard/", leaderboard.leaderboard, name="leaderboard"),
     path("leaderboard/figure.json", leaderboard.leaderboard_figure, name="leaderboard-figure"),
     # ---- nodes
     path("nodes/<slug:name>/", nodes.node, name="node"),
     path("nodes/<slug:name>/figure.json", nodes.node_figure, name="node-figure"),
+    re_path(
+        r"^nodes/(?P<name>[-\w]+)/badge\.(?P<suffix>json|svg)$",
+        sharing.node_badge,
+        name="node-badge",
+    ),
+    path("nodes/<slug:name>/card.png", sharing.node_card, name="node-card"),
     # ---- rounds
     path("rounds/", rounds.rounds, name="rounds"),
     path("rounds/figure.json", rounds.rounds_figure, name="rounds-figure"),
+    path("rounds/feed.atom", ClosedRounds(), name="rounds-feed"),
     path("rounds/<int:number>/", rounds.judge_round, name="round"),
     path("rounds/<int:number>/replay.json", rounds.round_replay, name="round-replay"),
     path("rounds/<int:number>/questions/<int:position>/", rounds.question, name="question"),

@@ -1,0 +1,57 @@
+"""Badges: JSON for shields.io, and an SVG of our own; pure.
+
+The JSON follows https://shields.io/badges/endpoint-badge.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from swarm_web.dashboard.sharing.facts import NodeFacts, SiteFacts
+from swarm_web.dashboard.sharing.lettering import measure
+from swarm_web.dashboard.sharing.words import describe_node, describe_site
+
+# shields.io asks no more often.
+CACHE_S = 300
+# The arms' colours, so dark that white can be read on them.
+_BEHIND = {"swarm": "#00619a", "isolated": "#a64900", "base": "#5d6670"}
+_GREY = "#5d6670"
+_ACCENT = "#2f5fd0"
+_FONT_PX = 11
+_PADDING = 7
+
+
+@dataclass(frozen=True)
+class Badge:
+    """A label, what it says, and the colour behind that."""
+
+    label: str
+    message: str
+    colour: str
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what shields.io draws a badge from."""
+        return {
+            "schemaVersion": 1,
+            "label": self.label,
+            "message": self.message,
+            "color": self.colour.removeprefix("#"),
+            "labelColor": "1b1f24",
+            "cacheSeconds": CACHE_S,
+        }
+
+    @property
+    def widths(self) -> tuple[int, int]:
+        """How many pixels the label and the message take, with their padding."""
+        label, message = (measure(text, _FONT_PX) for text in (self.label, self.message))
+        return round(label) + 2 * _PADDING, round(message) + 2 * _PADDING
+
+
+def make_node_badge(facts: NodeFacts) -> Badge:
+    """Return a node's badge in the colour of its arm, grey while it was not judged."""
+    colour = _GREY if facts.score is None else _BEHIND[facts.arm]
+    return Badge(facts.name, describe_node(facts), colour)
+
+
+def make_site_badge(facts: SiteFacts) -> Badge:
+    """Return the site's badge."""
+    return Badge(facts.name, describe_site(facts), _ACCENT)

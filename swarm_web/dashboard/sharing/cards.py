@@ -1,0 +1,196 @@
+"""Preview cards, 1200 by 630 pixels, as PNG: what a link looks like where it is shared; pure.
+
+Pillow draws lines without smoothing, so a card is drawn twice as large and made smaller.
+"""
+
+import io
+import re
+from collections.abc import Sequence
+from functools import cache, lru_cache
+
+from django.conf import settings
+from PIL import Image, ImageDraw
+
+from swarm_web.dashboard.charts.parts import STYLES
+from swarm_web.dashboard.sharing.facts import NodeFacts, SiteFacts
+from swarm_web.dashboard.sharing.lettering import fit, shorten
+from swarm_web.dashboard.sharing.words import describe_site, write_interval, write_rank, write_share
+
+WIDTH, HEIGHT = 1200, 630
+# The pages' colours in the light.
+_PAPER, _INK, _QUIET, _LINE, _ACCENT = "#fbfaf7", "#1b1f24", "#5d6670", "#e3e0d8", "#2f5fd0"
+_SCALE = 2
+_COLOURS = 96
+_MARGIN = 72
+_ROOM = WIDTH - 2 * _MARGIN
+_CIRCLE = re.compile(r'<circle (class="one" )?cx="([\d.]+)" cy="([\d.]+)" r="([\d.]+)"')
+_LOGO_UNITS = 32
+# Cards are asked for in bursts: whenever a link is shared.
+_KEPT = 64
+
+Spot = tuple[float, float]
+
+
+class Canvas:
+    """A card to draw on, in the pixels of the finished card."""
+
+    def __init__(self) -> None:
+        self.image = Image.new("RGB", (WIDTH * _SCALE, HEIGHT * _SCALE), _PAPER)
+        self._draw = ImageDraw.Draw(self.image)
+
+    def write(
+        self,
+        at: Spot,
+        text: str,
+        *,
+        px: int,
+        colour: str = _INK,
+        weight: str = "regular",
+        width: float = _ROOM,
+        anchor: str = "ls",
+    ) -> float:
+        """Write a line that fits a width, from its base line, and return where it ends."""
+        font = fit(
+            text, weight=weight, px=px * _SCALE, least=px * _SCALE // 2, width=width * _SCALE
+        )
+        shown = shorten(text, font, width=width * _SCALE)
+        self._draw.text(_enlarge(at), shown, font=font, fill=colour, anchor=anchor)
+        return at[0] + font.getlength(shown) / _SCALE
+
+    def line(self, spots: Sequence[Spot], *, colour: str, width: int) -> None:
+        """Draw a line through spots."""
+        path = [_enlarge(spot) for spot in spots]
+        self._draw.line(path, fill=colour, width=width * _SCALE, joint="curve")
+
+    def dot(self, at: Spot, radius: float, *, colour: str) -> None:
+        """Draw a dot."""
+        self._draw.circle(_enlarge(at), radius * _SCALE, fill=colour)
+
+    def bar(self, start: Spot, end: Spot, *, colour: str) -> None:
+        """Fill a rectangle with round corners."""
+        radius = (end[1] - start[1]) / 2 * _SCALE
+        self._draw.rounded_rectangle((*_enlarge(start), *_enlarge(end)), radius, fill=colour)
+
+    def finish(self) -> bytes:
+        """Return the card as PNG."""
+        small = self.image.resize((WIDTH, HEIGHT), Image.Resampling.LANCZOS)
+        buffer = io.BytesIO()
+        # Few pixels have the accent's colour: the usual method would mix it with its neighbours.
+        few = small.quantize(_COLOURS, method=Image.Quantize.MAXCOVERAGE)
+        few.save(buffer, "PNG", optimize=True)
+        return buffer.getvalue()
+
+
+@lru_cache(maxsize=_KEPT)
+def draw_node_card(facts: NodeFacts, *, site: str) -> bytes:
+    """Draw a node: its score with interval and n, its rank, and its last rounds."""
+    canvas = Canvas()
+    colour = STYLES[facts.arm][0]
+    _draw_head(canvas, site)
+    canvas.write((_MARGIN, 232), facts.name, px=76, weight="bold")
+    canvas.dot((_MARGIN + 10, 281), 10, colour=colour)
+    model = f"{facts.arm} · {facts.model}" if facts.model else facts.arm
+    canvas.write((_MARGIN + 34, 292), model, px=30, colour=_QUIET, width=_ROOM - 34)
+    if facts.score is None or facts.interval is None:
+        canvas.write((_MARGIN, 468), "Not judged yet", px=64, colour=_QUIET)
+        return canvas.finish()
+    end = canvas.write((_MARGIN, 468), write_share(facts.score), px=128, weight="bold")
+    interval = f"judge score, 95 % interval {write_interval(facts.interval)}, n = {facts.n}"
+    canvas.write((end + 32, 416), _begin_large(write_rank(facts)), px=38, weight="bold")
+    canvas.write((end + 32, 464), interval, px=28, colour=_QUIET, width=_MARGIN + _ROOM - end - 32)
+    _draw_interval(canvas, facts.score, facts.interval, colour=colour)
+    _draw_recent(canvas, facts.recent, colour=colour)
+    return canvas.finish()
+
+
+@lru_cache(maxsize=_KEPT)
+def draw_site_card(facts: SiteFacts) -> bytes:
+    """Draw the site: what it is, what runs, and who leads."""
+    canvas = Canvas()
+    _draw_logo(canvas, (WIDTH - _MARGIN - 240, 64), 240)
+    canvas.write((_MARGIN, 170), facts.name, px=92, weight="bold", width=_ROOM - 280)
+    canvas.write((_MARGIN, 240), "A public swarm: small language models", px=34, colour=_QUIET)
+    canvas.write((_MARGIN, 284), "that learn from each other's rollouts", px=34, colour=_QUIET)
+    canvas.line([(_MARGIN, 332), (WIDTH - _MARGIN, 332)], colour=_LINE, width=2)
+    _draw_leaders(canvas, facts)
+    if not facts.leaders:
+        canvas.write((_MARGIN, 430), "Nobody is ranked yet: join", px=44, weight="bold")
+    parts = [facts.season, describe_site(facts)]
+    canvas.write((_MARGIN, 582), " · ".join(filter(None, parts)), px=28, colour=_QUIET)
+    return canvas.finish()
+
+
+# ---- parts of cards
+
+
+def _draw_head(canvas: Canvas, site: str) -> None:
+    _draw_logo(canvas, (_MARGIN, 64), 56)
+    canvas.write((_MARGIN + 74, 104), site, px=34, weight="bold", width=_ROOM - 74)
+
+
+def _draw_logo(canvas: Canvas, corner: Spot, size: float) -> None:
+    unit = size / _LOGO_UNITS
+    for x, y, radius, is_one in read_logo():
+        spot = (corner[0] + x * unit, corner[1] + y * unit)
+        canvas.dot(spot, radius * unit, colour=_ACCENT if is_one else _INK)
+
+
+@cache
+def read_logo() -> list[tuple[float, float, float, bool]]:
+    """Return the circles of the site's logo: centre, radius, and whether it is the odd one."""
+    drawing = (settings.BASE_DIR / "static" / "img" / "logo.svg").read_text()
+    return [
+        (float(x), float(y), float(radius), bool(one))
+        for one, x, y, radius in _CIRCLE.findall(drawing)
+    ]
+
+
+def _draw_interval(canvas: Canvas, score: float, interval: Spot, *, colour: str) -> None:
+    """Draw a score and its interval on a line from 0 to 1."""
+    left, right, middle = _MARGIN, 560.0, 540.0
+
+    def place(value: float) -> float:
+        return left + value * (right - left)
+
+    canvas.bar((left, middle - 3), (right, middle + 3), colour=_LINE)
+    canvas.bar((place(interval[0]), middle - 6), (place(interval[1]), middle + 6), colour=colour)
+    canvas.dot((place(score), middle), 15, colour=_PAPER)
+    canvas.dot((place(score), middle), 11, colour=colour)
+    canvas.write((left, 588), "0", px=22, colour=_QUIET)
+    canvas.write((right, 588), "1", px=22, colour=_QUIET, anchor="rs")
+
+
+def _draw_recent(canvas: Canvas, recent: Sequence[float], *, colour: str) -> None:
+    """Draw the scores of the last rounds as a line on a scale from 0 to 1."""
+    if len(recent) < 2:
+        return
+    left, right, top, bottom = 660.0, WIDTH - _MARGIN - 12.0, 496.0, 552.0
+    step = (right - left) / (len(recent) - 1)
+    spots = [(left + i * step, bottom - value * (bottom - top)) for i, value in enumerate(recent)]
+    canvas.line([(left, bottom), (right, bottom)], colour=_LINE, width=2)
+    canvas.line(spots, colour=colour, width=4)
+    canvas.dot(spots[-1], 9, colour=colour)
+    canvas.write((left, 588), f"last {len(recent)} rounds", px=22, colour=_QUIET)
+
+
+def _draw_leaders(canvas: Canvas, facts: SiteFacts) -> None:
+    """List the best nodes with their scores and intervals."""
+    right = WIDTH - _MARGIN
+    if facts.leaders:
+        canvas.write((_MARGIN, 370), "In front", px=24, colour=_QUIET)
+        told = "95 % interval and judge score"
+        canvas.write((right, 370), told, px=24, colour=_QUIET, anchor="rs")
+    for place, (name, score, interval) in enumerate(facts.leaders):
+        base = 420 + 50 * place
+        canvas.write((_MARGIN, base), name, px=36, weight="bold", width=_ROOM - 330)
+        canvas.write((right, base), write_share(score), px=36, weight="bold", anchor="rs")
+        quiet = write_interval(interval)
+        canvas.write((right - 110, base), quiet, px=28, colour=_QUIET, anchor="rs")
+
+
+def _enlarge(spot: Spot) -> Spot:
+    return spot[0] * _SCALE, spot[1] * _SCALE
+
+
+def _begin_large(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,57 @@
+"""The feed of closed rounds, for readers and robots: Atom (RFC 4287)."""
+
+from datetime import datetime
+
+from django.conf import settings
+from django.contrib.syndication.views import Feed
+from django.db.models import QuerySet
+from django.urls import reverse
+from django.utils.feedgenerator import Atom1Feed
+
+from judge.models import Round, RoundSummary
+from judge.selectors import listed_rounds
+from swarm_web.dashboard.sharing.words import write_share
+
+ENTRIES = 30
+
+
+class ClosedRounds(Feed[Round, None]):
+    """The latest closed rounds, newest first."""
+
+    feed_type = Atom1Feed
+    language = "en"
+    subtitle = "Each round is one quiz: the same sealed questions for all nodes."
+
+    def title(self) -> str:
+        """Name the feed."""
+        return f"{settings.SITE_NAME}: closed rounds"
+
+    def link(self) -> str:
+        """Return the page that lists all rounds."""
+        return reverse("rounds")
+
+    def items(self) -> QuerySet[Round]:
+        """Return the rounds, in one query."""
+        closed = listed_rounds(None).filter(phase=Round.Phase.CLOSED, closed_at__isnull=False)
+        return closed[:ENTRIES]
+
+    def item_title(self, item: Round) -> str:
+        """Name a round and its season."""
+        return f"Round {item.number} of {item.season.name}"
+
+    def item_description(self, item: Round) -> str:
+        """Say how many were scored, and how well."""
+        summary: RoundSummary | None = getattr(item, "summary", None)
+        if summary is None or summary.median is None or summary.best is None:
+            return "No trained node was scored."
+        scored = "1 node was" if summary.scored == 1 else f"{summary.scored} nodes were"
+        median, best = write_share(summary.median), write_share(summary.best)
+        return f"{scored} scored: best {best}, median {median}."
+
+    def item_pubdate(self, item: Round) -> datetime | None:
+        """Return when it closed."""
+        return item.closed_at
+
+    def item_updateddate(self, item: Round) -> datetime | None:
+        """Return when it closed."""
+        return item.closed_at

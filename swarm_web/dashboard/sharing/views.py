@@ -1,0 +1,81 @@
+"""Views of badges and cards; each reads its facts and draws nothing that is known already."""
+
+from collections.abc import Callable
+from hashlib import blake2b
+
+import msgspec
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404, render
+from django.utils import timezone
+from django.utils.cache import get_conditional_response, patch_cache_control
+from django.views.decorators.http import require_safe
+
+from swarm_protocol.version import CLIENT_VERSION
+from swarm_web.dashboard.sharing.badges import CACHE_S, Badge, make_node_badge, make_site_badge
+from swarm_web.dashboard.sharing.cards import draw_node_card, draw_site_card
+from swarm_web.dashboard.sharing.facts import (
+    NodeFacts,
+    SiteFacts,
+    read_node_facts,
+    read_site_facts,
+)
+from swarm_web.nodes.models import Node
+
+
+@require_safe
+def node_badge(request: HttpRequest, name: str, suffix: str) -> HttpResponse:
+    """Answer with a node's badge, as JSON for shields.io or drawn."""
+    facts = _read_node(name)
+    return _answer(request, facts, lambda: _draw_badge(request, make_node_badge(facts), suffix))
+
+
+@require_safe
+def site_badge(request: HttpRequest, suffix: str) -> HttpResponse:
+    """Answer with the site's badge, as JSON for shields.io or drawn."""
+    facts = read_site_facts(now=timezone.now())
+    return _answer(request, facts, lambda: _draw_badge(request, make_site_badge(facts), suffix))
+
+
+@require_safe
+def node_card(request: HttpRequest, name: str) -> HttpResponse:
+    """Answer with a node's preview card."""
+    facts = _read_node(name)
+    return _answer(
+        request, facts, lambda: _send_png(draw_node_card(facts, site=settings.SITE_NAME))
+    )
+
+
+@require_safe
+def site_card(request: HttpRequest) -> HttpResponse:
+    """Answer with the site's preview card."""
+    facts = read_site_facts(now=timezone.now())
+    return _answer(request, facts, lambda: _send_png(draw_site_card(facts)))
+
+
+def _read_node(name: str) -> NodeFacts:
+    return read_node_facts(get_object_or_404(Node, name=name), now=timezone.now())
+
+
+def _draw_badge(request: HttpRequest, badge: Badge, suffix: str) -> HttpResponse:
+    if suffix == "json":
+        return JsonResponse(badge.as_json())
+    return render(request, "sharing/badge.svg", {"badge": badge}, content_type="image/svg+xml")
+
+
+def _send_png(card: bytes) -> HttpResponse:
+    return HttpResponse(card, content_type="image/png")
+
+
+def _answer(
+    request: HttpRequest, facts: NodeFacts | SiteFacts, draw: Callable[[], HttpResponse]
+) -> HttpResponse:
+    """Answer 304 to who has what would be drawn from these facts, else draw it."""
+    told = msgspec.json.encode((CLIENT_VERSION, request.path, settings.SITE_NAME, facts))
+    etag = f'"{blake2b(told, digest_size=16).hexdigest()}"'
+    response = get_conditional_response(request, etag=etag)
+    if response is None:
+        response = draw()
+    response["ETag"] = etag
+    patch_cache_control(response, public=True, max_age=CACHE_S)
+    return response

@@ -1,0 +1,118 @@
+"""Preview cards are pictures of the right size that are drawn only when something changed."""
+
+import io
+from xml.etree import ElementTree
+
+import pytest
+from django.conf import settings
+from django.test import Client
+from PIL import Image
+
+from judge.models import Round, Season
+from swarm_web.dashboard.sharing import cards
+from swarm_web.dashboard.sharing.facts import NodeFacts, SiteFacts
+from swarm_web.nodes.models import Node
+from tests.factories import make_node, make_round, make_score, publish
+
+SWARM_BLUE, ISOLATED_RED = (0, 114, 178), (213, 94, 0)
+JUDGED = NodeFacts(
+    name="amber-quiet-heron",
+    model="tiny",
+    arm="swarm",
+    score=0.4,
+    interval=(0.3, 0.5),
+    n=64,
+    rank=(3, 5),
+    ranked=41,
+    unranked="",
+    recent=(0.2, 0.3, 0.4),
+)
+
+
+def open_card(png: bytes) -> Image.Image:
+    card = Image.open(io.BytesIO(png))
+    card.load()
+    assert (card.format, card.size) == ("PNG", (1200, 630))
+    return card.convert("RGB")
+
+
+def shows(card: Image.Image, colour: tuple[int, int, int]) -> bool:
+    """Tell whether a card has at least a dot of a colour, or nearly that."""
+    data = card.resize((400, 210)).get_flattened_data()
+    near = (
+        pixel
+        for pixel in data
+        if isinstance(pixel, tuple)
+        and all(abs(a - b) < 12 for a, b in zip(pixel, colour, strict=True))
+    )
+    return sum(1 for _ in near) > 20
+
+
+@pytest.mark.parametrize("path", ["/card.png", "/nodes/{node}/card.png"])
+def test_a_card_is_a_picture_of_the_size_that_previews_have(
+    judged: list[Node], client: Client, path: str
+) -> None:
+    answer = client.get(path.format(node=judged[0].name))
+    assert answer["Content-Type"] == "image/png"
+    open_card(answer.content)
+    assert len(answer.content) < 100_000
+
+
+def test_a_card_has_the_colour_of_its_nodes_arm() -> None:
+    card = open_card(cards.draw_node_card(JUDGED, site="Murmuration"))
+    assert shows(card, SWARM_BLUE)
+    assert not shows(card, ISOLATED_RED)
+
+
+def test_a_node_without_a_score_has_a_card(season: Season, client: Client) -> None:
+    make_node("young-robin")
+    open_card(client.get("/nodes/young-robin/card.png").content)
+
+
+def test_a_site_without_a_season_has_a_card(db: None, client: Client) -> None:
+    open_card(client.get("/card.png").content)
+
+
+def test_names_of_any_length_stay_on_the_card() -> None:
+    facts = SiteFacts("N" * 60, "S" * 80, 128, 41, 38, (("n" * 64, 0.5, (0.4, 0.6)),) * 3)
+    edge = open_card(cards.draw_site_card(facts)).crop((1150, 340, 1200, 630))
+    assert edge.getcolors() is not None
+    assert len(edge.getcolors() or []) == 1, "nothing but paper beyond the margin"
+
+
+def test_the_cards_logo_is_that_of_the_pages() -> None:
+    drawing = ElementTree.parse(settings.BASE_DIR / "static" / "img" / "logo.svg")
+    circles = drawing.findall("{http://www.w3.org/2000/svg}circle")
+    assert len(cards.read_logo()) == len(circles) > 0
+
+
+def test_a_card_that_is_known_is_not_drawn_again(judged: list[Node], client: Client) -> None:
+    path = f"/nodes/{judged[0].name}/card.png"
+    etag = client.get(path)["ETag"]
+    drawn = cards.draw_node_card.cache_info().misses
+    again = client.get(path, headers={"If-None-Match": etag})
+    assert (again.status_code, again.content) == (304, b"")
+    assert cards.draw_node_card.cache_info().misses == drawn
+
+
+def test_a_card_changes_with_the_nodes_score(
+    judged: list[Node], season: Season, client: Client
+) -> None:
+    path = f"/nodes/{judged[0].name}/card.png"
+    before = client.get(path)
+    make_score(make_round(season, phase=Round.Phase.CLOSED), judged[0], correct=1)
+    publish(season)
+    after = client.get(path, headers={"If-None-Match": before["ETag"]})
+    assert after.status_code == 200
+    assert after.content != before.content
+
+
+@pytest.mark.parametrize(("path", "card"), [("/", "/card.png"), ("/nodes/{node}/", None)])
+def test_pages_name_their_card(
+    judged: list[Node], client: Client, path: str, card: str | None
+) -> None:
+    page = path.format(node=judged[0].name)
+    told = client.get(page).content.decode()
+    shown = f"{settings.SITE_URL}{card or f'{page}card.png'}"
+    assert f'<meta property="og:image" content="{shown}">' in told
+    assert '<meta name="twitter:card" content="summary_large_image">' in told
