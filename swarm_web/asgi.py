@@ -23,7 +23,7 @@ from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E40
 from django.conf import settings  # noqa: E402
 from django.urls import path, re_path  # noqa: E402
 
-from swarm_web.dashboard.live.consumers import LiveConsumer  # noqa: E402
+from swarm_web.dashboard.live.socket import live_socket  # noqa: E402
 from swarm_web.gateway.auth import TokenGate  # noqa: E402
 from swarm_web.gateway.consumers import NodeConsumer  # noqa: E402
 from swarm_web.gateway.denial import deny_unknown_path  # noqa: E402
@@ -34,7 +34,7 @@ sockets = URLRouter(
     [
         # Nodes are no browsers: they send no Origin, and a token instead of a cookie.
         path("ws/node/", TokenGate(NodeConsumer.as_asgi())),  # type: ignore[arg-type]
-        path("ws/live/", AllowedHostsOriginValidator(LiveConsumer.as_asgi())),
+        path("ws/live/", AllowedHostsOriginValidator(live_socket)),
         re_path(r"", deny_unknown_path),  # type: ignore[arg-type]
     ]
 )

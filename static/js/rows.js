@@ -12,13 +12,13 @@ const rows = {
     const tops = new Map([...known].map(([node, row]) => [node, row.getBoundingClientRect().top]));
     for (const [node, html] of Object.entries(fragments)) {
       const row = rows.parse(html), old = known.get(node);
+      if (old?.id) row.id = old.id; // the one that was looked for
       if (old && rows.score(old) !== rows.score(row)) rows.tint(row);
       old?.replaceWith(row);
       known.set(node, row);
     }
     if (!order) return;
-    const limit = Number(body.closest("table").dataset.limit ?? Infinity);
-    body.replaceChildren(...order.slice(0, limit).map((node) => known.get(node)).filter(Boolean));
+    body.replaceChildren(...order.map((node) => known.get(node)).filter(Boolean));
     for (const row of body.rows) rows.slide(row, tops.get(row.dataset.node));
   },
 

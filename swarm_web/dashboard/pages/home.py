@@ -5,14 +5,13 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from swarm_web.dashboard.reports.board import read_board, read_lines
-
-HOME_ROWS = 5
+from swarm_web.dashboard.reports.board import read_lines
+from swarm_web.dashboard.reports.home import read_home
 
 
 @require_safe
 def home(request: HttpRequest) -> HttpResponse:
-    """Say what this is, who leads and how to join."""
-    board = read_board("season", now=timezone.now(), limit=HOME_ROWS)
-    context = {"board": board, "lines": read_lines(board)}
+    """Say what the swarm does now, who leads, what was just shared, and how to join."""
+    report = read_home(now=timezone.now())
+    context = {"home": report, "board": report.board, "lines": read_lines(report.board)}
     return render(request, "home.html", context)

@@ -39,6 +39,7 @@ def leaderboard(request: HttpRequest) -> HttpResponseBase:
         "arms": Node.Arm.values,
         "models": common_models(board),
         "finding": finding,
+        "live_query": query.encode(),
         "chart": read_chart(board),
         "figure_url": f"{reverse('leaderboard-figure')}?{request.GET.urlencode()}",
     }

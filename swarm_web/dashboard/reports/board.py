@@ -1,8 +1,9 @@
 """The leaderboard as pages show it: the rows of `swarm_web.leaderboard` and their history."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
+from urllib.parse import urlencode
 
 from django.db.models import Count
 
@@ -14,7 +15,7 @@ from swarm_web.dashboard.reports.lineup import BoardLine, line_up, measure_lift
 from swarm_web.errors import RequestError
 from swarm_web.leaderboard import WAITING_NAMES, Leaderboard, read_leaderboard
 from swarm_web.nodes.models import Node
-from swarm_web.paging import EVERYBODY, PAGE_ROWS, Filters, decode_cursor
+from swarm_web.paging import EVERYBODY, PAGE_ROWS, Filters, decode_cursor, encode_cursor
 
 # As many lines as a reader can tell apart, over as many rounds as fit a chart.
 CHARTED_NODES = 5
@@ -36,6 +37,15 @@ class BoardQuery:
     filters: Filters = EVERYBODY
     after: int = 0
     find: str = ""
+
+    def encode(self) -> str:
+        """Return the query string by which the page's socket asks for the same rows."""
+        parts = {"view": "board", "window": self.window, **asdict(self.filters)}
+        parts["after"] = encode_cursor(self.after)
+        return urlencode({name: value for name, value in parts.items() if value})
+
+
+FIRST_PAGE = BoardQuery()
 
 
 @dataclass(frozen=True)

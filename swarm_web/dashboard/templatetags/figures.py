@@ -106,6 +106,12 @@ def p_value(probability: float | str | None) -> str:
 
 
 @register.filter
+def grouped(count: int) -> str:
+    """Write a count with thin spaces between thousands: `12 480`."""
+    return f"{count:,}".replace(",", "\u202f")
+
+
+@register.filter
 def seconds(milliseconds: int | str | None) -> str:
     """Write a time in seconds: with one decimal up to a minute, whole ones beyond."""
     if not isinstance(milliseconds, int):

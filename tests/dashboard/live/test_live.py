@@ -1,22 +1,23 @@
 """Browsers get a snapshot, then a delta when something changed, over a real socket."""
 
 import asyncio
+import gzip
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.utils import timezone
+from django.utils import timezone, translation
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus
 
 from judge.models import Round, Season
 from judge.services.oversight import quarantine_node
 from judge.services.rounds import advance_rounds
-from swarm_web.dashboard.live.board import View, describe_delta, describe_snapshot, live_board
+from swarm_web.dashboard.live import board
+from swarm_web.dashboard.live.board import live_board
 from swarm_web.nodes.models import Node
 from tests.dashboard.conftest import judge_nodes
 from tests.factories import (
@@ -44,7 +45,9 @@ async def browser_socket(query: str = "", *, origin: str | None = None) -> Async
 
 async def hear(socket: ClientConnection) -> dict[str, Any]:
     async with asyncio.timeout(PATIENCE_S):
-        message: dict[str, Any] = json.loads(await socket.recv())
+        heard = await socket.recv()
+    text = gzip.decompress(heard) if isinstance(heard, bytes) else heard
+    message: dict[str, Any] = json.loads(text)
     return message
 
 
@@ -143,34 +146,97 @@ async def test_an_unknown_window_closes_the_socket() -> None:
         assert socket.close_code == 4400
 
 
+async def test_a_page_of_the_board_is_told_of_its_own_rows_only() -> None:
+    season = await sync_to_async(make_season)()
+    nodes = await sync_to_async(judge_nodes)(season, count=52)
+    async with browser_socket("?after=50") as socket:
+        snapshot = await hear(socket)
+    assert len(snapshot["order"]) == 2
+    assert set(snapshot["rows"]) == set(snapshot["order"]) < {node.name for node in nodes}
+
+
+async def test_a_page_without_a_board_hears_of_the_pill_only() -> None:
+    season = await sync_to_async(make_season)()
+    await sync_to_async(judge_nodes)(season, count=2)
+    async with browser_socket("?view=pill") as socket:
+        snapshot = await hear(socket)
+    assert "2 nodes connected" in snapshot["pill"]
+    assert (snapshot["rows"], snapshot["regions"]) == ({}, {})
+
+
+async def test_the_home_page_hears_of_its_regions() -> None:
+    season = await sync_to_async(make_season)()
+    nodes = await sync_to_async(judge_nodes)(season, count=2)
+    async with browser_socket("?view=home") as socket:
+        snapshot = await hear(socket)
+    assert snapshot["order"] == [node.name for node in nodes]
+    assert {"home_facts", "home_moves", "home_feed", "waiting"} == set(snapshot["regions"])
+
+
+async def test_texts_come_in_the_language_of_the_page() -> None:
+    await sync_to_async(make_season)()
+    async with browser_socket("?view=pill&lang=fa") as socket:
+        persian = await hear(socket)
+    with translation.override("fa"):
+        said = translation.gettext("The next round is being prepared")
+    assert said in persian["pill"]
+
+
+async def test_a_browser_that_can_unpack_gets_packed_messages() -> None:
+    await sync_to_async(make_season)()
+    async with browser_socket("?packed=1") as socket:
+        async with asyncio.timeout(PATIENCE_S):
+            heard = await socket.recv()
+    assert isinstance(heard, bytes)
+    assert json.loads(gzip.decompress(heard))["type"] == "snapshot"
+
+
+async def test_a_browser_that_comes_back_gets_what_it_missed() -> None:
+    season = await sync_to_async(make_season)()
+    nodes = await sync_to_async(judge_nodes)(season, count=2)
+    await sync_to_async(open_round_for)(season, nodes[0])
+    async with running_gateway() as url:
+        headers = {"Origin": url.replace("ws://", "http://")}
+        async with (
+            connect(f"{url}/ws/live/", additional_headers=headers) as stays,
+            connect(f"{url}/ws/live/", additional_headers=headers) as goes,
+        ):
+            await hear(stays)
+            last = await hear(goes)
+            await goes.close()
+            await sync_to_async(close_round)()
+            missed = await hear_delta(stays, "chart")
+            resume = f"?resume={last['epoch']}:{last['seq']}"
+            async with connect(f"{url}/ws/live/{resume}", additional_headers=headers) as back:
+                assert (await hear(back))["type"] == "resumed"
+                assert (await hear(back))["seq"] == last["seq"] + 1
+                assert await hear_delta(back, "chart") == missed
+
+
+async def test_a_browser_of_another_process_gets_a_snapshot() -> None:
+    await sync_to_async(make_season)()
+    async with browser_socket("?resume=0123456789ab:3") as socket:
+        assert (await hear(socket))["type"] == "snapshot"
+
+
+async def test_there_are_no_more_views_than_a_process_can_keep_fresh(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(board, "MAX_VIEWS", 1)
+    await sync_to_async(make_season)()
+    async with running_gateway() as url:
+        headers = {"Origin": url.replace("ws://", "http://")}
+        async with connect(f"{url}/ws/live/", additional_headers=headers) as first:
+            await hear(first)
+            async with connect(f"{url}/ws/live/?view=pill", additional_headers=headers) as second:
+                await second.wait_closed()
+                assert second.close_code == 4429
+        async with connect(f"{url}/ws/live/?view=pill", additional_headers=headers) as third:
+            assert (await hear(third))["type"] == "snapshot"
+
+
 async def test_nothing_is_read_when_nobody_watches() -> None:
     await sync_to_async(make_season)()
     async with browser_socket() as socket:
         await hear(socket)
     assert not live_board().is_watched
-
-
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-
-
-def make_view(*, seq: int, **rows: str) -> View:
-    return View(as_of=NOON, pill="pill", rows=rows, order=list(rows), charted=(1, None), seq=seq)
-
-
-def test_a_browser_that_comes_later_is_told_the_time_and_how_old_the_figures_are() -> None:
-    snapshot = describe_snapshot(make_view(seq=1), now=NOON + timedelta(seconds=12))
-    assert snapshot["now"] == "2026-01-01T12:00:12+00:00"
-    assert snapshot["as_of"] == "2026-01-01T12:00:00+00:00"
-
-
-def test_a_delta_holds_only_what_changed() -> None:
-    old, new = make_view(seq=1, a="1", b="2"), make_view(seq=2, a="1", b="3")
-    delta = describe_delta(old, new)
-    assert delta["rows"] == {"b": "3"}
-    assert not {"pill", "order"} & delta.keys()
-    assert delta["chart"] is False
-
-
-def test_a_delta_tells_a_new_order() -> None:
-    old, new = make_view(seq=1, a="1", b="2"), make_view(seq=2, b="2", a="1")
-    assert describe_delta(old, new)["order"] == ["b", "a"]

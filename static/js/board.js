@@ -1,0 +1,16 @@
+// The leaderboard's filters, pages and windows without a full reload: what htmx exchanged is
+// drawn and watched anew. Without this file the same links and forms load the page.
+"use strict";
+
+// Fields left empty stay out of the address.
+document.addEventListener("htmx:configRequest", (event) => {
+  const parameters = event.detail.parameters;
+  for (const name of [...Object.keys(parameters)]) if (parameters[name] === "") delete parameters[name];
+});
+
+document.addEventListener("htmx:afterSettle", () => {
+  window.drawCharts?.();
+  live.restart();
+  site.showTimes();
+  document.getElementById("found")?.scrollIntoView({ block: "center" });
+});

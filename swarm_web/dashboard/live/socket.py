@@ -1,0 +1,75 @@
+"""The browser's socket at /ws/live/: a snapshot, then sequence-numbered deltas.
+
+The query string says what to watch: `view=board` (the default) with the leaderboard's own
+parameters, `view=home` or `view=pill`, and `lang`. A browser that comes back adds
+`resume=<epoch>:<seq>` of the last message that it has, and gets what it missed if that is still
+kept, else a snapshot. With `packed=1` messages are gzipped JSON in binary frames.
+
+A plain ASGI application: thousands of browsers are told the same, so each costs little.
+"""
+
+import asyncio
+import contextlib
+from typing import Any
+from urllib.parse import parse_qsl
+
+from asgiref.typing import ASGIReceiveCallable, ASGISendCallable, Scope
+
+from swarm_web.dashboard.live.board import TooManyViewsError, live_board
+from swarm_web.dashboard.live.stream import Packet, Stream
+from swarm_web.dashboard.live.views import read_key
+from swarm_web.errors import RequestError
+
+CLOSE_BAD_QUERY = 4400
+CLOSE_TOO_MANY_VIEWS = 4429
+
+
+async def live_socket(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+    """Let a browser watch a view until it goes."""
+    query: Any = scope
+    params = dict(parse_qsl(query["query_string"].decode("ascii", "replace")))
+    await receive()
+    await send({"type": "websocket.accept", "subprotocol": None, "headers": []})
+    try:
+        stream = await live_board().join(read_key(params))
+    except RequestError as refusal:
+        await _close(send, CLOSE_BAD_QUERY, refusal.code)
+        return
+    except TooManyViewsError:
+        await _close(send, CLOSE_TOO_MANY_VIEWS, "too many views")
+        return
+    try:
+        async with asyncio.TaskGroup() as group:
+            telling = group.create_task(_tell(stream, send, params))
+            # What browsers say is not listened to: this socket only tells.
+            while (await receive())["type"] != "websocket.disconnect":
+                pass
+            telling.cancel()
+    finally:
+        live_board().leave(stream)
+
+
+async def _close(send: ASGISendCallable, code: int, reason: str) -> None:
+    await send({"type": "websocket.close", "code": code, "reason": reason})
+
+
+async def _tell(stream: Stream, send: ASGISendCallable, params: dict[str, str]) -> None:
+    """Send what a browser lacks, then every delta; a slow one holds up nobody else."""
+    packed = params.get("packed") == "1"
+
+    async def write(packet: Packet) -> None:
+        text, data = (None, packet.packed) if packed else (packet.text, None)
+        await send({"type": "websocket.send", "text": text, "bytes": data})
+
+    seq = stream.resume(params.get("resume", ""))
+    if seq is None:
+        packet = stream.snapshot()
+        seq = packet.seq
+    else:
+        packet = stream.greet_again()
+    # A server raises OSError where the browser has gone: the loop above hears of it too.
+    with contextlib.suppress(OSError):
+        while True:
+            await write(packet)
+            packet = await stream.wait_after(seq)
+            seq = packet.seq

@@ -1,0 +1,91 @@
+"""A view's deltas: what they hold, and how long a socket finds them."""
+
+import asyncio
+import gzip
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from swarm_web.dashboard.live.stream import RING_DELTAS, Packet, Stream
+from swarm_web.dashboard.live.views import View, describe_delta
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def make_view(*, pill: str = "pill", lead: str = "", **rows: str) -> View:
+    return View(NOON, pill, rows=rows, order=tuple(rows), regions={"lead": lead})
+
+
+def read(packet: Packet) -> dict[str, Any]:
+    message: dict[str, Any] = json.loads(packet.text)
+    return message
+
+
+def test_a_delta_holds_only_what_changed() -> None:
+    delta = describe_delta(make_view(a="1", b="2"), make_view(a="1", b="3"))
+    assert delta["rows"] == {"b": "3"}
+    assert delta["regions"] == {}
+    assert not {"pill", "order"} & delta.keys()
+    assert delta["chart"] is False
+
+
+def test_a_delta_tells_a_new_order() -> None:
+    delta = describe_delta(make_view(a="1", b="2"), make_view(b="2", a="1"))
+    assert delta["order"] == ("b", "a")
+
+
+def test_a_delta_brings_regions_that_changed() -> None:
+    delta = describe_delta(make_view(lead="amber leads"), make_view(lead="bold leads"))
+    assert delta["regions"] == {"lead": "bold leads"}
+
+
+async def test_a_socket_reads_on_where_it_is() -> None:
+    stream = Stream(make_view(a="1"))
+    stream.advance(make_view(a="2"))
+    stream.advance(make_view(a="3"))
+    first = await stream.wait_after(0)
+    assert read(first)["rows"] == {"a": "2"}
+    assert read(await stream.wait_after(first.seq))["rows"] == {"a": "3"}
+
+
+async def test_a_waiting_socket_wakes_at_the_next_change() -> None:
+    stream = Stream(make_view(a="1"))
+    waiting = asyncio.create_task(stream.wait_after(0))
+    await asyncio.sleep(0)
+    stream.advance(make_view(a="2"))
+    assert read(await waiting)["seq"] == 1
+
+
+async def test_a_socket_that_fell_behind_the_ring_gets_a_snapshot() -> None:
+    stream = Stream(make_view(a="0"))
+    for number in range(RING_DELTAS + 1):
+        stream.advance(make_view(a=str(number + 1)))
+    packet = await stream.wait_after(0)
+    assert (read(packet)["type"], packet.seq) == ("snapshot", RING_DELTAS + 1)
+    assert (await stream.wait_after(1)).seq == 2
+
+
+def test_who_comes_back_reads_on_only_where_the_deltas_are_kept() -> None:
+    stream = Stream(make_view(a="0"))
+    assert stream.resume(f"{stream.epoch}:0") == 0
+    for number in range(RING_DELTAS + 1):
+        stream.advance(make_view(a=str(number + 1)))
+    assert stream.resume(f"{stream.epoch}:{stream.seq}") == stream.seq
+    assert stream.resume(f"{stream.epoch}:1") == 1
+    assert stream.resume(f"{stream.epoch}:0") is None
+    assert stream.resume(f"{stream.epoch}:{stream.seq + 1}") is None
+
+
+@pytest.mark.parametrize("after", ["", "x", "x:1", ":", ":1"])
+def test_who_has_nothing_gets_no_deltas(after: str) -> None:
+    assert Stream(make_view()).resume(after) is None
+
+
+def test_all_sockets_send_the_same_bytes() -> None:
+    stream = Stream(make_view(a="1"))
+    assert stream.snapshot() is stream.snapshot()
+    packet = stream.snapshot()
+    assert packet.packed is packet.packed
+    assert gzip.decompress(packet.packed).decode() == packet.text
