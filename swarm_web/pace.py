@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 SPAN_S = 60.0
 # Shorter spans would tell the chance of a moment.
-_LEAST_SPAN_S = 10.0
+_LEAST_SPAN_S = 5.0
 # Between two notes; a few seconds' worth is all that anybody asks for.
 _NOTE_EVERY_S = 4.0
 _KEPT = 40

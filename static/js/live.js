@@ -127,6 +127,7 @@ const live = {
     const holder = document.createElement("template");
     holder.innerHTML = html;
     const copy = holder.content.firstElementChild;
+    if (!copy) return false;
     if (old.open) copy.open = true;
     old.replaceWith(copy);
     return true;

@@ -106,6 +106,12 @@ def p_value(probability: float | str | None) -> str:
 
 
 @register.filter
+def short_model(name: str) -> str:
+    """Write a model's name without whose it is: `Qwen2.5-0.5B-Instruct` of `Qwen/…`."""
+    return name.rstrip("/").rsplit("/", 1)[-1]
+
+
+@register.filter
 def grouped(count: int) -> str:
     """Write a count with thin spaces between thousands: `12 480`."""
     return f"{count:,}".replace(",", "\u202f")
