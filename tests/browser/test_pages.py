@@ -5,9 +5,12 @@ from asgiref.sync import sync_to_async
 from django.utils import timezone
 from playwright.async_api import expect
 
+from judge.models import Season
 from judge.services.inspection import compare_season
+from swarm_web.nodes.models import Node
 from tests.browser.conftest import Visitor
 from tests.dashboard.conftest import judge_nodes
+from tests.dashboard.live.test_live import close_round, open_round_for
 from tests.factories import make_archived_rollout, make_exchange, make_season
 
 pytestmark = pytest.mark.browser
@@ -34,6 +37,14 @@ def make_pages() -> list[str]:
         f"/rollouts/{rollout.pk}/",
         "/rollouts/flow/",
     ]
+
+
+def prepare_round() -> tuple[Season, Node]:
+    """Make a season with judged nodes and a round that only waits to be closed."""
+    season = make_season("Autumn")
+    nodes = judge_nodes(season, count=2)
+    open_round_for(season, nodes[0])
+    return season, nodes[0]
 
 
 async def test_no_page_scrolls_sideways_on_a_phone(phone: Visitor) -> None:
@@ -75,14 +86,24 @@ async def test_the_chosen_theme_stays_until_the_system_decides_again(visitor: Vi
     assert visitor.complaints == []
 
 
-async def test_a_cut_socket_is_told_and_mended(visitor: Visitor) -> None:
-    await sync_to_async(make_pages)()
+async def test_a_cut_socket_is_told_and_mended_with_nothing_missed(visitor: Visitor) -> None:
+    _, node = await sync_to_async(prepare_round)()
     await visitor.page.add_init_script(
-        "const Real = WebSocket;"
-        "WebSocket = class extends Real { constructor(url) { super(url); window.cut = this; } };"
+        "const Real = WebSocket; window.reachable = true;"
+        "WebSocket = class extends Real {"
+        " constructor(url) { super(window.reachable ? url : url.origin + '/nowhere');"
+        " window.cut = this; window.asked = String(url); } };"
     )
     await visitor.open("/leaderboard/")
-    await visitor.page.evaluate("window.first = window.cut; window.cut.close()")
+    score = visitor.page.locator(f"tr[data-node={node.name}] data")
+    await expect(score).to_have_attribute("value", "1.0")
+    await visitor.page.evaluate("window.reachable = false; window.cut.close()")
     await visitor.page.wait_for_selector("#link.reconnecting")
+    assert "showing data of" in await visitor.page.inner_text("#link")
+
+    await sync_to_async(close_round)()
+    await visitor.page.evaluate("window.reachable = true")
+
     await visitor.page.wait_for_selector("#link.live")
-    assert await visitor.page.evaluate("window.first !== window.cut")
+    await expect(score).not_to_have_attribute("value", "1.0")
+    assert "resume=" in await visitor.page.evaluate("window.asked")

@@ -38,7 +38,6 @@ class LiveBoard:
     def __init__(self) -> None:
         self._streams: dict[ViewKey, Stream] = {}
         self._rung = asyncio.Event()
-        self._listening = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -48,19 +47,19 @@ class LiveBoard:
 
     async def join(self, key: ViewKey) -> Stream:
         """Return the view's stream and keep it fresh until `leave`. Raises TooManyViewsError."""
-        if self._task is None:
-            self._listening = asyncio.Event()
-            self._task = asyncio.create_task(self._run())
-        await self._listening.wait()
         if key not in self._streams:
             view = await database_sync_to_async(read_view)(key)
             if key not in self._streams:
                 self._make_room()
                 self._streams[key] = Stream(view)
-            # What changed during that first reading was announced to nobody: read again soon.
-            self._rung.set()
+        # No await from here on: whoever leaves meanwhile must not end the reading.
         stream = self._streams[key]
         stream.watchers += 1
+        if stream.watchers == 1:
+            # What changed while nobody watched, or during that first reading, was not heard of.
+            self._rung.set()
+        if self._task is None:
+            self._task = asyncio.create_task(self._run())
         return stream
 
     def leave(self, stream: Stream) -> None:
@@ -86,7 +85,6 @@ class LiveBoard:
 
     async def _run(self) -> None:
         await bus.switchboard().listen(bus.VIEWERS, self._hear)
-        self._listening.set()
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(IDLE_S):
