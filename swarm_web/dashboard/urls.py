@@ -4,12 +4,22 @@ from django.urls import path, re_path
 
 from swarm_web.dashboard.downloads import views as downloads
 from swarm_web.dashboard.operations import health, package_index
-from swarm_web.dashboard.pages import compare, home, leaderboard, nodes, rollouts, rounds, texts
+from swarm_web.dashboard.pages import (
+    announcements,
+    compare,
+    home,
+    leaderboard,
+    nodes,
+    rollouts,
+    rounds,
+    texts,
+)
 from swarm_web.dashboard.sharing import views as sharing
 from swarm_web.dashboard.sharing.feeds import ClosedRounds
 
 urlpatterns = [
     path("", home.home, name="home"),
+    path("announcements/<int:pk>/dismiss/", announcements.dismiss, name="dismiss-announcement"),
     re_path(r"^badge\.(?P<suffix>json|svg)$", sharing.site_badge, name="badge"),
     path("card.png", sharing.site_card, name="card"),
     # ---- leaderboard

@@ -5,6 +5,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from swarm_web.dashboard.pages.announcements import find_announcement
 from swarm_web.dashboard.reports.board import read_lines
 from swarm_web.dashboard.reports.home import read_home
 
@@ -13,5 +14,10 @@ from swarm_web.dashboard.reports.home import read_home
 def home(request: HttpRequest) -> HttpResponse:
     """Say what the swarm does now, who leads, what was just shared, and how to join."""
     report = read_home(now=timezone.now())
-    context = {"home": report, "board": report.board, "lines": read_lines(report.board)}
+    context = {
+        "announcement": find_announcement(request),
+        "home": report,
+        "board": report.board,
+        "lines": read_lines(report.board),
+    }
     return render(request, "home.html", context)
