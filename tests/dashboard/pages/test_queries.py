@@ -14,6 +14,8 @@ PAGES = [
     "/compare/",
     "/leaderboard/figure.json",
     "/nodes/{node}/",
+    "/nodes/{node}/figure.json",
+    "/nodes/{node}/figure.json?chart=training",
     "/rounds/",
     "/rounds/figure.json",
     "/rounds/{round}/",
