@@ -86,9 +86,10 @@ class Planter:
         return season
 
     def _publish(self, seasons: list[Season]) -> None:
-        """Let the judge draw up standings and comparisons."""
+        """Let the judge draw up summaries, standings and comparisons."""
         for season in seasons:
             self._tell(f"{season.name}: drawing up the standings")
+            summarise_season(season)
             summarise_season(season)
             refresh_standings(season, now=self._clock.now)
             compare_season(season, now=self._clock.now)

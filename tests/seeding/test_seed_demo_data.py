@@ -8,7 +8,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 from django.utils import timezone
 
-from judge.models import Comparison, Round, Score, Season, Standing
+from judge.models import Comparison, Round, RoundSummary, Score, Season, Standing
 from judge.services.scores import score_seats
 from judge.services.standings import refresh_standings
 from swarm_web.nodes.models import Node
@@ -54,6 +54,12 @@ def test_the_standings_have_nothing_left_to_book() -> None:
     assert Standing.objects.filter(season=season, window="season").count() > 10
     assert Comparison.objects.filter(season=season).exists()
     assert not refresh_standings(season, now=NOW)
+
+
+def test_every_closed_round_has_its_summary() -> None:
+    plant()
+    closed = Round.objects.filter(phase=Round.Phase.CLOSED)
+    assert RoundSummary.objects.count() == closed.count() == 40
 
 
 def test_the_same_seed_gives_the_same_data() -> None:
