@@ -66,6 +66,8 @@ def update(locale: str) -> None:
     catalogue.update(extract(), no_fuzzy_matching=True, update_header_comment=False)
     catalogue.obsolete.clear()
     catalogue.creation_date = created  # else every run would change the file
+    catalogue.project, catalogue.version = "Murmuration", "site"
+    catalogue.msgid_bugs_address = catalogue.last_translator = "the maintainers"
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb") as file:
         write_po(file, catalogue, width=_WIDTH, sort_by_file=True, include_lineno=False)

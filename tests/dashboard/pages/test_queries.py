@@ -14,8 +14,6 @@ PAGES = [
     "/compare/",
     "/leaderboard/figure.json",
     "/nodes/{node}/",
-    "/nodes/{node}/figure.json",
-    "/nodes/{node}/figure.json?chart=training",
     "/rounds/",
     "/rounds/figure.json",
     "/rounds/{round}/",

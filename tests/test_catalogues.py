@@ -1,0 +1,78 @@
+"""The translations are complete, agree with their sources, and compile without gettext."""
+
+import re
+
+import pytest
+from babel.messages.catalog import Catalog, Message
+from django.utils import translation
+
+from swarm_web.catalogues import LOCALES, catalogue_path, extract, read_catalogue
+
+# What must come through a translation unchanged: placeholders, doubled signs, tags.
+KEPT = re.compile(r"%\(\w+\)s|%%|<[^>]+>|\[\w+\]|%\{[^}]+\}")
+
+
+@pytest.fixture(scope="module")
+def sources() -> Catalog:
+    return extract()
+
+
+def texts(message: Message) -> list[str]:
+    """Return all forms of a message's translation."""
+    return [message.string] if isinstance(message.string, str) else list(message.string or ())
+
+
+def originals(message: Message) -> tuple[str, ...]:
+    return (message.id,) if isinstance(message.id, str) else tuple(message.id)
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+def test_every_text_of_the_pages_is_translated(sources: Catalog, locale: str) -> None:
+    catalogue = read_catalogue(locale)
+    lacking = []
+    for message in sources:
+        known = catalogue.get(originals(message)[0], message.context)
+        if message.id and (known is None or known.fuzzy or not all(texts(known))):
+            lacking.append(message.id)
+    assert lacking == [], "run `make messages` and translate these in locale/"
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+def test_no_translation_is_of_a_text_that_is_gone(sources: Catalog, locale: str) -> None:
+    gone = [
+        message.id
+        for message in read_catalogue(locale)
+        if message.id and sources.get(originals(message)[0], message.context) is None
+    ]
+    assert gone == [], "run `make messages`"
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+def test_translations_keep_placeholders_and_tags(locale: str) -> None:
+    broken = []
+    for message in read_catalogue(locale):
+        # The plural names all that a sentence needs; a singular may say “the one node” instead.
+        needed = sorted(set(KEPT.findall(originals(message)[-1])))
+        for text in texts(message) if message.id else ():
+            if sorted(set(KEPT.findall(text))) != needed:
+                broken.append((message.id, text))
+    assert broken == []
+
+
+def test_a_singular_has_no_placeholder_that_its_plural_lacks(sources: Catalog) -> None:
+    """Chinese and Persian have one form for both."""
+    apart = [
+        message.id
+        for message in sources
+        if message.pluralizable
+        and set(KEPT.findall(message.id[0])) - set(KEPT.findall(message.id[1]))
+    ]
+    assert apart == []
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+def test_django_finds_the_compiled_texts(locale: str) -> None:
+    assert catalogue_path(locale).with_suffix(".mo").exists()
+    with translation.override(locale.replace("_", "-").lower()):
+        assert translation.gettext("Judge score") != "Judge score"
+        assert translation.ngettext("%(n)s more swarm node", "%(n)s more swarm nodes", 2)[0] != "%("
