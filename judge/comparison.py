@@ -121,7 +121,7 @@ def compare_arms(units_by_model: Mapping[str, Sequence[Unit]], *, seed: int) -> 
                 n_swarm=len(swarm),
                 n_isolated=len(isolated),
                 difference=difference,
-                interval=_welch_interval(swarm, isolated),
+                interval=welch_interval(swarm, isolated),
                 p_value=p_values.get(model),
                 p_adjusted=adjusted.get(model),
                 family=family,
@@ -222,7 +222,7 @@ def _flip_signs(values: Floats) -> float:
     return float(result.pvalue)
 
 
-def _welch_interval(swarm: Floats, isolated: Floats) -> Interval | None:
+def welch_interval(swarm: Floats, isolated: Floats) -> Interval | None:
     """Return Welch's interval (Biometrika 34, 1947); None where an arm shows no spread."""
     if not (_is_spread(swarm) and _is_spread(isolated)):
         return None

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -16,6 +17,7 @@ from judge.models import (
     Counted,
     Enrolment,
     Round,
+    RoundSummary,
     Ruling,
     Score,
     Season,
@@ -112,6 +114,13 @@ def listed_rounds(season: Season | None) -> QuerySet[Round]:
     """Return the rounds of a season, or of all, newest first, with seasons and summaries."""
     rounds = Round.objects.select_related("season", "summary").order_by("-number")
     return rounds.filter(season=season) if season else rounds
+
+
+def summaries_in(season: Season, *, rounds: int) -> list[tuple[int, Any]]:
+    """Return number and groups (judge.summaries.Group) of the last closed rounds, oldest first."""
+    closed = RoundSummary.objects.filter(round__season=season, round__phase=Phase.CLOSED)
+    latest = closed.order_by("-round__number").values_list("round__number", "groups")
+    return list(latest[:rounds])[::-1]
 
 
 def rounds_with_turnout() -> QuerySet[Round]:

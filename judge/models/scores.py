@@ -204,6 +204,7 @@ class Comparison(models.Model):
     season = models.ForeignKey(Season, on_delete=models.CASCADE, related_name="comparisons")
     model = models.CharField(max_length=200)
     claim = models.JSONField(help_text="judge.comparison.Claim")
+    tasks = models.JSONField(default=list, help_text="judge.task_gaps.TaskGap by dataset.")
     updated_at = models.DateTimeField()
 
     class Meta:

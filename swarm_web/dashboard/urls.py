@@ -56,6 +56,7 @@ urlpatterns = [
     path("rollouts/flow/", rollouts.flow, name="flow"),
     path("rollouts/<int:pk>/", rollouts.rollout, name="rollout"),
     path("compare/", compare.compare, name="compare"),
+    path("compare/figure.json", compare.compare_figure, name="compare-figure"),
     # ---- data to take away
     path("downloads/", texts.downloads, name="downloads"),
     re_path(

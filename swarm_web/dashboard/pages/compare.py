@@ -1,21 +1,48 @@
 """Swarm against isolated nodes."""
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from judge.comparison import MIN_NODES_PER_ARM, MIN_ROUNDS
-from swarm_web.dashboard.reports.compare import read_comparison
+from swarm_web.dashboard.reports.compare import CompareReport, read_comparison
+from swarm_web.dashboard.reports.duel import choose_model, draw_duel, read_duel
 from swarm_web.dashboard.reports.seasons import read_seasons
+from swarm_web.errors import answer_refusals
 
 
 @require_safe
-def compare(request: HttpRequest) -> HttpResponse:
+@answer_refusals
+def compare(request: HttpRequest) -> HttpResponseBase:
     """Say what is known of swarm against isolated nodes, and how surely."""
+    report = read_comparison()
+    model = _choose(request, report)
     context = {
-        "report": read_comparison(),
+        "report": report,
         "seasons": read_seasons(),
         "least_nodes": MIN_NODES_PER_ARM,
         "least_rounds": MIN_ROUNDS,
+        "models": _models(report),
+        "duel": read_duel(report.season, model) if report.season and model is not None else None,
     }
     return render(request, "compare.html", context)
+
+
+@require_safe
+@answer_refusals
+def compare_figure(request: HttpRequest) -> HttpResponseBase:
+    """Answer with the figure of a model's arms, for the chart to redraw itself."""
+    report = read_comparison()
+    model = _choose(request, report)
+    if report.season is None or model is None:
+        return JsonResponse({})
+    return JsonResponse(draw_duel(report.season, model).figure)
+
+
+def _models(report: CompareReport) -> list[str]:
+    """Return the models of a season, tested ones first."""
+    return [told.claim.model for told in report.claims]
+
+
+def _choose(request: HttpRequest, report: CompareReport) -> str | None:
+    return choose_model(_models(report), request.GET.get("model"))

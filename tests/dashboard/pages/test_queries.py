@@ -12,6 +12,7 @@ PAGES = [
     "/",
     "/leaderboard/",
     "/compare/",
+    "/compare/figure.json",
     "/leaderboard/figure.json",
     "/nodes/{node}/",
     "/rounds/",

@@ -1,0 +1,85 @@
+"""Swarm, isolated and untrained nodes of one model over rounds; pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+from django.utils.translation import gettext as _
+from scipy.stats import t
+
+from judge.stats import CONFIDENCE
+from swarm_web.dashboard.charts.parts import (
+    STYLES,
+    Figure,
+    count_axis,
+    draw_band,
+    draw_line,
+    lay_out,
+    share_axis,
+)
+from swarm_web.dashboard.charts.scores import POOLED_ROUNDS
+
+
+@dataclass(frozen=True)
+class ArmPoint:
+    """One arm's nodes in a round: their mean score, and its sample variance."""
+
+    round: int
+    nodes: int
+    mean: float
+    variance: float
+
+
+@dataclass(frozen=True)
+class ArmMean:
+    """An arm's mean score over its last rounds up to `round`, over about so many nodes.
+
+    The interval is Student's at 95 % from the spread between nodes within rounds, as if averaging
+    over rounds calmed it not at all, so it is rather too wide. None for a single node.
+    """
+
+    round: int
+    nodes: float
+    mean: float
+    interval: tuple[float, float] | None
+
+
+def pool_arm(points: Sequence[ArmPoint], *, width: int = POOLED_ROUNDS) -> list[ArmMean]:
+    """Average each round with the `width - 1` rounds of the arm before it."""
+    ends = range(1, len(points) + 1)
+    return [_average(points[max(0, end - width) : end]) for end in ends]
+
+
+def _average(window: Sequence[ArmPoint]) -> ArmMean:
+    nodes, mean, variance = (
+        sum(values) / len(window)
+        for values in zip(*((p.nodes, p.mean, p.variance) for p in window), strict=True)
+    )
+    interval = None
+    if nodes > 1:
+        half = float(t.ppf((1 + CONFIDENCE) / 2, nodes - 1)) * sqrt(variance / nodes)
+        interval = (max(0.0, mean - half), min(1.0, mean + half))
+    return ArmMean(window[-1].round, nodes, mean, interval)
+
+
+def draw_arms(arms: Mapping[str, Sequence[ArmMean]]) -> Figure:
+    """Draw each arm's means over rounds, oldest first, bands behind lines."""
+    names = {"swarm": _("swarm"), "isolated": _("isolated"), "base": _("untrained")}
+    bands, lines = [], []
+    for arm, name in names.items():
+        means = arms.get(arm, ())
+        colour, rgb, dash = STYLES[arm]
+        if banded := [mean for mean in means if mean.interval]:
+            lows, highs = zip(*(mean.interval for mean in banded if mean.interval), strict=True)
+            bands.append(draw_band([mean.round for mean in banded], lows, highs, rgb=rgb))
+        if means:
+            at, scores = [mean.round for mean in means], [mean.mean for mean in means]
+            line = draw_line(at, scores, name=name, colour=colour, dash=dash)
+            nodes = {"customdata": [round(mean.nodes, 1) for mean in means]}
+            lines.append(line | nodes | {"hovertemplate": "%{y:.3f}, n = %{customdata}"})
+    rounds = [mean.round for means in arms.values() for mean in means]
+    layout = lay_out(
+        xaxis=count_axis(rounds, title=_("judge round")),
+        yaxis=share_axis(title=_("judge score (macro pass@1)")),
+    )
+    return {"data": [*bands, *lines], "layout": layout}

@@ -1,0 +1,102 @@
+"""One model in a season, looked at closely: its arms over rounds, dataset by dataset, by mix."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+from django.utils.translation import gettext as _
+
+from judge.models import Comparison, Season
+from judge.selectors import summaries_in
+from judge.summaries import Group
+from judge.task_gaps import TaskGap
+from swarm_web.dashboard.charts.arms import ArmMean, ArmPoint, draw_arms, pool_arm
+from swarm_web.dashboard.reports.drawings import Drawing, Value
+from swarm_web.errors import RequestError
+from swarm_web.mixes import Mix, read_mixes
+
+CHARTED_ROUNDS = 60
+# The scales of figures reach at least so far to both sides, as fractions of one.
+_LEAST_REACH = 0.05
+
+
+@dataclass(frozen=True)
+class Duel:
+    """A model's arms over the season's last rounds, its gaps by dataset and its mixes."""
+
+    model: str
+    drawing: Drawing
+    gaps: list[TaskGap]
+    mixes: list[Mix]
+
+    @property
+    def gap_reach(self) -> float:
+        """How far from 0 the scale of the gaps reaches, as a fraction of one."""
+        return _reach([(gap.difference, gap.interval) for gap in self.gaps])
+
+    @property
+    def mix_reach(self) -> float:
+        """How far from 0 the scale of the mixes reaches, as a fraction of one."""
+        return _reach([(mix.deviation, mix.interval) for mix in self.mixes])
+
+
+def choose_model(models: Sequence[str], asked: str | None) -> str | None:
+    """Return the model to look at: the one asked for, else the first. Raises RequestError."""
+    if asked and asked not in models:
+        raise RequestError(
+            "query.model",
+            f"No model {asked[:80]!r} is compared in this season.",
+            fix="Take a model's name from /compare/.",
+        )
+    return asked or next(iter(models), None)
+
+
+def read_duel(season: Season, model: str) -> Duel:
+    """Read a model's duel in three queries."""
+    stored = Comparison.objects.filter(season=season, model=model).first()
+    return Duel(
+        model=model,
+        drawing=draw_duel(season, model),
+        gaps=msgspec.convert(stored.tasks, list[TaskGap]) if stored else [],
+        mixes=read_mixes(season, model),
+    )
+
+
+def draw_duel(season: Season, model: str) -> Drawing:
+    """Draw the arms of a model over the season's last rounds, in one query."""
+    points: defaultdict[str, list[ArmPoint]] = defaultdict(list)
+    for number, stored in summaries_in(season, rounds=CHARTED_ROUNDS):
+        for group in msgspec.convert(stored, list[Group]):
+            if group.model == model:
+                point = ArmPoint(number, group.nodes, group.mean, group.variance)
+                points[group.arm].append(point)
+    arms = {arm: pool_arm(found) for arm, found in points.items()}
+    return Drawing(
+        figure=draw_arms(arms),
+        columns=[_("Round"), _("Swarm"), "95 %", _("Isolated"), "95 %", _("Untrained")],
+        rows=_tabulate(arms),
+    )
+
+
+def _tabulate(arms: dict[str, list[ArmMean]]) -> list[list[Value]]:
+    by_round: defaultdict[int, dict[str, ArmMean]] = defaultdict(dict)
+    for arm, means in arms.items():
+        for mean in means:
+            by_round[mean.round][arm] = mean
+    rows: list[list[Value]] = []
+    for number in sorted(by_round, reverse=True):
+        cells: list[Value] = [number]
+        for arm in ("swarm", "isolated"):
+            found = by_round[number].get(arm)
+            cells += [found.mean if found else None, found.interval if found else None]
+        base = by_round[number].get("base")
+        rows.append([*cells, base.mean if base else None])
+    return rows
+
+
+def _reach(bars: Sequence[tuple[float, tuple[float, float] | None]]) -> float:
+    reach = _LEAST_REACH
+    for shown, interval in bars:
+        reach = max(reach, *(abs(end) for end in (shown, *(interval or ()))))
+    return reach

@@ -1,0 +1,80 @@
+"""How nodes with different mixes of local and external rollouts score, within one model.
+
+The mix is what a node says that it trained on, not what it was told to; nobody assigned it.
+"""
+
+from dataclasses import dataclass
+from math import sqrt
+
+from django.db.models import Avg, Case, Count, F, FloatField, IntegerField, StdDev, Value, When
+from django.db.models.functions import Cast
+from scipy.stats import t
+
+from judge.comparison import MIN_ROUNDS
+from judge.models import Season
+from judge.stats import CONFIDENCE, Interval
+from swarm_web.nodes.models import Node
+from swarm_web.relay.models import Contribution
+
+# Upper ends of the stretches of external shares; the first stretch is none at all.
+_ENDS = (0.25, 0.5, 0.75)
+
+
+@dataclass(frozen=True)
+class Mix:
+    """Nodes whose share of external rollouts lies from `low` to `high`, both 0 for none.
+
+    `deviation` is their mean distance from the model's mean score in the same rounds, as a fraction
+    of one, with Student's interval at 95 % over nodes; None for a single node.
+    """
+
+    low: float
+    high: float
+    nodes: int
+    deviation: float
+    interval: Interval | None
+
+
+def read_mixes(season: Season, model: str) -> list[Mix]:
+    """Return the mixes of a model's nodes with enough rounds, in one query, none external first."""
+    external = Cast("external_used", FloatField())
+    rows = (
+        Contribution.objects.filter(
+            season=season,
+            local_used__gt=0,
+            node__quarantined=False,
+            node__ledgers__season=season,
+            node__ledgers__model=model,
+            node__ledgers__deviation_rounds__gte=MIN_ROUNDS,
+        )
+        .exclude(node__ledgers__arm=Node.Arm.BASE)
+        .annotate(share=external / (F("local_used") + F("external_used")))
+        .annotate(
+            stretch=_stretch(),
+            deviation=F("node__ledgers__deviations") / F("node__ledgers__deviation_rounds"),
+        )
+        .values("stretch")
+        .annotate(nodes=Count("pk"), mean=Avg("deviation"), spread=StdDev("deviation", sample=True))
+        .order_by("stretch")
+    )
+    return [_describe(r["stretch"], r["nodes"], r["mean"], r["spread"]) for r in rows]
+
+
+def _stretch() -> Case:
+    """Return which stretch a share lies in: 0 for none, then one for each of _ENDS and the rest."""
+    ends = [When(share__lt=end, then=Value(at)) for at, end in enumerate(_ENDS, start=1)]
+    return Case(
+        When(share=0, then=Value(0)),
+        *ends,
+        default=Value(len(_ENDS) + 1),
+        output_field=IntegerField(),
+    )
+
+
+def _describe(stretch: int, nodes: int, mean: float, spread: float | None) -> Mix:
+    borders = (0.0, 0.0, *_ENDS, 1.0)
+    interval = None
+    if nodes > 1 and spread:
+        half = float(t.ppf((1 + CONFIDENCE) / 2, nodes - 1)) * spread / sqrt(nodes)
+        interval = (mean - half, mean + half)
+    return Mix(borders[stretch], borders[stretch + 1], nodes, mean, interval)
