@@ -49,6 +49,7 @@ def grade_answers() -> None:
         if monotonic() > until:
             grade_answers.delay()
             return
+    heartbeat.stamp(heartbeat.Part.SWEEP, now=timezone.now())
 
 
 @shared_task(
