@@ -78,6 +78,10 @@ admin: $(VENV)/installed ## Create an administrator of the site that runs
 bench-judge: $(VENV)/installed-dev ## Measure a judge round of 1,000 nodes, grading and ranking
 	@$(PY) -m bench.judge
 
+.PHONY: bench-web
+bench-web: $(VENV)/installed-dev ## Measure pages, downloads and live updates with five million answers
+	@$(PY) -m bench.web
+
 .PHONY: bench-node
 bench-node: $(VENV)/installed-dev ## Measure a training step beside trl's, in time and memory
 	@$(PY) -m bench.node

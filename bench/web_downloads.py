@@ -1,0 +1,53 @@
+"""A million rewards are downloaded, and the server's memory is watched meanwhile."""
+
+import http.client
+import threading
+import time
+from dataclasses import dataclass
+
+from bench.web_site import Server
+from swarm_web.local.ports import HOST
+
+_WATCHED_EVERY_S = 0.05
+
+
+@dataclass(frozen=True)
+class Download:
+    """How fast rows came, by how much the server grew meanwhile, and the file's size."""
+
+    rows_per_s: float
+    growth_mb: float
+    size_mb: float
+
+
+def download(server: Server, suffix: str, *, rows: int) -> Download:
+    """Download all rewards after a small file, which loads what the format needs."""
+    _fetch(server, f"/downloads/rewards.{suffix}?round_to=20")
+    before, highest = server.rss_mb(), [0.0]
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(_WATCHED_EVERY_S):
+            highest.append(server.rss_mb())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    start = time.perf_counter()
+    size = _fetch(server, f"/downloads/rewards.{suffix}")
+    took = time.perf_counter() - start
+    over.set()
+    watcher.join()
+    return Download(rows / took, max(highest) - before, size / 1e6)
+
+
+def _fetch(server: Server, path: str) -> int:
+    """Read a file to its end and return its length."""
+    connection = http.client.HTTPConnection(HOST, server.port)
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    assert answer.status == 200, f"{path}: {answer.status}"
+    size = 0
+    while part := answer.read(1 << 20):
+        size += len(part)
+    connection.close()
+    return size

@@ -1,0 +1,132 @@
+"""The public site's figures, measured on databases whose settings this process has."""
+
+import asyncio
+import random
+import statistics
+from collections.abc import Callable
+from datetime import timedelta
+
+from django.core.management import call_command
+from django.db.models import F
+from django.utils import timezone
+from rich.console import Console
+from rich.table import Table
+
+from bench.web_downloads import download
+from bench.web_live import BROWSERS, measure_landings
+from bench.web_site import Server, serving
+from bench.web_visitors import VISITORS, percentile, rush, visit, weigh
+from judge.models import Round, Score, Season, Standing, Window
+from swarm_web.nodes.models import Node
+
+_SECONDS_A_PAGE = 10.0
+_WARM_UP_S = 2.0
+_RUSH_S = 6.0
+_RUSHING = 4
+_PLACES = 500
+
+Draw = Callable[[random.Random], str]
+
+
+def measure_web() -> dict[str, float]:
+    """Return all figures of the public site, printing each part as it is measured."""
+    prepare_data()
+    figures: dict[str, float] = {}
+    with serving(workers=2) as server:
+        figures |= measure_pages(server)
+    with serving(workers=1) as server:
+        per_s = rush(server.port, "/leaderboard/", visitors=_RUSHING, seconds=_RUSH_S)
+        figures["leaderboard_per_s"] = per_s
+        figures |= measure_downloads(server)
+    with serving(workers=1) as server:
+        figures |= measure_live(server)
+    return figures
+
+
+def prepare_data() -> None:
+    """Fill the databases unless an earlier run did; let the nodes be there, as after seeding."""
+    if not Node.objects.exists():
+        call_command("seed_demo_data", size="large")
+    soon = timezone.now() + timedelta(hours=1)
+    there = Node.objects.filter(left_at=None).exclude(last_seen=None)
+    there.update(last_seen=soon)
+    running = Round.objects.filter(phase=Round.Phase.OPEN)
+    running.update(closes_at=soon, score_by=F("closes_at") + timedelta(hours=2))
+
+
+# ---- pages
+
+
+def measure_pages(server: Server) -> dict[str, float]:
+    """Let visitors look at each kind of page, and weigh it."""
+    figures: dict[str, float] = {}
+    table = Table(title=f"{VISITORS} visitors, a page a second each; two processes")
+    for heading in ("page", "median ms", "p99 ms", "first view kB", "second view kB"):
+        table.add_column(heading, justify="left" if heading == "page" else "right")
+    first, second = [], []
+    for name, draw in list_pages().items():
+        visit(server.port, draw, seconds=_WARM_UP_S)
+        taken = visit(server.port, draw, seconds=_SECONDS_A_PAGE)
+        sent = weigh(server.port, draw(random.Random(0)))
+        first.append(sent[0])
+        second.append(sent[1])
+        figures[f"p50_ms_{name}"] = percentile(taken, 50)
+        figures[f"p99_ms_{name}"] = percentile(taken, 99)
+        cells = (figures[f"p50_ms_{name}"], figures[f"p99_ms_{name}"], *sent)
+        table.add_row(name, *(f"{cell:.0f}" for cell in cells))
+    Console().print(table)
+    return figures | {"first_view_kb": max(first), "second_view_kb": max(second)}
+
+
+def list_pages() -> dict[str, Draw]:
+    """Return for each kind of page how a visitor chooses one of its addresses."""
+    season = Season.objects.get(state=Season.State.RUNNING)
+    standings = Standing.objects.filter(season=season, window=Window.SEASON).exclude(rank_low=None)
+    best = standings.order_by("rank_low", "-score")
+    nodes = list(best.values_list("node__name", flat=True)[:_PLACES])
+    closed = Round.objects.filter(season=season, phase=Round.Phase.CLOSED)
+    rounds = list(closed.order_by("-number").values_list("number", flat=True)[:_PLACES])
+    return {
+        "home": lambda _: "/",
+        "leaderboard": lambda choice: f"/leaderboard/?window={choice.choice(Window.values)}",
+        "node": lambda choice: f"/nodes/{choice.choice(nodes)}/",
+        "round": lambda choice: f"/rounds/{choice.choice(rounds)}/",
+        "compare": lambda _: "/compare/",
+    }
+
+
+# ---- downloads and live updates
+
+
+def measure_downloads(server: Server) -> dict[str, float]:
+    """Download a million rewards in each format."""
+    rows = Score.objects.filter(round__phase=Round.Phase.CLOSED).count()
+    figures: dict[str, float] = {"download_rows": rows}
+    table = Table(title=f"{rows:,} rewards; one process")
+    for heading in ("format", "rows/s", "memory MB", "file MB"):
+        table.add_column(heading, justify="left" if heading == "format" else "right")
+    for suffix in ("csv", "parquet", "jsonl"):
+        found = download(server, suffix, rows=rows)
+        figures[f"{suffix}_rows_per_s"] = found.rows_per_s
+        figures[f"{suffix}_rss_growth_mb"] = found.growth_mb
+        cells = (f"{found.rows_per_s:,.0f}", f"+{found.growth_mb:.0f}", f"{found.size_mb:.0f}")
+        table.add_row(suffix, *cells)
+    Console().print(table)
+    return figures
+
+
+def measure_live(server: Server) -> dict[str, float]:
+    """Let browsers watch, and a score land some times."""
+    landings = asyncio.run(measure_landings(server))
+    delays = [landing.delay_s for landing in landings]
+    figures = {
+        "live_delay_s_2000": statistics.median(delays),
+        "live_delay_s_2000_worst": max(delays),
+        "live_cpu_s_2000": statistics.mean(landing.cpu_s for landing in landings),
+    }
+    Console().print(
+        f"{BROWSERS:,} browsers, {len(landings)} updates: to the last browser after "
+        f"{figures['live_delay_s_2000']:.2f} s (median), {max(delays):.2f} s (worst); "
+        f"{figures['live_cpu_s_2000']:.2f} CPU seconds of the server each"
+    )
+    return figures

@@ -1,0 +1,81 @@
+"""Two thousand browsers watch the leaderboard, and a score lands."""
+
+import asyncio
+import time
+from dataclasses import dataclass
+
+from asgiref.sync import sync_to_async
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.typing import Origin
+
+from bench.web_site import Server
+from judge.models import Season, Standing, Window
+from swarm_web import bus
+from swarm_web.local.ports import HOST
+
+BROWSERS = 2_000
+_UPDATES = 6
+_AT_ONCE = 50
+_QUIET_S = 3.0
+
+
+@dataclass(frozen=True)
+class Landing:
+    """Seconds from a score in the database to the last browser, and the server's CPU seconds."""
+
+    delay_s: float
+    cpu_s: float
+
+
+async def measure_landings(server: Server) -> list[Landing]:
+    """Let all browsers connect, change the leader's score again and again, and time it."""
+    gate = asyncio.Semaphore(_AT_ONCE)
+    site = f"{HOST}:{server.port}"
+
+    async def come() -> ClientConnection:
+        async with gate:
+            socket = await connect(
+                f"ws://{site}/ws/live/",
+                origin=Origin(f"http://{site}"),
+                max_size=None,
+                ping_interval=None,
+            )
+            await socket.recv()
+            return socket
+
+    sockets = await asyncio.gather(*(come() for _ in range(BROWSERS)))
+    landings = [await _land(server, sockets) for _ in range(_UPDATES)]
+    for socket in sockets:
+        # Two thousand farewells one after another would take longer than all the rest.
+        socket.transport.abort()
+    return landings
+
+
+async def _land(server: Server, sockets: list[ClientConnection]) -> Landing:
+    await asyncio.sleep(_QUIET_S)
+    waiting = [asyncio.create_task(_await_change(socket)) for socket in sockets]
+    await asyncio.sleep(0)
+    cpu, start = server.cpu_s(), time.perf_counter()
+    await sync_to_async(_change_leader)()
+    await asyncio.gather(*waiting)
+    return Landing(time.perf_counter() - start, server.cpu_s() - cpu)
+
+
+async def _await_change(socket: ClientConnection) -> None:
+    """Read until a message brings changed rows."""
+    while True:
+        # Reading the JSON is the browser's work, which two thousand machines would share.
+        if '"rows":{"' in str(await socket.recv()):
+            return
+
+
+def _change_leader() -> None:
+    """Write a new score for the first of the season, and ring as a refresh does."""
+    season = Season.objects.get(state=Season.State.RUNNING)
+    standings = Standing.objects.filter(season=season, window=Window.SEASON, rank_low=1)
+    leader = standings.order_by("rank_high", "-score", "node_id").first()
+    assert leader is not None
+    Standing.objects.filter(pk=leader.pk).update(
+        score=leader.score - 0.001, correct=leader.correct - 1
+    )
+    bus.ring(bus.VIEWERS)

@@ -1,0 +1,94 @@
+"""What the web benchmark runs on: databases that stay filled, and uvicorn as it is deployed."""
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+import psutil
+
+from bench.report import PROJECT
+from swarm_web.local.commands import COLLECT_STATIC, MIGRATE, here, serve_web
+from swarm_web.local.environment import Site, site_settings
+from swarm_web.local.parts import Part, spawn_options
+from swarm_web.local.ports import HOST, free_port
+from swarm_web.local.postgres import prepare_postgres
+from swarm_web.local.probes import answers_ok
+from swarm_web.local.valkey import prepare_valkey
+
+FOLDER = PROJECT / "var" / "bench-web"
+_READY_WITHIN_S = 60.0
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running web server, as one process or several."""
+
+    port: int
+    process: psutil.Process
+
+    def rss_mb(self) -> float:
+        """Return the memory of all its processes."""
+        return sum(part.memory_info().rss for part in self._parts()) / 2**20
+
+    def cpu_s(self) -> float:
+        """Return the processor time that all its processes have used."""
+        return sum(sum(part.cpu_times()[:2]) for part in self._parts())
+
+    def _parts(self) -> list[psutil.Process]:
+        return [self.process, *self.process.children(recursive=True)]
+
+
+@contextmanager
+def kept_databases() -> Iterator[dict[str, str]]:
+    """Run Postgres and Valkey on the benchmark's folder; return a site's settings on them.
+
+    Static files are collected and compressed, as a deployment has them.
+    """
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    FOLDER.chmod(0o711)  # Postgres may run as another user.
+    with ExitStack() as cleanup:
+        postgres = prepare_postgres(FOLDER / "postgres", durable=False)
+        valkey = prepare_valkey(FOLDER / "valkey")
+        for server in (postgres, valkey):
+            cleanup.enter_context(_running(server.part))
+        site = Site(state=FOLDER, port=0, database_url=postgres.url, redis_url=valkey.url)
+        outer = {**os.environ, "STATIC_COMPRESSED": "true"}
+        settings = site_settings(site, outer) | {"LOG_LEVEL": "ERROR"}
+        for command in (MIGRATE, COLLECT_STATIC):
+            subprocess.run(
+                here(command),
+                cwd=PROJECT,
+                env={**os.environ, **settings},
+                stdout=subprocess.DEVNULL,
+                check=True,
+            )
+        yield settings
+
+
+@contextmanager
+def serving(*, workers: int) -> Iterator[Server]:
+    """Run the web server with so many processes, on this process's settings."""
+    port = free_port()
+    command = (*serve_web(host=HOST, port=port), "--workers", str(workers))
+    part = Part(name="web", command=here(command), is_ready=lambda: answers_ok(port, "/healthz"))
+    with _running(part) as process:
+        yield Server(port, psutil.Process(process.pid))
+
+
+@contextmanager
+def _running(part: Part) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a part from when it is ready to the end of the block. Raises TimeoutError."""
+    process = subprocess.Popen(part.argv, stdout=subprocess.DEVNULL, **spawn_options(part))
+    try:
+        deadline = time.monotonic() + _READY_WITHIN_S
+        while not part.is_ready():
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise TimeoutError(f"{part.name} did not start")
+            time.sleep(0.1)
+        yield process
+    finally:
+        process.send_signal(part.stop_signal)
+        process.wait(timeout=20)

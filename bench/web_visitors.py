@@ -1,0 +1,88 @@
+"""Visitors of the benchmark: threads that ask for pages over connections of their own."""
+
+import http.client
+import random
+import re
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from swarm_web.local.ports import HOST
+
+VISITORS = 20
+_PAUSE_S = 1.0
+_COMPRESSED = {"Accept-Encoding": "gzip, br"}
+_STATIC = re.compile(r'(?:src|href)="(/static/[^"]+)"|data-figure="([^"]+)"')
+
+
+def fetch(connection: http.client.HTTPConnection, path: str) -> bytes:
+    """Return a page as it is sent, compressed. Raises AssertionError unless it is there."""
+    connection.request("GET", path, headers=_COMPRESSED)
+    answer = connection.getresponse()
+    body = answer.read()
+    assert answer.status == 200, f"{path}: {answer.status}"
+    return body
+
+
+def visit(port: int, draw: Callable[[random.Random], str], *, seconds: float) -> list[float]:
+    """Let VISITORS look at a page a second each; return how long every page took, in ms."""
+
+    def look(seed: int) -> list[float]:
+        choice, taken = random.Random(seed), []
+        connection = http.client.HTTPConnection(HOST, port)
+        time.sleep(choice.random() * _PAUSE_S)
+        ends = time.monotonic() + seconds
+        while time.monotonic() < ends:
+            start = time.perf_counter()
+            fetch(connection, draw(choice))
+            taken.append(1000 * (time.perf_counter() - start))
+            time.sleep(max(0.0, _PAUSE_S - taken[-1] / 1000))
+        connection.close()
+        return taken
+
+    with ThreadPoolExecutor(VISITORS) as pool:
+        return [took for own in pool.map(look, range(VISITORS)) for took in own]
+
+
+def rush(port: int, path: str, *, visitors: int, seconds: float) -> float:
+    """Let visitors ask for one page again and again; return pages per second."""
+
+    def look(_: int) -> int:
+        connection, count = http.client.HTTPConnection(HOST, port), 0
+        ends = time.monotonic() + seconds
+        while time.monotonic() < ends:
+            fetch(connection, path)
+            count += 1
+        connection.close()
+        return count
+
+    with ThreadPoolExecutor(visitors) as pool:
+        return sum(pool.map(look, range(visitors))) / seconds
+
+
+def weigh(port: int, path: str) -> tuple[float, float]:
+    """Return the kB that a first view of a page sends, and those of one with warm caches."""
+    connection = http.client.HTTPConnection(HOST, port)
+    body = fetch(connection, path)
+    text = _plain(port, path)
+    found = {one or other for one, other in _STATIC.findall(text)}
+    figures = {url.replace("&amp;", "&") for url in found if not url.startswith("/static/")}
+    page = len(body) + sum(len(fetch(connection, url)) for url in figures)
+    files = sum(len(fetch(connection, url)) for url in found if url.startswith("/static/"))
+    connection.close()
+    return (page + files) / 1000, page / 1000
+
+
+def _plain(port: int, path: str) -> str:
+    connection = http.client.HTTPConnection(HOST, port)
+    connection.request("GET", path)
+    text = connection.getresponse().read().decode()
+    connection.close()
+    return text
+
+
+def percentile(taken: Sequence[float], share: float) -> float:
+    """Return the time that so many hundredths of all pages took at most."""
+    return float(np.percentile(taken, share))
