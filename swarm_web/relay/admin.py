@@ -1,9 +1,9 @@
-"""Contributions in the operator's admin."""
+"""Contributions and archived rollouts in the operator's admin."""
 
 from django.contrib import admin
 from django.http import HttpRequest
 
-from swarm_web.relay.models import Contribution
+from swarm_web.relay.models import ArchivedRollout, Contribution
 
 
 @admin.register(Contribution)
@@ -31,5 +31,36 @@ class ContributionAdmin(admin.ModelAdmin[Contribution]):
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Contribution | None = None) -> bool:
+        """Nobody edits one."""
+        return False
+
+
+@admin.register(ArchivedRollout)
+class ArchivedRolloutAdmin(admin.ModelAdmin[ArchivedRollout]):
+    """See what was archived, and delete what should not stand on a public page."""
+
+    list_display = [
+        "rollout",
+        "author",
+        "season",
+        "dataset",
+        "published_at",
+        "solved",
+        "total",
+        "learned_by",
+        "failure",
+    ]
+    list_filter = ["season", "failure"]
+    list_select_related = ["author", "season"]
+    search_fields = ["author__name", "rollout"]
+    show_full_result_count = False
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Nobody adds a rollout by hand."""
+        return False
+
+    def has_change_permission(
+        self, request: HttpRequest, obj: ArchivedRollout | None = None
+    ) -> bool:
         """Nobody edits one."""
         return False

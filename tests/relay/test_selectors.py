@@ -83,6 +83,7 @@ def test_filters_keep_what_was_asked_for(season: Season, amber: Node, bold: Node
     for filters, kept in (
         (RolloutFilters(author="amber"), [sums]),
         (RolloutFilters(learner="bold"), [sums]),
+        (RolloutFilters(learner="amber"), []),
         (RolloutFilters(dataset="word_sorting"), [words]),
         (RolloutFilters(outcome=Outcome.RIGHT), [sums]),
         (RolloutFilters(outcome=Outcome.WRONG), [words]),

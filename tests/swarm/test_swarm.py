@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from django.core.management import call_command
-from django.db.models import Count, F
+from django.db.models import Count, F, Sum
 from django.utils import timezone
 
 from judge.models import Answer, Round, Score, Season, Seat
@@ -18,7 +18,13 @@ from swarm_tasks.starter import STARTER_TASKS
 from swarm_tasks.verifier import Verifier
 from swarm_web.local import commands
 from swarm_web.nodes.models import Node
-from swarm_web.relay.models import Contribution
+from swarm_web.relay.models import (
+    ArchivedRollout,
+    Contribution,
+    Exchange,
+    Learned,
+    TrainingPoint,
+)
 from tests.processes import Running, eventually, running
 from tests.swarm.sites import project_part, running_site, site_environment
 
@@ -94,4 +100,15 @@ def test_a_node_killed_mid_round_comes_back_and_nothing_is_counted_twice(
             within_s=120,
             what="both swarm nodes trained on rollouts of others",
         )
+        learned = Learned.objects.filter(rollout__in=ArchivedRollout.objects.verified())
+        eventually(
+            lambda: set(learned.values_list("node__name", flat=True)) == {"amber", "bold"},
+            within_s=120,
+            what="both are learners of archived rollouts",
+        )
+    assert not learned.filter(node=F("rollout__author")).exists()
     assert not Contribution.objects.get(node__name="calm").external_used
+    assert not Exchange.objects.filter(taker__name="calm").exists()
+    credited = Contribution.objects.aggregate(total=Sum("used_by_others"))["total"]
+    assert credited == Exchange.objects.aggregate(total=Sum("used"))["total"]
+    assert TrainingPoint.objects.filter(node__name="calm", reflection__has_key="recheck").exists()

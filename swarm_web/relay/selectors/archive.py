@@ -68,7 +68,12 @@ def recent_rollouts(season_id: int, *, limit: int) -> list[ArchivedRollout]:
 def search_rollouts(
     filters: RolloutFilters, *, limit: int, after: Cursor | None = None
 ) -> RolloutPage:
-    """Return up to `limit` verified rollouts behind the cursor, in two queries."""
+    """Return up to `limit` verified rollouts behind the cursor, in two queries.
+
+    A search for a learner takes three.
+    """
+    if filters.learner and not Learned.objects.filter(node__name=filters.learner).exists():
+        return RolloutPage([], None)  # else the whole archive is searched for what is not there
     rows = _filter(ArchivedRollout.objects.verified(), filters)
     if after is not None:
         # The first part lets an index find the place; the second settles ties.
