@@ -98,6 +98,10 @@ bench-flat-memory: $(VENV)/installed-dev ## Measure a node's memory over 2,000 s
 picture: $(VENV)/installed-dev ## Draw the panel of a real run into docs/images/panel.svg
 	@$(PY) -m tests.node_client.picture
 
+.PHONY: screenshots
+screenshots: $(VENV)/installed-dev chromium ## Shoot every page into var/screenshots/; PICTURES=1 also the README's
+	@DJANGO_SETTINGS_MODULE=swarm_web.settings $(PY) -m tests.browser.screenshots $(if $(PICTURES),--pictures)
+
 # ---- checking
 .PHONY: test lint types contracts django-checks pytest chromium
 test: chromium lint types contracts django-checks pytest ## Check everything: style, types, imports, behaviour

@@ -49,7 +49,6 @@ def grade_answers() -> None:
         if monotonic() > until:
             grade_answers.delay()
             return
-    heartbeat.stamp(heartbeat.Part.SWEEP, now=timezone.now())
 
 
 @shared_task(

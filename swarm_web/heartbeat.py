@@ -1,8 +1,7 @@
 """Signs of life of the background parts, left in Redis where every web process can read them.
 
 The worker stamps its own heartbeat. The clock is stamped at the end of each tick of the rounds, so
-an old clock beside a fresh worker means that beat is down or that ticks fail. The sweep, which
-finds answers that were left ungraded, is stamped when it has found no more of them.
+an old clock beside a fresh worker means that beat is down or that ticks fail.
 """
 
 from datetime import datetime
@@ -19,7 +18,6 @@ class Part(StrEnum):
 
     WORKER = "worker"
     CLOCK = "clock"
-    SWEEP = "sweep"
 
 
 def stamp(part: Part, *, now: datetime) -> None:

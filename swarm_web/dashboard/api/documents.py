@@ -1,7 +1,6 @@
 """The OpenAPI document, told to people: what `/api/docs` shows of it; pure."""
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -43,11 +42,6 @@ class OperationDoc:
     example: str
     refusals: list[tuple[str, str]]
 
-    @property
-    def headline(self) -> str:
-        """The first paragraph of the summary."""
-        return self.summary.split("\n\n", 1)[0]
-
 
 def describe_operations(document: Json) -> list[OperationDoc]:
     """Return every operation of a document, in its order."""
@@ -62,7 +56,7 @@ def describe_operations(document: Json) -> list[OperationDoc]:
 def describe_shapes(document: Json) -> list[ShapeDoc]:
     """Return every named shape of a document, by name."""
     return [
-        ShapeDoc(name, _unwrap(shape.get("description", "")), list(_describe_fields(shape)))
+        ShapeDoc(name, shape.get("description", ""), list(_describe_fields(shape)))
         for name, shape in sorted(document["components"]["schemas"].items())
     ]
 
@@ -74,7 +68,7 @@ def _describe_operation(path: str, operation: Json, shapes: Json) -> OperationDo
     return OperationDoc(
         anchor=operation["operationId"],
         path=path,
-        summary=_unwrap(operation["description"]),
+        summary=operation["description"],
         parameters=[_describe_parameter(told) for told in operation["parameters"]],
         answer=_name(schema),
         example=example,
@@ -110,7 +104,7 @@ def describe_kind(schema: Json) -> str:
     if "anyOf" in schema:
         return " or ".join(describe_kind(option) for option in schema["anyOf"])
     if "enum" in schema:
-        return " | ".join(str(value) for value in schema["enum"] if value)
+        return " | ".join(str(value) for value in schema["enum"])
     if "prefixItems" in schema:
         return f"[{', '.join(describe_kind(item) for item in schema['prefixItems'])}]"
     kind = str(schema.get("type", "anything"))
@@ -151,11 +145,6 @@ def make_example(schema: Json, shapes: Json, *, depth: int = 0) -> Any:
         return [deeper(schema["items"])]
     empty: dict[str, Any] = {"object": {}, "string": "", "integer": 0, "number": 0.0}
     return empty.get(schema.get("type", ""))
-
-
-def _unwrap(text: str) -> str:
-    """Return paragraphs a line each, as browsers break lines themselves."""
-    return re.sub(r"(?<!\n)\n(?!\n)", " ", text)
 
 
 def _name(schema: Json) -> str:

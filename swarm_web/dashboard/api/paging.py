@@ -11,8 +11,8 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 from django.db.models import Model, QuerySet
+from pydantic import Field
 
-from swarm_web.dashboard.api.parameters import NAME, parameter
 from swarm_web.errors import RequestError
 
 Row = TypeVar("Row", bound=Model)
@@ -21,9 +21,13 @@ Key = TypeVar("Key")
 MAX_PAGE = 500
 Cursor = Annotated[
     str,
-    parameter("`next` of the page before; none for the first page.", max_length=300, pattern=NAME),
+    Field(
+        max_length=300,
+        pattern=r"^[A-Za-z0-9_\-]*$",
+        description="`next` of the page before; empty for the first page.",
+    ),
 ]
-Limit = Annotated[int, parameter("How many items a page has at most.", ge=1, le=MAX_PAGE)]
+Limit = Annotated[int, Field(ge=1, le=MAX_PAGE, description="How many items a page has at most.")]
 # Keys that the database understands.
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Name = Annotated[str, msgspec.Meta(max_length=100, pattern=r"^[^\x00]*$")]

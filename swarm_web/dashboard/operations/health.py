@@ -11,7 +11,6 @@ from django.db import DatabaseError, connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.utils import timezone
-from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from judge.models import Answer, Round
@@ -50,27 +49,6 @@ class Vitals:
     def clock_alive(self) -> bool:
         """Whether rounds are being moved on."""
         return heartbeat.is_alive(self.ages[Part.CLOCK])
-
-    @property
-    def sweep_alive(self) -> bool:
-        """Whether answers that were left ungraded are found."""
-        return heartbeat.is_alive(self.ages[Part.SWEEP])
-
-    @property
-    def problems(self) -> list[str]:
-        """What does not work, in words, and what its operator looks at first."""
-        if not self.database.ok:
-            return [_("The database does not answer: nothing is stored. Is Postgres running?")]
-        if not self.redis.ok:
-            return [_("Redis does not answer: no rollouts, no jobs. Is Valkey or Redis running?")]
-        found = []
-        if not self.worker_alive:
-            found.append(_("The worker is silent: nothing is graded. Is celery worker running?"))
-        if not self.clock_alive:
-            found.append(_("The clock stands still: rounds wait. Is celery beat running?"))
-        elif not self.sweep_alive:
-            found.append(_("The sweep does not come to its end: answers wait for their grades."))
-        return found
 
     @property
     def ready(self) -> bool:
@@ -137,14 +115,12 @@ def status(request: HttpRequest) -> HttpResponse:
         "vitals": vitals,
         "worker_age": vitals.ages[Part.WORKER],
         "clock_age": vitals.ages[Part.CLOCK],
-        "sweep_age": vitals.ages[Part.SWEEP],
         "version": CLIENT_VERSION,
         "protocol": PROTOCOL_VERSION,
         "pool_limit": settings.RELAY_POOL_SIZE,
         "ungraded": Answer.objects.filter(score=None).count(),
         "last_closed": Round.objects.filter(phase=Round.Phase.CLOSED).first(),
         "nodes": Node.objects.count(),
-        "connected": Node.objects.connected(now=timezone.now()).count(),
         **(_read_queues() if vitals.redis.ok else {}),
     }
     return render(request, "status.html", context)

@@ -5,11 +5,11 @@ from typing import Annotated, Any, Literal
 from django.http import HttpRequest
 from django.utils import timezone
 from ninja import Router
+from pydantic import Field
 
 from judge.selectors import shown_season, standings_edition
 from swarm_web.dashboard.api.bodies.board import describe_board
 from swarm_web.dashboard.api.paging import Cursor, Limit, Number, read_cursor, write_cursor
-from swarm_web.dashboard.api.parameters import TEXT, parameter
 from swarm_web.dashboard.api.reading import read
 from swarm_web.dashboard.api.schemas.board import LeaderboardOut
 from swarm_web.dashboard.reports.board import read_board
@@ -20,17 +20,16 @@ router = Router(tags=["leaderboard"])
 
 Window = Annotated[
     Literal["season", "round", "recent", "24h", "7d"],
-    parameter("The stretch of rounds that counts; `recent` is the season's last K rounds."),
+    Field(description="The stretch of rounds that counts; `recent` is the season's last K rounds."),
 ]
-Model = Annotated[str, parameter("Only nodes of this model.", max_length=200, pattern=TEXT)]
+Text = Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")]
+Model = Annotated[Text, Field(description="Only nodes of this model.")]
 Arm = Annotated[
     Literal["", "swarm", "isolated", "base"],
-    parameter("Only nodes of this arm; `base` lists untrained models as items."),
+    Field(description="Only nodes of this arm; `base` lists untrained models as items."),
 ]
-Owner = Annotated[str, parameter("Only nodes of this account.", max_length=200, pattern=TEXT)]
-Search = Annotated[
-    str, parameter("Only nodes with this in their name.", max_length=64, pattern=TEXT)
-]
+Owner = Annotated[Text, Field(description="Only nodes of this account.")]
+Search = Annotated[Text, Field(description="Only nodes with this in their name.")]
 
 
 @read(router, "/leaderboard", LeaderboardOut, conflicts="The order has changed: begin again")

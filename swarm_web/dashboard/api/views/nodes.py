@@ -7,12 +7,12 @@ from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from ninja import Router
+from pydantic import Field
 
 from judge.selectors import results_of_node
 from swarm_web.dashboard.api.bodies.nodes import describe_item, describe_node
 from swarm_web.dashboard.api.bodies.rounds import describe_score
 from swarm_web.dashboard.api.paging import Cursor, Limit, Name, Number, read_cursor, read_page
-from swarm_web.dashboard.api.parameters import NAME, parameter
 from swarm_web.dashboard.api.reading import read
 from swarm_web.dashboard.api.schemas.nodes import NodeOut, NodesOut
 from swarm_web.dashboard.api.schemas.rounds import ScoresOut
@@ -23,16 +23,20 @@ router = Router(tags=["nodes"])
 
 NodePath = Annotated[
     str,
-    parameter(
-        "The node's name.",
-        example="amber-quiet-heron",
+    Field(
         max_length=64,
         pattern=r"^[A-Za-z0-9_\-]+$",
+        description="The node's name.",
+        json_schema_extra={"example": "amber-quiet-heron"},
     ),
 ]
 Search = Annotated[
     str,
-    parameter("The beginning of the names to list; none for all.", max_length=64, pattern=NAME),
+    Field(
+        max_length=64,
+        pattern=r"^[A-Za-z0-9_\-]*$",
+        description="The beginning of the names to list; empty for all.",
+    ),
 ]
 
 

@@ -5,10 +5,10 @@ from typing import Annotated, Any, Literal
 
 from django.http import HttpRequest
 from ninja import Router
+from pydantic import Field
 
 from swarm_web.dashboard.api.bodies.rollouts import describe_rollout
 from swarm_web.dashboard.api.paging import Cursor, Limit, Number, read_cursor, write_cursor
-from swarm_web.dashboard.api.parameters import NAME, parameter
 from swarm_web.dashboard.api.reading import read
 from swarm_web.dashboard.api.schemas.rollouts import RolloutsOut
 from swarm_web.relay import selectors
@@ -16,16 +16,13 @@ from swarm_web.relay.selectors import Outcome, RolloutFilters, search_rollouts
 
 router = Router(tags=["rollouts"])
 
-Author = Annotated[
-    str, parameter("Only those that this node generated.", max_length=64, pattern=NAME)
-]
-Learner = Annotated[
-    str, parameter("Only those that this node trained on.", max_length=64, pattern=NAME)
-]
-Dataset = Annotated[str, parameter("Only those of this dataset.", max_length=64, pattern=NAME)]
+Name = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9_\-]*$")]
+Author = Annotated[Name, Field(description="Only those that this node generated.")]
+Learner = Annotated[Name, Field(description="Only those that this node trained on.")]
+Dataset = Annotated[Name, Field(description="Only those of this dataset.")]
 Verdict = Annotated[
     Literal["", "right", "wrong"],
-    parameter("Only those with at least one right completion, or with none."),
+    Field(description="Only those with at least one right completion, or with none."),
 ]
 
 

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 from ninja import Router
+from pydantic import Field
 
 from judge.models import Answer, Question, Round, Score
 from judge.selectors import solved_by_question
@@ -16,7 +17,6 @@ from swarm_web.dashboard.api.bodies.rounds import (
     describe_score,
 )
 from swarm_web.dashboard.api.paging import Cursor, Limit, Number, read_cursor, read_page
-from swarm_web.dashboard.api.parameters import parameter
 from swarm_web.dashboard.api.reading import read
 from swarm_web.dashboard.api.schemas.rounds import (
     AnswersOut,
@@ -32,9 +32,20 @@ router = Router(tags=["rounds"])
 
 SEALED = "The round has not closed: this is sealed"
 
-RoundPath = Annotated[int, parameter("The round's number.", example=128, ge=0, le=2**31 - 1)]
+RoundPath = Annotated[
+    int,
+    Field(
+        ge=0, le=2**31 - 1, description="The round's number.", json_schema_extra={"example": 128}
+    ),
+]
 PositionPath = Annotated[
-    int, parameter("The question's place in the round.", example=1, ge=0, le=2**15 - 1)
+    int,
+    Field(
+        ge=0,
+        le=2**15 - 1,
+        description="The question's place in the round.",
+        json_schema_extra={"example": 1},
+    ),
 ]
 
 

@@ -1,0 +1,121 @@
+"""Shoot every page in four ways, to be looked at: `make screenshots`.
+
+Fills a database of its own with demo data, serves it, and writes `var/screenshots/`. With
+`--pictures` the README's three go to docs/images/, too.
+"""
+
+import sys
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Literal
+
+# This import starts Postgres and Valkey and exports their addresses, which Django reads next.
+import tests.services  # noqa: F401  # isort: skip
+
+import django
+from django.core.management import call_command
+from PIL import Image
+from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
+
+from swarm_web.catalogues import compile_stale
+from tests.processes import PROJECT
+
+SHOTS = PROJECT / "var" / "screenshots"
+PICTURES = PROJECT / "docs" / "images"
+SIZES: dict[str, ViewportSize] = {
+    "wide": {"width": 1280, "height": 900},
+    "phone": {"width": 360, "height": 740},
+}
+# The README's pictures: a page, and the way it is shown.
+SHOWN = {"home": "light", "leaderboard": "dark", "round": "light"}
+PAGES = {
+    "home": "/",
+    "leaderboard": "/leaderboard/",
+    "rounds": "/rounds/",
+    "compare": "/compare/",
+    "rollouts": "/rollouts/",
+    "flow": "/rollouts/flow/",
+    "downloads": "/downloads/",
+    "join": "/join/",
+    "status": "/status/",
+    "api": "/api/docs",
+}
+# Pages of one object: where a link leads to it, and which link.
+OBJECTS = {
+    "node": ("/leaderboard/", "tbody .who a"),
+    "round": ("/rounds/", "main tr:has(.phase.closed) a"),
+    "rollout": ("/rollouts/", "main article a[href^='/rollouts/']"),
+}
+# Drawn charts settle, and the socket has said that the page is live.
+SETTLE_MS = 900
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a page is looked at."""
+
+    name: str
+    scheme: Literal["light", "dark"] = "light"
+    size: str = "wide"
+    language: str = "en"
+
+    def open(self, browser: Browser, site: str) -> Page:
+        """Return an empty page of a visitor who looks so."""
+        context = browser.new_context(color_scheme=self.scheme, viewport=SIZES[self.size])
+        context.add_cookies([{"name": "language", "value": self.language, "url": site}])
+        return context.new_page()
+
+
+WAYS = (
+    Way("light"),
+    Way("dark", scheme="dark"),
+    Way("phone", size="phone"),
+    Way("persian", language="fa"),
+)
+
+
+def find_objects(page: Page, site: str) -> dict[str, str]:
+    """Return the addresses of one node, round and rollout, as far as there are any."""
+    found = {}
+    for name, (path, link) in OBJECTS.items():
+        page.goto(site + path)
+        if address := page.locator(link).first.get_attribute("href"):
+            found[name] = address
+    return found
+
+
+def shoot(browser: Browser, site: str, *, pictures: bool) -> None:
+    """Write each page in each way; the README's ones also as they fit into a screen."""
+    pages = PAGES | find_objects(browser.new_page(), site)
+    for way in WAYS:
+        page = way.open(browser, site)
+        for name, path in pages.items():
+            page.goto(site + path)
+            page.wait_for_timeout(SETTLE_MS)
+            page.screenshot(path=SHOTS / f"{name}-{way.name}.png", full_page=True)
+            if pictures and SHOWN.get(name) == way.name:
+                image = Image.open(BytesIO(page.screenshot()))
+                image.save(PICTURES / f"{name}.webp", quality=82, method=6)
+        sys.stdout.write(f"{way.name}: {len(pages)} pages\n")
+
+
+def main(*, pictures: bool) -> None:
+    """Fill the database, serve it and shoot."""
+    django.setup()
+    # They read Django's settings.
+    from tests.browser.conftest import CHROMIUM, FLAGS
+    from tests.web import serving
+
+    compile_stale()
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    call_command("migrate", verbosity=0)
+    call_command("seed_demo_data", size="small")
+    with serving() as site, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        shoot(browser, site, pictures=pictures)
+        browser.close()
+    sys.stdout.write(f"Look at them in {SHOTS}\n")
+
+
+if __name__ == "__main__":
+    main(pictures="--pictures" in sys.argv)
