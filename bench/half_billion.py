@@ -79,7 +79,9 @@ def resume(folder: Path, config: TrainConfig) -> None:
 
 def _fingerprint(trainer: Trainer) -> list[torch.Tensor]:
     """Return one number of each trained tensor, by which equal weights are equal."""
-    return [weight.detach().double().sum() for weight in trainer.policy.trainable()]
+    policy = trainer.policy
+    parts = (*policy.trainable(), *policy.remainders.values())
+    return [part.detach().double().sum() for part in parts]
 
 
 def report(folder: Path) -> int:

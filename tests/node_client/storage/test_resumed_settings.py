@@ -23,6 +23,12 @@ SETTINGS = {
     "two passes": TrainConfig(learning_rate=RATE, num_iterations=2),
     "KL term": TrainConfig(learning_rate=RATE, beta=0.04),
     "bf16": TrainConfig(learning_rate=RATE, precision="bf16"),
+    "bf16, many micro-batches": TrainConfig(
+        learning_rate=RATE, precision="bf16", micro_batch_tokens=64
+    ),
+    "bf16, checkpointed, KL term": TrainConfig(
+        learning_rate=RATE, precision="bf16", gradient_checkpointing=True, beta=0.04
+    ),
     "fp16": TrainConfig(learning_rate=RATE, precision="fp16"),
     "adapters": TrainConfig(learning_rate=RATE, lora_r=2),
     "evaluated": TrainConfig(learning_rate=RATE, eval_tasks=4, eval_every=2),
@@ -51,3 +57,15 @@ def test_a_resumed_run_ends_with_the_same_bits(
     resumed = trainer_with(SETTINGS[name], verifier)
     assert checkpoint.resume(tmp_path / "half", resumed) == checkpoint.Resumed(3, [])
     assert hashes_after(resumed, tmp_path / "resumed", steps=3) == whole
+
+
+@pytest.mark.parametrize(("before", "after"), [("defaults", "bf16"), ("bf16", "defaults")])
+def test_a_checkpoint_is_the_same_in_either_precision(
+    verifier: Verifier, tmp_path: Path, before: str, after: str
+) -> None:
+    trainer = trainer_with(SETTINGS[before], verifier)
+    written = hashes_after(trainer, tmp_path / "before", steps=2)
+    other = trainer_with(SETTINGS[after], verifier)
+    checkpoint.resume(tmp_path / "before", other)
+    assert hashes_after(other, tmp_path / "after", steps=0) == written
+    other.step()

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import torch
 
 from node_client.errors import SettingsError
+from node_client.learning.adamw import HalvesAdamW
 from node_client.model.policy import Policy
 from node_client.settings.train_config import TrainConfig, learning_rate_for
 
@@ -16,6 +17,9 @@ def begin_training(policy: Policy, config: TrainConfig) -> torch.optim.Optimizer
     so a resumed run has the same.
     """
     policy.set_precision(config.precision)
+    is_8bit = config.optimizer == "adamw_8bit"
+    if not (config.lora_r or is_8bit):
+        policy.halve_weights()
     if config.lora_r:
         policy.add_adapters(
             rank=config.lora_r, alpha=config.lora_alpha, target_modules=config.lora_target_modules
@@ -24,11 +28,12 @@ def begin_training(policy: Policy, config: TrainConfig) -> torch.optim.Optimizer
         policy.keep_reference()
     if config.gradient_checkpointing:
         policy.checkpoint_activations()
-    is_8bit = config.optimizer == "adamw_8bit"
     policy.make_room(config.micro_batch_tokens, state_bytes=2 if is_8bit else 8)
     rate = learning_rate_for(config, parameters=policy.parameters)
     if is_8bit:
         return _adamw_8bit(policy, rate=rate)
+    if policy.remainders:
+        return HalvesAdamW(policy.trainable(), policy.remainders, lr=rate)
     return torch.optim.AdamW(
         policy.trainable(),
         lr=rate,

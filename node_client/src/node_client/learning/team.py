@@ -149,7 +149,7 @@ class LaunchedTeam(Team):
         gradients = []
         for parameter in parameters:
             if parameter.grad is None:
-                parameter.grad = torch.zeros_like(parameter)
+                parameter.grad = torch.zeros_like(parameter, dtype=parameter.grad_dtype)
             gradients.append(parameter.grad)
         self._add_up(gradients)
 
@@ -160,8 +160,9 @@ class LaunchedTeam(Team):
         for room in (policy.room, policy.sampling_room):
             room.share = self.least(room.share)
         with _watched(), torch.no_grad():
-            for parameter in policy.trainable():
-                torch.distributed.broadcast(parameter, src=0)
+            for tensor in (*policy.trainable(), *policy.remainders.values()):
+                # As bytes: not every backend knows all types.
+                torch.distributed.broadcast(tensor.detach().view(torch.uint8), src=0)
         optimizer.load_state_dict(self._broadcast(optimizer.state_dict()))
         if scaler.is_enabled():
             scaler.load_state_dict(self._broadcast(scaler.state_dict()))

@@ -6,9 +6,10 @@ from functools import partial
 from typing import TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from node_client.errors import MemoryExhaustedError
+from node_client.learning.adamw import HalvesAdamW
 from node_client.learning.importance import denominators
 from node_client.learning.losses import Loss, Objective, Tokens, policy_loss
 from node_client.learning.micro_batches import split_rows
@@ -124,6 +125,7 @@ def _step(
     batches = attempt(partial(_prepare_all, rows, policy=policy, config=config, watch=watch))
     if batches is None:
         return None
+    choose_gradients(policy.trainable(), summed=len(batches) > 1 or team.size > 1)
     done: tuple[list[Loss], float] | None = None
     for _ in range(config.num_iterations):
         losses = attempt(
@@ -207,6 +209,15 @@ def _accumulate_all(
     ]
 
 
+def choose_gradients(parameters: Sequence[nn.Parameter], *, summed: bool) -> None:
+    """Let gradients that are summed up be float32, others of their weights' type.
+
+    In bfloat16 a sum of many micro-batches would lose the small ones.
+    """
+    for parameter in parameters:
+        parameter.grad_dtype = torch.float32 if summed else parameter.dtype
+
+
 def descend(
     policy: Policy,
     optimizer: torch.optim.Optimizer,
@@ -220,7 +231,10 @@ def descend(
     """
     scaler.unscale_(optimizer)
     try:
-        norm = torch.nn.utils.clip_grad_norm_(policy.trainable(), max_norm)
+        if isinstance(optimizer, HalvesAdamW):
+            norm = optimizer.clip(max_norm)
+        else:
+            norm = torch.nn.utils.clip_grad_norm_(policy.trainable(), max_norm)
         if norm.isfinite():
             scaler.step(optimizer)
     finally:

@@ -92,7 +92,7 @@ class Decoder:
 
     def step(self, tokens: Tensor) -> Tensor:
         """Return the logits (B, V) behind the next token (B,) of each row."""
-        hidden = embedding(tokens, self._embedding)  # (B, H), not rounded from layer to layer
+        hidden = embedding(tokens, self._embedding).float()  # (B, H), not rounded between layers
         cos, sin = self._turns[:, :, self._used - self._width]
         self._used += 1
         for layer, cache in zip(self._layers, self._cache, strict=True):

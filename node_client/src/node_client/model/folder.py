@@ -4,22 +4,28 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import torch
 from transformers import AutoModelForCausalLM, PreTrainedModel
 from transformers.utils import logging
 
 from node_client.model.adapters import check_kind, has_adapters, load_adapters
+from node_client.model.halves import Remainders, made_whole, split
 from node_client.model.words import Words
 
 
-def save_model(model: PreTrainedModel, words: Words, folder: Path) -> None:
-    """Write model and tokenizer as a folder that transformers can read."""
-    with _no_progress_bars():
+def save_model(
+    model: PreTrainedModel, words: Words, folder: Path, *, remainders: Remainders
+) -> None:
+    """Write model and tokenizer as a folder that transformers can read, halves as whole weights."""
+    with _no_progress_bars(), made_whole(remainders):
         model.save_pretrained(folder)
         words.save(folder)
 
 
-def load_weights(model: PreTrainedModel, folder: Path) -> None:
+def load_weights(model: PreTrainedModel, folder: Path, *, remainders: Remainders) -> None:
     """Take over the weights that `save_model` wrote, keeping the parameters that there are.
+
+    `remainders` are those of a model whose weights are in halves, which are written in float32.
 
     Raises CheckpointError when the folder has adapters and this model not, or the reverse.
     """
@@ -27,9 +33,13 @@ def load_weights(model: PreTrainedModel, folder: Path) -> None:
     if has_adapters(model):
         load_adapters(model, folder)
         return
+    dtype = torch.float32 if remainders else model.dtype
     with _no_progress_bars():
-        saved = AutoModelForCausalLM.from_pretrained(folder, dtype=model.dtype)
-    model.load_state_dict(saved.state_dict())
+        saved = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype).state_dict()
+    model.load_state_dict(saved)
+    for name, parameter in model.named_parameters():
+        if parameter in remainders:
+            split(saved[name].clone(), half=parameter.detach(), remainder=remainders[parameter])
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """A policy: one causal language model with its tokenizer, on one device."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from copy import deepcopy
 from dataclasses import replace
 from functools import cached_property, partial
@@ -14,11 +14,13 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from node_client.model.adapters import add_adapters, has_adapters, switched_off
+from node_client.model.allocator import return_freed_memory
 from node_client.model.batches import sample_in_batches
 from node_client.model.completion import Generated, finish
 from node_client.model.decoder import Decoder, can_decode, forgetting
 from node_client.model.folder import load_weights, save_model
-from node_client.model.precision import choose_autocast
+from node_client.model.halves import Remainders, can_halve, halve_weights
+from node_client.model.precision import WORTH_CASTING, choose_autocast
 from node_client.model.preflight import share_at_start
 from node_client.model.pretrained import load_pretrained
 from node_client.model.room import Room
@@ -49,6 +51,8 @@ class Policy:
         self.sampling_room = Room("sampling")
         self._preflown = False
         self._reference: Policy | None = None
+        # What the weights lack that are kept in halves; empty where all are whole.
+        self.remainders: Remainders = {}
 
     @classmethod
     def load(cls, name_or_path: str, *, device: str = "auto", dtype: str = "auto") -> "Policy":
@@ -65,7 +69,12 @@ class Policy:
         )
 
     def set_precision(self, precision: Precision) -> None:
-        """Compute in this precision from now on; without it, in that of the weights."""
+        """Compute in this precision from now on; without it, in that of the weights.
+
+        Weights that were halved for bfloat16 are not made whole again.
+        """
+        if self.remainders:
+            return
         self._compute_dtype = choose_autocast(
             precision, device=self.device, parameters=self.parameters
         )
@@ -79,6 +88,18 @@ class Policy:
             add_adapters(self._model, rank=rank, alpha=alpha, target_modules=target_modules)
             # Adapters are not among what the decoder knows.
             self.__dict__.pop("_can_decode", None)
+
+    def halve_weights(self) -> None:
+        """Keep weights in halves from now on if they are multiplied in bfloat16 (`model.halves`).
+
+        The first call counts. What the model allows is found out before, in float32.
+        """
+        halves = self._compute_dtype == torch.bfloat16 and can_halve(self._model)
+        if halves and not (self.remainders or has_adapters(self._model)):
+            _ = self._way, self._can_decode
+            if self.device.type == "cpu" and self.parameters >= WORTH_CASTING:
+                return_freed_memory()
+            self.remainders = halve_weights(self._model)
 
     def checkpoint_activations(self) -> None:
         """Keep no activations inside of layers for the backward pass; compute them again there."""
@@ -102,6 +123,7 @@ class Policy:
             state_bytes=state_bytes,
             checkpointed=bool(self._checkpointed),
             halved=self._compute_dtype is not None,
+            copied=self._compute_dtype is not None and not self.remainders,
         )
         self.sampling_room.share = self.room.share
 
@@ -173,6 +195,7 @@ class Policy:
             model = deepcopy(self._model).requires_grad_(False)
             self._reference = Policy(model=model, tokenizer=self._words.tokenizer, name=self.name)
             self._reference._compute_dtype = self._compute_dtype
+            self._reference._way = self._way
 
     @torch.no_grad()
     def reference_logprobs(
@@ -191,21 +214,25 @@ class Policy:
 
     def save(self, folder: Path) -> None:
         """Write model and tokenizer as a folder that `load` and transformers can read."""
-        save_model(self._model, self._words, folder)
+        save_model(self._model, self._words, folder, remainders=self.remainders)
 
     def load_weights(self, folder: Path) -> None:
         """Take over the weights that `save` wrote, keeping device and optimizer references.
 
         Raises CheckpointError when the folder has adapters and this policy not, or the reverse.
         """
-        load_weights(self._model, folder)
+        load_weights(self._model, folder, remainders=self.remainders)
 
     def _answer(
         self, prompts: Sequence[Sequence[int]], sampling: Sampling, *, decoder: Decoder | None
     ) -> list[list[Generated]]:
         """Return the sampled answers to each prompt of a batch."""
-        # A decoder has its own copy of the weights: another one would only take memory.
-        with self._autocast() if decoder is None else forgetting(decoder):
+        with ExitStack() as stack:
+            # A decoder that copied the weights needs no other copy of them, which autocast makes.
+            if decoder is None or self.remainders:
+                stack.enter_context(self._autocast())
+            if decoder is not None:
+                stack.enter_context(forgetting(decoder))
             tokens, logprobs = sample_completions(
                 self._model,
                 prompts,

@@ -1,4 +1,4 @@
-"""In which precision a model computes. Its weights, gradients and optimizer stay in float32."""
+"""In which precision a model computes."""
 
 import torch
 

@@ -34,14 +34,20 @@ class Shape:
 
 
 def share_at_start(
-    model: PreTrainedModel, *, tokens: int, state_bytes: int, checkpointed: bool, halved: bool
+    model: PreTrainedModel,
+    *,
+    tokens: int,
+    state_bytes: int,
+    checkpointed: bool,
+    halved: bool,
+    copied: bool,
 ) -> float:
     """Return the share of so many tokens to begin with; says in the log when it is not all.
 
-    `halved` tells that products are made in 16 bits, with a copy of the weights for sampling.
+    `halved` tells that products are made in 16 bits, `copied` that it takes a copy of the weights.
     """
     shape, free = shape_of(model), free_bytes(model.device)
-    lasting = lasting_bytes(shape, state_bytes=state_bytes, copied=halved)
+    lasting = lasting_bytes(shape, state_bytes=state_bytes, copied=copied)
     per_token = token_bytes(shape, checkpointed=checkpointed, halved=halved)
     share = share_that_fits(tokens, free=free, lasting=lasting, per_token=per_token)
     if lasting > free:

@@ -18,6 +18,7 @@ from torch.utils.checkpoint import checkpoint
 from transformers import Cache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer
 
+from node_client.model.head import token_logprobs
 from node_client.model.padding import pad_left, pad_right, positions_of
 
 # Logits that are held at once: more are made in portions, and made again in the backward pass.
@@ -216,6 +217,8 @@ def _token_logprobs(
     portion = max(1, LOGITS_AT_ONCE // model.config.get_text_config().vocab_size)
     if len(tokens) <= portion:
         return from_logits(head(outputs), tokens)
+    if type(head) is nn.Linear:
+        return token_logprobs(head, outputs, tokens, temperature=temperature)
 
     def from_states(states: Tensor, tokens: Tensor) -> Tensor:
         return from_logits(head(states), tokens)

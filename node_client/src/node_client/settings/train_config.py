@@ -163,7 +163,7 @@ class TrainConfig:
     update."""
 
     precision: Precision = "auto"
-    """`bf16` multiplies in bfloat16, with float32 weights; `auto` does where that is faster. `fp16`
+    """`bf16` multiplies in bfloat16, with float32 updates; `auto` does where that is faster. `fp16`
     is for GPUs without bfloat16."""
 
     gradient_checkpointing: bool = False

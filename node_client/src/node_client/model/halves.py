@@ -1,0 +1,153 @@
+"""Float32 weights as two halves of 16 bits: one to multiply with, and what it lacks.
+
+Mixed-precision training keeps float32 weights and casts them to bfloat16 for every pass. Here the
+rounded weights are what is kept, each with a remainder, and both together are the float32 number to
+the bit: nothing is cast, and nothing is held twice. apex and Megatron-LM know the idea as
+`store_param_remainders`.
+
+Only what autocast multiplies in bfloat16 anyway is kept so, which is linear layers, and with them
+the input embedding, often the head's own weights. Its rows come out in float32, so that the sums
+between the layers are not rounded.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import embedding
+from transformers import PreTrainedModel
+
+# What each halved parameter lacks: int16, of the parameter's shape.
+Remainders = Mapping[nn.Parameter, Tensor]
+
+_HALF_STEP = 1 << 15
+
+
+def split(whole: Tensor, *, half: Tensor, remainder: Tensor) -> None:
+    """Write float32 numbers as bfloat16 ones, rounded half away from zero, and int16 remainders.
+
+    All of one shape. `whole` is contiguous and used up. Its bits are those of `half`, with 16 zeros
+    behind, plus `remainder`.
+    """
+    bits = whole.view(torch.int32)
+    remainder.copy_(bits)  # the lower 16 bits, of which the first is the sign
+    half.view(torch.int16).copy_(bits.add_(_HALF_STEP).bitwise_right_shift_(16))
+
+
+def join(half: Tensor, remainder: Tensor, *, out: Tensor) -> Tensor:
+    """Write into `out` the float32 numbers that `split` was given, and return it."""
+    bits = out.view(torch.int32)
+    bits.copy_(half.view(torch.int16)).bitwise_left_shift_(16).add_(remainder)
+    return out
+
+
+def can_halve(model: PreTrainedModel) -> bool:
+    """Tell whether a model's weights are float32 and its embedding is a plain one."""
+    return model.dtype == torch.float32 and type(model.get_input_embeddings()) is nn.Embedding
+
+
+@torch.no_grad()
+def halve_weights(model: PreTrainedModel) -> Remainders:
+    """Keep the weights of linear layers and the embedding in bfloat16; return the remainders.
+
+    The parameters stay the same objects. From here on the model needs autocast to run.
+    """
+    rows = cast(nn.Embedding, model.get_input_embeddings())
+    model.set_input_embeddings(WideEmbedding(rows, tied=_is_tied(model)))
+    remainders: dict[nn.Parameter, Tensor] = {}
+    for module in model.modules():
+        if type(module) not in (nn.Linear, WideEmbedding):
+            continue
+        for parameter in module.parameters(recurse=False):
+            if parameter not in remainders and parameter.dtype == torch.float32:
+                whole = parameter.data.clone(memory_format=torch.contiguous_format)
+                half = torch.empty_like(whole, dtype=torch.bfloat16)
+                remainder = torch.empty_like(whole, dtype=torch.int16)
+                split(whole, half=half, remainder=remainder)
+                parameter.data, remainders[parameter] = half, remainder
+    for parameter in model.parameters():
+        if parameter not in remainders:
+            # Loaded weights may be views of one mapped file, which stays as long as one of them.
+            parameter.data = parameter.data.clone()
+    return remainders
+
+
+@contextmanager
+def made_whole(remainders: Remainders) -> Iterator[None]:
+    """Let parameters be float32 for a moment, in which nothing may change them."""
+    halves = {parameter: parameter.data for parameter in remainders}
+    try:
+        for parameter, remainder in remainders.items():
+            whole = torch.empty_like(parameter, dtype=torch.float32, requires_grad=False)
+            parameter.data = join(halves[parameter], remainder, out=whole)
+        yield
+    finally:
+        for parameter, half in halves.items():
+            parameter.data = half
+
+
+class WideEmbedding(nn.Embedding):
+    """Looks rows up in bfloat16 and returns them in float32; sums their gradients in float32.
+
+    Where the head has the same weights, it makes their gradient, and what the rows add to it is
+    added in place: no second gradient of the whole vocabulary is made for that.
+    """
+
+    def __init__(self, rows: nn.Embedding, *, tied: bool) -> None:
+        super().__init__(
+            rows.num_embeddings, rows.embedding_dim, rows.padding_idx, _weight=rows.weight.data
+        )
+        self.weight = rows.weight
+        self._late: list[tuple[Tensor, Tensor]] | None = None
+        if tied:
+            self._late = []
+            self.weight.register_hook(self._add_late)  # type: ignore[no-untyped-call]
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Return rows (…, H) of the tokens (…)."""
+        if self._late:
+            self._late.clear()  # of a backward pass that memory ran out in
+        rows = _LookUp.apply(self.weight, ids, self.padding_idx, self._late)  # type: ignore[no-untyped-call]
+        return cast(Tensor, rows)
+
+    def _add_late(self, gradient: Tensor) -> None:
+        """Add to the head's gradient, before it is kept, what lookups left."""
+        assert self._late is not None
+        for used, rows in self._late:
+            whole = gradient.index_select(0, used).float() + rows
+            gradient.index_copy_(0, used, whole.to(gradient.dtype))
+        self._late.clear()
+
+
+class _LookUp(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        weight: Tensor,
+        ids: Tensor,
+        padding_idx: int | None,
+        late: list[tuple[Tensor, Tensor]] | None,
+    ) -> Tensor:
+        ctx.save_for_backward(ids)
+        ctx.shape, ctx.padding_idx, ctx.late = weight.shape, padding_idx, late
+        return embedding(ids, weight).float()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, None, None, None]:
+        (ids,) = ctx.saved_tensors
+        used, places = ids.flatten().unique(return_inverse=True)
+        rows = gradient.new_zeros(len(used), gradient.shape[-1])
+        rows.index_add_(0, places, gradient.flatten(0, -2))
+        if ctx.padding_idx is not None:
+            rows[used == ctx.padding_idx] = 0
+        if ctx.late is not None:
+            ctx.late.append((used, rows))
+            return None, None, None, None
+        return rows.new_zeros(ctx.shape).index_copy_(0, used, rows), None, None, None
+
+
+def _is_tied(model: PreTrainedModel) -> bool:
+    head = model.get_output_embeddings()  # type: ignore[no-untyped-call]
+    return head is not None and head.weight is model.get_input_embeddings().weight

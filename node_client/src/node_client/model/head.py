@@ -1,0 +1,106 @@
+"""Log-probs of tokens from hidden states, without all logits at once.
+
+A vocabulary of 152k makes the logits of 4096 tokens 2.5 GB, their gradient as much. Here they are
+made for some of the vocabulary at once, forgotten, and made again in the backward pass, where each
+piece gives its rows of the head's gradient (as in Cut Cross-Entropy, arXiv 2411.09009).
+"""
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear
+
+# Logits that are held at once.
+PIECE = 2**22
+
+
+def token_logprobs(
+    head: nn.Linear, states: Tensor, tokens: Tensor, *, temperature: float
+) -> Tensor:
+    """Return the log-prob (N,) of each token (N,) behind hidden states (N, H), in float32.
+
+    Products are made in autocast's type where it is on.
+    """
+    dtype = head.weight.dtype
+    if torch.is_autocast_enabled(states.device.type):
+        dtype = torch.get_autocast_dtype(states.device.type)
+    logprobs = _TokenLogprobs.apply(  # type: ignore[no-untyped-call]
+        states, head.weight, head.bias, tokens, temperature, dtype
+    )
+    return cast(Tensor, logprobs)
+
+
+class _TokenLogprobs(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        states: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        tokens: Tensor,
+        temperature: float,
+        dtype: torch.dtype,
+    ) -> Tensor:
+        ctx.temperature, ctx.dtype = temperature, dtype
+        rows = torch.arange(len(tokens), device=tokens.device)
+        total = states.new_full((len(tokens),), -torch.inf, dtype=torch.float32)
+        chosen = torch.zeros_like(total)
+        for piece in _pieces(len(tokens), len(weight)):
+            logits = _logits(states, weight, bias, piece, temperature=temperature, dtype=dtype)
+            total = torch.logaddexp(total, logits.logsumexp(dim=1))
+            here, place = _places(tokens, piece)
+            chosen = torch.where(here, logits[rows, place], chosen)
+        ctx.save_for_backward(states, weight, bias, tokens, total)
+        return chosen - total
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        states, weight, bias, tokens, total = ctx.saved_tensors
+        rows = torch.arange(len(tokens), device=tokens.device)
+        weight_gradient = torch.empty_like(weight) if ctx.needs_input_grad[1] else None
+        bias_gradient = torch.empty_like(bias) if ctx.needs_input_grad[2] else None
+        states_gradient = torch.zeros_like(states, dtype=torch.float32)
+        scaled = (gradient / ctx.temperature).unsqueeze(1)  # (N, 1)
+        halved = states.to(ctx.dtype)
+        for piece in _pieces(len(tokens), len(weight)):
+            logits = _logits(
+                states, weight, bias, piece, temperature=ctx.temperature, dtype=ctx.dtype
+            )
+            pull = logits.sub_(total.unsqueeze(1)).exp_().mul_(-scaled)  # (N, v)
+            here, place = _places(tokens, piece)
+            pull[rows, place] += torch.where(here, scaled.squeeze(1), 0.0)
+            if bias_gradient is not None:
+                bias_gradient[piece] = pull.sum(dim=0)
+            pull = pull.to(ctx.dtype)
+            states_gradient += pull @ weight[piece].to(ctx.dtype)
+            if weight_gradient is not None:
+                weight_gradient[piece] = pull.t() @ halved
+        return states_gradient.to(states.dtype), weight_gradient, bias_gradient, None, None, None
+
+
+def _pieces(rows: int, vocabulary: int) -> Iterator[slice]:
+    width = max(1, PIECE // max(1, rows))
+    return (slice(start, start + width) for start in range(0, vocabulary, width))
+
+
+def _logits(
+    states: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    piece: slice,
+    *,
+    temperature: float,
+    dtype: torch.dtype,
+) -> Tensor:
+    """Return the logits (N, v) of a piece of the vocabulary, in float32, over the temperature."""
+    part = None if bias is None else bias[piece].to(dtype)
+    logits = linear(states.to(dtype), weight[piece].to(dtype), part)
+    return logits.float() / temperature
+
+
+def _places(tokens: Tensor, piece: slice) -> tuple[Tensor, Tensor]:
+    """Return which tokens (N,) are in the piece, and a place (N,) in it for each: theirs if so."""
+    here = (tokens >= piece.start) & (tokens < piece.stop)
+    return here, torch.where(here, tokens - piece.start, 0)

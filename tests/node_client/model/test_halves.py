@@ -1,0 +1,160 @@
+"""Weights in halves are the float32 weights to the bit, and compute what autocast computes."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+from transformers import AutoModelForCausalLM
+
+from node_client.learning.optimizer import begin_training
+from node_client.model.halves import join, made_whole, split
+from node_client.model.policy import Policy
+from node_client.settings.train_config import TrainConfig
+from tests.node_client.fakes import toy_policy
+
+BF16 = TrainConfig(precision="bf16")
+PROMPTS = [[5, 6, 7], [5, 6, 7], [8, 9]]
+COMPLETIONS = [[10, 11, 1], [12, 1], [13, 14]]
+
+
+def of_bits(bits: int) -> Tensor:
+    return torch.tensor([bits], dtype=torch.int64).to(torch.int32).view(torch.float32)
+
+
+def halves_of(whole: Tensor) -> tuple[Tensor, Tensor]:
+    half = torch.empty_like(whole, dtype=torch.bfloat16)
+    remainder = torch.empty_like(whole, dtype=torch.int16)
+    split(whole.clone(), half=half, remainder=remainder)
+    return half, remainder
+
+
+def policy_with_rounded_rows() -> Policy:
+    """Return a policy whose embedding autocast, which leaves it alone, need not round."""
+    policy = toy_policy()
+    rows = policy._model.get_input_embeddings().weight
+    rows.data = rows.data.bfloat16().float()
+    return policy
+
+
+def halved_policy() -> Policy:
+    policy = policy_with_rounded_rows()
+    begin_training(policy, BF16)
+    return policy
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_every_float32_comes_back_to_the_bit(bits: int) -> None:
+    whole = of_bits(bits)
+    half, remainder = halves_of(whole)
+    again = join(half, remainder, out=torch.empty_like(whole))
+    assert torch.equal(again.view(torch.int32), whole.view(torch.int32))
+
+
+@given(st.floats(width=32, allow_nan=False, allow_infinity=False))
+def test_halves_are_rounded_to_the_nearest(value: float) -> None:
+    whole = torch.tensor([value], dtype=torch.float32)
+    half, remainder = halves_of(whole)
+    # Halfway between two, torch takes the even one, which a remainder of 16 bits cannot tell.
+    if remainder.item() != -(2**15):
+        assert torch.equal(half, whole.bfloat16())
+    else:
+        assert abs(half.double() - whole.double()) == abs(
+            whole.bfloat16().double() - whole.double()
+        )
+
+
+def test_halved_policy_computes_what_autocast_computes() -> None:
+    cast, halved = policy_with_rounded_rows(), halved_policy()
+    cast.set_precision("bf16")
+    expected, found = (policy.logprobs(PROMPTS, COMPLETIONS)[0] for policy in (cast, halved))
+    assert torch.equal(found, expected)
+    expected.sum().backward()  # type: ignore[no-untyped-call]
+    found.sum().backward()  # type: ignore[no-untyped-call]
+    for exact, weight in zip(cast.trainable(), halved.trainable(), strict=True):
+        assert exact.grad is not None
+        assert weight.grad is not None
+        assert torch.allclose(weight.grad.float(), exact.grad, rtol=2**-7, atol=1e-6)
+
+
+def test_no_weight_that_is_multiplied_with_stays_in_float32() -> None:
+    policy = halved_policy()
+    whole = [p for p in policy.trainable() if p.dtype == torch.float32]
+    assert policy.remainders
+    assert all(parameter.dim() == 1 for parameter in whole)  # norms
+
+
+def test_halved_policy_answers_as_before() -> None:
+    cast, halved = policy_with_rounded_rows(), halved_policy()
+    cast.set_precision("bf16")
+    answers = [
+        policy.generate(["1 + 1", "2 + 2?"], completions=2, max_new_tokens=6, temperature=0)
+        for policy in (cast, halved)
+    ]
+    assert answers[0] == answers[1]
+
+
+def test_saved_policy_is_the_float32_model_and_is_taken_over_to_the_bit(tmp_path: Path) -> None:
+    plain, halved = toy_policy(seed=1), halved_policy()
+    plain.save(tmp_path / "plain")
+    halved.load_weights(tmp_path / "plain")
+    halved.save(tmp_path / "halved")
+    saved = AutoModelForCausalLM.from_pretrained(tmp_path / "halved")
+    assert saved.dtype == torch.float32
+    for one, other in zip(saved.parameters(), plain.trainable(), strict=True):
+        assert torch.equal(one, other)
+    files = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("plain", "halved")]
+    assert files[0] == files[1]
+
+
+def test_reference_of_a_kl_term_is_the_halved_model_as_it_was() -> None:
+    policy = toy_policy()
+    begin_training(policy, TrainConfig(precision="bf16", beta=0.1))
+    expected = policy.logprobs(PROMPTS, COMPLETIONS)[0]
+    with torch.no_grad():
+        for parameter in policy.trainable():
+            parameter.add_(1.0)
+    assert torch.equal(policy.reference_logprobs(PROMPTS, COMPLETIONS), expected)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        TrainConfig(precision="fp32"),
+        TrainConfig(precision="fp16"),
+        TrainConfig(precision="bf16", lora_r=2),
+    ],
+    ids=["float32", "float16", "adapters"],
+)
+def test_other_training_keeps_its_weights_whole(config: TrainConfig) -> None:
+    policy = toy_policy()
+    begin_training(policy, config)
+    assert not policy.remainders
+    assert {parameter.dtype for parameter in policy.trainable()} == {torch.float32}
+
+
+def test_gradient_of_a_lookup_is_summed_in_float32() -> None:
+    policy = halved_policy()
+    embedding = policy._model.get_input_embeddings()
+    ids = torch.tensor([[3] * 300 + [4]])
+    head = policy._model.get_output_embeddings()  # type: ignore[no-untyped-call]
+    rows = embedding(ids)
+    with policy._autocast():
+        loss = (rows / 256).sum() + 0 * head(rows).sum()
+    loss.backward()
+    assert isinstance(embedding.weight, torch.Tensor)
+    gradient = embedding.weight.grad
+    assert gradient is not None
+    assert torch.equal(gradient[3], torch.full_like(gradient[3], 300 / 256))
+    assert torch.equal(gradient[4], torch.full_like(gradient[4], 1 / 256))
+
+
+def test_weights_are_whole_for_a_moment_only() -> None:
+    policy = halved_policy()
+    (parameter, *_) = policy.remainders
+    before = parameter.data
+    with made_whole(policy.remainders):
+        assert parameter.dtype == torch.float32
+    assert parameter.data.data_ptr() == before.data_ptr()
