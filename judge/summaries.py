@@ -4,12 +4,13 @@ Pages that list rounds read these and never a round's thousands of scores.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from judge.ring import unpack
+from swarm_tasks.marks import Cells, add_cells
 
 BASE_ARM = "base"
 # Models are named by their nodes: however many names there are, a round's summary stays small.
@@ -73,6 +74,14 @@ def summarise(results: Sequence[Result], *, questions: int) -> Summary:
         tallies=_tally(results, questions=questions),
         groups=_group(results),
     )
+
+
+def tally_datasets(results: Iterable[tuple[str, Cells]]) -> dict[str, Cells]:
+    """Add up the cells of nodes by arm: how many answers to each dataset's questions are right."""
+    by_arm: defaultdict[str, Cells] = defaultdict(dict)
+    for arm, cells in results:
+        by_arm[arm] = add_cells(by_arm[arm], cells)
+    return dict(by_arm)
 
 
 def _tally(results: Sequence[Result], *, questions: int) -> list[tuple[int, int]]:

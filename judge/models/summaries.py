@@ -23,6 +23,7 @@ class RoundSummary(models.Model):
     best = models.FloatField(null=True)
     tallies = models.JSONField(help_text="For each question: [solved, counted].")
     groups = models.JSONField(help_text="judge.summaries.Group by model and arm.")
+    datasets = models.JSONField(default=dict, help_text="By arm and dataset: [correct, n].")
 
     def __str__(self) -> str:
         return f"summary of {self.round}"

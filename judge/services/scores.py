@@ -12,7 +12,7 @@ from django.db.models import Q
 from judge.models import Answer, Enrolment, Round, RoundSummary, Score, Season, Seat
 from judge.ring import pack
 from judge.stats import effective_n, macro_interval
-from judge.summaries import Result, summarise
+from judge.summaries import Result, summarise, tally_datasets
 from swarm_tasks.marks import mark
 from swarm_web.nodes.models import Node
 
@@ -56,7 +56,12 @@ def store_summary(judge_round: Round, scores: Sequence[Score]) -> None:
     ]
     summary = summarise(results, questions=judge_round.questions.count())
     RoundSummary.objects.update_or_create(
-        round=judge_round, defaults={"seats": len(scores), **asdict(summary)}
+        round=judge_round,
+        defaults={
+            "seats": len(scores),
+            "datasets": tally_datasets((score.arm, score.cells) for score in scores),
+            **asdict(summary),
+        },
     )
 
 

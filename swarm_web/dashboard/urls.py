@@ -12,6 +12,7 @@ from swarm_web.dashboard.pages import (
     nodes,
     rollouts,
     rounds,
+    tasks,
     texts,
 )
 from swarm_web.dashboard.sharing import views as sharing
@@ -57,6 +58,9 @@ urlpatterns = [
     path("rollouts/<int:pk>/", rollouts.rollout, name="rollout"),
     path("compare/", compare.compare, name="compare"),
     path("compare/figure.json", compare.compare_figure, name="compare-figure"),
+    path("tasks/", tasks.tasks, name="tasks"),
+    path("tasks/<slug:dataset>/", tasks.task, name="task"),
+    path("tasks/<slug:dataset>/figure.json", tasks.task_figure, name="task-figure"),
     # ---- data to take away
     path("downloads/", texts.downloads, name="downloads"),
     re_path(

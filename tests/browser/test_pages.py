@@ -36,6 +36,8 @@ def make_pages() -> list[str]:
         "/rollouts/",
         f"/rollouts/{rollout.pk}/",
         "/rollouts/flow/",
+        "/tasks/",
+        "/tasks/chain_sum/",
     ]
 
 
@@ -59,7 +61,8 @@ async def test_no_page_scrolls_sideways_on_a_phone(phone: Visitor) -> None:
 
 async def test_charts_are_drawn(visitor: Visitor) -> None:
     pages = await sync_to_async(make_pages)()
-    charted = [path for path in pages if path in ("/leaderboard/", "/rounds/", "/compare/")]
+    drawn = ("/leaderboard/", "/rounds/", "/compare/", "/tasks/chain_sum/")
+    charted = [path for path in pages if path in drawn]
     for path in [*charted, next(path for path in pages if path.startswith("/nodes/"))]:
         await visitor.open(path)
         await visitor.page.wait_for_selector("#plot[data-drawn] .scatterlayer")

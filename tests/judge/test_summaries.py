@@ -5,7 +5,7 @@ import numpy as np
 from judge.models import RoundSummary
 from judge.ring import pack
 from judge.services.scores import write_scores
-from judge.summaries import MOST_GROUPS, Result, summarise
+from judge.summaries import MOST_GROUPS, Result, summarise, tally_datasets
 from tests.judge.toys import Site
 
 
@@ -55,3 +55,24 @@ def test_a_round_that_closes_has_a_summary_and_keeps_one(site: Site) -> None:
     summary = RoundSummary.objects.get(round=judge_round)
     assert (summary.seats, summary.scored, summary.best) == (2, 2, 1.0)
     assert summary.tallies == [[2, 2], [2, 2], [1, 2], [1, 2]]
+
+
+def test_answers_are_tallied_by_arm_and_dataset() -> None:
+    results = [
+        ("swarm", {"sums": (1, 4), "words": (2, 2)}),
+        ("swarm", {"sums": (3, 4)}),
+        ("base", {"sums": (0, 4)}),
+    ]
+    assert tally_datasets(results) == {
+        "swarm": {"sums": (4, 8), "words": (2, 2)},
+        "base": {"sums": (0, 4)},
+    }
+
+
+def test_a_round_that_is_scored_anew_is_tallied_anew(site: Site) -> None:
+    site.join("amber", "birch")
+    judge_round = site.play(amber="rrrr", birch="rrww")
+    RoundSummary.objects.update(datasets={})
+    write_scores(judge_round)
+    cells = RoundSummary.objects.get(round=judge_round).datasets["swarm"].values()
+    assert [sum(column) for column in zip(*cells, strict=True)] == [6, 8]

@@ -1,0 +1,95 @@
+"""How often the questions of one dataset are solved, round by round and arm by arm; pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from django.utils.translation import gettext as _
+
+from judge.stats import wilson_interval
+from swarm_web.dashboard.charts.parts import (
+    STYLES,
+    Figure,
+    count_axis,
+    draw_band,
+    draw_line,
+    lay_out,
+    share_axis,
+)
+
+# Single rounds ask few questions of a dataset: a point pools so many rounds.
+POOLED_ROUNDS = 10
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many of the `n` answers of one arm to one round's questions are right."""
+
+    round: int
+    correct: int
+    n: int
+
+
+@dataclass(frozen=True)
+class PassRate:
+    """The share solved in the rounds up to `round`, with its 95 % interval (Wilson)."""
+
+    round: int
+    rate: float
+    low: float
+    high: float
+    n: int
+
+
+def pool_tallies(tallies: Sequence[Tally], *, width: int = POOLED_ROUNDS) -> list[PassRate]:
+    """Pool each round, oldest first, with the `width - 1` before it."""
+    correct = [0, *accumulate(tally.correct for tally in tallies)]
+    counted = [0, *accumulate(tally.n for tally in tallies)]
+    rates = []
+    for end, tally in enumerate(tallies, start=1):
+        start = max(0, end - width)
+        solved, n = correct[end] - correct[start], counted[end] - counted[start]
+        if n:
+            low, high = wilson_interval(solved, n)
+            rates.append(PassRate(tally.round, solved / n, low, high, n))
+    return rates
+
+
+def draw_pass_rates(rates: Mapping[str, Sequence[PassRate]]) -> Figure:
+    """Draw the arms' lines, each with its band behind all lines."""
+    arms = [(arm, line) for arm, line in rates.items() if line]
+    bands = [
+        draw_band(
+            [point.round for point in line],
+            [point.low for point in line],
+            [point.high for point in line],
+            rgb=STYLES[arm][1],
+        )
+        for arm, line in arms
+    ]
+    rounds = [point.round for _, line in arms for point in line]
+    return {
+        "data": [*bands, *(_line(arm, line) for arm, line in arms)],
+        "layout": lay_out(
+            xaxis=count_axis(rounds, title=_("judge round")),
+            yaxis=share_axis(title=_("share of answers that are right")),
+        ),
+    }
+
+
+def _line(arm: str, line: Sequence[PassRate]) -> Figure:
+    colour, _rgb, dash = STYLES[arm]
+    names = {"swarm": _("swarm"), "isolated": _("isolated"), "base": _("untrained")}
+    return draw_line(
+        [point.round for point in line],
+        [point.rate for point in line],
+        name=names[arm],
+        colour=colour,
+        dash=dash,
+    ) | {
+        "customdata": [[point.low, point.high, point.n] for point in line],
+        "hovertemplate": _(
+            "%{y:.3f}, 95 % interval %{customdata[0]:.3f}–%{customdata[1]:.3f}, "
+            "n = %{customdata[2]}"
+        ),
+    }

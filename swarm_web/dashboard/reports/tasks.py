@@ -1,0 +1,218 @@
+"""The datasets of a season: an example, difficulty, pass rates and what training gets out of them.
+
+Pass rates come from the summaries that rounds leave when they close. Questions are shown of closed
+rounds only. Everything is bounded by the season's last rounds and the archive's newest rollouts.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from django.db.models import Count, F, Q
+from django.utils.translation import gettext as _
+
+from judge.models import Question, Round, RoundSummary, Season
+from judge.selectors import shown_season, task_choices
+from judge.stats import wilson_interval
+from swarm_protocol.messages import TaskChoice
+from swarm_tasks.allowlist import allowed_datasets
+from swarm_tasks.levels import Rungs, rungs_around
+from swarm_web.dashboard.charts.tasks import (
+    POOLED_ROUNDS,
+    PassRate,
+    Tally,
+    draw_pass_rates,
+    pool_tallies,
+)
+from swarm_web.dashboard.reports.drawings import Drawing
+from swarm_web.nodes.models import Node
+from swarm_web.relay.models import ArchivedRollout
+
+SHOWN_ROUNDS = 100
+# Of a list: enough for a figure of today, few enough to read with every visit.
+LATEST_ROUNDS = 20
+LATEST_ROLLOUTS = 1000
+NAMED_QUESTIONS = 5
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A share of `n` things, with its 95 % interval (Wilson)."""
+
+    share: float
+    interval: tuple[float, float]
+    n: int
+
+
+@dataclass(frozen=True)
+class AskedQuestion:
+    """A question of a closed round, and how many of those who had to answer it were right."""
+
+    prompt: str
+    round: int
+    solved: int
+    counted: int
+
+    @property
+    def share(self) -> float:
+        """The share of nodes that solved it."""
+        return self.solved / self.counted
+
+
+@dataclass(frozen=True)
+class TaskLine:
+    """One dataset of the season.
+
+    `weight` is its share of the questions; `rungs` are the levels that nodes may train on beside
+    the season's own, which is at `rungs.home`. `rates` are by arm, over the last rounds.
+    """
+
+    dataset: str
+    choice: TaskChoice
+    weight: float
+    rungs: Rungs | None
+    example: str
+    rates: Mapping[str, Rate]
+    informative: Rate | None
+
+    @property
+    def levels(self) -> int:
+        """How many levels of difficulty there are."""
+        return len(self.rungs.configs) if self.rungs else 1
+
+    @property
+    def level(self) -> int:
+        """The season's level, from 1, the easiest."""
+        return self.rungs.home + 1 if self.rungs else 1
+
+
+@dataclass(frozen=True)
+class TaskReport:
+    """One dataset with its pass rates over rounds and its hardest and easiest questions."""
+
+    line: TaskLine
+    drawing: Drawing
+    hardest: Sequence[AskedQuestion]
+    easiest: Sequence[AskedQuestion]
+
+
+def read_tasks() -> tuple[Season | None, list[TaskLine]]:
+    """Return the shown season and its datasets, the most asked first, in six queries at most."""
+    season = shown_season()
+    if season is None:
+        return None, []
+    choices = task_choices(season.tasks)
+    whole = sum(choice.weight for choice in choices)
+    summaries = _read_summaries(season, rounds=LATEST_ROUNDS)
+    examples = _read_examples(summaries)
+    informative = _read_informative(season)
+    lines = [
+        TaskLine(
+            dataset=choice.dataset,
+            choice=choice,
+            weight=choice.weight / whole,
+            rungs=rungs_around(choice) if choice.dataset in allowed_datasets() else None,
+            example=examples.get(choice.dataset, ""),
+            rates=_pool(summaries, choice.dataset),
+            informative=informative.get(choice.dataset),
+        )
+        for choice in choices
+    ]
+    return season, sorted(lines, key=lambda line: (-line.weight, line.dataset))
+
+
+def read_task(dataset: str) -> TaskReport | None:
+    """Return one dataset of the shown season, or None if it is not asked in it."""
+    season, lines = read_tasks()
+    line = next((line for line in lines if line.dataset == dataset), None)
+    if season is None or line is None:
+        return None
+    summaries = _read_summaries(season, rounds=SHOWN_ROUNDS)
+    asked = _read_questions(summaries, dataset)
+    by_share = sorted(asked, key=lambda question: (question.share, -question.round))
+    hardest = by_share[:NAMED_QUESTIONS]
+    easiest = [question for question in by_share[::-1] if question not in hardest]
+    return TaskReport(line, _draw(summaries, dataset), hardest, easiest[:NAMED_QUESTIONS])
+
+
+def _read_summaries(season: Season, *, rounds: int) -> list[RoundSummary]:
+    """Return what the season's last closed rounds came to, newest first."""
+    closed = RoundSummary.objects.filter(round__season=season, round__phase=Round.Phase.CLOSED)
+    return list(closed.select_related("round").order_by("-round__number")[:rounds])
+
+
+def _read_examples(summaries: Sequence[RoundSummary]) -> dict[str, str]:
+    """Return the newest revealed question of each dataset."""
+    asked = Question.objects.filter(round__in=[summary.pk for summary in summaries])
+    newest = asked.order_by("dataset", "-round__number", "position").distinct("dataset")
+    return dict(newest.values_list("dataset", "prompt"))
+
+
+def _read_questions(summaries: Sequence[RoundSummary], dataset: str) -> list[AskedQuestion]:
+    """Return the dataset's questions of these rounds, with the rounds' own tallies."""
+    tallies = {summary.pk: summary.tallies for summary in summaries}
+    asked = Question.objects.filter(round__in=tallies, dataset=dataset).order_by("pk")
+    found = []
+    for pk, number, position, prompt in asked.values_list(
+        "round_id", "round__number", "position", "prompt"
+    ):
+        solved, counted = tallies[pk][position - 1]
+        if counted:
+            found.append(AskedQuestion(prompt, number, solved, counted))
+    return found
+
+
+def _read_informative(season: Season) -> dict[str, Rate]:
+    """Return which share of each dataset's archived rollouts is informative."""
+    newest = ArchivedRollout.objects.verified().filter(season=season).newest_first()
+    counted = (
+        ArchivedRollout.objects.filter(pk__in=newest.values("pk")[:LATEST_ROLLOUTS])
+        .order_by()
+        .values_list("dataset")
+        .annotate(n=Count("pk"), mixed=Count("pk", filter=Q(solved__gt=0, solved__lt=F("total"))))
+    )
+    return {dataset: make_rate(mixed, n) for dataset, n, mixed in counted}
+
+
+def _pool(summaries: Sequence[RoundSummary], dataset: str) -> dict[str, Rate]:
+    """Return the share solved by arm, over all of these rounds."""
+    sums: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for summary in summaries:
+        for arm, cells in summary.datasets.items():
+            correct, n = cells.get(dataset, (0, 0))
+            sums[arm][0] += correct
+            sums[arm][1] += n
+    return {arm: make_rate(*sums[arm]) for arm in Node.Arm.values if sums[arm][1]}
+
+
+def make_rate(part: int, n: int) -> Rate:
+    """Return the share that `part` is of `n` things; there is at least one."""
+    return Rate(part / n, wilson_interval(part, n), n)
+
+
+def _draw(summaries: Sequence[RoundSummary], dataset: str) -> Drawing:
+    """Draw the arms' pass rates, and write the same rows, newest first, for the table."""
+    rates: dict[str, list[PassRate]] = {}
+    for arm in Node.Arm.values:
+        cells = [
+            (summary.round.number, summary.datasets.get(arm, {}).get(dataset, (0, 0)))
+            for summary in reversed(summaries)
+        ]
+        tallies = [Tally(number, correct, n) for number, (correct, n) in cells if n]
+        rates[arm] = pool_tallies(tallies, width=POOLED_ROUNDS)
+    points = [(arm, point) for arm, line in rates.items() for point in line]
+    points.sort(key=lambda pair: (-pair[1].round, pair[0]))
+    return Drawing(
+        figure=draw_pass_rates(rates),
+        columns=[
+            _("up to round"),
+            _("arm"),
+            _("share solved"),
+            _("95 % interval"),
+            "n",
+        ],
+        rows=[
+            (point.round, arm, point.rate, (point.low, point.high), point.n)
+            for arm, point in points
+        ],
+    )
