@@ -24,7 +24,18 @@ PAGES = [
     "/api/v1/compare",
     "/api/v1/rounds",
     "/api/v1/rounds/{round}",
+    "/api/v1/rounds/{round}/scores",
+    "/api/v1/rounds/{round}/questions",
+    "/api/v1/rounds/{round}/questions/1/answers",
+    "/api/v1/nodes",
     "/api/v1/nodes/{node}",
+    "/api/v1/nodes/{node}/scores",
+    "/api/v1/rollouts",
+    "/api/v1/seasons",
+    "/api/v1/status",
+    "/nodes/{node}/badge.json",
+    "/nodes/{node}/card.png",
+    "/card.png",
 ]
 
 
