@@ -1,0 +1,139 @@
+"""Who made it, who learned from it: from a node's messages to what pages read."""
+
+import msgspec
+import pytest
+from asgiref.sync import sync_to_async
+
+from judge.models import Round, Season
+from judge.selectors import task_choices
+from swarm_protocol.messages import (
+    Completion,
+    Hardware,
+    PublishRollouts,
+    ReportTraining,
+    RequestRollouts,
+    Rollout,
+    RolloutName,
+)
+from swarm_tasks.keyspace import Part
+from swarm_web.gateway.handlers.greeting import greet
+from swarm_web.gateway.handlers.training import publish, report_training, sample
+from swarm_web.leaderboard import read_line
+from swarm_web.nodes.models import Node
+from swarm_web.relay.models import ArchivedRollout, Contribution
+from swarm_web.relay.selectors import recent_rollouts
+from swarm_web.relay.tasks import keep_archive
+from swarm_web.store import sync_redis
+from swarm_web.verifiers import process_verifier
+from tests.factories import make_hello, make_rollout, make_round, make_score
+from tests.factories import publish as publish_standings
+from tests.gateway.conftest import Member
+from tests.gateway.sessions import NOW, session_of
+
+
+@pytest.fixture(autouse=True)
+def forget_samples() -> None:
+    for key in sync_redis().scan_iter("relay:sample*"):
+        sync_redis().delete(key)
+
+
+@pytest.fixture
+def rollout(season: Season) -> Rollout:
+    """A rollout about a training task, with one completion without an answer and one wrong."""
+    task = task_choices(season.tasks)[0]
+    drawn = process_verifier().draw(
+        key=b"k",
+        part=Part.TRAINING,
+        dataset=task.dataset,
+        config=task.config,
+        seed=season.seed,
+        counter=0,
+    )
+    texts = ("no idea", "<answer>x</answer>")
+    completions = [Completion(text=text, finish_reason="stop") for text in texts]
+    made = make_rollout(season, rollout_id="r")
+    return msgspec.structs.replace(made, task=drawn.spec, completions=completions)
+
+
+def report(*names: tuple[str, str]) -> ReportTraining:
+    return ReportTraining(
+        id="t",
+        step=1,
+        training_reward=0.5,
+        informative_share=0.5,
+        local_used=4,
+        external_used=len(names),
+        used=[RolloutName(node, rollout) for node, rollout in names],
+    )
+
+
+async def share(rollout: Rollout, *, giver: Member, taker: Member) -> None:
+    await publish(session_of(giver), PublishRollouts(id="p", rollouts=[rollout]))
+    await sample(session_of(taker), RequestRollouts(id="r", count=8))
+
+
+async def learners(season: Season) -> list[str]:
+    """Let the worker run, and return who learned from the archived rollout, as pages show it."""
+    await sync_to_async(keep_archive)()
+    [row] = await sync_to_async(recent_rollouts)(season.pk, limit=5)
+    assert row.learned_by == len(row.learners)
+    return [learned.node.name for learned in row.learners]
+
+
+async def test_a_rollout_that_a_node_reports_as_used_shows_it_as_a_learner(
+    season: Season, amber: Member, bold: Member, rollout: Rollout
+) -> None:
+    await share(rollout, giver=amber, taker=bold)
+    await report_training(session_of(bold), report(("amber", "r")))
+    assert await learners(season) == ["bold"]
+    row = await ArchivedRollout.objects.select_related("author").aget()
+    assert row.author.name == "amber"
+    assert row.question
+    assert [made["verdict"] for made in row.completions] == ["no_answer", "wrong"]
+
+
+async def test_a_report_that_is_sent_twice_counts_once(
+    season: Season, amber: Member, bold: Member, rollout: Rollout
+) -> None:
+    await share(rollout, giver=amber, taker=bold)
+    for _ in range(2):
+        await report_training(session_of(bold), report(("amber", "r")))
+        assert await learners(season) == ["bold"]
+    assert (await Contribution.objects.aget(node=amber.node)).used_by_others == 1
+
+
+async def test_a_forged_id_credits_nobody(
+    season: Season, amber: Member, bold: Member, rollout: Rollout
+) -> None:
+    await share(rollout, giver=amber, taker=bold)
+    await report_training(session_of(bold), report(("amber", "forged")))
+    assert await learners(season) == []
+    assert (await Contribution.objects.aget(node=amber.node)).used_by_others == 0
+
+
+async def test_the_leaderboard_tells_how_often_others_used_a_nodes_rollouts(
+    season: Season, amber: Member, bold: Member, rollout: Rollout
+) -> None:
+    await share(rollout, giver=amber, taker=bold)
+    await report_training(session_of(bold), report(("amber", "r")))
+    await learners(season)
+    closed = Round.Phase.CLOSED
+    judged = await sync_to_async(make_round)(season, phase=closed, questions=16)
+    await sync_to_async(make_score)(judged, amber.node, correct=8)
+    await sync_to_async(publish_standings)(season)
+    row = await sync_to_async(read_line)(amber.node, season=season, window="season", now=NOW)
+    assert row is not None
+    assert row.used_by_others == 1
+
+
+@pytest.mark.parametrize("hardware", [Hardware("GPU", 1 << 30), None])
+async def test_hardware_is_what_the_latest_hello_tells(
+    season: Season, amber: Member, hardware: Hardware | None
+) -> None:
+    await Node.objects.filter(pk=amber.node.pk).aupdate(hardware={"device": "old", "memory": 1})
+    session = session_of(amber)
+    session.greeted = False
+    welcome = await greet(session, msgspec.structs.replace(make_hello(), hardware=hardware))
+    assert welcome.provenance
+    stored = (await Node.objects.aget(pk=amber.node.pk)).hardware
+    assert stored == ({"device": "GPU", "memory": 1 << 30} if hardware else {})
