@@ -2,9 +2,10 @@
 
 An ASGI application around Django's, so that a kept page costs neither a thread nor a query. Kept
 are whole answers to GET with status 200 that set no cookie, by host, address and language; who
-brings any cookie but the language's gets pages of their own. A page is at most PAGE_CACHE_SECONDS
-old when it is taken, and the live socket brings it up to date anyway. Kept pages are sent
-compressed, and have an ETag.
+brings any cookie but the language's gets pages of their own. A page is made anew when somebody
+asks for it after PAGE_CACHE_SECONDS; meanwhile visitors get the one before, which is at most twice
+as old, and the live socket brings it up to date anyway. Kept pages are sent compressed, and have an
+ETag.
 """
 
 import asyncio
@@ -57,6 +58,10 @@ class Page:
     compressed: bytes
     begun_at: float
 
+    def age(self) -> float:
+        """Return how many seconds ago it was true."""
+        return time.monotonic() - self.begun_at
+
     async def send(self, asked: Asked, send: Send) -> None:
         """Answer with the page; only with its ETag to whoever has it."""
         status, body, headers = 200, self.body, [*self.headers, (b"etag", self.etag)]
@@ -78,6 +83,7 @@ class PageCache:
         self._application, self._seconds = application, seconds
         self._pages: dict[Key, Page] = {}
         self._making: dict[Key, asyncio.Future[Page | None]] = {}
+        self._renewals: set[asyncio.Task[Page | None]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer from what is kept, or let Django answer."""
@@ -87,28 +93,37 @@ class PageCache:
             await self._application(scope, receive, send)
             return
         page = self._find(key)
+        if page is not None and page.age() >= self._seconds and key not in self._making:
+            self._renew(key, scope)
         if page is None and key in self._making:
             page = await asyncio.shield(self._making[key])
         if page is None:
-            await self._make(key, scope, receive, send, asked)
-        else:
+            page = await self._make(key, scope, receive, send)
+        if page is not None:
             await page.send(asked, send)
 
     def _find(self, key: Key) -> Page | None:
         page = self._pages.get(key)
-        return page if page and page.begun_at > time.monotonic() - self._seconds else None
+        return page if page and page.age() < 2 * self._seconds else None
 
-    async def _make(
-        self,
-        key: Key,
-        scope: Scope,
-        receive: Receive,
-        send: Send,
-        asked: Asked,
-    ) -> None:
-        """Let Django answer, and keep its answer where that is allowed."""
-        made: asyncio.Future[Page | None] = asyncio.get_running_loop().create_future()
-        self._making[key] = made
+    def _renew(self, key: Key, scope: Scope) -> None:
+        """Have a page made anew while visitors still get the one before: none of them waits."""
+
+        async def hear_nothing() -> Message:
+            return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]
+
+        async def tell_nobody(_message: Message) -> None:
+            pass
+
+        # Noted here already: the task begins later, and the next visitor may come before.
+        self._making[key] = asyncio.get_running_loop().create_future()
+        renewal = asyncio.create_task(self._make(key, {**scope}, hear_nothing, tell_nobody))
+        self._renewals.add(renewal)
+        renewal.add_done_callback(self._renewals.discard)
+
+    async def _make(self, key: Key, scope: Scope, receive: Receive, send: Send) -> Page | None:
+        """Let Django answer, and keep its answer and return it where that is allowed."""
+        made = self._making.setdefault(key, asyncio.get_running_loop().create_future())
         recorder = _Recorder(send, begun_at=time.monotonic())
         page = None
         try:
@@ -116,16 +131,18 @@ class PageCache:
             page = await recorder.finish()
         finally:
             # Whoever waited for an answer that cannot be kept asks Django, too.
-            del self._making[key]
-            made.set_result(page)
+            if self._making.get(key) is made:
+                del self._making[key]
+            if not made.done():
+                made.set_result(page)
         if page is not None:
             self._keep(key, page)
-            await page.send(asked, send)
+        return page
 
     def _keep(self, key: Key, page: Page) -> None:
         """Keep a page as the newest, and forget the oldest ones."""
         self._pages.pop(key, None)
-        if page.begun_at <= time.monotonic() - self._seconds:
+        if page.age() >= 2 * self._seconds:
             return
         self._pages[key] = page
         # As each is put last when it is made, the oldest come first.

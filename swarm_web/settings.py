@@ -111,7 +111,7 @@ GATEWAY_BURST = env.int("GATEWAY_BURST", default=100)
 MINIMUM_CLIENT_VERSION = env.str("MINIMUM_CLIENT_VERSION", default="0.1.0")
 
 # ---- pages of visitors who are not signed in (swarm_web.page_cache)
-# How old such a page may be; 0 makes each anew, as whoever works on a page wants it.
+# After how long such a page is made anew; 0 makes each, as whoever works on a page wants it.
 PAGE_CACHE_SECONDS = env.float("PAGE_CACHE_SECONDS", default=0.0 if DEBUG else 1.0)
 
 # ---- background work

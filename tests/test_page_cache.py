@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from swarm_web.page_cache import PageCache
+from swarm_web.page_cache import Page, PageCache
 
 Headers = dict[str, str]
 
@@ -80,6 +80,20 @@ async def test_a_page_that_is_too_old_is_made_anew() -> None:
     assert site.asked == 2
 
 
+async def test_nobody_waits_while_an_older_page_is_renewed(monkeypatch: pytest.MonkeyPatch) -> None:
+    ages = iter([0.0])
+    monkeypatch.setattr(Page, "age", lambda _: next(ages, 1.5))
+    cache = PageCache(site := Site(), seconds=1)
+    await get(cache)
+    site.goes_on.clear()
+    assert [(await get(cache))[2] for _ in range(3)] == [b"page 1"] * 3
+    await asyncio.sleep(0)
+    assert site.asked == 2
+    site.goes_on.set()
+    await asyncio.gather(*cache._renewals)
+    assert (await get(cache))[2] == b"page 2"
+
+
 @pytest.mark.parametrize(
     "other",
     [
@@ -133,6 +147,16 @@ async def test_an_answer_that_is_not_for_everybody_is_passed_on(
     assert (await get(cache))[0] == status
     assert (await get(cache))[2] == b"page 2"
     assert site.asked == 2
+
+
+async def test_all_who_wait_for_what_cannot_be_kept_are_answered() -> None:
+    cache = PageCache(site := Site(status=404), seconds=60)
+    site.goes_on.clear()
+    visitors = [asyncio.create_task(get(cache)) for _ in range(5)]
+    await asyncio.sleep(0)
+    site.goes_on.set()
+    assert {status for status, _, _ in await asyncio.gather(*visitors)} == {404}
+    assert site.asked == 5
 
 
 async def test_a_page_comes_compressed_to_those_who_can_read_it() -> None:
