@@ -4,18 +4,18 @@ Every filter answers an en dash for a figure that does not exist yet; a lookup t
 a filter as an empty string.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 import msgspec
 from django import template
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import get_language_bidi
 from django.utils.translation import gettext as _
 
 from swarm_web.dashboard.charts.sparkline import Sparkline, draw_sparkline
-from swarm_web.dashboard.reports.marks import describe_verdict
+from swarm_web.dashboard.reports.marks import Mark, describe_verdict
 from swarm_web.dashboard.reports.reasons import advise
 
 register = template.Library()
@@ -148,6 +148,23 @@ def moment(value: datetime | None, how: str = "time") -> SafeString | str:
         f"{utc:%Y-%m-%d %H:%M:%S} UTC",
         f"{utc:%d %b %H:%M:%S} UTC",
     )
+
+
+@register.filter
+def heat_cells(marks: Iterable[Mark]) -> SafeString:
+    """Write marks as cells of a row: a page has hundreds, too many for a template's loop."""
+    return format_html_join(
+        "",
+        '<td class="{}" title="{}"><span aria-hidden="true">{}</span>'
+        '<span class="hidden">{}</span></td>',
+        ((m.outcome, _describe_mark(m), m.sign, m.words) for m in marks),
+    )
+
+
+def _describe_mark(mark: Mark) -> str:
+    if mark.latency_ms is None:
+        return mark.words
+    return f"{mark.words}, {seconds(mark.latency_ms)}"
 
 
 @register.filter
