@@ -8,6 +8,7 @@ which took half of a refresh.
 
 from django.db import models
 from django.db.models import F, Q
+from django.utils.translation import gettext_lazy as _
 
 from judge.models.rounds import Round
 from judge.models.seasons import Season
@@ -30,11 +31,14 @@ class Score(models.Model):
     class Reason(models.TextChoices):
         """Why a result is lower than it might be, or does not count."""
 
-        NONE = "", "complete"
-        UNANSWERED = "unanswered", "some questions were offered and not answered: counted as wrong"
-        UNSCORED = "unscored", "some answers could not be verified in time: left out"
-        NOT_OFFERED = "not_offered", "invited, but never asked for the questions: not counted"
-        CAME_LATE = "came_late", "came after the round had opened: takes part in the next one"
+        NONE = "", _("complete")
+        UNANSWERED = (
+            "unanswered",
+            _("some questions were offered and not answered: counted as wrong"),
+        )
+        UNSCORED = "unscored", _("some answers could not be verified in time: left out")
+        NOT_OFFERED = "not_offered", _("invited, but never asked for the questions: not counted")
+        CAME_LATE = "came_late", _("came after the round had opened: takes part in the next one")
 
     round = models.ForeignKey(
         Round, on_delete=models.CASCADE, related_name="scores", db_index=False
