@@ -35,6 +35,7 @@ PAGES = {
     "compare": "/compare/",
     "rollouts": "/rollouts/",
     "flow": "/rollouts/flow/",
+    "tasks": "/tasks/",
     "downloads": "/downloads/",
     "join": "/join/",
     "status": "/status/",
