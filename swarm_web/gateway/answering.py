@@ -33,6 +33,7 @@ from swarm_web.gateway.handlers.judging import offer_questions, receive_answers,
 from swarm_web.gateway.handlers.standing import tell_standing
 from swarm_web.gateway.handlers.training import publish, report_training, sample
 from swarm_web.gateway.session import Session
+from swarm_web.refusals import note_refusal
 
 logger = logging.getLogger(__name__)
 
@@ -62,9 +63,9 @@ async def answer(session: Session, frame: str | bytes, *, wait_s: float) -> Serv
         _check_turn(session, message, wait_s)
         return await HANDLERS[type(message)](session, message)
     except UndecodableError as refusal:
-        return await refuse(refusal, reply_to=refusal.request_id)
+        return await _refuse_node(session, refusal, reply_to=refusal.request_id)
     except RefusedError as refusal:
-        return await refuse(refusal, reply_to=request_id)
+        return await _refuse_node(session, refusal, reply_to=request_id)
     except (db.OperationalError, db.InterfaceError, redis.exceptions.RedisError):
         logger.exception("a store is away, node %s", session.node)
         away = "the coordinator's database or its Redis does not answer"
@@ -92,6 +93,14 @@ def _check_turn(session: Session, message: NodeMessage, wait_s: float) -> None:
         )
     if not session.greeted and not isinstance(message, Hello):
         raise RefusedError(ErrorCode.PROTOCOL_HELLO, "the first message was no hello")
+
+
+async def _refuse_node(session: Session, refusal: RefusedError, *, reply_to: str | None) -> Refused:
+    """Refuse a request, and note it for the node's page."""
+    await note_refusal(
+        session.node.pk, code=refusal.code, message=refusal.message, now=session.clock()
+    )
+    return await refuse(refusal, reply_to=reply_to)
 
 
 async def refuse(refusal: RefusedError, *, reply_to: str | None) -> Refused:

@@ -63,10 +63,12 @@ def draw_line(
 def count_axis(values: Sequence[int], *, title: str) -> Figure:
     """Return an axis of whole numbers, such as rounds.
 
-    About ten ticks at whole numbers only: left to itself Plotly names halves and rounds them.
+    At most eleven ticks, at multiples of 1, 2 or 5 times a power of ten: left to itself Plotly
+    names halves and rounds them.
     """
     span = max(values, default=0) - min(values, default=0)
-    return {"title": {"text": title}, "dtick": max(1, round(span / 10))}
+    steps = (leading * 10**power for power in range(12) for leading in (1, 2, 5))
+    return {"title": {"text": title}, "dtick": next(step for step in steps if 10 * step >= span)}
 
 
 def share_axis(*, title: str) -> Figure:

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
+from django.utils.translation import gettext as _
+
 from judge.stats import effective_n, macro_intervals
 from swarm_tasks.marks import Cells, add_cells, macro_score
 from swarm_web.dashboard.charts.parts import (
@@ -50,13 +52,19 @@ class Pooled:
     n: int
 
 
-def pool_rounds(points: Sequence[Point], *, width: int = POOLED_ROUNDS) -> list[Pooled]:
-    """Pool each round with the node's `width - 1` rounds before it, as windows do."""
-    ends = range(1, len(points) + 1)
+def pool_rounds(
+    points: Sequence[Point], *, width: int = POOLED_ROUNDS, step: int = 1
+) -> list[Pooled]:
+    """Pool each round with the node's `width - 1` rounds before it, as windows do.
+
+    With `step` > 1 only every so many rounds are kept, the last one among them.
+    """
+    ends = range(len(points), 0, -step)[::-1]
     pooled = [
         reduce(add_cells, (point.cells for point in points[max(0, end - width) : end]))
         for end in ends
     ]
+    kept = [points[end - 1] for end in ends]
     scores = [macro_score(cells) or 0.0 for cells in pooled]
     lows, highs = macro_intervals(scores, [effective_n(cells) for cells in pooled])
     return [
@@ -65,9 +73,9 @@ def pool_rounds(points: Sequence[Point], *, width: int = POOLED_ROUNDS) -> list[
             score=score,
             low=float(low),
             high=float(high),
-            n=sum(n for _, n in cells.values()),
+            n=sum(n for __, n in cells.values()),
         )
-        for point, score, low, high, cells in zip(points, scores, lows, highs, pooled, strict=True)
+        for point, score, low, high, cells in zip(kept, scores, lows, highs, pooled, strict=True)
     ]
 
 
@@ -80,44 +88,54 @@ def draw_leaders(points: Iterable[Point], *, order: Sequence[str]) -> Figure:
     # Only the leader's band is strong: five strong ones would hide each other.
     bands = [
         _band(line, arm=arm, opacity=0.07 if place else BAND_OPACITY)
-        for place, (arm, _, line) in enumerate(drawn)
+        for place, (arm, __, line) in enumerate(drawn)
     ]
     lines = [_line(line, name=node, arm=arm) for arm, node, line in drawn]
     ends = [(line[-1], node, arm) for arm, node, line in drawn]
-    rounds = [pooled.round for _, _, line in drawn for pooled in line]
-    top = max((pooled.high for _, _, line in drawn for pooled in line), default=1.0)
+    rounds = [pooled.round for *__, line in drawn for pooled in line]
+    top = max((pooled.high for *__, line in drawn for pooled in line), default=1.0)
     layout = _layout(rounds, annotations=_label_ends(ends, top=top))
     return {"data": [*bands, *lines], "layout": layout}
 
 
-def draw_node(points: Sequence[Point]) -> Figure:
-    """Draw one node: a dot for each round, a line over the last rounds and its band."""
+def draw_node(points: Sequence[Point], *, base: Sequence[Point] = (), step: int = 1) -> Figure:
+    """Draw one node: a line over the last rounds, its band, and the same model untrained.
+
+    Where every round is drawn, each is a dot too; with `step` > 1 the line pools at least as many.
+    """
     if not points:
         return {"data": [], "layout": _layout([])}
-    arm = points[-1].arm
-    line = pool_rounds(points)
-    dots = {
+    arm, width = points[-1].arm, max(POOLED_ROUNDS, step)
+    line, untrained = (pool_rounds(some, width=width, step=step) for some in (points, base))
+    name = _("last %(rounds)s rounds") % {"rounds": width}
+    data = [_band(line, arm=arm, opacity=BAND_OPACITY)]
+    data += [_dots(points, arm=arm)] if step == 1 else []
+    data += [_line(line, name=name, arm=arm)]
+    data += [_line(untrained, name=_("untrained"), arm="base")] if untrained else []
+    rounds = [pooled.round for pooled in [*line, *untrained]]
+    return {"data": data, "layout": _layout(rounds, legend=True)}
+
+
+def _dots(points: Sequence[Point], *, arm: str) -> Figure:
+    return {
         "type": "scatter",
         "mode": "markers",
-        "name": "single round",
+        "name": _("single round"),
         "x": [point.round for point in points],
         "y": [point.score for point in points],
         "customdata": [_count(point.cells) for point in points],
         "marker": {"color": STYLES[arm][0], "size": 6, "opacity": 0.45},
-        "hovertemplate": "round %{x}: %{customdata[0]} of %{customdata[1]}<extra></extra>",
+        "hovertemplate": "%{customdata[0]} / %{customdata[1]}",
     }
-    pooled = _line(line, name=f"last {POOLED_ROUNDS} rounds", arm=arm)
-    layout = _layout([pooled.round for pooled in line], legend=True)
-    return {"data": [_band(line, arm=arm, opacity=BAND_OPACITY), dots, pooled], "layout": layout}
 
 
 def _count(cells: Cells) -> list[int]:
     """Return how many questions were solved, and of how many."""
-    return [sum(correct for correct, _ in cells.values()), sum(n for _, n in cells.values())]
+    return [sum(correct for correct, __ in cells.values()), sum(n for __, n in cells.values())]
 
 
 def _line(line: Sequence[Pooled], *, name: str, arm: str) -> Figure:
-    colour, _, dash = STYLES[arm]
+    colour, __, dash = STYLES[arm]
     rounds, scores = [point.round for point in line], [point.score for point in line]
     return draw_line(rounds, scores, name=name, colour=colour, dash=dash) | {
         "customdata": [[point.low, point.high, point.n] for point in line],

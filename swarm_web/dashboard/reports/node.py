@@ -7,9 +7,7 @@ from datetime import datetime
 from judge.models import Score, Season
 from judge.selectors import scores_of_node, shown_season
 from judge.stats import Interval, wilson_interval
-from swarm_web.dashboard.charts.parts import Figure
-from swarm_web.dashboard.charts.scores import draw_node
-from swarm_web.dashboard.reports.board import CHARTED_ROUNDS, points_of
+from swarm_web.dashboard.reports.history import WINDOW
 from swarm_web.dashboard.reports.lineup import Lift, measure_lift
 from swarm_web.dashboard.reports.rulings import RulingLine, describe_rulings
 from swarm_web.dashboard.reports.verdict import Place, Verdict, judge_health
@@ -18,7 +16,8 @@ from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Contribution
 from swarm_web.relay.selectors import delivered_to_others
 
-WINDOW = "season"
+# Results of so many rounds are listed; charts and downloads reach further.
+LISTED_ROUNDS = 60
 
 
 @dataclass(frozen=True)
@@ -54,17 +53,12 @@ class NodeReport:
     rulings: list[RulingLine]
     verdict: Verdict
 
-    def figure(self) -> Figure:
-        """Draw its scores over rounds, oldest first."""
-        scored = [s for s in reversed(self.scores) if s.status == Score.Status.SCORED]
-        return draw_node(points_of(scored))
-
 
 def read_report(node: Node, *, now: datetime) -> NodeReport:
     """Read a node's report in a constant number of queries."""
     season = shown_season()
     row = read_line(node, season=season, window=WINDOW, now=now) if season else None
-    scores = list(scores_of_node(node, season)[:CHARTED_ROUNDS]) if season else []
+    scores = list(scores_of_node(node, season)[:LISTED_ROUNDS]) if season else []
     connected = node.is_connected(now=now)
     return NodeReport(
         node=node,

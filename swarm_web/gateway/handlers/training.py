@@ -21,6 +21,7 @@ from swarm_web import counters
 from swarm_web.gateway.arms import assign_arm
 from swarm_web.gateway.handlers.season import find_season
 from swarm_web.gateway.session import Session
+from swarm_web.refusals import note_refusal
 from swarm_web.relay.services import publish_rollouts, record_training, sample_rollouts
 
 
@@ -30,6 +31,9 @@ async def publish(session: Session, message: PublishRollouts) -> RolloutsPublish
     taken, rejected = _sort_rollouts(message.rollouts, season)
     for item in rejected:
         await counters.count(counters.REFUSED, item.code)
+        await note_refusal(
+            session.node.pk, code=item.code, message=item.message, now=session.clock()
+        )
     await publish_rollouts(
         session.node,
         season_id=season.pk,

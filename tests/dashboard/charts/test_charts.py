@@ -8,7 +8,8 @@ from swarm_web.dashboard.charts.scores import Point, draw_leaders, draw_node, po
 
 def make_points(*, node: str = "amber", arm: str = "swarm", rounds: int = 8) -> list[Point]:
     return [
-        Point(node=node, arm=arm, round=r, cells={"gcd": (r, 16)}) for r in range(1, rounds + 1)
+        Point(node=node, arm=arm, round=r, cells={"gcd": (min(r, 16), 16)})
+        for r in range(1, rounds + 1)
     ]
 
 
@@ -64,5 +65,20 @@ def test_a_node_without_rounds_has_an_empty_figure() -> None:
 
 
 def test_ticks_stand_at_whole_rounds_about_ten_of_them() -> None:
-    steps = [draw_node(make_points(rounds=n))["layout"]["xaxis"]["dtick"] for n in (1, 5, 11, 16)]
-    assert steps == [1, 1, 1, 2]
+    counts = (1, 5, 11, 16, 700)
+    steps = [draw_node(make_points(rounds=n))["layout"]["xaxis"]["dtick"] for n in counts]
+    assert steps == [1, 1, 1, 2, 100]
+
+
+def test_many_rounds_are_pooled_into_few_points_that_overlap_nowhere() -> None:
+    points = make_points(rounds=16)
+    pooled = pool_rounds(points, width=8, step=8)
+    assert [(line.round, line.n) for line in pooled] == [(8, 128), (16, 128)]
+    _band, line = draw_node(points, step=8)["data"]
+    assert line["x"] == [8, 16]
+
+
+def test_a_node_is_drawn_beside_its_untrained_model() -> None:
+    *_, line, base = draw_node(make_points(), base=make_points(node="bare", arm="base"))["data"]
+    assert (line["line"]["dash"], base["line"]["dash"]) == ("solid", "dot")
+    assert base["name"] == "untrained"

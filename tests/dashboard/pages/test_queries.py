@@ -15,6 +15,8 @@ PAGES = [
     "/compare/figure.json",
     "/leaderboard/figure.json",
     "/nodes/{node}/",
+    "/nodes/{node}/figure.json",
+    "/nodes/{node}/figure.json?chart=training",
     "/rounds/",
     "/rounds/figure.json",
     "/rounds/{round}/",

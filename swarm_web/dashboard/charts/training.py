@@ -1,0 +1,81 @@
+"""How a node's training goes, as the node reports it; pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from django.utils.translation import gettext as _
+
+from swarm_web.dashboard.charts.parts import (
+    NEUTRAL,
+    Figure,
+    count_axis,
+    draw_line,
+    lay_out,
+    share_axis,
+)
+
+# Colours of Okabe and Ito that no arm has, each with its own dash.
+_KINDS = {
+    "recheck": ("#009e73", "solid"),
+    "hesitation": ("#cc79a7", "dash"),
+    "exploration": ("#b38600", "dot"),
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a node reported at a step: mean reward of its own rollouts, and shares, of one.
+
+    `reflection` maps kinds of phrases to the share of own completions that hold one.
+    """
+
+    step: int
+    training_reward: float
+    informative_share: float
+    reflection: Mapping[str, float]
+
+
+def draw_training(steps: Sequence[Step]) -> Figure:
+    """Draw the training reward and the informative share over steps."""
+    colour, _rgb = NEUTRAL
+    at = [step.step for step in steps]
+    reward = draw_line(
+        at, [step.training_reward for step in steps], name=_("training reward"), colour=colour
+    )
+    informative = draw_line(
+        at,
+        [step.informative_share for step in steps],
+        name=_("informative share"),
+        colour="#7a7f87",
+        dash="dot",
+    )
+    return _finish([reward, informative], at, title=_("training reward and share"))
+
+
+def draw_reflection(steps: Sequence[Step]) -> Figure:
+    """Draw the share of completions that recheck, hesitate or explore, over steps."""
+    told = [step for step in steps if step.reflection]
+    at = [step.step for step in told]
+    names = name_kinds()
+    lines = [
+        draw_line(
+            at, [s.reflection.get(kind) for s in told], name=names[kind], colour=colour, dash=dash
+        )
+        for kind, (colour, dash) in _KINDS.items()
+    ]
+    return _finish(lines, at, title=_("share of completions"))
+
+
+def name_kinds() -> dict[str, str]:
+    """Return the kinds of phrases by key, as they are called on pages."""
+    return {
+        "recheck": _("rechecks"),
+        "hesitation": _("hesitates"),
+        "exploration": _("explores"),
+    }
+
+
+def _finish(lines: Sequence[Figure], at: Sequence[int], *, title: str) -> Figure:
+    hover = {"hovertemplate": "%{y:.3f}"}
+    layout = lay_out(xaxis=count_axis(at, title=_("training step")), yaxis=share_axis(title=title))
+    return {"data": [line | hover for line in lines] if at else [], "layout": layout}

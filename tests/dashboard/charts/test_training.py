@@ -1,0 +1,24 @@
+"""Training is drawn over steps: reward and informative share, and kinds of reflection."""
+
+from swarm_web.dashboard.charts.training import Step, draw_reflection, draw_training
+
+STEPS = [Step(2, 0.25, 0.5, {}), Step(4, 0.5, 0.75, {"recheck": 0.1, "hesitation": 0.2})]
+
+
+def test_reward_and_informative_share_have_lines_of_their_own() -> None:
+    reward, informative = draw_training(STEPS)["data"]
+    assert (reward["x"], reward["y"]) == ([2, 4], [0.25, 0.5])
+    assert informative["y"] == [0.5, 0.75]
+    assert reward["line"]["dash"] != informative["line"]["dash"]
+
+
+def test_steps_that_tell_no_reflection_are_left_out() -> None:
+    lines = draw_reflection(STEPS)["data"]
+    assert [line["x"] for line in lines] == [[4]] * 3
+    assert [line["y"] for line in lines] == [[0.1], [0.2], [None]]
+    assert len({line["line"]["dash"] for line in lines}) == 3
+
+
+def test_without_steps_nothing_is_drawn() -> None:
+    assert draw_training([])["data"] == []
+    assert draw_reflection(STEPS[:1])["data"] == []

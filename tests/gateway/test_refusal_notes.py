@@ -1,0 +1,45 @@
+"""What a node is refused is noted for its page: frames as a whole, and rollouts one by one."""
+
+import pytest
+import redis.exceptions
+from asgiref.sync import sync_to_async
+from django.utils import timezone
+
+from judge.models import Season
+from swarm_protocol.messages import PublishRollouts, RolloutsPublished
+from swarm_web import refusals
+from swarm_web.refusals import note_refusal, read_refusals
+from tests.factories import make_rollout
+from tests.gateway.conftest import Member
+from tests.sockets import node_socket
+
+
+async def test_a_refused_frame_and_refused_rollouts_are_noted(
+    gateway: str, season: Season, amber: Member, bold: Member
+) -> None:
+    foreign = [make_rollout(season, index=2**31 - 1) for _ in range(2)]
+    async with node_socket(gateway, amber.token) as sender:
+        await sender.send("no json")
+        await sender.hear()
+        reply = await sender.ask(PublishRollouts(id="p", rollouts=foreign))
+        assert isinstance(reply, RolloutsPublished)
+    noted = await sync_to_async(read_refusals)(amber.node.pk)
+    assert noted is not None
+    assert noted.counts == {"protocol.not_json": 1, "task.index": 2}
+    assert noted.last is not None
+    assert noted.last.code == "task.index"
+    others = await sync_to_async(read_refusals)(bold.node.pk)
+    assert others is not None
+    assert (others.counts, others.last) == ({}, None)
+
+
+async def test_while_redis_is_away_nothing_is_known_and_nothing_fails(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def away() -> None:
+        raise redis.exceptions.ConnectionError
+
+    monkeypatch.setattr(refusals, "async_redis", away)
+    monkeypatch.setattr(refusals, "sync_redis", away)
+    await note_refusal(1, code="answer.late", message="too late", now=timezone.now())
+    assert await sync_to_async(read_refusals)(1) is None
