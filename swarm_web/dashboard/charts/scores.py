@@ -139,7 +139,7 @@ def _line(line: Sequence[Pooled], *, name: str, arm: str) -> Figure:
     rounds, scores = [point.round for point in line], [point.score for point in line]
     return draw_line(rounds, scores, name=name, colour=colour, dash=dash) | {
         "customdata": [[point.low, point.high, point.n] for point in line],
-        "hovertemplate": (
+        "hovertemplate": _(
             "%{y:.3f}, 95 % interval %{customdata[0]:.3f}–%{customdata[1]:.3f}, "
             "n = %{customdata[2]}"
         ),
@@ -185,8 +185,8 @@ def _layout(
     rounds: Sequence[int], *, annotations: Sequence[Figure] = (), legend: bool = False
 ) -> Figure:
     return lay_out(
-        xaxis=count_axis(rounds, title="judge round"),
-        yaxis=share_axis(title="judge score (macro pass@1)"),
+        xaxis=count_axis(rounds, title=_("judge round")),
+        yaxis=share_axis(title=_("judge score (macro pass@1)")),
         annotations=annotations,
         legend=legend,
     )
