@@ -41,7 +41,7 @@ def translate(problem: Exception | type[Exception]) -> RequestError:
     return RequestError(
         "not_found",
         "There is nothing of that name or number.",
-        fix="List what there is with /api/v1/nodes or /api/v1/rounds.",
+        fix="List what there is with /api/v1/nodes, /api/v1/rounds or /api/v1/tasks.",
         status=404,
     )
 

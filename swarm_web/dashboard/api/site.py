@@ -24,6 +24,7 @@ from swarm_web.dashboard.api.views import (
     rounds,
     seasons,
     status,
+    tasks,
 )
 
 
@@ -67,5 +68,5 @@ api = ReadAPI(
     servers=[{"url": "/"}],
 )
 answer_errors(api)
-for views in (board, comparison, nodes, rollouts, rounds, seasons, status):
+for views in (board, comparison, nodes, rollouts, rounds, seasons, status, tasks):
     api.add_router("/v1", views.router)

@@ -13,7 +13,9 @@ ROUNDS = "/api/v1/rounds"
 # ---- what is known already
 
 
-@pytest.mark.parametrize("path", [ROUNDS, "/api/v1/leaderboard", "/api/openapi.json"])
+@pytest.mark.parametrize(
+    "path", [ROUNDS, "/api/v1/leaderboard", "/api/v1/tasks", "/api/openapi.json"]
+)
 def test_an_unchanged_answer_is_not_sent_again(
     judged: list[Node], client: Client, path: str
 ) -> None:

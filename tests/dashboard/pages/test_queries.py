@@ -35,6 +35,8 @@ PAGES = [
     "/api/v1/rollouts",
     "/api/v1/seasons",
     "/api/v1/status",
+    "/api/v1/tasks",
+    "/api/v1/tasks/chain_sum",
     "/nodes/{node}/badge.json",
     "/nodes/{node}/card.png",
     "/card.png",

@@ -1,0 +1,72 @@
+"""Answers about a season's tasks: how hard they are, how often they are solved, what they teach."""
+
+from typing import Any
+
+from ninja import Schema
+from pydantic import Field
+
+from swarm_web.dashboard.api.schemas.fields import Answered, Arm, Interval, RoundNumber, SeasonName
+
+
+class RateOut(Schema):
+    """A share of `n` things, with its Wilson interval at 95 %."""
+
+    share: float = Field(description="A fraction of one.", examples=[0.4375])
+    interval: Interval
+    n: int = Field(description="Of how many.", examples=[640])
+
+
+class TaskOut(Schema):
+    """One dataset of the season."""
+
+    dataset: str = Field(description="A reasoning-gym dataset.", examples=["chain_sum"])
+    config: dict[str, Any] = Field(
+        description="How the season asks it, where it differs from the generator's own."
+    )
+    weight: float = Field(
+        description="Its share of the season's questions, a fraction of one.", examples=[0.25]
+    )
+    level: int = Field(description="The season's level, from 1, the easiest.", examples=[2])
+    levels: int = Field(description="How many levels nodes may train on.", examples=[4])
+    example: str = Field(
+        description="Its newest revealed question; empty before there is one.",
+        examples=["What is 4 + 3?"],
+    )
+    rates: dict[str, RateOut] = Field(
+        description="Arm -> share solved, over the season's last 20 closed rounds."
+    )
+    informative: RateOut | None = Field(
+        description="Share of its rollouts with right and wrong completions, "
+        "among the newest 1000 of the archive; null where none is of it."
+    )
+
+
+class TasksOut(Schema):
+    """The season's datasets, the most asked first; a season has few, so there are no pages."""
+
+    season: SeasonName | None
+    items: list[TaskOut]
+
+
+class PassRateOut(RateOut):
+    """The share that an arm solved in the ten rounds up to one."""
+
+    round: RoundNumber
+    arm: Arm
+
+
+class AskedOut(Schema):
+    """A revealed question, and how many of those who had to answer it were right."""
+
+    round: RoundNumber
+    prompt: str = Field(description="What nodes were asked.", examples=["What is 4 + 3?"])
+    solved: int = Field(description="How many nodes solved it.", examples=[12])
+    counted: Answered
+
+
+class TaskDetail(TaskOut):
+    """One dataset with its pass rates, hardest and easiest questions in the last 100 rounds."""
+
+    pass_rates: list[PassRateOut] = Field(description="Newest first, by arm within a round.")
+    hardest: list[AskedOut] = Field(description="Those that fewest solved; five at most.")
+    easiest: list[AskedOut] = Field(description="Those that most solved; five at most.")
