@@ -1,7 +1,7 @@
 """Judge scores of nodes over rounds, as figures for Plotly: plain dicts from score rows; pure."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -59,7 +59,19 @@ def pool_rounds(
 
     With `step` > 1 only every so many rounds are kept, the last one among them.
     """
-    ends = range(len(points), 0, -step)[::-1]
+    return _pool(points, range(len(points), 0, -step)[::-1], width=width)
+
+
+def pool_in(
+    points: Sequence[Point], rounds: Collection[int], *, width: int = POOLED_ROUNDS
+) -> list[Pooled]:
+    """Pool as `pool_rounds` does, and keep only these rounds, where the node was in them."""
+    ends = [end for end, point in enumerate(points, start=1) if point.round in rounds]
+    return _pool(points, ends, width=width)
+
+
+def _pool(points: Sequence[Point], ends: Sequence[int], *, width: int) -> list[Pooled]:
+    """Pool up to `width` points before each of these ends, which count from 1."""
     pooled = [
         reduce(add_cells, (point.cells for point in points[max(0, end - width) : end]))
         for end in ends

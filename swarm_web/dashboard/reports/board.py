@@ -50,10 +50,21 @@ FIRST_PAGE = BoardQuery()
 
 @dataclass(frozen=True)
 class Chart:
-    """A figure, and the same rows for the table beside it, newest round first."""
+    """A figure, and the same rows for the table beside it, newest round first.
 
-    figure: Figure
+    `order` are the lines of the figure, the leader's first.
+    """
+
+    order: list[str]
     rows: list[Score]
+
+    @property
+    def figure(self) -> Figure:
+        """The figure, drawn anew each time: the page itself does without."""
+        points = points_of(self.rows[::-1])
+        charted = {point.node for point in points}
+        order = [node for node in self.order if node in charted]
+        return draw_leaders(points, order=order) if self.order else {}
 
 
 def read_window(text: str | None) -> str:
@@ -142,16 +153,13 @@ def read_chart(board: Leaderboard) -> Chart:
     leaders = [row.node for row in board.rows[:CHARTED_NODES]]
     season = Season.objects.filter(name=board.season).first()
     if season is None or not leaders:
-        return Chart(figure={}, rows=[])
+        return Chart(order=[], rows=[])
     same_model = [base for base in board.base if base.model == board.rows[0].model]
     lift = measure_lift(board.rows[0], same_model)
     order = [*leaders, *([lift.base.node] if lift else [])]
     ids = Node.objects.filter(name__in=order).values_list("pk", flat=True)
     scores = list(score_history(season, ids, rounds=CHARTED_ROUNDS))
-    points = points_of(scores)
-    charted = {point.node for point in points}
-    figure = draw_leaders(points, order=[node for node in order if node in charted])
-    return Chart(figure=figure, rows=scores[::-1])
+    return Chart(order=order, rows=scores[::-1])
 
 
 def points_of(scores: Sequence[Score]) -> list[Point]:

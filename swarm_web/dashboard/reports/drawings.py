@@ -1,6 +1,6 @@
 """Charts as pages show them: a figure, and the same rows as a table; pure."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from swarm_web.dashboard.charts.parts import Figure
@@ -11,8 +11,17 @@ Value = str | int | float | tuple[float, float] | None
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure and its table; without rows there is nothing to draw yet."""
+    """A figure and its table; without rows there is nothing to draw yet.
 
-    figure: Figure
+    A page shows the table and leaves the figure to an address of its own, so `draw` waits until
+    the figure is asked for.
+    """
+
+    draw: Callable[[], Figure]
     columns: Sequence[str]
     rows: Sequence[Sequence[Value]] = field(default_factory=list)
+
+    @property
+    def figure(self) -> Figure:
+        """The figure, drawn anew each time."""
+        return self.draw()

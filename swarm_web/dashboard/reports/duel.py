@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 from django.utils.translation import gettext as _
@@ -73,7 +74,7 @@ def draw_duel(season: Season, model: str) -> Drawing:
                 points[group.arm].append(point)
     arms = {arm: pool_arm(found) for arm, found in points.items()}
     return Drawing(
-        figure=draw_arms(arms),
+        draw=partial(draw_arms, arms),
         columns=[_("Round"), _("Swarm"), "95 %", _("Isolated"), "95 %", _("Untrained")],
         rows=_tabulate(arms),
     )

@@ -2,13 +2,22 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 
+from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from judge.models import Score, Season
 from judge.selectors import scores_of_node
-from swarm_web.dashboard.charts.scores import POOLED_ROUNDS, Pooled, draw_node, pool_rounds
-from swarm_web.dashboard.reports.board import CHARTED_ROUNDS, points_of
+from swarm_web.dashboard.charts.scores import (
+    POOLED_ROUNDS,
+    Point,
+    Pooled,
+    draw_node,
+    pool_in,
+    pool_rounds,
+)
+from swarm_web.dashboard.reports.board import CHARTED_ROUNDS
 from swarm_web.dashboard.reports.drawings import Drawing, Value
 from swarm_web.errors import RequestError
 from swarm_web.leaderboard import LeaderboardRow, read_base
@@ -39,15 +48,15 @@ def draw_history(node: Node, season: Season, *, base: LeaderboardRow | None, spa
     `base` is the line of the same model untrained, if it was judged.
     """
     scored = scores_of_node(node, season).filter(status=Score.Status.SCORED)
-    scores = list(scored[:span])[::-1]
+    points = _read_points(scored, node=node.name, rounds=span)
+    untrained = _read_untrained(season, base, points)
     step = span // SPANS[0]
-    untrained = _read_untrained(season, base, scores)
-    points, base_points = points_of(scores), points_of(untrained)
     width = max(POOLED_ROUNDS, step)
     line = pool_rounds(points, width=width, step=step)
-    compared = {p.round: p for p in pool_rounds(base_points, width=width)}
+    rounds = {pooled.round for pooled in line}
+    compared = {p.round: p for p in pool_in(untrained, rounds, width=width)}
     return Drawing(
-        figure=draw_node(points, base=base_points, step=step),
+        draw=partial(draw_node, points, base=untrained, step=step),
         columns=[_("Round"), _("Score"), _("95 % interval"), "n", _("Untrained")],
         rows=[_tell(pooled, compared.get(pooled.round)) for pooled in reversed(line)],
     )
@@ -59,12 +68,12 @@ def _tell(pooled: Pooled, base: Pooled | None) -> list[Value]:
 
 
 def _read_untrained(
-    season: Season, base: LeaderboardRow | None, scores: Sequence[Score]
-) -> list[Score]:
-    """Return the untrained model's scores in the stretch of rounds of these scores."""
-    if base is None or not scores:
+    season: Season, base: LeaderboardRow | None, points: Sequence[Point]
+) -> list[Point]:
+    """Return the untrained model's points in the stretch of rounds of these points."""
+    if base is None or not points:
         return []
-    first, last = scores[0].round.number, scores[-1].round.number
+    first, last = points[0].round, points[-1].round
     found = Score.objects.filter(
         node__name=base.node,
         round__season=season,
@@ -72,8 +81,13 @@ def _read_untrained(
         round__number__range=(first, last),
         status=Score.Status.SCORED,
     )
-    newest = found.select_related("round", "node").order_by("-round__number")
-    return list(newest[: SPANS[-1]])[::-1]
+    return _read_points(found.order_by("-round__number"), node=base.node, rounds=SPANS[-1])
+
+
+def _read_points(newest_first: QuerySet[Score], *, node: str, rounds: int) -> list[Point]:
+    """Return what charts draw of a node's last rounds, oldest first; whole scores cost more."""
+    columns = newest_first.values_list("round__number", "arm", "cells")[:rounds]
+    return [Point(node, arm, number, cells) for number, arm, cells in columns if cells][::-1]
 
 
 def find_base(node: Node, season: Season, *, now: datetime) -> LeaderboardRow | None:

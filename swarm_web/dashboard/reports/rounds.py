@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
@@ -99,7 +100,7 @@ def draw_rounds(closed: Iterable[Round]) -> Drawing:
     """Draw closed rounds, given newest first, from their summaries."""
     spreads = [spread for spread in map(_measure, closed) if spread]
     return Drawing(
-        figure=draw_spreads(spreads[::-1]),
+        draw=partial(draw_spreads, spreads[::-1]),
         columns=[_("Round"), _("Median"), _("Middle half"), _("Best"), "n"],
         rows=[(s.round, s.median, (s.low, s.high), s.best, s.n) for s in spreads],
     )

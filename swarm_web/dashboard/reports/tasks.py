@@ -7,6 +7,7 @@ rounds only. Everything is bounded by the season's last rounds and the archive's
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from django.db.models import Count, F, Q
 from django.utils.translation import gettext as _
@@ -203,7 +204,7 @@ def _draw(summaries: Sequence[RoundSummary], dataset: str) -> Drawing:
     points = [(arm, point) for arm, line in rates.items() for point in line]
     points.sort(key=lambda pair: (-pair[1].round, pair[0]))
     return Drawing(
-        figure=draw_pass_rates(rates),
+        draw=partial(draw_pass_rates, rates),
         columns=[
             _("up to round"),
             _("arm"),

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 
 from django.utils.translation import gettext as _
 
@@ -52,7 +53,7 @@ def read_exchanged(node: Node, season: Season, *, now: datetime) -> Exchanged:
 def tell_training(steps: Sequence[Step]) -> Drawing:
     """Draw training reward and informative share."""
     return Drawing(
-        figure=draw_training(steps),
+        draw=partial(draw_training, steps),
         columns=[_("Step"), _("Training reward"), _("Informative share")],
         rows=[(s.step, s.training_reward, s.informative_share) for s in reversed(steps)],
     )
@@ -62,7 +63,7 @@ def tell_reflection(steps: Sequence[Step]) -> Drawing:
     """Draw how often completions recheck, hesitate or explore."""
     kinds = name_kinds()
     return Drawing(
-        figure=draw_reflection(steps),
+        draw=partial(draw_reflection, steps),
         columns=[_("Step"), *kinds.values()],
         rows=[
             (s.step, *(s.reflection.get(kind) for kind in kinds))
