@@ -14,7 +14,6 @@ import numpy.typing as npt
 # As many questions as two nodes are compared on: 1,024 shared ones tell apart nodes whose pass@1
 # differs by about .05.
 RING = 1024
-RING_BYTES = RING // 8
 
 Bits = npt.NDArray[np.bool_]
 

@@ -35,15 +35,13 @@ class Refusals:
     last: LastRefusal | None
 
 
-async def note_refusal(
-    node_id: int, *, code: str, message: str, now: datetime, times: int = 1
-) -> None:
+async def note_refusal(node_id: int, *, code: str, message: str, now: datetime) -> None:
     """Note that a node was refused something."""
     counts, last = _keys(node_id)
     refusal = LastRefusal(code, message, now)
     try:
         async with async_redis().pipeline(transaction=False) as batch:
-            batch.hincrby(counts, code, times)
+            batch.hincrby(counts, code, 1)
             batch.expire(counts, _KEPT)
             batch.set(last, msgspec.json.encode(refusal), ex=_KEPT)
             await batch.execute()

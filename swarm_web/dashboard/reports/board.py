@@ -20,8 +20,6 @@ from swarm_web.paging import EVERYBODY, PAGE_ROWS, Filters, decode_cursor, encod
 # As many lines as a reader can tell apart, over as many rounds as fit a chart.
 CHARTED_NODES = 5
 CHARTED_ROUNDS = 60
-
-
 # Enough to see a direction in the width of a column.
 SPARK_ROUNDS = 20
 # As many as fit a list of suggestions; any other can be typed.
