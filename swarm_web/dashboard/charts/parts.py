@@ -7,6 +7,8 @@ depends on the theme (paper, ink, grid) is filled in by static/js/charts.js.
 from collections.abc import Sequence
 from typing import Any
 
+from django.utils.translation import get_language_bidi
+
 Figure = dict[str, Any]
 
 # Colour, the same for bands as red, green and blue, and dash.
@@ -18,6 +20,13 @@ STYLES = {
 # What belongs to no arm: readable on light and dark paper.
 NEUTRAL = ("#4a76d6", "74,118,214")
 BAND_OPACITY = 0.18
+# Unicode's marks around text that is read in the direction of its own first letter.
+_ISOLATE, _END_OF_ISOLATE = "\u2068", "\u2069"
+
+
+def isolate(text: str) -> str:
+    """Let Persian be read from right to left though figures run from left to right."""
+    return f"{_ISOLATE}{text}{_END_OF_ISOLATE}" if get_language_bidi() else text
 
 
 def draw_band(
@@ -52,7 +61,7 @@ def draw_line(
     return {
         "type": "scatter",
         "mode": "lines" if len(xs) > 1 else "markers",
-        "name": name,
+        "name": isolate(name),
         "x": list(xs),
         "y": list(ys),
         "line": {"color": colour, "dash": dash, "width": 2},
@@ -68,12 +77,15 @@ def count_axis(values: Sequence[int], *, title: str) -> Figure:
     """
     span = max(values, default=0) - min(values, default=0)
     steps = (leading * 10**power for power in range(12) for leading in (1, 2, 5))
-    return {"title": {"text": title}, "dtick": next(step for step in steps if 10 * step >= span)}
+    return {
+        "title": {"text": isolate(title)},
+        "dtick": next(step for step in steps if 10 * step >= span),
+    }
 
 
 def share_axis(*, title: str) -> Figure:
     """Return an axis of fractions of one that begins at 0."""
-    return {"title": {"text": title}, "rangemode": "tozero", "tickformat": ".2~f"}
+    return {"title": {"text": isolate(title)}, "rangemode": "tozero", "tickformat": ".2~f"}
 
 
 def lay_out(

@@ -11,6 +11,7 @@ from swarm_web.dashboard.charts.parts import (
     count_axis,
     draw_band,
     draw_line,
+    isolate,
     lay_out,
     share_axis,
 )
@@ -34,8 +35,11 @@ def draw_spreads(spreads: Sequence[Spread]) -> Figure:
     rounds = [spread.round for spread in spreads]
     median = draw_line(rounds, [s.median for s in spreads], name=_("median"), colour=colour) | {
         "customdata": [[s.low, s.high, s.n] for s in spreads],
-        "hovertemplate": _(
-            "%{y:.3f}, middle half %{customdata[0]:.3f}–%{customdata[1]:.3f}, n = %{customdata[2]}"
+        "hovertemplate": isolate(
+            _(
+                "%{y:.3f}, middle half %{customdata[0]:.3f}–%{customdata[1]:.3f}, "
+                "n = %{customdata[2]}"
+            )
         ),
     }
     best = draw_line(

@@ -16,6 +16,7 @@ from swarm_web.dashboard.charts.parts import (
     count_axis,
     draw_band,
     draw_line,
+    isolate,
     lay_out,
     share_axis,
 )
@@ -132,7 +133,7 @@ def _dots(points: Sequence[Point], *, arm: str) -> Figure:
     return {
         "type": "scatter",
         "mode": "markers",
-        "name": _("single round"),
+        "name": isolate(_("single round")),
         "x": [point.round for point in points],
         "y": [point.score for point in points],
         "customdata": [_count(point.cells) for point in points],
@@ -151,9 +152,11 @@ def _line(line: Sequence[Pooled], *, name: str, arm: str) -> Figure:
     rounds, scores = [point.round for point in line], [point.score for point in line]
     return draw_line(rounds, scores, name=name, colour=colour, dash=dash) | {
         "customdata": [[point.low, point.high, point.n] for point in line],
-        "hovertemplate": _(
-            "%{y:.3f}, 95 % interval %{customdata[0]:.3f}–%{customdata[1]:.3f}, "
-            "n = %{customdata[2]}"
+        "hovertemplate": isolate(
+            _(
+                "%{y:.3f}, 95 % interval %{customdata[0]:.3f}–%{customdata[1]:.3f}, "
+                "n = %{customdata[2]}"
+            )
         ),
     }
 

@@ -13,6 +13,7 @@ from swarm_web.dashboard.charts.parts import (
     count_axis,
     draw_band,
     draw_line,
+    isolate,
     lay_out,
     share_axis,
 )
@@ -88,8 +89,10 @@ def _line(arm: str, line: Sequence[PassRate]) -> Figure:
         dash=dash,
     ) | {
         "customdata": [[point.low, point.high, point.n] for point in line],
-        "hovertemplate": _(
-            "%{y:.3f}, 95 % interval %{customdata[0]:.3f}–%{customdata[1]:.3f}, "
-            "n = %{customdata[2]}"
+        "hovertemplate": isolate(
+            _(
+                "%{y:.3f}, 95 % interval %{customdata[0]:.3f}–%{customdata[1]:.3f}, "
+                "n = %{customdata[2]}"
+            )
         ),
     }

@@ -1,5 +1,7 @@
 """Rounds are drawn as a band between quartiles, the median and the best score."""
 
+from django.utils import translation
+
 from swarm_web.dashboard.charts.rounds import Spread, draw_spreads
 
 
@@ -15,3 +17,10 @@ def test_band_median_and_best_share_their_rounds() -> None:
 
 def test_without_rounds_nothing_is_drawn() -> None:
     assert draw_spreads([])["data"] == []
+
+
+def test_persian_texts_of_a_chart_run_from_right_to_left() -> None:
+    with translation.override("fa"):
+        layout = draw_spreads([])["layout"]
+    title = layout["yaxis"]["title"]["text"]
+    assert title[0] + title[-1] == "\u2068\u2069"
