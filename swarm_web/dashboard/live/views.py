@@ -11,6 +11,7 @@ from django.template.loader import render_to_string
 from django.utils import timezone, translation
 
 from judge.models import Counted, Ruling, Window
+from swarm_web.dashboard.plain_text import check_query
 from swarm_web.dashboard.reports.board import (
     FIRST_PAGE,
     BoardQuery,
@@ -63,6 +64,7 @@ class View:
 
 def read_key(params: Mapping[str, str]) -> ViewKey:
     """Return what a socket's query string asks for. Raises RequestError."""
+    check_query(params)
     language = params.get("lang", "")
     if language not in dict(settings.LANGUAGES):
         language = settings.LANGUAGE_CODE
