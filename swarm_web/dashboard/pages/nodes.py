@@ -1,7 +1,5 @@
 """A node's own page."""
 
-from datetime import datetime
-
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
@@ -11,7 +9,7 @@ from judge.models import Season
 from judge.selectors import shown_season
 from swarm_web.dashboard.reports.drawings import Drawing
 from swarm_web.dashboard.reports.history import SPANS, draw_history, find_base, read_span
-from swarm_web.dashboard.reports.node import read_report
+from swarm_web.dashboard.reports.node import SHOWN_ROUNDS, read_report
 from swarm_web.dashboard.reports.refusals import describe_refusals
 from swarm_web.dashboard.reports.training import (
     read_exchanged,
@@ -20,6 +18,7 @@ from swarm_web.dashboard.reports.training import (
     tell_training,
 )
 from swarm_web.errors import RequestError, answer_refusals
+from swarm_web.leaderboard import LeaderboardRow
 from swarm_web.nodes.models import Node
 from swarm_web.refusals import read_refusals
 
@@ -30,7 +29,7 @@ def node(request: HttpRequest, name: str) -> HttpResponseBase:
     """Say whether a node works, then show every number about it."""
     found = get_object_or_404(Node, name=name)
     now, span = timezone.now(), read_span(request.GET.get("rounds"))
-    report = read_report(found, now=now)
+    report = read_report(found, now=now, rounds=SHOWN_ROUNDS)
     context = {
         "report": report,
         "node": found,
@@ -39,7 +38,8 @@ def node(request: HttpRequest, name: str) -> HttpResponseBase:
         "refusals": describe_refusals(read_refusals(found.pk)),
     }
     if report.season is not None:
-        context |= _draw(found, report.season, span=span, now=now)
+        base = find_base(found, report.season, now=now, lift=report.lift)
+        context |= _draw(found, report.season, base=base, span=span)
         context["exchanged"] = read_exchanged(found, report.season, now=now)
     return render(request, "node.html", context)
 
@@ -68,8 +68,10 @@ def node_figure(request: HttpRequest, name: str) -> HttpResponseBase:
     )
 
 
-def _draw(found: Node, season: Season, *, span: int, now: datetime) -> dict[str, Drawing]:
-    base, steps = find_base(found, season, now=now), read_steps(found, season)
+def _draw(
+    found: Node, season: Season, *, base: LeaderboardRow | None, span: int
+) -> dict[str, Drawing]:
+    steps = read_steps(found, season)
     return {
         "history": draw_history(found, season, base=base, span=span),
         "training": tell_training(steps),

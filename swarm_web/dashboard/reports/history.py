@@ -19,6 +19,7 @@ from swarm_web.dashboard.charts.scores import (
 )
 from swarm_web.dashboard.reports.board import CHARTED_ROUNDS
 from swarm_web.dashboard.reports.drawings import Drawing, Value
+from swarm_web.dashboard.reports.lineup import Lift
 from swarm_web.errors import RequestError
 from swarm_web.leaderboard import LeaderboardRow, read_base
 from swarm_web.nodes.models import Node
@@ -90,9 +91,16 @@ def _read_points(newest_first: QuerySet[Score], *, node: str, rounds: int) -> li
     return [Point(node, arm, number, cells) for number, arm, cells in columns if cells][::-1]
 
 
-def find_base(node: Node, season: Season, *, now: datetime) -> LeaderboardRow | None:
-    """Return the line of a node's model untrained, of the most questions; None for such a node."""
+def find_base(
+    node: Node, season: Season, *, now: datetime, lift: Lift | None = None
+) -> LeaderboardRow | None:
+    """Return the line of a node's model untrained, of the most questions; None for such a node.
+
+    Where the node's `lift` was measured already, it has found this line.
+    """
     if node.arm == Node.Arm.BASE:
         return None
+    if lift is not None and lift.base.model == node.model:
+        return lift.base
     bases = read_base(node.model, season=season, window=WINDOW, now=now)
     return max(bases, key=lambda row: row.n, default=None)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 
 class Outcome(StrEnum):
@@ -22,6 +23,13 @@ _SIGNS = {
     "no_answer": "∅",
     "timeout": "…",
     "verifier_error": "!",
+}
+# Translated where one of them is asked for: a page asks some hundred times.
+_WORDS = {
+    "partial": gettext_lazy("partly right"),
+    "no_answer": gettext_lazy("no answer found"),
+    "timeout": gettext_lazy("took too long to check"),
+    "verifier_error": gettext_lazy("could not be checked"),
 }
 UNGRADED_SIGN = "?"
 NONE_SIGN = "·"
@@ -70,13 +78,8 @@ class Mark:
 
 def describe_verdict(verdict: str) -> str:
     """Say in words why an answer is not right."""
-    known = {
-        "partial": _("partly right"),
-        "no_answer": _("no answer found"),
-        "timeout": _("took too long to check"),
-        "verifier_error": _("could not be checked"),
-    }
-    return known.get(verdict, _("wrong"))
+    known = _WORDS.get(verdict)
+    return _("wrong") if known is None else str(known)
 
 
 def explain_signs() -> list[tuple[str, str]]:

@@ -16,8 +16,11 @@ from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Contribution
 from swarm_web.relay.selectors import delivered_to_others
 
-# Results of so many rounds are listed; charts and downloads reach further.
+# Results of so many rounds are listed, and of fewer on the page; charts reach further.
 LISTED_ROUNDS = 60
+SHOWN_ROUNDS = 15
+# Columns of scores and rounds that no report tells, and that are large.
+_UNTOLD = ("answered", "solved", "round__rules", "round__secret")
 
 
 @dataclass(frozen=True)
@@ -54,11 +57,11 @@ class NodeReport:
     verdict: Verdict
 
 
-def read_report(node: Node, *, now: datetime) -> NodeReport:
-    """Read a node's report in a constant number of queries."""
+def read_report(node: Node, *, now: datetime, rounds: int = LISTED_ROUNDS) -> NodeReport:
+    """Read a node's report, with results of its last `rounds`, in a constant number of queries."""
     season = shown_season()
     row = read_line(node, season=season, window=WINDOW, now=now) if season else None
-    scores = list(scores_of_node(node, season)[:LISTED_ROUNDS]) if season else []
+    scores = list(scores_of_node(node, season).defer(*_UNTOLD)[:rounds]) if season else []
     connected = node.is_connected(now=now)
     return NodeReport(
         node=node,

@@ -81,7 +81,7 @@ def scores_of(judge_round: Round) -> QuerySet[Score]:
 def ordered_scores(judge_round: Round) -> QuerySet[Score]:
     """Return the scores of a round in the order of the index `scores_best_first`."""
     best_first = F("score").desc(nulls_last=True)
-    return judge_round.scores.select_related("node", "round").order_by(best_first, "node_id")
+    return judge_round.scores.select_related("node").order_by(best_first, "node_id")
 
 
 def read_round(judge_round: Round) -> RoundReport:

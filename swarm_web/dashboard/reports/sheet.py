@@ -14,6 +14,11 @@ from swarm_web.errors import RequestError
 PAGE_NODES = 50
 # Answers of so many nodes of the page stand beside each question; a question's own page has all.
 QUOTED_NODES = 4
+# What a page shows of a score: the rest of it, and of its node, is larger than all of this.
+_SHOWN = (
+    *("round", "node__name", "node__quarantined", "model", "arm", "status", "reason"),
+    *("correct", "n", "score", "interval_low", "interval_high"),
+)
 # Below so many seconds the replay moves in tenths.
 _SHORT = 20
 
@@ -69,7 +74,7 @@ def read_sheet(judge_round: Round, questions: Sequence[Question], *, after: str)
     cursor = _find(judge_round, after) if after else None
     behind = ordered.filter(_behind(cursor)) if cursor else ordered
     first = 1 + (ordered.count() - behind.count() if cursor else 0)
-    page = list(behind[: PAGE_NODES + 1])
+    page = list(behind.only(*_SHOWN)[: PAGE_NODES + 1])
     shown = page[:PAGE_NODES]
     rows = _mark(judge_round, shown, questions)
     return Sheet(

@@ -15,6 +15,7 @@ from django.utils.translation import get_language_bidi
 from django.utils.translation import gettext as _
 
 from swarm_web.dashboard.charts.sparkline import Sparkline, draw_sparkline
+from swarm_web.dashboard.reports.drawings import Value
 from swarm_web.dashboard.reports.marks import Mark, describe_verdict
 from swarm_web.dashboard.reports.reasons import advise
 
@@ -63,7 +64,7 @@ def interval(bounds: tuple[float | None, float | None] | None) -> str:
 
 
 @register.filter
-def value(cell: str | int | float | tuple[float, float] | None) -> str:
+def value(cell: Value) -> str:
     """Write a cell of a chart's table: fractions as shares, pairs as intervals, whole numbers."""
     if isinstance(cell, tuple):
         return interval(cell)
@@ -157,14 +158,21 @@ def heat_cells(marks: Iterable[Mark]) -> SafeString:
         "",
         '<td class="{}" title="{}"><span aria-hidden="true">{}</span>'
         '<span class="hidden">{}</span></td>',
-        ((m.outcome, _describe_mark(m), m.sign, m.words) for m in marks),
+        (_describe_mark(mark) for mark in marks),
     )
 
 
-def _describe_mark(mark: Mark) -> str:
-    if mark.latency_ms is None:
-        return mark.words
-    return f"{mark.words}, {seconds(mark.latency_ms)}"
+def _describe_mark(mark: Mark) -> tuple[str, str, str, str]:
+    """Return outcome, title, sign and words of a mark's cell."""
+    said = mark.words
+    title = said if mark.latency_ms is None else f"{said}, {seconds(mark.latency_ms)}"
+    return str(mark.outcome), title, mark.sign, said
+
+
+@register.filter
+def value_cells(row: Iterable[Value]) -> SafeString:
+    """Write a row of a chart's table as cells: a page has hundreds of these, too."""
+    return format_html_join("", '<td class="num">{}</td>', ((value(cell),) for cell in row))
 
 
 @register.filter
