@@ -7,6 +7,7 @@ in the meantime do not move the others, as they would with page numbers.
 import base64
 import binascii
 from collections.abc import Callable
+from datetime import datetime
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -30,6 +31,7 @@ Cursor = Annotated[
 Limit = Annotated[int, Field(ge=1, le=MAX_PAGE, description="How many items a page has at most.")]
 # Keys that the database understands.
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 Name = Annotated[str, msgspec.Meta(max_length=100, pattern=r"^[^\x00]*$")]
 
 

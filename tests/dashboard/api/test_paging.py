@@ -158,6 +158,11 @@ def test_a_cursor_that_was_never_given_names_no_page(db: None, client: Client, c
     assert (refusal.status_code, refusal.json()["code"]) == (404, "query.cursor")
 
 
+def test_a_cursor_with_a_moment_of_no_zone_names_no_page(db: None, client: Client) -> None:
+    refusal = client.get("/api/v1/rollouts", {"cursor": write_cursor(["2026-01-01T00:00:00", 1])})
+    assert (refusal.status_code, refusal.json()["code"]) == (404, "query.cursor")
+
+
 def test_seasons_are_told_without_drafts(season: Season, client: Client) -> None:
     Season.objects.create(name="Winter", tasks=season.tasks)
     (told,) = client.get("/api/v1/seasons").json()["items"]

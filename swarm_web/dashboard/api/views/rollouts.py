@@ -1,6 +1,5 @@
 """Rollouts of the archive: a sample of what nodes shared."""
 
-from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from django.http import HttpRequest
@@ -8,7 +7,14 @@ from ninja import Router
 from pydantic import Field
 
 from swarm_web.dashboard.api.bodies.rollouts import describe_rollout
-from swarm_web.dashboard.api.paging import Cursor, Limit, Number, read_cursor, write_cursor
+from swarm_web.dashboard.api.paging import (
+    Cursor,
+    Limit,
+    Moment,
+    Number,
+    read_cursor,
+    write_cursor,
+)
 from swarm_web.dashboard.api.reading import read
 from swarm_web.dashboard.api.schemas.rollouts import RolloutsOut
 from swarm_web.relay import selectors
@@ -40,7 +46,7 @@ def list_rollouts(
     filters = RolloutFilters(
         author=author, learner=learner, dataset=dataset, outcome=Outcome(outcome)
     )
-    place = read_cursor(cursor, tuple[datetime, Number])
+    place = read_cursor(cursor, tuple[Moment, Number])
     after = selectors.Cursor(*place) if place else None
     page = search_rollouts(filters, limit=limit, after=after)
     return {
