@@ -18,19 +18,8 @@ from transformers import (
 
 from node_client.model.decoder import Decoder, can_decode
 from node_client.model.sampling import Sampling, sample_completions
+from tests.node_client.model.shapes import SHAPE
 
-SHAPE: dict[str, Any] = {
-    "vocab_size": 40,
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "head_dim": 8,
-    "pad_token_id": 0,
-    "bos_token_id": 1,
-    "eos_token_id": 2,
-}
 PROMPTS = [[3, 4, 5, 6, 7, 8, 9], [10, 11], [12, 13, 14]]
 FAMILY: dict[str, Callable[[], PreTrainedConfig]] = {
     "qwen2": lambda: Qwen2Config(**SHAPE),

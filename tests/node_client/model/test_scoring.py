@@ -1,7 +1,6 @@
 """Log-probs with shared prompts equal plain ones, or the model is run plainly."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
@@ -24,19 +23,8 @@ from transformers import (
 from node_client.model import scoring
 from node_client.model.scoring import PLAIN, Way, find_way, make_batch, score
 from tests.node_client.fakes import toy_policy
+from tests.node_client.model.shapes import SHAPE
 
-SHAPE: dict[str, Any] = {
-    "vocab_size": 40,
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "head_dim": 8,
-    "pad_token_id": 0,
-    "bos_token_id": 1,
-    "eos_token_id": 2,
-}
 BEST = Way(shared_prompts=True, separate_head=True)
 CAPPED = Way(shared_prompts=True, separate_head=False)
 ARCHITECTURES: dict[str, tuple[Callable[[], PreTrainedConfig], Way]] = {
