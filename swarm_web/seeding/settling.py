@@ -151,6 +151,6 @@ def _contribution(
         informative_share=random.uniform(0.35, 0.7),
         local_used=steps * local,
         external_used=steps * external - dropped,
-        external_dropped={"uninformative": dropped} if dropped else {},
+        external_dropped={"not_informative": dropped} if dropped else {},
         used_by_others=random.randrange(1 + steps * external),
     )

@@ -15,12 +15,14 @@ from django.utils.translation import get_language_bidi
 from django.utils.translation import gettext as _
 
 from swarm_web.dashboard.charts.sparkline import Sparkline, draw_sparkline
+from swarm_web.dashboard.reports.codes import name_code
 from swarm_web.dashboard.reports.drawings import Value
 from swarm_web.dashboard.reports.marks import Mark, describe_verdict
 from swarm_web.dashboard.reports.reasons import advise
 
 register = template.Library()
 register.filter("advice", advise)
+register.filter("code_name", name_code)
 register.filter("verdict", describe_verdict)
 
 NONE = "–"
@@ -176,9 +178,9 @@ def value_cells(row: Iterable[Value]) -> SafeString:
 
 
 @register.filter
-def words(code: str) -> str:
-    """Write a code as plain words: `not_informative` as `not informative`."""
-    return code.replace("_", " ")
+def words(dataset: str) -> str:
+    """Write a dataset's name as plain words: `chain_sum` as `chain sum`."""
+    return dataset.replace("_", " ")
 
 
 @register.filter
