@@ -103,7 +103,7 @@ def test_a_query_that_cannot_be_answered_is_refused_with_what_helps(
     assert response.json()["fix"]
 
 
-@pytest.mark.parametrize("words", ["%00", "%22", "-", "((", "a:*", "%F0%9F%90%A6"])
+@pytest.mark.parametrize("words", ["%22", "-", "((", "a:*", "%F0%9F%90%A6"])
 def test_any_words_can_be_searched_for(season: Season, client: Client, words: str) -> None:
     make_archived_rollout(season, make_node()[0])
     read(client, f"/rollouts/?q={words}")
