@@ -21,7 +21,7 @@ const site = {
   describe(date, how) {
     const seconds = (date.getTime() - Date.now() - site.skew) / 1000;
     if (how === "countdown") return document.body.dataset.in.replace("[time]", describeCountdown(seconds));
-    if (how === "ago") return describeAge(seconds);
+    if (how === "ago") return describeAge(Math.min(0, seconds)); // a clock that runs ahead
     if (how === "clock") return date.toLocaleTimeString(LOCALE, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
     return date.toLocaleString(LOCALE, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
   },
