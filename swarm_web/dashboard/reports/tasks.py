@@ -130,7 +130,7 @@ def read_task(dataset: str) -> TaskReport | None:
         return None
     summaries = _read_summaries(season, rounds=SHOWN_ROUNDS)
     asked = _read_questions(summaries, dataset)
-    by_share = sorted(asked, key=lambda question: (question.share, -question.round))
+    by_share = sorted(asked, key=lambda question: question.share)
     hardest = by_share[:NAMED_QUESTIONS]
     easiest = [question for question in by_share[::-1] if question not in hardest]
     return TaskReport(line, _draw(summaries, dataset), hardest, easiest[:NAMED_QUESTIONS])
@@ -150,11 +150,11 @@ def _read_examples(summaries: Sequence[RoundSummary]) -> dict[str, str]:
 
 
 def _read_questions(summaries: Sequence[RoundSummary], dataset: str) -> list[AskedQuestion]:
-    """Return the dataset's questions of these rounds, with the rounds' own tallies."""
+    """Return the dataset's questions, newest round first, with the rounds' own tallies."""
     tallies = {summary.pk: summary.tallies for summary in summaries}
-    asked = Question.objects.filter(round__in=tallies, dataset=dataset).order_by("pk")
+    asked = Question.objects.filter(round__in=tallies, dataset=dataset)
     found = []
-    for pk, number, position, prompt in asked.values_list(
+    for pk, number, position, prompt in asked.order_by("-round__number", "position").values_list(
         "round_id", "round__number", "position", "prompt"
     ):
         solved, counted = tallies[pk][position - 1]

@@ -87,7 +87,7 @@ def test_the_hardest_questions_are_those_that_fewest_solve(
     season: Season, judged: list[Node], client: Client
 ) -> None:
     Question.objects.filter(position=16).update(prompt="the hard one")
-    Question.objects.filter(position=1).update(prompt="the easy one")
+    Question.objects.filter(position=14).update(prompt="the easy one")
     html = read(client, PAGE)
     hardest = html[html.index("Hardest") : html.index("Easiest")]
     assert "the hard one" in hardest
