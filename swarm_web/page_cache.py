@@ -109,7 +109,12 @@ class PageCache:
     def _renew(self, key: Key, scope: Scope) -> None:
         """Have a page made anew while visitors still get the one before: none of them waits."""
 
-        async def hear_nothing() -> Message:
+        request = iter([{"type": "http.request", "body": b"", "more_body": False}])
+
+        async def hear_the_request() -> Message:
+            # Django reads the body first; then it listens for a visitor who leaves, and none will.
+            for message in request:
+                return message
             return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]
 
         async def tell_nobody(_message: Message) -> None:
@@ -117,7 +122,7 @@ class PageCache:
 
         # Noted here already: the task begins later, and the next visitor may come before.
         self._making[key] = asyncio.get_running_loop().create_future()
-        renewal = asyncio.create_task(self._make(key, {**scope}, hear_nothing, tell_nobody))
+        renewal = asyncio.create_task(self._make(key, {**scope}, hear_the_request, tell_nobody))
         self._renewals.add(renewal)
         renewal.add_done_callback(self._renewals.discard)
 
