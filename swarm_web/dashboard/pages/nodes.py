@@ -30,12 +30,14 @@ def node(request: HttpRequest, name: str) -> HttpResponseBase:
     found = get_object_or_404(Node, name=name)
     now, span = timezone.now(), read_span(request.GET.get("rounds"))
     report = read_report(found, now=now, rounds=SHOWN_ROUNDS)
+    noted = read_refusals(found.pk)
     context = {
         "report": report,
         "node": found,
         "span": span,
         "spans": SPANS,
-        "refusals": describe_refusals(read_refusals(found.pk)),
+        "refusals": describe_refusals(noted),
+        "refusals_known": noted is not None,
     }
     if report.season is not None:
         base = find_base(found, report.season, now=now, lift=report.lift)

@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from judge.models import Round, Season
 from swarm_protocol.errors import FIXES, ErrorCode
+from swarm_web.dashboard.pages import nodes
 from swarm_web.dashboard.reports import history
 from swarm_web.nodes.models import Node
 from swarm_web.refusals import note_refusal
@@ -110,6 +111,15 @@ def test_it_names_the_last_error_and_its_fix(amber: Node, client: Client) -> Non
     assert "Last: <code>answer.late</code>, it was so." in html
     assert FIXES[ErrorCode.ANSWER_LATE] in html
     assert '<code>task.index</code></th><td class="num">2</td>' in html
+
+
+def test_it_does_not_call_unknown_refusals_none(
+    amber: Node, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nodes, "read_refusals", lambda _: None)
+    html = client.get("/nodes/amber/").content.decode()
+    assert "Nothing in the last 7 days." not in html
+    assert "Not known at this moment" in html
 
 
 def test_hardware_is_shown_only_where_its_owner_tells_it(amber: Node, client: Client) -> None:
