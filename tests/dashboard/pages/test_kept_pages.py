@@ -1,0 +1,49 @@
+"""The site's own pages behind the page cache, which is off while DEBUG is on."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from django.core.asgi import get_asgi_application
+
+from swarm_web.page_cache import Page, PageCache
+
+pytestmark = pytest.mark.usefixtures("tidy_stores")
+PATIENCE_S = 20
+
+
+async def get(cache: PageCache, path: str) -> bytes:
+    """Ask for a page as uvicorn does, and return its body."""
+    sent: list[Any] = []
+    request = asyncio.Queue[Any]()
+    request.put_nowait({"type": "http.request", "body": b"", "more_body": False})
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "headers": [(b"host", b"localhost")],
+    }
+    await cache(scope, request.get, send)
+    assert sent[0]["status"] == 200
+    return b"".join(part["body"] for part in sent[1:])
+
+
+@pytest.mark.parametrize("path", ["/", "/leaderboard/", "/rounds/"])
+async def test_a_page_of_the_site_is_renewed_behind_its_visitors_backs(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ages = iter([0.0])
+    monkeypatch.setattr(Page, "age", lambda _: next(ages, 1.5))
+    cache = PageCache(get_asgi_application(), seconds=1)
+    async with asyncio.timeout(PATIENCE_S):
+        first = await get(cache, path)
+        assert await get(cache, path) == first
+        (renewal,) = cache._renewals
+        assert await renewal is not None
