@@ -1,15 +1,13 @@
 """A bounded sample of what is published is kept, checked in the verifier child, and pruned."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import msgspec
 import pytest
-import pytest_asyncio
 from asgiref.sync import sync_to_async
-from django.db import connections
 from django.utils import timezone
 
 from judge.models import Season
@@ -27,46 +25,24 @@ from swarm_web.relay.services import (
     publish_rollouts,
     store_samples,
 )
-from swarm_web.store import async_redis, sync_redis
 from tests.factories import (
     make_archived_rollout,
     make_exchange,
     make_node,
     make_rollout,
-    make_season,
     make_training_point,
 )
+from tests.relay.conftest import forget_noted
 
 NOW = timezone.now()
+
+pytestmark = pytest.mark.usefixtures("tidy_stores")
 
 
 @pytest.fixture(scope="module")
 def verifier() -> Iterator[Verifier]:
     with Verifier() as verifier:
         yield verifier
-
-
-@pytest_asyncio.fixture(autouse=True)
-async def tidy_stores(transactional_db: None) -> AsyncIterator[None]:
-    forget_samples()
-    yield
-    await async_redis().aclose()
-    await sync_to_async(connections.close_all)()
-
-
-@pytest.fixture
-def season(transactional_db: None) -> Season:
-    return make_season()
-
-
-@pytest.fixture
-def amber(transactional_db: None) -> Node:
-    return make_node("amber")[0]
-
-
-def forget_samples() -> None:
-    for key in sync_redis().scan_iter("relay:sample*"):
-        sync_redis().delete(key)
 
 
 async def publish(node: Node, season: Season, *rollouts: Rollout) -> None:
@@ -122,7 +98,7 @@ async def test_a_rollout_that_is_published_twice_is_archived_once(
 ) -> None:
     await publish_ids(amber, season, "a")
     assert await sync_to_async(archived)() == ["a"]
-    forget_samples()
+    forget_noted()
     await publish_ids(amber, season, "a")
     assert await sync_to_async(archived)() == ["a"]
 

@@ -1,14 +1,12 @@
 """Who learned from whom: believed for what was delivered, each rollout once."""
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from random import Random
 from typing import Any
 
 import pytest
-import pytest_asyncio
 from asgiref.sync import sync_to_async
-from django.db import DatabaseError, connections
+from django.db import DatabaseError
 from django.utils import timezone
 
 from judge.models import Season
@@ -26,35 +24,12 @@ from swarm_web.relay.services import (
     store_samples,
 )
 from swarm_web.relay.services.reporting import POINT_EVERY_S
-from swarm_web.store import async_redis, sync_redis
-from tests.factories import make_node, make_rollout, make_season
+from swarm_web.store import sync_redis
+from tests.factories import make_node, make_rollout
 
 NOW = timezone.now()
 
-
-@pytest_asyncio.fixture(autouse=True)
-async def tidy_stores(transactional_db: None) -> AsyncIterator[None]:
-    for pattern in ("relay:sample*", "relay:credits"):
-        for key in sync_redis().scan_iter(pattern):
-            sync_redis().delete(key)
-    yield
-    await async_redis().aclose()
-    await sync_to_async(connections.close_all)()
-
-
-@pytest.fixture
-def season(transactional_db: None) -> Season:
-    return make_season()
-
-
-@pytest.fixture
-def amber(transactional_db: None) -> Node:
-    return make_node("amber")[0]
-
-
-@pytest.fixture
-def bold(transactional_db: None) -> Node:
-    return make_node("bold")[0]
+pytestmark = pytest.mark.usefixtures("tidy_stores")
 
 
 async def deliver(season: Season, *ids: str, giver: Node, taker: Node) -> None:

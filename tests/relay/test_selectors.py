@@ -37,21 +37,6 @@ HOUR = timedelta(hours=1)
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def season(db: None) -> Season:
-    return make_season()
-
-
-@pytest.fixture
-def amber(db: None) -> Node:
-    return make_node("amber")[0]
-
-
-@pytest.fixture
-def bold(db: None) -> Node:
-    return make_node("bold")[0]
-
-
 def test_the_newest_verified_rollouts_come_first(season: Season, amber: Node) -> None:
     old = make_archived_rollout(season, amber, published_at=NOW - HOUR)
     new = make_archived_rollout(season, amber, published_at=NOW)

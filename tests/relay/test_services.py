@@ -1,14 +1,11 @@
 """Who gave and took what is counted, and reported totals are believed only so far."""
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from random import Random
 
 import msgspec
 import pytest
-import pytest_asyncio
 from asgiref.sync import sync_to_async
-from django.db import connections
 from django.utils import timezone
 
 from judge.models import Season
@@ -23,32 +20,11 @@ from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Contribution
 from swarm_web.relay.selectors import pool_size
 from swarm_web.relay.services import publish_rollouts, record_training, sample_rollouts
-from swarm_web.store import async_redis
-from tests.factories import make_node, make_rollout, make_season
+from tests.factories import make_rollout, make_season
 
 NOW = timezone.now()
 
-
-@pytest_asyncio.fixture(autouse=True)
-async def tidy_stores(transactional_db: None) -> AsyncIterator[None]:
-    yield
-    await async_redis().aclose()
-    await sync_to_async(connections.close_all)()
-
-
-@pytest.fixture
-def season(transactional_db: None) -> Season:
-    return make_season()
-
-
-@pytest.fixture
-def amber(transactional_db: None) -> Node:
-    return make_node("amber")[0]
-
-
-@pytest.fixture
-def bold(transactional_db: None) -> Node:
-    return make_node("bold")[0]
+pytestmark = pytest.mark.usefixtures("tidy_stores")
 
 
 async def publish(node: Node, season: Season, *ids: str, rejected: int = 0) -> None:

@@ -1,0 +1,51 @@
+"""A season and two nodes for all tests of the relay, and stores left as they were found."""
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+import pytest_asyncio
+from asgiref.sync import sync_to_async
+from django.db import connections
+
+from judge.models import Season
+from swarm_web.nodes.models import Node
+from swarm_web.store import async_redis, sync_redis
+from tests.factories import make_node, make_season
+
+
+@pytest.fixture
+def season(db: None) -> Season:
+    return make_season()
+
+
+@pytest.fixture
+def amber(db: None) -> Node:
+    return make_node("amber")[0]
+
+
+@pytest.fixture
+def bold(db: None) -> Node:
+    return make_node("bold")[0]
+
+
+@pytest_asyncio.fixture
+async def tidy_stores(transactional_db: None, nothing_noted: None) -> AsyncIterator[None]:
+    """Close what a test's event loop has opened."""
+    yield
+    await async_redis().aclose()
+    await sync_to_async(connections.close_all)()
+
+
+@pytest.fixture
+def nothing_noted() -> Iterator[None]:
+    """Begin and end a test without what waits to be stored."""
+    forget_noted()
+    yield
+    forget_noted()
+
+
+def forget_noted() -> None:
+    """Forget samples and credits that wait to be stored."""
+    for pattern in ("relay:sample*", "relay:credits"):
+        for key in sync_redis().scan_iter(pattern):
+            sync_redis().delete(key)
