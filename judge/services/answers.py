@@ -94,19 +94,6 @@ class Receipt:
     rejected: list[Rejected] = field(default_factory=list)
 
 
-def submit_answers(
-    node: Node, *, number: int, answers: Sequence[AnswerText], now: datetime
-) -> Receipt:
-    """Store one node's answers, as `store_submissions` does.
-
-    Raises RefusedError when there is no such round.
-    """
-    (outcome,) = store_submissions([Submission(node.pk, number, answers, now)])
-    if isinstance(outcome, RefusedError):
-        raise outcome
-    return outcome
-
-
 def store_submissions(submissions: Sequence[Submission]) -> list[Receipt | RefusedError]:
     """Store answers durably; the first to a question counts, a repeated one changes nothing.
 

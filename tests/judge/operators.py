@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from judge.models import Answer, Round, Ruling, Season, Standing
-from judge.services.answers import submit_answers, take_seat
+from judge.services.answers import take_seat
 from judge.services.grading import grade_batch
 from judge.services.rounds import advance_rounds
 from judge.services.scheduling import schedule_round
@@ -16,6 +16,7 @@ from swarm_tasks.verifier import Verifier
 from swarm_web.nodes.models import Node
 from swarm_web.nodes.services import touch
 from tests.judge.conftest import Clock, answers_to, connect_node
+from tests.judge.toys import submit_answers
 
 
 def log_in(name: str = "olive") -> Client:

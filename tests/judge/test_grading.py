@@ -5,11 +5,10 @@ import pytest
 from judge.engine import Phase
 from judge.models import Answer, Round, Season
 from judge.services import grading
-from judge.services.answers import submit_answers
 from judge.services.grading import grade_batch
 from swarm_tasks.verifier import Verifier
 from tests.judge.conftest import answers_to
-from tests.judge.toys import OPEN_S, SCORING_S, Clock, Site
+from tests.judge.toys import OPEN_S, SCORING_S, Clock, Site, submit_answers
 
 
 @pytest.fixture

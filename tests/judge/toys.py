@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from django.utils import timezone
 
 from judge.models import Question, Round, Season, Standing
-from judge.services.answers import Receipt, submit_answers, take_seat
+from judge.services.answers import Receipt, Submission, store_submissions, take_seat
 from judge.services.grading import grade_batch
 from judge.services.rounds import advance_rounds
 from judge.services.scheduling import schedule_round
@@ -34,6 +34,16 @@ QUESTIONS = 4
 OPEN_S, SCORING_S = 60, 30
 
 _TEXTS = {"r": "<answer>right</answer>", "w": "<answer>wrong</answer>"}
+
+
+def submit_answers(
+    node: Node, *, number: int, answers: Sequence[AnswerText], now: datetime
+) -> Receipt:
+    """Hand in one node's answers. Raises RefusedError where the judge refuses all of them."""
+    (outcome,) = store_submissions([Submission(node.pk, number, answers, now)])
+    if isinstance(outcome, RefusedError):
+        raise outcome
+    return outcome
 
 
 class Clock:
@@ -134,11 +144,9 @@ class Site:
 
     def hand_in(self, judge_round: Round, name: str, letters: str) -> Receipt:
         """Let a node answer as the letters say."""
+        answers = self.write(judge_round, name, letters)
         return submit_answers(
-            self.nodes[name],
-            number=judge_round.number,
-            answers=self.write(judge_round, name, letters),
-            now=self.clock.now,
+            self.nodes[name], number=judge_round.number, answers=answers, now=self.clock.now
         )
 
     # ---- rounds
