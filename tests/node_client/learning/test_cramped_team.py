@@ -1,8 +1,5 @@
 """Memory runs out in one of two processes: both go on with less, or both end. Over gloo."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,24 +8,15 @@ import torch
 
 from node_client.learning.team import ALONE
 from tests.node_client.fakes import toy_policy
+from tests.node_client.learning.launching import launch_two
 from tests.node_client.learning.team_member import work
-
-PATIENCE_S = 120
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder in which two launched processes wrote what they ended with."""
     folder = tmp_path_factory.mktemp("cramped")
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    ran = subprocess.run(
-        [*launch, "-m", "tests.node_client.learning.cramped_member", str(folder)],
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-    )
-    assert ran.returncode == 0, ran.stderr
+    launch_two("cramped_member", folder)
     return folder
 
 
