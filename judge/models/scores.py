@@ -196,6 +196,12 @@ class Standing(models.Model):
         ]
         indexes = [
             models.Index(fields=["season", "window", "place"], name="standings_in_order"),
+            # A handful among thousands, and nearly every page asks for some.
+            models.Index(
+                fields=["season", "window", "model"],
+                condition=models.Q(remark="base"),
+                name="untrained_standings",
+            ),
         ]
 
     def __str__(self) -> str:
