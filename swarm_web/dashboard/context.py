@@ -1,11 +1,14 @@
 """What every template may show: the site's name and address, and the round pill."""
 
+from dataclasses import replace
+
 from django.conf import settings
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.functional import SimpleLazyObject
 
-from swarm_web.dashboard.reports.pill import read_pill
+from swarm_web.brief_cache import keep_briefly
+from swarm_web.dashboard.reports.pill import Pill, read_pill
 
 
 def describe_site(_request: HttpRequest) -> dict[str, object]:
@@ -13,5 +16,11 @@ def describe_site(_request: HttpRequest) -> dict[str, object]:
     return {
         "site_name": settings.SITE_NAME,
         "site_url": settings.SITE_URL,
-        "pill": SimpleLazyObject(lambda: read_pill(now=timezone.now())),
+        "pill": SimpleLazyObject(_read_pill),
     }
+
+
+def _read_pill() -> Pill:
+    """Read the pill of this moment; its clock is never an old one, since countdowns go by it."""
+    now = timezone.now()
+    return replace(keep_briefly("pill", lambda: read_pill(now=now)), now=now)

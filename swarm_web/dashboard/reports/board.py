@@ -9,6 +9,7 @@ from django.db.models import Count
 
 from judge.models import Score, Season, Standing
 from judge.selectors import WINDOWS, recent_scores, score_history, shown_season
+from swarm_web.brief_cache import keep_briefly
 from swarm_web.dashboard.charts.parts import Figure
 from swarm_web.dashboard.charts.scores import Point, draw_leaders
 from swarm_web.dashboard.reports.lineup import BoardLine, line_up, measure_lift
@@ -140,7 +141,8 @@ def common_models(board: Leaderboard) -> list[str]:
     """Return the models of most nodes in the board's window, most common first."""
     judged = Standing.objects.filter(season__name=board.season, window=board.window)
     counted = judged.values("model").annotate(nodes=Count("pk")).order_by("-nodes", "model")
-    return list(counted.values_list("model", flat=True)[:COMMON_MODELS])
+    models = counted.values_list("model", flat=True)[:COMMON_MODELS]
+    return keep_briefly(f"models:{board.window}", lambda: list(models))
 
 
 def read_chart(board: Leaderboard) -> Chart:

@@ -7,6 +7,7 @@ from datetime import datetime
 from judge.models import Score, Season
 from judge.selectors import scores_of_node, shown_season
 from judge.stats import Interval, wilson_interval
+from swarm_web.brief_cache import keep_briefly
 from swarm_web.dashboard.reports.history import WINDOW
 from swarm_web.dashboard.reports.lineup import Lift, measure_lift
 from swarm_web.dashboard.reports.rulings import RulingLine, describe_rulings
@@ -69,7 +70,7 @@ def read_report(node: Node, *, now: datetime, rounds: int = LISTED_ROUNDS) -> No
         season=season,
         row=row,
         lift=_read_lift(row, season=season, now=now),
-        ranked=count_ranked(season, WINDOW) if season else 0,
+        ranked=_count_ranked(season) if season else 0,
         cells=describe_cells(row.cells) if row else [],
         scores=scores,
         contribution=Contribution.objects.filter(node=node, season=season).first(),
@@ -83,6 +84,11 @@ def read_report(node: Node, *, now: datetime, rounds: int = LISTED_ROUNDS) -> No
             place=_describe_place(row, season=season),
         ),
     )
+
+
+def _count_ranked(season: Season) -> int:
+    """Count them for everybody who asks in this moment: it takes a walk through all standings."""
+    return keep_briefly(f"ranked:{season.pk}", lambda: count_ranked(season, WINDOW))
 
 
 def describe_cells(cells: Mapping[str, tuple[int, int]]) -> list[Cell]:

@@ -1,0 +1,18 @@
+"""What a moment's visitors have in common is read once for all of them, in each process."""
+
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+from django.conf import settings
+from django.core.cache import cache
+
+T = TypeVar("T")
+
+
+def keep_briefly(key: str, make: Callable[[], T]) -> T:
+    """Return what was made under this key in the last PAGE_CACHE_SECONDS, or make it now.
+
+    Only for what pages may be that late with anyway (swarm_web.page_cache): never for what the
+    live socket sends, which nothing would correct.
+    """
+    return cast("T", cache.get_or_set(f"brief:{key}", make, settings.PAGE_CACHE_SECONDS))
