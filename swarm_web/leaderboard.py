@@ -147,7 +147,7 @@ def read_leaderboard(
         rows=[_describe(s, parts.get(s.node_id, _NO_PART), now=now) for s in rows],
         base=_read_bases(season, window, models, now=now) if filters.arm != Node.Arm.BASE else [],
         waiting=waiting[:WAITING_NAMES],
-        totals=_count(season, window, listed),
+        totals=_count(season, window, listed if filters else None),
         more_waiting=len(waiting) > WAITING_NAMES,
         filters=filters,
         after=after,
@@ -195,18 +195,21 @@ def _find_earlier(listed: QuerySet[Standing], after: int, *, limit: int) -> int 
     return places[limit] if len(places) > limit else 0
 
 
-def _count(season: Season, window: str, listed: QuerySet[Standing]) -> Totals:
+def _count(season: Season, window: str, listed: QuerySet[Standing] | None) -> Totals:
+    """Count a window's lines; `listed` are those that filters leave, None where there are none."""
     everybody = Standing.objects.filter(season=season, window=window)
     counts = everybody.aggregate(
+        listed=Count("pk", filter=Q(remark__in=_COMPETING)),
         ranked=Count("pk", filter=Q(remark=Standing.Remark.NONE)),
         leading=Count("pk", filter=Q(rank_low=1)),
         quarantined=Count("pk", filter=Q(remark=Standing.Remark.QUARANTINED)),
     )
     first = everybody.filter(place=1, rank_low=1).values_list("node__name", flat=True).first()
+    if listed is not None:
+        counts["listed"] = listed.count()
     return Totals(
         **counts,
         leader=first or "",
-        listed=listed.count(),
         rounds=counted_rounds(season, window),
     )
 

@@ -1,6 +1,6 @@
 """A round's report. Until the round has closed it holds no question, spec, answer or score."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -87,29 +87,31 @@ def ordered_scores(judge_round: Round) -> QuerySet[Score]:
 def read_round(judge_round: Round) -> RoundReport:
     """Read a round's report in a constant number of queries."""
     turnout = judge_round.seats.aggregate(seats=Count("pk"), completed=Count("completed_at"))
-    report = RoundReport(
-        round=judge_round,
-        question_count=judge_round.questions.count(),
-        rulings=describe_rulings(rulings_about(judge_round)),
+    rulings = describe_rulings(rulings_about(judge_round))
+    if not is_revealed(judge_round):
+        count = judge_round.questions.count()
+        return RoundReport(judge_round, question_count=count, rulings=rulings, **turnout)
+    summary = RoundSummary.objects.filter(round=judge_round).first()
+    questions = _reveal_questions(judge_round, summary)
+    leader, leaders = _find_leaders(judge_round)
+    return RoundReport(
+        judge_round,
+        question_count=len(questions),
+        rulings=rulings,
+        revelation=Revelation(secret=bytes(judge_round.secret).hex(), rules=judge_round.rules),
+        questions=questions,
+        leader=leader,
+        leaders=leaders,
         **turnout,
     )
-    return _reveal(report) if is_revealed(judge_round) else report
 
 
-def _reveal(report: RoundReport) -> RoundReport:
-    """Add what is public of a round that has closed."""
-    judge_round = report.round
-    summary = RoundSummary.objects.filter(round=judge_round).first()
+def _find_leaders(judge_round: Round) -> tuple[Score | None, int]:
+    """Return the best score of those that compete, and how many have it."""
     competing = scores_of(judge_round).filter(score__isnull=False, node__quarantined=False)
     competing = competing.exclude(arm=Node.Arm.BASE)
     leader = competing.first()
-    return replace(
-        report,
-        revelation=Revelation(secret=bytes(judge_round.secret).hex(), rules=judge_round.rules),
-        questions=_reveal_questions(judge_round, summary),
-        leader=leader,
-        leaders=competing.filter(score=leader.score).count() if leader else 0,
-    )
+    return leader, competing.filter(score=leader.score).count() if leader else 0
 
 
 def _reveal_questions(judge_round: Round, summary: RoundSummary | None) -> list[QuestionReport]:

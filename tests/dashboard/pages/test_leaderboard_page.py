@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from judge.models import Round, Season
+from judge.models import Round, Season, Standing
 from judge.services.oversight import quarantine_node
 from judge.stats import macro_interval
 from swarm_web.dashboard.templatetags.figures import interval
@@ -140,6 +140,14 @@ def test_a_page_holds_fifty_rows_and_names_its_neighbours(client: Client, season
     assert 'rel="prev" href="?#board"' in second
     assert len(listed(second)) == 10
     assert not set(listed(first)) & set(listed(second))
+
+
+def test_a_filtered_page_counts_what_its_filter_leaves(client: Client, season: Season) -> None:
+    nodes = judge_nodes(season, count=60, rounds=1)
+    others = [node.pk for node in nodes[:5]]
+    Standing.objects.filter(node__in=others).update(model="huge")
+    model = nodes[-1].model
+    assert "50 of 55 nodes" in read(client, f"?model={model}")
 
 
 def test_filters_leave_only_nodes_that_fit_and_ranks_as_they_are(
