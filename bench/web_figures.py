@@ -19,7 +19,7 @@ from bench.web_visitors import VISITORS, percentile, rush, visit, weigh
 from judge.models import Round, Score, Season, Standing, Window
 from swarm_web.nodes.models import Node
 
-_SECONDS_A_PAGE = 10.0
+_SECONDS_A_PAGE = 30.0
 _WARM_UP_S = 2.0
 _RUSH_S = 6.0
 _RUSHING = 4

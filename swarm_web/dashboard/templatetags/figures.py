@@ -4,20 +4,19 @@ Every filter answers an en dash for a figure that does not exist yet; a lookup t
 a filter as an empty string.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import msgspec
 from django import template
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import get_language_bidi
 from django.utils.translation import gettext as _
 
-from swarm_web.dashboard.charts.sparkline import Sparkline, draw_sparkline
 from swarm_web.dashboard.reports.codes import name_code
 from swarm_web.dashboard.reports.drawings import Value
-from swarm_web.dashboard.reports.marks import Mark, describe_verdict
+from swarm_web.dashboard.reports.marks import describe_verdict
 from swarm_web.dashboard.reports.reasons import advise
 
 register = template.Library()
@@ -33,12 +32,21 @@ _ISOLATE, _END_OF_ISOLATE = "\u2066", "\u2069"
 _SIZES = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
 
 
-def _figure(text: str) -> str:
-    """Keep a figure in one piece where text runs from right to left, and would turn a range round.
+def figure_writer() -> Callable[[str], str]:
+    """Return what keeps a figure in one piece, so that no range turns round between other text.
 
-    Marks instead of elements: figures stand in titles and labels too.
+    Where text runs from right to left it adds marks instead of elements, because figures stand in
+    titles and labels too. Whoever writes hundreds of figures asks once.
     """
-    return f"{_ISOLATE}{text}{_END_OF_ISOLATE}" if get_language_bidi() else text
+    return _isolate if get_language_bidi() else str
+
+
+def _isolate(text: str) -> str:
+    return f"{_ISOLATE}{text}{_END_OF_ISOLATE}"
+
+
+def _figure(text: str) -> str:
+    return figure_writer()(text)
 
 
 @register.filter
@@ -46,7 +54,11 @@ def share(value: float | str | None) -> str:
     """Write a fraction of one with three decimals and no leading zero: `.347`."""
     if not isinstance(value, (int, float)):
         return NONE
-    return _figure(f"{value:.3f}".removeprefix("0"))
+    return _figure(_write_share(value))
+
+
+def _write_share(fraction: float) -> str:
+    return f"{fraction:.3f}".removeprefix("0")
 
 
 @register.filter
@@ -60,17 +72,21 @@ def percent(value: float | str | None) -> str:
 @register.filter
 def interval(bounds: tuple[float | None, float | None] | None) -> str:
     """Write an interval of fractions, such as .311 to .384."""
-    if bounds is None or None in bounds:
-        return NONE
-    return _figure(f"{share(bounds[0])}–{share(bounds[1])}")
+    low, high = bounds or (None, None)
+    return NONE if low is None or high is None else _figure(_write_interval(low, high))
 
 
-@register.filter
-def value(cell: Value) -> str:
+def _write_interval(low: float, high: float) -> str:
+    return f"{_write_share(low)}–{_write_share(high)}"
+
+
+def write_value(cell: Value) -> str:
     """Write a cell of a chart's table: fractions as shares, pairs as intervals, whole numbers."""
+    if cell is None:
+        return NONE
     if isinstance(cell, tuple):
-        return interval(cell)
-    return share(cell) if isinstance(cell, float) or cell is None else str(cell)
+        return _write_interval(*cell)
+    return _write_share(cell) if isinstance(cell, float) else str(cell)
 
 
 @register.filter
@@ -123,10 +139,13 @@ def grouped(count: int) -> str:
 @register.filter
 def seconds(milliseconds: int | str | None) -> str:
     """Write a time in seconds: with one decimal up to a minute, whole ones beyond."""
-    if not isinstance(milliseconds, int):
-        return NONE
+    return _figure(write_seconds(milliseconds)) if isinstance(milliseconds, int) else NONE
+
+
+def write_seconds(milliseconds: int) -> str:
+    """Write a time as `seconds` does, without a thought for the language's direction."""
     took = milliseconds / 1000
-    return _figure(f"{took:.1f}\u202fs" if took < 60 else f"{took:.0f}\u202fs")
+    return f"{took:.1f}\u202fs" if took < 60 else f"{took:.0f}\u202fs"
 
 
 @register.filter
@@ -154,30 +173,6 @@ def moment(value: datetime | None, how: str = "time") -> SafeString | str:
 
 
 @register.filter
-def heat_cells(marks: Iterable[Mark]) -> SafeString:
-    """Write marks as cells of a row: a page has hundreds, too many for a template's loop."""
-    return format_html_join(
-        "",
-        '<td class="{}" title="{}"><span aria-hidden="true">{}</span>'
-        '<span class="hidden">{}</span></td>',
-        (_describe_mark(mark) for mark in marks),
-    )
-
-
-def _describe_mark(mark: Mark) -> tuple[str, str, str, str]:
-    """Return outcome, title, sign and words of a mark's cell."""
-    said = mark.words
-    title = said if mark.latency_ms is None else f"{said}, {seconds(mark.latency_ms)}"
-    return str(mark.outcome), title, mark.sign, said
-
-
-@register.filter
-def value_cells(row: Iterable[Value]) -> SafeString:
-    """Write a row of a chart's table as cells: a page has hundreds of these, too."""
-    return format_html_join("", '<td class="num">{}</td>', ((value(cell),) for cell in row))
-
-
-@register.filter
 def words(dataset: str) -> str:
     """Write a dataset's name as plain words: `chain_sum` as `chain sum`."""
     return dataset.replace("_", " ")
@@ -187,34 +182,3 @@ def words(dataset: str) -> str:
 def as_json(value: object) -> str:
     """Write a value as indented JSON."""
     return msgspec.json.format(msgspec.json.encode(value)).decode()
-
-
-@register.inclusion_tag("partials/interval_bar.html")
-def interval_bar(score: float, bounds: tuple[float, float]) -> dict[str, str]:
-    """Draw a score and its interval on a line from 0 to 1, 100 units wide."""
-    low, high = bounds
-    return {
-        "low": f"{100 * low:.1f}",
-        "width": f"{max(1.0, 100 * (high - low)):.1f}",
-        "at": f"{100 * score:.1f}",
-    }
-
-
-@register.inclusion_tag("partials/sparkline.html")
-def sparkline(scores: Sequence[float]) -> dict[str, Sparkline | None]:
-    """Draw scores of rounds, oldest first, on a scale from 0 to 1."""
-    return {"line": draw_sparkline(scores)}
-
-
-@register.inclusion_tag("partials/difference_bar.html")
-def difference_bar(
-    difference: float, bounds: tuple[float, float] | None, reach: float
-) -> dict[str, str]:
-    """Draw a difference and its interval on a line from -reach to +reach, 100 units wide."""
-    low, high = bounds or (difference, difference)
-    unit = 50 / reach
-    return {
-        "low": f"{50 + unit * low:.1f}",
-        "width": f"{max(1.0, unit * (high - low)):.1f}",
-        "at": f"{50 + unit * difference:.1f}",
-    }

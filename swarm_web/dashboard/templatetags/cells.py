@@ -1,0 +1,171 @@
+"""What a page has hundreds of: cells, bars and links, written in Python.
+
+A template of its own for each of them costs more than everything else on a leaderboard of fifty
+rows. Whatever is not ours is escaped; what is told and when it is translated is as in templates.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+
+from django import template
+from django.urls import reverse
+from django.utils.html import escape, format_html
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from judge.models import Score
+from swarm_web.dashboard.charts.sparkline import draw_sparkline
+from swarm_web.dashboard.reports.drawings import Value
+from swarm_web.dashboard.reports.lineup import BoardLine, Lift
+from swarm_web.dashboard.reports.marks import Mark, Outcome
+from swarm_web.dashboard.reports.sheet import Row
+from swarm_web.dashboard.templatetags.figures import (
+    NONE,
+    figure_writer,
+    interval,
+    percent,
+    points,
+    points_interval,
+    share,
+    write_seconds,
+    write_value,
+)
+
+register = template.Library()
+
+_ARMS = {"swarm": gettext_lazy("swarm"), "base": gettext_lazy("untrained")}
+_ISOLATED = gettext_lazy("isolated")
+# Lines of 100 units; heights are of a row of text.
+_BAR = (
+    '<svg class="interval{kind}" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
+    '<rect class="track" x="0" y="3.5" width="100" height="1"/>{zero}'
+    '<rect class="reach" x="{low:.1f}" y="1.5" width="{width:.1f}" height="5" rx="1"/>'
+    '<rect class="at" x="{at:.1f}" y="0" width="1.6" height="8"/></svg>'
+)
+_ZERO = '<rect class="zero" x="49.6" y="0" width="0.8" height="8"/>'
+_SPARK = (
+    '<svg class="spark" viewBox="0 0 60 16" aria-hidden="true"><polyline points="{line.points}"/>'
+    '<circle cx="{line.end_x}" cy="{line.end_y}" r="1.8"/></svg>'
+)
+
+
+@register.filter
+@lru_cache(maxsize=4096)
+def node_url(name: str) -> str:
+    """Return the address of a node's page."""
+    return reverse("node", args=[name])
+
+
+@register.filter
+def arm_label(arm: str) -> SafeString:
+    """Name an arm in its colour."""
+    return format_html('<span class="arm {}">{}</span>', arm, _ARMS.get(arm, _ISOLATED))
+
+
+@register.simple_tag
+def interval_bar(score: float, bounds: tuple[float, float]) -> SafeString:
+    """Draw a score and its interval on a line from 0 to 1."""
+    low, high = bounds
+    width = max(1.0, 100 * (high - low))
+    return mark_safe(_BAR.format(kind="", zero="", low=100 * low, width=width, at=100 * score))
+
+
+@register.simple_tag
+def difference_bar(
+    difference: float, bounds: tuple[float, float] | None, reach: float
+) -> SafeString:
+    """Draw a difference and its interval on a line from -reach to +reach."""
+    low, high = bounds or (difference, difference)
+    unit = 50 / reach
+    width = max(1.0, unit * (high - low))
+    places = {"low": 50 + unit * low, "width": width, "at": 50 + unit * difference}
+    return mark_safe(_BAR.format(kind=" difference", zero=_ZERO, **places))
+
+
+@register.simple_tag
+def sparkline(scores: Sequence[float]) -> SafeString:
+    """Draw scores of rounds, oldest first, on a scale from 0 to 1; nothing without any."""
+    line = draw_sparkline(scores)
+    return mark_safe(_SPARK.format(line=line) if line else "")
+
+
+@register.filter
+def score_cells(score: Score) -> SafeString:
+    """Write a node's result in a round: its score, the interval, and how many it solved."""
+    if score.score is None:
+        return mark_safe(f'<td class="num">{NONE}</td>' * 3)
+    solved = f"{score.correct} {escape(_('of'))} {score.n}"
+    cells = (
+        f'<data value="{score.score!r}">{share(score.score)}</data>',
+        interval((score.interval_low, score.interval_high)),
+        solved,
+    )
+    return mark_safe("".join(f'<td class="num">{cell}</td>' for cell in cells))
+
+
+@register.filter
+def lift_cell(lift: Lift | None) -> SafeString:
+    """Write how far a node lies above its model untrained, and what was compared."""
+    label = _("over base")
+    if lift is None:
+        return format_html('<td class="num lift none" data-label="{}">{}</td>', label, NONE)
+    compared = _(
+        "95 %% interval %(interval)s points, compared with %(base)s (%(score)s, n = %(n)s)"
+    ) % {
+        "interval": points_interval(lift.interval),
+        "base": lift.base.node,
+        "score": share(lift.base.score),
+        "n": lift.base.n,
+    }
+    cell = '<td class="num lift" data-label="{}"><abbr title="{}">{}</abbr></td>'
+    return format_html(cell, label, compared, points(lift.difference))
+
+
+@register.filter
+def part_cell(line: BoardLine) -> SafeString:
+    """Write in which share of the window's rounds a node was scored, and in how many."""
+    label, rounds = _("of the rounds"), line.row.rounds
+    if line.took_part is None:
+        return format_html('<td class="num part" data-label="{}">{}</td>', label, NONE)
+    counted = ngettext("%(rounds)s round", "%(rounds)s rounds", rounds) % {"rounds": rounds}
+    cell = '<td class="num part" data-label="{}"><abbr title="{}">{}</abbr></td>'
+    return format_html(cell, label, counted, percent(line.took_part))
+
+
+@register.filter
+def value_rows(rows: Iterable[Sequence[Value]]) -> SafeString:
+    """Write the rows of a chart's table."""
+    write = figure_writer()
+    return mark_safe("".join(f"<tr>{_value_cells(row, write)}</tr>" for row in rows))
+
+
+def _value_cells(row: Iterable[Value], write: Callable[[str], str]) -> str:
+    return "".join(f'<td class="num">{escape(write(write_value(cell)))}</td>' for cell in row)
+
+
+@register.filter
+def heat_rows(rows: Iterable[Row]) -> SafeString:
+    """Write nodes with their marks, question by question, as rows of a table."""
+    write = figure_writer()
+    # There are few kinds of marks: each is put into words once.
+    words: dict[tuple[Outcome, str], str] = {}
+
+    def cell(mark: Mark) -> str:
+        kind = (mark.outcome, mark.verdict)
+        said = words.get(kind) or words.setdefault(kind, escape(mark.words))
+        took = mark.latency_ms
+        title = said if took is None else f"{said}, {write(write_seconds(took))}"
+        return (
+            f'<td class="{kind[0]}" title="{title}"><span aria-hidden="true">{mark.sign}</span>'
+            f'<span class="hidden">{said}</span></td>'
+        )
+
+    return mark_safe(
+        "".join(f"<tr>{_heading(row)}{''.join(map(cell, row.marks))}</tr>" for row in rows)
+    )
+
+
+def _heading(row: Row) -> str:
+    name = row.score.node.name
+    return f'<th scope="row"><a href="{escape(node_url(name))}">{escape(name)}</a></th>'

@@ -1,0 +1,125 @@
+"""Cells, bars and links that pages have hundreds of."""
+
+from html.parser import HTMLParser
+
+from django.utils import translation
+
+from judge.models import Score
+from swarm_web.dashboard.reports.lineup import Lift
+from swarm_web.dashboard.reports.marks import Mark
+from swarm_web.dashboard.reports.sheet import Row
+from swarm_web.dashboard.templatetags.cells import (
+    arm_label,
+    difference_bar,
+    heat_rows,
+    interval_bar,
+    lift_cell,
+    node_url,
+    score_cells,
+    sparkline,
+    value_rows,
+)
+from swarm_web.nodes.models import Node
+from tests.dashboard.reports.test_lineup import make_row
+
+
+class Reader(HTMLParser):
+    """What a browser makes of a fragment: tags with their attributes, and all text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def attributes(html: str, tag: str) -> list[dict[str, str | None]]:
+    return [attrs for name, attrs in Reader(html).tags if name == tag]
+
+
+def test_a_nodes_address_is_that_of_its_page() -> None:
+    assert node_url("amber") == "/nodes/amber/"
+
+
+def test_arms_are_named_in_the_readers_language() -> None:
+    assert arm_label("base") == '<span class="arm base">untrained</span>'
+    with translation.override("fa"):
+        assert "untrained" not in arm_label("base")
+
+
+def test_an_interval_is_drawn_on_a_line_of_a_hundred_units() -> None:
+    _track, reach, at = attributes(interval_bar(0.5, (0.4, 0.7)), "rect")
+    assert (reach["x"], reach["width"], at["x"]) == ("40.0", "30.0", "50.0")
+
+
+def test_a_difference_is_drawn_to_both_sides_of_zero() -> None:
+    _track, zero, reach, at = attributes(difference_bar(-0.1, (-0.2, 0.1), 0.2), "rect")
+    assert zero["class"] == "zero"
+    assert (reach["x"], reach["width"], at["x"]) == ("0.0", "75.0", "25.0")
+
+
+def test_nothing_is_drawn_of_no_scores() -> None:
+    assert sparkline([]) == ""
+    assert attributes(sparkline([0.5, 0.6]), "polyline")
+
+
+def test_a_charts_table_writes_shares_intervals_and_whole_numbers() -> None:
+    html = value_rows([(7, 0.25, (0.1, 0.4), None)])
+    assert Reader(html).texts == ["7", ".250", ".100–.400", "–"]
+
+
+def test_text_in_a_charts_table_is_escaped() -> None:
+    assert "<b>" not in value_rows([("<b>",)])
+
+
+def test_an_interval_in_a_table_is_kept_in_one_piece_where_text_runs_from_right_to_left() -> None:
+    with translation.override("fa"):
+        assert Reader(value_rows([((0.1, 0.4),)])).texts == ["\u2066.100–.400\u2069"]
+
+
+def test_marks_say_what_came_and_after_how_long() -> None:
+    score = Score(node=Node(name="amber"))
+    marks = [
+        Mark(True, "right", 1500, 1.5),
+        Mark(False, "wrong", 800, 0.8),
+        Mark(False, "no_answer", 900, 0.9),
+        Mark(None),
+    ]
+    html = heat_rows([Row(score, marks)])
+    assert [(cell["class"], cell["title"]) for cell in attributes(html, "td")] == [
+        ("right", "right, 1.5\u202fs"),
+        ("wrong", "wrong, 0.8\u202fs"),
+        ("wrong", "no answer found, 0.9\u202fs"),
+        ("none", "no answer came"),
+    ]
+    assert attributes(html, "a") == [{"href": "/nodes/amber/"}]
+
+
+def test_a_result_is_written_as_score_interval_and_count() -> None:
+    score = Score(score=0.5, interval_low=0.25, interval_high=0.75, correct=4, n=8)
+    html = score_cells(score)
+    assert Reader(html).texts == [".500", ".250–.750", "4 of 8"]
+    assert attributes(html, "data") == [{"value": "0.5"}]
+
+
+def test_an_absent_node_has_dashes_for_a_result() -> None:
+    assert Reader(score_cells(Score(score=None))).texts == ["–"] * 3
+
+
+def test_a_lift_names_what_it_was_compared_with() -> None:
+    lift = Lift(0.125, (0.05, 0.2), make_row("base-nano", score=0.25, n=40))
+    (cell,) = attributes(lift_cell(lift), "abbr")
+    assert (
+        cell["title"]
+        == "95 % interval +5.0 to +20.0 points, compared with base-nano (.250, n = 40)"
+    )
+
+
+def test_without_a_base_there_is_no_lift() -> None:
+    assert Reader(lift_cell(None)).texts == ["–"]
