@@ -18,6 +18,8 @@ from babel.messages.extract import extract as find_messages
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 
+from swarm_protocol.errors import FIXES
+
 PROJECT = Path(__file__).resolve().parent.parent
 # Folders of `locale/`, as Django names them, and what Babel knows their plural forms by.
 LOCALES = {"zh_Hans": "zh_Hans_CN", "zh_Hant": "zh_Hant_TW", "fa": "fa"}
@@ -52,6 +54,9 @@ def extract() -> Catalog:
         for _, message, comments, context in found:
             place = (path.relative_to(PROJECT).as_posix(), 0)
             catalogue.add(message, locations=[place], auto_comments=comments, context=context)
+    # What helps against a refusal: nodes read it in English, visitors of their pages do not.
+    for fix in FIXES.values():
+        catalogue.add(fix, locations=[("swarm_protocol/errors.py", 0)])
     return catalogue
 
 

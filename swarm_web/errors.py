@@ -1,4 +1,4 @@
-"""Refusals of HTTP requests: one JSON shape, `{code, message, fix}`, for the API and downloads.
+"""Refusals of HTTP requests: one JSON shape, `{code, message, fix}`; browsers get it as a page.
 
     RequestError          a request cannot be answered as it was asked
 
@@ -11,6 +11,8 @@ from functools import wraps
 from typing import Concatenate, ParamSpec
 
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
+from django.shortcuts import render
+from django.utils.cache import patch_vary_headers
 
 Rest = ParamSpec("Rest")
 View = Callable[Concatenate[HttpRequest, Rest], HttpResponseBase]
@@ -32,7 +34,7 @@ class RequestError(Exception):
 
 
 def answer_refusals(view: View[Rest]) -> View[Rest]:
-    """Turn a RequestError of the view into its JSON response."""
+    """Turn a RequestError of the view into a page for browsers, and JSON for everything else."""
 
     @wraps(view)
     def answered(
@@ -41,6 +43,17 @@ def answer_refusals(view: View[Rest]) -> View[Rest]:
         try:
             return view(request, *args, **kwargs)
         except RequestError as refusal:
-            return JsonResponse(refusal.body(), status=refusal.status)
+            return _answer(request, refusal)
 
     return answered
+
+
+def _answer(request: HttpRequest, refusal: RequestError) -> HttpResponseBase:
+    # A program that takes anything gets what programs read: JSON comes first of equals.
+    response: HttpResponseBase
+    if request.get_preferred_type(["application/json", "text/html"]) == "text/html":
+        response = render(request, "refused.html", {"refusal": refusal}, status=refusal.status)
+    else:
+        response = JsonResponse(refusal.body(), status=refusal.status)
+    patch_vary_headers(response, ["Accept"])
+    return response

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.utils.translation import gettext as _
+
 from swarm_protocol.errors import FIXES
 from swarm_web.refusals import Refusals
 
@@ -38,7 +40,13 @@ def describe_refusals(refusals: Refusals | None) -> RefusalReport | None:
     return RefusalReport(
         code=last.code,
         message=last.message,
-        fix=_FIXES.get(last.code, ""),
+        fix=_tell_fix(last.code),
         at=last.at,
-        lines=[RefusalLine(code, times, _FIXES.get(code, "")) for code, times in ordered],
+        lines=[RefusalLine(code, times, _tell_fix(code)) for code, times in ordered],
     )
+
+
+def _tell_fix(code: str) -> str:
+    """Say what helps against a code in the reader's language; nothing for codes that are new."""
+    fix = _FIXES.get(code)
+    return _(fix) if fix else ""

@@ -81,3 +81,20 @@ def test_names_of_models_are_escaped(season: Season, client: Client) -> None:
     node, _ = make_node("sly-fox", model="<script>alert(1)</script>")
     html = client.get(node.get_absolute_url()).content.decode()
     assert "<script>alert" not in html
+
+
+def test_a_browser_is_refused_with_a_page(db: None, client: Client) -> None:
+    accepted = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    answer = client.get("/leaderboard/?window=year", headers=accepted)
+    html = answer.content.decode()
+    assert (answer.status_code, answer.headers["Content-Type"][:9]) == (400, "text/html")
+    assert "query.window" in html
+    assert "Use one of" in html
+    assert 'class="button" href="/leaderboard/"' in html
+
+
+@pytest.mark.parametrize("accepted", ["*/*", "application/json"])
+def test_a_program_is_refused_with_json(db: None, client: Client, accepted: str) -> None:
+    answer = client.get("/leaderboard/?window=year", headers={"Accept": accepted})
+    assert answer.json()["code"] == "query.window"
+    assert "Accept" in answer.headers["Vary"]
