@@ -31,7 +31,7 @@ _NEVER = (
     "/healthz",
     "/readyz",
 )
-_KINDS = (b"text/html", b"application/json")
+_KINDS = (b"text/html", b"application/json", b"image/png", b"image/svg+xml")
 # What an answer may vary by: all of it is in the key.
 _VARIES = {b"accept-language", b"cookie", b"accept-encoding", b"hx-request", b"origin"}
 _IN_KEY = (b"host", b"x-forwarded-proto", b"hx-request", b"origin")

@@ -69,6 +69,13 @@ async def test_a_page_is_made_once_for_all() -> None:
     assert site.asked == 1
 
 
+@pytest.mark.parametrize("kind", [b"image/png", b"image/svg+xml", b"application/json"])
+async def test_pictures_and_figures_are_kept_too(kind: bytes) -> None:
+    cache = PageCache(site := Site((b"content-type", kind)), seconds=60)
+    assert [(await get(cache))[2] for _ in range(2)] == [b"page 1"] * 2
+    assert site.asked == 1
+
+
 async def test_those_who_come_while_it_is_made_wait_for_it() -> None:
     cache = PageCache(site := Site(), seconds=60)
     site.goes_on.clear()
@@ -142,6 +149,7 @@ async def test_what_is_personal_or_measured_is_never_kept(personal: dict[str, st
         ((b"cache-control", b"max-age=0, no-store"), 200),
         ((b"vary", b"User-Agent"), 200),
         ((b"content-encoding", b"br"), 200),
+        ((b"content-type", b"text/csv"), 200),
         ((b"x-nothing", b""), 404),
     ],
 )
