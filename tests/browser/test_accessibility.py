@@ -17,6 +17,7 @@ pytestmark = pytest.mark.browser
 AXE = Path(__file__).parent / "vendor" / "axe-4.14.1.min.js"
 # What assistive technology cannot get past; WCAG 2.2 AA and axe's own good practice.
 GRAVE = ("serious", "critical")
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 FIND_FAULTS = """async (grave) => {
   const { violations } = await axe.run(document, { resultTypes: ["violations"] });
   return violations.filter((fault) => grave.includes(fault.impact))
@@ -46,6 +47,17 @@ async def test_no_page_has_a_grave_fault(
         faults += [f"{path} {fault}" for fault in await find_faults(page)]
     assert "\n".join(faults) == ""
     assert visitor.complaints == []
+
+
+@pytest.mark.parametrize("path", ["/nodes/nobody/", "/leaderboard/?window=year"])
+async def test_no_page_that_refuses_has_a_grave_fault(visitor: Visitor, path: str) -> None:
+    faults: list[str] = []
+    for scheme in SCHEMES:
+        await visitor.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        await visitor.open(path)
+        faults += await find_faults(visitor.page)
+    assert "\n".join(faults) == ""
+    assert all("Failed to load resource" in complaint for complaint in visitor.complaints)
 
 
 async def test_no_page_asks_anybody_else_for_anything(visitor: Visitor) -> None:
