@@ -14,3 +14,12 @@ document.addEventListener("htmx:afterSettle", () => {
   site.showTimes();
   document.getElementById("found")?.scrollIntoView({ block: "center" });
 });
+
+// The header stays while the board is exchanged: its languages lead to the address of now.
+document.addEventListener("htmx:pushedIntoHistory", () => {
+  for (const link of document.querySelectorAll(".menu a[hreflang]")) {
+    const query = new URLSearchParams(location.search);
+    query.set("lang", link.hreflang);
+    link.search = query;
+  }
+});

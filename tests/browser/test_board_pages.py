@@ -1,5 +1,6 @@
 """Filters, pages and find me: without a full reload, shareable, and without JavaScript."""
 
+import re
 from collections.abc import AsyncIterator
 
 import pytest
@@ -46,6 +47,10 @@ async def test_filters_and_pages_exchange_the_board_and_survive_a_reload(visitor
     await expect(page.locator(ROWS)).to_have_count(1)
     assert await page.evaluate("window.sameDocument")
     assert page.url == f"{visitor.site}/leaderboard/?window=season&search={nodes[0].name}"
+    # The language menu, which was not exchanged, leads to the same filters.
+    persian = page.locator(".menu a[hreflang=fa]")
+    wanted = f"?window=season&search={nodes[0].name}&lang=fa"
+    await expect(persian).to_have_attribute("href", re.compile(re.escape(wanted) + "$"))
 
     await page.reload()
 
@@ -103,3 +108,14 @@ async def test_everything_works_without_javascript(site: str, plain: Page) -> No
     await expect(plain.get_by_text("No node fits")).to_be_visible()
     await plain.goto(site)
     await expect(plain.locator(ROWS)).to_have_count(5)
+
+
+async def test_the_keyboard_stays_on_the_filter_that_was_changed(visitor: Visitor) -> None:
+    await sync_to_async(prepare)()
+    page = visitor.page
+    await visitor.open("/leaderboard/")
+    arm = page.locator("select[name=arm]")
+    await arm.focus()
+    await arm.select_option("isolated")
+    await expect(page.get_by_role("link", name="Clear the filters")).to_be_visible()
+    await expect(page.locator("select[name=arm]")).to_be_focused()
