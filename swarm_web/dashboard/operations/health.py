@@ -4,10 +4,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import cast
 
 import redis.exceptions
 from django.conf import settings
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, InterfaceError, connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -58,8 +59,8 @@ class Vitals:
 
 def read_vitals(*, now: datetime) -> Vitals:
     """Probe every part; a part that is down is an answer, not an error."""
-    database = _probe(_ask_database, DatabaseError)
-    store = _probe(lambda: sync_redis().ping(), redis.exceptions.RedisError)
+    database = _probe(_ask_database, (DatabaseError, InterfaceError))
+    store = _probe(lambda: sync_redis().ping(), (redis.exceptions.RedisError,))
     ages: dict[Part, float | None] = dict.fromkeys(Part)
     if store.ok:
         ages = heartbeat.read_ages(now=now)
@@ -71,11 +72,11 @@ def _ask_database() -> None:
         cursor.execute("SELECT 1")
 
 
-def _probe(ask: Callable[[], object], failure: type[Exception]) -> Probe:
+def _probe(ask: Callable[[], object], failures: tuple[type[Exception], ...]) -> Probe:
     start = time.perf_counter()
     try:
         ask()
-    except failure:
+    except failures:
         return Probe(ok=False, ms=0)
     return Probe(ok=True, ms=1000 * (time.perf_counter() - start))
 
@@ -118,19 +119,30 @@ def status(request: HttpRequest) -> HttpResponse:
         "version": CLIENT_VERSION,
         "protocol": PROTOCOL_VERSION,
         "pool_limit": settings.RELAY_POOL_SIZE,
+        # Without the database not even the round pill can be told.
+        **(_read_database() if vitals.database.ok else {"pill": None}),
+        **(_read_queues() if vitals.redis.ok else {}),
+    }
+    if vitals.database.ok and vitals.redis.ok:
+        context["pool"] = _read_pool()
+    return render(request, "status.html", context)
+
+
+def _read_database() -> dict[str, object]:
+    """Read what waits in the database, and what is there."""
+    return {
         "ungraded": Answer.objects.filter(score=None).count(),
         "last_closed": Round.objects.filter(phase=Round.Phase.CLOSED).first(),
         "nodes": Node.objects.count(),
-        **(_read_queues() if vitals.redis.ok else {}),
     }
-    return render(request, "status.html", context)
 
 
 def _read_queues() -> dict[str, object]:
     """Read what waits in Redis, and what was counted there."""
+    return {"queue": sync_redis().llen("celery"), "counters": read_all()}
+
+
+def _read_pool() -> int:
+    """Read how many rollouts the running season's pool holds."""
     season = running_season()
-    return {
-        "queue": sync_redis().llen("celery"),
-        "pool": sync_redis().zcard(f"relay:{season.pk}:pool") if season else 0,
-        "counters": read_all(),
-    }
+    return cast(int, sync_redis().zcard(f"relay:{season.pk}:pool")) if season else 0

@@ -3,11 +3,13 @@
 from datetime import timedelta
 
 import pytest
+from django.db import OperationalError
 from django.test import Client
 from django.utils import timezone
 
 from judge.tasks import tick_rounds
 from swarm_web import heartbeat
+from swarm_web.dashboard.operations import health
 from swarm_web.heartbeat import Part
 from swarm_web.nodes.models import Node
 from swarm_web.store import sync_redis
@@ -50,6 +52,21 @@ def test_the_status_page_names_the_part_that_is_silent(db: None, client: Client)
     html = client.get("/status/").content.decode()
     assert "rounds do not move on" in html
     assert "It never ticked." in html
+
+
+def test_the_status_page_needs_no_database_to_say_that_there_is_none(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> None:
+        raise OperationalError("connection refused")
+
+    # Without the fixture `db`, whoever asks the database fails.
+    monkeypatch.setattr(health, "_ask_database", refuse)
+    answer = client.get("/status/")
+    html = answer.content.decode()
+    assert answer.status_code == 200
+    assert "Something is down" in html
+    assert "without it there are no pages but this one" in html
 
 
 def test_metrics_count_connected_nodes(judged: list[Node], client: Client) -> None:
