@@ -41,7 +41,7 @@ def leaderboard(request: HttpRequest) -> HttpResponseBase:
         "finding": finding,
         "live_query": query.encode(),
         "chart": read_chart(board),
-        "figure_url": f"{reverse('leaderboard-figure')}?{request.GET.urlencode()}",
+        "figure_url": f"{reverse('leaderboard-figure')}?{query.encode()}",
     }
     return render(request, "leaderboard.html", context)
 
