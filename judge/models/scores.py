@@ -155,9 +155,9 @@ class Standing(models.Model):
         """Why a node is not ranked."""
 
         NONE = "", "ranked"
-        TOO_FEW = "too_few", "too few questions in this window yet"
-        BASE = "base", "an untrained model, shown for comparison"
-        QUARANTINED = "quarantined", "taken out of the ranks by the operator"
+        TOO_FEW = "too_few", _("too few questions in this window yet")
+        BASE = "base", _("an untrained model, shown for comparison")
+        QUARANTINED = "quarantined", _("taken out of the ranks by the operator")
 
     season = models.ForeignKey(
         Season,

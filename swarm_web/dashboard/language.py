@@ -14,7 +14,10 @@ from django.utils.http import escape_leading_slashes
 
 PARAMETER = "lang"
 # What programs read stays in one language, and so do the operators' pages.
-ONLY_ENGLISH = ("/admin/", "/api/", "/simple/", "/metrics", "/healthz", "/readyz")
+_ONLY_ENGLISH = (
+    *("/admin/", "/api/v1/", "/api/openapi.json", "/simple/"),
+    *("/metrics", "/healthz", "/readyz"),
+)
 
 Answer = Callable[[HttpRequest], HttpResponseBase]
 SlowAnswer = Callable[[HttpRequest], Awaitable[HttpResponseBase]]
@@ -34,7 +37,7 @@ def speak_language(get_response: Answer | SlowAnswer) -> Answer | SlowAnswer:
 
 def _speak(get_response: Answer) -> Answer:
     def middleware(request: HttpRequest) -> HttpResponseBase:
-        if request.path.startswith(ONLY_ENGLISH):
+        if request.path.startswith(_ONLY_ENGLISH):
             return get_response(request)
         if chosen := _read_choice(request):
             return _remember(request, chosen)
@@ -46,7 +49,7 @@ def _speak(get_response: Answer) -> Answer:
 
 def _speak_later(get_response: SlowAnswer) -> SlowAnswer:
     async def middleware(request: HttpRequest) -> HttpResponseBase:
-        if request.path.startswith(ONLY_ENGLISH):
+        if request.path.startswith(_ONLY_ENGLISH):
             return await get_response(request)
         if chosen := _read_choice(request):
             return _remember(request, chosen)

@@ -71,3 +71,11 @@ async def test_the_asynchronous_server_speaks_it_too(
 ) -> None:
     page = await async_client.get("/join/", headers={"accept-language": "fa"})
     assert page.headers["Content-Language"] == "fa"
+
+
+def test_the_apis_own_page_is_told_in_the_readers_language(db: None, client: Client) -> None:
+    persian = client.get("/api/docs", headers={"accept-language": "fa"})
+    assert persian.headers["Content-Language"] == "fa"
+    assert 'dir="rtl"' in persian.text
+    chosen = client.get("/api/docs?lang=fa")
+    assert (chosen.status_code, chosen.headers["Location"]) == (302, "/api/docs")

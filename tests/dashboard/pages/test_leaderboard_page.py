@@ -73,6 +73,14 @@ def test_no_leader_is_named_among_equals(judged: list[Node], client: Client) -> 
     assert "3 of 3 ranked nodes share first place" in read(client)
 
 
+def test_a_remark_is_told_in_the_readers_language(client: Client, season: Season) -> None:
+    judge(season, amber=4)
+    Standing.objects.update(remark=Standing.Remark.TOO_FEW, rank_low=None, rank_high=None)
+    words = "too few questions in this window yet"
+    assert words in read(client)
+    assert words not in client.get("/leaderboard/", headers={"accept-language": "fa"}).text
+
+
 def test_a_leader_that_is_surely_ahead_is_named(client: Client, season: Season) -> None:
     judge(season, amber=16, bold=0)
     assert '<span class="name">amber</span> leads 2 ranked nodes' in read(client)
@@ -179,6 +187,8 @@ def test_find_me_opens_the_page_that_lists_the_node(client: Client, season: Seas
     html = read(client, f"?find={last}")
     assert f'<tr data-node="{last}" id="found"' in html
     assert len(listed(html)) == 10
+    # The chart is of the page that is shown.
+    assert 'data-figure="/leaderboard/figure.json?view=board&amp;window=season&amp;after=50"' in html
 
 
 @pytest.mark.parametrize(
