@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import cast
 
 import redis.exceptions
 from django.conf import settings
@@ -145,4 +144,4 @@ def _read_queues() -> dict[str, object]:
 def _read_pool() -> int:
     """Read how many rollouts the running season's pool holds."""
     season = running_season()
-    return cast(int, sync_redis().zcard(f"relay:{season.pk}:pool")) if season else 0
+    return sync_redis().zcard(f"relay:{season.pk}:pool") if season else 0
