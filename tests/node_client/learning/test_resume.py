@@ -11,6 +11,7 @@ from node_client.model.policy import Policy
 from node_client.runtime.alone import practice_season
 from node_client.settings.train_config import TrainConfig
 from node_client.storage import checkpoint
+from swarm_protocol.messages import Arm
 from swarm_tasks.verifier import Verifier
 from tests.node_client.fakes import make_trainer
 
@@ -57,3 +58,21 @@ def test_settings_may_change_between_two_runs(verifier: Verifier, tmp_path: Path
     after = demo_trainer(verifier, WAYS["history"])
     checkpoint.resume(tmp_path, after)
     assert after.step().step == 2
+
+
+@pytest.mark.parametrize(("first", "then"), [("isolated", "swarm"), ("swarm", "isolated")])
+def test_the_arm_may_change_under_an_automatic_mix(
+    verifier: Verifier, first: Arm, then: Arm
+) -> None:
+    before, after = (
+        make_trainer(verifier, config=TrainConfig(mix="auto", arm=arm)) for arm in (first, then)
+    )
+    before.step()
+    after.load_state(before.state_dict())
+    assert after.step().step == 2
+
+
+def test_a_checkpoint_with_an_empty_mix_of_a_node_alone_can_be_read(verifier: Verifier) -> None:
+    trainer = make_trainer(verifier, config=TrainConfig(mix="auto"))
+    trainer.load_state(trainer.state_dict() | {"mix": {"auto": {}}})
+    assert trainer.step().step == 1

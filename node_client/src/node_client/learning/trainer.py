@@ -202,11 +202,13 @@ class Trainer:
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything but the weights that a resumed run needs."""
+        mix = self._mix.state()
         return {
             "step": self.steps_done,
             "season": self.season.name,
             "questions": self._questions.state(),
-            "mix": {self.config.mix: self._mix.state()},
+            # A node alone has a fixed mix, whatever the settings name, and nothing to keep of it.
+            "mix": {self.config.mix: mix} if mix else {},
             "seen": self._judge.seen,
             "local_used": self.totals.local_used,
             "external_used": self.totals.external_used,
@@ -233,8 +235,9 @@ class Trainer:
         if state.get("loss_scale"):
             self._scaler.load_state_dict(state["loss_scale"])
         self._questions.load(state["questions"], same_season=same_season)
-        if same_season and self.config.mix in state["mix"]:
-            self._mix.load(state["mix"][self.config.mix])
+        mix = state["mix"].get(self.config.mix)
+        if same_season and mix:
+            self._mix.load(mix)
         self._judge.remember(state["seen"])
 
     def _take_external(self, places: Places, watch: Stopwatch) -> JudgedExternals:
