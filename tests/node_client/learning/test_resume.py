@@ -9,8 +9,10 @@ from node_client.learning.report import StepReport
 from node_client.learning.trainer import Trainer
 from node_client.model.policy import Policy
 from node_client.runtime.alone import practice_season
+from node_client.settings.choices import OptimizerKind
 from node_client.settings.train_config import TrainConfig
 from node_client.storage import checkpoint
+from node_client.storage.tree import read_tree, write_tree
 from swarm_protocol.messages import Arm
 from swarm_tasks.verifier import Verifier
 from tests.node_client.fakes import make_trainer
@@ -30,6 +32,13 @@ def demo_trainer(verifier: Verifier, config: TrainConfig) -> Trainer:
         season=practice_season(),
         config=replace(config, learning_rate=1e-3),
     )
+
+
+def trained(verifier: Verifier, kind: OptimizerKind) -> Trainer:
+    """A trainer that has made a step, of questions that the policy answers right and wrong."""
+    trainer = demo_trainer(verifier, TrainConfig(optimizer=kind))
+    assert trainer.step().grad_norm > 0
+    return trainer
 
 
 def without_times(report: StepReport) -> StepReport:
@@ -76,3 +85,28 @@ def test_a_checkpoint_with_an_empty_mix_of_a_node_alone_can_be_read(verifier: Ve
     trainer = make_trainer(verifier, config=TrainConfig(mix="auto"))
     trainer.load_state(trainer.state_dict() | {"mix": {"auto": {}}})
     assert trainer.step().step == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "is_told"),
+    [
+        ("adamw", "adamw_8bit", True),
+        ("adamw_8bit", "adamw", True),
+        ("adamw_8bit", "adamw", False),
+        ("adamw", "adamw", False),
+    ],
+)
+def test_another_optimizer_begins_without_averages_and_says_so(
+    verifier: Verifier, tmp_path: Path, first: OptimizerKind, then: OptimizerKind, is_told: bool
+) -> None:
+    write_tree(tmp_path, "trainer", trained(verifier, first).state_dict())
+    state = read_tree(tmp_path, "trainer")
+    if not is_told:
+        del state["optimizer_kind"]  # as checkpoints were before
+    after = demo_trainer(verifier, TrainConfig(optimizer=then))
+    after.load_state(state)
+    notices = [after.step().notice or "" for _ in range(2)]
+    assert [f"was {first}, this run's is {then}" in notice for notice in notices] == [
+        first != then,
+        False,
+    ]

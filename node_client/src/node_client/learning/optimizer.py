@@ -1,12 +1,14 @@
 """What a policy needs before it is trained: adapters, a reference, an optimizer, a loss scale."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 
 from node_client.errors import SettingsError
 from node_client.learning.adamw import HalvesAdamW
 from node_client.model.policy import Policy
+from node_client.settings.choices import OptimizerKind
 from node_client.settings.train_config import TrainConfig, learning_rate_for
 
 
@@ -40,6 +42,32 @@ def begin_training(policy: Policy, config: TrainConfig) -> torch.optim.Optimizer
         weight_decay=0.0,
         fused=True,  # several times faster on a CPU too
     )
+
+
+def resume_optimizer(
+    optimizer: torch.optim.Optimizer, state: Mapping[str, Any], *, kind: OptimizerKind
+) -> str | None:
+    """Take the optimizer's part of a trainer's state over, or return why it begins afresh.
+
+    One kind cannot read what another kept of the gradients.
+    """
+    saved = state.get("optimizer_kind") or _kind_by_names(state["optimizer"])
+    if saved != kind:
+        return (
+            f"The checkpoint's optimizer was {saved}, this run's is {kind}: it begins without the "
+            "averages of earlier gradients. All else goes on."
+        )
+    rate = optimizer.param_groups[0]["lr"]
+    optimizer.load_state_dict(state["optimizer"])
+    # The rate is a setting of this run, not of the one that wrote the checkpoint.
+    optimizer.param_groups[0]["lr"] = rate
+    return None
+
+
+def _kind_by_names(state: Mapping[str, Any]) -> str:
+    """Return the kind of a state that was written when kinds were not, by torch's names."""
+    is_torch = all("exp_avg" in values for values in state["state"].values())
+    return "adamw" if is_torch else "adamw_8bit"
 
 
 def make_scaler(policy: Policy, config: TrainConfig) -> torch.amp.GradScaler:

@@ -42,7 +42,7 @@ from node_client.learning.external import ExternalJudge, JudgedExternals
 from node_client.learning.external_places import fill_places
 from node_client.learning.held_out import HeldOutScore, HeldOutSet
 from node_client.learning.mix import Places, make_mix
-from node_client.learning.optimizer import begin_training, make_scaler
+from node_client.learning.optimizer import begin_training, make_scaler, resume_optimizer
 from node_client.learning.own import RolloutMaker
 from node_client.learning.questions import Questions
 from node_client.learning.report import StepReport, Totals, describe_step
@@ -103,6 +103,7 @@ class Trainer:
         self._key = key
         self._team = team
         self._team_began = False
+        self._unsaid: str | None = None
         self._optimizer = begin_training(policy, config)
         self._scaler = make_scaler(policy, config)
         check_objective(config)
@@ -186,11 +187,16 @@ class Trainer:
             mix=self._mix.figures(),
             held_out=after,
             held_out_before=before,
-            notice=" ".join(filter(None, (*self._describe_rooms(room_before), failure))) or None,
+            notice=self._notice(room_before, failure),
         )
 
     def _rooms(self) -> tuple[float, float]:
         return self.policy.room.share, self.policy.sampling_room.share
+
+    def _notice(self, room_before: tuple[float, float], failure: str | None) -> str | None:
+        """Return what the owner should know of this step, and of how the run was resumed."""
+        unsaid, self._unsaid = self._unsaid, None
+        return " ".join(filter(None, (unsaid, *self._describe_rooms(room_before), failure))) or None
 
     def _describe_rooms(self, before: tuple[float, float]) -> Iterator[str]:
         """Say that memory ran out in this step, if it did."""
@@ -214,6 +220,7 @@ class Trainer:
             "external_used": self.totals.external_used,
             "external_dropped": dict(self.totals.external_dropped),
             "optimizer": self._optimizer.state_dict(),
+            "optimizer_kind": self.config.optimizer,
             "loss_scale": self._scaler.state_dict(),
         }
 
@@ -228,10 +235,7 @@ class Trainer:
                 external_used=state["external_used"],
                 external_dropped=Counter(state["external_dropped"]),
             )
-        rate = self._optimizer.param_groups[0]["lr"]
-        self._optimizer.load_state_dict(state["optimizer"])
-        # The rate is a setting of this run, not of the one that wrote the checkpoint.
-        self._optimizer.param_groups[0]["lr"] = rate
+        self._unsaid = resume_optimizer(self._optimizer, state, kind=self.config.optimizer)
         if state.get("loss_scale"):
             self._scaler.load_state_dict(state["loss_scale"])
         self._questions.load(state["questions"], same_season=same_season)
