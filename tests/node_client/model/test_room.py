@@ -106,7 +106,7 @@ def test_update_that_never_fits_ends_with_what_helps() -> None:
     policy.logprobs = fail_above(0, policy.logprobs)  # type: ignore[method-assign]
     with pytest.raises(MemoryExhaustedError, match="in an update") as caught:
         update(policy)
-    assert "lora_r" in caught.value.fix
+    assert "(--fresh) with adapters instead of all weights (lora_r = 16)" in caught.value.fix
 
 
 def test_owner_is_told_what_to_set() -> None:

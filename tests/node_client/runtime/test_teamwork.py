@@ -90,4 +90,4 @@ def test_a_follower_without_memory_ends_both_with_one_error_and_its_remedy(state
     )
     assert ran.returncode != 0
     assert ran.stdout.count("error: ") == 1
-    assert ran.stdout.count("or choose a smaller model.") == 1
+    assert ran.stdout.count("or with a smaller model.") == 1

@@ -177,8 +177,8 @@ def _check_equal(team: Team) -> None:
         raise MemoryExhaustedError(
             "Memory ran out in the optimizer of one of this node's processes, and the others may "
             "have made their step.",
-            fix="Resume with the optimizer adamw_8bit, with adapters instead of all weights "
-            "(lora_r = 16), or with a smaller model.",
+            fix="Resume with the optimizer adamw_8bit, or begin anew (--fresh) with adapters "
+            "instead of all weights (lora_r = 16) or with a smaller model.",
         )
 
 
