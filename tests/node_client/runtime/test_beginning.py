@@ -4,9 +4,10 @@ from pathlib import Path
 import pytest
 
 from node_client.errors import CheckpointError
-from node_client.runtime.beginning import check_resumed, prepare
+from node_client.runtime.beginning import check_resumed, prepare, set_lost_metrics_aside
 from node_client.settings.choices import Start
 from node_client.storage.checkpoint import Resumed
+from node_client.storage.metrics import MetricsFile
 from node_client.storage.state import Progress, StateDir
 
 
@@ -35,6 +36,29 @@ def test_two_runs_that_begin_anew_at_once_keep_both(state: StateDir) -> None:
     first = prepare(state, "fresh", clock=noon)
     (state.checkpoints / "step-00000001").mkdir(parents=True)
     assert prepare(state, "fresh", clock=noon) not in (first, None)
+
+
+def test_a_run_that_goes_on_from_a_fresh_start_cuts_no_lines_of_the_run_before(
+    state: StateDir,
+) -> None:
+    full = state.metrics.with_name("metrics.1.jsonl")
+    full.write_text('{"step": 1}\n{"step": 2}\n')
+    state.metrics.write_text('{"step": 3}\n')
+    prepare(state, "fresh", clock=noon)
+    MetricsFile(state.metrics).log({}, step=1)
+    MetricsFile(state.metrics).begin(step=1)
+    aside = state.path / "metrics-until-2026-11-21T12-00-00.jsonl"
+    assert aside.read_text() == '{"step": 3}\n'
+    assert aside.with_suffix(".1.jsonl").read_text() == '{"step": 1}\n{"step": 2}\n'
+
+
+def test_metrics_of_a_run_without_a_checkpoint_left_are_set_aside_once(state: StateDir) -> None:
+    for step in (12, 1):
+        MetricsFile(state.metrics).log({}, step=step)
+        set_lost_metrics_aside(state, clock=noon)
+    [aside] = state.path.glob("metrics-until-*")
+    assert '"step":12' in aside.read_text()
+    assert '"step":1,' in state.metrics.read_text()
 
 
 @pytest.mark.parametrize("start", ["auto", "resume"])

@@ -41,6 +41,11 @@ async def run_alone(folder: Path, verifier: Verifier, *, steps: int) -> View:
     return view
 
 
+def lines_set_aside(folder: Path) -> int:
+    [metrics] = folder.glob("metrics-until-*")
+    return len(metrics.read_text().splitlines())
+
+
 async def test_totals_of_a_nodes_life_go_on_over_restarts(
     tmp_path: Path, verifier: Verifier
 ) -> None:
@@ -62,9 +67,10 @@ async def test_totals_are_those_of_the_checkpoint_that_a_killed_run_goes_on_from
     assert (await run_alone(tmp_path, verifier, steps=1)).lifetime.steps == 3
 
 
-async def test_a_run_that_begins_anew_adds_to_the_nodes_life(
+async def test_a_run_that_begins_anew_adds_to_the_nodes_life_and_keeps_the_metrics_of_before(
     tmp_path: Path, verifier: Verifier
 ) -> None:
     await run_alone(tmp_path, verifier, steps=2)
     (tmp_path / "checkpoints").rename(tmp_path / "aside")
     assert (await run_alone(tmp_path, verifier, steps=1)).lifetime.steps == 3
+    assert lines_set_aside(tmp_path) == 2

@@ -60,12 +60,13 @@ def test_half_a_line_never_swallows_the_next_one(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "metrics.jsonl").read_text().splitlines()[-1])["step"] == 2
 
 
-def test_a_run_that_begins_anew_keeps_the_lines_of_the_one_before(tmp_path: Path) -> None:
+def test_steps_that_were_never_saved_are_not_kept_beside_those_made_again(tmp_path: Path) -> None:
     open_file(tmp_path).log({}, step=1)
     anew = open_file(tmp_path)
     anew.begin(step=0)
     anew.log({}, step=1)
-    assert steps_in(tmp_path / "metrics.jsonl") == steps_in(tmp_path / "metrics.1.jsonl") == [1]
+    assert steps_in(tmp_path / "metrics.jsonl") == [1]
+    assert list(tmp_path.iterdir()) == [tmp_path / "metrics.jsonl"]
 
 
 def test_the_file_is_bounded_and_a_resumed_run_cuts_the_full_one_too(

@@ -1,12 +1,14 @@
-"""Where a run begins: at the newest checkpoint, or anew, beside the checkpoints of before."""
+"""Where a run begins: at the newest checkpoint, or anew, beside what is left of the one before."""
 
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 
 from node_client.errors import USE_WSL, CheckpointError, NodeError
 from node_client.settings.choices import Start
+from node_client.storage import metrics
 from node_client.storage.checkpoint import Resumed, newest_first
 from node_client.storage.state import StateDir
 from swarm_protocol.messages import Arm
@@ -23,23 +25,41 @@ def check_system(arm: Arm) -> None:
         )
 
 
+def read_clock() -> datetime:
+    """Return the time, in UTC."""
+    return datetime.now(UTC)
+
+
 def prepare(
-    state: StateDir, start: Start, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    state: StateDir, start: Start, *, clock: Callable[[], datetime] = read_clock
 ) -> Path | None:
     """Make a locked state folder ready for a run that begins in this way.
 
     A run that begins anew overwrites nothing: the checkpoints of before are moved into a folder of
-    their own, which is returned. Raises CheckpointError when a run is to go on and there is none.
+    their own, which is returned, and their run's metrics get a name of the same time. Raises
+    CheckpointError when a run is to go on and there is none.
     """
     there = newest_first(state.checkpoints)
     if start == "resume" and not there:
         raise _nothing_to_resume(state.checkpoints)
     if start != "fresh" or not there:
         return None
-    aside = _unused(state.path / f"checkpoints-until-{clock():%Y-%m-%dT%H-%M-%S}")
+    until = _until(state, clock)
+    aside = state.path / f"checkpoints-{until}"
     os.rename(state.checkpoints, aside)
+    metrics.set_aside(state.metrics, until=until)
     state.progress.unlink(missing_ok=True)
     return aside
+
+
+def set_lost_metrics_aside(state: StateDir, *, clock: Callable[[], datetime] = read_clock) -> None:
+    """Keep the metrics of a run whose checkpoints are gone, where another begins at step 1.
+
+    If none was ever saved there is no progress either, and the same run makes its steps again.
+    """
+    if state.progress.exists():
+        metrics.set_aside(state.metrics, until=_until(state, clock))
+        state.progress.unlink()
 
 
 def check_resumed(resumed: Resumed | None, *, start: Start, checkpoints: Path) -> None:
@@ -48,13 +68,11 @@ def check_resumed(resumed: Resumed | None, *, start: Start, checkpoints: Path) -
         raise _nothing_to_resume(checkpoints)
 
 
-def _unused(path: Path) -> Path:
-    number = 1
-    chosen = path
-    while chosen.exists():
-        number += 1
-        chosen = path.with_name(f"{path.name}-{number}")
-    return chosen
+def _until(state: StateDir, clock: Callable[[], datetime]) -> str:
+    """Return what is added to names of what is set aside now; no other has it."""
+    now = f"until-{clock():%Y-%m-%dT%H-%M-%S}"
+    numbered = (now if number == 1 else f"{now}-{number}" for number in count(1))
+    return next(until for until in numbered if not any(state.path.glob(f"*-{until}*")))
 
 
 def _nothing_to_resume(checkpoints: Path) -> CheckpointError:

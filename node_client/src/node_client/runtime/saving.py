@@ -11,7 +11,7 @@ import msgspec
 from node_client.display.view import View
 from node_client.learning.report import StepReport
 from node_client.learning.trainer import Trainer
-from node_client.runtime.beginning import check_resumed
+from node_client.runtime.beginning import check_resumed, set_lost_metrics_aside
 from node_client.runtime.publishing import open_publisher, trace_run
 from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings
@@ -56,6 +56,8 @@ class Saver:
         state = self._settings.state
         resumed = checkpoint.resume(state.checkpoints, trainer)
         check_resumed(resumed, start=self._settings.start, checkpoints=state.checkpoints)
+        if trainer.steps_done == 0:
+            set_lost_metrics_aside(state)
         if resumed is not None:
             for problem in resumed.problems:
                 log.warning(problem)

@@ -25,28 +25,26 @@ class _Line(msgspec.Struct):
 class MetricsFile:
     """Appends to `metrics.jsonl`, which becomes `metrics.1.jsonl` when it is full.
 
-    A full disk costs lines, not the training: the first one that is lost is logged.
+    Both hold lines of one run only: those of the run before it are `set_aside`. A full disk costs
+    lines, not the training: the first one that is lost is logged.
     """
 
     def __init__(
         self, path: Path, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     ) -> None:
         self._path = path
-        self._full = path.with_suffix(f".1{path.suffix}")
+        self._full = _full_of(path)
         self._clock = clock
         self._failing = False
 
     def begin(self, *, step: int) -> None:
         """Go on after this step: cut off the lines of later ones, which a resumed run makes again.
 
-        A line that a crash tore is cut off too. Where a run begins anew (step 0), the lines of the
-        one before it become the old file.
+        A line that a crash tore is cut off too. At step 0 none is left: the steps were never saved.
         """
         try:
-            if step == 0 and self._path.exists():
-                os.replace(self._path, self._full)
             for path in (self._full, self._path):
-                if step and path.exists():
+                if path.exists():
                     _cut_after(path, step=step)
         except OSError as problem:
             log.warning("%s may hold steps twice: %s", self._path, problem)
@@ -68,6 +66,19 @@ class MetricsFile:
 
     def close(self) -> None:
         """Do nothing: every line was handed to the system as it came."""
+
+
+def set_aside(path: Path, *, until: str) -> None:
+    """Rename the metrics files of a run that has ended to `metrics-UNTIL.jsonl` and the like."""
+    aside = path.with_stem(f"{path.stem}-{until}")
+    for file, name in ((path, aside), (_full_of(path), _full_of(aside))):
+        if file.exists():
+            os.replace(file, name)
+
+
+def _full_of(path: Path) -> Path:
+    """Return the name of the file before this one."""
+    return path.with_suffix(f".1{path.suffix}")
 
 
 def _cut_after(path: Path, *, step: int) -> None:
