@@ -1,5 +1,6 @@
 import logging
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -132,6 +133,28 @@ def test_wandb_without_an_account_is_refused_before_training_begins(
         open_tracker(settings(tmp_path, "wandb"))
     monkeypatch.setenv("WANDB_MODE", "offline")
     assert open_tracker(settings(tmp_path, "wandb")) is not None
+
+
+def refuse(*, prompt: bool) -> bool:
+    raise FakeModule.Error("WANDB_API_KEY invalid")
+
+
+def login_of_before() -> bool:
+    return True
+
+
+@pytest.mark.parametrize(
+    ("login", "said"), [(refuse, "WANDB_API_KEY invalid"), (login_of_before, "too old")]
+)
+def test_wandb_that_cannot_be_asked_is_refused_with_a_remedy(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, login: Callable[..., bool], said: str
+) -> None:
+    module = FakeModule()
+    monkeypatch.setattr(module, "login", login, raising=False)
+    monkeypatch.setitem(sys.modules, "wandb", module)
+    with pytest.raises(SettingsError, match=said) as refusal:
+        open_tracker(settings(tmp_path, "wandb"))
+    assert "leave out --report-to" in refusal.value.fix
 
 
 def test_a_tracker_that_is_not_installed_is_told_with_the_line_that_installs_it(

@@ -165,7 +165,19 @@ def _check_account() -> None:
     if os.environ.get("WANDB_MODE") in _WITHOUT_ACCOUNT:
         return
     wandb: Any = import_module("wandb")
-    if not wandb.login(prompt=False):
+    try:
+        is_known = wandb.login(prompt=False)
+    except wandb.Error as problem:
+        raise SettingsError(
+            f"Weights & Biases does not take this machine's account: {problem}",
+            fix="Run `wandb login --relogin`, or set WANDB_MODE=offline, or leave out --report-to.",
+        ) from problem
+    except TypeError as problem:  # which says that it knows no `prompt`
+        raise SettingsError(
+            "The wandb that is installed is too old to be asked without a prompt.",
+            fix="pip install --upgrade 'wandb>=0.30', or leave out --report-to.",
+        ) from problem
+    if not is_known:
         raise SettingsError(
             "Weights & Biases knows no account on this machine.",
             fix="Run `wandb login`, or set WANDB_MODE=offline, or leave out --report-to.",
