@@ -7,7 +7,7 @@ import torch
 
 from node_client.learning.crew import Begin, Dismiss, Update, answer, follow
 from node_client.learning.optimizer import begin_training, make_scaler
-from node_client.learning.team import LaunchedTeam, Team
+from node_client.learning.team import ALONE, LaunchedTeam, Team
 from node_client.learning.update import UpdateReport
 from node_client.model.policy import Policy
 from tests.node_client.fakes import toy_policy
@@ -15,8 +15,9 @@ from tests.node_client.learning.teamwork import CONFIG, ORDER, UPDATES, update
 
 
 def work(policy: Policy, team: Team) -> dict[str, object]:
-    """Answer and update as a leader does, and return answers, weights and reports."""
+    """Answer and update as a resumed leader does, and return answers, weights and reports."""
     optimizer = begin_training(policy, CONFIG)
+    update(UPDATES[0], policy, optimizer, ALONE, config=CONFIG)
     team.announce(Begin(CONFIG))
     team.align(policy, optimizer, make_scaler(policy, CONFIG))
     team.announce(ORDER)

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
-from node_client.learning.team import ALONE
+from node_client.learning.team import ALONE, on_cpu
 from tests.node_client.fakes import toy_policy
 from tests.node_client.learning.launching import launch_two
 from tests.node_client.learning.team_member import work
@@ -55,3 +56,17 @@ def test_all_processes_end_with_the_same_weights(launched: Path, together: dict[
     follower = torch.load(launched / "follower-1.pt")
     for mine, theirs in zip(together["weights"], follower, strict=True):
         assert torch.equal(mine, theirs)
+
+
+class OnGpu(Tensor):
+    """A tensor that stands for one on a GPU: a plain one is made of it on the CPU."""
+
+    def cpu(self, *_: Any, **__: Any) -> Tensor:
+        return self.as_subclass(Tensor)
+
+
+def test_a_state_is_handed_on_without_a_tensor_on_a_gpu() -> None:
+    moment = torch.ones(2).as_subclass(OnGpu)
+    state = on_cpu({"state": {0: {"exp_avg": moment, "step": 3}}, "param_groups": [{"lr": moment}]})
+    assert type(state["state"][0]["exp_avg"]) is type(state["param_groups"][0]["lr"]) is Tensor
+    assert state["state"][0]["step"] == 3

@@ -163,7 +163,10 @@ class LaunchedTeam(Team):
             for tensor in (*policy.trainable(), *policy.remainders.values()):
                 # As bytes: not every backend knows all types.
                 torch.distributed.broadcast(tensor.detach().view(torch.uint8), src=0)
-        optimizer.load_state_dict(self._broadcast(optimizer.state_dict()))
+        if self.rank == 0:
+            self._broadcast(on_cpu(optimizer.state_dict()))
+        else:
+            optimizer.load_state_dict(self._broadcast(None))
         if scaler.is_enabled():
             scaler.load_state_dict(self._broadcast(scaler.state_dict()))
 
@@ -178,6 +181,22 @@ class LaunchedTeam(Team):
             sums = [torch.distributed.all_reduce(tensor, async_op=True) for tensor in tensors]
             for work in sums:
                 work.wait()
+
+
+def on_cpu(tree: Any) -> Any:
+    """Return a state with its tensors on the CPU; loading it moves them to the reader's device.
+
+    A pickled tensor comes back on the device that it was on: each process's would be made on the
+    leader's GPU.
+    """
+    match tree:
+        case Tensor():
+            return tree.cpu()
+        case dict():
+            return {name: on_cpu(part) for name, part in tree.items()}
+        case list():
+            return [on_cpu(part) for part in tree]
+    return tree
 
 
 @contextmanager
