@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from node_client.display.view import View
 from node_client.runtime.exam import Exam
 from node_client.runtime.worker import ModelWorker
 from swarm_protocol.errors import ErrorCode
@@ -19,8 +20,20 @@ from swarm_protocol.messages import (
     SubmitAnswers,
 )
 from tests.node_client.coordinator import Coordinator, now, open_round, running
+from tests.node_client.fakes import toy_season
 from tests.node_client.runtime.exams import open_spool, running_exam
 from tests.node_client.shell_fakes import Answer, Parrot, empty_view, running_connection
+
+
+def view_in_season() -> View:
+    view = empty_view()
+    view.season = toy_season()
+    return view
+
+
+def round_to_ask(kind: type[NodeMessage]) -> RoundInfo:
+    """Return a round in which a node sends such a request."""
+    return open_round() if kind is RequestQuestions else RoundInfo(1, "closed", now(), now(), 2)
 
 
 async def test_an_announced_round_is_answered_completely() -> None:
@@ -87,14 +100,46 @@ async def test_a_node_that_was_refused_for_the_moment_asks_again(kind: type[Node
     async with (
         running(coordinator),
         running_connection(coordinator) as node,
-        running_exam(node, Parrot()) as exam,
+        running_exam(node, Parrot(), view=view_in_season()) as exam,
     ):
-        coordinator.round = open_round()
-        if kind is RequestStanding:
-            coordinator.round = RoundInfo(1, "closed", now(), now(), 2)
+        coordinator.round = round_to_ask(kind)
         exam.ring(coordinator.round)
         await coordinator.heard(kind, count=3)
         assert len(await coordinator.heard(RequestRound)) >= 1
+
+
+@pytest.mark.parametrize("kind", [RequestQuestions, RequestStanding])
+async def test_a_node_that_is_refused_for_good_waits_for_its_next_poll(
+    kind: type[NodeMessage],
+) -> None:
+    coordinator, view = Coordinator(), view_in_season()
+    coordinator.refusals[kind] = ErrorCode.RATE_LIMITED
+    async with (
+        running(coordinator),
+        running_connection(coordinator) as node,
+        running_exam(node, Parrot(), view=view) as exam,
+    ):
+        coordinator.round = round_to_ask(kind)
+        exam.ring(coordinator.round)
+        await coordinator.heard(kind, count=2)
+        coordinator.refusals[kind] = ErrorCode.SEASON_NONE
+        while view.problem is None or view.problem.code != ErrorCode.SEASON_NONE:
+            await node.client.round()
+        asked = len(await coordinator.heard(kind))
+        for _ in range(10):
+            await node.client.round()
+        assert len(await coordinator.heard(kind)) == asked
+
+
+async def test_between_seasons_no_standing_is_asked_for() -> None:
+    coordinator = Coordinator()
+    async with (
+        running(coordinator),
+        running_connection(coordinator) as node,
+        running_exam(node, Parrot(), poll_s=0.01),
+    ):
+        await coordinator.heard(RequestRound, count=3)
+        assert not any(isinstance(said, RequestStanding) for said in coordinator.said)
 
 
 async def test_a_round_that_opened_before_the_node_came_is_sat_out_without_asking_again() -> None:
@@ -256,7 +301,7 @@ async def test_text_that_the_wire_refuses_costs_only_its_own_characters() -> Non
 
 
 async def test_the_score_is_fetched_when_a_round_closes() -> None:
-    coordinator, view = Coordinator(), empty_view()
+    coordinator, view = Coordinator(), view_in_season()
     async with (
         running(coordinator),
         running_connection(coordinator) as node,

@@ -118,15 +118,19 @@ class Exam:
         while True:
             try:
                 await self._attend(await self._next_news(wait_s=wait_s))
-                wait_s = self._poll_s * (0.5 + self._chance())
+                wait_s = self._poll_pause()
             except UnansweredError:
                 await self._client.wait_until_connected()
                 wait_s = 0
             except RefusedError as refusal:
                 self._view.note_refusal(refusal)
+                wait_s = self._poll_pause()
                 if refusal.code in PASSING:
                     await asyncio.sleep(refusal.retry_after or PAUSE_S)
                     wait_s = 0
+
+    def _poll_pause(self) -> float:
+        return self._poll_s * (0.5 + self._chance())
 
     async def _next_news(self, *, wait_s: float) -> RoundInfo | None:
         """Return the current round when it is announced, or ask for it after `wait_s`."""
@@ -147,9 +151,20 @@ class Exam:
         is_open = current is not None and current.phase == "open"
         if current is not None and is_open and current.number not in self._sat:
             await self._sit(current.number)
-        elif (changed and not is_open) or monotonic() - self._asked_standing >= STANDING_S:
+        elif self._view.season is not None and (
+            (changed and not is_open) or monotonic() - self._asked_standing >= STANDING_S
+        ):
+            await self._look_at_standing()
+
+    async def _look_at_standing(self) -> None:
+        """Ask for the scores; what is refused for good is not asked again before it is due."""
+        try:
             self._view.note_standing(await self._client.standing())
-            self._asked_standing = monotonic()
+        except RefusedError as refusal:
+            if refusal.code in PASSING:
+                raise
+            self._view.note_refusal(refusal)
+        self._asked_standing = monotonic()
 
     async def _sit(self, number: int) -> None:
         """Answer all questions of a round, between two training steps."""
