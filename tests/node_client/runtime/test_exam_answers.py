@@ -1,5 +1,6 @@
 """Answers that are owed are handed in once, also after a restart or an outage."""
 
+import asyncio
 from pathlib import Path
 
 from swarm_protocol.errors import ErrorCode
@@ -69,6 +70,22 @@ async def test_a_client_that_starts_again_hands_in_what_it_owed_and_answers_only
     assert parrot.asked == [f"{place} + 1 = ?" for place in range(16, 40)]
     assert coordinator.answers["r1q0"] == "old"
     assert len(coordinator.answers) == 40
+
+
+async def test_long_answers_are_handed_in_by_as_many_frames_as_they_fill(tmp_path: Path) -> None:
+    coordinator, view = Coordinator(), empty_view()
+    text = "\u6570" * 10_900
+    open_spool(tmp_path).add([(1, AnswerText(f"r1q{n}", text, "stop")) for n in range(32)])
+    async with (
+        running(coordinator),
+        running_connection(coordinator) as node,
+        running_exam(node, Parrot(), view=view, folder=tmp_path) as exam,
+        asyncio.timeout(20),
+    ):
+        await exam.outbox.empty.wait()
+        assert len(await coordinator.heard(SubmitAnswers)) == 2
+    assert coordinator.answers == {f"r1q{n}": text for n in range(32)}
+    assert view.answered[1] == 32
 
 
 async def test_a_round_that_was_answered_before_a_restart_is_not_answered_again(

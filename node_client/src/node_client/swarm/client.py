@@ -18,6 +18,7 @@ from swarm_protocol.messages import (
     ExternalRollout,
     PublishRollouts,
     QuestionsOffered,
+    Rejected,
     ReportTraining,
     RequestQuestions,
     RequestRollouts,
@@ -103,9 +104,15 @@ class SwarmClient:
         return await self._connection.request(message, QuestionsOffered)
 
     async def submit(self, number: int, answers: Sequence[AnswerText]) -> AnswersReceived:
-        """Hand in answers, at most MAX_ANSWERS; each one's fate is in the reply."""
-        message = SubmitAnswers(id=new_id(), round=number, answers=list(answers[:MAX_ANSWERS]))
-        return await self._connection.request(message, AnswersReceived)
+        """Hand in answers, in as many frames as they fill; each one's fate is in the result."""
+        accepted, duplicate, rejected = list[str](), list[str](), list[Rejected]()
+        for batch in split_into_frames(answers, most=MAX_ANSWERS):
+            message = SubmitAnswers(id=new_id(), round=number, answers=batch)
+            received = await self._connection.request(message, AnswersReceived)
+            accepted += received.accepted
+            duplicate += received.duplicate
+            rejected += received.rejected
+        return AnswersReceived(None, number, accepted, duplicate, rejected)
 
     async def report(self, report: ReportTraining) -> None:
         """Tell how training goes; as much of it as the coordinator can read."""
