@@ -183,11 +183,17 @@ class Exam:
         self._sat.append(number)
 
     async def _answer_all(self, questions: Sequence[Question], offered: QuestionsOffered) -> None:
-        """Answer questions batch by batch until the round ends; each batch is owed at once."""
+        """Answer questions batch by batch until the round ends; each batch is owed at once.
+
+        A node that is stopped leaves the rest to its next start.
+        """
         number = offered.round.number
         deadline = monotonic() + _seconds_left(offered)
         async with self._worker.turn:
             for start in range(0, len(questions), QUESTIONS_AT_ONCE):
+                if self._view.stopping:
+                    log.info("stopped with %d questions left", len(questions) - start)
+                    break
                 if monotonic() >= deadline + self._given_back(offered):
                     log.warning("round %d ended before all was answered", number)
                     break

@@ -161,9 +161,14 @@ class Training:
         return trainer
 
     async def _step(self, trainer: Trainer) -> StepReport | None:
-        """Make one step, or none when the verifier fails; it may work again on other tasks."""
+        """Make one step, or none when the verifier fails; it may work again on other tasks.
+
+        There is none either for whoever was stopped while an exam had the turn.
+        """
         try:
             async with self._worker.turn:
+                if self._stopping:
+                    return None
                 report = await self._worker.run(trainer.step)
         except RefusedError as refusal:
             self._view.note_refusal(refusal)

@@ -1,0 +1,63 @@
+"""A node that is told to stop does so after the batch or the step in progress."""
+
+import asyncio
+from pathlib import Path
+
+from node_client.learning.trainer import Trainer
+from node_client.runtime.alone import NoExchange, practice_season
+from node_client.runtime.training import Enrolment, Equipment, Training
+from node_client.runtime.worker import ModelWorker
+from node_client.settings.config import Settings
+from swarm_protocol.messages import SubmitAnswers
+from swarm_tasks.verifier import Verifier
+from tests.node_client.coordinator import Coordinator, open_round, running
+from tests.node_client.fakes import toy_policy
+from tests.node_client.runtime.exams import open_spool, running_exam
+from tests.node_client.shell_fakes import Parrot, empty_view, running_connection
+
+
+async def test_an_exam_is_left_after_the_batch_in_progress(tmp_path: Path) -> None:
+    coordinator, view, worker = Coordinator(), empty_view(), ModelWorker()
+
+    def stop() -> None:
+        view.stopping = True
+
+    parrot = Parrot(when_asked=stop)
+    async with (
+        running(coordinator),
+        running_connection(coordinator) as node,
+        running_exam(node, parrot, worker=worker, view=view, folder=tmp_path) as exam,
+    ):
+        coordinator.round = open_round(questions=40)
+        exam.ring(coordinator.round)
+        await coordinator.heard(SubmitAnswers)
+        async with worker.turn:
+            assert len(parrot.asked) == 16
+        await exam.outbox.empty.wait()
+    assert len(coordinator.answers) == 16
+    assert len(open_spool(tmp_path).answered(1)) == 16
+
+
+async def test_no_step_follows_the_exam_in_which_the_node_was_stopped(
+    settings: Settings, verifier: Verifier
+) -> None:
+    settings.state.path.mkdir(exist_ok=True)
+    view, waits = empty_view(), asyncio.Event()
+
+    def note(trainer: Trainer) -> None:
+        waits.set()
+
+    async with ModelWorker() as worker:
+        training = Training(
+            settings=settings,
+            equipment=Equipment(policy=toy_policy(), verifier=verifier, worker=worker, view=view),
+            exchange=NoExchange(),
+            before_step=note,
+        )
+        training.enrol(Enrolment(season=practice_season(), node="here", arm="isolated"))
+        async with worker.turn:  # as an exam holds it
+            running_training = asyncio.create_task(training.run())
+            await waits.wait()
+            training.stop()
+        await running_training
+    assert view.steps_here == 0
