@@ -153,7 +153,10 @@ async def test_a_node_follows_new_rules_and_practises_without_a_season(
     settings: Settings, verifier: Verifier
 ) -> None:
     coordinator, view = Coordinator(season=toy_season()), empty_view()
-    async with running(coordinator), running_node(settings, coordinator, verifier, view=view):
+    async with (
+        running(coordinator),
+        running_node(settings, coordinator, verifier, view=view) as task,
+    ):
         [*_, before] = await coordinator.heard(ReportTraining, count=3)
         rules = msgspec.structs.replace(toy_season(local=3, external=3), name="next")
         await coordinator.ring(SeasonState(None, rules))
@@ -164,16 +167,20 @@ async def test_a_node_follows_new_rules_and_practises_without_a_season(
         assert after.step > before.step
         assert after.local_used % 6 == 0
         await coordinator.ring(SeasonState(None, None))
-        [shared, *_] = await coordinator.heard(
-            PublishRollouts,
-            where=lambda message: message.rollouts[0].task.dataset != "chain_sum",
-        )
-        assert shared.rollouts[0].step >= after.step
+        while view.report is None or set(view.report.solved) == {"chain_sum"}:
+            await asyncio.wait([task], timeout=0.01)
+        practised = view.report.step
         assert [notice.message for notice in view.notices] == [
             "The season sums has ended; its scores stay on the site.",
             "The season next has begun.",
             "The season next has ended; its scores stay on the site.",
         ]
+        await coordinator.ring(SeasonState(None, toy_season()))
+        await coordinator.heard(
+            PublishRollouts, where=lambda message: message.rollouts[0].step >= practised
+        )
+        shared = [said for said in coordinator.said if isinstance(said, PublishRollouts)]
+        assert {each.task.dataset for said in shared for each in said.rollouts} == {"chain_sum"}
 
 
 async def test_a_node_that_never_met_its_coordinator_trains_alone(

@@ -20,19 +20,26 @@ from swarm_protocol.messages import (
     RolloutName,
     TaskSpec,
 )
+from swarm_tasks.allowlist import GENERATOR
 from tests.node_client.coordinator import Coordinator, running
+from tests.node_client.fakes import SEED, SUMS, toy_season
 from tests.node_client.shell_fakes import Connected, running_connection
 
 
 def rollout(name: str) -> Rollout:
     return Rollout(
         id=name,
-        task=TaskSpec("chain_sum", {}, 1, 2, "reasoning-gym 0.1.25"),
+        task=TaskSpec("chain_sum", SUMS, SEED, 2, GENERATOR),
         completions=[Completion("1", "stop"), Completion("2", "length")],
         model="toy",
         step=3,
         tokenizer="abc",
     )
+
+
+def foreign_task() -> TaskSpec:
+    """Return a task of another season, as a step that began in it leaves them."""
+    return msgspec.structs.replace(rollout("a").task, seed=SEED + 1)
 
 
 def others(count: int) -> list[ExternalRollout]:
@@ -51,6 +58,7 @@ async def running_exchange(
         sample_wait_s=sample_wait_s,
         with_logprobs=with_logprobs,
     )
+    exchange.follow(toy_season())
     sending = asyncio.create_task(exchange.outbox.run())
     try:
         yield exchange
@@ -248,6 +256,73 @@ async def test_a_node_that_is_offline_samples_nothing() -> None:
         exchange.prefetch(2)
         assert await asyncio.to_thread(exchange.sample, 2) == []
         await coordinator.start()
+
+
+async def test_in_practice_nothing_is_published_or_asked_for() -> None:
+    coordinator = Coordinator()
+    async with (
+        running(coordinator),
+        running_connection(coordinator) as node,
+        running_exchange(node) as exchange,
+    ):
+        exchange.follow(None)
+        exchange.prefetch(2)
+        assert await asyncio.to_thread(exchange.sample, 2) == []
+        await asyncio.to_thread(exchange.publish, [rollout("a")])
+        await node.client.round()
+        assert not any(
+            isinstance(said, PublishRollouts | RequestRollouts) for said in coordinator.said
+        )
+
+
+async def test_what_was_fetched_before_practice_is_not_used_after_it() -> None:
+    coordinator = Coordinator()
+    coordinator.pool = others(1)
+    async with (
+        running(coordinator),
+        running_connection(coordinator) as node,
+        running_exchange(node) as exchange,
+    ):
+        exchange.prefetch(2)
+        await coordinator.heard(RequestRollouts)
+        exchange.follow(None)
+        assert await asyncio.to_thread(exchange.sample, 2) == []
+        coordinator.pool = others(2)
+        exchange.follow(toy_season())
+        assert await asyncio.to_thread(exchange.sample, 2) == others(2)
+
+
+async def test_what_was_owed_to_another_season_is_given_up() -> None:
+    coordinator = Coordinator()
+    async with (
+        running(coordinator),
+        running_connection(coordinator) as node,
+        running_exchange(node) as exchange,
+    ):
+        await coordinator.stop()
+        await node.notebook.until(lambda: node.notebook.links[-1].phase == "waiting")
+        exchange.outbox.put([rollout("old")])
+        await asyncio.sleep(0)  # the outbox waits for the connection now
+        exchange.follow(msgspec.structs.replace(toy_season(), seed=SEED + 1))
+        exchange.follow(toy_season())
+        await coordinator.start()
+        await node.client.wait_until_connected()
+        await node.client.round()
+        late = msgspec.structs.replace(rollout("late"), task=foreign_task())
+        await asyncio.to_thread(exchange.publish, [late, rollout("new")])
+        [message] = await coordinator.heard(PublishRollouts)
+        assert [each.id for each in message.rollouts] == ["new"]
+
+
+async def test_a_season_that_is_told_again_changes_nothing() -> None:
+    async with (
+        running(Coordinator()) as coordinator,
+        running_connection(coordinator) as node,
+        running_exchange(node) as exchange,
+    ):
+        exchange.outbox.put([rollout("a")])
+        exchange.follow(toy_season())
+        await coordinator.heard(PublishRollouts)
 
 
 @pytest.mark.parametrize("knows", [True, False])

@@ -230,6 +230,7 @@ class Node:
     def _follow(self, season: SeasonInfo | None) -> None:
         """Train in a season, or practise while there is none."""
         self._view.season = season
+        self._exchange.follow(season)
         self._training.enrol(
             Enrolment(
                 season=season or practice_season(),

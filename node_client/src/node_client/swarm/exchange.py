@@ -13,7 +13,8 @@ from node_client.swarm.client import SwarmClient
 from node_client.swarm.connection import UnansweredError
 from node_client.swarm.outbox import PASSING, PAUSE_S, Outbox
 from swarm_protocol.errors import ErrorCode, RefusedError
-from swarm_protocol.messages import MAX_ROLLOUTS, ExternalRollout, Rollout
+from swarm_protocol.messages import MAX_ROLLOUTS, ExternalRollout, Rollout, SeasonInfo
+from swarm_tasks.allowlist import is_training_spec
 
 MAX_OWED_ROLLOUTS = 64
 SAMPLE_WAIT_S = 2.0
@@ -29,7 +30,8 @@ ISOLATED_REST_S = 60.0
 class SwarmExchange:
     """The way to a coordinator. `published` counts what the pool took.
 
-    `with_logprobs` asks for those of the senders too.
+    Nothing goes either way without a season: practice is nobody else's business. `with_logprobs`
+    asks for those of the senders too.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class SwarmExchange:
         self._may_ask_at = 0.0
         self._isolated_until = 0.0
         self._fetching: Future[list[ExternalRollout]] | None = None
+        self._season: SeasonInfo | None = None
         self.published = 0
         self.outbox: Outbox[Rollout] = Outbox(
             client=client,
@@ -58,21 +61,31 @@ class SwarmExchange:
             rest_s=PUBLISH_REST_S,
         )
 
+    def follow(self, season: SeasonInfo | None) -> None:
+        """Share in this season. Must be called on the event loop.
+
+        What is still to be shared of another season is given up: nobody would take it.
+        """
+        if season != self._season:
+            self._season = season
+            self.outbox.clear()
+
     def publish(self, rollouts: Sequence[Rollout]) -> None:
         """Queue rollouts for sharing; the oldest give way when the coordinator is gone."""
-        self._loop.call_soon_threadsafe(self.outbox.put, list(rollouts))
+        self._loop.call_soon_threadsafe(self._owe, rollouts)
 
     def prefetch(self, count: int) -> None:
         """Ask already for what the coming step will sample; none calls off what was asked for."""
-        if count == 0:
-            fetching, self._fetching = self._fetching, None
-            if fetching is not None:
-                fetching.cancel()
+        if count == 0 or self._season is None:
+            self._call_off()
         elif self._fetching is None and self._client.connected and not self._is_isolated():
             self._fetching = self._fetch(count)
 
     def sample(self, count: int) -> list[ExternalRollout]:
         """Return up to `count` rollouts of others, or none when they cannot be had quickly."""
+        if self._season is None:
+            self._call_off()
+            return []
         fetching, self._fetching = self._fetching, None
         if fetching is None and self._is_isolated():
             return []
@@ -84,6 +97,22 @@ class SwarmExchange:
             return []
         except (UnansweredError, RefusedError):
             return []
+
+    def _owe(self, rollouts: Sequence[Rollout]) -> None:
+        """Owe those of the season: a step may have begun in another one, or in practice."""
+        season = self._season
+        if season is None:
+            return
+        self.outbox.put(
+            rollout
+            for rollout in rollouts
+            if is_training_spec(rollout.task, seed=season.seed, tasks=season.tasks)
+        )
+
+    def _call_off(self) -> None:
+        fetching, self._fetching = self._fetching, None
+        if fetching is not None:
+            fetching.cancel()
 
     def _is_isolated(self) -> bool:
         return self._loop.time() < self._isolated_until

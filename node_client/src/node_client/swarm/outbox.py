@@ -67,11 +67,20 @@ class Outbox(Generic[Item]):
             self._left(pushed_out)
         self._mark()
 
+    def clear(self) -> None:
+        """Owe nothing of what waits here any more. Must be called on the event loop."""
+        given_up = list(self._items)
+        self._items.clear()
+        self._left(given_up)
+        self._mark()
+
     async def run(self) -> None:
         """Send what is owed until cancelled."""
         while True:
             await self._filled.wait()
             await self._client.wait_until_connected()
+            if not self._items:  # given up while there was no connection
+                continue
             batch = self._next_batch()
             try:
                 await self._send(batch)
