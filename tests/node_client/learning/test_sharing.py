@@ -59,6 +59,19 @@ def test_sharing_again_repeats_the_id_and_another_step_changes_it(
     assert first == again != later
 
 
+def test_other_answers_to_a_question_of_the_same_step_have_another_id(
+    policy: Policy, verifier: Verifier
+) -> None:
+    before, anew = (
+        shareable_rollouts(
+            [own_rollout(verifier, policy, texts)], policy=policy, node="here", step=3
+        )[0]
+        for texts in (["4", "5"], ["4", "6"])
+    )
+    assert before.task == anew.task
+    assert before.id != anew.id
+
+
 @pytest.mark.parametrize("text", ["nul \x00", "surrogate \ud800", "x" * 16_385])
 def test_rollout_that_the_wire_refuses_stays_at_home(
     policy: Policy, verifier: Verifier, text: str

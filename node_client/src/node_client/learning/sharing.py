@@ -76,10 +76,14 @@ def _total(answer: Generated) -> float:
 
 
 def _rollout_id(rollout: LocalRollout, *, node: str, step: int) -> str:
-    """Return an id that a repeated publication, even after a restart, has again."""
-    spec = rollout.task.spec
-    content = f"{node}\n{step}\n{spec.dataset}\n{spec.seed}\n{spec.index}"
-    return hashlib.sha256(content.encode()).hexdigest()[:32]
+    """Return an id that the same rollout, even after a restart, has again, and no other has.
+
+    A run that begins anew asks the questions of the one before, at the same steps: its answers are
+    what tells them apart.
+    """
+    texts = [answer.text for answer in rollout.answers]
+    content = msgspec.json.encode((node, step, rollout.task.spec, texts), order="deterministic")
+    return hashlib.sha256(content).hexdigest()[:32]
 
 
 def _is_sendable(text: str) -> bool:
