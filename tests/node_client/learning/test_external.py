@@ -93,6 +93,22 @@ def test_rollout_is_used_once(judge: ExternalJudge, verifier: Verifier) -> None:
     assert_dropped(judge, external, "duplicate")
 
 
+def test_a_copied_id_does_not_keep_out_the_rollout_that_it_was_copied_from(
+    judge: ExternalJudge, verifier: Verifier
+) -> None:
+    honest = external_sum(verifier, MIXED)
+    copied = msgspec.structs.replace(honest, node="a-thief")
+    assert len(judge.judge([copied, honest], wanted=2).groups) == 2
+
+
+@pytest.mark.parametrize("name", ["elsewhere/rollout-elsewhere-0", "rollout-elsewhere-0"])
+def test_rollout_that_was_used_before_a_restart_is_a_duplicate(
+    judge: ExternalJudge, verifier: Verifier, name: str
+) -> None:
+    judge.remember([name])
+    assert_dropped(judge, external_sum(verifier, MIXED), "duplicate")
+
+
 def test_rollout_of_another_season_is_foreign(judge: ExternalJudge, verifier: Verifier) -> None:
     assert_dropped(judge, with_task(external_sum(verifier, MIXED), seed=SEED + 1), "foreign")
 

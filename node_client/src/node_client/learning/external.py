@@ -77,12 +77,15 @@ class ExternalJudge:
 
     @property
     def seen(self) -> list[str]:
-        """The ids of the latest rollouts that were judged, for a checkpoint."""
+        """The latest rollouts that were judged, each as `node/id`, for a checkpoint."""
         return list(self._seen)
 
-    def remember(self, ids: Sequence[str]) -> None:
-        """Take these rollouts as judged, such as those of a run that is resumed."""
-        self._seen.extend(ids)
+    def remember(self, names: Sequence[str]) -> None:
+        """Take these rollouts as judged, such as those of a run that is resumed.
+
+        A name without a node, as older checkpoints have them, stands for anybody's rollout.
+        """
+        self._seen.extend(names)
 
     def judge(self, offered: Sequence[ExternalRollout], *, wanted: int) -> JudgedExternals:
         """Return up to `wanted` usable groups, and count why the others before them were not.
@@ -106,9 +109,11 @@ class ExternalJudge:
         rollout = external.rollout
         if external.node == self._node:
             raise _DroppedError("own")
-        if rollout.id in self._seen:
+        # A node may give its rollouts any ids, also those of somebody else's.
+        name = f"{external.node}/{rollout.id}"
+        if name in self._seen or rollout.id in self._seen:
             raise _DroppedError("duplicate")
-        self._seen.append(rollout.id)
+        self._seen.append(name)
         self._check_season(rollout)
         completions = self._encode(rollout)
         question, verdicts = self._score(rollout)
