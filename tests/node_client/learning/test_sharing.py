@@ -1,17 +1,21 @@
 """Own rollouts go over the wire with what others need, and nothing that they could not believe."""
 
+import msgspec
 import pytest
 
 from node_client.learning.rollouts import LocalRollout, score_answers
-from node_client.learning.sharing import shareable_rollouts
+from node_client.learning.sharing import explain_unshared, shareable_rollouts
 from node_client.model.completion import Generated
 from node_client.model.policy import Policy
+from node_client.settings.train_config import TrainConfig
 from swarm_protocol.codec import decode_from_node, encode
 from swarm_protocol.logprobs import decode_logprobs
 from swarm_protocol.messages import MAX_LOGPROBS_CHARS, PublishRollouts
 from swarm_protocol.prompts import SYSTEM_PROMPT
 from swarm_tasks.verifier import Verifier
-from tests.node_client.fakes import toy_policy, toy_stream
+from tests.node_client.fakes import toy_policy, toy_season, toy_stream
+
+ROOMY = msgspec.structs.replace(toy_season(completions=32), max_new_tokens=MAX_LOGPROBS_CHARS)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +45,7 @@ def test_shared_rollout_passes_the_wire_and_holds_no_rewards(
     policy: Policy, verifier: Verifier
 ) -> None:
     rollout = own_rollout(verifier, policy, ["<answer>4</answer>", "5"])
-    shared = shareable_rollouts([rollout], policy=policy, node="here", step=3)
+    shared = shareable_rollouts([rollout], policy=policy, season=ROOMY, node="here", step=3)
     message = PublishRollouts(id="1", rollouts=shared)
     assert decode_from_node(encode(message)) == message
     assert "reward" not in encode(message)
@@ -53,7 +57,7 @@ def test_sharing_again_repeats_the_id_and_another_step_changes_it(
 ) -> None:
     rollout = own_rollout(verifier, policy, ["4", "5"])
     first, again, later = (
-        shareable_rollouts([rollout], policy=policy, node="here", step=step)[0].id
+        shareable_rollouts([rollout], policy=policy, season=ROOMY, node="here", step=step)[0].id
         for step in (3, 3, 4)
     )
     assert first == again != later
@@ -64,7 +68,7 @@ def test_other_answers_to_a_question_of_the_same_step_have_another_id(
 ) -> None:
     before, anew = (
         shareable_rollouts(
-            [own_rollout(verifier, policy, texts)], policy=policy, node="here", step=3
+            [own_rollout(verifier, policy, texts)], policy=policy, season=ROOMY, node="here", step=3
         )[0]
         for texts in (["4", "5"], ["4", "6"])
     )
@@ -77,12 +81,45 @@ def test_rollout_that_the_wire_refuses_stays_at_home(
     policy: Policy, verifier: Verifier, text: str
 ) -> None:
     rollout = own_rollout(verifier, policy, [text, "5"])
-    assert shareable_rollouts([rollout], policy=policy, node="here", step=0) == []
+    assert shareable_rollouts([rollout], policy=policy, season=ROOMY, node="here", step=0) == []
+
+
+@pytest.mark.parametrize(
+    ("texts", "tokens"), [(["4"] * 5, 8), (["4"] * 4, 9)], ids=["completions", "tokens"]
+)
+def test_rollout_that_is_larger_than_the_seasons_stays_at_home(
+    policy: Policy, verifier: Verifier, texts: list[str], tokens: int
+) -> None:
+    season = toy_season(completions=4)
+    fits, too_large = (
+        shareable_rollouts([rollout], policy=policy, season=season, node="here", step=0)
+        for rollout in (
+            own_rollout(verifier, policy, ["4"] * 4, tokens=8),
+            own_rollout(verifier, policy, texts, tokens=tokens),
+        )
+    )
+    assert (len(fits), too_large) == (1, [])
+
+
+def test_settings_that_keep_rollouts_at_home_are_told_with_their_remedy() -> None:
+    larger = TrainConfig(num_generations=16, max_completion_length=64)
+    completions, tokens = explain_unshared(larger, toy_season(completions=8))
+    assert "16" in completions
+    assert "Leave num_generations out" in completions
+    assert "64" in tokens
+    assert "Leave max_completion_length out" in tokens
+
+
+@pytest.mark.parametrize(
+    "config", [TrainConfig(), TrainConfig(num_generations=8, max_completion_length=8)]
+)
+def test_settings_within_the_seasons_are_no_cause_for_a_word(config: TrainConfig) -> None:
+    assert list(explain_unshared(config, toy_season(completions=8))) == []
 
 
 def test_shared_completions_carry_their_log_probs(policy: Policy, verifier: Verifier) -> None:
     rollout = own_rollout(verifier, policy, ["4", "5"], tokens=3)
-    (shared,) = shareable_rollouts([rollout], policy=policy, node="here", step=0)
+    (shared,) = shareable_rollouts([rollout], policy=policy, season=ROOMY, node="here", step=0)
     for completion in shared.completions:
         assert decode_logprobs(completion.logprobs or "") == [-0.25] * 3
         assert completion.logprob is None
@@ -93,7 +130,7 @@ def test_log_probs_stay_at_home_if_they_are_not_to_be_shared(
 ) -> None:
     rollout = own_rollout(verifier, policy, ["4", "5"])
     (shared,) = shareable_rollouts(
-        [rollout], policy=policy, node="here", step=0, with_logprobs=False
+        [rollout], policy=policy, season=ROOMY, node="here", step=0, with_logprobs=False
     )
     assert {(each.logprobs, each.logprob) for each in shared.completions} == {(None, None)}
 
@@ -107,7 +144,7 @@ def test_log_probs_that_take_too_much_room_are_added_up(
     policy: Policy, verifier: Verifier, completions: int, tokens: int
 ) -> None:
     rollout = own_rollout(verifier, policy, ["4"] * completions, tokens=tokens)
-    shared = shareable_rollouts([rollout], policy=policy, node="here", step=0)
+    shared = shareable_rollouts([rollout], policy=policy, season=ROOMY, node="here", step=0)
     told = {(each.logprobs, each.logprob) for each in shared[0].completions}
     assert told == {(None, -0.25 * tokens)}
     decode_from_node(encode(PublishRollouts(id="1", rollouts=shared)))

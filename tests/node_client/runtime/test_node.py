@@ -213,6 +213,20 @@ async def test_a_restarted_node_knows_its_season_and_goes_on_where_it_was(
     assert (progress.step, progress.season) == (4, "sums")
 
 
+async def test_settings_that_keep_rollouts_at_home_are_told_once_in_a_season(
+    settings: Settings, verifier: Verifier
+) -> None:
+    coordinator, view = Coordinator(season=toy_season(completions=4)), empty_view()
+    larger = replace(settings, training=TrainConfig(num_generations=5))
+    async with running(coordinator), running_node(larger, coordinator, verifier, view=view):
+        await coordinator.heard(ReportTraining)
+        await coordinator.ring(SeasonState(None, coordinator.season))
+        await coordinator.heard(ReportTraining, count=2)
+    assert heard_so_far(coordinator, PublishRollouts) == 0
+    [notice] = view.notices
+    assert "Leave num_generations out" in notice.message
+
+
 async def test_a_refusal_for_good_ends_the_node_after_it_saved_its_work(
     settings: Settings, verifier: Verifier
 ) -> None:

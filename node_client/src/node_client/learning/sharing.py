@@ -1,13 +1,14 @@
 """Own rollouts as they go over the wire."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from node_client.learning.rollouts import LocalRollout
 from node_client.model.completion import Generated
 from node_client.model.policy import Policy
+from node_client.settings.train_config import TrainConfig
 from swarm_protocol.logprobs import encode_logprobs
 from swarm_protocol.messages import (
     MAX_COMPLETION_CHARS,
@@ -15,6 +16,7 @@ from swarm_protocol.messages import (
     MAX_ROLLOUT_BYTES,
     Completion,
     Rollout,
+    SeasonInfo,
 )
 
 
@@ -22,19 +24,39 @@ def shareable_rollouts(
     rollouts: Sequence[LocalRollout],
     *,
     policy: Policy,
+    season: SeasonInfo,
     node: str,
     step: int,
     with_logprobs: bool = True,
 ) -> list[Rollout]:
     """Return the rollouts as they go over the wire: specs, texts and log-probs, no rewards.
 
-    One with a text that the protocol refuses stays at home.
+    One with a text that the protocol refuses stays at home, and so does one that is larger than
+    the season's are: other nodes would drop it.
     """
     return [
         _as_rollout(rollout, policy=policy, node=node, step=step, with_logprobs=with_logprobs)
         for rollout in rollouts
-        if all(_is_sendable(answer.text) for answer in rollout.answers)
+        if len(rollout.answers) <= season.completions
+        and all(len(answer.token_ids) <= season.max_new_tokens for answer in rollout.answers)
+        and all(_is_sendable(answer.text) for answer in rollout.answers)
     ]
+
+
+def explain_unshared(config: TrainConfig, season: SeasonInfo) -> Iterator[str]:
+    """Say which settings keep rollouts at home in this season, and what helps."""
+    if (config.num_generations or 0) > season.completions:
+        yield (
+            f"No rollout is shared: num_generations is {config.num_generations}, and others in the"
+            f" season {season.name} train on at most {season.completions} completions of a"
+            " question. Leave num_generations out to take part."
+        )
+    if (config.max_completion_length or 0) > season.max_new_tokens:
+        yield (
+            "Rollouts with a long completion are not shared: max_completion_length is"
+            f" {config.max_completion_length}, and others in the season {season.name} train on at"
+            f" most {season.max_new_tokens} tokens. Leave max_completion_length out to share all."
+        )
 
 
 def _as_rollout(

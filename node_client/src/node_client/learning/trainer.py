@@ -150,6 +150,7 @@ class Trainer:
                 shareable_rollouts(
                     shared,
                     policy=self.policy,
+                    season=self.season,
                     node=self._node,
                     step=self.steps_done,
                     with_logprobs=self.config.share_logprobs,

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from node_client.display.lines import describe_upgrade
 from node_client.errors import CoordinatorRefusedError, NodeError
 from node_client.learning.report import StepReport
+from node_client.learning.sharing import explain_unshared
 from node_client.learning.trainer import Trainer
 from node_client.model.policy import Policy
 from node_client.runtime.alone import practice_season
@@ -229,6 +230,8 @@ class Node:
 
     def _follow(self, season: SeasonInfo | None) -> None:
         """Train in a season, or practise while there is none."""
+        if season is not None and season != self._view.season and self._settings.arm != "base":
+            self._warn_of_settings(season)
         self._view.season = season
         self._exchange.follow(season)
         self._training.enrol(
@@ -238,6 +241,12 @@ class Node:
                 arm=self._view.arm,
             )
         )
+
+    def _warn_of_settings(self, season: SeasonInfo) -> None:
+        """Say which settings keep others from training on this node's rollouts."""
+        for reason in explain_unshared(self._settings.training, season):
+            self._view.note_notice(reason)
+            log.warning(reason)
 
     def _owe_report(self, report: StepReport, trainer: Trainer) -> None:
         self._view.published = self._exchange.published
