@@ -122,11 +122,12 @@ class ToyNode:
         self._worker = ModelWorker()
         self._connection = Connection(url=site.socket, token=token, hello=hello, listener=self)
         self.client = RecordingClient(self._connection)
+        self._view = View(model="toy", parameters=1000, device="cpu", arm=hello.arm)
         self.exam = Exam(
             client=self.client,
             worker=self._worker,
             examinee=self.pupil,
-            view=View(model="toy", parameters=1000, device="cpu", arm=hello.arm),
+            view=self._view,
             spool=AnswerSpool(folder / f"{name}.jsonl", site=site, token=token),
         )
 
@@ -134,6 +135,7 @@ class ToyNode:
         self.is_connected = link.phase == "connected"
 
     def welcomed(self, welcome: Welcome) -> None:
+        self._view.season = welcome.season
         self.exam.ring(welcome.round)
 
     def rung(self, doorbell: ServerMessage) -> None:
