@@ -20,12 +20,13 @@ logger = logging.getLogger(__name__)
 
 PAUSE_S = 0.25
 IDLE_S = 5.0
-# Each is read at every change, whoever asks for odd filters: what comes after is told to poll.
-MAX_VIEWS = 64
+# Each is read at every change. Only odd ones are counted, so that nobody can keep others from the
+# pages that everybody looks at: those are few.
+MAX_ODD_VIEWS = 64
 
 
 class TooManyViewsError(Exception):
-    """The process keeps as many different views fresh as it can."""
+    """The process keeps as many odd views fresh as it can."""
 
 
 class LiveBoard:
@@ -48,9 +49,11 @@ class LiveBoard:
     async def join(self, key: ViewKey) -> Stream:
         """Return the view's stream and keep it fresh until `leave`. Raises TooManyViewsError."""
         if key not in self._streams:
+            self._make_room(key)
             view = await database_sync_to_async(read_view)(key)
             if key not in self._streams:
-                self._make_room()
+                # Others came while it was read.
+                self._make_room(key)
                 self._streams[key] = Stream(view)
         # No await from here on: whoever leaves meanwhile must not end the reading.
         stream = self._streams[key]
@@ -70,13 +73,14 @@ class LiveBoard:
             self._task.cancel()
             self._task = None
 
-    def _make_room(self) -> None:
-        """Let go of the oldest stream that nobody watches, if there are as many as may be."""
-        if len(self._streams) < MAX_VIEWS:
+    def _make_room(self, key: ViewKey) -> None:
+        """Let go of the oldest odd stream that nobody watches, if there are as many as may be."""
+        odd = [other for other in self._streams if other.is_odd]
+        if not key.is_odd or len(odd) < MAX_ODD_VIEWS:
             return
-        for key, stream in self._streams.items():
-            if not stream.watchers:
-                del self._streams[key]
+        for other in odd:
+            if not self._streams[other].watchers:
+                del self._streams[other]
                 return
         raise TooManyViewsError
 

@@ -1,7 +1,7 @@
 """What browsers are told of a page: HTML fragments by the page's own templates."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -43,6 +43,11 @@ class ViewKey:
     language: str
     query: BoardQuery = FIRST_PAGE
 
+    @property
+    def is_odd(self) -> bool:
+        """Whether it is one of the countless views: filtered, or a later page of a board."""
+        return self.query != BoardQuery(window=self.query.window)
+
 
 @dataclass(frozen=True)
 class View:
@@ -74,7 +79,10 @@ def read_key(params: Mapping[str, str]) -> ViewKey:
         raise RequestError(
             "query.view", "There is no such view.", fix=f"Use one of {', '.join(Kind)}."
         ) from problem
-    return ViewKey(kind, language, read_query(params) if kind is Kind.BOARD else FIRST_PAGE)
+    if kind is not Kind.BOARD:
+        return ViewKey(kind, language)
+    # Who looks for a node sees the same rows as everybody.
+    return ViewKey(kind, language, replace(read_query(params), find=""))
 
 
 def read_view(key: ViewKey) -> View:

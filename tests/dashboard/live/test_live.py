@@ -17,7 +17,8 @@ from judge.models import Round, Season
 from judge.services.oversight import quarantine_node
 from judge.services.rounds import advance_rounds
 from swarm_web.dashboard.live import board
-from swarm_web.dashboard.live.board import live_board
+from swarm_web.dashboard.live.board import LiveBoard, TooManyViewsError, live_board
+from swarm_web.dashboard.live.views import read_key
 from swarm_web.nodes.models import Node
 from tests.dashboard.conftest import judge_nodes
 from tests.factories import (
@@ -219,20 +220,39 @@ async def test_a_browser_of_another_process_gets_a_snapshot() -> None:
         assert (await hear(socket))["type"] == "snapshot"
 
 
-async def test_there_are_no_more_views_than_a_process_can_keep_fresh(
+async def test_there_are_no_more_odd_views_than_a_process_can_keep_fresh(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(board, "MAX_VIEWS", 1)
+    monkeypatch.setattr(board, "MAX_ODD_VIEWS", 1)
     await sync_to_async(make_season)()
     async with running_gateway() as url:
         headers = {"Origin": url.replace("ws://", "http://")}
-        async with connect(f"{url}/ws/live/", additional_headers=headers) as first:
+        async with connect(f"{url}/ws/live/?search=a", additional_headers=headers) as first:
             await hear(first)
-            async with connect(f"{url}/ws/live/?view=pill", additional_headers=headers) as second:
+            async with connect(f"{url}/ws/live/?search=b", additional_headers=headers) as second:
                 await second.wait_closed()
                 assert second.close_code == 4429
-        async with connect(f"{url}/ws/live/?view=pill", additional_headers=headers) as third:
+        async with connect(f"{url}/ws/live/?search=b", additional_headers=headers) as third:
             assert (await hear(third))["type"] == "snapshot"
+
+
+@pytest.mark.parametrize("query", ["?view=home", "?view=pill", "?window=round", "?find=amber"])
+async def test_odd_views_leave_room_for_the_pages_that_everybody_looks_at(
+    query: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(board, "MAX_ODD_VIEWS", 0)
+    await sync_to_async(make_season)()
+    async with browser_socket(query) as socket:
+        assert (await hear(socket))["type"] == "snapshot"
+
+
+async def test_a_view_that_there_is_no_room_for_is_not_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(board, "MAX_ODD_VIEWS", 0)
+    monkeypatch.setattr(board, "read_view", pytest.fail)
+    with pytest.raises(TooManyViewsError):
+        await LiveBoard().join(read_key({"after": "50"}))
 
 
 async def test_nothing_is_read_when_nobody_watches() -> None:
