@@ -10,7 +10,8 @@ import logging
 from weakref import WeakKeyDictionary
 
 from channels.db import database_sync_to_async
-from django.db import DatabaseError
+from django.db import Error
+from redis.exceptions import RedisError
 
 from swarm_web import bus
 from swarm_web.dashboard.live.stream import Stream
@@ -20,6 +21,8 @@ logger = logging.getLogger(__name__)
 
 PAUSE_S = 0.25
 IDLE_S = 5.0
+# What is older is told to nobody as live. Browsers give up on a socket that is silent for 20 s.
+STALE_S = 15.0
 # Each is read at every change. Only odd ones are counted, so that nobody can keep others from the
 # pages that everybody looks at: those are few.
 MAX_ODD_VIEWS = 64
@@ -27,6 +30,10 @@ MAX_ODD_VIEWS = 64
 
 class TooManyViewsError(Exception):
     """The process keeps as many odd views fresh as it can."""
+
+
+class UnreadableViewError(Exception):
+    """The view cannot be read at this moment."""
 
 
 class LiveBoard:
@@ -38,6 +45,7 @@ class LiveBoard:
 
     def __init__(self) -> None:
         self._streams: dict[ViewKey, Stream] = {}
+        self._readings: dict[ViewKey, asyncio.Task[Stream | None]] = {}
         self._rung = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -47,21 +55,21 @@ class LiveBoard:
         return any(stream.watchers for stream in self._streams.values())
 
     async def join(self, key: ViewKey) -> Stream:
-        """Return the view's stream and keep it fresh until `leave`. Raises TooManyViewsError."""
-        if key not in self._streams:
-            self._make_room(key)
-            view = await database_sync_to_async(read_view)(key)
-            if key not in self._streams:
-                # Others came while it was read.
-                self._make_room(key)
-                self._streams[key] = Stream(view)
+        """Return the view's stream, up to date, and keep it so until `leave`.
+
+        Raises TooManyViewsError and UnreadableViewError.
+        """
+        stream = self._streams.get(key)
+        if stream is None or not stream.watchers or stream.age() > STALE_S:
+            stream = await self._catch_up(key)
+            # Its room may have been given away since the reading ended.
+            stream = self._streams.setdefault(key, stream)
         # No await from here on: whoever leaves meanwhile must not end the reading.
-        stream = self._streams[key]
         stream.watchers += 1
         if stream.watchers == 1:
-            # What changed while nobody watched, or during that first reading, was not heard of.
+            # What changed during that reading was not heard of.
             self._rung.set()
-        if self._task is None:
+        if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run())
         return stream
 
@@ -73,13 +81,45 @@ class LiveBoard:
             self._task.cancel()
             self._task = None
 
+    async def _catch_up(self, key: ViewKey) -> Stream:
+        """Read a view that nobody keeps fresh; those who come meanwhile wait for the same reading.
+
+        Raises TooManyViewsError and UnreadableViewError.
+        """
+        if key not in self._readings:
+            if key not in self._streams:
+                self._make_room(key)
+            self._readings[key] = asyncio.create_task(self._read(key))
+        stream = None
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(STALE_S):
+                stream = await asyncio.shield(self._readings[key])
+        if stream is None:
+            raise UnreadableViewError
+        return stream
+
+    async def _read(self, key: ViewKey) -> Stream | None:
+        """Put what a view shows now into its stream; None where it cannot be read."""
+        try:
+            view = await database_sync_to_async(read_view)(key)
+        except (Error, RedisError):
+            logger.warning("could not read a live view", exc_info=True)
+            return None
+        finally:
+            del self._readings[key]
+        if key in self._streams:
+            self._streams[key].advance(view)
+        else:
+            self._streams[key] = Stream(view)
+        return self._streams[key]
+
     def _make_room(self, key: ViewKey) -> None:
         """Let go of the oldest odd stream that nobody watches, if there are as many as may be."""
-        odd = [other for other in self._streams if other.is_odd]
+        odd = [other for other in {**self._streams, **self._readings} if other.is_odd]
         if not key.is_odd or len(odd) < MAX_ODD_VIEWS:
             return
         for other in odd:
-            if not self._streams[other].watchers:
+            if other not in self._readings and not self._streams[other].watchers:
                 del self._streams[other]
                 return
         raise TooManyViewsError
@@ -88,10 +128,11 @@ class LiveBoard:
         self._rung.set()
 
     async def _run(self) -> None:
-        await bus.switchboard().listen(bus.VIEWERS, self._hear)
         while True:
+            # Each time anew: the switchboard itself may have ended, and need not answer at once.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(IDLE_S):
+                    await bus.switchboard().listen(bus.VIEWERS, self._hear)
                     await self._rung.wait()
             self._rung.clear()
             for key, stream in tuple(self._streams.items()):
@@ -100,10 +141,10 @@ class LiveBoard:
             await asyncio.sleep(PAUSE_S)
 
     async def _refresh(self, key: ViewKey, stream: Stream) -> None:
+        """Read a view again; whatever goes wrong, the other views and the next reading go on."""
         try:
             stream.advance(await database_sync_to_async(read_view)(key))
-        except DatabaseError:
-            # Browsers keep what they have and see its age; the next reading goes on.
+        except Exception:
             logger.warning("could not read a live view", exc_info=True)
 
 

@@ -3,7 +3,8 @@
 The query string says what to watch: `view=board` (the default) with the leaderboard's own
 parameters, `view=home` or `view=pill`, and `lang`. A browser that comes back adds
 `resume=<epoch>:<seq>` of the last message that it has, and gets what it missed if that is still
-kept, else a snapshot. With `packed=1` messages are gzipped JSON in binary frames.
+kept, else a snapshot. With `packed=1` messages are gzipped JSON in binary frames. A socket stays
+open only while its view is kept fresh.
 
 A plain ASGI application: thousands of browsers are told the same, so each costs little.
 """
@@ -15,13 +16,19 @@ from urllib.parse import parse_qsl
 
 from asgiref.typing import ASGIReceiveCallable, ASGISendCallable, Scope
 
-from swarm_web.dashboard.live.board import TooManyViewsError, live_board
+from swarm_web.dashboard.live.board import (
+    STALE_S,
+    TooManyViewsError,
+    UnreadableViewError,
+    live_board,
+)
 from swarm_web.dashboard.live.stream import Packet, Stream
 from swarm_web.dashboard.live.views import read_key
 from swarm_web.errors import RequestError
 
 CLOSE_BAD_QUERY = 4400
 CLOSE_TOO_MANY_VIEWS = 4429
+CLOSE_UNREADABLE = 4503
 
 
 async def live_socket(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
@@ -37,6 +44,9 @@ async def live_socket(scope: Scope, receive: ASGIReceiveCallable, send: ASGISend
         return
     except TooManyViewsError:
         await _close(send, CLOSE_TOO_MANY_VIEWS, "too many views")
+        return
+    except UnreadableViewError:
+        await _close(send, CLOSE_UNREADABLE, "cannot be read now")
         return
     try:
         async with asyncio.TaskGroup() as group:
@@ -54,7 +64,11 @@ async def _close(send: ASGISendCallable, code: int, reason: str) -> None:
 
 
 async def _tell(stream: Stream, send: ASGISendCallable, params: dict[str, str]) -> None:
-    """Send what a browser lacks, then every delta; a slow one holds up nobody else."""
+    """Send what a browser lacks, then every delta; a slow one holds up nobody else.
+
+    Where none comes, what the browser shows is live no more: it is cut off, and told so when it
+    comes back.
+    """
     packed = params.get("packed") == "1"
 
     async def write(packet: Packet) -> None:
@@ -71,5 +85,10 @@ async def _tell(stream: Stream, send: ASGISendCallable, params: dict[str, str]) 
     with contextlib.suppress(OSError):
         while True:
             await write(packet)
-            packet = await stream.wait_after(seq)
+            try:
+                async with asyncio.timeout(STALE_S):
+                    packet = await stream.wait_after(seq)
+            except TimeoutError:
+                await _close(send, CLOSE_UNREADABLE, "cannot be read now")
+                return
             seq = packet.seq

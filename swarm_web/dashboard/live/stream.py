@@ -6,6 +6,7 @@ view send the same bytes. A socket that falls behind the ring, slow or cut off, 
 
 import asyncio
 import gzip
+import time
 from collections import deque
 from dataclasses import dataclass
 from functools import cached_property
@@ -43,12 +44,23 @@ class Stream:
         self.view = view
         self.seq = 0
         self.watchers = 0
+        self._read_at = time.monotonic()
         self._ring: deque[Packet] = deque()
         self._news = asyncio.Event()
         self._snapshot: Packet | None = None
 
+    def age(self) -> float:
+        """Return how many seconds ago the view was read."""
+        return time.monotonic() - self._read_at
+
     def advance(self, view: View) -> None:
-        """Number what changed since the last view, keep it, and wake the sockets."""
+        """Number what changed since the last view, keep it, and wake the sockets.
+
+        Two readings may overlap: one that began before the last one is passed over.
+        """
+        if view.as_of < self.view.as_of:
+            return
+        self._read_at = time.monotonic()
         self.seq += 1
         self._ring.append(self._encode(describe_delta(self.view, view)))
         while len(self._ring) > RING_DELTAS or self._held() > RING_CHARS:

@@ -6,9 +6,11 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
+from unittest.mock import DEFAULT, Mock
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.db import InterfaceError
 from django.utils import timezone, translation
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus
@@ -17,8 +19,9 @@ from judge.models import Round, Season
 from judge.services.oversight import quarantine_node
 from judge.services.rounds import advance_rounds
 from swarm_web.dashboard.live import board
+from swarm_web.dashboard.live import socket as live_socket
 from swarm_web.dashboard.live.board import LiveBoard, TooManyViewsError, live_board
-from swarm_web.dashboard.live.views import read_key
+from swarm_web.dashboard.live.views import read_key, read_view
 from swarm_web.nodes.models import Node
 from tests.dashboard.conftest import judge_nodes
 from tests.factories import (
@@ -210,8 +213,63 @@ async def test_a_browser_that_comes_back_gets_what_it_missed() -> None:
             resume = f"?resume={last['epoch']}:{last['seq']}"
             async with connect(f"{url}/ws/live/{resume}", additional_headers=headers) as back:
                 assert (await hear(back))["type"] == "resumed"
-                assert (await hear(back))["seq"] == last["seq"] + 1
-                assert await hear_delta(back, "chart") == missed
+                heard = [await hear(back) for _ in range(last["seq"], missed["seq"])]
+                assert heard[0]["seq"] == last["seq"] + 1
+                assert heard[-1] == missed
+
+
+async def test_who_comes_after_a_while_is_not_shown_what_was_then() -> None:
+    season = await sync_to_async(make_season)()
+    nodes = await sync_to_async(judge_nodes)(season, count=2)
+    await sync_to_async(open_round_for)(season, nodes[0])
+    live, key = LiveBoard(), read_key({})
+    live.leave(await live.join(key))
+    await sync_to_async(close_round)()
+    stream = await live.join(key)
+    live.leave(stream)
+    assert stream.view.order == (nodes[1].name, nodes[0].name)
+
+
+async def test_those_who_come_at_once_wait_for_one_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    await sync_to_async(make_season)()
+    reading = Mock(wraps=read_view)
+    monkeypatch.setattr(board, "read_view", reading)
+    live, key = LiveBoard(), read_key({"view": "pill"})
+    streams = await asyncio.gather(*(live.join(key) for _ in range(5)))
+    for stream in streams:
+        live.leave(stream)
+    assert reading.call_count == len(set(streams)) == 1
+
+
+async def test_readings_go_on_after_one_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Django's InterfaceError, of a connection that was lost, is no DatabaseError."""
+    monkeypatch.setattr(board, "IDLE_S", 0.01)
+    await sync_to_async(make_season)()
+    async with browser_socket("?view=pill") as socket:
+        await hear(socket)
+        reading = Mock(side_effect=[InterfaceError, RuntimeError, *[DEFAULT] * 9], wraps=read_view)
+        monkeypatch.setattr(board, "read_view", reading)
+        while reading.call_count < 3:
+            assert (await hear(socket))["type"] == "delta"
+
+
+async def test_nobody_is_told_live_while_nothing_can_be_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(board, "IDLE_S", 0.01)
+    monkeypatch.setattr(live_socket, "STALE_S", 1)
+    await sync_to_async(make_season)()
+    async with running_gateway() as url:
+        headers = {"Origin": url.replace("ws://", "http://")}
+        async with connect(f"{url}/ws/live/", additional_headers=headers) as watching:
+            last = await hear(watching)
+            monkeypatch.setattr(board, "read_view", Mock(side_effect=InterfaceError))
+            await watching.wait_closed()
+            assert watching.close_code == 4503
+        resume = f"?resume={last['epoch']}:{last['seq']}"
+        async with connect(f"{url}/ws/live/{resume}", additional_headers=headers) as back:
+            await back.wait_closed()
+            assert back.close_code == 4503
 
 
 async def test_a_browser_of_another_process_gets_a_snapshot() -> None:
