@@ -4,8 +4,8 @@ An ASGI application around Django's, so that a kept page costs neither a thread 
 are whole answers to GET with status 200 that set no cookie, by host, address and language; who
 brings any cookie but the language's gets pages of their own. A page is made anew when somebody
 asks for it after PAGE_CACHE_SECONDS; meanwhile visitors get the one before, which is at most twice
-as old, and the live socket brings it up to date anyway. Kept pages are sent compressed, and have an
-ETag.
+as old. Who asks again because the live socket told of a change says since when (`X-Since`), and
+gets no page from before. Kept pages are sent compressed, and have an ETag.
 """
 
 import asyncio
@@ -34,7 +34,9 @@ _NEVER = (
 _KINDS = (b"text/html", b"application/json", b"image/png", b"image/svg+xml")
 # What an answer may vary by: all of it is in the key.
 _VARIES = {b"accept-language", b"cookie", b"accept-encoding", b"hx-request", b"origin"}
-_IN_KEY = (b"host", b"x-forwarded-proto", b"hx-request", b"origin")
+# X-Since names a change by its moment: what is kept under it was asked for after that.
+_IN_KEY = (b"host", b"x-forwarded-proto", b"hx-request", b"origin", b"x-since")
+_VARY = b"Accept-Encoding, Accept-Language, Cookie, HX-Request, Origin, X-Since"
 _LARGEST = 1_000_000
 _MOST_PAGES = 256
 
@@ -180,7 +182,7 @@ class _Recorder:
         body = b"".join(self._parts)
         own = (b"content-length", b"etag", b"vary")
         headers = [(name, value) for name, value in self._headers if name.lower() not in own]
-        headers.append((b"vary", b"Accept-Encoding, Accept-Language, Cookie, HX-Request, Origin"))
+        headers.append((b"vary", _VARY))
         if not any(name.lower() == b"cache-control" for name, _ in headers):
             headers.append((b"cache-control", b"no-cache"))
         return Page(

@@ -76,6 +76,14 @@ async def test_pictures_and_figures_are_kept_too(kind: bytes) -> None:
     assert site.asked == 1
 
 
+async def test_who_heard_of_a_change_gets_no_page_from_before() -> None:
+    cache = PageCache(site := Site(), seconds=60)
+    await get(cache)
+    noon = "2026-01-01T12:00:00+00:00"
+    assert [(await get(cache, x_since=noon))[2] for _ in range(2)] == [b"page 2"] * 2
+    assert site.asked == 2
+
+
 async def test_those_who_come_while_it_is_made_wait_for_it() -> None:
     cache = PageCache(site := Site(), seconds=60)
     site.goes_on.clear()

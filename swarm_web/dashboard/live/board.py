@@ -110,7 +110,10 @@ class LiveBoard:
         if key in self._streams:
             self._streams[key].advance(view)
         else:
-            self._streams[key] = Stream(view)
+            # Another view may know better since when charts and turn are as they are.
+            others = [other for other in self._streams.values() if other.view.state == view.state]
+            since = min((other.since for other in others), default=view.as_of)
+            self._streams[key] = Stream(view, since=since)
         return self._streams[key]
 
     def _make_room(self, key: ViewKey) -> None:

@@ -9,6 +9,7 @@ import gzip
 import time
 from collections import deque
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from uuid import uuid4
 
@@ -39,9 +40,11 @@ class Packet:
 class Stream:
     """The present state of a view, and how it came about lately."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View, *, since: datetime | None = None) -> None:
         self.epoch = uuid4().hex[:12]
         self.view = view
+        # Since when its charts and turn are as they are, as far as is known.
+        self.since = since or view.as_of
         self.seq = 0
         self.watchers = 0
         self._read_at = time.monotonic()
@@ -61,6 +64,8 @@ class Stream:
         if view.as_of < self.view.as_of:
             return
         self._read_at = time.monotonic()
+        if view.state != self.view.state:
+            self.since = view.as_of
         self.seq += 1
         self._ring.append(self._encode(describe_delta(self.view, view)))
         while len(self._ring) > RING_DELTAS or self._held() > RING_CHARS:
@@ -72,7 +77,7 @@ class Stream:
     def snapshot(self) -> Packet:
         """Return the present state, encoded once."""
         if self._snapshot is None:
-            self._snapshot = self._encode(describe_snapshot(self.view))
+            self._snapshot = self._encode(describe_snapshot(self.view, since=self.since))
         return self._snapshot
 
     def resume(self, after: str) -> int | None:

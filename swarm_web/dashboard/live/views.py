@@ -66,6 +66,11 @@ class View:
     charted: tuple[int | None, int | None] = (None, None)
     turn: tuple[int | None, str] = (None, "none")
 
+    @property
+    def state(self) -> tuple[object, ...]:
+        """What pages show of the season beside their regions; the same in all views."""
+        return self.charted, self.turn
+
 
 def read_key(params: Mapping[str, str]) -> ViewKey:
     """Return what a socket's query string asks for. Raises RequestError."""
@@ -139,8 +144,11 @@ def _read_charted() -> tuple[int | None, int | None]:
     )
 
 
-def describe_snapshot(view: View) -> Message:
-    """Return everything, for a browser that has nothing."""
+def describe_snapshot(view: View, *, since: datetime) -> Message:
+    """Return everything, for a browser that has nothing.
+
+    `since` is when the present charts and turn were first seen: pages made before are of others.
+    """
     return {
         "type": "snapshot",
         "as_of": view.as_of.isoformat(),
@@ -148,7 +156,7 @@ def describe_snapshot(view: View) -> Message:
         "rows": view.rows,
         "order": view.order,
         "regions": view.regions,
-        "chart": True,
+        "since": since.isoformat(),
     }
 
 

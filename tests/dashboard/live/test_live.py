@@ -230,6 +230,16 @@ async def test_who_comes_after_a_while_is_not_shown_what_was_then() -> None:
     assert stream.view.order == (nodes[1].name, nodes[0].name)
 
 
+async def test_a_view_that_is_new_knows_since_when_the_turn_is() -> None:
+    await sync_to_async(make_season)()
+    live = LiveBoard()
+    pill = await live.join(read_key({"view": "pill"}))
+    home = await live.join(read_key({"view": "home"}))
+    live.leave(pill)
+    live.leave(home)
+    assert home.since == pill.since < home.view.as_of
+
+
 async def test_those_who_come_at_once_wait_for_one_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     await sync_to_async(make_season)()
     reading = Mock(wraps=read_view)

@@ -3,7 +3,8 @@
 import asyncio
 import gzip
 import json
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -81,6 +82,21 @@ def test_who_comes_back_reads_on_only_where_the_deltas_are_kept() -> None:
 @pytest.mark.parametrize("after", ["", "x", "x:1", ":", ":1"])
 def test_who_has_nothing_gets_no_deltas(after: str) -> None:
     assert Stream(make_view()).resume(after) is None
+
+
+def test_a_snapshot_tells_since_when_charts_and_turn_are_as_they_are() -> None:
+    later, last = NOON + timedelta(minutes=1), NOON + timedelta(minutes=2)
+    stream = Stream(make_view())
+    stream.advance(replace(make_view(pill="other"), as_of=later))
+    assert read(stream.snapshot())["since"] == NOON.isoformat()
+    stream.advance(replace(make_view(), as_of=last, turn=(3, "open")))
+    assert read(stream.snapshot())["since"] == last.isoformat()
+
+
+def test_a_reading_that_was_overtaken_is_passed_over() -> None:
+    stream = Stream(replace(make_view(a="new"), as_of=NOON + timedelta(seconds=1)))
+    stream.advance(make_view(a="old"))
+    assert (stream.seq, stream.view.rows) == (0, {"a": "new"})
 
 
 def test_all_sockets_send_the_same_bytes() -> None:
