@@ -42,7 +42,8 @@
 
   async function draw(plot, { again }) {
     if (!plot.figure || again) {
-      const answer = await fetch(plot.dataset.figure);
+      const { since } = document.body.dataset; // the last change that live.js heard of
+      const answer = await fetch(plot.dataset.figure, since && { headers: { "X-Since": since } });
       if (!answer.ok) return; // keep what is drawn
       plot.figure = await answer.json();
     }

@@ -13,9 +13,15 @@ const live = {
   const TRIES = 3; // before the page is polled instead
   const CLOSED_TOO_MANY_VIEWS = 4429;
   const link = document.getElementById("link");
+  const KEPT_MS = 1000; // what pages have in common may be that old
+  const SPREAD_MS = 1500; // not all visitors at once
+  const MAKING_MS = 5000; // a page may have read what it shows that long before its own clock
   const sources = new Map(); // each region's HTML as the server sent it
+  const late = new Map(); // regions that came while the visitor had the old ones in hand
+  const refreshed = document.querySelector("[data-refresh]"); // shows what no message tells of
   const regions = (root) => root.querySelectorAll("[data-region][id]");
-  let socket, epoch, seq, asOf = new Date(), failures = 0, greeted = false, retry, watchdog, asking;
+  let socket, epoch, seq, asOf = new Date(), failures = 0, retry, watchdog, asking, drawnFor;
+  let known = Date.parse(document.body.dataset.now) - MAKING_MS; // changes until then are shown or asked for
 
   function setLink(state) {
     link.hidden = false;
@@ -39,6 +45,7 @@ const live = {
     if (document.hidden || socket) return;
     const own = (socket = new WebSocket(findAddress()));
     own.binaryType = "blob";
+    listen();
     let inbox = Promise.resolve(); // unpacking takes turns: messages keep their order
     own.onmessage = (event) => {
       inbox = inbox.then(() => unpack(event.data)).then((message) => socket === own && receive(message));
@@ -49,6 +56,12 @@ const live = {
   async function unpack(data) {
     if (typeof data === "string") return JSON.parse(data);
     return new Response(data.stream().pipeThrough(new DecompressionStream("gzip"))).json();
+  }
+
+  // Hear from the server in time, or try again.
+  function listen() {
+    clearTimeout(watchdog);
+    watchdog = setTimeout(() => socket?.close(), SILENCE_MS);
   }
 
   function lose(code) {
@@ -64,80 +77,105 @@ const live = {
 
   function receive(message) {
     if (message.type === "delta" && message.seq !== seq + 1) return socket.close(); // comes back for it
-    const changed = message.type === "snapshot" ? greeted : message.chart || message.turn;
-    greeted = true;
     failures = 0;
-    clearTimeout(watchdog);
-    watchdog = setTimeout(() => socket?.close(), SILENCE_MS);
+    listen();
     asOf = new Date(message.as_of);
     if (message.type !== "resumed") apply(message);
     setLink("live");
-    if (changed) ask(1500 * Math.random()); // not all visitors at once
+    catchUp(message.chart || message.turn ? message.as_of : message.since);
     site.showTimes();
+  }
+
+  // Ask for the page as it is since a change, unless it was made after that.
+  function catchUp(since) {
+    if (!(Date.parse(since) > known)) return;
+    known = Date.parse(since);
+    document.body.dataset.since = since;
+    ask(KEPT_MS + SPREAD_MS * Math.random());
   }
 
   function apply(message) {
     ({ epoch, seq } = message);
     if (message.now) site.setClock(message.now);
-    if (message.pill) fill("pill", message.pill);
+    if (message.pill) fillPill(message.pill);
     for (const [id, html] of Object.entries(message.regions)) {
       takeOver(document.getElementById(id), html);
     }
     rows.apply(message.rows, message.order);
   }
 
-  function fill(id, html) {
-    if (sources.get(id) === html) return;
-    sources.set(id, html);
-    document.getElementById(id).innerHTML = html;
+  function fillPill(html) {
+    takeOver(document.getElementById("pill"), `<div id="pill">${html}</div>`);
   }
 
   // Ask for this page again and take over the regions that changed.
   function ask(delay) {
     clearTimeout(asking);
     asking = setTimeout(async () => {
-      const asked = location.href;
-      const answer = await fetch(asked).catch(() => undefined);
-      if (!answer?.ok) return;
+      const asked = location.href, { since } = document.body.dataset;
+      // Under the name of the change there is no page that was kept from before it.
+      const answer = await fetch(asked, since && { headers: { "X-Since": since } }).catch(() => undefined);
+      if (!answer?.ok) return failures > TRIES || ask(POLL_MS);
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-      if (location.href !== asked) return; // the visitor went on
+      if (location.href !== asked || document.body.dataset.since !== since) return; // the visitor or the swarm went on
       if (failures > TRIES) pollFrom(page);
       const ids = new Set([...regions(page), ...regions(document)].map((region) => region.id));
       const changed = [...ids].filter((id) => {
         const fresh = page.getElementById(id);
         return fresh && takeOver(document.getElementById(id), fresh.outerHTML);
       });
-      if (changed.length) window.drawCharts?.();
+      redraw(changed, since);
       site.showTimes();
     }, delay);
   }
 
+  function redraw(changed, since = drawnFor) {
+    const charted = (part) => part.closest("figure") || part.querySelector("[data-figure]");
+    if (since === drawnFor && !changed.some((id) => charted(document.getElementById(id)))) return;
+    drawnFor = since;
+    window.drawCharts?.();
+  }
+
   function pollFrom(page) {
     const fresh = [...page.querySelectorAll("[data-rows] > tr")];
-    fill("pill", page.getElementById("pill").innerHTML);
+    fillPill(page.getElementById("pill").innerHTML);
     rows.apply(Object.fromEntries(fresh.map((row) => [row.dataset.node, row.outerHTML])), fresh.map((row) => row.dataset.node));
     asOf = new Date(page.body.dataset.now);
     setLink("polling");
   }
 
-  // Put a region in the place of an old one, unless it is the same or holds what is in use.
+  // Put a region in the place of an old one, unless it is the same; what is in use waits.
   function takeOver(old, html) {
+    if (old) late.delete(old.id);
     if (!old || sources.get(old.id) === html) return false;
-    sources.set(old.id, html);
     const holder = document.createElement("template");
     holder.innerHTML = html;
     const copy = holder.content.firstElementChild;
     if (!copy) return false;
+    if (hands.hold(old, copy)) {
+      late.set(old.id, html);
+      return false;
+    }
+    sources.set(old.id, html);
     if (old.open) copy.open = true;
-    old.replaceWith(copy);
+    hands.exchange(old, copy);
+    site.offerCopies(copy);
     return true;
+  }
+
+  // Put in place what waited for the visitor to let go.
+  function settle() {
+    redraw([...late].filter(([id, html]) => takeOver(document.getElementById(id), html)).map(([id]) => id));
+    rows.settle();
   }
 
   live.restart = () => {
     const old = socket;
     socket = epoch = undefined;
-    greeted = false;
+    known = Date.now() + site.skew - MAKING_MS;
     clearTimeout(asking);
+    late.clear();
+    rows.late = {};
     old?.close();
     for (const region of regions(document)) sources.set(region.id, region.outerHTML);
     if (link) connect();
@@ -145,9 +183,17 @@ const live = {
 
   for (const region of regions(document)) sources.set(region.id, region.outerHTML);
   site.showTimes();
-  setInterval(() => site.showTimes(), 1000);
+  setInterval(() => {
+    settle();
+    site.showTimes();
+  }, 1000);
   if (link) {
-    document.addEventListener("visibilitychange", () => (document.hidden ? socket?.close() : connect()));
+    document.addEventListener("visibilitychange", () => {
+      if (document.hidden) return socket?.close();
+      connect();
+      if (refreshed) ask(0);
+    });
     connect();
   }
+  if (refreshed) setInterval(() => document.hidden || failures > TRIES || ask(0), 1000 * refreshed.dataset.refresh);
 }

@@ -4,10 +4,31 @@
 const rows = {
   still: matchMedia("(prefers-reduced-motion: reduce)"),
 
+  // What came while a part of the board is selected waits.
+  late: {},
+
   // `fragments` are rows by node as the server renders them; `order` is the whole order, if new.
   apply(fragments, order) {
+    const late = rows.late;
+    rows.late = { fragments: { ...late.fragments, ...fragments }, order: order ?? late.order };
+    rows.settle();
+  },
+
+  settle() {
     const body = document.querySelector("[data-rows]");
+    const { fragments, order } = rows.late;
+    if (!fragments || (body && hands.picks(body))) return;
+    rows.late = {};
     if (!body) return;
+    const find = (focused) => {
+      const { node } = focused.closest("tr").dataset;
+      const row = [...body.rows].find((row) => row.dataset.node === node);
+      return row && hands.twin(focused, row);
+    };
+    hands.keepFocus(body, find, () => rows.put(body, fragments, order));
+  },
+
+  put(body, fragments, order) {
     const known = new Map([...body.rows].map((row) => [row.dataset.node, row]));
     const tops = new Map([...known].map(([node, row]) => [node, row.getBoundingClientRect().top]));
     for (const [node, html] of Object.entries(fragments)) {

@@ -72,10 +72,10 @@ function closeMenus() {
   }
 }
 
-function offerCopies() {
+site.offerCopies = (root = document) => {
   if (!navigator.clipboard) return; // only on secure pages
   const { copy, copied } = document.body.dataset;
-  for (const block of document.querySelectorAll("pre.command")) {
+  for (const block of root.querySelectorAll("pre.command")) {
     const button = document.createElement("button");
     button.type = "button";
     button.className = "copy";
@@ -87,9 +87,10 @@ function offerCopies() {
     });
     block.append(button);
   }
-}
+};
 
 if (document.body.dataset.now) site.setClock(document.body.dataset.now);
 offerTheme();
-offerCopies();
+// When live.js has noted the regions as the server sent them, without buttons.
+document.addEventListener("DOMContentLoaded", () => site.offerCopies());
 closeMenus();

@@ -1,0 +1,147 @@
+"""What a page shows keeps up with the swarm, and leaves alone what the visitor has in hand."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from asgiref.sync import sync_to_async
+from django.db import connections
+from django.utils import timezone
+from playwright.async_api import Browser, expect
+
+from judge.models import Round, Ruling
+from judge.services.oversight import quarantine_node
+from swarm_web import bus
+from swarm_web.nodes.models import Node
+from tests.browser.conftest import Visitor
+from tests.dashboard.conftest import judge_nodes
+from tests.dashboard.live.test_live import close_round, open_round_for
+from tests.factories import make_node, make_season
+from tests.web import serving
+
+pytestmark = pytest.mark.browser
+
+
+def prepare() -> tuple[list[Node], Round]:
+    """Make a season with two judged nodes and a round that only waits to be closed."""
+    season = make_season("Autumn")
+    nodes = judge_nodes(season, count=2, rounds=2)
+    open_round_for(season, nodes[0])
+    return nodes, season.rounds.latest("number")
+
+
+def rule(judge_round: Round) -> None:
+    """Put a ruling on record that is shown above the round's sheet."""
+    Ruling.objects.create(
+        action=Ruling.Action.RECOMPUTE,
+        reason="looks odd",
+        made_at=timezone.now(),
+        round=judge_round,
+    )
+    bus.ring(bus.VIEWERS)
+
+
+@pytest_asyncio.fixture
+async def late_visitor(transactional_db: None, browser: Browser) -> AsyncIterator[Visitor]:
+    """Return a visitor of a site that keeps pages for a minute."""
+    with serving(PAGE_CACHE_SECONDS="60") as site:
+        visitor = Visitor(await browser.new_page(), site)
+        visitor.listen()
+        yield visitor
+        await visitor.page.close()
+    await sync_to_async(connections.close_all)()
+
+
+async def test_a_change_is_shown_though_the_page_is_kept(late_visitor: Visitor) -> None:
+    _, judge_round = await sync_to_async(prepare)()
+    await late_visitor.open(judge_round.get_absolute_url())
+    heading = late_visitor.page.locator("#round h1")
+    await expect(heading).to_contain_text("is open")
+
+    await sync_to_async(close_round)()
+
+    await expect(heading).to_contain_text("was led by")
+    assert late_visitor.complaints == []
+
+
+async def test_who_comes_between_gets_past_a_kept_page(late_visitor: Visitor) -> None:
+    _, judge_round = await sync_to_async(prepare)()
+    await late_visitor.open(judge_round.get_absolute_url())
+    await late_visitor.page.goto("about:blank")
+    await sync_to_async(close_round)()
+
+    await late_visitor.open(judge_round.get_absolute_url())
+
+    await expect(late_visitor.page.locator("#round h1")).to_contain_text("was led by")
+    assert late_visitor.complaints == []
+
+
+async def open_quietly(visitor: Visitor, path: str) -> None:
+    """Open a page of a server that has just begun, and let it ask for what it may have missed."""
+    await visitor.page.clock.install()
+    await visitor.open(path)
+    async with visitor.page.expect_response(visitor.page.url) as asked:
+        await visitor.page.clock.fast_forward(3_000)
+    await (await asked.value).finished()
+
+
+@pytest.mark.parametrize("path", ["/compare/", "/nodes/{}/"])
+async def test_what_no_message_tells_of_is_asked_for(path: str, visitor: Visitor) -> None:
+    nodes, _ = await sync_to_async(prepare)()
+    await open_quietly(visitor, path.format(nodes[0].name))
+    async with visitor.page.expect_request(visitor.page.url):
+        await visitor.page.clock.fast_forward(20_000)
+
+
+async def test_a_part_that_works_no_more_is_told_without_reload(visitor: Visitor) -> None:
+    await open_quietly(visitor, "/status/")
+    known = visitor.page.locator("tr", has_text="Nodes known").locator("td")
+    await expect(known).to_have_text("0")
+    await sync_to_async(make_node)("amber")
+    await visitor.page.clock.fast_forward(20_000)
+    await expect(known).to_have_text("1")
+
+
+async def test_the_focus_stays_on_the_link_of_a_row_that_moves(visitor: Visitor) -> None:
+    nodes, _ = await sync_to_async(prepare)()
+    await visitor.open("/leaderboard/")
+    row = visitor.page.locator(f"tr[data-node={nodes[0].name}]")
+    link = row.get_by_role("link").first
+    await link.focus()
+
+    await sync_to_async(close_round)()
+
+    await expect(row.locator("data")).not_to_have_attribute("value", "1.0")
+    await expect(link).to_be_focused()
+
+
+async def test_what_is_selected_waits_until_it_is_let_go(visitor: Visitor) -> None:
+    nodes, _ = await sync_to_async(prepare)()
+    await visitor.open("/leaderboard/")
+    page = visitor.page
+    lead = page.locator("#lead")
+    await expect(lead).to_contain_text("share first place")
+    await lead.select_text()
+
+    await sync_to_async(quarantine_node)(nodes[1], reason="copies", actor=None, now=timezone.now())
+
+    await expect(page.locator("tbody[data-rows] tr")).to_have_count(1)
+    assert "share first place" in await page.evaluate("String(getSelection())")
+    await page.evaluate("getSelection().removeAllRanges()")
+    await expect(lead).to_contain_text("is the one ranked node")
+
+
+async def test_a_closed_round_stays_as_it_is_at_the_next_turn(visitor: Visitor) -> None:
+    _, judge_round = await sync_to_async(prepare)()
+    await sync_to_async(close_round)()
+    await visitor.open(judge_round.get_absolute_url())
+    page = visitor.page
+    await expect(page.locator("#sheet .copy").first).to_be_visible()
+    await page.evaluate("document.getElementById('sheet').kept = true")
+
+    await sync_to_async(rule)(judge_round)
+
+    await expect(page.locator("#round")).to_contain_text("looks odd")
+    assert await page.evaluate("document.getElementById('sheet').kept")
+    await expect(page.locator("#sheet .copy").first).to_be_visible()
+    assert visitor.complaints == []
