@@ -188,7 +188,8 @@ def test_find_me_opens_the_page_that_lists_the_node(client: Client, season: Seas
     assert f'<tr data-node="{last}" id="found"' in html
     assert len(listed(html)) == 10
     # The chart is of the page that is shown.
-    assert 'data-figure="/leaderboard/figure.json?view=board&amp;window=season&amp;after=50"' in html
+    figure = "/leaderboard/figure.json?view=board&amp;window=season&amp;after=50"
+    assert f'data-figure="{figure}"' in html
 
 
 @pytest.mark.parametrize(
