@@ -7,7 +7,6 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from django.core.management import call_command
-from django.db.models import F
 from django.utils import timezone
 from rich.console import Console
 from rich.table import Table
@@ -51,7 +50,7 @@ def prepare_data() -> None:
     there = Node.objects.filter(left_at=None).exclude(last_seen=None)
     there.update(last_seen=soon)
     running = Round.objects.filter(phase=Round.Phase.OPEN)
-    running.update(closes_at=soon, score_by=F("closes_at") + timedelta(hours=2))
+    running.update(closes_at=soon, score_by=soon + timedelta(hours=2))
 
 
 # ---- pages
