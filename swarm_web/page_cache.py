@@ -9,6 +9,7 @@ gets no page from before. Kept pages are sent compressed, and have an ETag.
 """
 
 import asyncio
+import contextlib
 import gzip
 import hashlib
 import time
@@ -39,6 +40,10 @@ _IN_KEY = (b"host", b"x-forwarded-proto", b"hx-request", b"origin", b"x-since")
 _VARY = b"Accept-Encoding, Accept-Language, Cookie, HX-Request, Origin, X-Since"
 _LARGEST = 1_000_000
 _MOST_PAGES = 256
+# More at once would take turns at the interpreter's lock, and all of them come later.
+_MADE_AT_ONCE = 2
+# For so long a page waits for its turn: a slow one holds up the others no longer.
+_PATIENCE_S = 1.0
 
 Key = tuple[Any, ...]
 Headers = list[tuple[bytes, bytes]]
@@ -86,6 +91,7 @@ class PageCache:
         self._pages: dict[Key, Page] = {}
         self._making: dict[Key, asyncio.Future[Page | None]] = {}
         self._renewals: set[asyncio.Task[Page | None]] = set()
+        self._turns = asyncio.Semaphore(_MADE_AT_ONCE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer from what is kept, or let Django answer."""
@@ -131,12 +137,15 @@ class PageCache:
     async def _make(self, key: Key, scope: Scope, receive: Receive, send: Send) -> Page | None:
         """Let Django answer, and keep its answer and return it where that is allowed."""
         made = self._making.setdefault(key, asyncio.get_running_loop().create_future())
-        recorder = _Recorder(send, begun_at=time.monotonic())
+        turn = _Turn(self._turns)
         page = None
         try:
+            await turn.take()
+            recorder = _Recorder(send, begun_at=time.monotonic(), on_start=turn.leave)
             await self._application(scope, receive, recorder.take)
             page = await recorder.finish()
         finally:
+            turn.leave()
             # Whoever waited for an answer that cannot be kept asks Django, too.
             if self._making.get(key) is made:
                 del self._making[key]
@@ -159,15 +168,38 @@ class PageCache:
             del self._pages[old]
 
 
-class _Recorder:
-    """Holds back an answer that may be kept; passes on any other as it comes."""
+class _Turn:
+    """One of the few turns at making pages; whoever waits too long goes on without."""
 
-    def __init__(self, send: Send, *, begun_at: float) -> None:
-        self._send, self._begun_at = send, begun_at
+    def __init__(self, turns: asyncio.Semaphore) -> None:
+        self._turns, self._is_held = turns, False
+
+    async def take(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_PATIENCE_S):
+                await self._turns.acquire()
+                self._is_held = True
+
+    def leave(self) -> None:
+        if self._is_held:
+            self._is_held = False
+            self._turns.release()
+
+
+class _Recorder:
+    """Holds back an answer that may be kept; passes on any other as it comes.
+
+    `on_start` is called when the answer begins, which is when a view has returned.
+    """
+
+    def __init__(self, send: Send, *, begun_at: float, on_start: Callable[[], None]) -> None:
+        self._send, self._begun_at, self._on_start = send, begun_at, on_start
         self._headers: Headers | None = None
         self._parts: list[bytes] = []
 
     async def take(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._on_start()
         if message["type"] == "http.response.start" and may_be_kept(message):
             self._headers = list(message["headers"])
         elif self._headers is None:

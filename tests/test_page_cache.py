@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 
+from swarm_web import page_cache
 from swarm_web.page_cache import Page, PageCache
 
 Headers = dict[str, str]
@@ -210,3 +211,63 @@ async def test_without_seconds_nothing_is_kept() -> None:
     await get(cache)
     await get(cache)
     assert site.asked == 2
+
+
+class Workshop:
+    """An ASGI application whose answers end when they may; `begun` tells of each that began."""
+
+    def __init__(self, kind: bytes) -> None:
+        self._streams = kind == b"text/csv"
+        self.begun = asyncio.Queue[str]()
+        self.goes_on = asyncio.Event()
+        self._start = {
+            "type": "http.response.start",
+            "status": 200,
+            "headers": [(b"content-type", kind), (b"content-length", b"3")],
+        }
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if self._streams:
+            await send(self._start)
+        self.begun.put_nowait(scope["path"])
+        await self.goes_on.wait()
+        if not self._streams:
+            await send(self._start)
+        await send({"type": "http.response.body", "body": b"row"})
+
+
+async def begin(cache: PageCache, workshop: Workshop, *, count: int) -> list[asyncio.Task[Any]]:
+    """Ask for three pages, and return when so many of them have begun."""
+    visitors = [asyncio.create_task(get(cache, f"/{i}")) for i in range(3)]
+    async with asyncio.timeout(5):
+        for _ in range(count):
+            await workshop.begun.get()
+    return visitors
+
+
+async def end(workshop: Workshop, visitors: list[asyncio.Task[Any]]) -> None:
+    workshop.goes_on.set()
+    assert [(await visitor)[0] for visitor in visitors] == [200] * 3
+
+
+async def test_pages_are_made_two_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_cache, "_PATIENCE_S", 60)
+    cache = PageCache(workshop := Workshop(b"text/html"), seconds=60)
+    visitors = await begin(cache, workshop, count=2)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(workshop.begun.get(), timeout=0.05)
+    await end(workshop, visitors)
+
+
+async def test_nobody_waits_long_for_slow_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_cache, "_PATIENCE_S", 0.01)
+    cache = PageCache(workshop := Workshop(b"text/html"), seconds=60)
+    await end(workshop, await begin(cache, workshop, count=3))
+
+
+async def test_a_download_gives_its_turn_back_when_it_begins(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(page_cache, "_PATIENCE_S", 60)
+    cache = PageCache(workshop := Workshop(b"text/csv"), seconds=60)
+    await end(workshop, await begin(cache, workshop, count=3))
