@@ -148,6 +148,8 @@ class LiveBoard:
         try:
             stream.advance(await database_sync_to_async(read_view)(key))
         except Exception:
+            # An edge: this loop is all that keeps a process's views fresh, and must not end by one.
+            # Sockets of a view that cannot be read are cut off by its age (STALE_S).
             logger.warning("could not read a live view", exc_info=True)
 
 
