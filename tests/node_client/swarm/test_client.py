@@ -48,22 +48,24 @@ def others(count: int) -> list[ExternalRollout]:
 
 @asynccontextmanager
 async def running_exchange(
-    node: Connected, *, sample_wait_s: float = 0.2, with_logprobs: bool = False
-) -> AsyncIterator[SwarmExchange]:
+    coordinator: Coordinator, *, sample_wait_s: float = 0.2, with_logprobs: bool = False
+) -> AsyncIterator[tuple[Connected, SwarmExchange]]:
+    """Run a coordinator and a node in its season; yield the node and its way to the pool."""
     refusals: list[RefusedError] = []
-    exchange = SwarmExchange(
-        client=node.client,
-        loop=asyncio.get_running_loop(),
-        refused=refusals.append,
-        sample_wait_s=sample_wait_s,
-        with_logprobs=with_logprobs,
-    )
-    exchange.follow(toy_season())
-    sending = asyncio.create_task(exchange.outbox.run())
-    try:
-        yield exchange
-    finally:
-        sending.cancel()
+    async with running(coordinator), running_connection(coordinator) as node:
+        exchange = SwarmExchange(
+            client=node.client,
+            loop=asyncio.get_running_loop(),
+            refused=refusals.append,
+            sample_wait_s=sample_wait_s,
+            with_logprobs=with_logprobs,
+        )
+        exchange.follow(toy_season())
+        sending = asyncio.create_task(exchange.outbox.run())
+        try:
+            yield node, exchange
+        finally:
+            sending.cancel()
 
 
 def test_large_answers_are_split_into_frames_that_fit() -> None:
@@ -86,11 +88,7 @@ async def test_log_probs_are_sent_to_and_asked_of_a_coordinator_that_knows_them(
     coordinator = Coordinator()
     coordinator.knows_logprobs = knows
     full = [Completion("1", "stop", logprobs="AAIABA=="), Completion("2", "length", logprob=-1.5)]
-    async with (
-        running(coordinator),
-        running_connection(coordinator) as node,
-        running_exchange(node, with_logprobs=True) as exchange,
-    ):
+    async with running_exchange(coordinator, with_logprobs=True) as (_, exchange):
         await asyncio.to_thread(
             exchange.publish, [msgspec.structs.replace(rollout("a"), completions=full)]
         )
@@ -102,22 +100,16 @@ async def test_log_probs_are_sent_to_and_asked_of_a_coordinator_that_knows_them(
 
 
 async def test_log_probs_are_not_asked_for_without_need() -> None:
-    async with (
-        running(Coordinator()) as coordinator,
-        running_connection(coordinator) as node,
-        running_exchange(node) as exchange,
-    ):
+    coordinator = Coordinator()
+    async with running_exchange(coordinator) as (_, exchange):
         await asyncio.to_thread(exchange.sample, 3)
         [request] = await coordinator.heard(RequestRollouts)
         assert not request.logprobs
 
 
 async def test_published_rollouts_reach_the_coordinator_and_are_counted() -> None:
-    async with (
-        running(Coordinator()) as coordinator,
-        running_connection(coordinator) as node,
-        running_exchange(node) as exchange,
-    ):
+    coordinator = Coordinator()
+    async with running_exchange(coordinator) as (_, exchange):
         await asyncio.to_thread(exchange.publish, [rollout("a"), rollout("b")])
         [message] = await coordinator.heard(PublishRollouts)
         assert [each.id for each in message.rollouts] == ["a", "b"]
@@ -126,11 +118,8 @@ async def test_published_rollouts_reach_the_coordinator_and_are_counted() -> Non
 
 
 async def test_what_is_published_offline_is_bounded_counted_and_sent_later() -> None:
-    async with (
-        running(Coordinator()) as coordinator,
-        running_connection(coordinator) as node,
-        running_exchange(node) as exchange,
-    ):
+    coordinator = Coordinator()
+    async with running_exchange(coordinator) as (node, exchange):
         await coordinator.stop()
         await node.notebook.until(lambda: node.notebook.links[-1].phase == "waiting")
         rollouts = [rollout(f"r{n}") for n in range(MAX_OWED_ROLLOUTS + 3)]
@@ -149,11 +138,7 @@ async def test_what_is_published_offline_is_bounded_counted_and_sent_later() -> 
 
 async def test_rollouts_that_are_refused_are_given_up_and_busy_ones_sent_again() -> None:
     coordinator = Coordinator()
-    async with (
-        running(coordinator),
-        running_connection(coordinator) as node,
-        running_exchange(node) as exchange,
-    ):
+    async with running_exchange(coordinator) as (_, exchange):
         coordinator.refusals[PublishRollouts] = ErrorCode.SERVER_BUSY
         exchange.outbox.put([rollout("a")])
         await coordinator.heard(PublishRollouts, count=3)
@@ -166,21 +151,13 @@ async def test_rollouts_that_are_refused_are_given_up_and_busy_ones_sent_again()
 async def test_sampling_returns_what_the_pool_holds() -> None:
     coordinator = Coordinator()
     coordinator.pool = others(3)
-    async with (
-        running(coordinator),
-        running_connection(coordinator) as node,
-        running_exchange(node) as exchange,
-    ):
+    async with running_exchange(coordinator) as (_, exchange):
         assert await asyncio.to_thread(exchange.sample, 8) == others(3)
 
 
 async def test_the_next_sample_is_fetched_before_it_is_needed() -> None:
     coordinator = Coordinator()
-    async with (
-        running(coordinator),
-        running_connection(coordinator) as node,
-        running_exchange(node) as exchange,
-    ):
+    async with running_exchange(coordinator) as (_, exchange):
         coordinator.pool = others(2)
         exchange.prefetch(2)
         await coordinator.heard(RequestRollouts)
@@ -190,11 +167,7 @@ async def test_the_next_sample_is_fetched_before_it_is_needed() -> None:
 
 async def test_what_was_fetched_for_a_step_that_samples_nothing_is_not_used_later() -> None:
     coordinator = Coordinator()
-    async with (
-        running(coordinator),
-        running_connection(coordinator) as node,
-        running_exchange(node) as exchange,
-    ):
+    async with running_exchange(coordinator) as (_, exchange):
         coordinator.pool = others(1)
         exchange.prefetch(2)
         await coordinator.heard(RequestRollouts)
@@ -207,11 +180,7 @@ async def test_a_busy_coordinator_is_asked_again_within_the_step() -> None:
     coordinator = Coordinator()
     coordinator.pool = others(1)
     coordinator.refusals[RequestRollouts] = ErrorCode.RATE_LIMITED
-    async with (
-        running(coordinator),
-        running_connection(coordinator) as node,
-        running_exchange(node, sample_wait_s=20) as exchange,
-    ):
+    async with running_exchange(coordinator, sample_wait_s=20) as (_, exchange):
         sampling = asyncio.create_task(asyncio.to_thread(exchange.sample, 1))
         await coordinator.heard(RequestRollouts, count=2)
         coordinator.refusals.clear()
@@ -221,22 +190,14 @@ async def test_a_busy_coordinator_is_asked_again_within_the_step() -> None:
 async def test_a_silent_coordinator_keeps_no_step_waiting() -> None:
     coordinator = Coordinator()
     coordinator.silent.add(RequestRollouts)
-    async with (
-        running(coordinator),
-        running_connection(coordinator) as node,
-        running_exchange(node) as exchange,
-    ):
+    async with running_exchange(coordinator) as (_, exchange):
         assert await asyncio.to_thread(exchange.sample, 2) == []
 
 
 async def test_a_node_that_is_told_to_be_isolated_samples_nothing_and_stops_asking() -> None:
     coordinator = Coordinator()
     coordinator.refusals[RequestRollouts] = ErrorCode.RELAY_ISOLATED
-    async with (
-        running(coordinator),
-        running_connection(coordinator) as node,
-        running_exchange(node) as exchange,
-    ):
+    async with running_exchange(coordinator) as (_, exchange):
         for _ in range(3):
             assert await asyncio.to_thread(exchange.sample, 2) == []
             exchange.prefetch(2)
@@ -246,11 +207,7 @@ async def test_a_node_that_is_told_to_be_isolated_samples_nothing_and_stops_aski
 async def test_a_node_that_is_offline_samples_nothing() -> None:
     coordinator = Coordinator()
     coordinator.pool = others(1)
-    async with (
-        running(coordinator),
-        running_connection(coordinator) as node,
-        running_exchange(node) as exchange,
-    ):
+    async with running_exchange(coordinator) as (node, exchange):
         await coordinator.stop()
         await node.notebook.until(lambda: node.notebook.links[-1].phase == "waiting")
         exchange.prefetch(2)
@@ -260,11 +217,7 @@ async def test_a_node_that_is_offline_samples_nothing() -> None:
 
 async def test_in_practice_nothing_is_published_or_asked_for() -> None:
     coordinator = Coordinator()
-    async with (
-        running(coordinator),
-        running_connection(coordinator) as node,
-        running_exchange(node) as exchange,
-    ):
+    async with running_exchange(coordinator) as (node, exchange):
         exchange.follow(None)
         exchange.prefetch(2)
         assert await asyncio.to_thread(exchange.sample, 2) == []
@@ -278,11 +231,7 @@ async def test_in_practice_nothing_is_published_or_asked_for() -> None:
 async def test_what_was_fetched_before_practice_is_not_used_after_it() -> None:
     coordinator = Coordinator()
     coordinator.pool = others(1)
-    async with (
-        running(coordinator),
-        running_connection(coordinator) as node,
-        running_exchange(node) as exchange,
-    ):
+    async with running_exchange(coordinator) as (_, exchange):
         exchange.prefetch(2)
         await coordinator.heard(RequestRollouts)
         exchange.follow(None)
@@ -294,11 +243,7 @@ async def test_what_was_fetched_before_practice_is_not_used_after_it() -> None:
 
 async def test_what_was_owed_to_another_season_is_given_up() -> None:
     coordinator = Coordinator()
-    async with (
-        running(coordinator),
-        running_connection(coordinator) as node,
-        running_exchange(node) as exchange,
-    ):
+    async with running_exchange(coordinator) as (node, exchange):
         await coordinator.stop()
         await node.notebook.until(lambda: node.notebook.links[-1].phase == "waiting")
         exchange.outbox.put([rollout("old")])
@@ -315,11 +260,8 @@ async def test_what_was_owed_to_another_season_is_given_up() -> None:
 
 
 async def test_a_season_that_is_told_again_changes_nothing() -> None:
-    async with (
-        running(Coordinator()) as coordinator,
-        running_connection(coordinator) as node,
-        running_exchange(node) as exchange,
-    ):
+    coordinator = Coordinator()
+    async with running_exchange(coordinator) as (_, exchange):
         exchange.outbox.put([rollout("a")])
         exchange.follow(toy_season())
         await coordinator.heard(PublishRollouts)
