@@ -7,6 +7,7 @@ from django.utils import translation
 from judge.models import Score
 from swarm_web.dashboard.reports.lineup import Lift
 from swarm_web.dashboard.reports.marks import Mark
+from swarm_web.dashboard.reports.reasons import advise
 from swarm_web.dashboard.reports.sheet import Row
 from swarm_web.dashboard.templatetags.cells import (
     arm_label,
@@ -15,6 +16,8 @@ from swarm_web.dashboard.templatetags.cells import (
     interval_bar,
     lift_cell,
     node_url,
+    reason_words,
+    result_rows,
     score_cells,
     sparkline,
     value_rows,
@@ -110,6 +113,22 @@ def test_a_result_is_written_as_score_interval_and_count() -> None:
 
 def test_an_absent_node_has_dashes_for_a_result() -> None:
     assert Reader(score_cells(Score(score=None))).texts == ["–"] * 3
+
+
+def test_a_row_of_results_tells_node_result_time_arm_model_and_remark() -> None:
+    node = Node(name="amber", quarantined=True)
+    score = Score(node=node, score=None, arm="base", model="<tiny>", reason=Score.Reason.CAME_LATE)
+    html = result_rows([Row(score, [Mark(True, "right", 1500, 1.5)])])
+    late = f"{Score.Reason.CAME_LATE.label[0].upper()}{Score.Reason.CAME_LATE.label[1:]}."
+    told = " ".join(Reader(html).texts).split()
+    wanted = ["amber", "–", "–", "–", "1.5", "s", "untrained", "<tiny>"]
+    wanted += [*"Quarantined: not ranked.".split(), *late.split(), *advise("came_late").split()]
+    assert told == wanted
+    assert attributes(html, "tr") == [{"class": "untrained"}]
+
+
+def test_a_complete_result_has_no_remark() -> None:
+    assert reason_words(Score(reason="")) == ""
 
 
 def test_a_lift_names_what_it_was_compared_with() -> None:

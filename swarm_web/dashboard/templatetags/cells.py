@@ -11,6 +11,7 @@ from django import template
 from django.urls import reverse
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
@@ -19,6 +20,7 @@ from swarm_web.dashboard.charts.sparkline import draw_sparkline
 from swarm_web.dashboard.reports.drawings import Value
 from swarm_web.dashboard.reports.lineup import BoardLine, Lift
 from swarm_web.dashboard.reports.marks import Mark, Outcome
+from swarm_web.dashboard.reports.reasons import advise
 from swarm_web.dashboard.reports.sheet import Row
 from swarm_web.dashboard.templatetags.figures import (
     NONE,
@@ -27,6 +29,7 @@ from swarm_web.dashboard.templatetags.figures import (
     percent,
     points,
     points_interval,
+    seconds,
     share,
     write_seconds,
     write_value,
@@ -145,6 +148,32 @@ def _value_cells(row: Iterable[Value], write: Callable[[str], str]) -> str:
 
 
 @register.filter
+def reason_words(score: Score) -> SafeString:
+    """Say why a result is lower than it might be, and what helps; nothing for a complete one."""
+    if not score.reason:
+        return SafeString()
+    words = '<span class="reason">{}.</span> <small>{}</small>'
+    return format_html(words, capfirst(score.get_reason_display()), advise(score.reason))
+
+
+@register.filter
+def result_rows(rows: Iterable[Row]) -> SafeString:
+    """Write nodes with their results in a round, best first, as rows of a table."""
+    return mark_safe("".join(map(_result_row, rows)))
+
+
+def _result_row(row: Row) -> str:
+    score = row.score
+    untrained = ' class="untrained"' if score.arm == "base" else ""
+    quarantined = escape(_("Quarantined: not ranked.")) + " " if score.node.quarantined else ""
+    return (
+        f"<tr{untrained}>{_heading(row, kind='who')}{score_cells(score)}"
+        f'<td class="num">{seconds(row.took)}</td><td>{arm_label(score.arm)}</td>'
+        f"<td>{escape(score.model) or NONE}</td><td>{quarantined}{reason_words(score)}</td></tr>\n"
+    )
+
+
+@register.filter
 def heat_rows(rows: Iterable[Row]) -> SafeString:
     """Write nodes with their marks, question by question, as rows of a table."""
     write = figure_writer()
@@ -166,6 +195,7 @@ def heat_rows(rows: Iterable[Row]) -> SafeString:
     )
 
 
-def _heading(row: Row) -> str:
+def _heading(row: Row, *, kind: str = "") -> str:
     name = row.score.node.name
-    return f'<th scope="row"><a href="{escape(node_url(name))}">{escape(name)}</a></th>'
+    link = f'<a href="{escape(node_url(name))}">{escape(name)}</a>'
+    return f'<th scope="row" class="{kind}">{link}</th>' if kind else f'<th scope="row">{link}</th>'

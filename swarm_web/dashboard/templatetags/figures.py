@@ -17,10 +17,8 @@ from django.utils.translation import gettext as _
 from swarm_web.dashboard.reports.codes import name_code
 from swarm_web.dashboard.reports.drawings import Value
 from swarm_web.dashboard.reports.marks import describe_verdict
-from swarm_web.dashboard.reports.reasons import advise
 
 register = template.Library()
-register.filter("advice", advise)
 register.filter("code_name", name_code)
 register.filter("verdict", describe_verdict)
 
