@@ -113,6 +113,14 @@ def test_rollout_of_another_season_is_foreign(judge: ExternalJudge, verifier: Ve
     assert_dropped(judge, with_task(external_sum(verifier, MIXED), seed=SEED + 1), "foreign")
 
 
+def test_a_rollout_that_came_before_the_news_of_its_season_is_not_remembered(
+    judge: ExternalJudge, verifier: Verifier
+) -> None:
+    early = with_task(external_sum(verifier, MIXED), seed=SEED + 1)
+    judge.judge([early], wanted=1)
+    assert judge.seen == []
+
+
 def test_config_outside_the_season_is_foreign(judge: ExternalJudge, verifier: Verifier) -> None:
     external = external_sum(verifier, MIXED)
     config = {**external.rollout.task.config, "max_digits": 2}

@@ -113,8 +113,9 @@ class ExternalJudge:
         name = f"{external.node}/{rollout.id}"
         if name in self._seen or rollout.id in self._seen:
             raise _DroppedError("duplicate")
-        self._seen.append(name)
+        # Before it is remembered: a rollout of the next season may come before its news.
         self._check_season(rollout)
+        self._seen.append(name)
         completions = self._encode(rollout)
         question, verdicts = self._score(rollout)
         group = TrainingGroup(
