@@ -15,7 +15,7 @@ from judge.services.oversight import quarantine_node
 from swarm_web.nodes.models import Node
 from tests.browser.conftest import Visitor
 from tests.dashboard.conftest import judge_nodes
-from tests.dashboard.live.test_live import close_round, open_round_for
+from tests.dashboard.live.listening import close_round, open_round_for
 from tests.factories import make_season
 
 pytestmark = pytest.mark.browser

@@ -10,7 +10,7 @@ from judge.services.inspection import compare_season
 from swarm_web.nodes.models import Node
 from tests.browser.conftest import Visitor
 from tests.dashboard.conftest import judge_nodes
-from tests.dashboard.live.test_live import close_round, open_round_for
+from tests.dashboard.live.listening import close_round, open_round_for
 from tests.factories import make_archived_rollout, make_exchange, make_season
 
 pytestmark = pytest.mark.browser

@@ -3,78 +3,27 @@
 import asyncio
 import gzip
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
-from unittest.mock import DEFAULT, Mock
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.db import InterfaceError
 from django.utils import timezone, translation
-from websockets.asyncio.client import ClientConnection, connect
+from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from judge.models import Round, Season
+from judge.models import Round
 from judge.services.oversight import quarantine_node
-from judge.services.rounds import advance_rounds
-from swarm_web.dashboard.live import board
-from swarm_web.dashboard.live import socket as live_socket
-from swarm_web.dashboard.live.board import LiveBoard, TooManyViewsError, live_board
-from swarm_web.dashboard.live.views import read_key, read_view
-from swarm_web.nodes.models import Node
 from tests.dashboard.conftest import judge_nodes
-from tests.factories import (
-    make_answer,
-    make_node,
-    make_round,
-    make_score,
-    make_season,
-    make_seat,
-    publish,
+from tests.dashboard.live.listening import (
+    browser_socket,
+    close_round,
+    hear,
+    hear_delta,
+    open_round_for,
 )
+from tests.factories import make_node, make_round, make_score, make_season, publish
 from tests.sockets import PATIENCE_S, running_gateway
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("tidy_stores")]
-
-
-@asynccontextmanager
-async def browser_socket(query: str = "", *, origin: str | None = None) -> AsyncIterator[Any]:
-    async with running_gateway() as url:
-        here = url.replace("ws://", "http://")
-        address = f"{url}/ws/live/{query}"
-        async with connect(address, additional_headers={"Origin": origin or here}) as socket:
-            yield socket
-
-
-async def hear(socket: ClientConnection) -> dict[str, Any]:
-    async with asyncio.timeout(PATIENCE_S):
-        heard = await socket.recv()
-    text = gzip.decompress(heard) if isinstance(heard, bytes) else heard
-    message: dict[str, Any] = json.loads(text)
-    return message
-
-
-async def hear_delta(socket: ClientConnection, key: str) -> dict[str, Any]:
-    """Return the next delta that has `key`: the first reading after a connect has nothing new."""
-    while not (message := await hear(socket)).get(key):
-        pass
-    return message
-
-
-def open_round_for(season: Season, node: Node) -> None:
-    """Open a round in which the node has answered everything wrong."""
-    judge_round = make_round(season, phase=Round.Phase.OPEN, questions=4)
-    make_seat(judge_round, node)
-    for question in judge_round.questions.all():
-        make_answer(question, node, solved=False)
-    judge_round.seats.update(completed_at=timezone.now())
-
-
-def close_round() -> None:
-    (judge_round,) = advance_rounds(now=timezone.now())
-    assert judge_round.phase == Round.Phase.CLOSED
-    publish(judge_round.season)
 
 
 async def test_a_browser_gets_a_snapshot_of_the_rows_on_the_page() -> None:
@@ -218,113 +167,7 @@ async def test_a_browser_that_comes_back_gets_what_it_missed() -> None:
                 assert heard[-1] == missed
 
 
-async def test_who_comes_after_a_while_is_not_shown_what_was_then() -> None:
-    season = await sync_to_async(make_season)()
-    nodes = await sync_to_async(judge_nodes)(season, count=2)
-    await sync_to_async(open_round_for)(season, nodes[0])
-    live, key = LiveBoard(), read_key({})
-    live.leave(await live.join(key))
-    await sync_to_async(close_round)()
-    stream = await live.join(key)
-    live.leave(stream)
-    assert stream.view.order == (nodes[1].name, nodes[0].name)
-
-
-async def test_a_view_that_is_new_knows_since_when_the_turn_is() -> None:
-    await sync_to_async(make_season)()
-    live = LiveBoard()
-    pill = await live.join(read_key({"view": "pill"}))
-    home = await live.join(read_key({"view": "home"}))
-    live.leave(pill)
-    live.leave(home)
-    assert home.since == pill.since < home.view.as_of
-
-
-async def test_those_who_come_at_once_wait_for_one_reading(monkeypatch: pytest.MonkeyPatch) -> None:
-    await sync_to_async(make_season)()
-    reading = Mock(wraps=read_view)
-    monkeypatch.setattr(board, "read_view", reading)
-    live, key = LiveBoard(), read_key({"view": "pill"})
-    streams = await asyncio.gather(*(live.join(key) for _ in range(5)))
-    for stream in streams:
-        live.leave(stream)
-    assert reading.call_count == len(set(streams)) == 1
-
-
-async def test_readings_go_on_after_one_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Django's InterfaceError, of a connection that was lost, is no DatabaseError."""
-    monkeypatch.setattr(board, "IDLE_S", 0.01)
-    await sync_to_async(make_season)()
-    async with browser_socket("?view=pill") as socket:
-        await hear(socket)
-        reading = Mock(side_effect=[InterfaceError, RuntimeError, *[DEFAULT] * 9], wraps=read_view)
-        monkeypatch.setattr(board, "read_view", reading)
-        while reading.call_count < 3:
-            assert (await hear(socket))["type"] == "delta"
-
-
-async def test_nobody_is_told_live_while_nothing_can_be_read(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(board, "IDLE_S", 0.01)
-    monkeypatch.setattr(live_socket, "STALE_S", 1)
-    await sync_to_async(make_season)()
-    async with running_gateway() as url:
-        headers = {"Origin": url.replace("ws://", "http://")}
-        async with connect(f"{url}/ws/live/", additional_headers=headers) as watching:
-            last = await hear(watching)
-            monkeypatch.setattr(board, "read_view", Mock(side_effect=InterfaceError))
-            await watching.wait_closed()
-            assert watching.close_code == 4503
-        resume = f"?resume={last['epoch']}:{last['seq']}"
-        async with connect(f"{url}/ws/live/{resume}", additional_headers=headers) as back:
-            await back.wait_closed()
-            assert back.close_code == 4503
-
-
 async def test_a_browser_of_another_process_gets_a_snapshot() -> None:
     await sync_to_async(make_season)()
     async with browser_socket("?resume=0123456789ab:3") as socket:
         assert (await hear(socket))["type"] == "snapshot"
-
-
-async def test_there_are_no_more_odd_views_than_a_process_can_keep_fresh(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(board, "MAX_ODD_VIEWS", 1)
-    await sync_to_async(make_season)()
-    async with running_gateway() as url:
-        headers = {"Origin": url.replace("ws://", "http://")}
-        async with connect(f"{url}/ws/live/?search=a", additional_headers=headers) as first:
-            await hear(first)
-            async with connect(f"{url}/ws/live/?search=b", additional_headers=headers) as second:
-                await second.wait_closed()
-                assert second.close_code == 4429
-        async with connect(f"{url}/ws/live/?search=b", additional_headers=headers) as third:
-            assert (await hear(third))["type"] == "snapshot"
-
-
-@pytest.mark.parametrize("query", ["?view=home", "?view=pill", "?window=round", "?find=amber"])
-async def test_odd_views_leave_room_for_the_pages_that_everybody_looks_at(
-    query: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(board, "MAX_ODD_VIEWS", 0)
-    await sync_to_async(make_season)()
-    async with browser_socket(query) as socket:
-        assert (await hear(socket))["type"] == "snapshot"
-
-
-async def test_a_view_that_there_is_no_room_for_is_not_read(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(board, "MAX_ODD_VIEWS", 0)
-    monkeypatch.setattr(board, "read_view", pytest.fail)
-    with pytest.raises(TooManyViewsError):
-        await LiveBoard().join(read_key({"after": "50"}))
-
-
-async def test_nothing_is_read_when_nobody_watches() -> None:
-    await sync_to_async(make_season)()
-    async with browser_socket() as socket:
-        await hear(socket)
-    assert not live_board().is_watched
