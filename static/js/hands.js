@@ -1,5 +1,5 @@
 // What the visitor has in hand stays there when a part of the page is exchanged: the focus, a
-// selection, the scroll position.
+// selection, the scroll position, what was unfolded.
 "use strict";
 
 const hands = {
@@ -29,7 +29,16 @@ const hands = {
     if (focused) find(focused)?.focus({ preventScroll: true });
   },
 
+  // Open in the copy what is open in the old part.
+  unfold(old, copy) {
+    if (old.open) copy.open = true;
+    for (const { id } of old.querySelectorAll("details[id][open]")) {
+      copy.querySelector(`details#${CSS.escape(id)}`)?.setAttribute("open", "");
+    }
+  },
+
   exchange(old, copy) {
+    hands.unfold(old, copy);
     const tables = [...old.querySelectorAll(".scroll")], newer = copy.querySelectorAll(".scroll");
     const scrolled = [...old.querySelectorAll("pre, .scroll")].filter((part) => part.scrollLeft || part.scrollTop);
     const moved = scrolled.map((part) => [

@@ -157,7 +157,6 @@ const live = {
       return false;
     }
     sources.set(old.id, html);
-    if (old.open) copy.open = true;
     hands.exchange(old, copy);
     site.offerCopies(copy);
     return true;

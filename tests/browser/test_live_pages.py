@@ -15,7 +15,7 @@ from swarm_web import bus
 from swarm_web.nodes.models import Node
 from tests.browser.conftest import Visitor
 from tests.dashboard.conftest import judge_nodes
-from tests.dashboard.live.test_live import close_round, open_round_for
+from tests.dashboard.live.listening import close_round, open_round_for
 from tests.factories import make_node, make_season
 from tests.web import serving
 
@@ -60,7 +60,7 @@ async def test_a_change_is_shown_though_the_page_is_kept(late_visitor: Visitor) 
 
     await sync_to_async(close_round)()
 
-    await expect(heading).to_contain_text("was led by")
+    await expect(heading).to_contain_text("closed with")
     assert late_visitor.complaints == []
 
 
@@ -72,7 +72,7 @@ async def test_who_comes_between_gets_past_a_kept_page(late_visitor: Visitor) ->
 
     await late_visitor.open(judge_round.get_absolute_url())
 
-    await expect(late_visitor.page.locator("#round h1")).to_contain_text("was led by")
+    await expect(late_visitor.page.locator("#round h1")).to_contain_text("closed with")
     assert late_visitor.complaints == []
 
 
@@ -145,3 +145,50 @@ async def test_a_closed_round_stays_as_it_is_at_the_next_turn(visitor: Visitor) 
     assert await page.evaluate("document.getElementById('sheet').kept")
     await expect(page.locator("#sheet .copy").first).to_be_visible()
     assert visitor.complaints == []
+
+
+async def open_a_sheet_and_change_it(visitor: Visitor, *, hold: str) -> None:
+    """Open a closed round, have a script take something in hand, then exchange its sheet."""
+    nodes, judge_round = await sync_to_async(prepare)()
+    await sync_to_async(close_round)()
+    await visitor.page.set_viewport_size({"width": 360, "height": 800})
+    await visitor.open(judge_round.get_absolute_url())
+    await visitor.page.evaluate(hold)
+
+    await sync_to_async(quarantine_node)(nodes[0], reason="copies", actor=None, now=timezone.now())
+
+    await expect(visitor.page.locator("#sheet")).to_contain_text("Quarantined: not ranked.")
+
+
+async def test_an_opened_question_stays_open(visitor: Visitor) -> None:
+    await open_a_sheet_and_change_it(
+        visitor, hold="document.getElementById('question-1').open = true"
+    )
+    opened = await visitor.page.evaluate(
+        "[...document.querySelectorAll('details.question[open]')].map(({ id }) => id)"
+    )
+    assert opened == ["question-1"]
+
+
+async def test_a_scrolled_table_stays_where_it_is(visitor: Visitor) -> None:
+    await open_a_sheet_and_change_it(
+        visitor, hold="document.querySelector('#sheet .scroll').scrollLeft = 40"
+    )
+    assert await visitor.page.evaluate("document.querySelector('#sheet .scroll').scrollLeft") == 40
+
+
+async def test_a_hidden_tab_is_silent_until_it_is_shown(visitor: Visitor) -> None:
+    await sync_to_async(prepare)()
+    await visitor.page.add_init_script(
+        "window.hide = (hidden) => {"
+        "  Object.defineProperty(document, 'hidden', { value: hidden, configurable: true });"
+        "  document.dispatchEvent(new Event('visibilitychange'));"
+        "}"
+    )
+    async with visitor.page.expect_websocket() as opened:
+        await visitor.open("/leaderboard/")
+    socket = await opened.value
+    async with socket.expect_event("close"):
+        await visitor.page.evaluate("hide(true)")
+    async with visitor.page.expect_websocket():
+        await visitor.page.evaluate("hide(false)")
