@@ -51,7 +51,6 @@ MIDDLEWARE = [
     "csp.middleware.CSPMiddleware",
     "corsheaders.middleware.CorsMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "swarm_web.dashboard.plain_text.refuse_nul",
     "swarm_web.dashboard.language.speak_language",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -59,6 +58,9 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    # Synchronous and innermost, so that all run in the view's own thread: behind it Django would
+    # change threads for every hook of every middleware.
+    "swarm_web.dashboard.plain_text.refuse_nul",
 ]
 ROOT_URLCONF = "swarm_web.urls"
 ASGI_APPLICATION = "swarm_web.asgi.application"

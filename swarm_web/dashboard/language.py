@@ -1,15 +1,13 @@
 """The visitor's language: chosen by `?lang=`, kept in a cookie, else the browser's."""
 
-from collections.abc import Awaitable, Callable
-from typing import cast
+from collections.abc import Callable
 
-from asgiref.sync import iscoroutinefunction
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.utils import translation
 from django.utils.cache import patch_vary_headers
-from django.utils.decorators import sync_and_async_middleware
+from django.utils.decorators import sync_only_middleware
 from django.utils.http import escape_leading_slashes
 
 PARAMETER = "lang"
@@ -20,22 +18,16 @@ _ONLY_ENGLISH = (
 )
 
 Answer = Callable[[HttpRequest], HttpResponseBase]
-SlowAnswer = Callable[[HttpRequest], Awaitable[HttpResponseBase]]
 
 
-@sync_and_async_middleware
-def speak_language(get_response: Answer | SlowAnswer) -> Answer | SlowAnswer:
+@sync_only_middleware
+def speak_language(get_response: Answer) -> Answer:
     """Answer in the visitor's language, and remember a language that was chosen.
 
     Django's LocaleMiddleware would leave the language switched on in the thread, and would
     translate what programs read.
     """
-    if iscoroutinefunction(get_response):
-        return _speak_later(cast(SlowAnswer, get_response))
-    return _speak(cast(Answer, get_response))
 
-
-def _speak(get_response: Answer) -> Answer:
     def middleware(request: HttpRequest) -> HttpResponseBase:
         if request.path.startswith(_ONLY_ENGLISH):
             return get_response(request)
@@ -43,18 +35,6 @@ def _speak(get_response: Answer) -> Answer:
             return _remember(request, chosen)
         with translation.override(translation.get_language_from_request(request)):
             return _label(get_response(request))
-
-    return middleware
-
-
-def _speak_later(get_response: SlowAnswer) -> SlowAnswer:
-    async def middleware(request: HttpRequest) -> HttpResponseBase:
-        if request.path.startswith(_ONLY_ENGLISH):
-            return await get_response(request)
-        if chosen := _read_choice(request):
-            return _remember(request, chosen)
-        with translation.override(translation.get_language_from_request(request)):
-            return _label(await get_response(request))
 
     return middleware
 

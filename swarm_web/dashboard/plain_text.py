@@ -1,16 +1,13 @@
 """Queries that hold a NUL, which no text of the database can: refused before anybody reads them."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import cast
+from collections.abc import Callable, Mapping
 
-from asgiref.sync import iscoroutinefunction
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
-from django.utils.decorators import sync_and_async_middleware
+from django.utils.decorators import sync_only_middleware
 
 from swarm_web.errors import RequestError
 
 Answer = Callable[[HttpRequest], HttpResponseBase]
-SlowAnswer = Callable[[HttpRequest], Awaitable[HttpResponseBase]]
 
 
 def check_query(params: Mapping[str, str]) -> None:
@@ -24,24 +21,12 @@ def check_query(params: Mapping[str, str]) -> None:
             )
 
 
-@sync_and_async_middleware
-def refuse_nul(get_response: Answer | SlowAnswer) -> Answer | SlowAnswer:
+@sync_only_middleware
+def refuse_nul(get_response: Answer) -> Answer:
     """Refuse addresses whose query holds a NUL: each would fail in the database."""
-    if iscoroutinefunction(get_response):
-        return _refuse_later(cast(SlowAnswer, get_response))
-    return _refuse(cast(Answer, get_response))
 
-
-def _refuse(get_response: Answer) -> Answer:
     def middleware(request: HttpRequest) -> HttpResponseBase:
         return _find_refusal(request) or get_response(request)
-
-    return middleware
-
-
-def _refuse_later(get_response: SlowAnswer) -> SlowAnswer:
-    async def middleware(request: HttpRequest) -> HttpResponseBase:
-        return _find_refusal(request) or await get_response(request)
 
     return middleware
 
