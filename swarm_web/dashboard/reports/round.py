@@ -40,12 +40,22 @@ class Revelation:
 
 
 @dataclass(frozen=True)
+class Lead:
+    """The best result of the nodes that compete: `nodes` have it, and `node` is one of them."""
+
+    node: str
+    correct: int
+    n: int
+    score: float
+    nodes: int
+
+
+@dataclass(frozen=True)
 class RoundReport:
     """A round, and after it closed its questions.
 
     A round that was closed before it became void keeps its revealed questions and loses its
-    scores. `leader` is a score than which none is better, of the nodes that compete, and `leaders`
-    how many there are of them.
+    scores and its lead.
     """
 
     round: Round
@@ -55,8 +65,7 @@ class RoundReport:
     rulings: list[RulingLine]
     revelation: Revelation | None = None
     questions: list[QuestionReport] = field(default_factory=list)
-    leader: Score | None = None
-    leaders: int = 0
+    lead: Lead | None = None
 
     @cached_property
     def scores(self) -> list[Score]:
@@ -93,25 +102,24 @@ def read_round(judge_round: Round) -> RoundReport:
         return RoundReport(judge_round, question_count=count, rulings=rulings, **turnout)
     summary = RoundSummary.objects.filter(round=judge_round).first()
     questions = _reveal_questions(judge_round, summary)
-    leader, leaders = _find_leaders(judge_round)
     return RoundReport(
         judge_round,
         question_count=len(questions),
         rulings=rulings,
         revelation=Revelation(secret=bytes(judge_round.secret).hex(), rules=judge_round.rules),
         questions=questions,
-        leader=leader,
-        leaders=leaders,
+        lead=_find_lead(judge_round),
         **turnout,
     )
 
 
-def _find_leaders(judge_round: Round) -> tuple[Score | None, int]:
-    """Return the best score of those that compete, and how many have it."""
-    competing = scores_of(judge_round).filter(score__isnull=False, node__quarantined=False)
-    competing = competing.exclude(arm=Node.Arm.BASE)
-    leader = competing.first()
-    return leader, competing.filter(score=leader.score).count() if leader else 0
+def _find_lead(judge_round: Round) -> Lead | None:
+    competing = scores_of(judge_round).filter(node__quarantined=False).exclude(arm=Node.Arm.BASE)
+    best = competing.values_list("node__name", "correct", "n", "score").first()
+    # Those who gave no answer stand last.
+    if best is None or (score := best[3]) is None:
+        return None
+    return Lead(*best[:3], score, nodes=competing.filter(score=score).count())
 
 
 def _reveal_questions(judge_round: Round, summary: RoundSummary | None) -> list[QuestionReport]:

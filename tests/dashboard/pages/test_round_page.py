@@ -59,6 +59,22 @@ def test_a_quarantined_node_leads_no_round_and_is_marked(
     assert "Quarantined: not ranked." in html
 
 
+def test_those_who_are_tied_lead_together(
+    judge_round: Round, judged: list[Node], client: Client
+) -> None:
+    judge_round.scores.update(score=0.5)
+    assert f"was led by {len(judged)} nodes with .500 each" in read(client, judge_round)
+
+
+def test_a_round_without_a_right_answer_was_led_by_nobody(
+    judge_round: Round, client: Client
+) -> None:
+    judge_round.scores.update(score=0, correct=0)
+    html = read(client, judge_round)
+    assert "closed with no question solved" in html
+    assert "was led by" not in html
+
+
 def test_it_says_how_to_check_it(judge_round: Round, client: Client) -> None:
     html = read(client, judge_round)
     assert "Check it yourself" in html
