@@ -1,5 +1,6 @@
 """What a moment's visitors have in common is read once for all of them, in each process."""
 
+import hashlib
 from collections.abc import Callable
 from typing import TypeVar, cast
 
@@ -12,7 +13,8 @@ T = TypeVar("T")
 def keep_briefly(key: str, make: Callable[[], T]) -> T:
     """Return what was made under this key in the last PAGE_CACHE_SECONDS, or make it now.
 
-    Only for what pages may be that late with anyway (swarm_web.page_cache): never for what the
-    live socket sends, which nothing would correct.
+    The key may be any text. Only for what pages may be that late with anyway
+    (swarm_web.page_cache): never for what the live socket sends, which nothing would correct.
     """
-    return cast("T", cache.get_or_set(f"brief:{key}", make, settings.PAGE_CACHE_SECONDS))
+    digest = hashlib.sha256(key.encode()).hexdigest()
+    return cast("T", cache.get_or_set(f"brief:{digest}", make, settings.PAGE_CACHE_SECONDS))

@@ -232,13 +232,26 @@ def _waiting(season: Season, window: str, *, now: datetime) -> list[str]:
     return list(waiting.values_list("name", flat=True)[: WAITING_NAMES + 1])
 
 
-def read_line(node: Node, *, season: Season, window: str, now: datetime) -> LeaderboardRow | None:
-    """Return one node's line, quarantined or not, if it was judged in the window."""
+def read_line(
+    node: Node,
+    *,
+    season: Season,
+    window: str,
+    now: datetime,
+    contribution: Contribution | None = None,
+) -> LeaderboardRow | None:
+    """Return one node's line, quarantined or not, if it was judged in the window.
+
+    `contribution` is the node's to the season, where the caller has read it.
+    """
     standing = standings_in(season, window).filter(node=node).first()
     if standing is None:
         return None
-    parts = _read_parts(season, [node.pk])
-    return _describe(standing, parts.get(node.pk, _NO_PART), now=now)
+    if contribution is None:
+        part = _read_parts(season, [node.pk]).get(node.pk, _NO_PART)
+    else:
+        part = _Part(contribution.external_used, contribution.used_by_others)
+    return _describe(standing, part, now=now)
 
 
 def read_base(model: str, *, season: Season, window: str, now: datetime) -> list[LeaderboardRow]:

@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 
 from judge.models import Score, Season
 from judge.selectors import scores_of_node
+from swarm_web.brief_cache import keep_briefly
 from swarm_web.dashboard.charts.scores import (
     POOLED_ROUNDS,
     Point,
@@ -48,7 +49,7 @@ def draw_history(node: Node, season: Season, *, base: LeaderboardRow | None, spa
 
     `base` is the line of the same model untrained, if it was judged.
     """
-    scored = scores_of_node(node, season).filter(status=Score.Status.SCORED)
+    scored = scores_since_start(node, season).filter(status=Score.Status.SCORED)
     points = _read_points(scored, node=node.name, rounds=span)
     untrained = _read_untrained(season, base, points)
     step = span // SPANS[0]
@@ -91,6 +92,17 @@ def _read_points(newest_first: QuerySet[Score], *, node: str, rounds: int) -> li
     return [Point(node, arm, number, cells) for number, arm, cells in columns if cells][::-1]
 
 
+def scores_since_start(node: Node, season: Season) -> QuerySet[Score]:
+    """Return `scores_of_node`, told where the season begins.
+
+    Every score lies on a page of its own in the database. With the first round's id the index
+    alone passes over those of earlier seasons: a season's rounds have ids in the order of numbers.
+    """
+    ids = season.rounds.order_by("number").values_list("pk", flat=True)
+    first = keep_briefly(f"first round:{season.pk}", ids.first)
+    return scores_of_node(node, season).filter(round__gte=first or 0)
+
+
 def find_base(
     node: Node, season: Season, *, now: datetime, lift: Lift | None = None
 ) -> LeaderboardRow | None:
@@ -102,5 +114,12 @@ def find_base(
         return None
     if lift is not None and lift.base.model == node.model:
         return lift.base
-    bases = read_base(node.model, season=season, window=WINDOW, now=now)
-    return max(bases, key=lambda row: row.n, default=None)
+    return max(read_bases(node.model, season, now=now), key=lambda row: row.n, default=None)
+
+
+def read_bases(model: str, season: Season, *, now: datetime) -> list[LeaderboardRow]:
+    """Return the season's lines of a model untrained: the same for every node that trains it."""
+    return keep_briefly(
+        f"bases:{season.pk}:{model}",
+        lambda: read_base(model, season=season, window=WINDOW, now=now),
+    )

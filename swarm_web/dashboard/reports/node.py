@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from judge.models import Score, Season
-from judge.selectors import scores_of_node, shown_season
+from judge.selectors import shown_season
 from judge.stats import Interval, wilson_interval
 from swarm_web.brief_cache import keep_briefly
-from swarm_web.dashboard.reports.history import WINDOW
+from swarm_web.dashboard.reports.history import WINDOW, read_bases, scores_since_start
 from swarm_web.dashboard.reports.lineup import Lift, measure_lift
 from swarm_web.dashboard.reports.rulings import RulingLine, describe_rulings
 from swarm_web.dashboard.reports.verdict import Place, Verdict, judge_health
-from swarm_web.leaderboard import LeaderboardRow, count_ranked, read_base, read_line
+from swarm_web.leaderboard import LeaderboardRow, count_ranked, read_line
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Contribution
 from swarm_web.relay.selectors import delivered_to_others
@@ -60,9 +60,14 @@ class NodeReport:
 
 def read_report(node: Node, *, now: datetime, rounds: int = LISTED_ROUNDS) -> NodeReport:
     """Read a node's report, with results of its last `rounds`, in a constant number of queries."""
-    season = shown_season()
-    row = read_line(node, season=season, window=WINDOW, now=now) if season else None
-    scores = list(scores_of_node(node, season).defer(*_UNTOLD)[:rounds]) if season else []
+    season = keep_briefly("season", shown_season)
+    contribution = Contribution.objects.filter(node=node, season=season).first()
+    row = (
+        read_line(node, season=season, window=WINDOW, now=now, contribution=contribution)
+        if season
+        else None
+    )
+    scores = list(scores_since_start(node, season).defer(*_UNTOLD)[:rounds]) if season else []
     connected = node.is_connected(now=now)
     return NodeReport(
         node=node,
@@ -73,7 +78,7 @@ def read_report(node: Node, *, now: datetime, rounds: int = LISTED_ROUNDS) -> No
         ranked=_count_ranked(season) if season else 0,
         cells=describe_cells(row.cells) if row else [],
         scores=scores,
-        contribution=Contribution.objects.filter(node=node, season=season).first(),
+        contribution=contribution,
         delivered_to_others=(delivered_to_others(node.pk, season_id=season.pk) if season else None),
         rulings=describe_rulings(node.rulings.order_by("made_at")),
         verdict=judge_health(
@@ -102,7 +107,7 @@ def describe_cells(cells: Mapping[str, tuple[int, int]]) -> list[Cell]:
 def _read_lift(row: LeaderboardRow | None, *, season: Season | None, now: datetime) -> Lift | None:
     if row is None or season is None or row.is_base:
         return None
-    return measure_lift(row, read_base(row.model, season=season, window=WINDOW, now=now))
+    return measure_lift(row, read_bases(row.model, season, now=now))
 
 
 def _describe_place(row: LeaderboardRow | None, *, season: Season | None) -> Place | None:
