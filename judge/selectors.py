@@ -140,6 +140,16 @@ def _count(rows: QuerySet[Seat] | QuerySet[Score]) -> Coalesce:
     return Coalesce(Subquery(counted), 0)
 
 
+def answers_to_grade() -> QuerySet[Answer]:
+    """Return the answers that wait for their verdict.
+
+    What its round left out when it closed or became void waits no longer: only a recompute, which
+    does not ask this, gives it one.
+    """
+    graded = [Phase.OPEN, Phase.SCORING]
+    return Answer.objects.filter(score=None, question__round__phase__in=graded)
+
+
 def rulings_about(judge_round: Round) -> QuerySet[Ruling]:
     """Return what the operator decided about a round, oldest first."""
     return judge_round.rulings.order_by("made_at")

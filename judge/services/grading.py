@@ -10,6 +10,7 @@ from django.db import connection, transaction
 
 from judge.engine import Phase
 from judge.models import Answer, Question
+from judge.selectors import answers_to_grade
 from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import TaskSpec
 from swarm_tasks.pool import AnyVerifier
@@ -51,8 +52,8 @@ def grade_batch(*, verifier: AnyVerifier) -> int:
 def _claim() -> list[_Pile]:
     """Lock the oldest answers that wait, those last that could not be graded before."""
     waiting = (
-        Answer.objects.select_for_update(skip_locked=True, of=("self",))
-        .filter(score=None, question__round__phase__in=[Phase.OPEN, Phase.SCORING])
+        answers_to_grade()
+        .select_for_update(skip_locked=True, of=("self",))
         .order_by("verdict", "received_at")
         .values_list("pk", "question_id", "text")
     )

@@ -14,7 +14,7 @@ from swarm_protocol.messages import ReportTraining, RolloutName
 from swarm_web.nodes.models import Node
 from swarm_web.relay.deliveries import REMEMBERED
 from swarm_web.relay.models import ArchivedRollout, Contribution, Exchange, Learned, TrainingPoint
-from swarm_web.relay.selectors import Flow, exchanges_since, used_by_others
+from swarm_web.relay.selectors import Flow, exchanges_in
 from swarm_web.relay.services import (
     book_credits,
     crediting,
@@ -63,12 +63,13 @@ def book() -> None:
 
 @sync_to_async
 def flows(season: Season) -> list[Flow]:
-    return exchanges_since(season.pk, since=NOW - timedelta(hours=1), limit=10)
+    return exchanges_in(season.pk, hour=NOW, limit=10)
 
 
 @sync_to_async
 def used(season: Season, node: Node) -> int:
-    return used_by_others([node.pk], season_id=season.pk).get(node.pk, 0)
+    given = Contribution.objects.filter(season=season, node=node)
+    return given.values_list("used_by_others", flat=True).first() or 0
 
 
 async def test_a_report_credits_the_giver_and_names_the_learner_of_the_archived_rollout(

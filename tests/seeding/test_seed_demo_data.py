@@ -12,7 +12,7 @@ from judge.models import Comparison, Round, RoundSummary, Score, Season, Standin
 from judge.services.scores import score_seats
 from judge.services.standings import refresh_standings
 from swarm_web.nodes.models import Node
-from swarm_web.relay.selectors import exchanges_since, recent_rollouts, training_points
+from swarm_web.relay.selectors import exchanges_in, recent_rollouts, training_points
 from swarm_web.seeding.planting import Planter
 from swarm_web.seeding.settling import Clock
 from swarm_web.seeding.sizes import SIZES
@@ -114,5 +114,5 @@ def test_rollouts_are_archived_with_those_who_learned_from_them() -> None:
     for rollout in found:
         assert rollout.learned_by == rollout.learned.exclude(node=rollout.author).count()
         assert rollout.solved == sum(c["solved"] for c in rollout.completions)
-    assert exchanges_since(season.pk, since=NOW, limit=10)
+    assert exchanges_in(season.pk, hour=NOW, limit=10)
     assert training_points(found[0].author, season_id=season.pk)

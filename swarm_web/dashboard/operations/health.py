@@ -13,14 +13,15 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from judge.models import Answer, Round
-from judge.selectors import running_season
+from judge.models import Round
+from judge.selectors import answers_to_grade, running_season
 from swarm_protocol.version import CLIENT_VERSION, PROTOCOL_VERSION
 from swarm_web import heartbeat
 from swarm_web.counters import read_all
 from swarm_web.dashboard.operations.metrics import render_metrics
 from swarm_web.heartbeat import Part
 from swarm_web.nodes.models import Node
+from swarm_web.relay.selectors import pool_size
 from swarm_web.store import sync_redis
 
 
@@ -130,7 +131,7 @@ def status(request: HttpRequest) -> HttpResponse:
 def _read_database() -> dict[str, object]:
     """Read what waits in the database, and what is there."""
     return {
-        "ungraded": Answer.objects.filter(score=None).count(),
+        "ungraded": answers_to_grade().count(),
         "last_closed": Round.objects.filter(phase=Round.Phase.CLOSED).first(),
         "nodes": Node.objects.count(),
     }
@@ -144,4 +145,4 @@ def _read_queues() -> dict[str, object]:
 def _read_pool() -> int:
     """Read how many rollouts the running season's pool holds."""
     season = running_season()
-    return sync_redis().zcard(f"relay:{season.pk}:pool") if season else 0
+    return pool_size(season.pk) if season else 0

@@ -7,7 +7,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
-from judge.models import Answer, Round, Score
+from judge.models import Round, Score
+from judge.selectors import answers_to_grade
 from swarm_web import heartbeat
 from swarm_web.counters import read_all
 from swarm_web.nodes.models import Node
@@ -27,12 +28,12 @@ class SiteCollector(Collector):
     def _collect_gauges(self) -> list[Metric]:
         connected = Node.objects.connected(now=self._now).count()
         closed = Round.objects.filter(phase=Round.Phase.CLOSED).count()
-        ungraded = Answer.objects.filter(score=None).count()
+        ungraded = answers_to_grade().count()
         return [
             GaugeMetricFamily("swarm_nodes_connected", "Nodes with an open socket", connected),
             GaugeMetricFamily("swarm_rounds_closed", "Judge rounds closed", closed),
             GaugeMetricFamily("swarm_scores", "Scores written", Score.objects.count()),
-            GaugeMetricFamily("swarm_answers_ungraded", "Answers without a score", ungraded),
+            GaugeMetricFamily("swarm_answers_ungraded", "Answers that wait for their verdict", ungraded),
             GaugeMetricFamily(
                 "swarm_queue_length", "Background jobs that wait", sync_redis().llen("celery")
             ),

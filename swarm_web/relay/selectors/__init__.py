@@ -13,11 +13,9 @@ from swarm_web.relay.selectors.history import (
     Flow,
     Peer,
     exchanges_in,
-    exchanges_since,
     given_to,
     taken_from,
     training_points,
-    used_by_others,
 )
 from swarm_web.relay.selectors.pooled import delivered_to_others, pool_size
 
@@ -30,7 +28,6 @@ __all__ = [
     "RolloutPage",
     "delivered_to_others",
     "exchanges_in",
-    "exchanges_since",
     "find_rollout",
     "given_to",
     "pool_size",
@@ -38,5 +35,4 @@ __all__ = [
     "search_rollouts",
     "taken_from",
     "training_points",
-    "used_by_others",
 ]

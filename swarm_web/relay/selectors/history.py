@@ -1,13 +1,12 @@
 """Who learned from whom, and how a node's training went."""
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import QuerySet, Sum
 
 from swarm_web.nodes.models import Node
-from swarm_web.relay.models import Contribution, Exchange, TrainingPoint
+from swarm_web.relay.models import Exchange, TrainingPoint
 
 _DAY_OF_POINTS = 288
 
@@ -27,17 +26,6 @@ class Peer:
 
     node: str
     used: int
-
-
-def exchanges_since(season_id: int, *, since: datetime, limit: int) -> list[Flow]:
-    """Return the largest flows of the season from the hour on that `since` lies in."""
-    flows = (
-        Exchange.objects.filter(season=season_id, hour__gte=_hour_of(since))
-        .values_list("giver__name", "taker__name")
-        .annotate(total=Sum("used"))
-        .order_by("-total", "giver__name", "taker__name")
-    )
-    return [Flow(giver, taker, used) for giver, taker, used in flows[:limit]]
 
 
 def exchanges_in(season_id: int, *, hour: datetime, limit: int) -> list[Flow]:
@@ -63,15 +51,6 @@ def training_points(
     """Return a node's latest points of training in a season, oldest first."""
     points = TrainingPoint.objects.filter(node=node, season=season_id).order_by("-at")
     return list(points[:limit])[::-1]
-
-
-def used_by_others(nodes: Collection[int], *, season_id: int) -> dict[int, int]:
-    """Return by node id how many times others trained on each node's rollouts in a season.
-
-    A node that shared nothing is left out.
-    """
-    parts = Contribution.objects.filter(season=season_id, node__in=nodes)
-    return dict(parts.values_list("node_id", "used_by_others"))
 
 
 def _peers(

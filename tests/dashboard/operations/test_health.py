@@ -7,12 +7,15 @@ from django.db import OperationalError
 from django.test import Client
 from django.utils import timezone
 
+from judge.models import Answer, Round, Season
 from judge.tasks import tick_rounds
 from swarm_web import heartbeat
 from swarm_web.dashboard.operations import health
 from swarm_web.heartbeat import Part
 from swarm_web.nodes.models import Node
+from swarm_web.relay.pool import pool_key
 from swarm_web.store import sync_redis
+from tests.factories import make_answer, make_node, make_round
 
 
 @pytest.fixture(autouse=True)
@@ -67,6 +70,25 @@ def test_the_status_page_needs_no_database_to_say_that_there_is_none(
     assert answer.status_code == 200
     assert "Something is down" in html
     assert "without it there are no pages but this one" in html
+
+
+def test_only_answers_that_will_be_graded_wait_for_it(season: Season, client: Client) -> None:
+    node, _ = make_node()
+    for phase in (Round.Phase.OPEN, Round.Phase.SCORING, Round.Phase.CLOSED, Round.Phase.VOID):
+        for question in make_round(season, phase=phase, questions=1).questions.all():
+            make_answer(question, node, solved=True)
+    Answer.objects.update(score=None, solved=None, verdict="")
+    assert client.get("/status/").context["ungraded"] == 2
+    assert "swarm_answers_ungraded 2.0" in client.get("/metrics").content.decode()
+
+
+def test_the_status_page_tells_how_many_rollouts_the_pool_holds(
+    season: Season, client: Client
+) -> None:
+    sync_redis().zadd(pool_key(season.pk), {"a": 1, "b": 2})
+    pool = client.get("/status/").context["pool"]
+    sync_redis().delete(pool_key(season.pk))
+    assert pool == 2
 
 
 def test_metrics_count_connected_nodes(judged: list[Node], client: Client) -> None:
