@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
-from judge.models import Season, Standing
+from judge.models import Season, Standing, Window
 from judge.selectors import counted_rounds, standings_in
 from judge.stats import Interval
 from swarm_web.nodes.models import Node
@@ -87,7 +87,7 @@ class Totals:
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """A page of a season's ranking over a window, and who has joined but was not judged in it yet.
+    """A page of a season's ranking over a window, and who has joined but was never judged in it.
 
     The page begins after place `after` of the standing order; `earlier` and `later` are the places
     after which its neighbours begin, where there are any. `base` are the untrained models of the
@@ -137,7 +137,7 @@ def read_leaderboard(
     parts = _read_parts(season, [standing.node_id for standing in rows])
     is_whole = not filters and after == 0 and len(found) <= limit
     models = None if is_whole else {standing.model for standing in rows}
-    waiting = _waiting(season, window, now=now)
+    waiting = _waiting(season, now=now)
     return Leaderboard(
         season=season.name,
         window=window,
@@ -225,10 +225,14 @@ def _read_bases(
     return [_describe(standing, _NO_PART, now=now) for standing in each]
 
 
-def _waiting(season: Season, window: str, *, now: datetime) -> list[str]:
-    """Return the first connected nodes without a line, one more than are named."""
-    judged = Standing.objects.filter(season=season, window=window, node=OuterRef("pk"))
-    waiting = Node.objects.connected(now=now).filter(~Exists(judged))
+def _waiting(season: Season, *, now: datetime) -> list[str]:
+    """Return the first connected nodes that the season never judged, one more than are named.
+
+    Who only missed the rounds of a shorter window waits for none, and quarantined nodes are not
+    told by name.
+    """
+    judged = Standing.objects.filter(season=season, window=Window.SEASON, node=OuterRef("pk"))
+    waiting = Node.objects.connected(now=now).filter(~Exists(judged), quarantined=False)
     return list(waiting.values_list("name", flat=True)[: WAITING_NAMES + 1])
 
 

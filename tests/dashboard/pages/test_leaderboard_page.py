@@ -63,6 +63,22 @@ def test_connected_nodes_without_a_score_are_named_as_waiting(
     assert "young-robin" in read(client)
 
 
+def test_a_node_that_missed_the_last_round_does_not_wait_for_its_first(
+    season: Season, client: Client
+) -> None:
+    node = judge_nodes(season, count=1, rounds=1)[0]
+    judge(season, calm=8)
+    html = read(client, "?window=round")
+    assert listed(html) == ["calm"]
+    assert node.name not in html
+
+
+def test_a_quarantined_node_is_not_named_as_waiting(judged: list[Node], client: Client) -> None:
+    sly, _ = make_node("sly-fox", last_seen=timezone.now())
+    quarantine_node(sly, reason="copies", actor=None, now=timezone.now())
+    assert "sly-fox" not in read(client)
+
+
 def test_an_unknown_window_is_refused_with_a_code(judged: list[Node], client: Client) -> None:
     answer = client.get("/leaderboard/?window=decade")
     assert answer.status_code == 400

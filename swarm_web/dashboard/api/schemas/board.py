@@ -68,5 +68,5 @@ class LeaderboardOut(Schema):
         description="How many nodes the operator took out of the ranks.", examples=[0]
     )
     waiting: list[NodeName] = Field(
-        description="The first connected nodes that were not judged in the window yet."
+        description="The first connected nodes that the season has not judged yet."
     )
