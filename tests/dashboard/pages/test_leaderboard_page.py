@@ -155,6 +155,15 @@ def test_the_page_says_how_to_read_it(judged: list[Node], client: Client) -> Non
     assert "A node is ranked once 16 of its questions count." in html
 
 
+@pytest.mark.parametrize("page", ["/", "/leaderboard/"])
+def test_the_help_explains_every_column(judged: list[Node], client: Client, page: str) -> None:
+    html = client.get(page).content.decode()
+    head = html[html.index('id="board"') : html.index("<tbody data-rows>")]
+    columns = [re.sub("<[^>]+>", "", cell) for cell in re.findall(r"<th .*?</th>", head)]
+    assert len(columns) == 10
+    assert re.findall(r"<dt>(.*?)</dt>", html[html.index("How to read this table") :]) == columns
+
+
 def test_a_page_holds_fifty_rows_and_names_its_neighbours(client: Client, season: Season) -> None:
     judge_nodes(season, count=60, rounds=1)
     first = read(client)
