@@ -1,6 +1,7 @@
 """How often one address may ask, counted in Redis for all web processes together."""
 
 import logging
+import math
 import time
 from ipaddress import ip_address, ip_network
 
@@ -9,6 +10,7 @@ from django.conf import settings
 from django.http import HttpRequest
 from ninja.throttling import BaseThrottle
 
+from swarm_web.dashboard.api.paging import MAX_PAGE
 from swarm_web.store import sync_redis
 
 logger = logging.getLogger(__name__)
@@ -28,23 +30,39 @@ class AddressThrottle(BaseThrottle):
     def allow_request(self, request: HttpRequest) -> bool:
         """Count a request, and tell whether it is within the limit."""
         limit: int = settings.API_REQUESTS_PER_MINUTE
-        if not limit:
-            return True
+        return not limit or self.count(request) <= limit
+
+    def count(self, request: HttpRequest, requests: int = 1) -> int:
+        """Count a request as so many and return the address's sum in this minute.
+
+        0 while Redis is away.
+        """
         minute = int(time.time() // PERIOD_S)
         key = f"api:requests:{minute}:{name_network(self.get_ident(request) or '')}"
         try:
             with sync_redis().pipeline() as pipeline:
-                pipeline.incr(key)
+                pipeline.incrby(key, requests)
                 pipeline.expire(key, PERIOD_S)
-                count, _ = pipeline.execute()
+                counted, _ = pipeline.execute()
         except redis.exceptions.RedisError:
             logger.warning("could not count a request", exc_info=True)
-            return True
-        return int(count) <= limit
+            return 0
+        return int(counted)
 
     def wait(self) -> float:
         """Return the seconds until the next minute begins."""
         return PERIOD_S - time.time() % PERIOD_S
+
+
+def charge_rows(request: HttpRequest, *, rows: int) -> None:
+    """Count an answer of many rows as the pages that a list of as many would fill.
+
+    The request itself is counted already. It is answered even if that overdraws the minute: those
+    that follow are refused.
+    """
+    further = math.ceil(rows / MAX_PAGE) - 1
+    if settings.API_REQUESTS_PER_MINUTE and further > 0:
+        AddressThrottle().count(request, further)
 
 
 def name_network(address: str) -> str:

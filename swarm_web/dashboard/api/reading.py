@@ -1,8 +1,10 @@
-"""How operations of the read API are registered: GET and HEAD answer, other methods are refused."""
+"""How the read API is read: GET and HEAD answer, other methods are refused, and 304 spares much."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from django.http import HttpRequest, HttpResponse
+from django.utils.cache import get_conditional_response, patch_cache_control
 from ninja import Router, Schema
 from ninja.decorators import decorate_view
 
@@ -22,6 +24,13 @@ _DOCUMENTED = {
     405: {"description": "The API is for reading"},
     429: {"description": "Asked too often", "headers": {"Retry-After": _WAIT}},
 }
+
+
+def name_answer(request: HttpRequest, response: HttpResponse, *, etag: str) -> HttpResponse:
+    """Give an answer its ETag; return it, or 304 in its place if the client has it already."""
+    response["ETag"] = etag
+    patch_cache_control(response, public=True, no_cache=True)
+    return get_conditional_response(request, etag=etag, response=response) or response
 
 
 def read(

@@ -10,12 +10,12 @@ from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
-from django.utils.cache import get_conditional_response, patch_cache_control
 from ninja import NinjaAPI
 from ninja.responses import NinjaJSONEncoder
 
 from swarm_web.dashboard.api.errors import answer_errors
 from swarm_web.dashboard.api.limits import AddressThrottle
+from swarm_web.dashboard.api.reading import name_answer
 from swarm_web.dashboard.api.views import (
     board,
     comparison,
@@ -39,16 +39,14 @@ class ReadAPI(NinjaAPI):
         status: int | None = None,
         temporal_response: HttpResponse | None = None,
     ) -> HttpResponse:
-        """Return an answer, or 304 if the client has it."""
+        """Return an answer, or 304 if the client has it; a view may have named its ETag."""
         response = super().create_response(
             request, data, status=status, temporal_response=temporal_response
         )
         if response.status_code != 200:
             return response
-        response["ETag"] = _digest(data, response.content)
-        patch_cache_control(response, public=True, no_cache=True)
-        known = get_conditional_response(request, etag=response["ETag"], response=response)
-        return response if known is None else known
+        etag = response.get("ETag") or _digest(data, response.content)
+        return name_answer(request, response, etag=etag)
 
 
 def _digest(data: Any, content: bytes) -> str:

@@ -70,7 +70,7 @@ class RoundReport:
     @cached_property
     def scores(self) -> list[Score]:
         """All scores, best first, for readers who want thousands; pages read `Sheet`s."""
-        return list(scores_of(self.round))
+        return list(scores_of(self.round).defer("answered", "solved"))
 
 
 def is_revealed(judge_round: Round) -> bool:

@@ -4,7 +4,9 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
+from judge.models import Season
 from swarm_web.dashboard.api.limits import PERIOD_S, name_network
+from swarm_web.nodes.models import Node
 from swarm_web.store import sync_redis
 
 ROUNDS = "/api/v1/rounds"
@@ -37,6 +39,28 @@ def test_each_address_has_its_own_limit(client: Client) -> None:
     for _ in range(2):
         client.get(ROUNDS)
     assert client.get(ROUNDS, REMOTE_ADDR="192.0.2.7").status_code == 200
+
+
+@pytest.fixture
+def long_round(judged: list[Node], season: Season, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return the path of a closed round with three nodes, where a page has one row."""
+    monkeypatch.setattr("swarm_web.dashboard.api.limits.MAX_PAGE", 1)
+    return f"{ROUNDS}/{season.rounds.latest('number').number}"
+
+
+@pytest.mark.usefixtures("limited", "one_minute")
+def test_a_round_of_many_scores_counts_as_their_pages(client: Client, long_round: str) -> None:
+    assert [client.get(long_round).status_code for _ in range(2)] == [200, 429]
+
+
+@pytest.mark.usefixtures("one_minute")
+def test_a_round_that_is_known_counts_once(
+    limited: Settings, client: Client, long_round: str
+) -> None:
+    limited.API_REQUESTS_PER_MINUTE = 5
+    known = {"If-None-Match": client.get(long_round)["ETag"]}
+    codes = [client.get(long_round, headers=known).status_code for _ in range(3)]
+    assert codes == [304, 304, 429]
 
 
 @pytest.mark.usefixtures("one_minute")

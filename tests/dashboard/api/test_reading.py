@@ -1,9 +1,13 @@
 """How the read API is read: what is known already, methods, and pages of other sites."""
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
-from judge.models import Season
+from judge.models import Round, Season
+from judge.services.oversight import quarantine_node
 from swarm_web.nodes.models import Node
 from tests.factories import make_round
 
@@ -29,6 +33,36 @@ def test_a_changed_answer_is_sent(season: Season, client: Client) -> None:
     make_round(season)
     again = client.get(ROUNDS, headers={"If-None-Match": etag})
     assert (again.status_code, len(again.json()["items"])) == (200, 1)
+
+
+def test_of_a_closed_round_that_is_known_no_score_is_read(
+    judged: list[Node], season: Season, client: Client
+) -> None:
+    path = f"{ROUNDS}/{season.rounds.latest('number').number}"
+    first = client.get(path)
+    known = {"If-None-Match": first["ETag"]}
+    with CaptureQueriesContext(connection) as queries:
+        again = client.get(path, headers=known)
+    assert (again.status_code, again["ETag"]) == (304, first["ETag"])
+    assert again["Cache-Control"] == first["Cache-Control"]
+    assert not [query for query in queries if "cells" in query["sql"]]
+
+
+def test_a_closed_round_is_sent_anew_after_a_ruling(
+    judged: list[Node], season: Season, client: Client
+) -> None:
+    path = f"{ROUNDS}/{season.rounds.latest('number').number}"
+    known = {"If-None-Match": client.get(path)["ETag"]}
+    quarantine_node(judged[0], reason="copies", actor=None, now=timezone.now())
+    assert client.get(path, headers=known).status_code == 200
+
+
+def test_a_round_that_closes_is_sent_anew(season: Season, client: Client) -> None:
+    judge_round = make_round(season)
+    path = f"{ROUNDS}/{judge_round.number}"
+    known = {"If-None-Match": client.get(path)["ETag"]}
+    Round.objects.update(phase=Round.Phase.CLOSED, closed_at=timezone.now())
+    assert client.get(path, headers=known).json()["phase"] == "closed"
 
 
 def test_a_refusal_has_no_etag(db: None, client: Client) -> None:

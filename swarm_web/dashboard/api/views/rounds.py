@@ -1,14 +1,17 @@
 """Rounds, one of them, and what it revealed."""
 
+from hashlib import blake2b
 from typing import Annotated, Any
 
-from django.http import HttpRequest
+from django.db.models import Max
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from ninja import Router
 from pydantic import Field
 
-from judge.models import Answer, Question, Round, Score
+from judge.models import Answer, Question, Round, Ruling, Score
 from judge.selectors import solved_by_question
+from swarm_protocol.version import CLIENT_VERSION
 from swarm_web.dashboard.api.bodies.rounds import (
     describe_answer,
     describe_question,
@@ -16,8 +19,9 @@ from swarm_web.dashboard.api.bodies.rounds import (
     describe_round_report,
     describe_score,
 )
+from swarm_web.dashboard.api.limits import charge_rows
 from swarm_web.dashboard.api.paging import Cursor, Limit, Number, read_cursor, read_page
-from swarm_web.dashboard.api.reading import read
+from swarm_web.dashboard.api.reading import name_answer, read
 from swarm_web.dashboard.api.schemas.rounds import (
     AnswersOut,
     QuestionsOut,
@@ -59,13 +63,34 @@ def list_rounds(request: HttpRequest, cursor: Cursor = "", limit: Limit = 100) -
 
 
 @read(router, "/rounds/{number}", RoundDetail)
-def get_round(request: HttpRequest, number: RoundPath) -> dict[str, Any]:
+def get_round(
+    request: HttpRequest, number: RoundPath, response: HttpResponse
+) -> dict[str, Any] | HttpResponse:
     """Show one round; its secret, rules, questions and scores once it has closed.
 
-    The answers are at /rounds/<number>/answers.jsonl, a line each.
+    The answers are at /rounds/<number>/answers.jsonl, a line each. Against the limit of requests
+    it counts once for every 500 scores, and only once if you have it already.
     """
     found = get_object_or_404(Round.objects.select_related("season"), number=number)
+    if is_revealed(found):
+        rows = found.scores.count()
+        answer = name_answer(request, response, etag=_name_edition(found, rows=rows))
+        if answer is not response:
+            return answer
+        charge_rows(request, rows=rows)
     return describe_round_report(read_round(found))
+
+
+def _name_edition(judge_round: Round, *, rows: int) -> str:
+    """Return a revealed round's ETag without reading its scores.
+
+    After it has closed only a ruling changes what is told of it: one about the round, or one about
+    any of its nodes. The version stands for what a release tells differently.
+    """
+    ruling = Ruling.objects.aggregate(last=Max("pk"))["last"] or 0
+    told = (judge_round.season.name, judge_round.phase, judge_round.closed_at, ruling, rows)
+    digest = blake2b(repr((*told, CLIENT_VERSION)).encode(), digest_size=16)
+    return f'W/"{digest.hexdigest()}"'
 
 
 @read(router, "/rounds/{number}/scores", ScoresOut, conflicts=SEALED)
