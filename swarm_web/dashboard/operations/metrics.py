@@ -33,7 +33,9 @@ class SiteCollector(Collector):
             GaugeMetricFamily("swarm_nodes_connected", "Nodes with an open socket", connected),
             GaugeMetricFamily("swarm_rounds_closed", "Judge rounds closed", closed),
             GaugeMetricFamily("swarm_scores", "Scores written", Score.objects.count()),
-            GaugeMetricFamily("swarm_answers_ungraded", "Answers that wait for their verdict", ungraded),
+            GaugeMetricFamily(
+                "swarm_answers_ungraded", "Answers that wait for a verdict", ungraded
+            ),
             GaugeMetricFamily(
                 "swarm_queue_length", "Background jobs that wait", sync_redis().llen("celery")
             ),
