@@ -1,8 +1,12 @@
 """Answers that are owed are handed in once, also after a restart or an outage."""
 
 import asyncio
+from datetime import UTC, datetime
 from pathlib import Path
 
+from node_client.display.health import judge_health
+from node_client.site import Site
+from node_client.swarm.connection import Link
 from swarm_protocol.errors import ErrorCode
 from swarm_protocol.messages import (
     AnswerText,
@@ -11,6 +15,7 @@ from swarm_protocol.messages import (
     SubmitAnswers,
 )
 from tests.node_client.coordinator import Coordinator, open_round, running
+from tests.node_client.fakes import toy_season
 from tests.node_client.runtime.exams import open_spool, running_exam
 from tests.node_client.shell_fakes import Parrot, empty_view, running_connection
 
@@ -70,6 +75,28 @@ async def test_a_client_that_starts_again_hands_in_what_it_owed_and_answers_only
     assert parrot.asked == [f"{place} + 1 = ?" for place in range(16, 40)]
     assert coordinator.answers["r1q0"] == "old"
     assert len(coordinator.answers) == 40
+
+
+async def test_answers_that_an_earlier_run_handed_in_count_for_the_round(tmp_path: Path) -> None:
+    coordinator, view = Coordinator(), empty_view()
+    coordinator.round = open_round(questions=32)
+    handed_in = [(1, AnswerText(f"r1q{place}", "old", "stop")) for place in range(16)]
+    spool = open_spool(tmp_path)
+    spool.add(handed_in)
+    spool.settle(handed_in)
+    async with (
+        running(coordinator),
+        running_connection(coordinator) as node,
+        running_exam(node, Parrot(), view=view, folder=tmp_path) as exam,
+    ):
+        exam.ring(coordinator.round)
+        await coordinator.heard(SubmitAnswers)
+        await exam.outbox.empty.wait()
+    view.site, view.link, view.season = Site("http://here"), Link("connected"), toy_season()
+    view.note_round(None)
+    health = judge_health(view, now=datetime.now(UTC), clock=0.0)
+    assert view.answered[1] == 32
+    assert health.state != "needs you"
 
 
 async def test_long_answers_are_handed_in_by_as_many_frames_as_they_fill(tmp_path: Path) -> None:

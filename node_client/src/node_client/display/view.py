@@ -53,7 +53,8 @@ class View:
     """One node's state as its owner sees it. `clock_ahead_s` is the coordinator's clock minus ours.
 
     `totals` are this season's, `lifetime` those of all runs and seasons; `curve` holds the training
-    reward of the latest steps. `answered` counts the latest rounds' answers that the judge holds.
+    reward of the latest steps. `answered` counts the latest rounds' answers that the judge holds,
+    also those of an earlier run.
     `finished` is the latest round that was seen open and is not any more; `sat_out` the latest one
     that this node came too late for. `offline_since` is the monotonic time at which the connection
     was lost. `published` counts what the pool took since the client began, `published_before` what

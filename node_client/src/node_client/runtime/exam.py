@@ -102,6 +102,8 @@ class Exam:
             group=lambda owed: owed[0],
             left=spool.settle,
         )
+        # What an earlier run handed in counts too: a restart is no missed round.
+        view.answered.update(spool.settled)
         if spool.owed:
             log.info("%d answers of an earlier run are still to be handed in", len(spool.owed))
             self.outbox.put(spool.owed)

@@ -6,6 +6,7 @@ answer when it starts again, and answers no question twice.
 
 import hashlib
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -61,6 +62,11 @@ class AnswerSpool:
             for line in self._lines.values()
             if not line.settled
         ]
+
+    @property
+    def settled(self) -> Counter[int]:
+        """How many answers of each of the latest rounds were handed in, by its number."""
+        return Counter(line.round for line in self._lines.values() if line.settled)
 
     def answered(self, number: int) -> frozenset[str]:
         """Return the questions of a round that this node has answered, confirmed or not."""
