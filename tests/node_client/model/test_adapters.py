@@ -13,6 +13,7 @@ from node_client.model.policy import Policy
 from node_client.model.pretrained import merge_adapters
 from node_client.settings.train_config import TrainConfig
 from tests.node_client.fakes import toy_policy
+from tests.node_client.full_disk import files_of_at_most
 from tests.node_client.learning.teamwork import UPDATES, update
 
 CONFIG = TrainConfig(learning_rate=1e-2, lora_r=4)
@@ -111,6 +112,15 @@ def test_merged_adapters_are_an_ordinary_model(tmp_path: Path) -> None:
     merged = Policy.load(str(tmp_path / "merged"), device="cpu")
     assert not hasattr(AutoModelForCausalLM.from_pretrained(tmp_path / "merged"), "peft_config")
     assert torch.allclose(logprobs(merged), logprobs(policy), atol=1e-5)
+
+
+def test_a_disk_that_is_full_while_adapters_are_merged_is_an_os_error(tmp_path: Path) -> None:
+    toy_policy().save(tmp_path / "base")
+    policy = Policy.load(str(tmp_path / "base"), device="cpu")
+    begin_training(policy, CONFIG)
+    policy.save(tmp_path / "adapters")
+    with files_of_at_most(2000), pytest.raises(OSError, match="File too large"):
+        merge_adapters(tmp_path / "adapters", tmp_path / "merged")
 
 
 def test_a_folder_with_adapters_is_a_model_by_path(tmp_path: Path) -> None:

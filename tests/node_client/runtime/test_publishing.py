@@ -146,6 +146,23 @@ async def test_a_failure_is_a_line_in_the_panel_and_tried_again_after_the_interv
     assert len(shelf.taken) == 1
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+async def test_whatever_ends_an_upload_it_is_told_and_the_next_one_is_tried(
+    tmp_path: Path, checkpoint: Path, clock: Clock
+) -> None:
+    shelf, view = Shelf(), empty_view()
+    offered = publisher(shelf, tmp_path, clock=clock, view=view)
+    shelf.trouble = KeyError("nobody thought of it")
+    await offer(offered, checkpoint, 0.5)
+    assert view.problem is not None
+    assert view.problem.message == "The model was not put on me/model: the upload broke off"
+    assert not (tmp_path / "hub").exists()
+    shelf.trouble = None
+    clock.now += timedelta(hours=1)
+    await offer(offered, checkpoint, 0.5)
+    assert len(shelf.taken) == 1
+
+
 def test_the_card_of_a_run_states_its_node_and_standing() -> None:
     view = empty_view()
     view.site, view.node = Site("https://swarm.example.org"), "heron"

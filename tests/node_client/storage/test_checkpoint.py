@@ -1,10 +1,6 @@
 """A run goes on from its checkpoint as if it had not stopped."""
 
 import json
-import resource
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,6 +16,7 @@ from node_client.storage import checkpoint
 from node_client.storage.manifest import Merit
 from swarm_tasks.verifier import Verifier
 from tests.node_client.fakes import PoolInMemory, external_sum, make_trainer, toy_policy
+from tests.node_client.full_disk import files_of_at_most
 
 MIXED = ("<answer>{sum}</answer>", "<answer>99</answer>", "no idea", "{sum}")
 
@@ -234,19 +231,6 @@ def test_a_full_disk_costs_a_checkpoint_and_leaves_nothing_behind(
     assert steps_kept(tmp_path) == [1]
     checkpoint.save(tmp_path, trainer)
     assert steps_kept(tmp_path) == [1, 2]
-
-
-@contextmanager
-def files_of_at_most(most_bytes: int) -> Iterator[None]:
-    """Let every longer write fail, as on a full disk."""
-    heard = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        signal.signal(signal.SIGXFSZ, heard)
 
 
 def test_nothing_in_a_checkpoint_is_pickled(verifier: Verifier, tmp_path: Path) -> None:

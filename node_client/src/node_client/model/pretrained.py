@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
@@ -59,8 +60,11 @@ def merge_adapters(folder: Path, out: Path) -> None:
     Raises what `load_pretrained` does, and OSError when it cannot be written.
     """
     model, tokenizer = load_pretrained(str(folder), device="cpu", dtype="float32")
-    model.save_pretrained(out)
-    tokenizer.save_pretrained(out)
+    try:
+        model.save_pretrained(out)
+        tokenizer.save_pretrained(out)
+    except SafetensorError as problem:  # what a full disk is to safetensors
+        raise OSError(str(problem)) from problem
 
 
 def _best_device() -> str:

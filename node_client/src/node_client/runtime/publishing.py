@@ -139,8 +139,8 @@ class Publisher:
         *,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
-        """Upload, in the thread, and tell the loop how it went."""
-        problem: Exception | None = None
+        """Upload, in the thread, and tell the loop how it went, whatever that was."""
+        problem: Exception | None = RuntimeError("the upload broke off")
         try:
             stage(checkpoint / "policy", self._staged)
             card = write_card(origin, title=self._repository)
@@ -148,12 +148,14 @@ class Publisher:
             message = f"Step {publication.step}, {describe(publication.merit)}"
             self._hub.upload(self._staged, repository=self._repository, message=message)
             write_publication(self._record, publication)
+            problem = None
         # huggingface_hub raises RuntimeError too when an upload fails.
         except (OSError, ValueError, RuntimeError, NodeError) as trouble:
             problem = trouble
-        shutil.rmtree(self._staged, ignore_errors=True)
-        with suppress(RuntimeError):  # the loop is closed: nobody is left to be told
-            loop.call_soon_threadsafe(self._finish, publication, problem)
+        finally:
+            shutil.rmtree(self._staged, ignore_errors=True)
+            with suppress(RuntimeError):  # the loop is closed: nobody is left to be told
+                loop.call_soon_threadsafe(self._finish, publication, problem)
 
     def _finish(self, publication: Publication, problem: Exception | None) -> None:
         self._idle.set()
