@@ -1,5 +1,6 @@
 """A child that hangs, dies or loses its parent."""
 
+import errno
 import os
 import select
 import signal
@@ -126,6 +127,21 @@ def test_a_child_that_floods_its_parent_is_ended() -> None:
     ):
         verifier.question(make_spec())
     assert caught.value.code is ErrorCode.VERIFIER_FAILED
+
+
+def test_a_child_that_the_system_has_no_room_for_is_refused_and_started_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*command: object, **options: object) -> None:
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    with Verifier() as verifier:
+        with monkeypatch.context() as crowded:
+            crowded.setattr(subprocess, "Popen", fail)
+            with pytest.raises(RefusedError, match="could not be started") as caught:
+                verifier.question(make_spec())
+        assert caught.value.code is ErrorCode.VERIFIER_FAILED
+        assert verifier.question(make_spec())
 
 
 def test_close_ends_the_child() -> None:

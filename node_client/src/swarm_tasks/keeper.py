@@ -83,7 +83,14 @@ class ChildKeeper:
             raise RefusedError(
                 ErrorCode.VERIFIER_FAILED, "the verifier child needs a POSIX system, such as WSL"
             )
-        child = ChildProcess("swarm_tasks.child", str(self._deadline_s), str(self._memory_bytes))
+        try:
+            child = ChildProcess(
+                "swarm_tasks.child", str(self._deadline_s), str(self._memory_bytes)
+            )
+        except OSError as problem:  # no memory, process or descriptor is left for it
+            raise RefusedError(
+                ErrorCode.VERIFIER_FAILED, f"the verifier child could not be started: {problem}"
+            ) from None
         try:
             ready = decode_reply(child.receive(deadline_s=_START_DEADLINE_S), Ready)
         except (TimeoutError, ChildDiedError, msgspec.DecodeError) as problem:

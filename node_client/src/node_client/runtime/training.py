@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic
@@ -19,13 +20,16 @@ from node_client.runtime.saving import Saver
 from node_client.runtime.vitals import measure_vitals
 from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings
+from node_client.swarm.backoff import doubling_backoff
 from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import Arm, SeasonInfo
 from swarm_tasks.allowlist import GENERATOR
 from swarm_tasks.verifier import Verifier
 
 LOG_EVERY_S = 5.0
-MOST_FAILURES = 5
+# With the pauses between them two minutes, in which a machine that was short of something may
+# have it again.
+MOST_FAILURES = 8
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +57,8 @@ class Enrolment:
 class Training:
     """Trains until told to stop, whatever the connection does.
 
-    `before_step` and `after_step` are called on the event loop around each step.
+    `before_step` and `after_step` are called on the event loop around each step. `backoff` returns
+    the seconds to wait after so many failed steps in a row, counted from 0.
     """
 
     def __init__(
@@ -64,6 +69,7 @@ class Training:
         exchange: Exchange,
         before_step: Callable[[Trainer], None] = lambda trainer: None,
         after_step: Callable[[StepReport, Trainer], None] = lambda report, trainer: None,
+        backoff: Callable[[int], float] = doubling_backoff,
     ) -> None:
         self._settings = settings
         self._equipment = equipment
@@ -74,11 +80,12 @@ class Training:
         self._saver = Saver(settings=settings, worker=equipment.worker, view=equipment.view)
         self._before_step = before_step
         self._after_step = after_step
+        self._backoff = backoff
         self._trainer: Trainer | None = None
         self._enrolment: Enrolment | None = None
         self._followed: Enrolment | None = None
         self._failures = 0
-        self._stopping = False
+        self._stopping = asyncio.Event()
         self._logged_clock = monotonic()
         self.enrolled = asyncio.Event()
 
@@ -89,7 +96,7 @@ class Training:
 
     def stop(self) -> None:
         """Finish the current step, save, and return from `run`."""
-        self._stopping = True
+        self._stopping.set()
         self.enrolled.set()
 
     async def run(self) -> None:
@@ -101,7 +108,7 @@ class Training:
 
     async def _train(self) -> None:
         await self.enrolled.wait()
-        while not self._stopping and self._view.steps_here != self._settings.steps:
+        while not self._stopping.is_set() and self._view.steps_here != self._settings.steps:
             trainer = await self._follow_enrolment()
             if self._view.round is not None:
                 trainer.judge_round = self._view.round.number
@@ -167,21 +174,32 @@ class Training:
         """
         try:
             async with self._worker.turn:
-                if self._stopping:
+                if self._stopping.is_set():
                     return None
                 report = await self._worker.run(trainer.step)
         except RefusedError as refusal:
-            self._view.note_refusal(refusal)
-            self._failures += 1
-            log.warning("no step: %s", refusal)
-            if self._failures == MOST_FAILURES:
-                raise NodeError(
-                    f"{MOST_FAILURES} steps in a row failed: {refusal.message}",
-                    fix="Run `swarm-node doctor`; it tests the verifier.",
-                ) from refusal
+            await self._bear(refusal, trainer)
             return None
         self._failures = 0
         return report
+
+    async def _bear(self, refusal: RefusedError, trainer: Trainer) -> None:
+        """Pause before the next try, longer each time, or until stopped.
+
+        Raises NodeError, with all saved, when too many steps in a row have failed.
+        """
+        self._view.note_refusal(refusal)
+        log.warning("no step: %s", refusal)
+        self._failures += 1
+        if self._failures == MOST_FAILURES:
+            await self._saver.save_the_rest(trainer)
+            raise NodeError(
+                f"{MOST_FAILURES} steps in a row failed: {refusal.message}",
+                fix="Run `swarm-node doctor`; it tests the verifier.",
+            ) from refusal
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._backoff(self._failures - 1)):
+                await self._stopping.wait()
 
     def _log_sometimes(self) -> None:
         if self._view.steps_here == 1 or monotonic() - self._logged_clock >= LOG_EVERY_S:

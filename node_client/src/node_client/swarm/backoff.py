@@ -10,14 +10,22 @@ LONGEST_S = 60.0
 STABLE_S = 60.0
 
 
+def doubling_backoff(attempt: int) -> float:
+    """Return the seconds to wait after the `attempt`-th failure in a row, counted from 0.
+
+    They double from a second up to a minute.
+    """
+    # Capping the exponent keeps the power small however long the failures go on.
+    return min(LONGEST_S, FIRST_S * 2.0 ** min(attempt, 16))
+
+
 def jittered_backoff(attempt: int, *, chance: Callable[[], float] = random.random) -> float:
     """Return the seconds to wait after the `attempt`-th failure in a row, counted from 0.
 
-    Full jitter: uniform between 0 and a ceiling that doubles up to a minute, so that a thousand
-    nodes that lost the coordinator together do not come back together. `chance` draws from [0, 1).
+    Full jitter: uniform between 0 and `doubling_backoff`, so that a thousand nodes that lost the
+    coordinator together do not come back together. `chance` draws from [0, 1).
     """
-    # Capping the exponent keeps the power small however long the coordinator is gone.
-    return chance() * min(LONGEST_S, FIRST_S * 2.0 ** min(attempt, 16))
+    return chance() * doubling_backoff(attempt)
 
 
 def count_attempt(attempt: int, *, connected_s: float) -> int:
