@@ -99,9 +99,16 @@ def measure(arm: Arm, *, key: int, steps: int, questions: int, verifier: Verifie
         rewards += [report.training_reward for report in reports]
         generated += sum(report.generated for report in reports)
         if step == steps // 2:
-            half_way = fmean(held_out.evaluate(trainer.policy).score for trainer in trainers)
-    after = fmean(held_out.evaluate(trainer.policy).score for trainer in trainers)
+            half_way = fmean(_score(held_out, trainer.policy) for trainer in trainers)
+    after = fmean(_score(held_out, trainer.policy) for trainer in trainers)
     return Result(half_way, after, fmean(rewards), generated // arm.nodes)
+
+
+def _score(held_out: HeldOutSet, policy: Policy) -> float:
+    evaluation = held_out.begin(policy)
+    while (found := evaluation.ask()) is None:
+        pass
+    return found.score
 
 
 def _make_trainer(arm: Arm, pool: Pool, name: str, verifier: Verifier) -> Trainer:

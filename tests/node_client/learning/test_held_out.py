@@ -6,11 +6,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from node_client.learning.held_out import HeldOutSet, score_cells, wilson_interval
+from node_client.learning.held_out import (
+    QUESTIONS_AT_ONCE,
+    Evaluation,
+    HeldOutScore,
+    HeldOutSet,
+    score_cells,
+    wilson_interval,
+)
 from node_client.model.completion import Generated
 from node_client.model.policy import Policy
 from node_client.runtime.alone import practice_season
-from node_client.runtime.metrics import figures_of
 from node_client.settings.train_config import TrainConfig
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_tasks.keyspace import Part, question_part
@@ -29,8 +35,18 @@ def questions_of(held_out: HeldOutSet, monkeypatch: pytest.MonkeyPatch) -> list[
         return answer(questions, **sampling)
 
     monkeypatch.setattr(policy, "generate", listen)
-    held_out.evaluate(policy)
+    evaluate(held_out, policy)
     return asked
+
+
+def evaluate(held_out: HeldOutSet, policy: Policy) -> HeldOutScore:
+    return finish(held_out.begin(policy))
+
+
+def finish(evaluation: Evaluation) -> HeldOutScore:
+    while (score := evaluation.ask()) is None:
+        pass
+    return score
 
 
 def held_out_set(verifier: Verifier, *, size: int = 24) -> HeldOutSet:
@@ -70,52 +86,31 @@ def test_evaluating_leaves_no_trace_in_the_training(verifier: Verifier) -> None:
             verifier,
             policy=policy,
             season=practice_season(),
-            config=TrainConfig(learning_rate=1e-3, eval_tasks=eval_tasks, eval_every=1),
+            config=TrainConfig(learning_rate=1e-3, eval_tasks=eval_tasks),
         )
-        reports = [trainer.step() for _ in range(3)]
+        for _ in range(3):
+            if eval_tasks:
+                finish(trainer.begin_evaluation())
+            trainer.step()
         weights.append([parameter.tolist() for parameter in policy.trainable()])
-    assert all(report.held_out is not None for report in reports)
     assert weights[0] == weights[1]
 
 
-def test_score_comes_before_the_first_step_and_then_every_so_many(verifier: Verifier) -> None:
-    config = TrainConfig(eval_tasks=4, eval_every=2)
-    trainer = make_trainer(verifier, config=config)
-    reports = [trainer.step() for _ in range(4)]
-    assert [report.held_out_before is not None for report in reports] == [True] + [False] * 3
-    assert [report.held_out is not None for report in reports] == [False, True] * 2
-    assert "evaluate" in reports[1].seconds
-
-
-def test_step_whose_evaluation_fails_is_reported_without_a_score(
+def test_questions_are_asked_a_batch_at_a_time(
     verifier: Verifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trainer = make_trainer(verifier, config=TrainConfig(eval_tasks=4, eval_every=2))
-    trainer.step()
+    held_out = held_out_set(verifier, size=QUESTIONS_AT_ONCE + 3)
+    policy = toy_policy()
+    batches: list[int] = []
+    answer = policy.generate
 
-    def refuse(self: HeldOutSet, policy: Policy) -> None:
-        raise RefusedError(ErrorCode.VERIFIER_FAILED, "It is gone.")
+    def listen(questions: Sequence[str], **sampling: Any) -> list[list[Generated]]:
+        batches.append(len(questions))
+        return answer(questions, **sampling)
 
-    monkeypatch.setattr(HeldOutSet, "evaluate", refuse)
-    report = trainer.step()
-    assert (report.step, report.held_out) == (2, None)
-    assert report.notice is not None
-    assert "It is gone." in report.notice
-    assert trainer.step().step == 3
-
-
-def test_nothing_is_evaluated_unless_asked_for(verifier: Verifier) -> None:
-    report = make_trainer(verifier, config=TrainConfig(eval_every=1)).step()
-    assert report.held_out is None
-    assert report.held_out_before is None
-
-
-def test_score_is_logged_with_its_interval(verifier: Verifier) -> None:
-    config = TrainConfig(eval_tasks=4, eval_every=1)
-    figures = figures_of(make_trainer(verifier, config=config).step())
-    for name in ("held_out", "held_out_before"):
-        assert figures[f"{name}/n"] == 4
-        assert 0 <= float(figures[f"{name}/low"]) <= float(figures[f"{name}/score"])
+    monkeypatch.setattr(policy, "generate", listen)
+    assert evaluate(held_out, policy).n == QUESTIONS_AT_ONCE + 3
+    assert batches == [QUESTIONS_AT_ONCE, 3]
 
 
 def test_every_dataset_weighs_the_same_however_many_questions_it_had() -> None:
@@ -147,8 +142,8 @@ def test_sampled_answers_do_not_depend_on_when_they_are_asked(
         return answers
 
     monkeypatch.setattr(policy, "generate", listen)
-    held_out.evaluate(policy)
-    held_out.evaluate(policy)
+    evaluate(held_out, policy)
+    evaluate(held_out, policy)
     assert given[:8] == given[8:]
 
 
@@ -157,12 +152,12 @@ def test_training_raises_the_held_out_score(verifier: Verifier) -> None:
         verifier,
         policy=Policy.load("tiny", device="cpu"),
         season=practice_season(),
-        config=TrainConfig(arm="isolated", eval_tasks=128, eval_every=40),
+        config=TrainConfig(arm="isolated", eval_tasks=128),
     )
-    reports = [trainer.step() for _ in range(40)]
-    before, after = reports[0].held_out_before, reports[-1].held_out
-    assert before is not None
-    assert after is not None
+    before = finish(trainer.begin_evaluation())
+    for _ in range(40):
+        trainer.step()
+    after = finish(trainer.begin_evaluation())
     assert after.low > before.high
 
 
@@ -181,5 +176,5 @@ def test_set_is_whole_after_a_verifier_that_failed_while_it_was_drawn(
 
     monkeypatch.setattr(Verifier, "draw", fail_late)
     with pytest.raises(RefusedError):
-        held_out.evaluate(toy_policy())
+        evaluate(held_out, toy_policy())
     assert questions_of(held_out, monkeypatch) == whole

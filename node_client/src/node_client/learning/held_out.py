@@ -8,6 +8,7 @@ evaluations differ by the policy and by nothing else.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -21,6 +22,9 @@ from swarm_tasks.verifier import DrawnTask, Verifier
 
 # The normal distribution's quantile of a two-sided interval at 95 %.
 _Z = 1.959964
+# Few enough that an exam, which may come between two batches, waits no longer than for a step; and
+# the same for every node, because sampled answers depend on it.
+QUESTIONS_AT_ONCE = 32
 
 
 @dataclass(frozen=True)
@@ -46,30 +50,15 @@ class HeldOutSet:
         self._size = max(size, len(season.tasks))
         self._tasks: list[DrawnTask] = []
 
-    def evaluate(self, policy: Policy) -> HeldOutScore:
-        """Return how many of the questions the policy solves. Raises RefusedError."""
-        season = self._season
-        tasks = self._draw()
-        answers = policy.generate(
-            [task.question for task in tasks],
-            completions=1,
-            max_new_tokens=season.max_new_tokens,
-            temperature=season.temperature,
-            generator=torch.Generator(policy.device).manual_seed(season.seed),
-            system_prompt=season.system_prompt,
-        )
-        verdicts = self._verifier.score_many(
-            [(task.spec, [given[0].text]) for task, given in zip(tasks, answers, strict=True)]
-        )
-        return score_cells(
-            mark(
-                (task.spec.dataset, verdict.solved)
-                for task, (verdict,) in zip(tasks, verdicts, strict=True)
-            ).cells
-        )
+    def begin(self, policy: Policy) -> "Evaluation":
+        """Return an evaluation of the policy, in which nothing was asked yet."""
+        return Evaluation(self, policy=policy, verifier=self._verifier, season=self._season)
 
-    def _draw(self) -> list[DrawnTask]:
-        """Return the questions: each dataset's share by weight, all different where it can be."""
+    def draw(self) -> list[DrawnTask]:
+        """Return the questions: each dataset's share by weight, all different where it can be.
+
+        Raises RefusedError.
+        """
         if not self._tasks:
             season = self._season
             asked: set[str] = set()
@@ -89,6 +78,47 @@ class HeldOutSet:
                 )
             self._tasks = drawn
         return self._tasks
+
+
+class Evaluation:
+    """One evaluation, a batch of questions at a time; the policy must not change in between."""
+
+    def __init__(
+        self, questions: HeldOutSet, *, policy: Policy, verifier: Verifier, season: SeasonInfo
+    ) -> None:
+        self._questions = questions
+        self._policy = policy
+        self._verifier = verifier
+        self._season = season
+        self._chance = torch.Generator(policy.device).manual_seed(season.seed)
+        self._solved: list[tuple[str, bool]] = []
+
+    def ask(self) -> HeldOutScore | None:
+        """Ask the next batch; with the last one, return the score. Raises RefusedError."""
+        tasks = self._questions.draw()
+        asked = len(self._solved)
+        self._ask(tasks[asked : asked + QUESTIONS_AT_ONCE])
+        if len(self._solved) < len(tasks):
+            return None
+        return score_cells(mark(self._solved).cells)
+
+    def _ask(self, tasks: Sequence[DrawnTask]) -> None:
+        season = self._season
+        answers = self._policy.generate(
+            [task.question for task in tasks],
+            completions=1,
+            max_new_tokens=season.max_new_tokens,
+            temperature=season.temperature,
+            generator=self._chance,
+            system_prompt=season.system_prompt,
+        )
+        verdicts = self._verifier.score_many(
+            [(task.spec, [given[0].text]) for task, given in zip(tasks, answers, strict=True)]
+        )
+        self._solved += [
+            (task.spec.dataset, verdict.solved)
+            for task, (verdict,) in zip(tasks, verdicts, strict=True)
+        ]
 
 
 def score_cells(cells: Cells) -> HeldOutScore:

@@ -90,8 +90,6 @@ def describe_step(
     *,
     curriculum: dict[str, float],
     mix: dict[str, float],
-    held_out: HeldOutScore | None,
-    held_out_before: HeldOutScore | None,
     notice: str | None,
 ) -> StepReport:
     """Return the report of a step that was made."""
@@ -118,8 +116,6 @@ def describe_step(
         example=ShownExample(first.task.question, first.answers[0].text, first.verdicts[0]),
         curriculum=curriculum,
         mix=mix,
-        held_out=held_out,
-        held_out_before=held_out_before,
         notice=notice or _describe_loss(update.loss),
         used=training_set.used if isfinite(update.loss) else [],
     )

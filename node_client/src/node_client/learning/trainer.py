@@ -40,7 +40,7 @@ from typing import Any, Protocol
 from node_client.learning.crew import Begin, Update
 from node_client.learning.external import ExternalJudge, JudgedExternals
 from node_client.learning.external_places import fill_places
-from node_client.learning.held_out import HeldOutScore, HeldOutSet
+from node_client.learning.held_out import Evaluation, HeldOutSet
 from node_client.learning.mix import Places, make_mix
 from node_client.learning.optimizer import begin_training, make_scaler, resume_optimizer
 from node_client.learning.own import RolloutMaker
@@ -56,7 +56,6 @@ from node_client.model.policy import Policy
 from node_client.model.room import describe_sampling_room, describe_update_room
 from node_client.settings.objective import check_objective
 from node_client.settings.train_config import TrainConfig, plan_step
-from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import MAX_REQUESTED, ExternalRollout, Rollout, SeasonInfo
 from swarm_tasks.verifier import Verifier
 
@@ -105,6 +104,7 @@ class Trainer:
         self._team_began = False
         self._unsaid: str | None = None
         self._optimizer = begin_training(policy, config)
+        self._rooms_told = self._rooms()
         self._scaler = make_scaler(policy, config)
         check_objective(config)
         self._plan = plan_step(config, season)
@@ -136,12 +136,24 @@ class Trainer:
         """How many rollouts of others each step asks for."""
         return min(self._mix.places.external * self.config.external_candidates, MAX_REQUESTED)
 
+    @property
+    def evaluation_due(self) -> bool:
+        """Whether to ask the held-out questions now: before the first step, or after `eval_every`.
+
+        True also after a resume from such a step, at which they were asked before.
+        """
+        return self.config.eval_tasks > 0 and self.steps_done % self.config.eval_every == 0
+
+    def begin_evaluation(self) -> Evaluation:
+        """Return an evaluation of the policy as it is; no step may be made before it is done."""
+        return self._held_out.begin(self.policy)
+
     def step(self) -> StepReport:
         """Make one step of SAPO's Algorithm 1. Raises RefusedError when the verifier fails."""
         watch = Stopwatch(time.perf_counter)
+        earlier = list(self._describe_rooms(self._rooms_told))
         self._begin_together()
         room_before = self._rooms()
-        before = self._evaluate(watch) if self.steps_done == 0 else None
         places = self._mix.places
         local = self._maker.make(wanted=places.local, seed=self._seed("sample"), watch=watch)
         with watch.measure("swarm"):
@@ -176,7 +188,6 @@ class Trainer:
             external=external.groups,
         )
         self._count(training_set, external)
-        after, failure = self._evaluate_if_due(watch)
         return describe_step(
             self.steps_done,
             local,
@@ -186,21 +197,24 @@ class Trainer:
             watch,
             curriculum=self._questions.figures(),
             mix=self._mix.figures(),
-            held_out=after,
-            held_out_before=before,
-            notice=self._notice(room_before, failure),
+            notice=self._notice(earlier, room_before),
         )
 
     def _rooms(self) -> tuple[float, float]:
         return self.policy.room.share, self.policy.sampling_room.share
 
-    def _notice(self, room_before: tuple[float, float], failure: str | None) -> str | None:
-        """Return what the owner should know of this step, and of how the run was resumed."""
+    def _notice(self, earlier: Sequence[str], room_before: tuple[float, float]) -> str | None:
+        """Return what the owner should know of this step, and of how the run was resumed.
+
+        `earlier` says what came between the steps, in an exam or an evaluation.
+        """
         unsaid, self._unsaid = self._unsaid, None
-        return " ".join(filter(None, (unsaid, *self._describe_rooms(room_before), failure))) or None
+        said = (unsaid, *earlier, *self._describe_rooms(room_before))
+        self._rooms_told = self._rooms()
+        return " ".join(filter(None, said)) or None
 
     def _describe_rooms(self, before: tuple[float, float]) -> Iterator[str]:
-        """Say that memory ran out in this step, if it did."""
+        """Say that memory ran out since the rooms were so large, if it did."""
         room, sampling_room = self.policy.room, self.policy.sampling_room
         if sampling_room.share < before[1]:
             yield describe_sampling_room(sampling_room, tokens=GENERATION_TOKENS)
@@ -279,26 +293,6 @@ class Trainer:
                 max_completion_length=order.max_completion_length,
                 watch=watch,
                 team=self._team,
-            )
-
-    def _evaluate(self, watch: Stopwatch) -> HeldOutScore | None:
-        """Return how good the policy is on the held-out set, if the participant wants to know."""
-        if not self.config.eval_tasks:
-            return None
-        with watch.measure("evaluate"):
-            return self._held_out.evaluate(self.policy)
-
-    def _evaluate_if_due(self, watch: Stopwatch) -> tuple[HeldOutScore | None, str | None]:
-        """Return the score after a step, or why there is none: the step was made all the same."""
-        if self.steps_done % self.config.eval_every:
-            return None, None
-        try:
-            return self._evaluate(watch), None
-        except RefusedError as refusal:
-            return None, (
-                f"The held-out questions could not be judged after step {self.steps_done}: "
-                f"{refusal.message} Training goes on, and they are asked again in "
-                f"{self.config.eval_every} steps."
             )
 
     def _count(self, training_set: TrainingSet, external: JudgedExternals) -> None:

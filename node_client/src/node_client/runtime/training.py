@@ -15,6 +15,7 @@ from node_client.learning.report import StepReport
 from node_client.learning.team import ALONE, Team
 from node_client.learning.trainer import Exchange, Trainer
 from node_client.model.policy import Policy
+from node_client.runtime.evaluating import Evaluator
 from node_client.runtime.metrics import figures_of, open_metrics
 from node_client.runtime.saving import Saver
 from node_client.runtime.vitals import measure_vitals
@@ -82,6 +83,7 @@ class Training:
         self._after_step = after_step
         self._backoff = backoff
         self._trainer: Trainer | None = None
+        self._evaluator: Evaluator | None = None
         self._enrolment: Enrolment | None = None
         self._followed: Enrolment | None = None
         self._failures = 0
@@ -137,6 +139,9 @@ class Training:
         assert enrolment is not None
         if self._trainer is None or enrolment != self._followed:
             self._trainer = await self._worker.run(partial(self._make_trainer, enrolment))
+            self._evaluator = Evaluator(
+                self._trainer, worker=self._worker, is_stopping=self._stopping.is_set
+            )
             if self._followed is not None and self._followed.season != enrolment.season:
                 self._view.forget_scores()
             self._followed = enrolment
@@ -170,9 +175,12 @@ class Training:
     async def _step(self, trainer: Trainer) -> StepReport | None:
         """Make one step, or none when the verifier fails; it may work again on other tasks.
 
-        There is none either for whoever was stopped while an exam had the turn.
+        There is none either for whoever was stopped while an exam had the turn. Held-out questions
+        that are due are asked before or after it.
         """
+        assert self._evaluator is not None
         try:
+            await self._evaluator.prepare()
             async with self._worker.turn:
                 if self._stopping.is_set():
                     return None
@@ -181,7 +189,7 @@ class Training:
             await self._bear(refusal, trainer)
             return None
         self._failures = 0
-        return report
+        return await self._evaluator.complete(report)
 
     async def _bear(self, refusal: RefusedError, trainer: Trainer) -> None:
         """Pause before the next try, longer each time, or until stopped.
