@@ -42,7 +42,7 @@ def test_everything_that_an_owner_wants_to_know_is_there(width: int) -> None:
         "1,600 rollouts published · delivered to others 3,410 times · used by others 1,304 times"
         " · 8 dropped unsent",
         "4 local + 4 external in the last step",
-        "2,100 external used this season",
+        "900 external used this season",
         "dropped: duplicate 12 · not informative 300",
         "512 tokens/s · 0.75 s a step",
         "What is 3 + 4?",
@@ -185,6 +185,12 @@ def test_without_the_coordinators_count_the_nodes_own_is_shown() -> None:
     assert "1,210 rollouts published · 8 dropped unsent" in text
     assert "delivered" not in text
     assert "used by others" not in text
+
+
+def test_before_the_coordinator_told_its_total_of_external_rollouts_the_nodes_own_is_shown() -> None:
+    view = full_view()
+    view.standing = None
+    assert "2,100 external used this season" in show(view)
 
 
 def test_the_totals_of_all_runs_are_shown_once_there_was_more_than_one() -> None:

@@ -128,7 +128,7 @@ class RoundChanged(Event, frozen=True, kw_only=True, tag="round"):
 
 
 class AnswersAcknowledged(Event, frozen=True, kw_only=True, tag="answers"):
-    """The judge stored answers. `acknowledged` counts those of the round since the client began."""
+    """The judge stored answers. `acknowledged` counts those of the round, of earlier runs too."""
 
     round: int
     acknowledged: int
@@ -147,6 +147,7 @@ class StandingTold(Event, frozen=True, kw_only=True, tag="standing"):
     published: int | None
     delivered_to_others: int | None
     used_by_others: int | None
+    external_used: int
 
     @classmethod
     def of(cls, standing: Standing) -> "StandingTold":

@@ -153,7 +153,11 @@ def _taken(view: View) -> str:
         f"{fold_line(reason).replace('_', ' ')} {count:,}"
         for reason, count in sorted(totals.external_dropped.items())
     )
-    used = f"{mix}\n{totals.external_used:,} external used this season"
+    # The coordinator's figure, as on the node's page: after a run that began anew the local one is
+    # smaller. It is all there is until the coordinator has told.
+    standing = view.standing
+    external = totals.external_used if standing is None else standing.external_used
+    used = f"{mix}\n{external:,} external used this season"
     return f"{used}\ndropped: {dropped}" if dropped else used
 
 
