@@ -47,6 +47,22 @@ print(json.dumps({"took_hold": sorted(took_hold), "refused": {
 }}))
 """
 
+# A system that refuses a limit on memory, as macOS is said to do.
+WITHOUT_A_LIMIT = """
+import json, resource
+from swarm_tasks.child.sandbox import apply_sandbox
+set_limit, kept = resource.setrlimit, []
+def refuse_memory(limit, values):
+    if limit == resource.RLIMIT_AS:
+        raise ValueError("current limit exceeds maximum limit")
+    set_limit(limit, values)
+    kept.append(limit)  # noted here, because afterwards the child may not even ask
+resource.setrlimit = refuse_memory
+took_hold = apply_sandbox(memory_bytes=1 << 30)
+limits = {getattr(resource, f"RLIMIT_{name}") for name in ("CORE", "FSIZE", "NOFILE", "NPROC")}
+print(json.dumps([sorted(took_hold), limits == set(kept)]))
+"""
+
 
 def ask_child(*requests: Draw | Score) -> list[Made]:
     """Send requests past the parent's checks."""
@@ -132,6 +148,13 @@ def test_what_a_measure_names_is_refused(
     if measure not in locked_in["took_hold"]:
         pytest.skip(f"this system has no {measure}")
     assert [action for action in actions if locked_in["refused"][action] is None] == []
+
+
+def test_a_limit_that_is_refused_costs_no_other_one() -> None:
+    ran = subprocess.run([sys.executable, "-c", WITHOUT_A_LIMIT], capture_output=True, check=True)
+    took_hold, all_others_are_set = json.loads(ran.stdout)
+    assert Measure.RLIMITS not in took_hold
+    assert all_others_are_set
 
 
 def test_python_itself_can_still_be_read(

@@ -14,6 +14,7 @@ import torch
 
 from node_client.errors import USE_WSL, NodeError
 from node_client.model.policy import Policy
+from node_client.runtime.isolation import describe_missing
 from node_client.site import Site
 from node_client.swarm.connection import UnansweredError, check_admission
 from swarm_protocol.errors import RefusedError
@@ -26,8 +27,6 @@ LITTLE_DISK_BYTES = 2 << 30
 NO_DISK_BYTES = 200 << 20
 CLOCK_SKEW_S = 30.0
 HTTP_TIMEOUT_S = 10.0
-
-EXPECTED_ISOLATION = frozenset({"rlimits", "network", "filesystem"})
 
 
 @dataclass(frozen=True)
@@ -108,9 +107,7 @@ def check_verifier() -> Check:
             remedy = USE_WSL
         return Check("verifier", "fail", problem.message, remedy)
     detail = f"scores answers in a child process with {', '.join(sorted(isolation)) or 'no limits'}"
-    missing = sorted(EXPECTED_ISOLATION - isolation)
-    if missing:
-        remedy = f"This system does not offer: {', '.join(missing)}. Use Linux, or a container."
+    if remedy := describe_missing(isolation):
         return Check("verifier", "warn", detail, remedy)
     return Check("verifier", "ok", detail)
 

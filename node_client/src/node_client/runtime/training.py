@@ -16,6 +16,7 @@ from node_client.learning.team import ALONE, Team
 from node_client.learning.trainer import Exchange, Trainer
 from node_client.model.policy import Policy
 from node_client.runtime.evaluating import Evaluator
+from node_client.runtime.isolation import warn_of_missing
 from node_client.runtime.metrics import figures_of, open_metrics
 from node_client.runtime.saving import Saver
 from node_client.runtime.vitals import measure_vitals
@@ -110,6 +111,7 @@ class Training:
 
     async def _train(self) -> None:
         await self.enrolled.wait()
+        await warn_of_missing(self._equipment.verifier, worker=self._worker, view=self._view)
         while not self._stopping.is_set() and self._view.steps_here != self._settings.steps:
             trainer = await self._follow_enrolment()
             if self._view.round is not None:

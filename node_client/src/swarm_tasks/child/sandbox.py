@@ -25,7 +25,7 @@ _SYSTEM_LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/local/lib", "/etc/ld.so
 class Measure(StrEnum):
     """A protection of the child; the name is true once it took hold."""
 
-    RLIMITS = "rlimits"  # memory, no core dump, no growing file, few open files, no new process
+    RLIMITS = "rlimits"  # all of them: memory, core dumps, file size, open files, processes
     NO_NEW_PRIVS = "no_new_privs"  # set-user-id programs give nothing
     FILESYSTEM = "filesystem"  # reads Python and its libraries only, writes nothing
     NETWORK = "network"  # no socket of any kind
@@ -67,16 +67,28 @@ def library_paths() -> list[Path]:
 
 
 def _limit_resources(memory_bytes: int) -> None:
-    for limit, value in (
-        (resource.RLIMIT_AS, memory_bytes),
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_FSIZE, 0),
-        (resource.RLIMIT_NOFILE, _OPEN_FILES),
-        (resource.RLIMIT_NPROC, 0),
+    """Set every limit that the system takes. Raises OSError when it refuses one of them."""
+    refused: list[str] = []
+    for name, value in (
+        ("RLIMIT_AS", memory_bytes),
+        ("RLIMIT_CORE", 0),
+        ("RLIMIT_FSIZE", 0),
+        ("RLIMIT_NOFILE", _OPEN_FILES),
+        ("RLIMIT_NPROC", 0),
     ):
-        _, hard = resource.getrlimit(limit)
-        most = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        resource.setrlimit(limit, (most, most))
+        try:
+            _lower(getattr(resource, name), value)
+        # AttributeError: a system that knows no such limit.
+        except (OSError, ValueError, AttributeError):
+            refused.append(name)
+    if refused:
+        raise OSError(f"refused: {', '.join(refused)}")
+
+
+def _lower(limit: int, value: int) -> None:
+    _, hard = resource.getrlimit(limit)
+    most = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    resource.setrlimit(limit, (most, most))
 
 
 def _refuse_new_privileges() -> None:

@@ -1,0 +1,42 @@
+"""The owner is told once what the verifier's child goes without."""
+
+import pytest
+
+from node_client.runtime.isolation import warn_of_missing
+from node_client.runtime.worker import ModelWorker
+from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_tasks.verifier import Verifier
+from tests.node_client.shell_fakes import empty_view
+
+
+async def notices(verifier: Verifier) -> list[str]:
+    view = empty_view()
+    async with ModelWorker() as worker:
+        await warn_of_missing(verifier, worker=worker, view=view)
+    return [notice.message for notice in view.notices]
+
+
+def pretend(monkeypatch: pytest.MonkeyPatch, *took_hold: str) -> None:
+    isolation = frozenset(took_hold)
+    monkeypatch.setattr(Verifier, "isolation", property(lambda verifier: isolation))
+
+
+async def test_missing_protections_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(monkeypatch, "rlimits", "processes")
+    [notice] = await notices(Verifier())
+    assert "does not offer: filesystem, network." in notice
+
+
+async def test_nothing_is_said_where_all_took_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(monkeypatch, "rlimits", "filesystem", "network")
+    assert await notices(Verifier()) == []
+
+
+async def test_a_child_that_does_not_start_is_left_to_the_first_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(verifier: Verifier) -> None:
+        raise RefusedError(ErrorCode.VERIFIER_FAILED, "Gone.")
+
+    monkeypatch.setattr(Verifier, "isolation", property(refuse))
+    assert await notices(Verifier()) == []
