@@ -187,7 +187,7 @@ def test_without_the_coordinators_count_the_nodes_own_is_shown() -> None:
     assert "used by others" not in text
 
 
-def test_before_the_coordinator_told_its_total_of_external_rollouts_the_nodes_own_is_shown() -> None:
+def test_before_the_coordinator_told_the_total_of_external_rollouts_is_the_nodes_own() -> None:
     view = full_view()
     view.standing = None
     assert "2,100 external used this season" in show(view)
