@@ -7,15 +7,17 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor, nn
 
 from node_client.errors import MemoryExhaustedError
-from node_client.learning.optimizer import make_scaler
+from node_client.learning.optimizer import begin_training, make_scaler
 from node_client.learning.rollouts import TrainingGroup
 from node_client.learning.stopwatch import Stopwatch
 from node_client.learning.team import ALONE
 from node_client.learning.update import update_policy
 from node_client.model.policy import Policy
 from node_client.model.room import Room, describe_update_room
+from node_client.settings.choices import OptimizerKind
 from node_client.settings.train_config import TrainConfig
 from tests.node_client.fakes import toy_policy
 
@@ -71,22 +73,27 @@ def test_update_goes_on_with_smaller_micro_batches() -> None:
         assert torch.allclose(one, other, atol=1e-5)
 
 
-def test_memory_may_run_out_at_the_optimizers_first_step() -> None:
-    class Growing(torch.optim.SGD):
-        failed = False
-
-        def step(self, closure: Any = None) -> Any:
-            if not self.failed:
-                self.failed = True
-                raise torch.OutOfMemoryError("CUDA out of memory")
-            return super().step(closure)
-
+@pytest.mark.parametrize("kind", ["adamw", "adamw_8bit"])
+@pytest.mark.parametrize("place", [0, 1, 7])
+def test_memory_may_run_out_at_any_of_the_optimizers_first_allocations(
+    monkeypatch: pytest.MonkeyPatch, kind: OptimizerKind, place: int
+) -> None:
     policy, expected = toy_policy(), toy_policy()
-    update(policy, Growing(policy.trainable(), lr=1.0))
-    update(expected)
+    config = replace(CONFIG, optimizer=kind)
+    update(expected, begin_training(expected, config))
+    optimizer = begin_training(policy, config)
+    zeros, calls = torch.zeros_like, count()
+
+    def fail_once(like: Tensor, **options: Any) -> Tensor:
+        # Only an optimizer asks for zeros like a parameter: for its averages.
+        if isinstance(like, nn.Parameter) and next(calls) == place:
+            raise FULL
+        return zeros(like, **options)
+
+    monkeypatch.setattr(torch, "zeros_like", fail_once)
+    update(policy, optimizer)
     assert policy.room.share == 0.5
-    for one, other in zip(policy.trainable(), expected.trainable(), strict=True):
-        assert torch.allclose(one, other, atol=1e-5)
+    assert all(map(torch.equal, policy.trainable(), expected.trainable()))
 
 
 def test_other_errors_are_not_taken_for_a_lack_of_memory() -> None:

@@ -7,6 +7,7 @@ import torch
 
 from node_client.errors import SettingsError
 from node_client.learning.adamw import HalvesAdamW
+from node_client.learning.states import make_states_first
 from node_client.model.policy import Policy
 from node_client.settings.choices import OptimizerKind
 from node_client.settings.train_config import TrainConfig, learning_rate_for
@@ -89,4 +90,6 @@ def _adamw_8bit(policy: Policy, *, rate: float) -> torch.optim.Optimizer:
             fix="pip install bitsandbytes, or leave the optimizer at adamw.",
         ) from problem
     make: Callable[..., torch.optim.Optimizer] = AdamW8bit
-    return make(policy.trainable(), lr=rate, weight_decay=0.0)
+    optimizer = make(policy.trainable(), lr=rate, weight_decay=0.0)
+    make_states_first(optimizer)
+    return optimizer

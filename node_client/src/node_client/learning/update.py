@@ -16,6 +16,7 @@ from node_client.learning.micro_batches import split_rows
 from node_client.learning.rollouts import TrainingGroup
 from node_client.learning.rows import Row, make_rows
 from node_client.learning.stopwatch import Stopwatch
+from node_client.learning.states import whole_states
 from node_client.learning.team import Team
 from node_client.model.policy import Policy
 from node_client.model.room import release_memory
@@ -236,7 +237,8 @@ def descend(
         else:
             norm = torch.nn.utils.clip_grad_norm_(policy.trainable(), max_norm)
         if norm.isfinite():
-            scaler.step(optimizer)
+            with whole_states(optimizer):
+                scaler.step(optimizer)
     finally:
         scaler.update()  # also when memory ran out: it must know that this step is over
     optimizer.zero_grad(set_to_none=True)
