@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import isfinite
 from statistics import fmean
 
 from node_client.learning.external import JudgedExternals
@@ -116,18 +115,8 @@ def describe_step(
         example=ShownExample(first.task.question, first.answers[0].text, first.verdicts[0]),
         curriculum=curriculum,
         mix=mix,
-        notice=notice or _describe_loss(update.loss),
-        used=training_set.used if isfinite(update.loss) else [],
-    )
-
-
-def _describe_loss(loss: float) -> str | None:
-    """Say that a step changed nothing because its loss was no number."""
-    if isfinite(loss):
-        return None
-    return (
-        "The loss was not a finite number, so the step changed nothing. If this goes on, lower the "
-        "learning rate or set precision to fp32."
+        notice=notice,
+        used=training_set.used if update.is_finite else [],
     )
 
 

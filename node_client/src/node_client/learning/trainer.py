@@ -48,6 +48,7 @@ from node_client.learning.questions import Questions
 from node_client.learning.report import StepReport, Totals, describe_step
 from node_client.learning.rollouts import TrainingSet, assemble_training_set
 from node_client.learning.sharing import shareable_rollouts
+from node_client.learning.skipped import SkippedUpdates
 from node_client.learning.stopwatch import Stopwatch
 from node_client.learning.team import ALONE, Team
 from node_client.learning.update import UpdateReport, update_policy
@@ -103,6 +104,7 @@ class Trainer:
         self._team = team
         self._team_began = False
         self._unsaid: str | None = None
+        self._skipped = SkippedUpdates(config.precision)
         self._optimizer = begin_training(policy, config)
         self._rooms_told = self._rooms()
         self._scaler = make_scaler(policy, config)
@@ -197,19 +199,21 @@ class Trainer:
             watch,
             curriculum=self._questions.figures(),
             mix=self._mix.figures(),
-            notice=self._notice(earlier, room_before),
+            notice=self._notice(earlier, room_before, self._skipped.note(update)),
         )
 
     def _rooms(self) -> tuple[float, float]:
         return self.policy.room.share, self.policy.sampling_room.share
 
-    def _notice(self, earlier: Sequence[str], room_before: tuple[float, float]) -> str | None:
+    def _notice(
+        self, earlier: Sequence[str], room_before: tuple[float, float], skipped: str | None
+    ) -> str | None:
         """Return what the owner should know of this step, and of how the run was resumed.
 
         `earlier` says what came between the steps, in an exam or an evaluation.
         """
         unsaid, self._unsaid = self._unsaid, None
-        said = (unsaid, *earlier, *self._describe_rooms(room_before))
+        said = (unsaid, *earlier, *self._describe_rooms(room_before), skipped)
         self._rooms_told = self._rooms()
         return " ".join(filter(None, said)) or None
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import isfinite
 from typing import TypeVar
 
 import torch
@@ -15,8 +16,8 @@ from node_client.learning.losses import Loss, Objective, Tokens, policy_loss
 from node_client.learning.micro_batches import split_rows
 from node_client.learning.rollouts import TrainingGroup
 from node_client.learning.rows import Row, make_rows
-from node_client.learning.stopwatch import Stopwatch
 from node_client.learning.states import whole_states
+from node_client.learning.stopwatch import Stopwatch
 from node_client.learning.team import Team
 from node_client.model.policy import Policy
 from node_client.model.room import release_memory
@@ -36,6 +37,11 @@ class UpdateReport:
     grad_norm: float
     clip_ratio: float
     kl: float = 0.0
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether loss and gradient are numbers; where they are not, no step was made."""
+        return isfinite(self.loss) and isfinite(self.grad_norm)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,48 @@
+"""A step that changed nothing because its numbers were none is told, and credits nobody."""
+
+import math
+
+import pytest
+from torch import Tensor
+
+from node_client.learning.skipped import PATIENCE_FP16, SkippedUpdates
+from node_client.learning.update import UpdateReport
+from node_client.settings.choices import Precision
+from swarm_tasks.verifier import Verifier
+from tests.node_client.fakes import PoolInMemory, external_sum, make_trainer, toy_policy
+
+GOOD = UpdateReport(loss=0.1, grad_norm=1.0, clip_ratio=0.0)
+OVERFLOWN = UpdateReport(loss=0.1, grad_norm=math.inf, clip_ratio=0.0)
+BROKEN = UpdateReport(loss=math.nan, grad_norm=math.nan, clip_ratio=0.0)
+
+
+@pytest.mark.parametrize("infinite", [True, False])
+def test_a_step_with_an_infinite_gradient_is_told_and_uses_nothing_of_others(
+    verifier: Verifier, infinite: bool
+) -> None:
+    policy = toy_policy()
+
+    def overflow(gradient: Tensor) -> Tensor:
+        return gradient * math.inf if infinite else gradient
+
+    policy.trainable()[0].register_hook(overflow)  # type: ignore[no-untyped-call]
+    texts = ("<answer>{sum}</answer>", "no", "no", "no")
+    pool = PoolInMemory([external_sum(verifier, texts, counter=n) for n in range(8)])
+    report = make_trainer(verifier, policy=policy, exchange=pool).step()
+    assert report.external_used == 2
+    assert math.isfinite(report.loss)
+    assert len(report.used) == (0 if infinite else 2)
+    assert ("The gradient was not finite" in (report.notice or "")) is infinite
+
+
+@pytest.mark.parametrize("precision", ["fp16", "fp32"])
+def test_a_loss_that_is_no_number_is_told_at_once(precision: Precision) -> None:
+    assert "The loss was not a finite number" in (SkippedUpdates(precision).note(BROKEN) or "")
+
+
+def test_gradients_that_overflow_a_loss_scale_are_told_when_it_does_not_end() -> None:
+    skipped = SkippedUpdates("fp16")
+    told = [skipped.note(OVERFLOWN) is not None for _ in range(PATIENCE_FP16)]
+    assert told == [False] * (PATIENCE_FP16 - 1) + [True]
+    assert skipped.note(GOOD) is None
+    assert skipped.note(OVERFLOWN) is None
