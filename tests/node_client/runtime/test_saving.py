@@ -1,18 +1,24 @@
 """Checkpoints come at the right times, and the totals of a node's life with them."""
 
+import errno
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import torch
 
-from node_client.display.view import View
+from node_client.display.lines import describe_ending
+from node_client.display.view import Mark, View
+from node_client.model.policy import Policy
 from node_client.runtime.alone import LoneNode
-from node_client.runtime.saving import is_save_due
+from node_client.runtime.saving import Saver, is_save_due
 from node_client.runtime.training import Equipment
 from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings
 from node_client.storage.state import Lifetime, StateDir
 from swarm_tasks.verifier import Verifier
-from tests.node_client.fakes import toy_policy
+from tests.node_client.fakes import make_trainer, toy_policy
+from tests.node_client.panel_views import full_view
 from tests.node_client.shell_fakes import empty_view
 
 
@@ -74,3 +80,74 @@ async def test_a_run_that_begins_anew_adds_to_the_nodes_life_and_keeps_the_metri
     (tmp_path / "checkpoints").rename(tmp_path / "aside")
     assert (await run_alone(tmp_path, verifier, steps=1)).lifetime.steps == 3
     assert lines_set_aside(tmp_path) == 2
+
+
+class Forgetful(Policy):
+    """Cannot be saved until there is room for it."""
+
+    problem: BaseException | None = None
+
+    def save(self, folder: Path) -> None:
+        if self.problem is not None:
+            raise self.problem
+        super().save(folder)
+
+
+@pytest.mark.parametrize(
+    ("problem", "fix"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "Free some space"),
+        (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB"), "Close other"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory"), "Close other"),
+        (MemoryError(), "Close other"),
+    ],
+)
+async def test_a_checkpoint_that_there_is_no_room_for_is_told_and_tried_again(
+    tmp_path: Path, verifier: Verifier, problem: Exception, fix: str
+) -> None:
+    policy, view = toy_policy(), empty_view()
+    policy.__class__ = Forgetful
+    assert isinstance(policy, Forgetful)
+    trainer = make_trainer(verifier, policy=policy)
+    settings = Settings(state=StateDir(tmp_path), model="toy", arm="isolated")
+    async with ModelWorker() as worker:
+        saver = Saver(settings=settings, worker=worker, view=view)
+        saver.resume(trainer)
+        view.note_step(trainer.step(), trainer.totals)
+        policy.problem = problem
+        await saver.save_the_rest(trainer)
+        assert view.problem is not None
+        assert (view.problem.code, view.saved) == ("checkpoint", None)
+        assert view.problem.fix.startswith(fix)
+        assert list((tmp_path / "checkpoints").iterdir()) == []
+        assert describe_ending(view, folder=tmp_path).startswith("NO step is saved")
+        policy.problem = None
+        await saver.save_the_rest(trainer)
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step-00000001"]
+    assert describe_ending(view, folder=tmp_path) == f"All is saved in {tmp_path}"
+
+
+async def test_an_error_that_is_not_about_room_ends_the_run(
+    tmp_path: Path, verifier: Verifier
+) -> None:
+    policy = toy_policy()
+    policy.__class__ = Forgetful
+    assert isinstance(policy, Forgetful)
+    policy.problem = RuntimeError("shapes do not match")
+    trainer = make_trainer(verifier, policy=policy)
+    trainer.step()
+    settings = Settings(state=StateDir(tmp_path), model="toy", arm="isolated")
+    async with ModelWorker() as worker:
+        saver = Saver(settings=settings, worker=worker, view=empty_view())
+        with pytest.raises(RuntimeError, match="shapes do not match"):
+            await saver.save_the_rest(trainer)
+
+
+def test_the_last_line_names_the_step_that_is_safe() -> None:
+    view = full_view()
+    assert view.report is not None
+    view.saved = Mark(step=view.report.step - 1, at=datetime.now(UTC))
+    line = describe_ending(view, folder=Path("state"))
+    assert line == (
+        f"NOT all is saved: the newest checkpoint in state is of step {view.report.step - 1}"
+    )

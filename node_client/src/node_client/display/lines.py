@@ -1,5 +1,7 @@
 """What a log says in one line. Pure."""
 
+from pathlib import Path
+
 from node_client.display.terminal import fold_line
 from node_client.display.view import View
 
@@ -17,6 +19,16 @@ def describe_step(view: View) -> str:
         f" · {report.local_used} local + {report.external_used} external"
         f" · {sum(report.seconds.values()):.1f} s"
     )
+
+
+def describe_ending(view: View, *, folder: Path) -> str:
+    """Say in one line whether a run that ended has saved all its steps in its state folder."""
+    if view.report is None or (view.saved is not None and view.saved.step == view.report.step):
+        return f"All is saved in {folder}"
+    safe = view.resumed_step if view.saved is None else view.saved.step
+    if not safe:
+        return f"NO step is saved: there is no checkpoint in {folder}"
+    return f"NOT all is saved: the newest checkpoint in {folder} is of step {safe}"
 
 
 def describe_upgrade(oldest: str) -> str:

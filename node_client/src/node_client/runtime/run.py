@@ -19,7 +19,7 @@ from rich.logging import RichHandler
 from rich.text import Text
 
 from node_client.display.events import Event, Started, Stopped, as_line, ignore
-from node_client.display.lines import describe_step
+from node_client.display.lines import describe_ending, describe_step
 from node_client.display.panel import render
 from node_client.display.terminal import LineFormatter
 from node_client.display.view import View
@@ -103,9 +103,8 @@ async def _run_node(settings: Settings, *, console: Console, team: Team) -> None
                         await _run_with_panel(node, view, console=console)
                     else:
                         await node.run()
-        console.print(
-            Text(f"Stopped. {describe_step(view)}\nAll is saved in {settings.state.path}")
-        )
+        ending = describe_ending(view, folder=settings.state.path)
+        console.print(Text(f"Stopped. {describe_step(view)}\n{ending}"))
 
 
 def make_node(settings: Settings, equipment: Equipment) -> Runnable:

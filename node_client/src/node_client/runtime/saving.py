@@ -11,6 +11,7 @@ import msgspec
 from node_client.display.view import View
 from node_client.learning.report import StepReport
 from node_client.learning.trainer import Trainer
+from node_client.model.room import is_out_of_memory, release_memory
 from node_client.runtime.beginning import check_resumed, set_lost_metrics_aside
 from node_client.runtime.publishing import open_publisher, trace_run
 from node_client.runtime.worker import ModelWorker
@@ -95,18 +96,33 @@ class Saver:
             await self._publisher.settle()
 
     async def _save(self, trainer: Trainer) -> None:
-        """Write a checkpoint; a full disk must not end the training."""
-        self._step, self._clock = trainer.steps_done, monotonic()
+        """Write a checkpoint; neither a full disk nor a lack of memory must end the training."""
+        self._clock = monotonic()
         try:
             path = await self._worker.run(partial(self._write, trainer))
-        except OSError as problem:
-            fix = f"Free some space in {self._settings.state.path}."
-            self._view.note_problem("checkpoint", f"No checkpoint was saved: {problem}", fix)
-            log.warning("no checkpoint was saved: %s", problem)
+        except (OSError, RuntimeError, MemoryError) as problem:
+            self._note_failure(problem)
         else:
+            self._step = trainer.steps_done
             self._view.note_checkpoint(trainer.steps_done)
             self._offer(path, trainer)
             log.info("saved a checkpoint at step %d", trainer.steps_done)
+            return
+        # Not in the `except`, which still holds what the attempt took.
+        release_memory(trainer.policy.device)
+
+    def _note_failure(self, problem: OSError | RuntimeError | MemoryError) -> None:
+        """Show why there is no checkpoint; raises an error again that is not about room for it."""
+        if isinstance(problem, OSError):
+            why = str(problem)
+            fix = f"Free some space in {self._settings.state.path}."
+        elif is_out_of_memory(problem):
+            why = "memory ran out"
+            fix = "Close other programs: for a moment it takes the float32 weights once more."
+        else:
+            raise problem
+        self._view.note_problem("checkpoint", f"No checkpoint was saved: {why}", fix)
+        log.warning("no checkpoint was saved: %s", why)
 
     def _offer(self, path: Path, trainer: Trainer) -> None:
         """Let the new checkpoint be published, where that is wished for."""
@@ -125,11 +141,11 @@ class Saver:
             merit=_merit_of(self._view, trainer),
             limit=trainer.config.save_total_limit,
         )
-        reward = self._view.curve[-1] if self._view.curve else 0.0
+        report = self._view.report
         state.save_progress(
             Progress(
                 step=trainer.steps_done,
-                training_reward=reward,
+                training_reward=0.0 if report is None else report.training_reward,
                 model=trainer.policy.name,
                 season=trainer.season.name,
                 saved_at=datetime.now(UTC).isoformat(timespec="seconds"),

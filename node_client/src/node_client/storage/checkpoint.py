@@ -101,7 +101,8 @@ def save(
 
     The files are written under another name, flushed to disk and then renamed, so a crash leaves
     either the whole checkpoint or none. Of the older ones the newest stay, `limit` with this one,
-    and the best by `merit`. Raises OSError, such as for a full disk.
+    and the best by `merit`. Raises OSError, such as for a full disk, and what torch raises when
+    memory runs out.
     """
     _sweep(folder)
     target = folder / f"step-{trainer.steps_done:08d}"
@@ -138,10 +139,13 @@ def _write(draft: Path, trainer: Resumable, *, run: Mapping[str, Any], merit: Me
 
 @contextmanager
 def _gone_on_failure(draft: Path) -> Iterator[None]:
-    """Let a draft that cannot be finished give back its space. Raises OSError for it."""
+    """Let a draft that cannot be finished give back its space.
+
+    Raises OSError for a full disk; RuntimeError or MemoryError when memory ran out.
+    """
     try:
         yield
-    except OSError:
+    except (OSError, RuntimeError, MemoryError):
         shutil.rmtree(draft, ignore_errors=True)
         raise
     except SafetensorError as problem:  # what a full disk is to safetensors
