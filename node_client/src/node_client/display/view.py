@@ -132,7 +132,8 @@ class View:
         )
 
     def forget_scores(self) -> None:
-        """Show no score any more: those there are belong to a season that is over."""
+        """Show no score or curve any more: those there are belong to a season that is over."""
+        self.curve.clear()
         self.held_out, self.held_out_step = None, 0
         self.standing = None
 
