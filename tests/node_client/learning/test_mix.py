@@ -1,7 +1,9 @@
 """The automatic mix: places go where they teach more, within bounds and without chance."""
 
 import json
+import random
 import re
+from itertools import islice
 from statistics import fmean
 
 import msgspec
@@ -34,7 +36,7 @@ def group(*rewards: float, dataset: str = "chain_sum") -> TrainingGroup:
 
 
 UNSOLVED, HALF, SOLVED = group(0, 0, 0, 0), group(1, 1, 0, 0), group(1, 1, 1, 1)
-SELDOM_WRONG = group(1, 1, 1, 0)
+SELDOM_WRONG, SELDOM_RIGHT = group(1, 1, 1, 0), group(1, 0, 0, 0)
 
 
 def auto(*, local: int = 4, external: int = 4) -> AutoMix:
@@ -75,16 +77,42 @@ def test_places_of_like_worth_stay() -> None:
     mix = auto()
     # Half of the own rollouts are informative; three in four external ones do better, one worse.
     own = [HALF] * 4 + [UNSOLVED] * 4
-    pass_steps(mix, 5 * PERIOD, own=own, external=[HALF, HALF, HALF, group(1, 0, 0, 0, 0, 0, 0, 0)])
+    pass_steps(mix, 5 * PERIOD, own=own, external=[SELDOM_WRONG] * 3 + [SELDOM_RIGHT])
     assert mix.places == Places(4, 4)
 
 
-def test_equals_have_nothing_to_give_each_other() -> None:
+@pytest.mark.parametrize("likelihood", [0.05, 0.5, 0.9])
+def test_equals_have_nothing_to_give_each_other(likelihood: float) -> None:
+    mix, chance, worth = auto(), random.Random(0), list[float]()
+
+    def answer() -> TrainingGroup:
+        return group(*(float(chance.random() < likelihood) for _ in range(8)))
+
+    for _ in range(2000):
+        passed = (each for each in iter(answer, None) if each.informative)
+        mix.note(
+            own=(own := [answer() for _ in range(8)]),
+            comparable=own,
+            external=list(islice(passed, mix.places.external)),
+        )
+        worth.append(mix.figures()["external_place"])
+    assert abs(fmean(worth)) < 0.05
+
+
+def test_node_that_solves_everything_has_nothing_to_learn_from_others() -> None:
     mix = auto()
-    own = [HALF] * 4 + [UNSOLVED] * 4
-    worse = group(1, 0, 0, 0, 0, 0, 0, 0)
-    pass_steps(mix, PERIOD, own=own, external=[HALF, HALF, worse, worse])
-    assert mix.places == Places(5, 3)
+    pass_steps(mix, PERIOD, own=[SOLVED] * 8, external=[SELDOM_WRONG] * 8)
+    assert mix.figures()["external_place"] == -1
+
+
+def test_state_of_a_checkpoint_without_informative_rollouts_can_be_read() -> None:
+    mix = auto()
+    pass_steps(mix, 1, own=[HALF] * 8, external=[])
+    state = mix.state()
+    del state["informative"]
+    mix.load(state)
+    pass_steps(mix, 1, own=[HALF] * 8, external=[])
+    assert mix.state()["informative"] == {"chain_sum": [0.5] * 8}
 
 
 def test_places_that_are_only_filled_up_are_worth_nothing() -> None:

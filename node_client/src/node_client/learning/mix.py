@@ -4,10 +4,11 @@ A fixed mix is the default. The automatic one moves a place at a time to where i
 compares what one place is worth on either side:
 
 - an own place: the share of this node's rollouts that are informative;
-- an external place: the share of places that got a rollout with a larger share of right
-  completions than this node lately has in the same dataset, less the share that got one with a
-  smaller. Among equals the two cancel out: what such a node gets from others it finds by itself,
-  and closer to its own policy. A place that stays empty counts for neither.
+- an external place: how much likelier the rollouts in it have a larger share of right completions
+  than this node's own informative ones in the same dataset, than a smaller. External rollouts are
+  informative ones, so they are compared with such: among equals the two cancel out, however seldom
+  they are right. What such a node gets from others it finds by itself, and closer to its own
+  policy. A place that stays empty counts for neither.
 
 Both are followed by moving averages. SAPO (arXiv 2509.08721) found its best mix by trying; which
 one that is depends on how seldom a node is right by itself, and changes while it learns. Why not a
@@ -18,7 +19,7 @@ stays local, because SAPO's 2/6 learned and forgot in turns. The size never chan
 chance in it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from statistics import fmean
 from typing import Any, Protocol
@@ -26,6 +27,8 @@ from typing import Any, Protocol
 from node_client.learning.rollouts import TrainingGroup
 from node_client.settings.train_config import StepPlan, TrainConfig
 
+# Own informative rollouts of each dataset that external ones are compared with, the latest.
+COMPARED = 64
 # Steps between two moves, the weight of the newest step in the averages (a memory of about ten
 # steps), and by how much one side must be worth more than the other.
 PERIOD = 10
@@ -100,13 +103,40 @@ class FixedMix:
 
 @dataclass
 class _Worth:
-    """What the automatic mix has seen; `solved` is the share of right completions by dataset."""
+    """What the automatic mix has seen, by dataset: the share of right completions as an average
+    (`solved`), and in each of the latest informative rollouts (`informative`).
+    """
 
     external: int
     steps: int = 0
     own_place: float | None = None
     external_place: float | None = None
     solved: dict[str, float] = field(default_factory=dict)
+    # Checkpoints of before do not have it.
+    informative: dict[str, list[float]] = field(default_factory=dict)
+
+    def follow(self, own: Sequence[TrainingGroup]) -> None:
+        """Learn from the rollouts that a step had of each dataset."""
+        for dataset in {group.dataset for group in own}:
+            groups = [group for group in own if group.dataset == dataset]
+            newest = fmean(fmean(group.rewards) for group in groups)
+            self.solved[dataset] = _average(self.solved.get(dataset), newest)
+            shares = [fmean(group.rewards) for group in groups if group.informative]
+            latest = self.informative.get(dataset, []) + shares
+            self.informative[dataset] = latest[-COMPARED:]
+
+    def help_of(self, group: TrainingGroup) -> float:
+        """Return by how much likelier an external rollout did better than own ones than worse.
+
+        From -1 to 1. One that teaches nothing, and only fills a place (`keep_uninformative`), helps
+        nobody. A node whose own rollouts never are informative is compared by its average, which
+        tells whether it solves all or nothing.
+        """
+        if not group.informative:
+            return 0.0
+        theirs = fmean(group.rewards)
+        ours = self.informative.get(group.dataset) or [self.solved.get(group.dataset, 0.0)]
+        return fmean((theirs > share) - (theirs < share) for share in ours)
 
 
 class AutoMix:
@@ -133,8 +163,8 @@ class AutoMix:
     ) -> None:
         """Follow what places are worth, and move one if it is time to."""
         worth = self._worth
-        _follow_solved(worth.solved, comparable)
-        help_given = sum(_help_of(group, worth.solved) for group in external)
+        worth.follow(comparable)
+        help_given = sum(worth.help_of(group) for group in external)
         worth.own_place = _average(worth.own_place, fmean(group.informative for group in own))
         worth.external_place = _average(worth.external_place, help_given / worth.external)
         worth.steps += 1
@@ -169,24 +199,6 @@ def make_mix(plan: StepPlan, config: TrainConfig) -> Mix:
     if config.mix == "auto" and config.arm == "swarm" and plan.size > 1:
         return AutoMix(places, batch=plan.batch)
     return FixedMix(places)
-
-
-def _follow_solved(solved: dict[str, float], own: Sequence[TrainingGroup]) -> None:
-    """Move each dataset's average by the rollouts that a step had of it."""
-    for dataset in {group.dataset for group in own}:
-        share = fmean(fmean(group.rewards) for group in own if group.dataset == dataset)
-        solved[dataset] = _average(solved.get(dataset), share)
-
-
-def _help_of(group: TrainingGroup, solved: Mapping[str, float]) -> int:
-    """Return 1 where an external rollout did better than this node in its dataset, -1 if worse.
-
-    One that teaches nothing, and only fills a place (`keep_uninformative`), helps nobody.
-    """
-    if not group.informative:
-        return 0
-    theirs, ours = fmean(group.rewards), solved.get(group.dataset, 0.0)
-    return (theirs > ours) - (theirs < ours)
 
 
 def _average(before: float | None, newest: float) -> float:
