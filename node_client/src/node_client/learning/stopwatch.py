@@ -1,8 +1,27 @@
 """Adds up how long each part of a step takes."""
 
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+import torch
+
+
+def clock_of(device: torch.device) -> Callable[[], float]:
+    """Return a clock that first waits for what an accelerator still has to do.
+
+    Without that a part would be as long as it takes to ask for it, and the next one that needs a
+    result would seem to take the rest.
+    """
+    if device.type == "cpu":
+        return time.perf_counter
+
+    def read() -> float:
+        torch.accelerator.synchronize(device)
+        return time.perf_counter()
+
+    return read
 
 
 class Stopwatch:

@@ -32,7 +32,6 @@ sender's instead (`learning.importance`).
 
 import hashlib
 import random
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
@@ -49,7 +48,7 @@ from node_client.learning.report import StepReport, Totals, describe_step
 from node_client.learning.rollouts import TrainingSet, assemble_training_set
 from node_client.learning.sharing import shareable_rollouts
 from node_client.learning.skipped import SkippedUpdates
-from node_client.learning.stopwatch import Stopwatch
+from node_client.learning.stopwatch import Stopwatch, clock_of
 from node_client.learning.team import ALONE, Team
 from node_client.learning.update import UpdateReport, update_policy
 from node_client.model.batches import GENERATION_TOKENS
@@ -152,7 +151,7 @@ class Trainer:
 
     def step(self) -> StepReport:
         """Make one step of SAPO's Algorithm 1. Raises RefusedError when the verifier fails."""
-        watch = Stopwatch(time.perf_counter)
+        watch = Stopwatch(clock_of(self.policy.device))
         earlier = list(self._describe_rooms(self._rooms_told))
         self._begin_together()
         room_before = self._rooms()
