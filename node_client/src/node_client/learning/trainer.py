@@ -240,6 +240,11 @@ class Trainer:
             "optimizer": self._optimizer.state_dict(),
             "optimizer_kind": self.config.optimizer,
             "loss_scale": self._scaler.state_dict(),
+            "rooms": {
+                "micro_batch_tokens": self.config.micro_batch_tokens,
+                "update": self.policy.room.state(),
+                "sampling": self.policy.sampling_room.state(),
+            },
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
@@ -261,6 +266,18 @@ class Trainer:
         if same_season and mix:
             self._mix.load(mix)
         self._judge.remember(state["seen"])
+        self._begin_no_roomier(state.get("rooms"))
+
+    def _begin_no_roomier(self, saved: dict[str, Any] | None) -> None:
+        """Go on with no larger batches than the run that was saved: their sizes decide roundings.
+
+        Older checkpoints do not tell. With another `micro_batch_tokens` memory is estimated anew.
+        """
+        if saved is None or saved["micro_batch_tokens"] != self.config.micro_batch_tokens:
+            return
+        self.policy.room.resume(saved["update"])
+        self.policy.sampling_room.resume(saved["sampling"])
+        self._rooms_told = self._rooms()
 
     def _take_external(self, places: Places, watch: Stopwatch) -> JudgedExternals:
         """Ask for candidates for the external places and keep those that can be trained on."""

@@ -1,6 +1,8 @@
 """How much goes through a model at once, and less of it when memory runs out."""
 
 import gc
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 
@@ -44,6 +46,16 @@ class Room:
         self.share = share
         self.ran_out = True
         return True
+
+    def state(self) -> dict[str, Any]:
+        """Return all that `resume` needs, as plain values."""
+        return {"share": self.share, "ran_out": self.ran_out}
+
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Begin with no more than was known to fit where `state` was taken."""
+        if 0 < state["share"] <= self.share:
+            self.share = state["share"]
+            self.ran_out = self.ran_out or state["ran_out"]
 
     def check(self) -> None:
         """Raise MemoryExhaustedError when nothing fits."""
