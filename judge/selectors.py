@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
-from uuid import UUID
 
 import msgspec
 from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
@@ -243,12 +242,6 @@ def results_of_node(node: Node) -> QuerySet[Score]:
     """Return a node's results in the closed rounds of all seasons, newest first."""
     closed = Score.objects.filter(node=node, round__phase=Phase.CLOSED)
     return closed.select_related("round", "node").order_by("-round__number")
-
-
-def solved_by_question(judge_round: Round) -> dict[UUID, int]:
-    """Return how many nodes solved each question; those that nobody solved are left out."""
-    solved = Answer.objects.filter(question__round=judge_round, solved=True).order_by()
-    return dict(solved.values_list("question_id").annotate(Count("pk")))
 
 
 def exported_scores() -> QuerySet[Score]:

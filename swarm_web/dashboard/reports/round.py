@@ -1,5 +1,6 @@
 """A round's report. Until the round has closed it holds no question, spec, answer or score."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,10 +15,14 @@ from swarm_web.nodes.models import Node
 
 @dataclass(frozen=True)
 class QuestionReport:
-    """A revealed question, and how many of the `seated` nodes that were scored solved it."""
+    """A revealed question: `solved` of the `counted` nodes for which it counts were right.
+
+    It does not count for those of the `seated` nodes whose answer could not be graded in time.
+    """
 
     question: Question
     solved: int
+    counted: int
     seated: int
 
     @property
@@ -26,9 +31,9 @@ class QuestionReport:
         return int(self.question.spec["index"])
 
     @property
-    def share(self) -> float:
-        """The share of nodes that solved it, as a fraction of one."""
-        return self.solved / self.seated if self.seated else 0.0
+    def share(self) -> float | None:
+        """The share of nodes that solved it, as a fraction of one; None if it counts for none."""
+        return self.solved / self.counted if self.counted else None
 
 
 @dataclass(frozen=True)
@@ -100,8 +105,8 @@ def read_round(judge_round: Round) -> RoundReport:
     if not is_revealed(judge_round):
         count = judge_round.questions.count()
         return RoundReport(judge_round, question_count=count, rulings=rulings, **turnout)
-    summary = RoundSummary.objects.filter(round=judge_round).first()
-    questions = _reveal_questions(judge_round, summary)
+    tell = question_teller(judge_round)
+    questions = [tell(question) for question in judge_round.questions.order_by("position")]
     return RoundReport(
         judge_round,
         question_count=len(questions),
@@ -113,6 +118,19 @@ def read_round(judge_round: Round) -> RoundReport:
     )
 
 
+def question_teller(judge_round: Round) -> Callable[[Question], QuestionReport]:
+    """Read the tallies of a revealed round once, and return what tells its questions with them."""
+    summary = RoundSummary.objects.filter(round=judge_round).first()
+
+    def tell(question: Question) -> QuestionReport:
+        if summary is None:
+            return QuestionReport(question, solved=0, counted=0, seated=0)
+        solved, counted = summary.tallies[question.position - 1]
+        return QuestionReport(question, solved, counted, seated=summary.scored)
+
+    return tell
+
+
 def _find_lead(judge_round: Round) -> Lead | None:
     competing = scores_of(judge_round).filter(node__quarantined=False).exclude(arm=Node.Arm.BASE)
     best = competing.values_list("node__name", "correct", "n", "score").first()
@@ -120,13 +138,3 @@ def _find_lead(judge_round: Round) -> Lead | None:
     if best is None or (score := best[3]) is None:
         return None
     return Lead(*best[:3], score, nodes=competing.filter(score=score).count())
-
-
-def _reveal_questions(judge_round: Round, summary: RoundSummary | None) -> list[QuestionReport]:
-    questions = judge_round.questions.order_by("position")
-    solved = [done for done, _ in summary.tallies] if summary else []
-    seated = summary.scored if summary else 0
-    return [
-        QuestionReport(question, solved[at] if at < len(solved) else 0, seated)
-        for at, question in enumerate(questions)
-    ]

@@ -73,3 +73,38 @@ def test_a_filter_that_does_not_exist_is_refused(
     refusal = client.get(f"/rounds/{question.round.number}/questions/1/?{query}")
     assert refusal.status_code == 400
     assert refusal.json()["code"].startswith("query.")
+
+
+@pytest.fixture
+def half_graded(season: Season) -> Round:
+    """A round of three questions; the second counts for one of its two nodes, the third for none.
+
+    Whoever answered them was right.
+    """
+    judge_round = make_round(season, phase=Round.Phase.CLOSED, questions=3)
+    make_score(judge_round, make_node("amber")[0], correct=2, n=2)
+    make_score(judge_round, make_node("birch")[0], correct=1, n=1)
+    return judge_round
+
+
+def test_an_answer_that_could_not_be_graded_is_not_counted_as_wrong(
+    half_graded: Round, client: Client
+) -> None:
+    html = client.get(half_graded.get_absolute_url()).content.decode()
+    tallies = re.findall(r'<span class="tally num">([^<]*)</span>', html)
+    assert tallies == ["2 of 2 right", "1 of 1 right", "not graded"]
+    (shares,) = re.findall(r"<tfoot>.*</tfoot>", html)
+    assert re.findall(r'<td class="num">([^<]*)</td>', shares) == ["100\u202f%", "100\u202f%", "–"]
+
+
+def test_it_says_that_nobody_could_grade_it(half_graded: Round, client: Client) -> None:
+    html = client.get(f"/rounds/{half_graded.number}/questions/3/").content.decode()
+    assert "No answer to question 3 was graded" in html
+
+
+def test_the_api_counts_as_the_pages_do(half_graded: Round, client: Client) -> None:
+    path = f"/api/v1/rounds/{half_graded.number}"
+    listed = client.get(f"{path}/questions").json()["items"]
+    told = [(question["solved"], question["counted"], question["seated"]) for question in listed]
+    assert told == [(2, 2, 2), (1, 1, 2), (0, 0, 2)]
+    assert client.get(path).json()["questions"] == listed

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import Any
 
-from judge.models import Answer, Question, Round, Score
+from judge.models import Answer, Round, Score
 from swarm_web.dashboard.reports.reasons import advise
-from swarm_web.dashboard.reports.round import RoundReport
+from swarm_web.dashboard.reports.round import QuestionReport, RoundReport
 
 # What is copied as it is.
 _ANSWER = ("text", "finish_reason", "received_at", "latency_ms", "score", "solved", "verdict")
@@ -37,10 +37,7 @@ def describe_round_report(report: RoundReport) -> dict[str, Any]:
         "secret": revealed.secret if revealed else None,
         "rules": revealed.rules if revealed else None,
         "scores": describe_scores(report.scores),
-        "questions": [
-            describe_question(told.question, solved=told.solved, seated=told.seated)
-            for told in report.questions
-        ],
+        "questions": [describe_question(told) for told in report.questions],
     }
 
 
@@ -67,16 +64,18 @@ def describe_score(score: Score) -> dict[str, Any]:
     }
 
 
-def describe_question(question: Question, *, solved: int, seated: int) -> dict[str, Any]:
+def describe_question(told: QuestionReport) -> dict[str, Any]:
     """Describe a revealed question."""
+    question = told.question
     return {
         "id": question.pk,
         "position": question.position,
         "dataset": question.dataset,
         "prompt": question.prompt,
         "spec": question.spec,
-        "solved": solved,
-        "seated": seated,
+        "solved": told.solved,
+        "counted": told.counted,
+        "seated": told.seated,
     }
 
 

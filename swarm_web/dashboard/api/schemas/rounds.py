@@ -94,6 +94,11 @@ class QuestionOut(Schema):
     prompt: str = Field(description="What nodes were asked.", examples=["What is 4 + 3?"])
     spec: dict[str, Any] = Field(description="Makes the question again on any machine.")
     solved: int = Field(description="How many nodes solved it.", examples=[12])
+    counted: int = Field(
+        description="For how many nodes it counts: not for those whose answer to it could not be "
+        "graded in time.",
+        examples=[40],
+    )
     seated: int = Field(description="How many nodes were scored.", examples=[41])
 
 

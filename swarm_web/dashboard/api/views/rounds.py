@@ -10,7 +10,6 @@ from ninja import Router
 from pydantic import Field
 
 from judge.models import Answer, Question, Round, Ruling, Score
-from judge.selectors import solved_by_question
 from swarm_protocol.version import CLIENT_VERSION
 from swarm_web.dashboard.api.bodies.rounds import (
     describe_answer,
@@ -29,7 +28,7 @@ from swarm_web.dashboard.api.schemas.rounds import (
     RoundsOut,
     ScoresOut,
 )
-from swarm_web.dashboard.reports.round import is_revealed, read_round
+from swarm_web.dashboard.reports.round import is_revealed, question_teller, read_round
 from swarm_web.errors import RequestError
 
 router = Router(tags=["rounds"])
@@ -117,14 +116,12 @@ def list_questions(
     questions = judge_round.questions.order_by("position")
     if (after := read_cursor(cursor, tuple[Number])) is not None:
         questions = questions.filter(position__gt=after[0])
-    solved = solved_by_question(judge_round)
-    seated = judge_round.scores.filter(status=Score.Status.SCORED).count()
-
-    def describe(question: Question) -> dict[str, Any]:
-        return describe_question(question, solved=solved.get(question.pk, 0), seated=seated)
-
+    tell = question_teller(judge_round)
     return read_page(
-        questions, limit=limit, key=lambda question: [question.position], describe=describe
+        questions,
+        limit=limit,
+        key=lambda question: [question.position],
+        describe=lambda question: describe_question(tell(question)),
     )
 
 
