@@ -88,7 +88,16 @@ def describe_season(season: Season) -> SeasonInfo:
 
 def current_round(season: Season) -> Round | None:
     """Return the round that nodes and visitors look at: open, being scored, or next."""
-    unfinished = season.rounds.exclude(phase__in=[Phase.CLOSED, Phase.VOID])
+    return _most_urgent(season.rounds.exclude(phase__in=[Phase.CLOSED, Phase.VOID]))
+
+
+def round_in_progress() -> Round | None:
+    """Return a round that is open or being scored: a season that ended finishes its last one."""
+    rounds = Round.objects.select_related("season")
+    return _most_urgent(rounds.filter(phase__in=[Phase.OPEN, Phase.SCORING]))
+
+
+def _most_urgent(unfinished: QuerySet[Round]) -> Round | None:
     rank = {Phase.OPEN: 0, Phase.SCORING: 1, Phase.SCHEDULED: 2}
     return min(
         unfinished.order_by("opens_at")[:16],

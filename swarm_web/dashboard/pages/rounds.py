@@ -8,6 +8,7 @@ from django.views.decorators.http import require_safe
 
 from judge.models import Round
 from swarm_web.dashboard.reports.marks import explain_signs
+from swarm_web.dashboard.reports.pill import tell_phase
 from swarm_web.dashboard.reports.question import read_answers, read_filters
 from swarm_web.dashboard.reports.round import QuestionReport, is_revealed, read_round
 from swarm_web.dashboard.reports.rounds import (
@@ -48,7 +49,13 @@ def judge_round(request: HttpRequest, number: int) -> HttpResponseBase:
     """Show a round's phases; once it has closed its questions, answers and scores."""
     found = _find_round(number)
     report = read_round(found)
-    context: dict[str, object] = {"report": report, "round": found}
+    phase, until = tell_phase(found)
+    context: dict[str, object] = {
+        "report": report,
+        "round": found,
+        "phase": phase,
+        "until": until,
+    }
     if report.revelation:
         sheet = _read_sheet(request, found, report.questions)
         context |= {

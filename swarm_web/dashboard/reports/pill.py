@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from judge.models import Round
-from judge.selectors import current_round, running_season
+from judge.models import Round, Season
+from judge.selectors import current_round, round_in_progress, running_season
 from swarm_web.nodes.models import Node
 
 
@@ -12,7 +12,9 @@ from swarm_web.nodes.models import Node
 class Pill:
     """The current round, what its countdown counts to, and how many nodes are connected.
 
-    `phase` is a phase of rounds, or `paused` or `none` while there is no round.
+    `phase` is that of `tell_phase`. Without a round it is `paused`, `manual` if the operator makes
+    the season's rounds by hand, or `none`. The season is the one that runs, or one that ended and
+    whose last round is being finished.
     """
 
     season: str | None
@@ -26,28 +28,37 @@ class Pill:
 def read_pill(*, now: datetime) -> Pill:
     """Read the round pill in three queries."""
     season = running_season()
-    judge_round = current_round(season) if season else None
-    connected = Node.objects.connected(now=now).count()
-    phase, until = _describe(judge_round)
-    if judge_round is None and season is not None and season.paused:
-        phase = "paused"
+    judge_round = current_round(season) if season else round_in_progress()
+    phase, until = tell_phase(judge_round) if judge_round else (_explain_none(season), None)
+    shown = judge_round.season if judge_round else season
     return Pill(
-        season=season.name if season else None,
+        season=shown.name if shown else None,
         number=judge_round.number if judge_round else None,
         phase=phase,
         until=until,
-        connected=connected,
+        connected=Node.objects.connected(now=now).count(),
         now=now,
     )
 
 
-def _describe(judge_round: Round | None) -> tuple[str, datetime | None]:
-    """Return the phase and the moment of its end, where that is known."""
-    if judge_round is None:
-        return "none", None
+def tell_phase(judge_round: Round) -> tuple[str, datetime | None]:
+    """Return a round's phase, and the moment of its end where that is known.
+
+    A round that waits in a paused season is `paused`: it opens some time after the season goes on.
+    """
+    if judge_round.phase == Round.Phase.SCHEDULED and judge_round.season.paused:
+        return "paused", None
     ends = {
         Round.Phase.SCHEDULED: judge_round.opens_at,
         Round.Phase.OPEN: judge_round.closes_at,
     }
     phase = Round.Phase(judge_round.phase)
     return phase.value, ends.get(phase)
+
+
+def _explain_none(season: Season | None) -> str:
+    if season is None:
+        return "none"
+    if season.paused:
+        return "paused"
+    return "none" if season.cadence_seconds else "manual"

@@ -12,7 +12,8 @@ class StatusOut(Schema):
     season: SeasonName | None
     round: RoundNumber | None
     phase: str = Field(
-        description="`scheduled`, `open`, `scoring`; `paused` or `none` without a round.",
+        description="`scheduled`, `open` or `scoring`; `paused` while the season opens no rounds; "
+        "`manual` while its operator, who makes them by hand, has scheduled none; else `none`.",
         examples=["open"],
     )
     until: Moment | None = Field(description="When the phase ends, where that is known.")

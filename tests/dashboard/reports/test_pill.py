@@ -1,0 +1,87 @@
+"""The round pill promises a countdown only where the clock alone decides what comes next."""
+
+from datetime import datetime
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from judge.engine import Phase
+from judge.models import Season
+from judge.services.seasons import end_season, pause_season
+from swarm_web.dashboard.reports.pill import Pill, read_pill
+from tests.factories import make_round, make_season
+
+
+def read() -> Pill:
+    return read_pill(now=timezone.now())
+
+
+def look(client: Client, path: str) -> str:
+    return " ".join(client.get(path).content.decode().split())
+
+
+@pytest.mark.parametrize("phase", [Phase.SCHEDULED, Phase.OPEN, Phase.SCORING])
+def test_it_counts_down_to_the_end_of_the_rounds_phase(season: Season, phase: Phase) -> None:
+    made = make_round(season, phase=phase)
+    ends: dict[Phase, datetime] = {Phase.SCHEDULED: made.opens_at, Phase.OPEN: made.closes_at}
+    pill = read()
+    assert (pill.number, pill.phase, pill.until) == (made.number, phase, ends.get(phase))
+
+
+def test_a_round_that_waits_in_a_paused_season_has_no_countdown(
+    season: Season, client: Client
+) -> None:
+    made = make_round(season, phase=Phase.SCHEDULED)
+    pause_season(season)
+    pill = read()
+    assert (pill.number, pill.phase, pill.until) == (made.number, "paused", None)
+    for path in ("/", made.get_absolute_url()):
+        html = look(client, path)
+        assert "The season is paused" in html
+        assert "countdown" not in html
+    assert f"Round {made.number} waits: the season is paused" in look(
+        client, made.get_absolute_url()
+    )
+    told = client.get("/api/v1/status").json()
+    assert (told["phase"], told["until"]) == ("paused", None)
+
+
+def test_a_paused_season_finishes_the_round_that_is_open(season: Season) -> None:
+    made = make_round(season, phase=Phase.OPEN)
+    pause_season(season)
+    assert (read().phase, read().until) == ("open", made.closes_at)
+
+
+def test_between_rounds_a_season_is_paused_or_prepares_the_next(season: Season) -> None:
+    make_round(season, phase=Phase.CLOSED)
+    assert (read().season, read().phase) == ("Autumn", "none")
+    pause_season(season)
+    assert (read().season, read().phase) == ("Autumn", "paused")
+
+
+def test_no_round_is_promised_where_the_operator_makes_them(db: None, client: Client) -> None:
+    season = make_season("By hand", cadence_seconds=0)
+    assert (read().season, read().phase) == ("By hand", "manual")
+    home = look(client, "/")
+    assert "No round is scheduled" in home
+    assert "being prepared" not in home
+    made = make_round(season, phase=Phase.SCHEDULED)
+    assert (read().phase, read().until) == ("scheduled", made.opens_at)
+
+
+@pytest.mark.parametrize("phase", [Phase.OPEN, Phase.SCORING])
+def test_a_season_that_ended_still_finishes_its_last_round(
+    season: Season, client: Client, phase: Phase
+) -> None:
+    made = make_round(season, phase=phase)
+    end_season(season, now=timezone.now())
+    pill = read()
+    assert (pill.season, pill.number, pill.phase) == ("Autumn", made.number, phase)
+    assert "No season is running" not in look(client, "/")
+
+
+def test_nothing_is_promised_without_a_season(season: Season) -> None:
+    make_round(season, phase=Phase.CLOSED)
+    end_season(season, now=timezone.now())
+    assert (read().season, read().number, read().phase) == (None, None, "none")
