@@ -19,13 +19,17 @@ MOST_GROUPS = 32
 
 @dataclass(frozen=True)
 class Result:
-    """A node's score in a round, with one packed bit a question (`judge.ring.pack`)."""
+    """A node's score in a round, with one packed bit a question (`judge.ring.pack`).
+
+    A node that the operator has quarantined answered as the others did, but does not compete.
+    """
 
     model: str
     arm: str
     score: float
     answered: bytes
     solved: bytes
+    competes: bool = True
 
 
 @dataclass(frozen=True)
@@ -46,8 +50,8 @@ class Group:
 class Summary:
     """One round's scores; quartiles and best are over the `trained` nodes, None without any.
 
-    `tallies` has (solved, counted) for each question in the round's order, over all nodes.
-    `groups` are the MOST_GROUPS largest.
+    `scored` counts all nodes. `tallies` has (solved, counted) for each question in the round's
+    order, over all nodes, too. `trained` nodes and `groups`, the MOST_GROUPS largest, compete.
     """
 
     scored: int
@@ -62,7 +66,8 @@ class Summary:
 
 def summarise(results: Sequence[Result], *, questions: int) -> Summary:
     """Return a round's summary; `results` are those of nodes that were scored."""
-    trained = [result.score for result in results if result.arm != BASE_ARM]
+    competing = [result for result in results if result.competes]
+    trained = [result.score for result in competing if result.arm != BASE_ARM]
     low, median, high = np.quantile(trained, (0.25, 0.5, 0.75)).tolist() if trained else [None] * 3
     return Summary(
         scored=len(results),
@@ -72,7 +77,7 @@ def summarise(results: Sequence[Result], *, questions: int) -> Summary:
         high=high,
         best=max(trained, default=None),
         tallies=_tally(results, questions=questions),
-        groups=_group(results),
+        groups=_group(competing),
     )
 
 

@@ -19,11 +19,13 @@ from judge.services.oversight import recompute_round
 from judge.services.rounds import advance_rounds, watch_seasons
 from judge.services.scheduling import ensure_next_round
 from judge.services.standings import refresh_standings
+from judge.services.summaries import renew_stale_summary
 from swarm_web import heartbeat
 from swarm_web.verifiers import process_verifier
 
-# A worker with one process also moves rounds on: it should not grade for longer than this.
+# A worker with one process also moves rounds on: it should not work for longer than this.
 GRADING_S = 2.0
+RENEWAL_S = 2.0
 
 
 @shared_task
@@ -71,8 +73,14 @@ def recompute(round_id: int, reason: str, actor_id: int | None) -> None:
 
 @shared_task
 def keep_books() -> None:
-    """Let rounds leave the windows that they have outlived, and inspect those that closed."""
+    """Let rounds leave the windows that they have outlived, and inspect those that closed.
+
+    Then write stale summaries anew; if there are very many, leave the rest to the next task.
+    """
     now = timezone.now()
     for season in seasons_with_books(now=now):
         refresh_standings(season, now=now)
     inspect_closed_rounds(now=now)
+    until = monotonic() + RENEWAL_S
+    while renew_stale_summary() and monotonic() < until:
+        pass

@@ -1,7 +1,7 @@
 """What only the operator may do to results: void, recompute, quarantine, release, dismiss.
 
 Each decision changes what it is about and leaves a Ruling in the same transaction, and the
-leaderboard follows at once.
+leaderboard follows at once; the summaries of a node's rounds follow soon after.
 """
 
 from datetime import datetime
@@ -17,6 +17,7 @@ from judge.services.grading import Graded, store_again
 from judge.services.inspection import compare_season
 from judge.services.scores import write_scores
 from judge.services.standings import lock_standings, refresh_standings, republish_standings
+from judge.services.summaries import mark_stale
 from swarm_protocol.messages import TaskSpec
 from swarm_tasks.pool import AnyVerifier
 from swarm_web.nodes.models import Node
@@ -139,6 +140,7 @@ def _set_quarantined(node: Node, *, to: bool, now: datetime) -> bool:
     for season in Season.objects.filter(ledgers__node=node):
         republish_standings(season)
         compare_season(season, now=now)
+    mark_stale(node)
     return True
 
 

@@ -1,18 +1,18 @@
 """Graded answers become one score for each seat of a round."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from django.contrib.postgres.aggregates import ArrayAgg
 from django.db.models import Q
 
-from judge.models import Answer, Enrolment, Round, RoundSummary, Score, Season, Seat
+from judge.models import Answer, Enrolment, Round, Score, Seat
 from judge.ring import pack
+from judge.services.summaries import store_summary
 from judge.stats import effective_n, macro_interval
-from judge.summaries import Result, summarise, tally_datasets
 from swarm_tasks.marks import mark
 from swarm_web.nodes.models import Node
 
@@ -39,30 +39,6 @@ def write_scores(judge_round: Round) -> None:
     judge_round.scores.all().delete()
     Score.objects.bulk_create(scores, batch_size=1000)
     store_summary(judge_round, scores)
-
-
-def summarise_season(season: Season) -> None:
-    """Store the summaries of all closed rounds of a season, from scores written in bulk."""
-    for judge_round in season.rounds.filter(phase=Round.Phase.CLOSED).iterator():
-        store_summary(judge_round, list(judge_round.scores.all()))
-
-
-def store_summary(judge_round: Round, scores: Sequence[Score]) -> None:
-    """Store what all scores of a round amount to, in place of what was stored before."""
-    results = [
-        Result(score.model, score.arm, score.score, bytes(score.answered), bytes(score.solved))
-        for score in scores
-        if score.score is not None
-    ]
-    summary = summarise(results, questions=judge_round.questions.count())
-    RoundSummary.objects.update_or_create(
-        round=judge_round,
-        defaults={
-            "seats": len(scores),
-            "datasets": tally_datasets((score.arm, score.cells) for score in scores),
-            **asdict(summary),
-        },
-    )
 
 
 def score_seats(judge_round: Round) -> list[Score]:

@@ -10,10 +10,16 @@ from tests.judge.toys import Site
 
 
 def make_result(
-    score: float, *, model: str = "tiny", arm: str = "swarm", solved: tuple[int, ...] = ()
+    score: float,
+    *,
+    model: str = "tiny",
+    arm: str = "swarm",
+    solved: tuple[int, ...] = (),
+    competes: bool = True,
 ) -> Result:
     bits = np.isin(np.arange(4), solved)
-    return Result(model, arm, score, answered=pack(np.ones(4, dtype=bool)), solved=pack(bits))
+    answered = pack(np.ones(4, dtype=bool))
+    return Result(model, arm, score, answered=answered, solved=pack(bits), competes=competes)
 
 
 def test_the_spread_is_of_trained_nodes() -> None:
@@ -26,6 +32,14 @@ def test_the_spread_is_of_trained_nodes() -> None:
 def test_each_question_is_tallied_over_all_nodes() -> None:
     results = [make_result(0.5, solved=(0, 1)), make_result(0.25, arm="base", solved=(1,))]
     assert summarise(results, questions=4).tallies == [(1, 2), (2, 2), (0, 2), (0, 2)]
+
+
+def test_who_does_not_compete_took_part_and_sets_no_figure() -> None:
+    cheater = make_result(1.0, solved=(0, 1, 2, 3), competes=False)
+    summary = summarise([make_result(0.25, solved=(0,)), cheater], questions=4)
+    assert (summary.low, summary.median, summary.high, summary.best) == (0.25,) * 4
+    assert (summary.scored, summary.trained, summary.groups[0].nodes) == (2, 1, 1)
+    assert summary.tallies == [(2, 2), (1, 2), (1, 2), (1, 2)]
 
 
 def test_a_round_without_scores_has_no_spread() -> None:

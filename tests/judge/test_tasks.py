@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 
 from judge import tasks
 from judge.engine import TICK
-from judge.models import Answer, Flag, Round, Ruling, Score, Standing
+from judge.models import Answer, Flag, Round, RoundSummary, Ruling, Score, Standing
 from judge.services import grading
 from judge.services.scheduling import LEAD
 from judge.services.seasons import end_season
@@ -173,6 +173,19 @@ def test_closed_rounds_are_inspected(site: Site) -> None:
     judge_round.refresh_from_db()
     assert judge_round.inspected_at == site.clock.now
     assert not Flag.objects.exists()
+
+
+def test_stale_summaries_are_written_anew_by_one_task_after_another(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.join("amber")
+    site.play(amber="rrrr")
+    site.play(amber="rrrr")
+    RoundSummary.objects.update(stale=True)
+    monkeypatch.setattr(tasks, "RENEWAL_S", -1.0)
+    for left in (1, 0, 0):
+        tasks.keep_books()
+        assert RoundSummary.objects.filter(stale=True).count() == left
 
 
 # ---- recomputing

@@ -126,3 +126,13 @@ def test_an_open_round_is_listed_with_its_phase(season: Season, client: Client) 
     judge_round = make_round(season, phase=Round.Phase.OPEN)
     listed = client.get("/api/v1/rounds").json()["items"]
     assert (listed[0]["number"], listed[0]["phase"]) == (judge_round.number, "open")
+
+
+def test_the_results_of_a_quarantined_node_are_marked(
+    judged: list[Node], season: Season, client: Client
+) -> None:
+    quarantine_node(judged[0], reason="copies", actor=None, now=timezone.now())
+    path = f"/api/v1/rounds/{season.rounds.latest('number').number}"
+    for told in (client.get(path).json()["scores"], client.get(f"{path}/scores").json()["items"]):
+        marked = {score["node"]: score["quarantined"] for score in told}
+        assert marked == {node.name: node == judged[0] for node in judged}

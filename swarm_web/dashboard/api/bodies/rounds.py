@@ -55,6 +55,7 @@ def describe_score(score: Score) -> dict[str, Any]:
         "arm": score.arm,
         "status": score.status,
         "reason": score.reason,
+        "quarantined": score.node.quarantined,
         "advice": advise(score.reason),
         "score": score.score,
         "interval": None if score.score is None else (score.interval_low, score.interval_high),

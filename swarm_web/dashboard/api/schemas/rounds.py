@@ -70,6 +70,11 @@ class ScoreOut(Schema):
         description="Why the result is lower than it might be or does not count; else empty.",
         examples=["unanswered"],
     )
+    quarantined: bool = Field(
+        description="Whether the node is out of the ranks now, whatever it scored; the reward "
+        "downloads give such rows the status `quarantined`.",
+        examples=[False],
+    )
     advice: str = Field(description="What helps against it, in words.")
     score: Score | None
     interval: Interval | None
