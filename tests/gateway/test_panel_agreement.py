@@ -15,6 +15,7 @@ from django.utils import timezone
 from rich.console import Console
 
 from judge.models import Round, Season
+from judge.selectors import describe_round
 from judge.services.oversight import quarantine_node
 from judge.services.seasons import end_season
 from node_client.display.health import State, judge_health
@@ -31,7 +32,15 @@ from swarm_web.relay.services import (
     record_training,
     sample_rollouts,
 )
-from tests.factories import make_node, make_rollout, make_round, make_score, publish
+from tests.factories import (
+    make_answer,
+    make_node,
+    make_rollout,
+    make_round,
+    make_score,
+    make_seat,
+    publish,
+)
 from tests.gateway.conftest import Member
 from tests.gateway.sessions import NOW, session_of
 from tests.node_client.panel_views import full_view, report
@@ -151,8 +160,27 @@ async def test_a_healthy_node_is_called_so_on_both(
 
 async def test_a_node_that_was_not_judged_yet_waits_on_both(season: Season, amber: Member) -> None:
     await Node.objects.all().aupdate(last_seen=timezone.now())
+    view = await view_of(amber)
+    view.round = None
     text = "is connected and waits for its first round."
-    await compare(amber, await view_of(amber), state="waiting", text=text)
+    await compare(amber, view, state="waiting", text=text)
+
+
+async def test_a_node_answers_its_first_round_on_both(season: Season, amber: Member) -> None:
+    await Node.objects.all().aupdate(last_seen=timezone.now())
+    opened = await sync_to_async(make_round)(season, questions=16)
+    await sync_to_async(make_seat)(opened, amber.node)
+    async for question in opened.questions.filter(position__lte=3):
+        await sync_to_async(make_answer)(question, amber.node, solved=True)
+    view = await view_of(amber)
+    view.round = None
+    view.note_round(await sync_to_async(describe_round)(opened))
+    view.note_answers(opened.number, 3)
+    text = "is connected and answers its first round."
+    await compare(amber, view, state="working", text=text)
+    told = f"It has answered 3 of 16 questions of round {opened.number}."
+    assert judge_health(view, now=SHOWN_AT, clock=0).reason == told
+    assert told in await read_page(amber.node)
 
 
 async def test_a_node_without_a_season_trains_alone_on_both(season: Season, amber: Member) -> None:

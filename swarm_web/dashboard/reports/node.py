@@ -11,6 +11,7 @@ from swarm_web.brief_cache import keep_briefly
 from swarm_web.dashboard.reports.history import WINDOW, read_bases, scores_since_start
 from swarm_web.dashboard.reports.lineup import Lift, measure_lift
 from swarm_web.dashboard.reports.rulings import RulingLine, describe_rulings
+from swarm_web.dashboard.reports.turn import Turn, read_turn
 from swarm_web.dashboard.reports.verdict import Place, Verdict, judge_health
 from swarm_web.leaderboard import LeaderboardRow, count_ranked, read_line
 from swarm_web.nodes.models import Node
@@ -40,8 +41,9 @@ class NodeReport:
     """What is known of a node; `scores` are its results in the season, newest first.
 
     `row` is its line of the season's leaderboard, `lift` its distance from the same model
-    untrained, and `ranked` how many nodes have a rank. `delivered_to_others` counts how many times
-    its rollouts were given to other nodes; None if that cannot be told.
+    untrained, and `ranked` how many nodes have a rank. `turn` is its part in the round that goes
+    on. `delivered_to_others` counts how many times its rollouts were given to other nodes; None if
+    that cannot be told.
     """
 
     node: Node
@@ -52,6 +54,7 @@ class NodeReport:
     ranked: int
     cells: list[Cell]
     scores: list[Score]
+    turn: Turn | None
     contribution: Contribution | None
     delivered_to_others: int | None
     rulings: list[RulingLine]
@@ -68,6 +71,7 @@ def read_report(node: Node, *, now: datetime, rounds: int = LISTED_ROUNDS) -> No
         else None
     )
     scores = list(scores_since_start(node, season).defer(*_UNTOLD)[:rounds]) if season else []
+    turn = read_turn(node, season, now=now) if season else None
     connected = node.is_connected(now=now)
     return NodeReport(
         node=node,
@@ -78,6 +82,7 @@ def read_report(node: Node, *, now: datetime, rounds: int = LISTED_ROUNDS) -> No
         ranked=_count_ranked(season) if season else 0,
         cells=describe_cells(row.cells) if row else [],
         scores=scores,
+        turn=turn,
         contribution=contribution,
         delivered_to_others=(delivered_to_others(node.pk, season_id=season.pk) if season else None),
         rulings=describe_rulings(node.rulings.order_by("made_at")),
@@ -87,6 +92,7 @@ def read_report(node: Node, *, now: datetime, rounds: int = LISTED_ROUNDS) -> No
             season_runs=season is not None and season.state == Season.State.RUNNING,
             scores=scores,
             place=_describe_place(row, season=season),
+            turn=turn,
         ),
     )
 

@@ -1,12 +1,13 @@
 """The answer to "is my node working?": one sentence, its reason, and what to do; pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from django.utils.translation import gettext as _
 
 from judge.models import Score, Standing
+from swarm_web.dashboard.reports.turn import Turn
 from swarm_web.nodes.models import Node
 
 State = Literal["good", "waiting", "bad"]
@@ -40,10 +41,12 @@ def judge_health(
     season_runs: bool,
     scores: Sequence[Score],
     place: Place | None,
+    turn: Turn | None = None,
 ) -> Verdict:
     """Say whether a node works; `scores` are its results in the season, newest first.
 
-    The first thing that stands in the way is the answer: later ones follow from it.
+    `turn` is its part in the round that goes on, None where it has none. The first thing that
+    stands in the way is the answer: later ones follow from it.
     """
     if node.blocked:
         return Verdict("bad", _("is blocked."), _("The operator blocked its token. Ask them why."))
@@ -65,13 +68,52 @@ def judge_health(
             _("is connected and trains alone."),
             _("No season is running. It joins in by itself when one starts."),
         )
+    if turn is not None and turn.came_late:
+        return _await_next_round(turn.number)
     if not scores:
+        return _await_first_score(turn)
+    return _add_turn(_judge_last_round(scores[0], place=place), turn)
+
+
+def _await_next_round(missed: int) -> Verdict:
+    return Verdict(
+        "waiting",
+        _("is connected and waits for its next round."),
+        _("It came after round %(number)s had opened; nothing is left for you to do.")
+        % {"number": missed},
+    )
+
+
+def _await_first_score(turn: Turn | None) -> Verdict:
+    if turn is not None and turn.answered:
+        return Verdict("good", _("is connected and answers its first round."), turn.words)
+    waits = Verdict(
+        "waiting",
+        _("is connected and waits for its first round."),
+        _("It is judged in the next round that opens; nothing is left for you to do."),
+    )
+    return waits if turn is None else _add_turn(replace(waits, reason=""), turn)
+
+
+def _add_turn(verdict: Verdict, turn: Turn | None) -> Verdict:
+    """Tell beside a verdict what the node does in the round that goes on.
+
+    A node that does nothing there is not called healthy, whatever it did before.
+    """
+    if turn is None:
+        return verdict
+    if not turn.offered and not turn.is_open:
+        return _explain_miss(turn.number)
+    if not turn.offered and turn.half_over and verdict.state != "bad":
         return Verdict(
             "waiting",
-            _("is connected and waits for its first round."),
-            _("It is judged in the next round that opens; nothing is left for you to do."),
+            _("is connected and has not asked for round %(number)s yet.") % {"number": turn.number},
+            _(
+                "Half of the time to answer is over. It may still finish a training step; if the "
+                "round closes first, look at its terminal: the last error is there."
+            ),
         )
-    return _judge_last_round(scores[0], place=place)
+    return replace(verdict, reason=f"{verdict.reason} {turn.words}".strip())
 
 
 def _explain_absence(node: Node) -> Verdict:
@@ -91,17 +133,9 @@ def _explain_absence(node: Node) -> Verdict:
 def _judge_last_round(last: Score, *, place: Place | None) -> Verdict:
     number = {"number": last.round.number}
     if last.reason == Score.Reason.NOT_OFFERED:
-        return Verdict(
-            "bad",
-            _("is connected but missed round %(number)s.") % number,
-            _("It never asked for the questions. Look at its terminal: the last error is there."),
-        )
+        return _explain_miss(last.round.number)
     if last.reason == Score.Reason.CAME_LATE:
-        return Verdict(
-            "waiting",
-            _("is connected and waits for its next round."),
-            _("It came after round %(number)s had opened; nothing is left for you to do.") % number,
-        )
+        return _await_next_round(last.round.number)
     if last.reason == Score.Reason.UNANSWERED:
         return Verdict(
             "bad",
@@ -115,6 +149,14 @@ def _judge_last_round(last: Score, *, place: Place | None) -> Verdict:
             _("Some of its last answers could not be verified in time; they do not count."),
         )
     return _judge_place(number, place=place)
+
+
+def _explain_miss(missed: int) -> Verdict:
+    return Verdict(
+        "bad",
+        _("is connected but missed round %(number)s.") % {"number": missed},
+        _("It never asked for the questions. Look at its terminal: the last error is there."),
+    )
 
 
 def _judge_place(number: dict[str, int], *, place: Place | None) -> Verdict:

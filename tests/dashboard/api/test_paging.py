@@ -66,7 +66,8 @@ def test_scores_questions_and_answers_of_a_closed_round_are_walked(
     assert [item["node"] for item in walk(client, f"{path}/scores")] == names
     questions = list(walk(client, f"{path}/questions"))
     assert [item["position"] for item in questions] == list(range(1, 17))
-    assert (questions[0]["solved"], questions[0]["seated"]) == (2, 3)
+    # By the scores, as on the pages.
+    assert (questions[0]["solved"], questions[0]["counted"]) == (3, 3)
     answers = list(walk(client, f"{path}/questions/1/answers"))
     assert [(item["node"], item["solved"]) for item in answers] == [
         (name, place % 2 == 0) for place, name in enumerate(names)

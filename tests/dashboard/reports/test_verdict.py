@@ -1,11 +1,14 @@
 """A node's page answers "is my node working?" with the first thing that stands in the way."""
 
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.utils import timezone
 
 from judge.models import Round, Score
+from swarm_web.dashboard.reports.turn import Turn
 from swarm_web.dashboard.reports.verdict import Place, Verdict, judge_health
 from swarm_web.nodes.models import Node
 
@@ -19,13 +22,34 @@ def judge(
     season_runs: bool = True,
     reason: str | None = "",
     remark: str = "",
+    turn: Turn | None = None,
 ) -> Verdict:
     scores = [] if reason is None else [Score(round=Round(number=9), reason=reason)]
     node = node or Node(last_seen=NOW)
     place = Place(remark=remark, n=12, minimum=16)
     return judge_health(
-        node, connected=connected, season_runs=season_runs, scores=scores, place=place
+        node, connected=connected, season_runs=season_runs, scores=scores, place=place, turn=turn
     )
+
+
+def sit(**fields: Any) -> Turn:
+    """Return a seat in the open round 10, of which a node has answered 3 of 16 questions."""
+    answering = Turn(
+        number=10,
+        is_open=True,
+        offered=True,
+        came_late=False,
+        answered=3,
+        questions=16,
+        half_over=False,
+    )
+    return replace(answering, **fields)
+
+
+IDLE = sit(offered=False, answered=0)
+LATE = sit(offered=False, answered=0, came_late=True)
+STUCK = sit(offered=False, answered=0, half_over=True)
+MISSED = sit(offered=False, answered=0, half_over=True, is_open=False)
 
 
 @pytest.mark.parametrize(
@@ -50,6 +74,19 @@ def judge(
         (judge(remark="base"), "good", "an untrained model, shown for comparison"),
         (judge(Node(last_seen=NOW, quarantined=True)), "bad", "contact the operator"),
         (judge(Node(quarantined=True), connected=False), "bad", "out of the ranks"),
+        (judge(turn=sit()), "good", "answered 3 of 16 questions of round 10"),
+        (judge(turn=IDLE), "good", "not asked for the questions of round 10 yet"),
+        (judge(turn=STUCK), "waiting", "has not asked for round 10 yet"),
+        (judge(turn=MISSED), "bad", "missed round 10"),
+        (judge(turn=LATE), "waiting", "came after round 10 had opened"),
+        (judge(reason="not_offered", turn=STUCK), "bad", "missed round 9"),
+        (judge(reason="unanswered", turn=sit()), "bad", "answered 3 of 16 questions of round 10"),
+        (judge(connected=False, turn=STUCK), "bad", "is offline"),
+        (judge(reason=None, turn=sit()), "good", "answers its first round. It has answered 3 of"),
+        (judge(reason=None, turn=IDLE), "waiting", "waits for its first round. It has not asked"),
+        (judge(reason=None, turn=STUCK), "waiting", "has not asked for round 10 yet"),
+        (judge(reason=None, turn=MISSED), "bad", "missed round 10"),
+        (judge(reason=None, turn=LATE), "waiting", "came after round 10 had opened"),
     ],
 )
 def test_the_verdict_names_state_and_reason(verdict: Verdict, state: str, words: str) -> None:

@@ -91,8 +91,7 @@ def _judge_part(view: View) -> Health:
     if missed is not None:
         return missed
     if standing is None or standing.score is None:
-        why = "It is judged in the next round that opens; nothing is left for you to do."
-        return Health("waiting", "is connected and waits for its first round.", why)
+        return _await_first_score(view)
     if standing.remark == "too_few":
         why = f"{standing.n:,} questions count so far; a rank needs more."
         return Health("working", "is healthy and not ranked yet.", why)
@@ -100,6 +99,16 @@ def _judge_part(view: View) -> Health:
         why = "It is an untrained model, shown for comparison and not ranked."
         return Health("working", "is healthy.", why)
     return Health("working", "is healthy.", _praise(view))
+
+
+def _await_first_score(view: View) -> Health:
+    current = view.round
+    given = view.answered[current.number] if current is not None else 0
+    if current is not None and current.phase in {"open", "scoring"} and given:
+        why = f"It has answered {given} of {current.questions} questions of round {current.number}."
+        return Health("working", "is connected and answers its first round.", why)
+    why = "It is judged in the next round that opens; nothing is left for you to do."
+    return Health("waiting", "is connected and waits for its first round.", why)
 
 
 def _judge_last_round(view: View) -> Health | None:
