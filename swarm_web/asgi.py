@@ -22,9 +22,10 @@ pages = get_asgi_application()
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
 from django.conf import settings  # noqa: E402
-from django.urls import path, re_path  # noqa: E402
+from django.urls import path, re_path, reverse  # noqa: E402
 
 from swarm_web.dashboard.live.socket import live_socket  # noqa: E402
+from swarm_web.dashboard.pages import announcements  # noqa: E402
 from swarm_web.gateway.auth import TokenGate  # noqa: E402
 from swarm_web.gateway.consumers import NodeConsumer  # noqa: E402
 from swarm_web.gateway.denial import deny_unknown_path  # noqa: E402
@@ -39,9 +40,12 @@ sockets = URLRouter(
         re_path(r"", deny_unknown_path),  # type: ignore[arg-type]
     ]
 )
-application = ProtocolTypeRouter(
-    {"http": PageCache(pages, seconds=settings.PAGE_CACHE_SECONDS), "websocket": sockets}
+kept_pages = PageCache(
+    pages,
+    seconds=settings.PAGE_CACHE_SECONDS,
+    marks={announcements.COOKIE: reverse("home")},
 )
+application = ProtocolTypeRouter({"http": kept_pages, "websocket": sockets})
 
 # What is loaded stays until the process ends: the collector need not look through it again. It took
 # some 100 ms each time, in which nobody was served; now 10 to 20 ms.

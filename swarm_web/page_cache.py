@@ -2,10 +2,11 @@
 
 An ASGI application around Django's, so that a kept page costs neither a thread nor a query. Kept
 are whole answers to GET with status 200 that set no cookie, by host, address and language; who
-brings any cookie but the language's gets pages of their own. A page is made anew when somebody
-asks for it after PAGE_CACHE_SECONDS; meanwhile visitors get the one before, which is at most twice
-as old. Who asks again because the live socket told of a change says since when (`X-Since`), and
-gets no page from before. Kept pages are sent compressed, and have an ETag.
+brings any cookie but the language's, or one that marks a single page, gets pages of their own. A
+page is made anew when somebody asks for it after PAGE_CACHE_SECONDS; meanwhile visitors get the one
+before, which is at most twice as old. Who asks again because the live socket told of a change says
+since when (`X-Since`), and gets no page from before. Kept pages are sent compressed, and have an
+ETag.
 """
 
 import asyncio
@@ -37,9 +38,14 @@ _KINDS = (b"text/html", b"application/json", b"image/png", b"image/svg+xml")
 _VARIES = {b"accept-language", b"cookie", b"accept-encoding", b"hx-request", b"origin"}
 # X-Since names a change by its moment: what is kept under it was asked for after that.
 _IN_KEY = (b"host", b"x-forwarded-proto", b"hx-request", b"origin", b"x-since")
+# Whoever sends one of these twice is answered by Django alone, which joins the two: read here, the
+# page of one visitor would be kept for others.
+_DECISIVE = {*_IN_KEY, b"accept-language", b"cookie"}
 _VARY = b"Accept-Encoding, Accept-Language, Cookie, HX-Request, Origin, X-Since"
 _LARGEST = 1_000_000
 _MOST_PAGES = 256
+# Digits of a database's largest key.
+_LONGEST_MARK = 19
 # More at once would take turns at the interpreter's lock, and all of them come later.
 _MADE_AT_ONCE = 2
 # For so long a page waits for its turn: a slow one holds up the others no longer.
@@ -84,10 +90,15 @@ class Page:
 
 
 class PageCache:
-    """The pages of one process and event loop; those who ask for the same one wait for it."""
+    """The pages of one process and event loop; those who ask for the same one wait for it.
 
-    def __init__(self, application: Application, *, seconds: float) -> None:
-        self._application, self._seconds = application, seconds
+    `marks` are cookies that hold a number and decide one page only: its path, by the cookie's name.
+    """
+
+    def __init__(
+        self, application: Application, *, seconds: float, marks: Mapping[str, str] | None = None
+    ) -> None:
+        self._application, self._seconds, self._marks = application, seconds, marks or {}
         self._pages: dict[Key, Page] = {}
         self._making: dict[Key, asyncio.Future[Page | None]] = {}
         self._renewals: set[asyncio.Task[Page | None]] = set()
@@ -96,7 +107,7 @@ class PageCache:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer from what is kept, or let Django answer."""
         asked = dict(scope["headers"])
-        key = read_key(scope, asked) if self._seconds > 0 else None
+        key = read_key(scope, asked, marks=self._marks) if self._seconds > 0 else None
         if key is None:
             await self._application(scope, receive, send)
             return
@@ -226,20 +237,30 @@ class _Recorder:
         )
 
 
-def read_key(scope: Scope, asked: Asked) -> Key | None:
+def read_key(scope: Scope, asked: Asked, *, marks: Mapping[str, str]) -> Key | None:
     """Return what decides an anonymous visitor's page; None for requests that are never kept."""
     if scope["method"] != "GET" or scope["path"].startswith(_NEVER) or b"authorization" in asked:
         return None
+    decisive = [name for name, _ in scope["headers"] if name in _DECISIVE]
+    if len(decisive) > len(set(decisive)):
+        return None
     request = HttpRequest()
     request.COOKIES = parse_cookie(asked.get(b"cookie", b"").decode("latin-1"))
-    if set(request.COOKIES) - {settings.LANGUAGE_COOKIE_NAME}:
+    if set(request.COOKIES) - {settings.LANGUAGE_COOKIE_NAME, *marks}:
         return None
     request.META["HTTP_ACCEPT_LANGUAGE"] = asked.get(b"accept-language", b"").decode("latin-1")
     language = get_language_from_request(request)
+    here = [name for name, path in marks.items() if path == scope["path"]]
     return (
         *(scope["scheme"], scope["path"], scope["query_string"], language),
         *(asked.get(name) for name in _IN_KEY),
+        *(_read_mark(request.COOKIES.get(name, "")) for name in here),
     )
+
+
+def _read_mark(value: str) -> str:
+    """Return a number as it stands; nothing for what no page has set."""
+    return value if value.isdecimal() and len(value) <= _LONGEST_MARK else ""
 
 
 def may_be_kept(start: Message) -> bool:

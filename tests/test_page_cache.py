@@ -42,6 +42,14 @@ async def get(
     cache: PageCache, path: str = "/", query: str = "", **asked: str
 ) -> tuple[int, Headers, bytes]:
     """Ask for a page; header names are given with underscores."""
+    headers = [(name.replace("_", "-").encode(), value.encode()) for name, value in asked.items()]
+    return await get_with(headers, cache, path, query)
+
+
+async def get_with(
+    headers: list[tuple[bytes, bytes]], cache: PageCache, path: str = "/", query: str = ""
+) -> tuple[int, Headers, bytes]:
+    """Ask for a page with headers as they are sent, in this order."""
     sent: list[Any] = []
 
     async def receive() -> Any:
@@ -50,7 +58,6 @@ async def get(
     async def send(message: Any) -> None:
         sent.append(message)
 
-    headers = [(name.replace("_", "-").encode(), value.encode()) for name, value in asked.items()]
     scope = {
         "type": "http",
         "method": "GET",
@@ -149,6 +156,46 @@ async def test_what_is_personal_or_measured_is_never_kept(personal: dict[str, st
     cache = PageCache(Site(), seconds=60)
     await get(cache, **personal)
     assert (await get(cache, **personal))[2] == b"page 2"
+
+
+@pytest.mark.parametrize(
+    ("name", "hidden", "seen"),
+    [
+        (b"accept-language", b"fa", b"en"),
+        (b"cookie", b"announcement=5; a=", f"{settings.LANGUAGE_COOKIE_NAME}=en".encode()),
+        (b"x-forwarded-proto", b"http", b"https"),
+        (b"origin", b"https://other.example", b"https://swarm.example"),
+    ],
+)
+async def test_who_sends_a_header_twice_decides_nobody_elses_page(
+    name: bytes, hidden: bytes, seen: bytes
+) -> None:
+    """Django joins the two and may go by the first: the key would be made of the last."""
+    cache = PageCache(site := Site(), seconds=60)
+    await get_with([(name, hidden), (name, seen)], cache)
+    assert (await get_with([(name, seen)], cache))[2] == b"page 2"
+    assert site.asked == 2
+
+
+async def test_a_cookie_that_marks_one_page_leaves_the_others_to_everybody() -> None:
+    cache = PageCache(site := Site(), seconds=60, marks={"put_away": "/"})
+    await get(cache, "/rounds/")
+    assert (await get(cache, "/rounds/", cookie="put_away=5"))[2] == b"page 1"
+    assert site.asked == 1
+
+
+async def test_a_marked_page_is_kept_for_all_with_the_same_mark() -> None:
+    cache = PageCache(Site(), seconds=60, marks={"put_away": "/"})
+    await get(cache)
+    assert [(await get(cache, cookie="put_away=5"))[2] for _ in range(2)] == [b"page 2"] * 2
+    assert (await get(cache, cookie="put_away=6"))[2] == b"page 3"
+
+
+@pytest.mark.parametrize("junk", ["", "five", "-5", "5" * 20])
+async def test_a_mark_that_no_page_has_set_makes_no_page_of_its_own(junk: str) -> None:
+    cache = PageCache(Site(), seconds=60, marks={"put_away": "/"})
+    await get(cache)
+    assert (await get(cache, cookie=f"put_away={junk}"))[2] == b"page 1"
 
 
 @pytest.mark.parametrize(
