@@ -2,11 +2,17 @@
 
 A ring on `bus.VIEWERS` says that something changed; presence and rates change without a ring, so
 views are read every `IDLE_S` seconds anyway, and at most once in `PAUSE_S`.
+
+Anybody can ask for odd views (filtered, or later pages). A loop of their own keeps them fresh: they
+are read one at a time and rest after each reading as long as it took. So they get half of the
+thread's time at most, and a view that everybody looks at waits for one of them at most.
 """
 
 import asyncio
 import contextlib
 import logging
+import time
+from collections.abc import Awaitable, Callable
 from weakref import WeakKeyDictionary
 
 from channels.db import database_sync_to_async
@@ -15,7 +21,7 @@ from redis.exceptions import RedisError
 
 from swarm_web import bus
 from swarm_web.dashboard.live.stream import Stream
-from swarm_web.dashboard.live.views import ViewKey, read_view
+from swarm_web.dashboard.live.views import View, ViewKey, read_view
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +52,9 @@ class LiveBoard:
     def __init__(self) -> None:
         self._streams: dict[ViewKey, Stream] = {}
         self._readings: dict[ViewKey, asyncio.Task[Stream | None]] = {}
-        self._rung = asyncio.Event()
+        # For the loop of the views that everybody looks at, and for that of the odd ones.
+        self._rung = {is_odd: asyncio.Event() for is_odd in (False, True)}
+        self._odd_turn = asyncio.Semaphore()
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -68,7 +76,7 @@ class LiveBoard:
         stream.watchers += 1
         if stream.watchers == 1:
             # What changed during that reading was not heard of.
-            self._rung.set()
+            self._rung[key.is_odd].set()
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run())
         return stream
@@ -101,7 +109,7 @@ class LiveBoard:
     async def _read(self, key: ViewKey) -> Stream | None:
         """Put what a view shows now into its stream; None where it cannot be read."""
         try:
-            view = await database_sync_to_async(read_view)(key)
+            view = await self._read_in_turn(key)
         except (Error, RedisError):
             logger.warning("could not read a live view", exc_info=True)
             return None
@@ -127,26 +135,46 @@ class LiveBoard:
                 return
         raise TooManyViewsError
 
+    async def _read_in_turn(self, key: ViewKey) -> View:
+        """Read a view; an odd one alone among its kind, and none of them for as long afterwards."""
+        read: Callable[[ViewKey], Awaitable[View]] = database_sync_to_async(read_view)
+        if not key.is_odd:
+            return await read(key)
+        await self._odd_turn.acquire()
+        begun = time.monotonic()
+        try:
+            return await read(key)
+        finally:
+            rest = time.monotonic() - begun
+            asyncio.get_running_loop().call_later(rest, self._odd_turn.release)
+
     def _hear(self, _payload: str) -> None:
-        self._rung.set()
+        for rung in self._rung.values():
+            rung.set()
 
     async def _run(self) -> None:
+        async with asyncio.TaskGroup() as loops:
+            for is_odd in self._rung:
+                loops.create_task(self._keep_fresh(is_odd=is_odd))
+
+    async def _keep_fresh(self, *, is_odd: bool) -> None:
+        rung = self._rung[is_odd]
         while True:
             # Each time anew: the switchboard itself may have ended, and need not answer at once.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(IDLE_S):
                     await bus.switchboard().listen(bus.VIEWERS, self._hear)
-                    await self._rung.wait()
-            self._rung.clear()
+                    await rung.wait()
+            rung.clear()
             for key, stream in tuple(self._streams.items()):
-                if stream.watchers:
+                if stream.watchers and key.is_odd is is_odd:
                     await self._refresh(key, stream)
             await asyncio.sleep(PAUSE_S)
 
     async def _refresh(self, key: ViewKey, stream: Stream) -> None:
         """Read a view again; whatever goes wrong, the other views and the next reading go on."""
         try:
-            stream.advance(await database_sync_to_async(read_view)(key))
+            stream.advance(await self._read_in_turn(key))
         except Exception:
             # An edge: this loop is all that keeps a process's views fresh, and must not end by one.
             # Sockets of a view that cannot be read are cut off by its age (STALE_S).

@@ -1,21 +1,24 @@
 """A process reads each view that somebody watches once, and tells nobody `live` over old data."""
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from unittest.mock import DEFAULT, Mock
 
 import pytest
 from asgiref.sync import sync_to_async
 from django.db import InterfaceError
+from django.utils import timezone
 from websockets.asyncio.client import connect
 
 from swarm_web.dashboard.live import board
 from swarm_web.dashboard.live import socket as live_socket
 from swarm_web.dashboard.live.board import LiveBoard, TooManyViewsError, live_board
-from swarm_web.dashboard.live.views import read_key, read_view
+from swarm_web.dashboard.live.views import View, ViewKey, read_key, read_view
 from tests.dashboard.conftest import judge_nodes
 from tests.dashboard.live.listening import browser_socket, close_round, hear, open_round_for
 from tests.factories import make_season
-from tests.sockets import running_gateway
+from tests.sockets import PATIENCE_S, running_gateway
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("tidy_stores")]
 
@@ -117,6 +120,64 @@ async def test_a_view_that_there_is_no_room_for_is_not_read(
     monkeypatch.setattr(board, "read_view", pytest.fail)
     with pytest.raises(TooManyViewsError):
         await LiveBoard().join(read_key({"after": "50"}))
+
+
+HOME = read_key({"view": "home"})
+ODD = [read_key({"search": word}) for word in "abcdefgh"]
+
+
+@contextmanager
+def note_readings(monkeypatch: pytest.MonkeyPatch) -> Iterator[asyncio.Queue[ViewKey]]:
+    """Give a queue of the views that are read, in their order; a reading costs nothing."""
+    loop, read = asyncio.get_running_loop(), asyncio.Queue[ViewKey]()
+
+    def note(key: ViewKey) -> View:
+        loop.call_soon_threadsafe(read.put_nowait, key)
+        return View(timezone.now(), pill="")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(board, "read_view", note)
+        yield read
+
+
+async def read_until_home(read: asyncio.Queue[ViewKey]) -> int:
+    """Return how many odd views are read before the home page."""
+    odd = 0
+    async with asyncio.timeout(PATIENCE_S):
+        while (await read.get()).is_odd:
+            odd += 1
+    return odd
+
+
+async def test_who_asks_for_many_odd_views_holds_up_no_other_page(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    live = LiveBoard()
+    with note_readings(monkeypatch) as read:
+        joining = asyncio.gather(*(live.join(key) for key in [*ODD, HOME]))
+        assert await read_until_home(read) <= 1
+        for stream in await joining:
+            live.leave(stream)
+
+
+async def test_a_change_reaches_the_home_page_before_the_odd_views(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(board, "PAUSE_S", 0)
+    live = LiveBoard()
+    with note_readings(monkeypatch) as read:
+        streams = [await live.join(key) for key in [*ODD, HOME]]
+        seen: list[ViewKey] = []
+        # Each is read as it is joined, and once more because somebody came.
+        async with asyncio.timeout(PATIENCE_S):
+            while any(seen.count(key) < 2 for key in [*ODD, HOME]):
+                seen.append(await read.get())
+        while not read.empty():
+            read.get_nowait()
+        live._hear("a ring")
+        assert await read_until_home(read) <= 1
+        for stream in streams:
+            live.leave(stream)
 
 
 async def test_nothing_is_read_when_nobody_watches() -> None:
