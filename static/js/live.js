@@ -82,7 +82,7 @@ const live = {
     asOf = new Date(message.as_of);
     if (message.type !== "resumed") apply(message);
     setLink("live");
-    catchUp(message.chart || message.turn ? message.as_of : message.since);
+    catchUp(message.chart || message.turn || message.announced ? message.as_of : message.since);
     site.showTimes();
   }
 

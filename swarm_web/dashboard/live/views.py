@@ -11,6 +11,7 @@ from django.template.loader import render_to_string
 from django.utils import timezone, translation
 
 from judge.models import Counted, Ruling, Window
+from swarm_web.dashboard.models import Announcement
 from swarm_web.dashboard.plain_text import check_query
 from swarm_web.dashboard.reports.board import (
     FIRST_PAGE,
@@ -25,6 +26,7 @@ from swarm_web.errors import RequestError
 from swarm_web.leaderboard import Leaderboard
 
 Message = dict[str, Any]
+Turn = tuple[str | None, int | None, str]
 
 
 class Kind(StrEnum):
@@ -55,7 +57,8 @@ class View:
 
     `rows` are table rows by node and `order` their nodes, `regions` other parts of the page by
     their id. `charted` names the state that charts show: the last booked round and the operator's
-    last ruling; `turn` is the current round and its phase. `as_of` is when it was read.
+    last ruling; `turn` is the season, the current round and its phase; `announced` is the
+    announcement and its text, which each visitor may have put away. `as_of` is when it was read.
     """
 
     as_of: datetime
@@ -64,12 +67,13 @@ class View:
     order: tuple[str, ...] = ()
     regions: Mapping[str, str] = field(default_factory=dict)
     charted: tuple[int | None, int | None] = (None, None)
-    turn: tuple[int | None, str] = (None, "none")
+    turn: Turn = (None, None, "none")
+    announced: tuple[int, str] | None = None
 
     @property
     def state(self) -> tuple[object, ...]:
-        """What pages show of the season beside their regions; the same in all views."""
-        return self.charted, self.turn
+        """What pages show beside the regions that are sent; the same in all views."""
+        return self.charted, self.turn, self.announced
 
 
 def read_key(params: Mapping[str, str]) -> ViewKey:
@@ -95,31 +99,36 @@ def read_view(key: ViewKey) -> View:
     now = timezone.now()
     with translation.override(key.language):
         pill = read_pill(now=now)
+        common = View(
+            now,
+            _render_pill(pill),
+            charted=_read_charted(),
+            turn=(pill.season, pill.number, pill.phase),
+            announced=Announcement.objects.shown(now=now).values_list("pk", "text").first(),
+        )
         if key.kind is Kind.PILL:
-            return View(now, _render_pill(pill), charted=_read_charted(), turn=_turn(pill))
+            return common
         if key.kind is Kind.HOME:
             home = read_home(now=now)
-            return _render(home.board, pill, home=home)
+            return _render(common, home.board, pill, home=home)
         query = key.query
         board = read_board(query.window, now=now, filters=query.filters, after=query.after)
-        return _render(board, pill)
+        return _render(common, board, pill)
 
 
-def _render(board: Leaderboard, pill: Pill, *, home: Home | None = None) -> View:
+def _render(common: View, board: Leaderboard, pill: Pill, *, home: Home | None = None) -> View:
+    """Add a board's rows and texts to what all views have in common."""
     lines = read_lines(board)
     texts = ("home_facts", "home_moves", "home_feed") if home else ("board_lead", "quarantined")
     context = {"board": board, "pill": pill, "home": home}
-    return View(
-        as_of=board.as_of,
-        pill=_render_pill(pill),
+    return replace(
+        common,
         rows={line.row.node: _render_text("partials/row.html", {"line": line}) for line in lines},
         order=tuple(line.row.node for line in lines),
         regions={
             name.removeprefix("board_"): _render_text(f"partials/{name}.html", context)
             for name in (*texts, "waiting")
         },
-        charted=_read_charted(),
-        turn=_turn(pill),
     )
 
 
@@ -130,10 +139,6 @@ def _render_pill(pill: Pill) -> str:
 def _render_text(template: str, context: dict[str, object]) -> str:
     """Render a fragment as plain text, which Django's safe strings are not to an encoder."""
     return render_to_string(template, context).strip()
-
-
-def _turn(pill: Pill) -> tuple[int | None, str]:
-    return pill.number, pill.phase
 
 
 def _read_charted() -> tuple[int | None, int | None]:
@@ -174,6 +179,7 @@ def describe_delta(old: View, new: View) -> Message:
         "regions": _changed(old.regions, new.regions),
         "chart": new.charted != old.charted,
         "turn": new.turn != old.turn,
+        "announced": new.announced != old.announced,
     }
     if new.pill != old.pill:
         message["pill"] = new.pill

@@ -42,6 +42,13 @@ def test_a_delta_brings_regions_that_changed() -> None:
     assert delta["regions"] == {"lead": "bold leads"}
 
 
+@pytest.mark.parametrize("after", [None, (5, "news, corrected"), (6, "news")])
+def test_a_delta_tells_of_an_announcement_that_changed(after: tuple[int, str] | None) -> None:
+    before = replace(make_view(), announced=(5, "news"))
+    assert describe_delta(before, replace(before, announced=after))["announced"] is True
+    assert describe_delta(before, before)["announced"] is False
+
+
 async def test_a_socket_reads_on_where_it_is() -> None:
     stream = Stream(make_view(a="1"))
     stream.advance(make_view(a="2"))
@@ -89,7 +96,7 @@ def test_a_snapshot_tells_since_when_charts_and_turn_are_as_they_are() -> None:
     stream = Stream(make_view())
     stream.advance(replace(make_view(pill="other"), as_of=later))
     assert read(stream.snapshot())["since"] == NOON.isoformat()
-    stream.advance(replace(make_view(), as_of=last, turn=(3, "open")))
+    stream.advance(replace(make_view(), as_of=last, turn=("Autumn", 3, "open")))
     assert read(stream.snapshot())["since"] == last.isoformat()
 
 
