@@ -13,6 +13,7 @@ const live = {
   const TRIES = 3; // before the page is polled instead
   const CLOSED_TOO_MANY_VIEWS = 4429;
   const link = document.getElementById("link");
+  const said = document.getElementById("said"); // what screen readers are told, on changes only
   const KEPT_MS = 1000; // what pages have in common may be that old
   const SPREAD_MS = 1500; // not all visitors at once
   const MAKING_MS = 5000; // a page may have read what it shows that long before its own clock
@@ -21,12 +22,16 @@ const live = {
   const refreshed = document.querySelector("[data-refresh]"); // shows what no message tells of
   const regions = (root) => root.querySelectorAll("[data-region][id]");
   let socket, epoch, seq, asOf = new Date(), failures = 0, retry, watchdog, asking, drawnFor;
+  let happening = document.querySelector("#pill [data-happening]")?.textContent;
   let known = Date.parse(document.body.dataset.now) - MAKING_MS; // changes until then are shown or asked for
 
   function setLink(state) {
+    const before = link.dataset.state ?? "live"; // as it opens, a page need not say so
     link.hidden = false;
     link.className = `link ${state}`;
+    link.dataset.state = state;
     link.textContent = state === "live" ? link.dataset.live : `${link.dataset[state]} ${site.describe(asOf, "clock")}`;
+    if (state !== before) said.textContent = link.textContent;
   }
 
   function findAddress() {
@@ -80,6 +85,7 @@ const live = {
     failures = 0;
     listen();
     asOf = new Date(message.as_of);
+    document.getElementById("pill").hidden = false;
     if (message.type !== "resumed") apply(message);
     setLink("live");
     catchUp(message.chart || message.turn || message.announced ? message.as_of : message.since);
@@ -106,6 +112,13 @@ const live = {
 
   function fillPill(html) {
     takeOver(document.getElementById("pill"), `<div id="pill">${html}</div>`);
+    tellHappening();
+  }
+
+  function tellHappening() {
+    const now = document.querySelector("#pill [data-happening]")?.textContent;
+    if (now !== happening) said.textContent = now;
+    happening = now;
   }
 
   // Ask for this page again and take over the regions that changed.
@@ -138,9 +151,11 @@ const live = {
 
   function pollFrom(page) {
     const fresh = [...page.querySelectorAll("[data-rows] > tr")];
-    fillPill(page.getElementById("pill").innerHTML);
+    const pill = page.getElementById("pill");
+    document.getElementById("pill").hidden = !pill; // while the database is down, nobody knows
+    if (pill) fillPill(pill.innerHTML);
     rows.apply(Object.fromEntries(fresh.map((row) => [row.dataset.node, row.outerHTML])), fresh.map((row) => row.dataset.node));
-    asOf = new Date(page.body.dataset.now);
+    asOf = new Date(page.body.dataset.now ?? Date.now() + site.skew);
     setLink("polling");
   }
 
@@ -166,6 +181,7 @@ const live = {
   function settle() {
     redraw([...late].filter(([id, html]) => takeOver(document.getElementById(id), html)).map(([id]) => id));
     rows.settle();
+    tellHappening();
   }
 
   live.restart = () => {

@@ -1,17 +1,20 @@
 """What a page shows keeps up with the swarm, and leaves alone what the visitor has in hand."""
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 
 import pytest
 import pytest_asyncio
 from asgiref.sync import sync_to_async
 from django.db import connections
 from django.utils import timezone
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Route, WebSocketRoute, expect
 
-from judge.models import Round, Ruling
+from judge.models import Round, Ruling, Season
 from judge.services.oversight import quarantine_node
+from judge.services.seasons import end_season
 from swarm_web import bus
+from swarm_web.dashboard.models import Announcement
 from swarm_web.nodes.models import Node
 from tests.browser.conftest import Visitor
 from tests.dashboard.conftest import judge_nodes
@@ -20,6 +23,8 @@ from tests.factories import make_node, make_season
 from tests.web import serving
 
 pytestmark = pytest.mark.browser
+# Closed with this, a page polls at once.
+TOO_MANY_VIEWS = 4429
 
 
 def prepare() -> tuple[list[Node], Round]:
@@ -28,6 +33,24 @@ def prepare() -> tuple[list[Node], Round]:
     nodes = judge_nodes(season, count=2, rounds=2)
     open_round_for(season, nodes[0])
     return nodes, season.rounds.latest("number")
+
+
+def begin_another_season() -> None:
+    """End the season that runs, and start another one."""
+    end_season(Season.objects.get(name="Autumn"), now=timezone.now())
+    make_season("Winter")
+
+
+def announce(text: str) -> None:
+    """Announce something for an hour, as pages see it at their next reading."""
+    now = timezone.now()
+    Announcement.objects.create(text=text, starts_at=now, ends_at=now + timedelta(hours=1))
+    bus.ring(bus.VIEWERS)
+
+
+def end_announcements() -> None:
+    Announcement.objects.update(ends_at=timezone.now())
+    bus.ring(bus.VIEWERS)
 
 
 def rule(judge_round: Round) -> None:
@@ -175,6 +198,122 @@ async def test_a_scrolled_table_stays_where_it_is(visitor: Visitor) -> None:
         visitor, hold="document.querySelector('#sheet .scroll').scrollLeft = 40"
     )
     assert await visitor.page.evaluate("document.querySelector('#sheet .scroll').scrollLeft") == 40
+
+
+@pytest.mark.parametrize(
+    ("path", "part"), [("/", "#ahead"), ("/leaderboard/", "#meaning"), ("/rounds/", "#seasons")]
+)
+async def test_a_new_season_is_named_where_its_rows_stand(
+    path: str, part: str, visitor: Visitor
+) -> None:
+    await sync_to_async(prepare)()
+    await visitor.open(path)
+    await expect(visitor.page.locator(part)).to_contain_text("Autumn")
+
+    await sync_to_async(begin_another_season)()
+
+    await expect(visitor.page.locator(part)).to_contain_text("Winter")
+    assert visitor.complaints == []
+
+
+async def test_an_announcement_comes_and_goes_by_itself(late_visitor: Visitor) -> None:
+    await late_visitor.open("/")
+    banner = late_visitor.page.locator("#announcement")
+
+    await sync_to_async(announce)("Maintenance at noon")
+    await expect(banner).to_contain_text("Maintenance at noon")
+
+    await sync_to_async(end_announcements)()
+    await expect(banner).to_be_empty()
+    assert late_visitor.complaints == []
+
+
+async def test_who_hid_an_announcement_hears_of_the_next_one(late_visitor: Visitor) -> None:
+    page = late_visitor.page
+    await sync_to_async(announce)("Maintenance at noon")
+    await late_visitor.open("/")
+    banner = page.locator("#announcement")
+    await page.get_by_role("button", name="Hide this").click()
+    await expect(banner).to_be_empty()
+    await page.wait_for_selector("#link.live")
+
+    await sync_to_async(announce)("Back at one")
+
+    await expect(banner).to_contain_text("Back at one")
+    assert late_visitor.complaints == []
+
+
+async def test_who_hid_an_announcement_gets_the_pages_that_are_kept_for_all(
+    late_visitor: Visitor,
+) -> None:
+    await sync_to_async(announce)("Maintenance at noon")
+    await late_visitor.open("/")
+    await late_visitor.page.get_by_role("button", name="Hide this").click()
+    await expect(late_visitor.page.locator("#announcement")).to_be_empty()
+    answer = await late_visitor.page.goto(f"{late_visitor.site}/tasks/")
+    assert answer is not None
+    assert "etag" in answer.headers
+
+
+async def test_the_round_is_a_link_and_its_phase_is_said_once(visitor: Visitor) -> None:
+    _, judge_round = await sync_to_async(prepare)()
+    await visitor.open("/join/")
+    page, said = visitor.page, visitor.page.locator("#said")
+    await expect(said).to_have_role("status")
+    await expect(said).to_be_empty()
+    await expect(
+        page.get_by_role("link", name=f"Round {judge_round.number} is open")
+    ).to_be_visible()
+    await page.evaluate("document.getElementById('said').kept = true")
+
+    await sync_to_async(close_round)()
+
+    await expect(said).not_to_be_empty()
+    assert await said.inner_text() == await page.locator("[data-happening]").inner_text()
+    assert await page.evaluate("document.getElementById('said').kept")
+
+
+async def open_between(visitor: Visitor, path: str) -> WebSocketRoute:
+    """Open a page with its clock in our hands, and return its socket to be cut."""
+    sockets: list[WebSocketRoute] = []
+
+    def pass_on(route: WebSocketRoute) -> None:
+        sockets.append(route)
+        route.connect_to_server()
+
+    await visitor.page.clock.install()
+    await visitor.page.route_web_socket("**/ws/live/**", pass_on)
+    await visitor.open(path)
+    return sockets[-1]
+
+
+async def test_a_lost_link_is_said_and_its_return_too(visitor: Visitor) -> None:
+    socket = await open_between(visitor, "/join/")
+    said = visitor.page.locator("#said")
+    await socket.close(code=TOO_MANY_VIEWS)
+    await expect(said).to_contain_text("no live link")
+    await visitor.page.clock.fast_forward(15_000)
+    await expect(said).to_have_text("live")
+
+
+async def test_a_page_without_a_pill_is_polled_all_the_same(visitor: Visitor) -> None:
+    """While the database is down, pages have neither a pill nor the server's time."""
+
+    async def tell_without_pill(route: Route) -> None:
+        down = '<div id="status" data-region>Something is down</div>'
+        await route.fulfill(content_type="text/html", body=f"<body>{down}</body>")
+
+    page = visitor.page
+    socket = await open_between(visitor, "/status/")
+    await page.route("**/status/", tell_without_pill)
+    await socket.close(code=TOO_MANY_VIEWS)
+
+    await expect(page.locator("#status")).to_have_text("Something is down")
+    await expect(page.locator("#pill")).to_be_hidden()
+    await expect(page.locator("#link")).to_contain_text("refreshed at")
+    await page.clock.fast_forward(15_000)
+    await expect(page.locator("#pill")).to_be_visible()
+    assert visitor.complaints == []
 
 
 async def test_a_hidden_tab_is_silent_until_it_is_shown(visitor: Visitor) -> None:
