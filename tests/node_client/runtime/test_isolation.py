@@ -1,11 +1,17 @@
 """The owner is told once what the verifier's child goes without."""
 
+from dataclasses import replace
+
 import pytest
 
+from node_client.runtime.alone import LoneNode
 from node_client.runtime.isolation import warn_of_missing
+from node_client.runtime.training import Equipment
 from node_client.runtime.worker import ModelWorker
+from node_client.settings.config import Settings
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_tasks.verifier import Verifier
+from tests.node_client.fakes import toy_policy
 from tests.node_client.shell_fakes import empty_view
 
 
@@ -25,6 +31,17 @@ async def test_missing_protections_are_named(monkeypatch: pytest.MonkeyPatch) ->
     pretend(monkeypatch, "rlimits", "processes")
     [notice] = await notices(Verifier())
     assert "does not offer: filesystem, network." in notice
+
+
+async def test_a_node_that_trains_says_it_at_its_start(
+    monkeypatch: pytest.MonkeyPatch, verifier: Verifier, settings: Settings
+) -> None:
+    pretend(monkeypatch, "rlimits")
+    view = empty_view()
+    async with ModelWorker() as worker:
+        equipment = Equipment(policy=toy_policy(), verifier=verifier, worker=worker, view=view)
+        await LoneNode(replace(settings, steps=1), equipment=equipment).run()
+    assert "does not offer" in view.notices[0].message
 
 
 async def test_nothing_is_said_where_all_took_hold(monkeypatch: pytest.MonkeyPatch) -> None:
