@@ -1,68 +1,209 @@
-"""How much of a training step goes to the swarm while a node is joined to a real coordinator."""
+"""What it costs a node's training to be joined to a real coordinator.
+
+Two nodes are joined and two train alone, at the same time, so that whatever else the machine does
+slows all of them alike; the site runs on it too. Two figures are compared for each step: the time
+from its end to the next one's, and the processor time of the node and its verifier. Both hold all
+that a joined node does more: what its training thread does for the swarm, what its event loop takes
+from that thread, and what lies between the steps. The processor time does not depend on how many
+processes share the machine; where there are more than cores, the time from step to step flatters
+whoever waits, because it is served first afterwards.
+
+The work itself is the same. Answers are of the same length, because the learning rate is 0, and all
+rollouts of others are trained on, as own ones are, also where all their answers are right or wrong.
+The judge's rounds are left out: they come once in minutes, not with every step.
+"""
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
+from statistics import fmean
+
+import psutil
 
 from bench.report import PROJECT
 from bench.site import RunningSite, running_site
 from swarm_web.local.commands import create_node, here, join_swarm
 from swarm_web.local.ports import HOST
 
-# Two nodes, so that there are rollouts of others to fetch, judge and mix in.
-NODES = ("bench-left", "bench-right")
+# Two of each, so that joined ones have rollouts of others to fetch, judge and mix in.
+JOINED = ("bench-left", "bench-right")
+ALONE = ("bench-alone", "bench-apart")
 MODEL = "small"
-STEPS = 100
+STEPS = 200
 # The first steps meet an empty pool, and caches that fill.
 WARM_UP_STEPS = 20
-# Half a minute on a quiet machine; a busy one takes many times that.
-_DONE_WITHIN_S = 900.0
+SAME_WORK = (
+    *("--learning-rate", "0", "--keep-uninformative"),
+    *("--num-generations", "8", "--mix", "4/4", "--max-completion-length", "32"),
+)
+_NO_ROUNDS = "from judge.models import Season; Season.objects.update(cadence_seconds=0)"
+# A few minutes on a quiet machine; a busy one takes many times that.
+_DONE_WITHIN_S = 1800.0
+_LOOK_EVERY_S = 0.5
 
 
-def measure_swarm_overhead() -> float:
-    """Return the share of the steps' time that both nodes spend on the swarm."""
-    with tempfile.TemporaryDirectory() as name, running_site() as site:
+@dataclass(frozen=True)
+class Pace:
+    """One node's means over the measured steps, in seconds, and how many external ones each had.
+
+    `step_s` is from the end of one step to the end of the next, `cpu_s` the processor time of the
+    node and its verifier. The training thread spent `swarm_s` on handing over and waiting, and
+    `judge_s` on making and scoring others' rollouts again.
+    """
+
+    step_s: float
+    cpu_s: float
+    swarm_s: float
+    judge_s: float
+    external_used: float
+
+
+class Runner:
+    """A running node, watched from outside."""
+
+    def __init__(self, process: subprocess.Popen[bytes], state: Path) -> None:
+        self._process = process
+        self._state = state
+        self._first = 0
+        self._cpu_s = 0.0
+
+    def steps(self) -> list[dict[str, float | str]]:
+        """Return what the node wrote down of each step. Raises RuntimeError if it has ended."""
+        if self._process.poll() is not None:
+            raise RuntimeError(f"the node of {self._state.name} has ended")
+        path = self._state / "metrics.jsonl"
+        lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+        return [json.loads(line) for line in lines if line.endswith("\n")]
+
+    def begin(self) -> None:
+        """Measure from the latest step on."""
+        self._first = len(self.steps()) - 1
+        self._cpu_s = self._cpu()
+
+    def has_made(self, count: int) -> bool:
+        """Tell whether it has made so many steps since `begin`, or since it was started."""
+        return len(self.steps()) > self._first + count
+
+    def pace(self) -> Pace:
+        """Return how it went since `begin`."""
+        cpu_s = self._cpu() - self._cpu_s
+        first, *made = self.steps()[self._first :]
+        return Pace(
+            step_s=(_ended_at(made[-1]) - _ended_at(first)) / len(made),
+            cpu_s=cpu_s / len(made),
+            swarm_s=fmean(float(step["seconds/swarm"]) for step in made),
+            judge_s=fmean(float(step["seconds/judge"]) for step in made),
+            external_used=fmean(float(step["external_used"]) for step in made),
+        )
+
+    def _cpu(self) -> float:
+        node = psutil.Process(self._process.pid)
+        times = [process.cpu_times() for process in (node, *node.children(recursive=True))]
+        return sum(spent.user + spent.system for spent in times)
+
+
+def measure_swarm_overhead() -> dict[str, float]:
+    """Return how much more a step takes a joined node than one alone, 0.01 for a hundredth.
+
+    Beside it, what explains it: the shares of its time in which the training thread was busy with
+    the swarm and with others' rollouts, and how many of those each step had. Raises RuntimeError
+    when a node ends.
+    """
+    with tempfile.TemporaryDirectory() as name, running_site() as site, ExitStack() as running:
         folder = Path(name)
-        nodes = [_start(site, node, folder) for node in NODES]
+        _manage(site, ("python", "manage.py", "shell", "-c", _NO_ROUNDS))
+        joined = [running.enter_context(_joined(site, node, folder)) for node in JOINED]
+        alone = [running.enter_context(_alone(node, folder)) for node in ALONE]
+        nodes = [*joined, *alone]
         try:
+            _await_steps(nodes, WARM_UP_STEPS)
             for node in nodes:
-                if node.wait(timeout=_DONE_WITHIN_S) != 0:
-                    raise RuntimeError(f"a node failed; it said:\n{_last_words(folder)}")
-        finally:
-            for node in nodes:
-                node.kill()
-        return _swarm_share(folder)
+                node.begin()
+            _await_steps(nodes, STEPS)
+            return _compare([node.pace() for node in joined], [node.pace() for node in alone])
+        except RuntimeError as problem:
+            raise RuntimeError(f"{problem}; the nodes said:\n{_last_words(folder)}") from None
 
 
-def _start(site: RunningSite, node: str, folder: Path) -> subprocess.Popen[bytes]:
+def _compare(joined: Sequence[Pace], alone: Sequence[Pace]) -> dict[str, float]:
+    step_s, lone_step_s = (fmean(pace.step_s for pace in side) for side in (joined, alone))
+    cpu_s, lone_cpu_s = (fmean(pace.cpu_s for pace in side) for side in (joined, alone))
+    return {
+        "joined_cpu_overhead": cpu_s / lone_cpu_s - 1,
+        "joined_time_overhead": step_s / lone_step_s - 1,
+        "joined_swarm_share": fmean(pace.swarm_s for pace in joined) / step_s,
+        "joined_judge_share": fmean(pace.judge_s for pace in joined) / step_s,
+        "joined_external_used": fmean(pace.external_used for pace in joined),
+        "joined_step_s": step_s,
+        "alone_step_s": lone_step_s,
+    }
+
+
+@contextmanager
+def _joined(site: RunningSite, node: str, folder: Path) -> Iterator[Runner]:
     token = folder / f"{node}.token"
-    registered = create_node(name=node, arm="swarm", token_file=str(token))
-    subprocess.run(here(registered), cwd=PROJECT, env=site.settings, check=True)
+    _manage(site, create_node(name=node, arm="swarm", token_file=str(token)))
     command = join_swarm(
         url=f"http://{HOST}:{site.port}/",
         token_file=str(token),
         model=MODEL,
         state=str(folder / node),
     )
+    with _running(command[1:], node, folder) as runner:
+        yield runner
+
+
+@contextmanager
+def _alone(node: str, folder: Path) -> Iterator[Runner]:
+    command = ("train", "--offline", "--model", MODEL, "--state-dir", str(folder / node), "--plain")
+    with _running(command, node, folder) as runner:
+        yield runner
+
+
+@contextmanager
+def _running(arguments: Sequence[str], node: str, folder: Path) -> Iterator[Runner]:
+    """Run a node on one thread until the block ends."""
     with (folder / f"{node}.log").open("wb") as log:
-        return subprocess.Popen(
-            [sys.executable, "-m", "node_client", *command[1:], "--steps", str(STEPS)],
+        process = subprocess.Popen(
+            [sys.executable, "-m", "node_client", *arguments, *SAME_WORK],
             stdout=log,
             stderr=subprocess.STDOUT,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
         )
+    try:
+        yield Runner(process, folder / node)
+    finally:
+        process.kill()
+        process.wait()
 
 
-def _swarm_share(folder: Path) -> float:
-    swarm = total = 0.0
-    for path in folder.rglob("metrics.jsonl"):
-        for line in path.read_text().splitlines()[WARM_UP_STEPS:]:
-            figures = json.loads(line)
-            swarm += figures["seconds/swarm"]
-            total += figures["step_time"]
-    return swarm / total
+def _await_steps(nodes: Sequence[Runner], count: int) -> None:
+    give_up_at = time.monotonic() + _DONE_WITHIN_S
+    while not all(node.has_made(count) for node in nodes):
+        if time.monotonic() > give_up_at:
+            raise RuntimeError(f"no {count} steps within {_DONE_WITHIN_S:g} s")
+        time.sleep(_LOOK_EVERY_S)
+
+
+def _manage(site: RunningSite, command: tuple[str, ...]) -> None:
+    subprocess.run(here(command), cwd=PROJECT, env=site.settings, check=True)
+
+
+def _ended_at(step: dict[str, float | str]) -> float:
+    return datetime.fromisoformat(str(step["time"])).timestamp()
 
 
 def _last_words(folder: Path) -> str:
     return "\n".join(log.read_text()[-500:] for log in folder.glob("*.log"))
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure_swarm_overhead(), indent=2))  # noqa: T201 - a command's output

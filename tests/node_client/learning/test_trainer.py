@@ -122,8 +122,19 @@ def test_report_tells_how_many_completions_look_back(verifier: Verifier) -> None
 
 def test_report_times_every_part_of_the_step(verifier: Verifier) -> None:
     report = make_trainer(verifier, exchange=offer_sums(verifier, 8)).step()
-    parts = {"generate", "score", "swarm", "forward", "backward", "optimizer"}
+    parts = {"generate", "score", "swarm", "judge", "forward", "backward", "optimizer"}
     assert set(report.seconds) == parts
+
+
+def test_a_room_that_memory_ran_out_of_between_steps_is_told_with_the_next_one(
+    verifier: Verifier,
+) -> None:
+    policy = toy_policy()
+    trainer = make_trainer(verifier, policy=policy)
+    assert trainer.step().notice is None
+    policy.sampling_room.lower(policy.sampling_room.share / 2)  # as an exam does
+    assert "emory" in (trainer.step().notice or "")
+    assert trainer.step().notice is None
 
 
 def test_first_pass_is_never_clipped_and_later_ones_are(verifier: Verifier) -> None:

@@ -37,11 +37,11 @@ class StepReport:
     trl).
     `completion_length` is a mean in tokens and `completion_tokens` a sum, `reflection` the share of
     own completions that show each pattern of `learning.reflection`. `seconds` has generate, score,
-    swarm, forward, backward and optimizer, and evaluate where that was due: `held_out` is then the
-    policy's score after this step, and `held_out_before`, in the very first step only, its score
-    before any training. `kl` is the mean divergence of the trained tokens from the reference, 0
-    without one. `notice` is what the owner should know about the step. `used` names the rollouts of
-    other nodes that it changed the weights by.
+    swarm, judge (others' rollouts), forward, backward and optimizer, and evaluate where that was
+    due: `held_out` is then the policy's score after this step, and `held_out_before`, in the very
+    first step only, its score before any training. `kl` is the mean divergence of the trained
+    tokens from the reference, 0 without one. `notice` is what the owner should know about the step.
+    `used` names the rollouts of other nodes that it changed the weights by.
     """
 
     step: int

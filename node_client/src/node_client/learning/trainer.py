@@ -285,7 +285,7 @@ class Trainer:
         if self.candidates:
             with watch.measure("swarm"):
                 offered = self._exchange.sample(self.candidates)
-        with watch.measure("score"):
+        with watch.measure("judge"):
             return fill_places(
                 offered,
                 judge=self._judge,
