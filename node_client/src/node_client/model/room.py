@@ -86,7 +86,8 @@ def describe_update_room(room: Room, *, tokens: int) -> str:
     """Say what running out of memory in updates led to, for the node's owner."""
     return (
         f"Memory ran out, so updates now run {room.fit(tokens)} tokens at once instead of "
-        f"{tokens}. To begin so next time, set micro_batch_tokens to that."
+        f"{tokens}, also when this run is resumed. If there is more memory by then, change "
+        "micro_batch_tokens: what fits is then estimated anew."
     )
 
 
