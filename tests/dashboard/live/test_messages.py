@@ -126,6 +126,15 @@ async def test_the_home_page_hears_of_its_regions() -> None:
     assert {"home_facts", "home_moves", "home_feed", "waiting"} == set(snapshot["regions"])
 
 
+async def test_pages_ask_again_when_a_season_follows_another_without_a_round() -> None:
+    await sync_to_async(make_season)("Autumn", cadence_seconds=0)
+    async with browser_socket("?view=pill") as socket:
+        await hear(socket)
+        await sync_to_async(make_season)("Winter", cadence_seconds=0)
+        async with asyncio.timeout(PATIENCE_S):
+            assert (await hear_delta(socket, "turn"))["turn"] is True
+
+
 async def test_texts_come_in_the_language_of_the_page() -> None:
     await sync_to_async(make_season)()
     async with browser_socket("?view=pill&lang=fa") as socket:
