@@ -2,12 +2,14 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import environ
 from django.conf import settings
+from django.core.management import call_command
 from django.db import connection, connections
 from django.test import override_settings
 from pytest_django import DjangoDbBlocker
@@ -19,7 +21,7 @@ from swarm_web.local.ports import HOST, free_port
 from swarm_web.local.probes import answers_ok
 from swarm_web.store import sync_redis
 from tests.local.launcher import LaunchedSite
-from tests.processes import PROJECT, running
+from tests.processes import PROJECT, Running, running
 
 
 def site_environment(url: str) -> dict[str, str]:
@@ -59,6 +61,17 @@ def running_site(folder: Path) -> Iterator[str]:
         for part in parts:
             stack.enter_context(running(part, log=folder / f"{part.name}.log"))
         yield url
+
+
+def join(name: str, arm: str, *, site: str, folder: Path) -> AbstractContextManager[Running]:
+    """Register a node once, and run it."""
+    token_file = folder / f"{name}.token"
+    call_command("create_node", name=name, arm=arm, token_file=token_file, stdout=StringIO())
+    command = commands.join_swarm(
+        url=site, token_file=str(token_file), model="tiny", arm=arm, state=str(folder / name)
+    )
+    part = project_part(name, command, site_environment(site))
+    return running(part, log=folder / f"{name}.log")
 
 
 @contextmanager

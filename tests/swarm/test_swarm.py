@@ -1,13 +1,11 @@
 """The whole swarm: real web, worker and beat, and three real nodes that train and answer."""
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack
-from io import StringIO
+from contextlib import ExitStack
 from pathlib import Path
 
 import msgspec
 import pytest
-from django.core.management import call_command
 from django.db.models import Count, F, Sum
 from django.utils import timezone
 
@@ -16,7 +14,6 @@ from judge.services.scheduling import LEAD, schedule_round
 from judge.services.seasons import start_season
 from swarm_tasks.starter import STARTER_TASKS
 from swarm_tasks.verifier import Verifier
-from swarm_web.local import commands
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import (
     ArchivedRollout,
@@ -25,8 +22,8 @@ from swarm_web.relay.models import (
     Learned,
     TrainingPoint,
 )
-from tests.processes import Running, eventually, running
-from tests.swarm.sites import project_part, running_site, site_environment
+from tests.processes import eventually
+from tests.swarm.sites import join, running_site
 
 pytestmark = [pytest.mark.swarm, pytest.mark.django_db(transaction=True)]
 
@@ -52,17 +49,6 @@ def season() -> Season:
 def site(transactional_db: None, tmp_path: Path) -> Iterator[str]:
     with running_site(tmp_path) as url:
         yield url
-
-
-def join(name: str, arm: str, *, site: str, folder: Path) -> AbstractContextManager[Running]:
-    """Register a node once, and run it."""
-    token_file = folder / f"{name}.token"
-    call_command("create_node", name=name, arm=arm, token_file=token_file, stdout=StringIO())
-    command = commands.join_swarm(
-        url=site, token_file=str(token_file), model="tiny", arm=arm, state=str(folder / name)
-    )
-    part = project_part(name, command, site_environment(site))
-    return running(part, log=folder / f"{name}.log")
 
 
 def connected() -> int:
