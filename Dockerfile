@@ -9,9 +9,9 @@ RUN python -m venv /venv
 ENV PATH=/venv/bin:$PATH
 COPY constraints.txt pyproject.toml README.md manage.py ./
 COPY node_client node_client
-# The client's wheel is what /simple/ offers. The server uses only its protocol and its tasks, so
-# torch and transformers stay out.
-RUN pip wheel --no-deps --wheel-dir /dist ./node_client \
+# /simple/ offers these wheels: the client, and the stand-in for a package that needs a compiler. The
+# server uses only the client's protocol and its tasks, so torch and transformers stay out.
+RUN pip wheel --no-deps --wheel-dir /dist ./node_client ./node_client/pycosat \
     && pip install --no-deps /dist/*.whl
 COPY swarm_web swarm_web
 COPY judge judge

@@ -6,14 +6,15 @@ SHELL := bash
 
 PORT ?= 8000
 NODES ?= 4
-# Where torch comes from. Empty: the usual index, on Linux with CUDA (about 3 GB more).
-# CPU only: give the address that PyTorch's installation page names for CPU builds.
+# Another package index to take torch from, as PyTorch's installation page names it (for instance the
+# one for ROCm). Empty: the CPU build on Linux without an NVIDIA GPU, else the usual build.
 TORCH_INDEX_URL ?=
+TORCH_CPU_INDEX_URL := https://download.pytorch.org/whl/cpu
 
 VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
-PROJECTS := pyproject.toml node_client/pyproject.toml constraints.txt
+PROJECTS := pyproject.toml node_client/pyproject.toml constraints.txt $(wildcard node_client/pycosat/*)
 CHECKED := swarm_web judge tests bench node_client/src
 # A variable, because a comma would end an argument of $(call).
 FOR_TESTS := '.[embedded,dev]'
@@ -44,14 +45,33 @@ $(VENV)/bin/python:
 	"$$python" -m venv $(VENV) || { rm -rf $(VENV); \
 		echo 'Debian and Ubuntu need one more package: apt-get install python3-venv' >&2; exit 1; }
 
-# torch first: what depends on it then takes the build that is there.
-$(VENV)/installed: $(PROJECTS) | $(VENV)/bin/python
-	$(call stage,Installing torch,$(PIP) install -c constraints.txt \
-		$(if $(TORCH_INDEX_URL),--index-url $(TORCH_INDEX_URL)) torch)
-	$(call stage,Installing the site and the node client,$(PIP) install -c constraints.txt \
-		-e '.[embedded]' -e ./node_client)
+# What the site needs. The server uses the client's protocol and tasks, never its trainer, so torch
+# stays out. node_client/pycosat stands in for a package that needs a compiler.
+$(VENV)/installed-site: $(PROJECTS) | $(VENV)/bin/python
+	$(call stage,Installing the site,$(PIP) install -c constraints.txt ./node_client/pycosat \
+		-e '.[embedded]' && $(PIP) install --no-deps -e ./node_client)
 	@$(PY) -m swarm_web.catalogues compile
 	@touch $@
+
+# torch first: what depends on it then takes the build that is there.
+$(VENV)/installed: $(VENV)/installed-site
+	$(call stage,Installing torch,$(install_torch))
+	$(call stage,Installing the node client,$(PIP) install -c constraints.txt -e ./node_client)
+	@touch $@
+
+# The CPU index may be out of reach, or slow to say so: one short try, then the usual index. Only
+# torch comes from it (--no-deps), because it has few versions of anything else.
+define install_torch
+if [ -n '$(TORCH_INDEX_URL)' ]; then \
+	$(PIP) install -c constraints.txt --extra-index-url '$(TORCH_INDEX_URL)' torch; \
+elif [ "$$(uname -s)" = Linux ] && ! nvidia-smi --list-gpus 2>/dev/null | grep -q .; then \
+	echo 'No NVIDIA GPU found: installing the CPU build of PyTorch (about 200 MB).'; \
+	$(PIP) install --no-deps --index-url $(TORCH_CPU_INDEX_URL) --timeout 5 --retries 1 \
+		"$$(grep '^torch==' constraints.txt)" || { \
+		echo 'It is not available here: installing the usual build, with CUDA (about 3 GB).'; \
+		$(PIP) install -c constraints.txt torch; }; \
+else $(PIP) install -c constraints.txt torch; fi
+endef
 
 $(VENV)/installed-dev: $(VENV)/installed
 	$(call stage,Installing the tools for tests,$(PIP) install -c constraints.txt -e $(FOR_TESTS))
@@ -59,7 +79,7 @@ $(VENV)/installed-dev: $(VENV)/installed
 
 # ---- languages
 .PHONY: messages
-messages: $(VENV)/installed ## Bring locale/ up to date with the texts in templates and code
+messages: $(VENV)/installed-site ## Bring locale/ up to date with the texts in templates and code
 	@$(PY) -m swarm_web.catalogues update
 
 # ---- running
@@ -67,10 +87,10 @@ messages: $(VENV)/installed ## Bring locale/ up to date with the texts in templa
 demo: $(VENV)/installed ## Start the site and NODES=4 nodes that train on this machine, on PORT=8000
 	@exec $(PY) -m swarm_web.local demo --port $(PORT) --nodes $(NODES)
 
-up: $(VENV)/installed ## Start the site without nodes
+up: $(VENV)/installed-site ## Start the site without nodes
 	@exec $(PY) -m swarm_web.local up --port $(PORT)
 
-admin: $(VENV)/installed ## Create an administrator of the site that runs
+admin: $(VENV)/installed-site ## Create an administrator of the site that runs
 	@exec $(PY) -m swarm_web.local manage createsuperuser
 
 # ---- measuring: a table, and bench/results/NAME.json

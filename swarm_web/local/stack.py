@@ -154,7 +154,7 @@ class Stack:
             await asyncio.sleep(_POLL_S)
 
     async def _build_wheel(self, site: Site) -> None:
-        """Build the client for /simple/. Without it the site works, so a failure is only said."""
+        """Build what /simple/ offers. The site works without it, so a failure is only reported."""
         site.wheels.mkdir(exist_ok=True)
         client = PROJECT / "node_client"
         stamp = site.state / "dist.stamp"
@@ -162,9 +162,11 @@ class Stack:
         if is_current(stamp, now):
             return
         command = (sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps")
+        # pycosat: a stand-in without C code, so that participants need no compiler.
+        sources = (str(client), str(client / "pycosat"))
         part = Part(
             name="wheel",
-            command=(*command, "--wheel-dir", str(site.wheels), str(client)),
+            command=(*command, "--wheel-dir", str(site.wheels), *sources),
             stop_signal=signal.SIGINT,  # pip then removes its temporary folders
         )
         try:
