@@ -2,6 +2,9 @@
 
 Loaded by `-p tests.services` because pytest-django reads the settings, and they the environment,
 before any conftest.py. TEST_DATABASE_URL and TEST_REDIS_URL name servers to use instead.
+
+With pytest-xdist all processes share one Postgres, in which pytest-django gives each worker a
+database of its own. Each worker has its own Valkey, because publish/subscribe knows no databases.
 """
 
 import atexit
@@ -37,6 +40,9 @@ def start_services() -> None:
     for name in ("static", "dist"):
         (folder / name).mkdir()
     os.environ |= {
+        "TEST_DATABASE_URL": database_url,  # Workers inherit it.
+        # Several workers and the processes that they start share the cores: one thread each.
+        "OMP_NUM_THREADS": "1",
         "DEBUG": "true",  # Static files come from where they are written.
         "SECRET_KEY": "for-tests-only",
         "DATABASE_URL": database_url,

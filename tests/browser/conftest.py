@@ -1,6 +1,7 @@
 """A server process on the test database, and Chromium in front of it."""
 
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest_asyncio
 from asgiref.sync import sync_to_async
 from django.db import connections
 from playwright.async_api import Browser, ConsoleMessage, Page, async_playwright
+from pytest_django import DjangoDbBlocker
 
 from tests.web import serving
 
@@ -49,10 +51,10 @@ class Visitor:
         await self.page.wait_for_selector("#link.live")
 
 
-@pytest.fixture
-def site(transactional_db: None) -> Iterator[str]:
-    """Run uvicorn on the test database and return the site's address."""
-    with serving() as address:
+@pytest.fixture(scope="session")
+def site(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
+    """Run uvicorn on the test database for all tests, and return the site's address."""
+    with django_db_blocker.unblock(), serving() as address:
         yield address
 
 
@@ -64,29 +66,38 @@ def chromium() -> str:
     return CHROMIUM
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser(chromium: str) -> AsyncIterator[Browser]:
+    """Run one Chromium for all tests; each opens a context of its own, which shares nothing."""
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=chromium, args=FLAGS)
         yield browser
         await browser.close()
 
 
-@pytest_asyncio.fixture
-async def visitor(site: str, browser: Browser) -> AsyncIterator[Visitor]:
+@asynccontextmanager
+async def visiting(
+    browser: Browser, site: str, *, width: int = 1280, scripts: bool = True
+) -> AsyncIterator[Visitor]:
+    """Open a page with cookies and storage of its own; it is gone when the block ends."""
+    async with await browser.new_context(
+        viewport={"width": width, "height": 740}, java_script_enabled=scripts
+    ) as context:
+        visitor = Visitor(await context.new_page(), site)
+        visitor.listen()
+        yield visitor
+    await sync_to_async(connections.close_all)()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def visitor(transactional_db: None, site: str, browser: Browser) -> AsyncIterator[Visitor]:
     """Return a visitor with a wide screen."""
-    visitor = Visitor(await browser.new_page(), site)
-    visitor.listen()
-    yield visitor
-    await visitor.page.close()
-    await sync_to_async(connections.close_all)()
+    async with visiting(browser, site) as visitor:
+        yield visitor
 
 
-@pytest_asyncio.fixture
-async def phone(site: str, browser: Browser) -> AsyncIterator[Visitor]:
+@pytest_asyncio.fixture(loop_scope="session")
+async def phone(transactional_db: None, site: str, browser: Browser) -> AsyncIterator[Visitor]:
     """Return a visitor with a phone, 360 pixels wide."""
-    visitor = Visitor(await browser.new_page(viewport={"width": 360, "height": 740}), site)
-    visitor.listen()
-    yield visitor
-    await visitor.page.close()
-    await sync_to_async(connections.close_all)()
+    async with visiting(browser, site, width=360) as visitor:
+        yield visitor

@@ -6,17 +6,16 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 from asgiref.sync import sync_to_async
-from django.db import connections
 from playwright.async_api import Browser, Page, expect
 
 from judge.models import Season
 from swarm_web.nodes.models import Node
-from tests.browser.conftest import Visitor
+from tests.browser.conftest import Visitor, visiting
 from tests.dashboard.conftest import judge_nodes
 from tests.dashboard.live.listening import close_round, open_round_for
 from tests.factories import make_season
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 ROWS = "tbody[data-rows] tr"
 
 
@@ -26,13 +25,11 @@ def prepare(count: int = 55) -> tuple[Season, list[Node]]:
     return season, judge_nodes(season, count=count, rounds=1)
 
 
-@pytest_asyncio.fixture
-async def plain(site: str, browser: Browser) -> AsyncIterator[Page]:
+@pytest_asyncio.fixture(loop_scope="session")
+async def plain(transactional_db: None, site: str, browser: Browser) -> AsyncIterator[Page]:
     """Return a page of a browser that runs no scripts."""
-    page = await browser.new_page(java_script_enabled=False)
-    yield page
-    await page.close()
-    await sync_to_async(connections.close_all)()
+    async with visiting(browser, site, scripts=False) as visitor:
+        yield visitor.page
 
 
 async def test_filters_and_pages_exchange_the_board_and_survive_a_reload(visitor: Visitor) -> None:

@@ -18,7 +18,7 @@ from tests.dashboard.conftest import judge_nodes
 from tests.dashboard.live.listening import close_round, open_round_for
 from tests.factories import make_season
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
 def prepare() -> tuple[Season, list[Node]]:

@@ -6,7 +6,6 @@ from datetime import timedelta
 import pytest
 import pytest_asyncio
 from asgiref.sync import sync_to_async
-from django.db import connections
 from django.utils import timezone
 from playwright.async_api import Browser, Route, WebSocketRoute, expect
 
@@ -16,13 +15,13 @@ from judge.services.seasons import end_season
 from swarm_web import bus
 from swarm_web.dashboard.models import Announcement
 from swarm_web.nodes.models import Node
-from tests.browser.conftest import Visitor
+from tests.browser.conftest import Visitor, visiting
 from tests.dashboard.conftest import judge_nodes
 from tests.dashboard.live.listening import close_round, open_round_for
 from tests.factories import make_node, make_season
 from tests.web import serving
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 # Closed with this, a page polls at once.
 TOO_MANY_VIEWS = 4429
 
@@ -64,15 +63,12 @@ def rule(judge_round: Round) -> None:
     bus.ring(bus.VIEWERS)
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def late_visitor(transactional_db: None, browser: Browser) -> AsyncIterator[Visitor]:
     """Return a visitor of a site that keeps pages for a minute."""
     with serving(PAGE_CACHE_SECONDS="60") as site:
-        visitor = Visitor(await browser.new_page(), site)
-        visitor.listen()
-        yield visitor
-        await visitor.page.close()
-    await sync_to_async(connections.close_all)()
+        async with visiting(browser, site) as visitor:
+            yield visitor
 
 
 async def test_a_change_is_shown_though_the_page_is_kept(late_visitor: Visitor) -> None:

@@ -21,7 +21,7 @@ from tests.browser.conftest import Visitor
 from tests.processes import eventually
 from tests.swarm.sites import join, running_site
 
-pytestmark = [pytest.mark.browser, pytest.mark.swarm]
+pytestmark = [pytest.mark.browser, pytest.mark.swarm, pytest.mark.asyncio(loop_scope="session")]
 
 # By name, with their arms.
 NODES = {"amber": "swarm", "birch": "isolated"}

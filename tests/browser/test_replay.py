@@ -11,7 +11,7 @@ from tests.browser.conftest import Visitor
 from tests.dashboard.conftest import judge_nodes
 from tests.factories import make_season
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
 def hold_round() -> Round:

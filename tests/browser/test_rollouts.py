@@ -7,7 +7,7 @@ from playwright.async_api import expect
 from tests.browser.conftest import Visitor
 from tests.factories import make_archived_rollout, make_node, make_season
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
 def archive_two() -> None:
