@@ -123,9 +123,19 @@ screenshots: $(VENV)/installed-dev chromium ## Shoot every page into var/screens
 	@DJANGO_SETTINGS_MODULE=swarm_web.settings $(PY) -m tests.browser.screenshots $(if $(PICTURES),--pictures)
 
 # ---- checking
-.PHONY: test lint types contracts django-checks pytest chromium
-test: chromium lint types contracts django-checks pytest ## Check everything: style, types, imports, behaviour
+# A worker for each core; each takes the next file in the order of tests/conftest.py.
+PYTEST := $(PY) -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder
+
+.PHONY: check test static quick lint types contracts django-checks pytest chromium
+check: $(VENV)/installed-dev ## Check all but whole processes and the browser, in about a minute
+	@$(MAKE) --no-print-directory -j2 quick static
+	@printf '\nThe quick checks passed; make test checks everything.\n'
+
+test: $(VENV)/installed-dev chromium ## Check everything: style, types, imports, behaviour
+	@$(MAKE) --no-print-directory -j2 pytest static
 	@printf '\nAll checks passed.\n'
+
+static: lint contracts types django-checks
 
 lint: $(VENV)/installed-dev ## Check style and formatting
 	$(call stage,Style,$(VENV)/bin/ruff check .)
@@ -148,8 +158,11 @@ django-checks: $(VENV)/installed-dev
 		SITE_URL=https://swarm.example ALLOWED_HOSTS=swarm.example \
 		$(PY) manage.py check --deploy --fail-level WARNING)
 
+quick: $(VENV)/installed-dev
+	$(call stage,Quick tests,$(PYTEST) -m 'not (swarm or browser or slow)')
+
 pytest: $(VENV)/installed-dev chromium
-	$(call stage,Tests,$(PY) -m pytest)
+	$(call stage,Tests,$(PYTEST))
 
 chromium:
 	@if ! command -v chromium chromium-browser google-chrome >/dev/null; then \

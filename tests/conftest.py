@@ -12,6 +12,15 @@ from swarm_web.catalogues import compile_stale
 KEPT_TABLES = {"django_content_type", "auth_permission"}
 
 
+LONG = ("swarm", "browser", "slow")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Start with the long tests, so that parallel workers end at about the same time."""
+    items.sort(key=lambda item: not any(map(item.get_closest_marker, LONG)))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def catalogues() -> None:
     """Compile the translations, as make does before it starts a site."""
