@@ -18,7 +18,7 @@ AXE = Path(__file__).parent / "vendor" / "axe-4.14.1.min.js"
 # What assistive technology cannot get past; WCAG 2.2 AA and axe's own good practice.
 GRAVE = ("serious", "critical")
 # The schemes differ in colours alone, so the second one needs the rules about colours only.
-COLOURS = {"runOnly": {"type": "tag", "values": ["cat.color"]}}
+COLOURS = {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}}
 SCHEMES: dict[Literal["light", "dark"], dict[str, object]] = {"light": {}, "dark": COLOURS}
 FIND_FAULTS = """async ([grave, options]) => {
   const { violations } = await axe.run(document, { resultTypes: ["violations"], ...options });

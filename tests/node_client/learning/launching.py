@@ -1,4 +1,4 @@
-"""Two processes of one node, launched as `accelerate launch` would. Real processes over gloo."""
+"""Two processes of one node. Real processes over gloo."""
 
 import os
 import subprocess
@@ -10,9 +10,9 @@ PATIENCE_S = 120
 
 def launch_two(module: str, folder: Path) -> None:
     """Run a module of these tests in two processes that leave what came out in a folder."""
-    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    pair = [sys.executable, "-m", "tests.node_client.pair"]
     ran = subprocess.run(
-        [sys.executable, *launcher, "-m", f"tests.node_client.learning.{module}", str(folder)],
+        [*pair, f"tests.node_client.learning.{module}", str(folder)],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 PATIENCE_S = 120
-LAUNCH = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-TRAIN = ["-m", "node_client", "train", "--offline", "--plain", "--state-dir"]
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+PAIR = [sys.executable, "-m", "tests.node_client.pair"]
+TRAIN = ["train", "--offline", "--plain", "--state-dir"]
 
 
 @pytest.fixture
@@ -19,9 +20,9 @@ def state(tmp_path: Path) -> Path:
     return tmp_path / "state"
 
 
-def launch(state: Path, *options: str) -> subprocess.Popen[str]:
+def launch(launcher: list[str], state: Path, *options: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [*LAUNCH, *TRAIN, str(state), *options],
+        [*launcher, "node_client", *TRAIN, str(state), *options],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -33,7 +34,7 @@ def launch(state: Path, *options: str) -> subprocess.Popen[str]:
 @pytest.fixture
 def endless(state: Path) -> Iterator[subprocess.Popen[str]]:
     """Two processes that train until they are stopped."""
-    running = launch(state)
+    running = launch([*TORCHRUN, "-m"], state)
     try:
         yield running
     finally:
@@ -42,7 +43,7 @@ def endless(state: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_two_processes_train_as_one_node_and_end_after_its_steps(state: Path) -> None:
-    output, _ = launch(state, "--steps", "2").communicate(timeout=PATIENCE_S)
+    output, _ = launch([*TORCHRUN, "-m"], state, "--steps", "2").communicate(timeout=PATIENCE_S)
     assert output.count("saved a checkpoint at step 2") == 1
     assert output.count("Stopped. step 2") == 1
     assert [path.name for path in (state / "checkpoints").glob("step-*")] == ["step-00000002"]
@@ -60,7 +61,7 @@ def test_ctrl_c_in_the_terminal_lets_the_leader_save_and_both_end(
 
 
 def test_a_leader_that_may_not_run_takes_its_follower_with_it(state: Path) -> None:
-    refused = launch(state, "--resume")
+    refused = launch(PAIR, state, "--resume")
     output, _ = refused.communicate(timeout=PATIENCE_S)
     assert refused.returncode != 0
     assert output.count("error: ") == 1
@@ -68,7 +69,7 @@ def test_a_leader_that_may_not_run_takes_its_follower_with_it(state: Path) -> No
 
 def test_a_leader_that_fails_in_the_middle_of_an_order_leaves_nobody_waiting() -> None:
     ran = subprocess.run(
-        [*LAUNCH, "-m", "tests.node_client.runtime.deserter"],
+        [*PAIR, "tests.node_client.runtime.deserter"],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
@@ -79,9 +80,8 @@ def test_a_leader_that_fails_in_the_middle_of_an_order_leaves_nobody_waiting() -
 
 
 def test_a_follower_without_memory_ends_both_with_one_error_and_its_remedy(state: Path) -> None:
-    train = ["-m", "tests.node_client.runtime.cramped", *TRAIN[2:]]
     ran = subprocess.run(
-        [*LAUNCH, *train, str(state)],
+        [*PAIR, "tests.node_client.runtime.cramped", *TRAIN, str(state)],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
