@@ -173,6 +173,15 @@ def test_the_latest_notices_are_shown_and_cannot_steer_the_terminal() -> None:
     assert [f"notice {number}" in text for number in range(5)] == [False, False, True, True, True]
 
 
+def test_before_the_first_step_of_a_new_season_there_is_no_curve_to_show() -> None:
+    view = full_view()
+    view.forget_scores()
+    text = show(view)
+    assert "step 1,234 · training reward 0.793" in text
+    assert "informative 50%" in text
+    assert "mean of" not in text
+
+
 def test_without_the_coordinators_count_the_nodes_own_is_shown() -> None:
     view = full_view()
     assert view.standing is not None

@@ -3,8 +3,9 @@
 Whatever a coordinator or a peer said is folded into a line, so that it cannot steer the terminal.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
+from statistics import fmean
 
 from rich.text import Text
 
@@ -109,16 +110,24 @@ def _training(view: View) -> Text | str:
     if report is None:
         resumed = f"resumed at step {view.resumed_step:,}, " if view.resumed_step else ""
         return f"{resumed}the first step runs"
-    recent = list(view.curve)[-RECENT_STEPS:]
-    trend = describe_trend(view.curve)
+    text = Text(f"step {report.step:,} · training reward {report.training_reward:.3f}")
+    if view.curve:  # empty from the start of a season until its first step
+        text.append_text(_curve(view.curve))
+    return text.append(
+        f"\ninformative {report.informative_share:.0%} · cut short {report.clipped_ratio:.0%}"
+        f" · {report.completion_length:.0f} tokens each"
+    )
+
+
+def _curve(rewards: Sequence[float]) -> Text:
+    """Draw the training rewards of the latest steps, at least one, with their mean and trend."""
+    recent = list(rewards)[-RECENT_STEPS:]
+    trend = describe_trend(rewards)
     colour = {"rising": "green", "falling": "red"}.get(trend, "dim")
     return Text.assemble(
-        f"step {report.step:,} · training reward {report.training_reward:.3f}",
-        f" · mean of {len(recent)}: {sum(recent) / len(recent):.3f}\n",
-        (sparkline(view.curve), "cyan"),
+        f" · mean of {len(recent)}: {fmean(recent):.3f}\n",
+        (sparkline(rewards), "cyan"),
         (f" {_TREND_SIGNS[trend]}" if trend else "", colour),
-        f"\ninformative {report.informative_share:.0%} · cut short {report.clipped_ratio:.0%}",
-        f" · {report.completion_length:.0f} tokens each",
     )
 
 
