@@ -8,14 +8,16 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from time import monotonic
+from traceback import extract_tb
 from types import FrameType
 from typing import Literal, Protocol
 
 from rich.console import Console, RenderableType
-from rich.constrain import Constrain
 from rich.live import Live
 from rich.logging import RichHandler
+from rich.segment import SegmentLines
 from rich.text import Text
 
 from node_client.display.events import Event, Started, Stopped, as_line, ignore
@@ -100,7 +102,7 @@ async def _run_node(settings: Settings, *, console: Console, team: Team) -> None
                 stop_on_signals(node.stop, console=console)
                 with ending_told(view):
                     if output == "panel":
-                        await _run_with_panel(node, view, console=console)
+                        await run_with_panel(node, view, console=console)
                     else:
                         await node.run()
         ending = describe_ending(view, folder=settings.state.path)
@@ -169,8 +171,10 @@ def _print_event(event: Event) -> None:
     sys.stdout.flush()
 
 
-async def _run_with_panel(node: Runnable, view: View, *, console: Console) -> None:
+async def run_with_panel(node: Runnable, view: View, *, console: Console) -> None:
+    """Run a node and show its panel meanwhile. The node goes on when the panel ends."""
     showing = asyncio.create_task(show_panel(view, console=console))
+    showing.add_done_callback(_tell_failure)
     try:
         await node.run()
     finally:
@@ -178,21 +182,57 @@ async def _run_with_panel(node: Runnable, view: View, *, console: Console) -> No
         await asyncio.wait([showing])
 
 
-async def show_panel(view: View, *, console: Console) -> None:
-    """Keep the panel in the terminal up to date until cancelled."""
+def _tell_failure(showing: asyncio.Task[None]) -> None:
+    """Log why the panel ended before its node: nobody awaits the task's result."""
+    if not showing.cancelled() and (problem := showing.exception()) is not None:
+        log.warning(
+            "the panel has ended: %r. Training goes on; --plain prints lines instead.", problem
+        )
 
-    def draw() -> RenderableType:
-        # Room for what terminals echo of Ctrl-C: after the last column it would begin a new line.
-        panel = render(view, now=datetime.now(UTC), clock=monotonic())
-        return Constrain(panel, width=console.width - len("^C") - 1)
 
-    with Live(draw(), console=console, auto_refresh=False) as live:
+async def show_panel(view: View, *, console: Console, refresh_s: float = REFRESH_S) -> None:
+    """Keep the panel in the terminal up to date until cancelled.
+
+    A view that cannot be drawn leaves the last picture there; each distinct error is logged once.
+    Raises OSError when the terminal takes no output.
+    """
+    told: set[str] = set()
+
+    def redraw() -> None:
+        try:
+            picture = draw(view, console=console)
+        except Exception as problem:  # noqa: BLE001 - the edge of a task that nobody awaits
+            if repr(problem) not in told:
+                told.add(repr(problem))
+                _tell_undrawable(problem)
+            return
+        live.update(picture, refresh=True)
+
+    with Live(console=console, auto_refresh=False) as live:
         try:
             while True:
-                live.update(draw(), refresh=True)
-                await asyncio.sleep(REFRESH_S)
+                redraw()
+                await asyncio.sleep(refresh_s)
         finally:
-            live.update(draw(), refresh=True)
+            redraw()
+
+
+def draw(view: View, *, console: Console) -> RenderableType:
+    """Return the panel as lines that fit the console now."""
+    panel = render(view, now=datetime.now(UTC), clock=monotonic())
+    # Room for what terminals echo of Ctrl-C: after the last column it would begin a new line.
+    options = console.options.update(width=console.width - len("^C") - 1)
+    # As lines, so that any error is raised here: Live renders again what it shows with each log
+    # line and when it stops.
+    return SegmentLines(console.render_lines(panel, options), new_lines=True)
+
+
+def _tell_undrawable(problem: Exception) -> None:
+    place = extract_tb(problem.__traceback__)[-1]
+    log.warning(
+        "the panel cannot be drawn: %r (%s, line %s). Training goes on; --plain prints lines.",
+        *(problem, Path(place.filename).name, place.lineno),
+    )
 
 
 def stop_on_signals(stop: Callable[[], None], *, console: Console) -> None:

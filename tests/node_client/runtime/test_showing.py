@@ -1,0 +1,122 @@
+"""The live panel beside a running node: no error of its own ends it, the training, or the shell."""
+
+import asyncio
+import errno
+import io
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from rich.console import Console
+
+from node_client.display.view import View
+from node_client.runtime.run import run_with_panel, show_panel
+from swarm_protocol.messages import RoundInfo
+from tests.node_client.panel_views import full_view
+
+SHOW_CURSOR = "\x1b[?25h"
+HIDE_CURSOR = "\x1b[?25l"
+
+
+class Screen(io.StringIO):
+    """What a terminal shows. One that is gone takes no more text, as after a lost login."""
+
+    is_gone = False
+
+    def write(self, text: str) -> int:
+        if self.is_gone:
+            raise OSError(errno.EIO, "Input/output error")
+        return super().write(text)
+
+
+def terminal(screen: Screen) -> Console:
+    return Console(file=screen, width=80, force_terminal=True, color_system=None)
+
+
+def undrawable(closes_at: str = "soon") -> RoundInfo:
+    """Return a round whose end is no time, so that it cannot be counted down."""
+    return RoundInfo(7, "open", closes_at, closes_at, 64)
+
+
+@asynccontextmanager
+async def shown(view: View, screen: Screen) -> AsyncIterator[asyncio.Task[None]]:
+    """Draw a view without a pause between two frames while the block runs."""
+    showing = asyncio.create_task(show_panel(view, console=terminal(screen), refresh_s=0))
+    try:
+        yield showing
+    finally:
+        showing.cancel()
+        await asyncio.wait([showing])
+
+
+async def draw_frames() -> None:
+    """Let a panel that is drawn without a pause be drawn several times."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+def warnings_in(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [each.getMessage() for each in caplog.records if each.name.startswith("node_client")]
+
+
+async def test_a_state_that_cannot_be_drawn_is_logged_once_and_the_next_one_is_drawn(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    view, screen = full_view(), Screen()
+    view.round = undrawable()
+    async with shown(view, screen):
+        await draw_frames()
+        view.round = None
+        await draw_frames()
+        assert "amber-quiet-heron" in screen.getvalue()
+    [warning] = warnings_in(caplog)
+    assert "Invalid isoformat string: 'soon'" in warning
+    assert "Training goes on" in warning
+
+
+async def test_every_distinct_error_of_drawing_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    view = full_view()
+    async with shown(view, Screen()):
+        for closes_at in ("soon", "later", "soon"):
+            view.round = undrawable(closes_at)
+            await draw_frames()
+    first, second = warnings_in(caplog)
+    assert "'soon'" in first
+    assert "'later'" in second
+
+
+async def test_a_panel_that_ends_in_a_state_that_cannot_be_drawn_restores_the_terminal() -> None:
+    view, screen = full_view(), Screen()
+    async with shown(view, screen) as showing:
+        await draw_frames()
+        view.round = undrawable()
+        await draw_frames()
+    assert showing.cancelled()
+    assert screen.getvalue().rfind(SHOW_CURSOR) > screen.getvalue().rfind(HIDE_CURSOR) >= 0
+
+
+class PatientNode:
+    """A node that trains for as long as it takes to draw a few frames."""
+
+    has_finished = False
+
+    async def run(self) -> None:
+        await draw_frames()
+        self.has_finished = True
+
+    def stop(self) -> None:
+        raise NotImplementedError
+
+
+async def test_a_terminal_that_is_gone_ends_the_panel_but_not_the_node(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    screen, node = Screen(), PatientNode()
+    screen.is_gone = True
+    await run_with_panel(node, full_view(), console=terminal(screen))
+    assert node.has_finished
+    [warning] = warnings_in(caplog)
+    assert "Input/output error" in warning
+    assert "Training goes on" in warning
