@@ -113,6 +113,12 @@ class Coordinator:
         self._server.close()
         await self._server.wait_closed()
 
+    async def hang_up(self) -> None:
+        """Close every connection, and go on listening."""
+        assert self._server is not None
+        for socket in tuple(self._server.connections):
+            await socket.close()
+
     async def ring(self, message: ServerMessage) -> None:
         await self.send_raw(encode(message))
 

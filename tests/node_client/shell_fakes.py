@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from time import monotonic
 
 from node_client.display.view import View
 from node_client.swarm.client import SwarmClient
@@ -67,7 +68,12 @@ class Connected:
 
 @asynccontextmanager
 async def running_connection(
-    coordinator: Coordinator, *, token: str = TOKEN, hello: Hello = HELLO
+    coordinator: Coordinator,
+    *,
+    token: str = TOKEN,
+    hello: Hello = HELLO,
+    backoff: Callable[[int], float] = at_once,
+    clock: Callable[[], float] = monotonic,
 ) -> AsyncIterator[Connected]:
     """Keep a client connected to the coordinator while the block runs."""
     notebook = Notebook()
@@ -76,7 +82,8 @@ async def running_connection(
         token=token,
         hello=hello,
         listener=notebook,
-        backoff=at_once,
+        backoff=backoff,
+        clock=clock,
     )
     running = asyncio.create_task(connection.run())
     try:

@@ -1,6 +1,6 @@
 import pytest
 
-from node_client.swarm.backoff import LONGEST_S, STABLE_S, count_attempt, jittered_backoff
+from node_client.swarm.backoff import LONGEST_S, jittered_backoff
 
 
 def test_the_ceiling_doubles_until_the_cap() -> None:
@@ -15,8 +15,3 @@ def test_the_pause_is_spread_over_the_whole_range(chance: float) -> None:
 
 def test_a_coordinator_that_is_gone_for_weeks_overflows_nothing() -> None:
     assert jittered_backoff(1_000_000, chance=lambda: 1.0) == LONGEST_S
-
-
-def test_a_stable_connection_starts_the_count_again() -> None:
-    assert count_attempt(5, connected_s=STABLE_S) == 0
-    assert count_attempt(5, connected_s=STABLE_S - 1) == 6

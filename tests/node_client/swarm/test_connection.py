@@ -1,5 +1,6 @@
 import asyncio
 import logging
+from dataclasses import dataclass, field
 from http import HTTPStatus
 
 import msgspec
@@ -7,6 +8,7 @@ import pytest
 from websockets.frames import CloseCode
 
 from node_client.errors import CoordinatorRefusedError
+from node_client.swarm.backoff import STABLE_S
 from node_client.swarm.connection import Connection, UnansweredError, check_admission
 from swarm_protocol.codec import encode
 from swarm_protocol.errors import ErrorCode, RefusedError
@@ -20,7 +22,7 @@ from swarm_protocol.messages import (
     Standing,
 )
 from tests.node_client.coordinator import TOKEN, Coordinator, now, running, with_field
-from tests.node_client.shell_fakes import HELLO, Notebook, at_once, running_connection
+from tests.node_client.shell_fakes import HELLO, Connected, Notebook, at_once, running_connection
 
 
 async def run_until_refused(coordinator: Coordinator, *, token: str = TOKEN) -> Exception:
@@ -107,6 +109,75 @@ async def test_a_lost_coordinator_is_found_again_on_the_same_address() -> None:
         await node.notebook.until(lambda: len(node.notebook.welcomes) == 2)
         await node.connection.connected.wait()
         assert await node.client.round() is None
+
+
+class Clock:
+    """A monotonic time that only a test moves."""
+
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class Retries:
+    """Keeps the attempt that each pause before a new connection was computed for."""
+
+    attempts: list[int] = field(default_factory=list)
+
+    def __call__(self, attempt: int) -> float:
+        self.attempts.append(attempt)
+        return at_once(attempt)
+
+
+async def lose(coordinator: Coordinator, node: Connected) -> None:
+    """Cut the connection and wait for the next welcome."""
+    welcomes = len(node.notebook.welcomes)
+    await coordinator.hang_up()
+    await node.notebook.until(lambda: len(node.notebook.welcomes) > welcomes)
+    await node.connection.connected.wait()
+
+
+async def test_the_first_retry_after_a_stable_connection_has_the_shortest_pause() -> None:
+    clock, retries = Clock(), Retries()
+    async with (
+        running(Coordinator()) as coordinator,
+        running_connection(coordinator, backoff=retries, clock=clock) as node,
+    ):
+        for _ in range(3):
+            await lose(coordinator, node)
+        clock.now += STABLE_S
+        await lose(coordinator, node)
+        await lose(coordinator, node)
+    assert retries.attempts == [0, 1, 2, 0, 1]
+
+
+async def test_a_server_that_accepts_and_drops_at_once_meets_growing_pauses() -> None:
+    retries = Retries()
+    async with (
+        running(Coordinator()) as coordinator,
+        running_connection(coordinator, backoff=retries) as node,
+    ):
+        for _ in range(4):
+            await lose(coordinator, node)
+    assert retries.attempts == [0, 1, 2, 3]
+
+
+async def test_a_long_wait_for_the_welcome_is_no_stable_connection() -> None:
+    clock, retries = Clock(), Retries()
+    async with (
+        running(Coordinator()) as coordinator,
+        running_connection(coordinator, backoff=retries, clock=clock) as node,
+    ):
+        coordinator.silent.add(Hello)
+        await coordinator.hang_up()
+        await coordinator.heard(Hello, count=2)
+        clock.now += STABLE_S
+        coordinator.silent.clear()
+        await lose(coordinator, node)
+        await lose(coordinator, node)
+    assert retries.attempts == [0, 1, 2]
 
 
 async def test_a_request_without_reply_is_given_up_after_its_time() -> None:

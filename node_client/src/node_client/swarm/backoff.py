@@ -6,7 +6,7 @@ from collections.abc import Callable
 FIRST_S = 1.0
 LONGEST_S = 60.0
 
-# A connection that held this long was a good one: the next loss starts from the beginning.
+# After a connection that lasted this long the pauses begin with the shortest one.
 STABLE_S = 60.0
 
 
@@ -26,8 +26,3 @@ def jittered_backoff(attempt: int, *, chance: Callable[[], float] = random.rando
     coordinator together do not come back together. `chance` draws from [0, 1).
     """
     return chance() * doubling_backoff(attempt)
-
-
-def count_attempt(attempt: int, *, connected_s: float) -> int:
-    """Return the number of the next failure, after a connection that held `connected_s` seconds."""
-    return 0 if connected_s >= STABLE_S else attempt + 1

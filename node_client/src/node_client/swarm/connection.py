@@ -17,7 +17,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketExce
 from websockets.frames import CloseCode
 
 from node_client.errors import CoordinatorRefusedError
-from node_client.swarm.backoff import count_attempt, jittered_backoff
+from node_client.swarm.backoff import STABLE_S, jittered_backoff
 from swarm_protocol.codec import UndecodableError, decode_from_server, encode
 from swarm_protocol.errors import FIXES, ErrorCode, RefusedError
 from swarm_protocol.messages import Hello, NodeMessage, Refused, ServerMessage, Welcome
@@ -70,15 +70,18 @@ class Connection:
         hello: Hello,
         listener: Listener,
         backoff: Callable[[int], float] = jittered_backoff,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         self._url = url
         self._token = token
         self._hello = hello
         self._listener = listener
         self._backoff = backoff
+        self._clock = clock
         self._socket: ClientConnection | None = None
         self._waiting: dict[str, asyncio.Future[ServerMessage]] = {}
         self._lease: asyncio.Timeout | None = None
+        self._welcomed_at: float | None = None
         self.connected = asyncio.Event()
         # What the coordinator of the latest connection said that it knows.
         self.knows_logprobs = False
@@ -89,12 +92,14 @@ class Connection:
         attempt = 0
         while True:
             self._listener.link_changed(Link("connecting"))
-            started = monotonic()
+            self._welcomed_at = None
             reason = await self._connect_once()
+            if self._was_stable():
+                attempt = 0
             delay = self._backoff(attempt)
-            attempt = count_attempt(attempt, connected_s=monotonic() - started)
+            attempt += 1
             log.info("disconnected (%s), trying again in %.1f s", reason, delay)
-            self._listener.link_changed(Link("waiting", reason, monotonic() + delay))
+            self._listener.link_changed(Link("waiting", reason, self._clock() + delay))
             await asyncio.sleep(delay)
 
     def renew(self, *, after_s: float) -> None:
@@ -132,6 +137,11 @@ class Connection:
             raise RefusedError(ErrorCode.PROTOCOL_INVALID, f"the reply was {type(answer).__name__}")
         return answer
 
+    def _was_stable(self) -> bool:
+        """Whether the coordinator accepted the latest connection and it lasted."""
+        welcomed = self._welcomed_at
+        return welcomed is not None and self._clock() - welcomed >= STABLE_S
+
     async def _connect_once(self) -> str:
         """Hold one connection as long as it lasts, and return why it ended."""
         try:
@@ -141,6 +151,7 @@ class Connection:
                 self.knows_logprobs = welcome.logprobs
                 self.knows_provenance = welcome.provenance
                 self._socket = socket
+                self._welcomed_at = self._clock()
                 self.connected.set()
                 self._listener.link_changed(Link("connected"))
                 return await self._listen(socket)
