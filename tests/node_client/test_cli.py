@@ -14,7 +14,8 @@ from node_client.commands.problems import FAILED, REFUSED
 from node_client.runtime import run
 from node_client.settings.config import Settings
 from node_client.settings.train_config import TrainConfig
-from node_client.storage.state import Remembered, StateDir
+from node_client.site import parse_site
+from node_client.storage.state import Progress, Remembered, StateDir
 from swarm_protocol.messages import ReportTraining
 from swarm_protocol.version import CLIENT_VERSION
 from tests.node_client.coordinator import TOKEN, Coordinator, running
@@ -151,6 +152,83 @@ async def test_status_shows_what_both_sides_know(tmp_path: Path) -> None:
         result = await asyncio.to_thread(CliRunner().invoke, app, arguments)
     assert result.exit_code == 0
     assert "0.250" in result.output
+
+
+@pytest.fixture
+def user_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give the test a user without any state folder."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+
+def joined(node: str, *, url: str = URL, state: StateDir | None = None) -> None:
+    """Remember a node as `join` does."""
+    state = state or StateDir.for_site(parse_site(url))
+    state.path.mkdir(parents=True, exist_ok=True)
+    state.save(Remembered(url=url, token="secret-token", model="tiny", arm="swarm", node=node))
+
+
+def status(*arguments: str) -> str:
+    result = CliRunner().invoke(app, ["status", *arguments])
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.mark.usefixtures("user_state")
+def test_status_without_an_address_shows_the_node_that_has_joined() -> None:
+    joined("heron")
+    shown = status()
+    assert "heron" in shown
+    assert URL in shown
+    assert "not joined" not in shown
+
+
+@pytest.mark.usefixtures("user_state")
+def test_status_without_an_address_shows_the_nodes_of_all_sites() -> None:
+    joined("heron")
+    joined("kestrel", url="https://other.example.org")
+    told = [json.loads(line)["here"] for line in status("--json").splitlines()]
+    assert [(here["site"], here["node"]) for here in told] == [
+        ("https://other.example.org", "kestrel"),
+        (URL, "heron"),
+    ]
+    shown = status()
+    assert "heron" in shown
+    assert "kestrel" in shown
+
+
+@pytest.mark.usefixtures("user_state")
+def test_status_of_a_state_folder_shows_the_node_that_has_joined_with_it(tmp_path: Path) -> None:
+    joined("heron")
+    joined("kestrel", state=StateDir(tmp_path / "chosen"))
+    shown = status("--state-dir", str(tmp_path / "chosen"))
+    assert "kestrel" in shown
+    assert "heron" not in shown
+
+
+@pytest.mark.usefixtures("user_state")
+def test_status_before_a_node_has_joined_says_so() -> None:
+    assert "not joined yet" in status()
+
+
+@pytest.mark.usefixtures("user_state")
+def test_status_without_an_address_shows_training_without_a_coordinator_too() -> None:
+    joined("heron")
+    alone = StateDir.for_offline()
+    alone.path.mkdir(parents=True)
+    alone.save_progress(Progress(40, 0.5, "tiny", "practice", "2026-01-01T12:00:00Z"))
+    shown = status()
+    assert "heron" in shown
+    assert "step 40" in shown
+
+
+@pytest.mark.usefixtures("user_state")
+def test_status_fails_and_names_the_file_where_a_state_folder_cannot_be_read() -> None:
+    joined("heron")
+    damaged = StateDir.for_site(parse_site(URL)).path / "node.json"
+    damaged.write_text("{")
+    result = CliRunner().invoke(app, ["status"])
+    assert result.exit_code == FAILED
+    assert str(damaged) in result.output
 
 
 async def test_ctrl_c_finishes_the_step_saves_and_says_goodbye(tmp_path: Path) -> None:

@@ -163,17 +163,15 @@ def doctor(url: TestedUrl = None, *, flags: Flags) -> None:
 @explain_problems
 @takes_settings("state_dir", "config", "json")
 def status(url: ShownUrl = None, *, flags: Flags) -> None:
-    """Show how this machine's node stands, here and at its coordinator."""
-    from node_client.commands.status import describe_status, draw_status, fetch_status  # httpx
+    """Show how this machine's node stands, here and at its coordinator; or all its nodes, here."""
+    from node_client.commands.status import describe_status, draw_status, read_status  # httpx
 
     choices = choose(parse_site(url) if url else None, flags=flags)
-    site, remembered = choices.site, choices.state.recall(choices.site)
-    remote = fetch_status(site, remembered.node) if site and remembered.node else None
-    progress, lifetime = choices.state.load_progress(), choices.state.load_lifetime()
+    found = read_status(choices)
     if choices.value("json"):
-        typer.echo(describe_status(remembered, progress, remote, lifetime=lifetime))
+        typer.echo("\n".join(map(describe_status, found)))
     else:
-        Console().print(draw_status(remembered, progress, remote, lifetime=lifetime))
+        Console().print(draw_status(found))
 
 
 @app.command()

@@ -2,24 +2,43 @@ import asyncio
 import io
 import json
 from http import HTTPStatus
+from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from rich.console import Console
 
-from node_client.commands.status import NodeStatus, describe_status, draw_status, fetch_status
+from node_client.commands.status import (
+    Here,
+    NodeStatus,
+    Status,
+    describe_status,
+    draw_status,
+    fetch_status,
+    read_here,
+)
 from node_client.errors import NodeError
-from node_client.storage.state import Lifetime, Progress, Remembered
+from node_client.storage.state import Lifetime, Progress, Remembered, StateDir
 from tests.node_client.coordinator import Coordinator, running
 
 ADDRESS = "/api/v1/nodes/amber-quiet-heron"
-HERE = Progress(
+SAVED = Progress(
     step=40, training_reward=0.5, model="tiny", season="Autumn", saved_at="2026-01-01T12:00:00Z"
+)
+HERE = Here(
+    node="amber-quiet-heron",
+    arm="swarm",
+    model="tiny",
+    checkpoint=SAVED,
+    lifetime=None,
+    site="https://swarm.example.org",
+    state_dir="/state/swarm.example.org",
 )
 
 
-def show(remembered: Remembered, progress: Progress | None, remote: NodeStatus | None) -> str:
+def show(here: Here = HERE, remote: NodeStatus | None = None) -> str:
     console = Console(file=io.StringIO(), width=100, color_system=None)
-    console.print(draw_status(remembered, progress, remote))
+    console.print(draw_status([Status(here, remote)]))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -48,7 +67,7 @@ async def test_the_coordinators_figures_stand_beside_the_local_ones() -> None:
             "step": 42,
         }
     )
-    text = show(Remembered(node="amber-quiet-heron"), HERE, remote)
+    text = show(remote=remote)
     for fact in ("step 40", "connected", "0.345", "0.310–0.380, n = 640", "3–5", "1,900", "0.250"):
         assert fact in text
 
@@ -62,12 +81,11 @@ def test_what_the_node_did_in_all_its_runs_is_told() -> None:
         external_used=4000,
         seconds=9000,
     )
-    console = Console(file=io.StringIO(), width=100, color_system=None)
-    console.print(draw_status(Remembered(node="n"), HERE, None, lifetime=lifetime))
-    assert isinstance(console.file, io.StringIO)
+    here = replace(HERE, lifetime=lifetime)
+    text = show(here)
     for fact in ("1,200 steps", "34,567 tokens", "2.5 h", "9,600 made", "9,000 shared", "4,000"):
-        assert fact in console.file.getvalue()
-    told = json.loads(describe_status(Remembered(), HERE, None, lifetime=lifetime))
+        assert fact in text
+    told = json.loads(describe_status(Status(here)))
     assert told["here"]["lifetime"]["rollouts_shared"] == 9000
 
 
@@ -75,21 +93,21 @@ async def test_a_node_that_was_never_scored_has_no_figures_yet() -> None:
     remote = await fetch(
         {"node": "n", "score": None, "interval": None, "rank": None, "training_reward": None}
     )
-    assert "none yet" in show(Remembered(node="n"), None, remote)
+    assert "none yet" in show(remote=remote)
 
 
 async def test_a_node_without_a_rank_is_told_why() -> None:
     remote = await fetch({"node": "n", "rank": None, "score": 0.5, "remark": "quarantined"})
-    assert "the operator took this node out" in show(Remembered(node="n"), None, remote)
+    assert "the operator took this node out" in show(remote=remote)
 
 
 async def test_a_reason_that_only_a_newer_coordinator_knows_is_shown_as_it_is() -> None:
     remote = await fetch({"node": "n", "remark": "asleep"})
-    assert "not ranked: asleep" in show(Remembered(node="n"), None, remote)
+    assert "not ranked: asleep" in show(remote=remote)
 
 
 def test_a_base_node_is_said_not_to_train() -> None:
-    assert "model untouched" in show(Remembered(node="n", arm="base"), None, None)
+    assert "model untouched" in show(replace(HERE, arm="base"))
 
 
 async def test_fields_that_a_newer_coordinator_tells_are_skipped() -> None:
@@ -107,21 +125,29 @@ async def test_an_unknown_node_is_explained() -> None:
         await fetch({}, status=HTTPStatus.NOT_FOUND)
 
 
-def test_without_a_coordinator_the_local_state_is_shown() -> None:
-    text = show(Remembered(), None, None)
-    assert "not joined yet" in text
-    assert "none" in text
+def test_what_this_machine_knows_is_shown() -> None:
+    text = show()
+    for fact in ("amber-quiet-heron", "https://swarm.example.org", "/state/swarm", "step 40"):
+        assert fact in text
 
 
-def test_a_machine_is_told_both_sides_and_no_token() -> None:
+def test_two_nodes_are_shown_apart() -> None:
+    one, two = (draw_status([Status(HERE)] * nodes).row_count for nodes in (1, 2))
+    assert two == 2 * one + 1
+
+
+def test_a_machine_is_told_both_sides_and_no_token(tmp_path: Path) -> None:
+    state = StateDir(tmp_path)
+    state.save_progress(SAVED)
     remembered = Remembered(url="https://x", token="secret", model="tiny", arm="swarm", node="n")
-    told = json.loads(describe_status(remembered, HERE, NodeStatus(node="n", score=0.25)))
+    here = read_here(state, remembered)
+    told = json.loads(describe_status(Status(here, NodeStatus(node="n", score=0.25))))
     assert told["here"]["checkpoint"]["step"] == 40
     assert (told["here"]["node"], told["there"]["score"]) == ("n", 0.25)
     assert "secret" not in str(told)
 
 
-def test_a_machine_is_told_that_a_side_knows_nothing() -> None:
-    told = json.loads(describe_status(Remembered(), None, None))
+def test_a_machine_is_told_that_a_side_knows_nothing(tmp_path: Path) -> None:
+    told = json.loads(describe_status(Status(read_here(StateDir(tmp_path), Remembered()))))
     here = {"node": "", "arm": "", "model": "", "checkpoint": None, "lifetime": None}
-    assert told == {"here": here, "there": None}
+    assert told == {"here": {**here, "site": None, "state_dir": str(tmp_path)}, "there": None}

@@ -1,5 +1,6 @@
 """How a node stands: what its coordinator says beside what this machine knows."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import httpx
@@ -9,11 +10,11 @@ from rich.text import Text
 
 from node_client.display.remarks import explain_remark
 from node_client.errors import NodeError
+from node_client.settings.config import Choices
 from node_client.site import Site
-from node_client.storage.state import Lifetime, Progress, Remembered
+from node_client.storage.state import Lifetime, Progress, Remembered, StateDir
 
 HTTP_TIMEOUT_S = 10.0
-NO_LIFE = Lifetime()
 
 Range = Annotated[list[float], msgspec.Meta(min_length=2, max_length=2)]
 Ranks = Annotated[list[int], msgspec.Meta(min_length=2, max_length=2)]
@@ -61,72 +62,98 @@ def fetch_status(site: Site, node: str) -> NodeStatus:
 
 
 class Here(msgspec.Struct):
-    """What this machine knows of its node; the token is not part of it."""
+    """What this machine knows of a node; the token is not part of it.
+
+    `site` is the address of the coordinator that the node has joined, null before.
+    """
 
     node: str
     arm: str
     model: str
     checkpoint: Progress | None
     lifetime: Lifetime | None
+    site: str | None
+    state_dir: str
 
 
 class Status(msgspec.Struct):
-    """What `status --json` prints: `there` is null without a coordinator's address or a node."""
+    """How a node stands: `there` is null without a coordinator's address or a node."""
 
     here: Here
-    there: NodeStatus | None
+    there: NodeStatus | None = None
 
 
-def describe_status(
-    remembered: Remembered,
-    progress: Progress | None,
-    remote: NodeStatus | None,
-    *,
-    lifetime: Lifetime = NO_LIFE,
-) -> str:
-    """Return what is known here and there as one JSON object on a line."""
-    here = Here(
+def read_status(choices: Choices) -> list[Status]:
+    """Return how a swarm's node stands, here and at its coordinator.
+
+    Without an address, return what is known here: of the chosen state folder, or of every node in
+    the user's own folders. Raises NodeError.
+    """
+    site, state = choices.site, choices.state
+    if site is not None:
+        here = read_here(state, state.recall(site))
+        return [Status(here, fetch_status(site, here.node) if here.node else None)]
+    chosen = choices.value("state_dir") is not None
+    folders = [state] if chosen else StateDir.of_user() or [state]
+    return [Status(read_here(folder, folder.load())) for folder in folders]
+
+
+def read_here(state: StateDir, remembered: Remembered) -> Here:
+    """Return what a state folder holds about a node. Raises SettingsError."""
+    lifetime = state.load_lifetime()
+    return Here(
         node=remembered.node,
         arm=remembered.arm or "",
         model=remembered.model,
-        checkpoint=progress,
+        checkpoint=state.load_progress(),
         lifetime=lifetime if lifetime.steps else None,
+        site=remembered.url or None,
+        state_dir=str(state.path),
     )
-    return msgspec.json.encode(Status(here=here, there=remote)).decode()
 
 
-def draw_status(
-    remembered: Remembered,
-    progress: Progress | None,
-    remote: NodeStatus | None,
-    *,
-    lifetime: Lifetime = NO_LIFE,
-) -> Table:
-    """Return a table of what is known here and there."""
+def describe_status(status: Status) -> str:
+    """Return how a node stands as one JSON object on a line."""
+    return msgspec.json.encode(status).decode()
+
+
+def draw_status(found: Sequence[Status]) -> Table:
+    """Return a table of how each node stands, with an empty row between two nodes."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim")
-    rows = [*_here(remembered, progress), *_life(lifetime), *(_there(remote) if remote else ())]
-    for label, value in rows:
-        table.add_row(label, Text(value))
+    table.add_column(overflow="fold")
+    for status in found:
+        if table.rows:
+            table.add_row()
+        for label, value in _rows(status):
+            table.add_row(label, Text(value))
     return table
 
 
-def _here(remembered: Remembered, progress: Progress | None) -> list[tuple[str, str]]:
-    rows = [("node", remembered.node or "not joined yet")]
-    if remembered.arm == "base":
+def _rows(status: Status) -> list[tuple[str, str]]:
+    there = _there(status.there) if status.there is not None else []
+    return [*_here(status.here), *_life(status.here.lifetime), *there]
+
+
+def _here(here: Here) -> list[tuple[str, str]]:
+    rows = [("node", here.node or "not joined yet")]
+    if here.site is not None:
+        rows.append(("site", here.site))
+    rows.append(("state folder", here.state_dir))
+    if here.arm == "base":
         rows.append(("training", "none: a base node answers with its model untouched"))
-    if progress is None:
+    if here.checkpoint is None:
         return [*rows, ("last checkpoint", "none")]
     return [
         *rows,
-        ("last checkpoint", f"step {progress.step}, {progress.saved_at}"),
-        ("season then", progress.season),
-        ("model here", progress.model),
+        ("last checkpoint", f"step {here.checkpoint.step}, {here.checkpoint.saved_at}"),
+        ("season then", here.checkpoint.season),
+        ("model here", here.checkpoint.model),
     ]
 
 
-def _life(lifetime: Lifetime) -> list[tuple[str, str]]:
-    if lifetime.steps == 0:
+def _life(lifetime: Lifetime | None) -> list[tuple[str, str]]:
+    if lifetime is None:
         return []
     hours = lifetime.seconds / 3600
     return [

@@ -15,6 +15,9 @@ from node_client.site import Site
 from node_client.storage.durable import flush
 from swarm_protocol.messages import Arm, SeasonInfo
 
+NODE = "node.json"
+PROGRESS = "progress.json"
+
 Record = TypeVar("Record", bound=msgspec.Struct)
 
 
@@ -71,10 +74,17 @@ class StateDir:
         """Return the user's own folder for training without a coordinator."""
         return cls(user_state_path("swarm-node", appauthor=False) / "offline")
 
+    @classmethod
+    def of_user(cls) -> list["StateDir"]:
+        """Return the user's own folders in which a node has joined a swarm or has trained."""
+        root = user_state_path("swarm-node", appauthor=False)
+        files = (file for name in (NODE, PROGRESS) for file in root.glob(f"*/{name}"))
+        return [cls(folder) for folder in sorted({file.parent for file in files})]
+
     @property
     def progress(self) -> Path:
         """The file that tells how far training has come."""
-        return self.path / "progress.json"
+        return self.path / PROGRESS
 
     @property
     def checkpoints(self) -> Path:
@@ -125,7 +135,7 @@ class StateDir:
 
     def load(self) -> Remembered:
         """Return what is remembered, or an empty record. Raises SettingsError when unreadable."""
-        return _read(self.path / "node.json", Remembered) or Remembered()
+        return _read(self.path / NODE, Remembered) or Remembered()
 
     def recall(self, site: Site | None) -> Remembered:
         """Return what is remembered about this site; a token is never shown to another one."""
@@ -134,7 +144,7 @@ class StateDir:
 
     def save(self, remembered: Remembered) -> None:
         """Remember this, readable for the owner only."""
-        write_private(self.path / "node.json", _encode(remembered))
+        write_private(self.path / NODE, _encode(remembered))
 
     def load_progress(self) -> Progress | None:
         """Return the progress at the last checkpoint, or None before the first."""
