@@ -19,7 +19,9 @@ from tests.node_client.fakes import toy_policy
 from tests.node_client.panel_views import full_view
 
 
-def train_offline(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def train_offline(
+    folder: Path, *arguments: str, stdout: int = subprocess.PIPE
+) -> subprocess.CompletedProcess[str]:
     """Make two steps with a toy model in a process of its own."""
     toy_policy().save(folder / "model")
     return subprocess.run(
@@ -28,7 +30,8 @@ def train_offline(folder: Path, *arguments: str) -> subprocess.CompletedProcess[
             *("--model", str(folder / "model"), "--state-dir", str(folder / "state"), *arguments),
         ],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
         text=True,
         timeout=120,
         check=False,
@@ -45,6 +48,16 @@ def test_with_json_standard_output_holds_events_and_nothing_else(tmp_path: Path)
     assert told[1]["memory"] > 2**20
     assert told[1]["tokens_per_second"] > 0
     assert "Stopped." in ended.stderr
+
+
+def test_training_goes_on_and_is_saved_when_nobody_reads_the_events(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    ended = train_offline(tmp_path, "--json", stdout=writer)
+    os.close(writer)
+    assert ended.returncode == 0, ended.stderr
+    assert "saved a checkpoint at step 2" in ended.stderr
+    assert ended.stderr.count("Broken pipe") == 1
 
 
 def test_without_a_terminal_each_step_is_a_line_with_its_time(tmp_path: Path) -> None:

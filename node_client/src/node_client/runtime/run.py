@@ -167,8 +167,15 @@ def ending_told(view: View) -> Iterator[None]:
 
 
 def _print_event(event: Event) -> None:
-    sys.stdout.write(f"{as_line(event)}\n")
-    sys.stdout.flush()
+    """Write an event to standard output; once that fails, no event is written any more."""
+    try:
+        sys.stdout.write(f"{as_line(event)}\n")
+        sys.stdout.flush()
+    except OSError as problem:
+        log.warning("standard output takes no more events: %s. Training goes on.", problem)
+        # What is left in the buffer goes there too, or Python would fail to write it at exit.
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 async def run_with_panel(node: Runnable, view: View, *, console: Console) -> None:
