@@ -131,6 +131,14 @@ def test_what_this_machine_knows_is_shown() -> None:
         assert fact in text
 
 
+async def test_what_a_coordinator_tells_cannot_steer_the_terminal() -> None:
+    remote = await fetch(
+        {"node": "n", "arm": "\x1b[2J", "last_seen": "\x1b[2J", "remark": "\x1b[2J"}
+    )
+    season = replace(SAVED, season="\x1b[2J")
+    assert "\x1b" not in show(replace(HERE, node="\x1b[2J", checkpoint=season), remote)
+
+
 def test_two_nodes_are_shown_apart() -> None:
     one, two = (draw_status([Status(HERE)] * nodes).row_count for nodes in (1, 2))
     assert two == 2 * one + 1

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from node_client.display.remarks import explain_remark
+from node_client.display.terminal import fold_line
 from node_client.errors import NodeError
 from node_client.settings.config import Choices
 from node_client.site import Site
@@ -126,7 +127,7 @@ def draw_status(found: Sequence[Status]) -> Table:
         if table.rows:
             table.add_row()
         for label, value in _rows(status):
-            table.add_row(label, Text(value))
+            table.add_row(label, Text(fold_line(value)))  # a coordinator chose some of it
     return table
 
 
