@@ -20,7 +20,9 @@ def test_every_form_of_an_address_is_understood(text: str, base: str, socket: st
     assert (site.base, site.socket) == (base, socket)
 
 
-@pytest.mark.parametrize("text", ["swarm.org", "ftp://swarm.org", "https://", "http://h:x", ""])
+@pytest.mark.parametrize(
+    "text", ["swarm.org", "ftp://swarm.org", "https://", "http://h:x", "https://a..b", ""]
+)
 def test_what_is_no_address_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(SettingsError) as refusal:
         parse_site(text)

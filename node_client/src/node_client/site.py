@@ -61,7 +61,8 @@ def parse_site(text: str) -> Site:
     try:
         parts = urlsplit(text.strip())
         scheme, host, port = _WEB_SCHEMES.get(parts.scheme), parts.hostname, parts.port
-    except ValueError:  # a port that is no number, an unclosed bracket
+        (host or "").encode("idna")  # as the socket will
+    except ValueError:  # a port that is no number, an unclosed bracket, two dots in a row
         scheme = host = port = None
     if scheme is None or host is None:
         raise SettingsError(
