@@ -175,7 +175,7 @@ def test_the_latest_notices_are_shown_and_cannot_steer_the_terminal() -> None:
 
 def test_before_the_first_step_of_a_new_season_there_is_no_curve_to_show() -> None:
     view = full_view()
-    view.forget_scores()
+    view.forget_training()
     text = show(view)
     assert "step 1,234 · training reward 0.793" in text
     assert "informative 50%" in text

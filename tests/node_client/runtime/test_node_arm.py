@@ -71,6 +71,23 @@ async def test_a_base_node_answers_with_its_model_untouched_and_does_nothing_els
     assert {type(message) for message in coordinator.said} <= judged
 
 
+async def test_a_base_node_shows_no_score_of_a_season_that_has_ended(
+    settings: Settings, verifier: Verifier
+) -> None:
+    coordinator, view = Coordinator(season=toy_season()), empty_view()
+    base = replace(settings, arm="base")
+    async with (
+        running(coordinator),
+        running_node(base, coordinator, verifier, view=view) as task,
+    ):
+        while view.standing is None:
+            await asyncio.wait([task], timeout=0.01)
+        await coordinator.ring(SeasonState(None, None))
+        while view.season is not None:
+            await asyncio.wait([task], timeout=0.01)
+        assert view.standing is None
+
+
 @pytest.mark.parametrize(("wish", "told"), [("base", "swarm"), ("isolated", "base")])
 async def test_a_node_never_answers_as_base_what_it_trained_nor_the_other_way_round(
     settings: Settings, verifier: Verifier, wish: Arm, told: Arm

@@ -8,10 +8,10 @@ from node_client.display.view import View
 
 def describe_step(view: View) -> str:
     """Say in one line what the latest step did."""
-    report, totals = view.report, view.totals
+    report = view.report
     if view.arm == "base":
         return "arm base: nothing was trained"
-    if report is None or totals is None:
+    if report is None:
         return "no step finished yet"
     return (
         f"step {report.step} · training reward {report.training_reward:.3f}"

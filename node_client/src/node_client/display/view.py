@@ -131,11 +131,18 @@ class View:
             events.StepDone.of(report, tokens_per_second=self.tokens_per_second, vitals=self.vitals)
         )
 
-    def forget_scores(self) -> None:
-        """Show no score or curve any more: those there are belong to a season that is over."""
+    def forget_training(self) -> None:
+        """Show no curve, evaluation or totals any more: training goes on in another season."""
         self.curve.clear()
         self.held_out, self.held_out_step = None, 0
-        self.standing = None
+        self.totals = None
+
+    def note_season(self, season: SeasonInfo | None) -> None:
+        """Show the season's rules, and nothing that the coordinator told about another season."""
+        known, self.season = self.season, season
+        if known is not None and (season is None or season.name != known.name):
+            self.standing = None
+            self.published_before = -self.published
 
     def note_round(self, current: RoundInfo | None) -> None:
         """Show where the judge's current round stands."""

@@ -232,7 +232,7 @@ class Node:
         """Train in a season, or practise while there is none."""
         if season is not None and season != self._view.season and self._settings.arm != "base":
             self._warn_of_settings(season)
-        self._view.season = season
+        self._view.note_season(season)
         self._exchange.follow(season)
         self._training.enrol(
             Enrolment(

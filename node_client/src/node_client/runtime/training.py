@@ -145,7 +145,7 @@ class Training:
                 self._trainer, worker=self._worker, is_stopping=self._stopping.is_set
             )
             if self._followed is not None and self._followed.season != enrolment.season:
-                self._view.forget_scores()
+                self._view.forget_training()
             self._followed = enrolment
             log.info("season %s, arm %s", enrolment.season.name, enrolment.arm)
         return self._trainer
