@@ -86,10 +86,11 @@ class Stream:
         None where it asks for another stream's deltas, or ones that are no longer kept.
         """
         epoch, _, seq = after.partition(":")
-        if epoch != self.epoch or not seq.isdecimal():
+        if epoch != self.epoch:
             return None
         first = self._ring[0].seq if self._ring else self.seq + 1
-        return int(seq) if first - 1 <= int(seq) <= self.seq else None
+        # Compared as texts: what a browser sends need not be a number that Python reads.
+        return next((kept for kept in range(first - 1, self.seq + 1) if str(kept) == seq), None)
 
     async def wait_after(self, seq: int) -> Packet:
         """Return the delta after `seq`, when there is one; a snapshot if it is no longer kept."""

@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import json
+from urllib.parse import quote
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -180,3 +181,15 @@ async def test_a_browser_of_another_process_gets_a_snapshot() -> None:
     await sync_to_async(make_season)()
     async with browser_socket("?resume=0123456789ab:3") as socket:
         assert (await hear(socket))["type"] == "snapshot"
+
+
+@pytest.mark.parametrize("seq", ["9" * 4401, "x", "\u0663"], ids=["long", "word", "arabic"])
+async def test_a_browser_that_resumes_after_no_number_gets_a_snapshot(seq: str) -> None:
+    await sync_to_async(make_season)()
+    async with running_gateway() as url:
+        headers = {"Origin": url.replace("ws://", "http://")}
+        async with connect(f"{url}/ws/live/?view=pill", additional_headers=headers) as first:
+            epoch = (await hear(first))["epoch"]
+            resume = f"?view=pill&resume={epoch}:{quote(seq)}"
+            async with connect(f"{url}/ws/live/{resume}", additional_headers=headers) as back:
+                assert (await hear(back))["type"] == "snapshot"
