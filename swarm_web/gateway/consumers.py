@@ -14,7 +14,7 @@ from django.conf import settings
 
 from swarm_protocol.codec import encode
 from swarm_protocol.errors import CLOSE_CODES, ErrorCode, RefusedError
-from swarm_protocol.messages import Refused, SeasonState, ServerMessage
+from swarm_protocol.messages import Refused, SeasonState, ServerMessage, Welcome
 from swarm_web import bus, counters
 from swarm_web.gateway.answering import answer, refuse
 from swarm_web.gateway.limits import TokenBucket
@@ -69,7 +69,6 @@ class NodeConsumer(AsyncWebsocketConsumer):
         await bus.switchboard().listen(bus.NODES, self._on_ring)
         await bus.switchboard().listen(bus.node_topic(self.node.pk), self._on_newer)
         await database_sync_to_async(bus.ring)(bus.node_topic(self.node.pk), str(self.opened_ns))
-        self._start(self._forward_rings())
         self._start(self._stay_present())
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
@@ -78,7 +77,13 @@ class NodeConsumer(AsyncWebsocketConsumer):
             return
         wait_s = self.bucket.take(now=time.monotonic())
         frame = bytes_data or b"" if text_data is None else text_data
-        await self._say(await answer(self.session, frame, wait_s=wait_s))
+        if not self.session.greeted:
+            # A welcome tells what was announced until now; what comes later is kept for after it.
+            self.mailbox = Mailbox()
+        reply = await answer(self.session, frame, wait_s=wait_s)
+        await self._say(reply)
+        if isinstance(reply, Welcome):
+            self._start(self._forward_rings())
 
     async def _say(self, message: ServerMessage) -> None:
         """Send a message; after a fatal refusal close the connection."""
@@ -98,13 +103,13 @@ class NodeConsumer(AsyncWebsocketConsumer):
     # ---- doorbells
 
     def _on_ring(self, payload: str) -> None:
-        """Put a doorbell into the mailbox; a node that said no hello learns all by its welcome."""
+        """Put a doorbell into the mailbox, from which it is sent after the welcome."""
         if payload.startswith(_SEASON_RING):
             self.session.shared.season.drop()
-        if self.session.greeted:
-            self.mailbox.put(payload)
+        self.mailbox.put(payload)
 
     async def _forward_rings(self) -> None:
+        """Send what comes into the mailbox; begun when the welcome was sent, so all follows it."""
         while True:
             await self._send_frame(await self.mailbox.take())
             if dropped := self.mailbox.collect_dropped():

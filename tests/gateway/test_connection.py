@@ -13,12 +13,14 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 
 from judge.models import Season
 from judge.services.seasons import end_season
+from swarm_protocol.codec import encode
 from swarm_protocol.errors import ErrorCode
 from swarm_protocol.messages import (
     PublishRollouts,
     Refused,
     RequestRound,
     RoundState,
+    SeasonState,
     Welcome,
 )
 from swarm_web import bus
@@ -26,8 +28,10 @@ from swarm_web.counters import read_all
 from swarm_web.gateway import answering, consumers
 from swarm_web.nodes.models import Node
 from swarm_web.nodes.services import touch
+from swarm_web.store import async_redis
 from tests.factories import make_hello, make_rollout, make_round
 from tests.gateway.conftest import Member
+from tests.gateway.stalling import stalled
 from tests.sockets import PATIENCE_S, NodeSocket, node_socket, running_gateway
 
 ASK = RequestRound(id="ask")
@@ -109,6 +113,55 @@ async def test_a_node_that_said_no_hello_hears_no_doorbell(
         assert await greeted.hear() == RING
         await stranger.send(make_hello())
         assert isinstance(await stranger.hear(), Welcome)
+
+
+async def test_a_doorbell_that_rings_while_the_welcome_is_made_comes_after_it(
+    gateway: str, season: Season, amber: Member, bold: Member
+) -> None:
+    async with (
+        node_socket(gateway, bold.token) as greeted,
+        node_socket(gateway, amber.token, greet=False) as joining,
+        stalled("judge_round") as stall,
+    ):
+        await joining.send(make_hello())
+        await stall.find_waiting()
+        await async_redis().publish(bus.NODES, encode(RING))
+        assert await greeted.hear() == RING  # By now this process has told all its connections.
+        await stall.end()
+        assert isinstance(await joining.hear(), Welcome)
+        assert await joining.hear() == RING
+
+
+async def test_a_season_that_starts_while_the_welcome_is_made_is_told(
+    gateway: str, amber: Member, bold: Member
+) -> None:
+    async with (
+        node_socket(gateway, bold.token) as greeted,
+        node_socket(gateway, amber.token, greet=False) as joining,
+    ):
+        await joining.ask(ASK)  # Its connection listens by now, and has noted its presence.
+        async with stalled("nodes_node") as stall:
+            await joining.send(make_hello())
+            await stall.find_waiting()
+            news = SeasonState(reply_to=None, season=None)
+            await async_redis().publish(bus.NODES, encode(news))
+            assert await greeted.hear() == news
+            await stall.end()
+            assert isinstance(await joining.hear(), Welcome)
+            assert await joining.hear() == news
+
+
+async def test_a_hello_that_failed_may_be_said_again(
+    gateway: str, season: Season, amber: Member
+) -> None:
+    async with node_socket(gateway, amber.token, greet=False) as socket:
+        async with stalled("judge_round") as stall:
+            await socket.send(make_hello())
+            await stall.cut_off(await stall.find_waiting())
+            refused = await socket.hear()
+        assert isinstance(refused, Refused)
+        assert refused.code == ErrorCode.SERVER_BUSY
+        assert isinstance(await socket.ask(make_hello()), Welcome)
 
 
 async def test_the_end_of_a_season_counts_at_once(

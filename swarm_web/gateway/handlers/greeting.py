@@ -26,9 +26,7 @@ async def greet(session: Session, hello: Hello) -> Welcome:
     now = session.clock()
     session.wish = hello.arm
     await database_sync_to_async(introduce)(session.node, hello, now=now)
-    # From here on doorbells are forwarded, so that no change is missed between read and reply.
-    session.greeted = True
-    return Welcome(
+    welcome = Welcome(
         reply_to=hello.id,
         protocol=PROTOCOL_VERSION,
         server=settings.SITE_NAME,
@@ -41,6 +39,9 @@ async def greet(session: Session, hello: Hello) -> Welcome:
         logprobs=True,
         provenance=True,
     )
+    # Last: a hello that failed may be said again.
+    session.greeted = True
+    return welcome
 
 
 def _read_client(client: str) -> Version:
