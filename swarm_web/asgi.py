@@ -1,6 +1,7 @@
 """Where connections enter: pages to Django, nodes and browsers to their sockets.
 
-Serve it with `uvicorn swarm_web.asgi:application --ws websockets-sansio`.
+Serve it as `swarm_web.local.commands.serve_web` does: by uvicorn with the sans-I/O websockets. It
+must leave proxies' headers alone: TRUSTED_PROXIES decides which of them are believed.
 """
 
 import gc

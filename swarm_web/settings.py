@@ -20,6 +20,9 @@ env = environ.Env()
 # ---- what kind of site this is
 DEBUG = env.bool("DEBUG", default=False)
 HTTPS = env.bool("HTTPS", default=not DEBUG)
+# How many proxies stand in front of the site: what they say of a visitor's address and scheme is
+# believed (swarm_web.addresses). 0 believes nobody.
+TRUSTED_PROXIES = env.int("TRUSTED_PROXIES", default=1 if HTTPS else 0)
 SECRET_KEY = env.str("SECRET_KEY", default="only-for-debugging") if DEBUG else env.str("SECRET_KEY")
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
 SITE_NAME = env.str("SITE_NAME", default="Murmuration")
@@ -149,8 +152,6 @@ CELERY_BEAT_SCHEDULE = {
 # ---- the read API
 # Requests that one address may make in a minute; 0 sets no limit.
 API_REQUESTS_PER_MINUTE = env.int("API_REQUESTS_PER_MINUTE", default=600)
-# How many proxies in front of the site add to X-Forwarded-For; 0 believes none.
-NINJA_NUM_PROXIES = env.int("TRUSTED_PROXIES", default=0)
 # Pages of other sites may read what is public, without cookies.
 CORS_URLS_REGEX = r"^/(api/|downloads/|rounds/\d+/[a-z]+\.|nodes/[-\w]+/badge\.|badge\.)"
 CORS_ALLOW_ALL_ORIGINS = True
@@ -207,7 +208,7 @@ SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_SSL_REDIRECT = HTTPS
 # Health checks come from inside, without TLS.
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
-SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if TRUSTED_PROXIES else None
 SECURE_HSTS_SECONDS = env.int("HSTS_SECONDS", default=31_536_000) if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS
 SECURE_HSTS_PRELOAD = HTTPS

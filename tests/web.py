@@ -2,15 +2,15 @@
 
 import os
 import socket
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from subprocess import PIPE, STDOUT, Popen
 
 from django.db import connection
 
-SERVER = [sys.executable, "-m", "uvicorn", "swarm_web.asgi:application"]
-SERVER += ["--ws", "websockets-sansio", "--lifespan", "off"]
+from swarm_web.local.commands import here, serve_web
+
+SERVER = [*here(serve_web(host="127.0.0.1", port=0)), "--lifespan", "off"]
 
 
 @contextmanager

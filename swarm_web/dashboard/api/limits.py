@@ -3,28 +3,25 @@
 import logging
 import math
 import time
-from ipaddress import ip_address, ip_network
 
 import redis.exceptions
 from django.conf import settings
 from django.http import HttpRequest
 from ninja.throttling import BaseThrottle
 
+from swarm_web.addresses import network_of_request
 from swarm_web.dashboard.api.paging import MAX_PAGE
 from swarm_web.store import sync_redis
 
 logger = logging.getLogger(__name__)
 
 PERIOD_S = 60
-# Whoever has one address of IPv6 usually has such a network of them.
-_IPV6_PREFIX = 64
 
 
 class AddressThrottle(BaseThrottle):
     """Allow an address so many requests in each minute of the clock.
 
-    Behind proxies the address is told by X-Forwarded-For: NINJA_NUM_PROXIES says how many of its
-    entries to believe. While Redis is away nobody is refused.
+    While Redis is away nobody is refused.
     """
 
     def allow_request(self, request: HttpRequest) -> bool:
@@ -38,7 +35,7 @@ class AddressThrottle(BaseThrottle):
         0 while Redis is away.
         """
         minute = int(time.time() // PERIOD_S)
-        key = f"api:requests:{minute}:{name_network(self.get_ident(request) or '')}"
+        key = f"api:requests:{minute}:{network_of_request(request)}"
         try:
             with sync_redis().pipeline() as pipeline:
                 pipeline.incrby(key, requests)
@@ -63,14 +60,3 @@ def charge_rows(request: HttpRequest, *, rows: int) -> None:
     further = math.ceil(rows / MAX_PAGE) - 1
     if settings.API_REQUESTS_PER_MINUTE and further > 0:
         AddressThrottle().count(request, further)
-
-
-def name_network(address: str) -> str:
-    """Return what is counted together: an address of IPv4, a /64 network of IPv6."""
-    try:
-        known = ip_address(address)
-    except ValueError:
-        return address[:64]
-    if known.version == 4:
-        return str(known)
-    return str(ip_network((known, _IPV6_PREFIX), strict=False))

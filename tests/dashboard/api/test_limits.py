@@ -5,7 +5,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from judge.models import Season
-from swarm_web.dashboard.api.limits import PERIOD_S, name_network
+from swarm_web.dashboard.api.limits import PERIOD_S
 from swarm_web.nodes.models import Node
 from swarm_web.store import sync_redis
 
@@ -61,31 +61,3 @@ def test_a_round_that_is_known_counts_once(
     known = {"If-None-Match": client.get(long_round)["ETag"]}
     codes = [client.get(long_round, headers=known).status_code for _ in range(3)]
     assert codes == [304, 304, 429]
-
-
-@pytest.mark.usefixtures("one_minute")
-@pytest.mark.parametrize(("proxies", "status"), [(0, 429), (1, 200)])
-def test_addresses_behind_proxies_are_told_apart_where_proxies_are_trusted(
-    limited: Settings,
-    client: Client,
-    monkeypatch: pytest.MonkeyPatch,
-    proxies: int,
-    status: int,
-) -> None:
-    monkeypatch.setattr("ninja.conf.settings.NUM_PROXIES", proxies)
-    for last in range(2):
-        client.get(ROUNDS, headers={"X-Forwarded-For": f"192.0.2.{last}"})
-    told = client.get(ROUNDS, headers={"X-Forwarded-For": "192.0.2.9"})
-    assert told.status_code == status
-
-
-@pytest.mark.parametrize(
-    ("address", "name"),
-    [
-        ("192.0.2.7", "192.0.2.7"),
-        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
-        ("unknown", "unknown"),
-    ],
-)
-def test_a_network_of_ipv6_counts_as_one_address(address: str, name: str) -> None:
-    assert name_network(address) == name

@@ -1,0 +1,48 @@
+"""Who asks: the address that limits are counted by.
+
+Each proxy in front of the site appends the address that it was asked from to X-Forwarded-For. So
+with TRUSTED_PROXIES of them the visitor's is that many from the right; what stands left of it the
+visitor may have written. With none the header is not read, and the address is the connection's.
+"""
+
+from collections.abc import Iterable
+from ipaddress import IPv6Address, ip_address, ip_network
+
+from django.conf import settings
+from django.http import HttpRequest
+
+# Whoever has one address of IPv6 usually has such a network of them.
+_IPV6_PREFIX = 64
+
+
+def network_of_request(request: HttpRequest) -> str:
+    """Return what is counted together with a request of Django."""
+    told = request.META.get
+    peer, forwarded = told("REMOTE_ADDR", ""), told("HTTP_X_FORWARDED_FOR", "")
+    return name_network(_find_address(peer, forwarded))
+
+
+def network_of(client: tuple[str, int] | None, headers: Iterable[tuple[bytes, bytes]]) -> str:
+    """Return what is counted together with a connection, by an ASGI scope's client and headers."""
+    forwarded = b",".join(value for name, value in headers if name == b"x-forwarded-for")
+    return name_network(_find_address(client[0] if client else "", forwarded.decode("latin-1")))
+
+
+def _find_address(peer: str, forwarded: str) -> str:
+    trusted: int = settings.TRUSTED_PROXIES
+    if not trusted or not forwarded:
+        return peer
+    return forwarded.split(",")[-trusted:][0].strip()
+
+
+def name_network(address: str) -> str:
+    """Return what is counted together: an address of IPv4, a /64 network of IPv6."""
+    try:
+        known = ip_address(address)
+    except ValueError:
+        return address[:64]
+    if isinstance(known, IPv6Address) and known.ipv4_mapped:
+        known = known.ipv4_mapped
+    if known.version == 4:
+        return str(known)
+    return str(ip_network((known, _IPV6_PREFIX), strict=False))

@@ -1,0 +1,83 @@
+"""Who asks: only proxies that the operator trusts may say so."""
+
+from collections.abc import Sequence
+
+import httpx
+import pytest
+from django.test import RequestFactory
+from pytest_django import Settings
+
+from swarm_web.addresses import name_network, network_of, network_of_request
+from swarm_web.store import sync_redis
+from tests.web import serving
+
+ROUNDS = "/api/v1/rounds"
+XFF = "X-Forwarded-For"
+# A server starts first.
+PATIENCE_S = 30
+
+
+def ask(site: str, headers: Sequence[dict[str, str]]) -> set[int]:
+    """Ask the read API once with each set of headers and return the statuses."""
+    with httpx.Client(base_url=site, timeout=PATIENCE_S) as client:
+        return {client.get(ROUNDS, headers=each).status_code for each in headers}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(("trusted", "statuses"), [("0", {200, 429}), ("1", {200})])
+def test_a_served_site_believes_forwarded_addresses_only_of_trusted_proxies(
+    trusted: str, statuses: set[int]
+) -> None:
+    sync_redis().flushdb()
+    claims = [{XFF: f"192.0.2.{last}"} for last in range(5)]
+    with serving(TRUSTED_PROXIES=trusted, API_REQUESTS_PER_MINUTE="2") as site:
+        # A minute may end meanwhile: then four of the five are within the limit.
+        assert ask(site, claims) == statuses
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(("trusted", "status"), [({"TRUSTED_PROXIES": "0"}, 301), ({}, 200)])
+def test_a_served_site_believes_a_forwarded_scheme_only_of_trusted_proxies(
+    trusted: dict[str, str], status: int
+) -> None:
+    """HTTPS means a TLS proxy in front, so one is trusted unless the operator says otherwise."""
+    with serving(HTTPS="true", **trusted) as site:
+        assert ask(site, [{"X-Forwarded-Proto": "https"}]) == {status}
+        assert ask(site, [{}]) == {301}
+
+
+@pytest.mark.parametrize(
+    ("proxies", "forwarded", "network"),
+    [
+        (0, "192.0.2.1", "198.51.100.1"),
+        (1, "", "198.51.100.1"),
+        (1, "192.0.2.1, 192.0.2.2", "192.0.2.2"),
+        (2, "192.0.2.1, 192.0.2.2", "192.0.2.1"),
+        (2, "192.0.2.2", "192.0.2.2"),
+    ],
+)
+def test_each_trusted_proxy_has_added_one_address(
+    settings: Settings, proxies: int, forwarded: str, network: str
+) -> None:
+    settings.TRUSTED_PROXIES = proxies
+    request = RequestFactory().get("/", REMOTE_ADDR="198.51.100.1", headers={XFF: forwarded})
+    assert network_of_request(request) == network
+
+
+def test_a_socket_and_a_page_of_one_visitor_count_together(settings: Settings) -> None:
+    settings.TRUSTED_PROXIES = 2
+    headers = [(b"x-forwarded-for", b"192.0.2.1"), (b"x-forwarded-for", b"192.0.2.2")]
+    assert network_of(("198.51.100.1", 4321), headers) == "192.0.2.1"
+
+
+@pytest.mark.parametrize(
+    ("address", "name"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("unknown", "unknown"),
+    ],
+)
+def test_a_network_of_ipv6_counts_as_one_address(address: str, name: str) -> None:
+    assert name_network(address) == name
