@@ -25,6 +25,7 @@ from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E40
 from django.conf import settings  # noqa: E402
 from django.urls import path, re_path, reverse  # noqa: E402
 
+from swarm_web.body_limit import BodyLimit  # noqa: E402
 from swarm_web.dashboard.live.socket import live_socket  # noqa: E402
 from swarm_web.dashboard.pages import announcements  # noqa: E402
 from swarm_web.gateway.auth import TokenGate  # noqa: E402
@@ -46,7 +47,8 @@ kept_pages = PageCache(
     seconds=settings.PAGE_CACHE_SECONDS,
     marks={announcements.COOKIE: reverse("home")},
 )
-application = ProtocolTypeRouter({"http": kept_pages, "websocket": sockets})
+requests = BodyLimit(kept_pages, most_bytes=settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+application = ProtocolTypeRouter({"http": requests, "websocket": sockets})
 
 # What is loaded stays until the process ends: the collector need not look through it again. It took
 # some 100 ms each time, in which nobody was served; now 10 to 20 ms.

@@ -179,6 +179,9 @@ WHITENOISE_USE_FINDERS = DEBUG
 DIST_DIR = Path(env.str("DIST_DIR", default=str(BASE_DIR / "var" / "dist")))
 
 # ---- who may do what in a browser
+# The largest body of a request, in bytes (swarm_web.body_limit). Nothing is uploaded, and the
+# largest form, a season with 64 tasks, stays far below it.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 1 << 20
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in (

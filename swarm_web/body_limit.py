@@ -1,0 +1,50 @@
+"""Request bodies that are larger than anything the site takes are refused while they come.
+
+Django writes a whole body to a file before it looks at the request, so its own limits come too
+late. This ASGI application around it counts: a body that declares its length is refused before it
+is read, one in chunks (RFC 9112, 7.1) when it has grown too large. What a client still sends is
+thrown away by the server, so that it gets to read why.
+"""
+
+import json
+from http import HTTPStatus
+
+from swarm_web.errors import RequestError
+from swarm_web.page_cache import Application, Message, Receive, Scope, Send
+
+
+class BodyLimit:
+    """Refuse requests whose body has more than `most_bytes`."""
+
+    def __init__(self, application: Application, *, most_bytes: int) -> None:
+        self._application, self._most = application, most_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let the application answer, or refuse."""
+        # The server has read this number too, or it would not know where the body ends.
+        declared = int(dict(scope["headers"]).get(b"content-length", 0))
+        came = 0
+
+        async def read() -> Message:
+            nonlocal came
+            message = await receive()
+            came += len(message.get("body", b""))
+            # Django drops what it has of the body of a client that went away, and does not answer.
+            return message if came <= self._most else {"type": "http.disconnect"}
+
+        if declared <= self._most:
+            await self._application(scope, read, send)
+        if max(declared, came) > self._most:
+            await self._refuse(send)
+
+    async def _refuse(self, send: Send) -> None:
+        refusal = RequestError(
+            "request.too_large",
+            f"The body of this request is larger than {self._most} bytes.",
+            fix="Send less: the site takes forms, no files.",
+            status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        )
+        body = json.dumps(refusal.body()).encode()
+        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+        await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})

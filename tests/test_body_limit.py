@@ -1,0 +1,70 @@
+"""Bodies that are larger than anything the site takes are refused while they come."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+
+import pytest_asyncio
+from django.conf import settings
+
+from tests.sockets import PATIENCE_S, running_gateway
+
+MOST: int = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+HEAD = "POST /announcements/1/dismiss/ HTTP/1.1\r\nHost: localhost\r\n"
+CHUNKED = "Transfer-Encoding: chunked\r\n\r\n"
+
+
+class Poster:
+    """A client that sends a request bit by bit."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+
+    async def send(self, text: str, *, body: int = 0) -> None:
+        """Send a text, then so many bytes."""
+        self._writer.write(text.encode() + b"x" * body)
+        await self._writer.drain()
+
+    async def hear(self) -> tuple[int, bytes]:
+        """Return the status and the body of the answer."""
+        async with asyncio.timeout(PATIENCE_S):
+            head = (await self._reader.readuntil(b"\r\n\r\n")).decode().lower()
+            length = int(head.partition("content-length: ")[2].partition("\r")[0])
+            return int(head.split()[1]), await self._reader.readexactly(length)
+
+
+@pytest_asyncio.fixture
+async def poster() -> AsyncIterator[Poster]:
+    async with running_gateway() as url:
+        host, port = url.removeprefix("ws://").split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        yield Poster(reader, writer)
+        writer.close()
+
+
+async def test_a_body_that_is_declared_too_large_is_refused_before_it_comes(poster: Poster) -> None:
+    await poster.send(f"{HEAD}Content-Length: 150000000\r\n\r\n")
+    status, body = await poster.hear()
+    assert status == 413
+    assert json.loads(body).keys() == {"code", "message", "fix"}
+
+
+async def test_a_body_without_a_length_is_refused_when_it_has_grown_too_large(
+    poster: Poster,
+) -> None:
+    await poster.send(f"{HEAD}{CHUNKED}{MOST + 1:x}\r\n", body=MOST + 1)
+    status, body = await poster.hear()
+    assert status == 413
+    assert json.loads(body)["code"] == "request.too_large"
+
+
+async def test_who_sends_all_of_a_body_that_was_refused_may_ask_again(poster: Poster) -> None:
+    await poster.send(f"{HEAD}Content-Length: {MOST + 1}\r\n\r\n", body=MOST + 1)
+    assert (await poster.hear())[0] == 413
+    await poster.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert (await poster.hear())[0] == 200
+
+
+async def test_the_largest_body_is_taken(poster: Poster) -> None:
+    await poster.send(f"{HEAD}Content-Length: {MOST}\r\n\r\n", body=MOST)
+    assert (await poster.hear())[0] == 302
