@@ -12,7 +12,8 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from weakref import WeakKeyDictionary
 
 from channels.db import database_sync_to_async
@@ -20,6 +21,7 @@ from django.db import Error
 from redis.exceptions import RedisError
 
 from swarm_web import bus
+from swarm_web.dashboard.live.shares import Shares, TooManyViewsError
 from swarm_web.dashboard.live.stream import Stream
 from swarm_web.dashboard.live.views import View, ViewKey, read_view
 
@@ -32,10 +34,6 @@ STALE_S = 15.0
 # Each is read at every change. Only odd ones are counted, so that nobody can keep others from the
 # pages that everybody looks at: those are few.
 MAX_ODD_VIEWS = 64
-
-
-class TooManyViewsError(Exception):
-    """The process keeps as many odd views fresh as it can."""
 
 
 class UnreadableViewError(Exception):
@@ -55,7 +53,21 @@ class LiveBoard:
         # For the loop of the views that everybody looks at, and for that of the odd ones.
         self._rung = {is_odd: asyncio.Event() for is_odd in (False, True)}
         self._odd_turn = asyncio.Semaphore()
+        self._shares = Shares()
         self._task: asyncio.Task[None] | None = None
+
+    @asynccontextmanager
+    async def watch(self, key: ViewKey, *, network: str) -> AsyncIterator[Stream]:
+        """Give the view's stream, and keep it up to date while the block runs.
+
+        `network` names who watches. Raises TooManyViewsError and UnreadableViewError.
+        """
+        with self._shares.hold(network, key):
+            stream = await self.join(key)
+            try:
+                yield stream
+            finally:
+                self.leave(stream)
 
     @property
     def is_watched(self) -> bool:
@@ -133,7 +145,7 @@ class LiveBoard:
             if other not in self._readings and not self._streams[other].watchers:
                 del self._streams[other]
                 return
-        raise TooManyViewsError
+        raise TooManyViewsError("too many filtered pages watched")
 
     async def _read_in_turn(self, key: ViewKey) -> View:
         """Read a view; an odd one alone among its kind, and none of them for as long afterwards."""

@@ -16,12 +16,9 @@ from urllib.parse import parse_qsl
 
 from asgiref.typing import ASGIReceiveCallable, ASGISendCallable, Scope
 
-from swarm_web.dashboard.live.board import (
-    STALE_S,
-    TooManyViewsError,
-    UnreadableViewError,
-    live_board,
-)
+from swarm_web.addresses import network_of
+from swarm_web.dashboard.live.board import STALE_S, UnreadableViewError, live_board
+from swarm_web.dashboard.live.shares import TooManyViewsError
 from swarm_web.dashboard.live.stream import Packet, Stream
 from swarm_web.dashboard.live.views import read_key
 from swarm_web.errors import RequestError
@@ -33,30 +30,32 @@ CLOSE_UNREADABLE = 4503
 
 async def live_socket(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
     """Let a browser watch a view until it goes."""
-    query: Any = scope
-    params = dict(parse_qsl(query["query_string"].decode("ascii", "replace")))
+    asked: Any = scope
+    params = dict(parse_qsl(asked["query_string"].decode("ascii", "replace")))
+    network = network_of(asked.get("client"), asked["headers"])
     await receive()
     await send({"type": "websocket.accept", "subprotocol": None, "headers": []})
     try:
-        stream = await live_board().join(read_key(params))
+        async with live_board().watch(read_key(params), network=network) as stream:
+            await _serve(stream, receive, send, params)
     except RequestError as refusal:
         await _close(send, CLOSE_BAD_QUERY, refusal.code)
-        return
-    except TooManyViewsError:
-        await _close(send, CLOSE_TOO_MANY_VIEWS, "too many views")
-        return
+    except TooManyViewsError as refusal:
+        await _close(send, CLOSE_TOO_MANY_VIEWS, str(refusal))
     except UnreadableViewError:
         await _close(send, CLOSE_UNREADABLE, "cannot be read now")
-        return
-    try:
-        async with asyncio.TaskGroup() as group:
-            telling = group.create_task(_tell(stream, send, params))
-            # What browsers say is not listened to: this socket only tells.
-            while (await receive())["type"] != "websocket.disconnect":
-                pass
-            telling.cancel()
-    finally:
-        live_board().leave(stream)
+
+
+async def _serve(
+    stream: Stream, receive: ASGIReceiveCallable, send: ASGISendCallable, params: dict[str, str]
+) -> None:
+    """Tell a browser of a view until it goes."""
+    async with asyncio.TaskGroup() as group:
+        telling = group.create_task(_tell(stream, send, params))
+        # What browsers say is not listened to: this socket only tells.
+        while (await receive())["type"] != "websocket.disconnect":
+            pass
+        telling.cancel()
 
 
 async def _close(send: ASGISendCallable, code: int, reason: str) -> None:
