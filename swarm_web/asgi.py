@@ -21,11 +21,11 @@ warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume sy
 pages = get_asgi_application()
 
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
-from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
 from django.conf import settings  # noqa: E402
 from django.urls import path, re_path, reverse  # noqa: E402
 
 from swarm_web.body_limit import BodyLimit  # noqa: E402
+from swarm_web.dashboard.live.origin import OriginGate  # noqa: E402
 from swarm_web.dashboard.live.socket import live_socket  # noqa: E402
 from swarm_web.dashboard.pages import announcements  # noqa: E402
 from swarm_web.gateway.auth import TokenGate  # noqa: E402
@@ -38,7 +38,7 @@ sockets = URLRouter(
     [
         # Nodes are no browsers: they send no Origin, and a token instead of a cookie.
         path("ws/node/", TokenGate(NodeConsumer.as_asgi())),  # type: ignore[arg-type]
-        path("ws/live/", AllowedHostsOriginValidator(live_socket)),
+        path("ws/live/", OriginGate(live_socket)),  # type: ignore[arg-type]
         re_path(r"", deny_unknown_path),  # type: ignore[arg-type]
     ]
 )

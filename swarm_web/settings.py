@@ -235,12 +235,15 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"plain": {"format": "%(levelname)s %(name)s: %(message)s"}},
-    "filters": {"outages": {"()": "swarm_web.outages.OutageFilter"}},
+    "filters": {
+        "outages": {"()": "swarm_web.outages.OutageFilter"},
+        "refusals": {"()": "swarm_web.refusal_log.RefusalFilter"},
+    },
     "handlers": {
         "console": {
             "class": "logging.StreamHandler",
             "formatter": "plain",
-            "filters": ["outages"],
+            "filters": ["outages", "refusals"],
         }
     },
     "root": {"handlers": ["console"], "level": env.str("LOG_LEVEL", default="INFO")},

@@ -14,8 +14,11 @@ SERVER = [*here(serve_web(host="127.0.0.1", port=0)), "--lifespan", "off"]
 
 
 @contextmanager
-def serving(**settings: str) -> Iterator[str]:
-    """Run uvicorn on the test database and give the site's address; it must log no traceback."""
+def serving(log: list[str] | None = None, /, **settings: str) -> Iterator[str]:
+    """Run uvicorn on the test database and give the site's address; it must log no traceback.
+
+    In the end the lines that it wrote are added to `log`.
+    """
     database = connection.settings_dict
     url = "postgres://{USER}:{PASSWORD}@{HOST}:{PORT}/{NAME}".format(**database)
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -32,4 +35,6 @@ def serving(**settings: str) -> Iterator[str]:
         finally:
             server.terminate()
             output, _ = server.communicate(timeout=20)
+    if log is not None:
+        log += output.decode().splitlines()
     assert b"Traceback" not in output, output.decode()

@@ -7,26 +7,7 @@ import pytest
 from django.db import OperationalError
 
 from swarm_web.outages import OutageFilter
-
-
-class Written(logging.Handler):
-    """A handler that keeps its lines."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.lines: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(self.format(record))
-
-
-class Clock:
-    """Seconds that the test counts."""
-
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.logs import Clock, Written
 
 
 @pytest.fixture

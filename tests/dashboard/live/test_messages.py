@@ -87,9 +87,10 @@ async def test_sequence_numbers_have_no_gap() -> None:
     assert delta["seq"] == snapshot["seq"] + 1
 
 
-async def test_a_page_of_another_site_is_refused() -> None:
+@pytest.mark.parametrize("origin", ["https://elsewhere.example", "null", "http://["])
+async def test_a_page_of_another_site_is_refused(origin: str) -> None:
     with pytest.raises(InvalidStatus) as refusal:
-        async with browser_socket(origin="https://elsewhere.example"):
+        async with browser_socket(origin=origin):
             pass
     assert refusal.value.response.status_code == 403
 

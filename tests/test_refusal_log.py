@@ -1,0 +1,123 @@
+"""What the log says of requests that were refused: anybody can send as many as they like."""
+
+import logging
+import socket
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+
+from swarm_web.refusal_log import RefusalFilter
+from tests.logs import Clock, Written
+from tests.web import serving
+
+HERE = "Host: 127.0.0.1\r\n"
+UPGRADE = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+UPGRADE += "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+REFUSED = {
+    "GET / HTTP/1.1\r\nHost: elsewhere.example\r\n": 400,
+    f"GET /?{'a=b&' * 1001} HTTP/1.1\r\n{HERE}": 400,
+    f"POST /admin/login/ HTTP/1.1\r\n{HERE}Content-Length: 0\r\n": 403,
+    f"POST /api/v1/rounds HTTP/1.1\r\n{HERE}Content-Length: 0\r\n": 405,
+    f"no request\r\n{HERE}": 400,
+    f"GET /ws/node/ HTTP/1.1\r\n{HERE}{UPGRADE}": 401,
+    f"GET /ws/nothing/ HTTP/1.1\r\n{HERE}{UPGRADE}": 404,
+    f"GET /ws/live/ HTTP/1.1\r\n{HERE}{UPGRADE}Origin: http://[\r\n": 403,
+}
+
+
+def send(site: str, request: str) -> int:
+    """Send a request as it is and return the status of the answer."""
+    url = urlsplit(site)
+    with socket.create_connection((url.hostname, url.port), timeout=30) as connection:
+        connection.sendall(f"{request}\r\n".encode())
+        return int(connection.recv(4096).split()[1])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_served_site_tells_of_refusals_in_few_lines_and_not_as_errors() -> None:
+    log: list[str] = []
+    with serving(log, DEBUG="false", HTTPS="false", ALLOWED_HOSTS="127.0.0.1") as site:
+        for _ in range(3):
+            assert {request: send(site, request) for request in REFUSED} == REFUSED
+    assert len(log) < 2 * len(REFUSED)
+    assert [line for line in log if not line.startswith("INFO ")] == []
+    assert any("elsewhere.example" in line and "ALLOWED_HOSTS" in line for line in log)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def written(clock: Clock) -> Written:
+    handler = Written()
+    handler.addFilter(RefusalFilter(every_s=5.0, clock=clock))
+    return handler
+
+
+@pytest.fixture
+def logger(written: Written) -> Iterator[logging.Logger]:
+    log = logging.getLogger("tests.refusals")
+    log.propagate = False
+    log.addHandler(written)
+    yield log
+    log.removeHandler(written)
+
+
+def tell(logger: logging.Logger, problem: Exception, *, status: int) -> None:
+    """Log what a request was answered as Django does, always from this same line."""
+    try:
+        raise problem
+    except type(problem):
+        logger.exception("%s", problem, extra={"status_code": status})
+
+
+def test_a_refusal_is_told_in_one_line(logger: logging.Logger, written: Written) -> None:
+    tell(logger, ValueError("a strange host\nwith two lines"), status=400)
+    assert written.lines == ["a strange host"]
+
+
+def test_a_refusal_is_told_at_the_level_info(logger: logging.Logger, written: Written) -> None:
+    written.setFormatter(logging.Formatter("%(levelname)s"))
+    tell(logger, ValueError("a strange host"), status=400)
+    assert written.lines == ["INFO"]
+
+
+def test_a_long_address_is_cut_off(logger: logging.Logger, written: Written) -> None:
+    tell(logger, ValueError("x" * 60_000), status=404)
+    assert len(written.lines[0]) < 300
+
+
+def test_many_refusals_are_told_now_and_then_with_a_count(
+    logger: logging.Logger, written: Written, clock: Clock
+) -> None:
+    for seconds in (0.0, 1.0, 1.0, 3.0):
+        clock.now += seconds
+        tell(logger, ValueError("not found"), status=404)
+    assert written.lines == ["not found", "not found (and 2 times more)"]
+
+
+def test_a_failure_of_the_site_keeps_its_traceback(
+    logger: logging.Logger, written: Written
+) -> None:
+    written.setFormatter(logging.Formatter("%(levelname)s"))
+    tell(logger, ValueError("a bug"), status=500)
+    assert written.lines[0].startswith("ERROR\nTraceback")
+
+
+@pytest.fixture
+def only_warnings() -> Iterator[None]:
+    level = logging.root.level
+    logging.root.setLevel(logging.WARNING)
+    yield
+    logging.root.setLevel(level)
+
+
+@pytest.mark.usefixtures("only_warnings")
+def test_who_wants_only_warnings_hears_of_no_refusal(
+    logger: logging.Logger, written: Written
+) -> None:
+    tell(logger, ValueError("not found"), status=404)
+    assert written.lines == []
