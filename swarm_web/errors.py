@@ -19,14 +19,26 @@ View = Callable[Concatenate[HttpRequest, Rest], HttpResponseBase]
 
 
 class RequestError(Exception):
-    """A request cannot be answered: `code` and `message` say why, `fix` what helps."""
+    """A request cannot be answered: `code` and `message` say why, `fix` what helps.
 
-    def __init__(self, code: str, message: str, *, fix: str, status: int = 400) -> None:
+    `retry_after_s` tells, where that helps, in how many seconds the same request may be sent again.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        fix: str,
+        status: int = 400,
+        retry_after_s: int | None = None,
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.fix = fix
         self.status = status
+        self.retry_after_s = retry_after_s
 
     def body(self) -> dict[str, str]:
         """Return what the client reads."""
@@ -55,5 +67,7 @@ def _answer(request: HttpRequest, refusal: RequestError) -> HttpResponseBase:
         response = render(request, "refused.html", {"refusal": refusal}, status=refusal.status)
     else:
         response = JsonResponse(refusal.body(), status=refusal.status)
+    if refusal.retry_after_s is not None:
+        response["Retry-After"] = str(refusal.retry_after_s)
     patch_vary_headers(response, ["Accept"])
     return response

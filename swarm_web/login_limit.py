@@ -1,0 +1,78 @@
+"""How often somebody may try to log in: counted by address and by user name, in Redis.
+
+An attempt counts before the password is looked at, so that many at once are no way around. What is
+refused because of its address does not count for the name: one address alone cannot keep an
+operator out. A login clears both counts. While Redis is away nobody is refused.
+"""
+
+import hashlib
+import logging
+from collections.abc import Callable
+from functools import wraps
+from http import HTTPStatus
+from unicodedata import normalize
+
+import redis.exceptions
+from django.http import HttpRequest, HttpResponseBase
+
+from swarm_web.addresses import network_of_request
+from swarm_web.errors import RequestError, answer_refusals
+from swarm_web.store import sync_redis
+
+logger = logging.getLogger(__name__)
+
+MOST_OF_ADDRESS = 10
+MOST_OF_NAME = 30
+PERIOD_S = 300
+
+Login = Callable[[HttpRequest], HttpResponseBase]
+
+
+def limit_logins(login: Login) -> Login:
+    """Refuse attempts at a login view that come too often, before the view sees them."""
+
+    @wraps(login)
+    @answer_refusals
+    def limited(request: HttpRequest) -> HttpResponseBase:
+        if request.method != "POST":
+            return login(request)
+        # As Django's form reads a name: written otherwise it is the same one.
+        name = normalize("NFKC", request.POST.get("username", "")).strip()
+        of_address = f"logins:address:{network_of_request(request)}"
+        of_name = f"logins:name:{hashlib.sha256(name.encode()).hexdigest()}"
+        _count(of_address, most=MOST_OF_ADDRESS)
+        _count(of_name, most=MOST_OF_NAME)
+        answer = login(request)
+        if answer.status_code == HTTPStatus.FOUND:
+            _forget(of_address, of_name)
+        return answer
+
+    return limited
+
+
+def _count(key: str, *, most: int) -> None:
+    """Count an attempt. Raises RequestError when there were more than `most` in the period."""
+    try:
+        with sync_redis().pipeline() as pipeline:
+            pipeline.set(key, 0, ex=PERIOD_S, nx=True)
+            pipeline.incr(key)
+            pipeline.ttl(key)
+            _, attempts, wait_s = pipeline.execute()
+    except redis.exceptions.RedisError:
+        logger.warning("could not count an attempt to log in", exc_info=True)
+        return
+    if attempts > most:
+        raise RequestError(
+            "login.limited",
+            "Too many attempts to log in, with this name or from this address.",
+            fix=f"Try again in {wait_s} s.",
+            status=HTTPStatus.TOO_MANY_REQUESTS,
+            retry_after_s=wait_s,
+        )
+
+
+def _forget(*keys: str) -> None:
+    try:
+        sync_redis().delete(*keys)
+    except redis.exceptions.RedisError:
+        logger.warning("could not forget attempts to log in", exc_info=True)

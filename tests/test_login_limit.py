@@ -1,0 +1,104 @@
+"""How often somebody may try to log in to /admin/."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from pytest_django import Settings
+
+from swarm_web.login_limit import MOST_OF_ADDRESS, MOST_OF_NAME, PERIOD_S
+from swarm_web.store import sync_redis
+
+PASSWORD = "a long enough one"
+HERE = "192.0.2.1"
+
+
+@pytest.fixture(autouse=True)
+def olive(db: None, settings: Settings) -> None:
+    """An operator, whose password is looked at quickly, and no attempts so far."""
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    User.objects.create_superuser("olive", password=PASSWORD)
+    sync_redis().flushdb()
+
+
+def log_in(
+    client: Client, *, name: str = "olive", password: str = "wrong", address: str = HERE
+) -> Any:
+    """Try to log in and return the answer."""
+    form = {"username": name, "password": password}
+    return client.post("/admin/login/", form, REMOTE_ADDR=address)
+
+
+def use_up_address(client: Client, *, address: str = HERE) -> None:
+    """Fail as often as an address may."""
+    for _ in range(MOST_OF_ADDRESS):
+        assert log_in(client, address=address).status_code == 200
+
+
+def use_up_name(client: Client) -> None:
+    """Fail as often as a name may, from several addresses."""
+    for last in range(MOST_OF_NAME // MOST_OF_ADDRESS):
+        use_up_address(client, address=f"192.0.2.{100 + last}")
+
+
+def test_too_many_wrong_passwords_are_refused_with_the_time_to_wait(client: Client) -> None:
+    use_up_address(client)
+    refusal = log_in(client, password=PASSWORD)
+    assert refusal.status_code == 429
+    assert 0 < int(refusal["Retry-After"]) <= PERIOD_S
+    assert refusal.json()["code"] == "login.limited"
+
+
+def test_an_address_that_tried_too_often_holds_up_no_other(client: Client) -> None:
+    use_up_address(client)
+    assert log_in(client, address="192.0.2.2", password=PASSWORD).status_code == 302
+
+
+def test_an_address_may_not_go_on_with_other_names(client: Client) -> None:
+    use_up_address(client)
+    assert log_in(client, name="oscar").status_code == 429
+
+
+@pytest.mark.parametrize("name", ["olive", " olive", "ｏlive"])
+def test_a_name_is_not_guessed_at_from_many_addresses(client: Client, name: str) -> None:
+    use_up_name(client)
+    assert log_in(client, name=name, address="192.0.2.9").status_code == 429
+    assert log_in(client, name="oscar", address="192.0.2.9").status_code == 200
+
+
+def test_one_address_cannot_lock_a_name(client: Client) -> None:
+    for _ in range(2 * MOST_OF_NAME):
+        log_in(client)
+    assert log_in(client, address="192.0.2.2", password=PASSWORD).status_code == 302
+
+
+def test_a_login_clears_what_was_counted(client: Client) -> None:
+    for _ in range(2):
+        for _ in range(MOST_OF_ADDRESS - 1):
+            assert log_in(client).status_code == 200
+        assert log_in(client, password=PASSWORD).status_code == 302
+
+
+def test_a_browser_gets_a_page(client: Client) -> None:
+    use_up_address(client)
+    form = {"username": "olive", "password": "wrong"}
+    html = {"Accept": "text/html"}
+    refusal = client.post("/admin/login/", form, REMOTE_ADDR=HERE, headers=html)
+    assert refusal.status_code == 429
+    assert refusal["Content-Type"].startswith("text/html")
+    assert b"Too many attempts" in refusal.content
+
+
+@pytest.fixture
+def redis_away(settings: Settings) -> Iterator[None]:
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    sync_redis.cache_clear()
+    yield
+    sync_redis.cache_clear()
+
+
+@pytest.mark.usefixtures("redis_away")
+def test_nobody_is_refused_while_redis_is_away(client: Client) -> None:
+    assert log_in(client, password=PASSWORD).status_code == 302
