@@ -139,7 +139,8 @@ def _read_database() -> dict[str, object]:
 
 def _read_queues() -> dict[str, object]:
     """Read what waits in Redis, and what was counted there."""
-    return {"queue": sync_redis().llen("celery"), "counters": read_all()}
+    counters = [(name, *counted) for name, codes in read_all().items() for counted in codes.items()]
+    return {"queue": sync_redis().llen("celery"), "counters": counters}
 
 
 def _read_pool() -> int:

@@ -60,6 +60,11 @@ class NodeReport:
     rulings: list[RulingLine]
     verdict: Verdict
 
+    @property
+    def dropped(self) -> list[tuple[str, int]]:
+        """How many rollouts of others it did not train on, by the reasons that it names itself."""
+        return sorted(self.contribution.external_dropped.items()) if self.contribution else []
+
 
 def read_report(node: Node, *, now: datetime, rounds: int = LISTED_ROUNDS) -> NodeReport:
     """Read a node's report, with results of its last `rounds`, in a constant number of queries."""

@@ -19,6 +19,11 @@ class RulingLine:
     changes: dict[str, int]
     made_at: datetime
 
+    @property
+    def counts(self) -> list[tuple[str, int]]:
+        """What it changed, for templates: there a key can hide a method of a dictionary."""
+        return list(self.changes.items())
+
 
 def describe_rulings(rulings: Iterable[Ruling]) -> list[RulingLine]:
     """Return rulings in plain words, in the order given."""

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from judge.models import Question, Round, RoundSummary, Season
 from judge.selectors import shown_season, task_choices
 from judge.stats import wilson_interval
-from swarm_protocol.messages import TaskChoice
+from swarm_protocol.messages import ConfigValue, TaskChoice
 from swarm_tasks.allowlist import allowed_datasets
 from swarm_tasks.levels import Rungs, rungs_around
 from swarm_web.dashboard.charts.tasks import (
@@ -85,6 +85,16 @@ class TaskLine:
     def level(self) -> int:
         """The season's level, from 1, the easiest."""
         return self.rungs.home + 1 if self.rungs else 1
+
+    @property
+    def level_settings(self) -> list[list[tuple[str, ConfigValue]]]:
+        """The settings of each level by name, the easiest level first."""
+        return [list(config.items()) for config in self.rungs.configs] if self.rungs else []
+
+    @property
+    def arm_rates(self) -> list[tuple[str, Rate]]:
+        """The arms with their rates."""
+        return list(self.rates.items())
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from judge.services.oversight import quarantine_node, release_node
 from judge.stats import wilson_interval
 from swarm_web.dashboard.templatetags.figures import interval
 from swarm_web.nodes.models import Node
+from swarm_web.relay.models import Contribution
 from tests.factories import make_node, make_round, make_score, publish
 
 
@@ -95,3 +96,11 @@ def test_a_released_node_is_ranked_again_and_both_decisions_stay(
     html = read(client, amber)
     assert "It ranks 1 of 1." in html
     assert html.index("answers copied") < html.index("it was a shared model")
+
+
+def test_a_reason_for_dropping_may_have_the_name_of_a_method(
+    season: Season, client: Client
+) -> None:
+    node, _ = make_node("amber")
+    Contribution.objects.create(node=node, season=season, external_dropped={"items": 5})
+    assert 'Dropped: items</th><td class="num">5</td>' in read(client, node)
