@@ -86,7 +86,7 @@ SAID_BY_NODES = st.one_of(
         informative_share=SHARES,
         local_used=COUNTS,
         external_used=COUNTS,
-        external_dropped=st.dictionaries(NAMES, COUNTS, max_size=3),
+        external_dropped=st.dictionaries(IDS, COUNTS, max_size=3),
         used=st.lists(st.builds(messages.RolloutName, node=NAMES, id=IDS), max_size=3),
         reflection=st.dictionaries(st.sampled_from(get_args(messages.Reflection)), SHARES),
     ),
@@ -258,3 +258,21 @@ def test_every_message_type_has_its_own_name() -> None:
 def test_every_code_has_a_fix_and_the_fatal_ones_are_codes() -> None:
     assert set(FIXES) == set(ErrorCode)
     assert set(ErrorCode) > FATAL
+
+
+# ---- what pages and panels show
+
+
+REPORT = {"type": "training.report", "id": "a", "step": 1, "training_reward": 0.5}
+REPORT |= {"informative_share": 0.5, "local_used": 1, "external_used": 1}
+
+
+@pytest.mark.parametrize(
+    "reasons",
+    [{"": 1}, {"too long": 1}, {"\u202e": 1}, {"r" * 65: 1}, {f"r{n}": 1 for n in range(17)}],
+    ids=["empty", "a space", "a mark", "long", "many"],
+)
+def test_reasons_for_dropping_are_few_and_short_codes(reasons: dict[str, int]) -> None:
+    refusal = refusal_of(json.dumps(REPORT | {"external_dropped": reasons}))
+    assert refusal is not None
+    assert refusal.code == ErrorCode.PROTOCOL_INVALID

@@ -95,6 +95,7 @@ def test_every_close_code_is_documented(code: ErrorCode, close_code: int) -> Non
         messages.MAX_REQUESTED,
         messages.MAX_ANSWERS,
         messages.MAX_USED,
+        messages.MAX_REASONS,
     ],
 )
 def test_every_limit_is_documented(limit: int) -> None:

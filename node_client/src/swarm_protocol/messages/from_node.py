@@ -6,6 +6,7 @@ from msgspec import Meta, Struct, field
 
 from swarm_protocol.messages.fields import (
     MAX_ANSWERS,
+    MAX_REASONS,
     MAX_REQUESTED,
     MAX_ROLLOUTS,
     MAX_USED,
@@ -74,6 +75,9 @@ class ReportTraining(NodeMessage, frozen=True, tag="training.report", omit_defau
     The counters are totals since the node joined this season, so a report that is sent twice
     counts once. `training_reward` is the mean over the node's *own* rollouts of the step.
 
+    `external_dropped` maps the reason, a code of the node's own, to how many external rollouts
+    were not trained on.
+
     `used` names the external rollouts that the node trained on and has not told yet: those that
     were delivered to it are credited to who made them, each once. `reflection` is the share of the
     step's own completions that show a pattern: recheck, hesitation, exploration. Both are for
@@ -85,7 +89,7 @@ class ReportTraining(NodeMessage, frozen=True, tag="training.report", omit_defau
     informative_share: Share
     local_used: Count
     external_used: Count
-    external_dropped: Annotated[dict[Name, Count], Meta(max_length=16)] = field(
+    external_dropped: Annotated[dict[Id, Count], Meta(max_length=MAX_REASONS)] = field(
         default_factory=dict
     )
     used: Annotated[list[RolloutName], Meta(max_length=MAX_USED)] = field(default_factory=list)
