@@ -27,7 +27,10 @@ settings.load_profile("protocol")
 NODE_TAGS = sorted(message_types(messages.FromNode))
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=50)
 NAMES = st.text(
-    st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\x7f"),
+    st.characters(
+        exclude_categories=["Cs", "Cc", "Zl", "Zp"],
+        exclude_characters="\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069",
+    ),
     min_size=1,
     max_size=50,
 )
@@ -276,3 +279,18 @@ def test_reasons_for_dropping_are_few_and_short_codes(reasons: dict[str, int]) -
     refusal = refusal_of(json.dumps(REPORT | {"external_dropped": reasons}))
     assert refusal is not None
     assert refusal.code == ErrorCode.PROTOCOL_INVALID
+
+
+@pytest.mark.parametrize("mark", ["\u202e", "\u2066", "\u200f", "\u061c", "\u2028", "\u0085"])
+def test_a_name_holds_nothing_that_turns_or_breaks_the_line_around_it(mark: str) -> None:
+    hello = {"type": "hello", "id": "a", "protocol": PROTOCOL_VERSION, "client": "0.2.0"}
+    hello |= {"model": f"tiny{mark}", "tokenizer": "chars", "arm": "swarm"}
+    refusal = refusal_of(json.dumps(hello))
+    assert refusal is not None
+    assert refusal.code == ErrorCode.PROTOCOL_INVALID
+
+
+def test_a_name_may_be_written_in_any_script() -> None:
+    hello = {"type": "hello", "id": "a", "protocol": PROTOCOL_VERSION, "client": "0.2.0"}
+    hello |= {"model": "مدل\u200cها/小模型 🐦", "tokenizer": "chars", "arm": "swarm"}
+    assert decode_from_node(json.dumps(hello))

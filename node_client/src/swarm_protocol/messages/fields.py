@@ -20,7 +20,11 @@ MAX_LOGPROBS_CHARS = 43_692
 # NUL is legal JSON but not legal text in Postgres; refuse it at the door.
 NO_NUL = r"^[^\x00]*\Z"
 
-Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+\Z")]
+# Names stand within lines of pages and panels: nothing in them may break the line or turn around
+# what follows. Control characters (Cc), line and paragraph separators, and Unicode's Bidi_Control
+# (https://www.unicode.org/reports/tr9/); the marks that join letters are needed by some scripts.
+_NO_CONTROLS = r"^[^\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]+\Z"
+Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=_NO_CONTROLS)]
 Id = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,64}\Z")]
 Text = Annotated[str, Meta(max_length=MAX_COMPLETION_CHARS, pattern=NO_NUL)]
 PackedLogprobs = Annotated[
