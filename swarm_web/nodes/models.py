@@ -2,12 +2,20 @@
 
 from datetime import datetime, timedelta
 from typing import Any
+from urllib.parse import quote
 
 from django.conf import settings
 from django.db import models
 
 # A connected node is touched every 15 s (gateway.consumers); after three missed ones it is gone.
 PRESENCE = timedelta(seconds=45)
+# What Django's validate_slug and the path converter `slug` take.
+_SLUG = r"^[-a-zA-Z0-9_]+$"
+
+
+def node_path(name: str) -> str:
+    """Return the path of a node's page; of any name, so that no list of nodes can fail by one."""
+    return f"/nodes/{quote(name, safe='')}/"
 
 
 class NodeQuerySet(models.QuerySet["Node"]):
@@ -65,13 +73,18 @@ class Node(models.Model):
 
     class Meta:
         ordering = ["name"]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(name__regex=_SLUG), name="node_name_is_a_slug"
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.name
 
     def get_absolute_url(self) -> str:
         """Return the path of the node's page."""
-        return f"/nodes/{self.name}/"
+        return node_path(self.name)
 
     def is_connected(self, *, now: datetime) -> bool:
         """Tell whether the node's socket is open."""

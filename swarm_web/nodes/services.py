@@ -22,16 +22,17 @@ _TOKEN_PREFIX = "swarm_"
 def create_node(*, name: str | None = None, arm: str = Node.Arm.SWARM) -> tuple[Node, str]:
     """Create a node and return it with its token, which is shown only now.
 
-    Raises IntegrityError when the given name is taken.
+    Raises ValidationError when the given name is no slug, and IntegrityError when it is taken.
     """
+    if name is not None:
+        Node._meta.get_field("name").clean(name, None)
     random = Random(secrets.randbits(64))
     token = _TOKEN_PREFIX + secrets.token_urlsafe(32)
     while True:
         try:
             with transaction.atomic():
-                node = Node.objects.create(
-                    name=name or draw_name(random), arm=arm, token_hash=hash_token(token)
-                )
+                chosen = draw_name(random) if name is None else name
+                node = Node.objects.create(name=chosen, arm=arm, token_hash=hash_token(token))
         except IntegrityError:
             if name is not None:
                 raise

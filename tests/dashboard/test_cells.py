@@ -2,6 +2,7 @@
 
 from html.parser import HTMLParser
 
+from django.urls import reverse
 from django.utils import translation
 
 from judge.models import Score
@@ -15,14 +16,13 @@ from swarm_web.dashboard.templatetags.cells import (
     heat_rows,
     interval_bar,
     lift_cell,
-    node_url,
     reason_words,
     result_rows,
     score_cells,
     sparkline,
     value_rows,
 )
-from swarm_web.nodes.models import Node
+from swarm_web.nodes.models import Node, node_path
 from tests.dashboard.reports.test_lineup import make_row
 
 
@@ -47,7 +47,7 @@ def attributes(html: str, tag: str) -> list[dict[str, str | None]]:
 
 
 def test_a_nodes_address_is_that_of_its_page() -> None:
-    assert node_url("amber") == "/nodes/amber/"
+    assert node_path("amber-9_B") == reverse("node", args=["amber-9_B"])
 
 
 def test_arms_are_named_in_the_readers_language() -> None:

@@ -48,3 +48,9 @@ def test_a_node_is_blocked(operator: Client) -> None:
         f"/admin/nodes/node/{node.pk}/change/", {"name": "amber", "arm": "swarm", "blocked": "on"}
     )
     assert authenticate(token) is None
+
+
+def test_a_name_that_fits_into_no_address_is_refused(operator: Client) -> None:
+    page = operator.post("/admin/nodes/node/add/", {"name": "x/y", "arm": "swarm"})
+    assert "consisting of letters, numbers, underscores or hyphens" in page.content.decode()
+    assert not Node.objects.exists()

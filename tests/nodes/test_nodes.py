@@ -9,6 +9,8 @@ from random import Random
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import IntegrityError, connection
+from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
 from swarm_web.nodes.models import PRESENCE, Node
@@ -103,3 +105,28 @@ def test_a_token_that_cannot_be_written_leaves_no_node_behind(tmp_path: Path) ->
     with pytest.raises(OSError, match="file"):
         call_command("create_node", name="amber", token_file=tmp_path / "file" / "amber")
     assert not Node.objects.exists()
+
+
+@pytest.mark.parametrize("name", ["x/y", "", "a b", "é", "a" * 65, "amber\n"])
+def test_create_node_says_what_to_do_when_a_name_fits_into_no_address(name: str) -> None:
+    with pytest.raises(CommandError, match="Use 1 to 64"):
+        call_command("create_node", name=name, stdout=StringIO())
+    assert not Node.objects.exists()
+
+
+@pytest.mark.parametrize("name", ["x/y", "", "a b", "é", "amber\n"])
+def test_the_database_refuses_a_name_that_fits_into_no_address(name: str) -> None:
+    with pytest.raises(IntegrityError, match="node_name_is_a_slug"):
+        Node.objects.create(name=name)
+
+
+def test_names_of_before_are_made_to_fit() -> None:
+    executor = MigrationExecutor(connection)
+    executor.migrate([("nodes", "0003_hardware")])
+    names = ["amber", "x/y", "x-y-2", "///", "a" * 63 + "/"]
+    for number, name in enumerate(names, start=1):
+        Node.objects.create(pk=number, name=name, token_hash=str(number))
+    MigrationExecutor(connection).migrate(executor.loader.graph.leaf_nodes("nodes"))
+    assert list(Node.objects.order_by("pk").values_list("name", flat=True)) == [
+        *("amber", "x-y-3", "x-y-2", "node-4", "a" * 40 + "-5")
+    ]

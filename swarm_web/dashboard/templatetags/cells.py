@@ -5,10 +5,8 @@ rows. Whatever is not ours is escaped; what is told and when it is translated is
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
 
 from django import template
-from django.urls import reverse
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import capfirst
@@ -34,6 +32,7 @@ from swarm_web.dashboard.templatetags.figures import (
     write_seconds,
     write_value,
 )
+from swarm_web.nodes.models import node_path
 
 register = template.Library()
 
@@ -53,11 +52,7 @@ _SPARK = (
 )
 
 
-@register.filter
-@lru_cache(maxsize=4096)
-def node_url(name: str) -> str:
-    """Return the address of a node's page."""
-    return reverse("node", args=[name])
+register.filter("node_url", node_path)
 
 
 @register.filter
@@ -197,5 +192,5 @@ def heat_rows(rows: Iterable[Row]) -> SafeString:
 
 def _heading(row: Row, *, kind: str = "") -> str:
     name = row.score.node.name
-    link = f'<a href="{escape(node_url(name))}">{escape(name)}</a>'
+    link = f'<a href="{escape(node_path(name))}">{escape(name)}</a>'
     return f'<th scope="row" class="{kind}">{link}</th>' if kind else f'<th scope="row">{link}</th>'

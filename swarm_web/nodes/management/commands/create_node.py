@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import IntegrityError, transaction
 
@@ -17,7 +18,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Declare the options."""
-        parser.add_argument("--name", help="a slug; drawn from a word list by default")
+        parser.add_argument(
+            "--name", help="1 to 64 of A-Z a-z 0-9 _ -; drawn from a word list by default"
+        )
         parser.add_argument("--arm", choices=Node.Arm.values, default=Node.Arm.SWARM.value)
         parser.add_argument(
             "--token-file",
@@ -40,6 +43,11 @@ class Command(BaseCommand):
                 node, token = create_node(name=name, arm=arm)
                 if token_file is not None:
                     write_token(token_file, token)
+        except ValidationError:
+            raise CommandError(
+                f"The name {name!r} does not fit into a web address. Use 1 to 64 of the characters "
+                "A-Z a-z 0-9 _ -, such as amber-quiet-heron."
+            ) from None
         except IntegrityError:
             raise CommandError(
                 f"A node named {name} exists. Choose another name, or give it a new token in the "

@@ -1,0 +1,56 @@
+"""A node whose name fits into no address, as only SQL could write it, disturbs nobody's pages."""
+
+import pytest
+from django.db import connection
+from django.test import Client
+
+from judge.models import Season
+from swarm_web.nodes.models import Node
+from tests.dashboard.conftest import judge_nodes
+from tests.factories import make_archived_rollout, make_exchange, publish
+
+PAGES = [
+    "/",
+    "/leaderboard/",
+    "/leaderboard/figure.json",
+    "/compare/",
+    "/rounds/",
+    "/rounds/feed.atom",
+    "/rounds/{round}/",
+    "/rounds/{round}/questions/1/",
+    "/rollouts/",
+    "/rollouts/flow/",
+    "/tasks/",
+    "/nodes/{node}/",
+    "/downloads/rewards.csv",
+    "/badge.svg",
+    "/card.png",
+    "/status/",
+    "/api/v1/nodes",
+    "/api/v1/leaderboard",
+    "/api/v1/rollouts",
+]
+
+
+@pytest.fixture
+def healthy(season: Season) -> Node:
+    """A node that was judged with a badly named one, and learned from it."""
+    bad, healthy, waiting = judge_nodes(season, count=3)
+    make_archived_rollout(season, bad, learners=[healthy])
+    make_exchange(season, bad, healthy, used=3)
+    make_exchange(season, healthy, bad, used=3)
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        cursor.execute("ALTER TABLE nodes_node DROP CONSTRAINT IF EXISTS node_name_is_a_slug")
+        for node, name in ((bad, "x/y"), (waiting, "../?a#b c\u202e")):
+            cursor.execute("UPDATE nodes_node SET name = %s WHERE id = %s", [name, node.pk])
+    publish(season)
+    return healthy
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_bad_name_takes_down_no_page_of_others(
+    season: Season, healthy: Node, client: Client, page: str
+) -> None:
+    path = page.format(node=healthy.name, round=season.rounds.latest("number").number)
+    assert client.get(path).status_code == 200
