@@ -1,0 +1,163 @@
+"""What docs/operations.md says about backups, done word by word with Postgres's own programs."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+
+from swarm_web.local.binaries import find_postgres
+from swarm_web.local.postgres import prepare_postgres
+from tests.deploy.compose import ROOT
+from tests.processes import running
+
+SECTION = (ROOT / "docs/operations.md").read_text().split("## Back up")[1].split("\n## ")[0]
+BACK_UP, RESTORE, FORGET = re.findall(r"```sh\n(.+?)```", SECTION, flags=re.DOTALL)
+MIGRATE = "docker compose run --rm migrate"
+PYTHON = shlex.quote(sys.executable)
+
+
+@dataclass(frozen=True)
+class Host:
+    """A machine with a site in containers: its database server, and a folder to work in."""
+
+    url: str
+    folder: Path
+
+    def run(self, commands: str) -> subprocess.CompletedProcess[str]:
+        """Paste commands into a shell, which goes on after one that failed."""
+        server = urlsplit(self.url)
+        environment = os.environ | {
+            "PATH": f"{self.folder}:{os.environ['PATH']}",
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            "NOTES": str(self.notes),
+            "PROGRAMS": str(find_postgres()),
+            "PGHOST": str(server.hostname),
+            "PGPORT": str(server.port),
+            "PGPASSWORD": str(server.password),
+            "DATABASE_URL": self.url,
+        }
+        return subprocess.run(
+            ["bash", "-c", commands],
+            cwd=self.folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def do(self, commands: str) -> None:
+        """Paste commands that must succeed."""
+        done = self.run(commands)
+        assert done.returncode == 0, done.stderr
+
+    @property
+    def notes(self) -> Path:
+        """What `docker` was asked, a line each."""
+        return self.folder / "notes"
+
+    def ask(self, question: str, *, database: str = "murmuration") -> list[str]:
+        """Return the first column of a query's answer."""
+        url = urlsplit(self.url)._replace(path=f"/{database}").geturl()
+        with psycopg.connect(url, autocommit=True) as connection:
+            answer = connection.execute(question.encode())
+            return [str(row[0]) for row in answer] if answer.description else []
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Host]:
+    """A server with a site's database, `pristine`, and a backup from before its last node."""
+    with tempfile.TemporaryDirectory(prefix="murmuration-backup-") as temporary:
+        folder = Path(temporary)
+        folder.chmod(0o711)  # Postgres may run as another user.
+        postgres = prepare_postgres(folder / "postgres", durable=False)
+        docker = folder / "docker"
+        docker.write_text(f'#!/bin/sh\nexec {PYTHON} -m tests.deploy.docker "$@"\n')
+        docker.chmod(0o755)
+        host = Host(postgres.url, folder)
+        with running(postgres.part, log=folder / "log"):
+            host.do(MIGRATE)
+            host.do(f"{PYTHON} {ROOT}/manage.py create_node --name before")
+            host.do(BACK_UP)
+            host.do(f"{PYTHON} {ROOT}/manage.py create_node --name after")
+            host.ask("ALTER DATABASE murmuration RENAME TO pristine", database="postgres")
+            yield host
+
+
+@pytest.fixture
+def host(server: Host) -> Host:
+    """The site in the state after the backup, before anything was restored."""
+    return lay_out(server)
+
+
+@pytest.fixture(scope="module")
+def restored(server: Host) -> Host:
+    """A site whose nodes had lost their primary key, restored from the backup."""
+    host = lay_out(server)
+    host.ask("ALTER TABLE nodes_node DROP CONSTRAINT nodes_node_pkey CASCADE")
+    host.do(RESTORE)
+    return host
+
+
+def lay_out(host: Host) -> Host:
+    host.notes.unlink(missing_ok=True)
+    for database in ("murmuration", "restored", "replaced"):
+        host.ask(f"DROP DATABASE IF EXISTS {database}", database="postgres")
+    host.ask("CREATE DATABASE murmuration TEMPLATE pristine", database="postgres")
+    return host
+
+
+def names(host: Host, *, database: str = "murmuration") -> list[str]:
+    return host.ask("SELECT name FROM nodes_node ORDER BY id", database=database)
+
+
+def test_a_restored_site_has_the_rows_of_the_backup(restored: Host) -> None:
+    assert names(restored) == ["before"]
+
+
+def test_a_restored_site_has_the_constraints_of_the_backup(restored: Host) -> None:
+    assert restored.ask("SELECT conname FROM pg_constraint WHERE conname = 'nodes_node_pkey'")
+
+
+def test_the_parts_that_write_stop_first_and_start_last_behind_the_migrations(
+    restored: Host,
+) -> None:
+    first, *_, before_last, last = restored.notes.read_text().splitlines()
+    assert first == "compose stop web worker beat"
+    assert (before_last, last) == ("compose run migrate", "compose up -d")
+
+
+def test_what_was_there_is_kept_until_it_is_dropped(restored: Host) -> None:
+    assert names(restored, database="replaced") == ["before", "after"]
+    restored.do(FORGET)
+    assert "replaced" not in restored.ask("SELECT datname FROM pg_database", database="postgres")
+
+
+def test_nothing_is_replaced_while_the_site_still_writes(host: Host) -> None:
+    with psycopg.connect(host.url):
+        assert host.run(RESTORE).returncode != 0
+    assert names(host) == ["before", "after"]
+    assert "compose up -d" not in host.notes.read_text()
+
+
+def test_a_damaged_backup_replaces_nothing(host: Host) -> None:
+    backup = host.folder / "backup"
+    whole = backup.read_bytes()
+    backup.write_bytes(whole[: len(whole) // 2])
+    assert host.run(RESTORE).returncode != 0
+    backup.write_bytes(whole)
+    assert names(host) == ["before", "after"]
+
+
+def test_a_restore_that_failed_may_be_repeated(host: Host) -> None:
+    host.ask("CREATE DATABASE restored", database="postgres")
+    host.do(RESTORE)
+    assert names(host) == ["before"]
