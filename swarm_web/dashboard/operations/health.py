@@ -19,6 +19,7 @@ from swarm_protocol.version import CLIENT_VERSION, PROTOCOL_VERSION
 from swarm_web import heartbeat
 from swarm_web.counters import read_all
 from swarm_web.dashboard.operations.metrics import render_metrics
+from swarm_web.dashboard.operations.schema import schema_fits
 from swarm_web.heartbeat import Part
 from swarm_web.nodes.models import Node
 from swarm_web.relay.selectors import pool_size
@@ -38,6 +39,7 @@ class Vitals:
     """What every check is about; ages are seconds, None when a part never gave a sign of life."""
 
     database: Probe
+    schema_fits: bool
     redis: Probe
     ages: dict[Part, float | None]
 
@@ -54,7 +56,7 @@ class Vitals:
     @property
     def ready(self) -> bool:
         """Whether the site can do its work."""
-        return self.database.ok and self.redis.ok and self.worker_alive
+        return self.schema_fits and self.redis.ok and self.worker_alive
 
 
 def read_vitals(*, now: datetime) -> Vitals:
@@ -64,7 +66,9 @@ def read_vitals(*, now: datetime) -> Vitals:
     ages: dict[Part, float | None] = dict.fromkeys(Part)
     if store.ok:
         ages = heartbeat.read_ages(now=now)
-    return Vitals(database=database, redis=store, ages=ages)
+    return Vitals(
+        database=database, schema_fits=database.ok and schema_fits(), redis=store, ages=ages
+    )
 
 
 def _ask_database() -> None:
@@ -89,11 +93,12 @@ def healthz(_request: HttpRequest) -> JsonResponse:
 
 @require_safe
 def readyz(_request: HttpRequest) -> JsonResponse:
-    """Say whether database, Redis and worker answer: 200, else 503."""
+    """Say whether database, Redis and worker answer and the tables fit: 200, else 503."""
     vitals = read_vitals(now=timezone.now())
     body = {
         "ready": vitals.ready,
         "database": vitals.database.ok,
+        "schema": vitals.schema_fits,
         "redis": vitals.redis.ok,
         "worker_age_s": vitals.ages[Part.WORKER],
         "clock_age_s": vitals.ages[Part.CLOCK],

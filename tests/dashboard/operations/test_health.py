@@ -3,8 +3,10 @@
 from datetime import timedelta
 
 import pytest
-from django.db import OperationalError
+from django.db import OperationalError, connection
+from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from judge.models import Answer, Round, Season
@@ -43,6 +45,41 @@ def test_it_is_ready_when_every_part_answers(db: None, client: Client) -> None:
     answer = client.get("/readyz")
     assert answer.status_code == 200
     assert answer.json()["worker_age_s"] < 5
+
+
+def test_it_is_not_ready_while_a_migration_is_missing(db: None, client: Client) -> None:
+    heartbeat.stamp(Part.WORKER, now=timezone.now())
+    MigrationRecorder(connection).record_unapplied("nodes", "0004_names_are_slugs")
+    answer = client.get("/readyz")
+    assert (answer.status_code, answer.json()["schema"]) == (503, False)
+
+
+def test_it_is_not_ready_when_a_table_has_lost_its_primary_key(db: None, client: Client) -> None:
+    heartbeat.stamp(Part.WORKER, now=timezone.now())
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE nodes_node DROP CONSTRAINT nodes_node_pkey CASCADE")
+    answer = client.get("/readyz")
+    assert (answer.status_code, answer.json()["schema"]) == (503, False)
+
+
+def test_it_is_not_ready_on_an_empty_database(db: None, client: Client) -> None:
+    heartbeat.stamp(Part.WORKER, now=timezone.now())
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE SCHEMA empty; SET LOCAL search_path TO empty")
+    answer = client.get("/readyz")
+    assert (answer.status_code, answer.json()["schema"]) == (503, False)
+
+
+def test_a_probe_reads_the_schema_in_two_queries(db: None, client: Client) -> None:
+    client.get("/readyz")
+    with CaptureQueriesContext(connection) as queries:
+        client.get("/readyz")
+    assert len([query for query in queries if query["sql"] != "SELECT 1"]) <= 2
+
+
+def test_the_status_page_says_that_the_tables_do_not_fit(db: None, client: Client) -> None:
+    MigrationRecorder(connection).record_unapplied("nodes", "0004_names_are_slugs")
+    assert "Its tables do not fit this version" in client.get("/status/").content.decode()
 
 
 def test_a_tick_of_the_rounds_is_a_sign_of_life(db: None) -> None:
