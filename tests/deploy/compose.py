@@ -11,6 +11,8 @@ TEXT = (ROOT / "docker-compose.yml").read_text()
 COMPOSE: dict[str, Any] = yaml.safe_load(TEXT)
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 DEMO_NODES = [name for name, service in SERVICES.items() if service["image"].startswith("swarm-n")]
+# The default is what stands behind `:-`; behind `:?` stands what to say without a value.
+_VARIABLE = re.compile(r"\$\{(?P<name>\w+)(:-(?P<default>[^}]*)|:\?[^}]*)\}")
 
 
 def is_one_shot(service: dict[str, Any]) -> bool:
@@ -21,6 +23,23 @@ def is_one_shot(service: dict[str, Any]) -> bool:
 def variables(text: str) -> set[str]:
     """Return the names of the variables that compose puts into a text."""
     return set(re.findall(r"(?<!\$)\$\{(\w+)", text))
+
+
+def resolve(service: dict[str, Any], env: dict[str, str]) -> dict[str, str]:
+    """Return the environment that a service's container has where .env sets these variables.
+
+    As in the Compose specification: `${NAME:-default}` and `${NAME:?error}` in a value; a name
+    without a value is passed on, or left out where it is not set.
+    """
+
+    def fill(found: re.Match[str]) -> str:
+        return env.get(found["name"]) or found["default"] or ""
+
+    written = {
+        name: env.get(name) if value is None else _VARIABLE.sub(fill, value)
+        for name, value in service["environment"].items()
+    }
+    return {name: value for name, value in written.items() if value is not None}
 
 
 def documented_settings() -> set[str]:

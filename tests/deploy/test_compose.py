@@ -13,12 +13,19 @@ from tests.deploy.compose import (
     TEXT,
     documented_settings,
     is_one_shot,
+    resolve,
     settings_read,
     variables,
 )
 
 BEAT_SCHEDULE = "/tmp/celerybeat-schedule"
 TCP_PORT = 8000
+SERVERS = ["migrate", "web", "worker", "beat", "register"]
+# What .env does not decide: where the other containers are, where the image keeps its files, and
+# that a site which others can reach shows no tracebacks.
+DECIDED = {"DATABASE_URL", "REDIS_URL", "STATIC_ROOT", "STATIC_COMPRESSED", "DIST_DIR", "DEBUG"}
+# A worker forks, which pools of connections do not survive.
+WEB_ONLY = {"DATABASE_POOL"}
 
 
 def test_the_site_has_all_its_parts() -> None:
@@ -125,6 +132,30 @@ def test_nothing_is_explained_that_does_not_exist() -> None:
     assert documented_settings() <= settings_read() | variables(TEXT)
 
 
-@pytest.mark.parametrize("name", ["web", "worker", "beat", "migrate", "register"])
+@pytest.mark.parametrize("name", SERVERS)
+def test_every_setting_of_the_env_file_reaches_the_servers(name: str) -> None:
+    others = DECIDED if name == "web" else DECIDED | WEB_ONLY
+    chosen = (documented_settings() & settings_read()) - others
+    environment = resolve(SERVICES[name], {setting: f"my {setting}" for setting in chosen})
+    lost = {setting for setting in chosen if f"my {setting}" not in environment.get(setting, "")}
+    assert lost == set()
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_a_setting_that_is_left_out_has_the_servers_own_default(name: str) -> None:
+    environment = resolve(SERVICES[name], {"SECRET_KEY": "s", "POSTGRES_PASSWORD": "p"})
+    assert set(environment) == {
+        *("SECRET_KEY", "DATABASE_URL", "REDIS_URL"),
+        *("ALLOWED_HOSTS", "SITE_URL", "SITE_NAME", "HTTPS", "LOG_LEVEL"),
+    }
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_what_the_compose_file_decides_is_left_to_it(name: str) -> None:
+    environment = resolve(SERVICES[name], dict.fromkeys(DECIDED, "mine"))
+    assert "mine" not in environment.values()
+
+
+@pytest.mark.parametrize("name", SERVERS)
 def test_the_servers_environment_has_only_settings_that_are_read(name: str) -> None:
     assert set(SERVICES[name]["environment"]) <= settings_read()
