@@ -14,7 +14,7 @@ PARAMETER = "lang"
 # What programs read stays in one language, and so do the operators' pages.
 _ONLY_ENGLISH = (
     *("/admin/", "/api/v1/", "/api/openapi.json", "/simple/"),
-    *("/metrics", "/healthz", "/readyz"),
+    *("/metrics", "/healthz", "/readyz", "/robots.txt", "/favicon.ico"),
 )
 
 Answer = Callable[[HttpRequest], HttpResponseBase]

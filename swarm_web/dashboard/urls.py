@@ -20,6 +20,8 @@ from swarm_web.dashboard.sharing.feeds import ClosedRounds
 
 urlpatterns = [
     path("", home.home, name="home"),
+    path("favicon.ico", sharing.favicon, name="favicon"),
+    path("robots.txt", texts.robots, name="robots"),
     path("announcements/<int:pk>/dismiss/", announcements.dismiss, name="dismiss-announcement"),
     re_path(r"^badge\.(?P<suffix>json|svg)$", sharing.site_badge, name="badge"),
     path("card.png", sharing.site_card, name="card"),

@@ -1,4 +1,4 @@
-"""Pages that tell rather than count: the downloads, and how to join."""
+"""Pages that tell rather than count: the downloads, how to join, and what robots may read."""
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -24,6 +24,12 @@ def downloads(request: HttpRequest) -> HttpResponse:
         "today": timezone.now(),
     }
     return render(request, "downloads.html", context)
+
+
+@require_safe
+def robots(request: HttpRequest) -> HttpResponse:
+    """Tell robots which addresses to leave out."""
+    return render(request, "robots.txt", content_type="text/plain; charset=utf-8")
 
 
 @require_safe

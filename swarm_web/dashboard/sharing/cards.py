@@ -18,13 +18,13 @@ from swarm_web.dashboard.sharing.words import describe_site, write_interval, wri
 
 WIDTH, HEIGHT = 1200, 630
 # The pages' colours in the light.
-_PAPER, _INK, _QUIET, _LINE, _ACCENT = "#fbfaf7", "#1b1f24", "#5d6670", "#e3e0d8", "#2f5fd0"
+PAPER, INK, _QUIET, _LINE, ACCENT = "#fbfaf7", "#1b1f24", "#5d6670", "#e3e0d8", "#2f5fd0"
 _SCALE = 2
 _COLOURS = 96
 _MARGIN = 72
 _ROOM = WIDTH - 2 * _MARGIN
 _CIRCLE = re.compile(r'<circle (class="one" )?cx="([\d.]+)" cy="([\d.]+)" r="([\d.]+)"')
-_LOGO_UNITS = 32
+LOGO_UNITS = 32
 # Cards are asked for in bursts: whenever a link is shared.
 _KEPT = 64
 
@@ -35,7 +35,7 @@ class Canvas:
     """A card to draw on, in the pixels of the finished card."""
 
     def __init__(self) -> None:
-        self.image = Image.new("RGB", (WIDTH * _SCALE, HEIGHT * _SCALE), _PAPER)
+        self.image = Image.new("RGB", (WIDTH * _SCALE, HEIGHT * _SCALE), PAPER)
         self._draw = ImageDraw.Draw(self.image)
 
     def write(
@@ -44,7 +44,7 @@ class Canvas:
         text: str,
         *,
         px: int,
-        colour: str = _INK,
+        colour: str = INK,
         weight: str = "regular",
         width: float = _ROOM,
         anchor: str = "ls",
@@ -129,10 +129,10 @@ def _draw_head(canvas: Canvas, site: str) -> None:
 
 
 def _draw_logo(canvas: Canvas, corner: Spot, size: float) -> None:
-    unit = size / _LOGO_UNITS
+    unit = size / LOGO_UNITS
     for x, y, radius, is_one in read_logo():
         spot = (corner[0] + x * unit, corner[1] + y * unit)
-        canvas.dot(spot, radius * unit, colour=_ACCENT if is_one else _INK)
+        canvas.dot(spot, radius * unit, colour=ACCENT if is_one else INK)
 
 
 @cache
@@ -154,7 +154,7 @@ def _draw_interval(canvas: Canvas, score: float, interval: Spot, *, colour: str)
 
     canvas.bar((left, middle - 3), (right, middle + 3), colour=_LINE)
     canvas.bar((place(interval[0]), middle - 6), (place(interval[1]), middle + 6), colour=colour)
-    canvas.dot((place(score), middle), 15, colour=_PAPER)
+    canvas.dot((place(score), middle), 15, colour=PAPER)
     canvas.dot((place(score), middle), 11, colour=colour)
     canvas.write((left, 588), "0", px=22, colour=_QUIET)
     canvas.write((right, 588), "1", px=22, colour=_QUIET, anchor="rs")

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 from django.utils.cache import get_conditional_response, patch_cache_control
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import etag, require_safe
 
 from swarm_protocol.version import CLIENT_VERSION
 from swarm_web.dashboard.sharing.badges import CACHE_S, Badge, make_node_badge, make_site_badge
@@ -20,7 +20,10 @@ from swarm_web.dashboard.sharing.facts import (
     read_node_facts,
     read_site_facts,
 )
+from swarm_web.dashboard.sharing.icon import draw_icon
 from swarm_web.nodes.models import Node
+
+ICON_CACHE_S = 86_400
 
 
 @require_safe
@@ -51,6 +54,19 @@ def site_card(request: HttpRequest) -> HttpResponse:
     """Answer with the site's preview card."""
     facts = read_site_facts(now=timezone.now())
     return _answer(request, facts, lambda: _send_png(draw_site_card(facts)))
+
+
+def _hash_icon(_request: HttpRequest) -> str:
+    return f'"{blake2b(draw_icon(), digest_size=16).hexdigest()}"'
+
+
+@require_safe
+@etag(_hash_icon)
+def favicon(_request: HttpRequest) -> HttpResponse:
+    """Answer with the icon that browsers ask for where a page names none, or one in SVG."""
+    response = HttpResponse(draw_icon(), content_type="image/x-icon")
+    patch_cache_control(response, public=True, max_age=ICON_CACHE_S)
+    return response
 
 
 def _read_node(name: str) -> NodeFacts:
