@@ -6,7 +6,7 @@ from datetime import UTC
 from math import ceil
 
 from django.db.models import FloatField, Q, QuerySet
-from django.db.models.functions import Cast, Extract
+from django.db.models.functions import Cast, Extract, Left
 
 from judge.models import Answer, Question, Round, Score
 from swarm_web.dashboard.reports.marks import Mark, Outcome
@@ -16,6 +16,8 @@ from swarm_web.errors import RequestError
 PAGE_NODES = 50
 # Answers of so many nodes of the page stand beside each question; a question's own page has all.
 QUOTED_NODES = 4
+# Of each, so many characters: a round may have 256 questions, and an answer 16,384 characters.
+QUOTED_CHARS = 600
 # What a page shows of a score: the rest of it, and of its node, is larger than all of this.
 _SHOWN = (
     *("round", "node__name", "node__quarantined", "model", "arm", "status", "reason"),
@@ -43,7 +45,8 @@ class Sheet:
     """Some nodes of a round; `first` is the place of the first one, counted from 1.
 
     `after` is what the next page is asked for, empty on the last one. `quotes` has, question by
-    question, the answers of the first QUOTED_NODES rows; None where a node gave none.
+    question, the answers of the first QUOTED_NODES rows; None where a node gave none. Of a text
+    only `opening` is read: QUOTED_CHARS characters, and one that tells whether more follow.
     """
 
     rows: list[Row]
@@ -142,9 +145,10 @@ def _mark(judge_round: Round, scores: Sequence[Score], questions: Sequence[Quest
 def _quote(
     rows: Sequence[Row], questions: Sequence[Question]
 ) -> list[list[tuple[Row, Answer | None]]]:
+    found = _answers([row.score for row in rows], questions).defer("text")
     answers = {
         (answer.question_id, answer.node_id): answer
-        for answer in _answers([row.score for row in rows], questions)
+        for answer in found.annotate(opening=Left("text", QUOTED_CHARS + 1))
     }
     return [
         [(row, answers.get((question.pk, row.score.node_id))) for row in rows]

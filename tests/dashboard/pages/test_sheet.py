@@ -102,6 +102,16 @@ def test_the_replay_tells_when_each_answer_came(
     assert len(told["answers"]) == 6
 
 
+def test_the_page_quotes_the_beginning_of_an_answer_and_the_questions_page_all_of_it(
+    judge_round: Round, client: Client
+) -> None:
+    Answer.objects.update(text="x" * 16_384)
+    longest = max(re.findall("x+", read(client, judge_round)), key=len)
+    assert len(longest) == 599
+    whole = client.get(f"{judge_round.get_absolute_url()}questions/1/").content.decode()
+    assert "x" * 16_384 in whole
+
+
 def test_the_page_quotes_the_first_nodes_answers_only(
     season: Season, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
