@@ -28,7 +28,7 @@ NODE_TAGS = sorted(message_types(messages.FromNode))
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=50)
 NAMES = st.text(
     st.characters(
-        exclude_categories=["Cs", "Cc", "Zl", "Zp"],
+        exclude_categories=["Cs", "Cc", "Zl", "Zp", "Mn", "Me"],
         exclude_characters="\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069",
     ),
     min_size=1,
@@ -268,6 +268,8 @@ def test_every_code_has_a_fix_and_the_fatal_ones_are_codes() -> None:
 
 REPORT = {"type": "training.report", "id": "a", "step": 1, "training_reward": 0.5}
 REPORT |= {"informative_share": 0.5, "local_used": 1, "external_used": 1}
+HELLO = {"type": "hello", "id": "a", "protocol": PROTOCOL_VERSION, "client": "0.2.0"}
+HELLO |= {"model": "tiny", "tokenizer": "chars", "arm": "swarm"}
 
 
 @pytest.mark.parametrize(
@@ -283,14 +285,17 @@ def test_reasons_for_dropping_are_few_and_short_codes(reasons: dict[str, int]) -
 
 @pytest.mark.parametrize("mark", ["\u202e", "\u2066", "\u200f", "\u061c", "\u2028", "\u0085"])
 def test_a_name_holds_nothing_that_turns_or_breaks_the_line_around_it(mark: str) -> None:
-    hello = {"type": "hello", "id": "a", "protocol": PROTOCOL_VERSION, "client": "0.2.0"}
-    hello |= {"model": f"tiny{mark}", "tokenizer": "chars", "arm": "swarm"}
-    refusal = refusal_of(json.dumps(hello))
+    refusal = refusal_of(json.dumps(HELLO | {"model": f"tiny{mark}"}))
     assert refusal is not None
     assert refusal.code == ErrorCode.PROTOCOL_INVALID
 
 
-def test_a_name_may_be_written_in_any_script() -> None:
-    hello = {"type": "hello", "id": "a", "protocol": PROTOCOL_VERSION, "client": "0.2.0"}
-    hello |= {"model": "مدل\u200cها/小模型 🐦", "tokenizer": "chars", "arm": "swarm"}
-    assert decode_from_node(json.dumps(hello))
+def test_a_name_piles_up_no_marks_on_a_letter() -> None:
+    refusal = refusal_of(json.dumps(HELLO | {"model": "tiny" + "\u0301" * 4}))
+    assert refusal is not None
+    assert refusal.code == ErrorCode.PROTOCOL_INVALID
+
+
+@pytest.mark.parametrize("name", ["مدل\u200cها", "小模型 🐦", "mo\u0302\u0301 hi\u0300nh", "דֶּגֶם"])
+def test_a_name_may_be_written_in_any_script(name: str) -> None:
+    assert decode_from_node(json.dumps(HELLO | {"model": name}))

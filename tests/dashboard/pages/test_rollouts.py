@@ -209,3 +209,11 @@ def test_another_hour_is_a_query_away(season: Season, client: Client) -> None:
 )
 def test_an_hour_that_cannot_be_shown_is_refused(season: Season, client: Client, hour: str) -> None:
     assert client.get(f"/rollouts/flow/?hour={hour}").status_code == 400
+
+
+def test_a_models_name_in_another_direction_leaves_the_step_where_it_is(
+    season: Season, client: Client
+) -> None:
+    author, _ = make_node(model="مدل")
+    rollout = make_archived_rollout(season, author)
+    assert "<bdi>مدل</bdi>, step 1" in read(client, f"/rollouts/{rollout.pk}/")

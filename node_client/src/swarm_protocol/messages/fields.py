@@ -23,8 +23,12 @@ NO_NUL = r"^[^\x00]*\Z"
 # Names stand within lines of pages and panels: nothing in them may break the line or turn around
 # what follows. Control characters (Cc), line and paragraph separators, and Unicode's Bidi_Control
 # (https://www.unicode.org/reports/tr9/); the marks that join letters are needed by some scripts.
-_NO_CONTROLS = r"^[^\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]+\Z"
-Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=_NO_CONTROLS)]
+# Nor may it reach into other lines: at most three of the marks that pile up on any letter.
+_NO_PILES = (
+    r"(?!.*[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{4})"
+)
+_NO_CONTROLS = r"[^\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]+\Z"
+Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=f"^{_NO_PILES}{_NO_CONTROLS}")]
 Id = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,64}\Z")]
 Text = Annotated[str, Meta(max_length=MAX_COMPLETION_CHARS, pattern=NO_NUL)]
 PackedLogprobs = Annotated[
