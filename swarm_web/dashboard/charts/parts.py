@@ -5,6 +5,7 @@ depends on the theme (paper, ink, grid) is filled in by static/js/charts.js.
 """
 
 from collections.abc import Sequence
+from itertools import count
 from typing import Any
 
 from django.utils.translation import get_language_bidi
@@ -76,7 +77,7 @@ def count_axis(values: Sequence[int], *, title: str) -> Figure:
     names halves and rounds them.
     """
     span = max(values, default=0) - min(values, default=0)
-    steps = (leading * 10**power for power in range(12) for leading in (1, 2, 5))
+    steps = (leading * 10**power for power in count() for leading in (1, 2, 5))
     return {
         "title": {"text": isolate(title)},
         "dtick": next(step for step in steps if 10 * step >= span),

@@ -22,3 +22,8 @@ def test_steps_that_tell_no_reflection_are_left_out() -> None:
 def test_without_steps_nothing_is_drawn() -> None:
     assert draw_training([])["data"] == []
     assert draw_reflection(STEPS[:1])["data"] == []
+
+
+def test_a_step_may_be_as_large_as_a_report_allows() -> None:
+    steps = [Step(0, 0.5, 0.5, {}), Step(2**53, 0.5, 0.5, {})]
+    assert draw_training(steps)["layout"]["xaxis"]["dtick"] == 10**15
