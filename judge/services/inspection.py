@@ -96,7 +96,9 @@ def _wrong_answers(judge_round: Round) -> Iterator[WrongAnswer]:
 
 def _extract(text: str) -> str:
     """Return what stands between the last answer tags; without any there is no evidence."""
-    found = _ANSWER.findall(text)
+    # Behind the last closing tag each opening one would be sought an end to, through all the rest.
+    before, end, _ = text.rpartition("</answer>")
+    found = _ANSWER.findall(before + end)
     return found[-1] if found else ""
 
 
