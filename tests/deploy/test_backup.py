@@ -19,6 +19,8 @@ from swarm_web.local.postgres import prepare_postgres
 from tests.deploy.compose import ROOT
 from tests.processes import running
 
+pytestmark = pytest.mark.slow
+
 SECTION = (ROOT / "docs/operations.md").read_text().split("## Back up")[1].split("\n## ")[0]
 BACK_UP, RESTORE, FORGET = re.findall(r"```sh\n(.+?)```", SECTION, flags=re.DOTALL)
 MIGRATE = "docker compose run --rm migrate"

@@ -9,6 +9,8 @@ from judge.comparison import Claim, Unit, compare_arms
 from judge.ranking import rank_nodes
 from judge.stats import effective_n, macro_intervals
 
+pytestmark = pytest.mark.slow
+
 Floats = npt.NDArray[np.float64]
 
 

@@ -34,6 +34,8 @@ from swarm_web.nodes.models import Node
 from tests.judge.naive import Papers, kept_boards
 from tests.judge.toys import Clock, Site, ToyVerifier, make_toy_season
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("amber", "birch", "coral", "bare")
 NODES = st.sampled_from(NAMES)
 # Enough questions for one round to tell a node that knows all from one that knows nothing.
@@ -307,7 +309,7 @@ class JudgeInPostgres(RuleBasedStateMachine):
 
 def test_whatever_happens_the_books_are_right(db: None) -> None:
     budget = settings(
-        max_examples=25,
+        max_examples=10,
         stateful_step_count=20,
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -15,6 +15,8 @@ import pytest
 from tests.local.processes import existing_shared_memory, processes_inside, shared_memory_of
 from tests.processes import eventually
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 AS_SOMEBODY = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
 

@@ -21,6 +21,8 @@ from tests.local.processes import (
 )
 from tests.processes import eventually, running
 
+pytestmark = pytest.mark.slow
+
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has other accounts to give")
 
 

@@ -10,8 +10,8 @@ import signal
 import sys
 from typing import NoReturn
 
-import node_client.runtime.run
-import tests.node_client.fakes  # noqa: F401 - imported once for both
+import node_client.runtime.run  # noqa: F401 - once for both
+import tests.node_client.fakes  # noqa: F401
 from swarm_web.local.ports import free_port
 
 PROCESSES = 2

@@ -231,6 +231,7 @@ def test_status_fails_and_names_the_file_where_a_state_folder_cannot_be_read() -
     assert str(damaged) in result.output
 
 
+@pytest.mark.slow
 async def test_ctrl_c_finishes_the_step_saves_and_says_goodbye(tmp_path: Path) -> None:
     toy_policy().save(tmp_path / "model")
     coordinator = Coordinator(season=toy_season())

@@ -90,6 +90,7 @@ def test_what_only_unix_has_is_found(source: str) -> None:
     assert find_unix_only(source)
 
 
+@pytest.mark.slow
 def test_every_module_can_be_imported_without_what_only_unix_has() -> None:
     script = """
 import asyncio, importlib, multiprocessing, os, pkgutil, signal, select, subprocess, sys, tempfile

@@ -19,7 +19,7 @@ from swarm_web.seeding.sizes import SIZES
 from tests.factories import make_node
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 def plant(*, seed: int = 1) -> None:

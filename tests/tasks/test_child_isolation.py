@@ -18,6 +18,8 @@ from swarm_tasks.process import ChildProcess
 from swarm_tasks.verifier import Verifier
 from tests.tasks.faulty import child_pid
 
+pytestmark = pytest.mark.slow
+
 LOCKED_IN = """
 import json, os, signal, socket, subprocess, sys, threading
 from swarm_tasks.child.sandbox import apply_sandbox

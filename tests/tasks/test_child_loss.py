@@ -16,6 +16,8 @@ from tests.tasks.faulty import REPOSITORY, child_pid, faulty_children, faulty_ve
 from tests.tasks.faulty_child import WAIT_S
 from tests.tasks.specs import ONE_DIGIT, answered, make_spec, solve_sum
 
+pytestmark = pytest.mark.slow
+
 END_WITHIN_S = 20.0
 
 PARENT = """

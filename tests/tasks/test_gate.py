@@ -10,6 +10,8 @@ from swarm_tasks.allowlist import gate_result
 from swarm_tasks.gate.isolate import HungError, IsolatedError, run_isolated
 from swarm_tasks.gate_records import GateResult, Measured, read_gate_result
 
+pytestmark = pytest.mark.slow
+
 # One allowed by index, one refused for executing its entry, one allowed by seed.
 QUICK = ("gcd", "number_sorting", "acre")
 

@@ -8,6 +8,8 @@ from swarm_tasks.verifier import Verifier
 from tests.tasks.faulty import child_pid, faulty_verifier
 from tests.tasks.specs import answered, make_spec
 
+pytestmark = pytest.mark.slow
+
 # Ends the process that evaluates it: the canary is the child's process id.
 PAYLOAD = "__import__('os')._exit(3)"
 EXECUTING = (

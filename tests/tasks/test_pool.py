@@ -15,6 +15,8 @@ from swarm_tasks.verifier import Verdict, Verifier
 from tests.tasks.faulty import child_pid, faulty_children
 from tests.tasks.specs import ONE_DIGIT, SEED, answered, make_spec, solve_sum
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def pool() -> Iterator[VerifierPool]:

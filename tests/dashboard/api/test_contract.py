@@ -17,7 +17,7 @@ from tests.web import serving
 
 # Every check of schemathesis, on generated requests that fit the document and that do not.
 SCHEMATHESIS = [sys.executable, "-m", "schemathesis.cli", "run", "--checks", "all"]
-SCHEMATHESIS += ["--max-examples", "15", "--seed", "1", "--mode", "all", "--no-color"]
+SCHEMATHESIS += ["--max-examples", "5", "--seed", "1", "--mode", "all", "--no-color"]
 
 
 def test_the_openapi_document_is_valid(db: None, client: Client) -> None:
@@ -48,6 +48,7 @@ def test_every_field_is_described(db: None, client: Client) -> None:
     assert silent == []
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_schemathesis_finds_no_failing_case(tmp_path: Path) -> None:
     season = make_season("Autumn")

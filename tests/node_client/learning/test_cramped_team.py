@@ -11,6 +11,8 @@ from tests.node_client.fakes import toy_policy
 from tests.node_client.learning.launching import launch_two
 from tests.node_client.learning.team_member import work
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

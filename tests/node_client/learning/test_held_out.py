@@ -147,6 +147,7 @@ def test_sampled_answers_do_not_depend_on_when_they_are_asked(
     assert given[:8] == given[8:]
 
 
+@pytest.mark.slow
 def test_training_raises_the_held_out_score(verifier: Verifier) -> None:
     trainer = make_trainer(
         verifier,

@@ -7,8 +7,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from swarm_protocol.messages import RequestQuestions, RequestRound, SubmitAnswers
 from tests.node_client.coordinator import Coordinator, open_round, running
+
+pytestmark = pytest.mark.slow
 
 MODULE = "tests.node_client.runtime.exam_process"
 

@@ -38,6 +38,7 @@ def train_offline(
     )
 
 
+@pytest.mark.slow
 def test_with_json_standard_output_holds_events_and_nothing_else(tmp_path: Path) -> None:
     ended = train_offline(tmp_path, "--json")
     assert ended.returncode == 0, ended.stderr
@@ -60,6 +61,7 @@ def test_training_goes_on_and_is_saved_when_nobody_reads_the_events(tmp_path: Pa
     assert ended.stderr.count("Broken pipe") == 1
 
 
+@pytest.mark.slow
 def test_without_a_terminal_each_step_is_a_line_with_its_time(tmp_path: Path) -> None:
     ended = train_offline(tmp_path)
     assert ended.returncode == 0, ended.stderr

@@ -11,6 +11,8 @@ import pytest
 from node_client.storage.manifest import read_manifest
 from tests.node_client.runtime.training_process import KILLS, STEPS
 
+pytestmark = pytest.mark.slow
+
 MODULE = "tests.node_client.runtime.training_process"
 # What depends on the clock alone.
 TIMES = ("time", "step_time", "seconds/")

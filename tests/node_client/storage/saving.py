@@ -1,6 +1,6 @@
 """Saves that are killed: for each operation of a save, a process that dies right before it.
 
-python -m tests.node_client.storage.saving FOLDER SCENARIO: prints JSON for each operation.
+python -m tests.node_client.storage.saving FOLDER: prints JSON for each scenario's operations.
 """
 
 import json
@@ -43,6 +43,12 @@ class Run:
         )
 
 
+def tell(line: dict[str, Any]) -> None:
+    """Print it, for the process that started this one."""
+    sys.stdout.write(json.dumps(line) + "\n")
+    sys.stdout.flush()
+
+
 def die_before(operation: int, folder: Path) -> None:
     """Let this process be killed right before it does so much to files in the folder."""
     done = 0
@@ -51,8 +57,7 @@ def die_before(operation: int, folder: Path) -> None:
         nonlocal done
         done += 1
         if done == operation:
-            sys.stdout.write(json.dumps({"before": name}) + "\n")
-            sys.stdout.flush()
+            tell({"before": name})
             os.kill(os.getpid(), signal.SIGKILL)
 
     def hear(event: str, arguments: tuple[object, ...]) -> None:
@@ -72,7 +77,7 @@ def die_before(operation: int, folder: Path) -> None:
 def killed_saves(folder: Path, *, step: int, limit: int) -> Iterator[dict[str, Any]]:
     """Save again and again, killed one operation later each time, and tell what is left."""
     policy, operation, status = toy_policy(), 0, 1
-    before = folder.with_name("before")
+    before = folder.with_name(f"{folder.name} before")
     for done in (1, 2):
         checkpoint.save(before, Run(policy, done), limit=limit)
     while status != 0:
@@ -99,7 +104,7 @@ def killed_saves(folder: Path, *, step: int, limit: int) -> Iterator[dict[str, A
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    step, limit = SCENARIOS[sys.argv[2]]
-    for line in killed_saves(Path(sys.argv[1]), step=step, limit=limit):
-        sys.stdout.write(json.dumps(line) + "\n")
-        sys.stdout.flush()
+    for scenario, (step, limit) in SCENARIOS.items():
+        tell({"scenario": scenario})
+        for line in killed_saves(Path(sys.argv[1]) / scenario, step=step, limit=limit):
+            tell(line)

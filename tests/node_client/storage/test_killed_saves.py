@@ -3,26 +3,43 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.node_client.storage.saving import SCENARIOS
 
+pytestmark = pytest.mark.slow
+
 MODULE = "tests.node_client.storage.saving"
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
-def test_a_save_that_is_killed_before_any_operation_costs_no_checkpoint(
-    tmp_path: Path, scenario: str
-) -> None:
-    told = subprocess.run(
-        [sys.executable, "-m", MODULE, str(tmp_path / "checkpoints"), scenario],
+Lines = list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Lines]:
+    """Return what one process told of each scenario: importing torch takes longest."""
+    ran = subprocess.run(
+        [sys.executable, "-m", MODULE, str(tmp_path_factory.mktemp("checkpoints"))],
         capture_output=True,
         text=True,
         check=True,
     )
-    lines = [json.loads(line) for line in told.stdout.splitlines()]
+    scenarios: dict[str, Lines] = {}
+    for line in map(json.loads, ran.stdout.splitlines()):
+        if "scenario" in line:
+            scenarios[line["scenario"]] = lines = []
+        else:
+            lines.append(line)
+    return scenarios
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_a_save_that_is_killed_before_any_operation_costs_no_checkpoint(
+    told: dict[str, Lines], scenario: str
+) -> None:
+    lines = told[scenario]
     deaths = {line["before"] for line in lines if "before" in line}
     left = [line for line in lines if "step" in line]
     step, limit = SCENARIOS[scenario]
