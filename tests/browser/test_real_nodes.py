@@ -1,44 +1,64 @@
-"""The pages of a whole swarm: real web, worker and beat, and real nodes that train and answer."""
+"""The whole swarm: real web, worker and beat, three real nodes that train, and a visitor."""
 
 import csv
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 import pytest
 from asgiref.sync import sync_to_async
+from django.db.models import Count, F, Sum
 from django.utils import timezone
 from playwright.async_api import expect
 
-from judge.models import Round, Season
+from judge.models import Answer, Round, Score, Season, Seat
 from judge.services.scheduling import LEAD, schedule_round
 from judge.services.seasons import start_season
 from swarm_tasks.starter import STARTER_TASKS
 from swarm_tasks.verifier import Verifier
 from swarm_web.nodes.models import Node
+from swarm_web.relay.models import (
+    ArchivedRollout,
+    Contribution,
+    Exchange,
+    Learned,
+    TrainingPoint,
+)
 from tests.browser.conftest import Visitor
-from tests.processes import eventually
+from tests.processes import Running, eventually
 from tests.swarm.sites import join, running_site
 
 pytestmark = [pytest.mark.browser, pytest.mark.swarm, pytest.mark.asyncio(loop_scope="session")]
 
 # By name, with their arms.
-NODES = {"amber": "swarm", "birch": "isolated"}
+NODES = {"amber": "swarm", "bold": "swarm", "calm": "isolated"}
+SWARM = {"amber", "bold"}
+QUESTIONS = 8
 
 
-@pytest.fixture
-def site(transactional_db: None, tmp_path: Path) -> Iterator[str]:
-    with running_site(tmp_path) as url:
-        yield url
+@dataclass
+class Swarm:
+    """Running nodes of a site, and what starts one of them again."""
+
+    site: str
+    folder: Path
+    processes: ExitStack
+    running: dict[str, Running] = field(default_factory=dict)
+
+    def start(self, name: str) -> None:
+        """Start a node, which goes on where it stopped."""
+        node = join(name, NODES[name], site=self.site, folder=self.folder)
+        self.running[name] = self.processes.enter_context(node)
 
 
 @pytest.fixture
 def season(transactional_db: None) -> Season:
     season = Season.objects.create(
-        name="Two nodes",
+        name="Three nodes",
         tasks=msgspec.to_builtins(list(STARTER_TASKS)),
-        questions_per_round=8,
+        questions_per_round=QUESTIONS,
         cadence_seconds=0,
         open_seconds=180,
         scoring_seconds=30,
@@ -49,41 +69,84 @@ def season(transactional_db: None) -> Season:
 
 
 @pytest.fixture
-def nodes(site: str, season: Season, tmp_path: Path) -> Iterator[None]:
-    with ExitStack() as running:
-        for name, arm in NODES.items():
-            running.enter_context(join(name, arm, site=site, folder=tmp_path))
+def site(season: Season, tmp_path: Path) -> Iterator[str]:
+    with running_site(tmp_path) as url:
+        yield url
+
+
+@pytest.fixture
+def swarm(site: str, tmp_path: Path) -> Iterator[Swarm]:
+    with ExitStack() as processes:
+        swarm = Swarm(site, tmp_path, processes)
+        for name in NODES:
+            swarm.start(name)
         connected = Node.objects.connected(now=timezone.now())
         eventually(lambda: connected.count() == len(NODES), within_s=120, what="nodes connected")
-        yield
+        yield swarm
 
 
-def schedule(season: Season) -> Round:
+async def test_scores_land_and_nothing_is_counted_twice_though_a_node_is_killed_mid_round(
+    swarm: Swarm, visitor: Visitor, season: Season
+) -> None:
+    await visitor.open("/leaderboard/")
+    quiz = await sync_to_async(hold_round)(swarm, season)
+    for name in NODES:
+        score = visitor.page.locator(f"tr[data-node={name}] data")
+        await expect(score).to_be_visible(timeout=60_000)
+    await sync_to_async(check_answers)()
+    await sync_to_async(await_learning)()
+    await check_pages(visitor, quiz)
+    swarm.processes.close()
+    await sync_to_async(check_credits)()
+
+
+def hold_round(swarm: Swarm, season: Season) -> Round:
+    """Hold a round in which a node is killed after it took its seat, and comes back."""
     now = timezone.now()
     with Verifier() as verifier:
-        return schedule_round(season, opens_at=now + LEAD, now=now, verifier=verifier)
+        quiz = schedule_round(season, opens_at=now + LEAD, now=now, verifier=verifier)
+    seats = Seat.objects.filter(round=quiz, node__name="amber", offered_at__isnull=False)
+    eventually(seats.exists, within_s=60, what="amber took its seat")
+    swarm.running["amber"].kill()
+    swarm.start("amber")
+    closed = Round.objects.filter(pk=quiz.pk, phase=Round.Phase.CLOSED)
+    eventually(closed.exists, within_s=170, what="the round closed")
+    assert closed.filter(closed_at__lt=F("score_by")).exists()
+    return quiz
 
 
-@pytest.mark.usefixtures("nodes")
-async def test_scores_of_real_nodes_land_by_themselves_and_stand_alike_everywhere(
-    visitor: Visitor, season: Season
-) -> None:
+def check_answers() -> None:
+    """Every question was answered once by each node, and each node has one score."""
+    twice = Answer.objects.values("question", "node").annotate(k=Count("id")).filter(k__gt=1)
+    assert not twice.exists()
+    assert Answer.objects.count() == len(NODES) * QUESTIONS
+    expected = [("scored", QUESTIONS)] * len(NODES)
+    assert list(Score.objects.values_list("status", "n")) == expected
+
+
+def await_learning() -> None:
+    """Wait until both nodes of the swarm have trained on rollouts of others."""
+    used = Contribution.objects.filter(external_used__gt=0)
+    learned = Learned.objects.filter(rollout__in=ArchivedRollout.objects.verified())
+
+    def have_learned() -> bool:
+        return all(
+            set(rows.values_list("node__name", flat=True)) == SWARM for rows in (used, learned)
+        )
+
+    eventually(have_learned, within_s=120, what="both trained on rollouts of others")
+
+
+async def check_pages(visitor: Visitor, quiz: Round) -> None:
+    """Every page opens without complaint, and the round's page shows the scores of its CSV."""
     page = visitor.page
-    await visitor.open("/leaderboard/")
-
-    quiz = await sync_to_async(schedule)(season)
-
-    for name in NODES:
-        await expect(page.locator(f"tr[data-node={name}] data")).to_be_visible(timeout=120_000)
-    paths = [
+    for path in (
         *(f"/nodes/{name}/" for name in NODES),
         *("/", "/rounds/", "/compare/", "/rollouts/", "/tasks/", "/status/"),
         quiz.get_absolute_url(),
-    ]
-    for path in paths:
+    ):
         await visitor.open(path)
     assert visitor.complaints == []
-
     told = await page.request.get(f"{visitor.site}/rounds/{quiz.number}/rewards.csv")
     rewards = {
         row["node"]: row["score"] for row in csv.DictReader((await told.text()).splitlines())
@@ -93,3 +156,14 @@ async def test_scores_of_real_nodes_land_by_themselves_and_stand_alike_everywher
         row = page.locator("#sheet table").first.locator("tbody tr", has_text=name)
         shown = await row.locator("data").first.get_attribute("value")
         assert float(shown or "nan") == float(score)
+
+
+def check_credits() -> None:
+    """Credit is given for rollouts of others alone, and the totals agree."""
+    learned = Learned.objects.filter(rollout__in=ArchivedRollout.objects.verified())
+    assert not learned.filter(node=F("rollout__author")).exists()
+    assert not Contribution.objects.get(node__name="calm").external_used
+    assert not Exchange.objects.filter(taker__name="calm").exists()
+    credited = Contribution.objects.aggregate(total=Sum("used_by_others"))["total"]
+    assert credited == Exchange.objects.aggregate(total=Sum("used"))["total"]
+    assert TrainingPoint.objects.filter(node__name="calm", reflection__has_key="recheck").exists()
