@@ -1,12 +1,15 @@
 """Fixtures that every folder may use, and how a test leaves the database."""
 
+from collections.abc import Iterator
 from functools import lru_cache
 
 import pytest
 from django.db import connection, transaction
 from django.test import TransactionTestCase
+from pytest_django import Settings
 
 from swarm_web.catalogues import compile_stale
+from swarm_web.store import sync_redis
 
 # What migrations put there, and Django needs.
 KEPT_TABLES = {"django_content_type", "auth_permission"}
@@ -25,6 +28,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def catalogues() -> None:
     """Compile the translations, as make does before it starts a site."""
     compile_stale()
+
+
+@pytest.fixture
+def redis_away(settings: Settings) -> Iterator[None]:
+    """Let Redis refuse the connections of sync code, and of event loops that begin later."""
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    sync_redis.cache_clear()
+    yield
+    sync_redis.cache_clear()
 
 
 @lru_cache

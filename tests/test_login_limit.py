@@ -1,6 +1,5 @@
 """How often somebody may try to log in to /admin/."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -89,14 +88,6 @@ def test_a_browser_gets_a_page(client: Client) -> None:
     assert refusal.status_code == 429
     assert refusal["Content-Type"].startswith("text/html")
     assert b"Too many attempts" in refusal.content
-
-
-@pytest.fixture
-def redis_away(settings: Settings) -> Iterator[None]:
-    settings.REDIS_URL = "redis://127.0.0.1:1/0"
-    sync_redis.cache_clear()
-    yield
-    sync_redis.cache_clear()
 
 
 @pytest.mark.usefixtures("redis_away")

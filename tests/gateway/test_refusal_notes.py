@@ -1,13 +1,11 @@
 """What a node is refused is noted for its page: frames as a whole, and rollouts one by one."""
 
 import pytest
-import redis.exceptions
-from asgiref.sync import sync_to_async
+from asgiref.sync import async_to_sync, sync_to_async
 from django.utils import timezone
 
 from judge.models import Season
 from swarm_protocol.messages import PublishRollouts, RolloutsPublished
-from swarm_web import refusals
 from swarm_web.refusals import note_refusal, read_refusals
 from tests.factories import make_rollout
 from tests.gateway.conftest import Member
@@ -33,13 +31,8 @@ async def test_a_refused_frame_and_refused_rollouts_are_noted(
     assert (others.counts, others.last) == ({}, None)
 
 
-async def test_while_redis_is_away_nothing_is_known_and_nothing_fails(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def away() -> None:
-        raise redis.exceptions.ConnectionError
-
-    monkeypatch.setattr(refusals, "async_redis", away)
-    monkeypatch.setattr(refusals, "sync_redis", away)
-    await note_refusal(1, code="answer.late", message="too late", now=timezone.now())
-    assert await sync_to_async(read_refusals)(1) is None
+@pytest.mark.usefixtures("redis_away")
+def test_while_redis_is_away_nothing_is_known_and_nothing_fails() -> None:
+    note = async_to_sync(note_refusal)
+    note(1, code="answer.late", message="too late", now=timezone.now())
+    assert read_refusals(1) is None

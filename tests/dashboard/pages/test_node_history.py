@@ -7,7 +7,6 @@ from django.utils import timezone
 
 from judge.models import Round, Season
 from swarm_protocol.errors import FIXES, ErrorCode
-from swarm_web.dashboard.pages import nodes
 from swarm_web.dashboard.reports import history
 from swarm_web.nodes.models import Node
 from swarm_web.refusals import note_refusal
@@ -113,10 +112,8 @@ def test_it_names_the_last_error_and_its_fix(amber: Node, client: Client) -> Non
     assert '<code>task.index</code></th><td class="num">2</td>' in html
 
 
-def test_it_does_not_call_unknown_refusals_none(
-    amber: Node, client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(nodes, "read_refusals", lambda _: None)
+@pytest.mark.usefixtures("redis_away")
+def test_it_does_not_call_unknown_refusals_none(amber: Node, client: Client) -> None:
     html = client.get("/nodes/amber/").content.decode()
     assert "Nothing in the last 7 days." not in html
     assert "Not known at this moment" in html
