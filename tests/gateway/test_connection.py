@@ -27,11 +27,11 @@ from swarm_web import bus
 from swarm_web.counters import read_all
 from swarm_web.gateway import answering, consumers
 from swarm_web.nodes.models import Node
-from swarm_web.nodes.services import touch
 from swarm_web.store import async_redis
 from tests.factories import make_hello, make_rollout, make_round
 from tests.gateway.conftest import Member
 from tests.gateway.stalling import stalled
+from tests.processes import POLL_S
 from tests.sockets import PATIENCE_S, NodeSocket, node_socket, running_gateway
 
 ASK = RequestRound(id="ask")
@@ -245,40 +245,33 @@ async def test_a_node_is_connected_while_its_socket_is_open_and_gone_after(
     assert not (await Node.objects.aget(name="amber")).is_connected(now=timezone.now())
 
 
+async def wait_for_touches(node: Node, *, count: int) -> None:
+    """Wait until the node's presence was noted so many times."""
+    touched = Node.objects.filter(pk=node.pk, last_seen__isnull=False)
+    await touched.aupdate(last_seen=None)
+    async with asyncio.timeout(PATIENCE_S):
+        while count > 0:
+            await asyncio.sleep(POLL_S)
+            count -= await touched.aupdate(last_seen=None)
+
+
 async def test_an_idle_node_is_touched_again_and_again(
     gateway: str, amber: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    touched: asyncio.Queue[int] = asyncio.Queue()
-    loop = asyncio.get_running_loop()
-
-    def touch_and_tell(node_id: int, *, now: datetime) -> bool:
-        loop.call_soon_threadsafe(touched.put_nowait, node_id)
-        return touch(node_id, now=now)
-
     monkeypatch.setattr(consumers, "TOUCH_S", 0.001)
-    monkeypatch.setattr(consumers, "touch", touch_and_tell)
-    async with node_socket(gateway, amber.token), asyncio.timeout(PATIENCE_S):
-        assert [await touched.get() for _ in range(3)] == 3 * [amber.node.pk]
+    async with node_socket(gateway, amber.token):
+        await wait_for_touches(amber.node, count=3)
 
 
 async def test_a_database_that_is_away_for_a_touch_costs_no_connection(
     gateway: str, amber: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    touched: asyncio.Queue[int] = asyncio.Queue()
-    loop = asyncio.get_running_loop()
-    failures = iter([None, OperationalError("gone")])
-
-    def fail_the_second(node_id: int, *, now: datetime) -> bool:
-        if failure := next(failures, None):
-            raise failure
-        loop.call_soon_threadsafe(touched.put_nowait, node_id)
-        return True
-
     monkeypatch.setattr(consumers, "TOUCH_S", 0.001)
     monkeypatch.setattr(consumers, "RETRY_S", 0.001)
-    monkeypatch.setattr(consumers, "touch", fail_the_second)
-    async with node_socket(gateway, amber.token) as socket, asyncio.timeout(PATIENCE_S):
-        assert [await touched.get() for _ in range(3)] == 3 * [amber.node.pk]
+    async with node_socket(gateway, amber.token) as socket:
+        async with stalled("nodes_node") as stall:
+            await stall.cut_off(await stall.find_waiting())
+        await wait_for_touches(amber.node, count=3)
         assert isinstance(await socket.ask(ASK), RoundState)
 
 
