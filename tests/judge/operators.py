@@ -3,6 +3,7 @@
 import html
 from datetime import datetime
 
+import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
@@ -12,6 +13,8 @@ from judge.services.grading import grade_batch
 from judge.services.rounds import advance_rounds
 from judge.services.scheduling import schedule_round
 from judge.services.standings import refresh_standings
+from swarm_protocol.errors import RefusedError
+from swarm_tasks.allowlist import check_config
 from swarm_tasks.verifier import Verifier
 from swarm_web.nodes.models import Node
 from swarm_web.nodes.services import touch
@@ -42,6 +45,15 @@ def decide(operator: Client, model: str, action: str, *keys: int, reason: str) -
         follow=True,
     )
     return html.unescape(response.content.decode())
+
+
+def ask_the_impossible(season: Season) -> str:
+    """Let a season ask a dataset that there is none of; return what its refusal says."""
+    season.tasks = [{"dataset": "unheard_of", "config": {}, "weight": 1.0}]
+    season.save(update_fields=["tasks"])
+    with pytest.raises(RefusedError) as refusal:
+        check_config("unheard_of", {})
+    return f"{refusal.value.message}. {refusal.value.fix}"
 
 
 def play_round(season: Season, clock: Clock, verifier: Verifier, **right: int) -> Round:

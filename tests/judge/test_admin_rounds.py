@@ -11,13 +11,13 @@ from django.test import Client
 from kombu.exceptions import OperationalError
 
 from judge.models import Flag, Round, Ruling, Score, Season, Standing
-from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_tasks.verifier import Verifier
 from swarm_web.celery import app
 from tests.judge.conftest import SUMS, Clock
 from tests.judge.operators import (
     act,
     answer_round,
+    ask_the_impossible,
     close_round,
     decide,
     log_in,
@@ -36,9 +36,8 @@ def operator(transactional_db: None) -> Client:
 
 
 @pytest.fixture
-def worker(monkeypatch: pytest.MonkeyPatch, verifier: Verifier) -> Iterator[None]:
-    """Let tasks run where they are enqueued, with the tests' verifier."""
-    monkeypatch.setattr("judge.tasks.process_verifier", lambda: verifier)
+def worker() -> Iterator[None]:
+    """Let tasks run where they are enqueued."""
     app.conf.update(task_always_eager=True)
     yield
     app.conf.update(task_always_eager=False)
@@ -102,14 +101,11 @@ def test_a_time_that_is_none_is_an_error_of_the_form(operator: Client, season: S
 
 
 def test_questions_that_cannot_be_drawn_are_an_error_of_the_form_with_its_remedy(
-    operator: Client, season: Season, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    operator: Client, season: Season, clock: Clock
 ) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise RefusedError(ErrorCode.VERIFIER_FAILED, "no child", fix="Look at the worker.")
-
-    monkeypatch.setattr("judge.admin.rounds.schedule_round", fail)
+    remedy = ask_the_impossible(season)
     page = schedule(operator, season, clock.now)
-    assert "no child. Look at the worker." in page
+    assert remedy in page
     assert "<h1>Schedule a round</h1>" in page
 
 

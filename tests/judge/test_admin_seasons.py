@@ -5,15 +5,16 @@ import json
 from typing import Any
 
 import pytest
+from django.db import transaction
 from django.test import Client
 
 from judge.models import Round, Season, Standing
-from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.prompts import SYSTEM_PROMPT
 from swarm_tasks.starter import STARTER_TASKS
 from swarm_tasks.verifier import Verifier
 from tests.judge.conftest import SUMS, Clock
-from tests.judge.operators import act, log_in, play_round, standing_of
+from tests.judge.crew import PATIENCE_S, Crew, wait_until_somebody_waits
+from tests.judge.operators import act, ask_the_impossible, log_in, play_round, standing_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -220,15 +221,13 @@ def test_what_scores_do_not_depend_on_can_be_changed_at_any_time(
 
 
 def test_saving_leaves_what_the_judges_clock_wrote_meanwhile(
-    operator: Client, season: Season, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    operator: Client, season: Season, clock: Clock, crew: Crew
 ) -> None:
-    def tick(form: Any) -> dict[str, Any]:
+    with transaction.atomic():
         Season.objects.filter(pk=season.pk).update(watched_at=clock.now)
-        data: dict[str, Any] = form.cleaned_data
-        return data
-
-    monkeypatch.setattr("judge.forms.SeasonForm.clean", tick)
-    change_season(operator, season, open_seconds=50)
+        saving = crew.start(lambda: change_season(operator, season, open_seconds=50))
+        wait_until_somebody_waits()
+    saving.result(PATIENCE_S)
     season.refresh_from_db()
     assert (season.open_seconds, season.watched_at) == (50, clock.now)
 
@@ -304,14 +303,11 @@ def test_a_draft_gets_no_round(operator: Client) -> None:
 
 
 def test_a_round_whose_questions_cannot_be_drawn_is_an_error_with_its_remedy(
-    operator: Client, season: Season, monkeypatch: pytest.MonkeyPatch
+    operator: Client, season: Season
 ) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise RefusedError(ErrorCode.VERIFIER_FAILED, "no child", fix="Look at the worker.")
-
-    monkeypatch.setattr("judge.admin.seasons.schedule_round", fail)
+    remedy = ask_the_impossible(season)
     page = act(operator, "judge/season", "add_round", season.pk)
-    assert "Sums: no child. Look at the worker." in page
+    assert f"Sums: {remedy}" in page
 
 
 # ---- deletion

@@ -45,6 +45,15 @@ def test_beats_at_once_open_one_of_two_rounds_that_are_due(site: Site, crew: Cre
     assert Round.objects.filter(phase=Round.Phase.OPEN).count() == 1
 
 
+def test_a_round_that_goes_while_beat_looks_at_it_disturbs_no_other(site: Site, crew: Crew) -> None:
+    gone, other = site.schedule(), site.schedule(in_seconds=1)
+    with transaction.atomic():
+        gone.delete()
+        advancing = crew.start(lambda: site.advance(1))
+        wait_until_somebody_waits()
+    assert advancing.result(PATIENCE_S) == [other]
+
+
 def test_beats_at_once_give_lost_time_back_once(site: Site, crew: Crew) -> None:
     judge_round = site.open()
     watch_seasons(now=site.clock.now)

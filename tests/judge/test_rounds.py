@@ -1,15 +1,13 @@
 """Rounds are made, opened, ended and closed, each exactly once, and outages cost nobody time."""
 
 from datetime import timedelta
-from typing import Any
 
 import msgspec
 import pytest
 from django.db import IntegrityError, transaction
 
-from judge.engine import TICK, Facts, Phase, due_move
+from judge.engine import TICK, Phase
 from judge.models import Question, Round, Season, Seat
-from judge.services import rounds
 from judge.services.rounds import RETURN, advance_rounds, watch_seasons
 from judge.services.scheduling import LEAD, ensure_next_round, schedule_round
 from judge.services.seasons import end_season, pause_season, resume_season
@@ -154,19 +152,6 @@ def test_ending_a_season_drops_rounds_that_never_opened_and_finishes_the_open_on
     assert not Round.objects.filter(pk=waiting.pk).exists()
     assert site.advance(OPEN_S) == [judge_round]
     assert phase_of(judge_round) == Phase.CLOSED
-
-
-def test_a_round_that_goes_while_beat_looks_at_it_disturbs_no_other(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    gone, other = site.schedule(), site.schedule(in_seconds=1)
-
-    def drop_and_decide(facts: Facts, **now: Any) -> Phase | None:
-        Round.objects.filter(pk=gone.pk).delete()
-        return due_move(facts, **now)
-
-    monkeypatch.setattr(rounds, "due_move", drop_and_decide)
-    assert site.advance(1) == [other]
 
 
 # ---- answering ends

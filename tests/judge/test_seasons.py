@@ -18,6 +18,7 @@ from swarm_protocol.messages import SeasonState
 from swarm_tasks.allowlist import GENERATOR
 from swarm_web import bus
 from swarm_web.nodes.models import Node
+from swarm_web.store import sync_redis
 from tests.judge.toys import TASKS, Clock, Site, make_toy_season
 
 Assignment = Season.Assignment
@@ -74,20 +75,23 @@ def test_a_season_is_paused_and_resumed_once(site: Site) -> None:
 def test_nodes_are_told_when_a_season_begins_and_when_it_ends(
     db: None,
     clock: Clock,
-    monkeypatch: pytest.MonkeyPatch,
     django_capture_on_commit_callbacks: Any,
 ) -> None:
-    rung: list[str] = []
-    monkeypatch.setattr(bus, "_publish", lambda _, payload: rung.append(payload))
     season = make_toy_season()
-    with django_capture_on_commit_callbacks(execute=True):
-        start_season(season, now=clock.now)
-        end_season(season, now=clock.now)
-    told = [
-        message.season and message.season.name
-        for message in (decode_from_server(payload) for payload in rung if payload)
-        if isinstance(message, SeasonState)
-    ]
+    with sync_redis().pubsub() as subscription:  # type: ignore[no-untyped-call]
+        subscription.subscribe(bus.NODES)
+        heard = subscription.listen()
+        assert next(heard)["type"] == "subscribe"
+        with django_capture_on_commit_callbacks(execute=True):
+            start_season(season, now=clock.now)
+            end_season(season, now=clock.now)
+        sync_redis().publish(bus.NODES, "the end")
+        rung = iter(lambda: next(heard)["data"].decode(), "the end")
+        told = [
+            message.season and message.season.name
+            for message in map(decode_from_server, rung)
+            if isinstance(message, SeasonState)
+        ]
     assert told == ["Toys", None]
 
 
