@@ -71,10 +71,6 @@ class Page:
     compressed: bytes
     begun_at: float
 
-    def age(self) -> float:
-        """Return how many seconds ago it was true."""
-        return time.monotonic() - self.begun_at
-
     async def send(self, asked: Asked, send: Send) -> None:
         """Answer with the page; only with its ETag to whoever has it."""
         status, body, headers = 200, self.body, [*self.headers, (b"etag", self.etag)]
@@ -93,12 +89,19 @@ class PageCache:
     """The pages of one process and event loop; those who ask for the same one wait for it.
 
     `marks` are cookies that hold a number and decide one page only: its path, by the cookie's name.
+    `clock` returns seconds, by which pages age.
     """
 
     def __init__(
-        self, application: Application, *, seconds: float, marks: Mapping[str, str] | None = None
+        self,
+        application: Application,
+        *,
+        seconds: float,
+        marks: Mapping[str, str] | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._application, self._seconds, self._marks = application, seconds, marks or {}
+        self._clock = clock
         self._pages: dict[Key, Page] = {}
         self._making: dict[Key, asyncio.Future[Page | None]] = {}
         self._renewals: set[asyncio.Task[Page | None]] = set()
@@ -112,7 +115,7 @@ class PageCache:
             await self._application(scope, receive, send)
             return
         page = self._find(key)
-        if page is not None and page.age() >= self._seconds and key not in self._making:
+        if page is not None and self._age(page) >= self._seconds and key not in self._making:
             self._renew(key, scope)
         if page is None and key in self._making:
             page = await asyncio.shield(self._making[key])
@@ -123,7 +126,11 @@ class PageCache:
 
     def _find(self, key: Key) -> Page | None:
         page = self._pages.get(key)
-        return page if page and page.age() < 2 * self._seconds else None
+        return page if page and self._age(page) < 2 * self._seconds else None
+
+    def _age(self, page: Page) -> float:
+        """Return how many seconds ago a page was true."""
+        return self._clock() - page.begun_at
 
     def _renew(self, key: Key, scope: Scope) -> None:
         """Have a page made anew while visitors still get the one before: none of them waits."""
@@ -152,7 +159,7 @@ class PageCache:
         page = None
         try:
             await turn.take()
-            recorder = _Recorder(send, begun_at=time.monotonic(), on_start=turn.leave)
+            recorder = _Recorder(send, begun_at=self._clock(), on_start=turn.leave)
             await self._application(scope, receive, recorder.take)
             page = await recorder.finish()
         finally:
@@ -169,7 +176,7 @@ class PageCache:
     def _keep(self, key: Key, page: Page) -> None:
         """Keep a page as the newest, and forget the oldest ones."""
         self._pages.pop(key, None)
-        if page.age() >= 2 * self._seconds:
+        if self._age(page) >= 2 * self._seconds:
             return
         self._pages[key] = page
         # As each is put last when it is made, the oldest come first.

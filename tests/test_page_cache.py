@@ -8,7 +8,7 @@ import pytest
 from django.conf import settings
 
 from swarm_web import page_cache
-from swarm_web.page_cache import Page, PageCache
+from swarm_web.page_cache import PageCache
 
 Headers = dict[str, str]
 
@@ -108,11 +108,11 @@ async def test_a_page_that_is_too_old_is_made_anew() -> None:
     assert site.asked == 2
 
 
-async def test_nobody_waits_while_an_older_page_is_renewed(monkeypatch: pytest.MonkeyPatch) -> None:
-    ages = iter([0.0])
-    monkeypatch.setattr(Page, "age", lambda _: next(ages, 1.5))
-    cache = PageCache(site := Site(), seconds=1)
+async def test_nobody_waits_while_an_older_page_is_renewed() -> None:
+    now = 0.0
+    cache = PageCache(site := Site(), seconds=1, clock=lambda: now)
     await get(cache)
+    now = 1.5
     site.goes_on.clear()
     assert [(await get(cache))[2] for _ in range(3)] == [b"page 1"] * 3
     await asyncio.sleep(0)

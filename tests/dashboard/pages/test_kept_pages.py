@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.core.asgi import get_asgi_application
 
-from swarm_web.page_cache import Page, PageCache
+from swarm_web.page_cache import PageCache
 
 pytestmark = pytest.mark.usefixtures("tidy_stores")
 PATIENCE_S = 20
@@ -36,14 +36,12 @@ async def get(cache: PageCache, path: str) -> bytes:
 
 
 @pytest.mark.parametrize("path", ["/", "/leaderboard/", "/rounds/"])
-async def test_a_page_of_the_site_is_renewed_behind_its_visitors_backs(
-    path: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ages = iter([0.0])
-    monkeypatch.setattr(Page, "age", lambda _: next(ages, 1.5))
-    cache = PageCache(get_asgi_application(), seconds=1)
+async def test_a_page_of_the_site_is_renewed_behind_its_visitors_backs(path: str) -> None:
+    now = 0.0
+    cache = PageCache(get_asgi_application(), seconds=1, clock=lambda: now)
     async with asyncio.timeout(PATIENCE_S):
         first = await get(cache, path)
+        now = 1.5
         assert await get(cache, path) == first
         (renewal,) = cache._renewals
         assert await renewal is not None
