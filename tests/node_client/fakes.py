@@ -10,6 +10,7 @@ from node_client.model.policy import Policy
 from node_client.model.tokenizer import build_tokenizer
 from node_client.model.warmup import WarmUpConfig
 from node_client.settings.train_config import TrainConfig
+from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import (
     Completion,
     Config,
@@ -20,7 +21,7 @@ from swarm_protocol.messages import (
 )
 from swarm_tasks.allowlist import GENERATOR
 from swarm_tasks.keyspace import Part
-from swarm_tasks.verifier import Verifier
+from swarm_tasks.verifier import DrawnTask, Verifier
 
 TOY = Base(hidden_size=16, layers=1, heads=2, warm_up=WarmUpConfig(steps=1))
 SUMS: Config = {"min_terms": 2, "max_terms": 2, "min_digits": 1, "max_digits": 1}
@@ -59,6 +60,24 @@ def toy_stream(
         key=key,
         counter=counter,
     )
+
+
+class OnceFailingVerifier(Verifier):
+    """A verifier whose `draw`-th draw, from 1, fails."""
+
+    def __init__(self, *, draw: int) -> None:
+        super().__init__()
+        self._left = draw
+
+    def draw(
+        self, *, key: bytes, part: Part, dataset: str, config: Config, seed: int, counter: int
+    ) -> DrawnTask:
+        self._left -= 1
+        if self._left == 0:
+            raise RefusedError(ErrorCode.VERIFIER_FAILED, "Gone.")
+        return super().draw(
+            key=key, part=part, dataset=dataset, config=config, seed=seed, counter=counter
+        )
 
 
 class PoolInMemory:

@@ -18,10 +18,10 @@ from node_client.model.completion import Generated
 from node_client.model.policy import Policy
 from node_client.runtime.alone import practice_season
 from node_client.settings.train_config import TrainConfig
-from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_protocol.errors import RefusedError
 from swarm_tasks.keyspace import Part, question_part
-from swarm_tasks.verifier import DrawnTask, Verifier
-from tests.node_client.fakes import make_trainer, toy_policy
+from swarm_tasks.verifier import Verifier
+from tests.node_client.fakes import OnceFailingVerifier, make_trainer, toy_policy
 
 
 def questions_of(held_out: HeldOutSet, monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -165,17 +165,9 @@ def test_training_raises_the_held_out_score(verifier: Verifier) -> None:
 def test_set_is_whole_after_a_verifier_that_failed_while_it_was_drawn(
     verifier: Verifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held_out, whole = held_out_set(verifier), questions_of(held_out_set(verifier), monkeypatch)
-    draws, draw = 0, Verifier.draw
-
-    def fail_late(self: Verifier, **wish: Any) -> DrawnTask:
-        nonlocal draws
-        draws += 1
-        if draws == len(whole):
-            raise RefusedError(ErrorCode.VERIFIER_FAILED, "Gone.")
-        return draw(self, **wish)
-
-    monkeypatch.setattr(Verifier, "draw", fail_late)
-    with pytest.raises(RefusedError):
-        evaluate(held_out, toy_policy())
-    assert questions_of(held_out, monkeypatch) == whole
+    whole = questions_of(held_out_set(verifier), monkeypatch)
+    with OnceFailingVerifier(draw=len(whole)) as failing:
+        held_out = held_out_set(failing)
+        with pytest.raises(RefusedError):
+            evaluate(held_out, toy_policy())
+        assert questions_of(held_out, monkeypatch) == whole

@@ -141,52 +141,66 @@ def test_without_resampling_no_question_comes_again(
     assert len({rollout.task.index for rollout in pool.published}) == 24
 
 
+class FailingVerifier(Verifier):
+    """Cannot make one of the questions."""
+
+    def __init__(self, failing: TaskSpec) -> None:
+        super().__init__()
+        self._failing = failing
+
+    def question(self, spec: TaskSpec) -> str:
+        if spec == self._failing:
+            raise RefusedError(ErrorCode.VERIFIER_FAILED, "Gone.")
+        return super().question(spec)
+
+
+class UnscoringVerifier(Verifier):
+    """Cannot score one of the questions; `scored` lists those that it was to score."""
+
+    def __init__(self, failing: TaskSpec) -> None:
+        super().__init__()
+        self._failing = failing
+        self.scored: list[TaskSpec] = []
+
+    def score(self, spec: TaskSpec, texts: Sequence[str]) -> list[Verdict]:
+        self.scored.append(spec)
+        if spec == self._failing:
+            raise RefusedError(ErrorCode.VERIFIER_FAILED, "Gone.")
+        return super().score(spec, texts)
+
+
 def test_old_questions_of_a_batch_that_fails_come_again_all_but_the_one_that_failed(
-    verifier: Verifier, monkeypatch: pytest.MonkeyPatch
+    verifier: Verifier,
 ) -> None:
     config = TrainConfig(resampling="history", history_epoch=4)
-    questions = Questions(verifier=verifier, season=toy_season(), config=config, key=KEY)
     drawn = [task.spec for task in toy_stream(verifier).draw(4)]
     places = [msgspec.to_builtins(spec) for spec in drawn]
     history = {"epoch": 1, "places": places, "kept": []}
     saved = {"counter": 0, "history": history, "curriculum": {}}
-    questions.load(saved, same_season=True)
-
-    def refuse(self: Verifier, asked: TaskSpec) -> str:
-        if asked == drawn[1]:
-            raise RefusedError(ErrorCode.VERIFIER_FAILED, "Gone.")
-        return "1 + 1 ="
-
-    monkeypatch.setattr(Verifier, "question", refuse)
-    with pytest.raises(RefusedError):
-        questions.draw(3)
-    again = [task.spec for task in questions.draw(3)]
+    with FailingVerifier(drawn[1]) as failing:
+        questions = Questions(verifier=failing, season=toy_season(), config=config, key=KEY)
+        questions.load(saved, same_season=True)
+        with pytest.raises(RefusedError):
+            questions.draw(3)
+        again = [task.spec for task in questions.draw(3)]
     assert again == [drawn[0], drawn[2], drawn[3]]
 
 
 def test_old_questions_whose_answers_cannot_be_scored_come_again_all_but_the_one_that_failed(
-    verifier: Verifier, monkeypatch: pytest.MonkeyPatch
+    verifier: Verifier,
 ) -> None:
-    trainer = make_trainer(verifier, config=TrainConfig(resampling="history", history_epoch=4))
     drawn = [task.spec for task in toy_stream(verifier).draw(4)]
     history = {"epoch": 1, "places": [msgspec.to_builtins(spec) for spec in drawn], "kept": []}
-    fresh = trainer.state_dict()
-    trainer.load_state({**fresh, "questions": {**fresh["questions"], "history": history}})
-    asked: list[TaskSpec] = []
-    score = Verifier.score
-
-    def refuse(self: Verifier, spec: TaskSpec, answers: Sequence[str]) -> list[Verdict]:
-        asked.append(spec)
-        if spec == drawn[1]:
-            raise RefusedError(ErrorCode.VERIFIER_FAILED, "Gone.")
-        return score(self, spec, answers)
-
-    monkeypatch.setattr(Verifier, "score", refuse)
-    with pytest.raises(RefusedError):
+    config = TrainConfig(resampling="history", history_epoch=4)
+    with UnscoringVerifier(drawn[1]) as failing:
+        trainer = make_trainer(failing, config=config)
+        fresh = trainer.state_dict()
+        trainer.load_state({**fresh, "questions": {**fresh["questions"], "history": history}})
+        with pytest.raises(RefusedError):
+            trainer.step()
+        failing.scored.clear()
         trainer.step()
-    asked.clear()
-    trainer.step()
-    assert [spec for spec in asked if spec in drawn] == [drawn[0], drawn[2], drawn[3]]
+    assert [spec for spec in failing.scored if spec in drawn] == [drawn[0], drawn[2], drawn[3]]
 
 
 def test_a_checkpoint_after_a_failed_batch_holds_its_old_questions() -> None:

@@ -6,12 +6,18 @@ import msgspec
 import pytest
 
 from node_client.runtime.alone import practice_season
-from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import Config, TaskChoice
 from swarm_tasks.allowlist import check_training_spec
 from swarm_tasks.keyspace import Part, index_part, question_part
-from swarm_tasks.verifier import DrawnTask, Verifier
-from tests.node_client.fakes import make_trainer, toy_policy, toy_season, toy_stream
+from swarm_tasks.verifier import Verifier
+from tests.node_client.fakes import (
+    OnceFailingVerifier,
+    make_trainer,
+    toy_policy,
+    toy_season,
+    toy_stream,
+)
 from tests.node_client.learning.scripted import answer_right
 
 
@@ -60,21 +66,12 @@ def test_datasets_come_by_the_weights_of_the_mix(verifier: Verifier) -> None:
     assert 0.65 < share < 0.85
 
 
-def test_task_that_cannot_be_made_does_not_come_again(
-    verifier: Verifier, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stream = toy_stream(verifier)
-    draw = verifier.draw
-
-    def fail_at_first(*, counter: int, **named: object) -> DrawnTask:
-        if counter == 0:
-            raise RefusedError(ErrorCode.VERIFIER_FAILED, "it hung")
-        return draw(counter=counter, **named)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(verifier, "draw", fail_at_first)
-    with pytest.raises(RefusedError):
-        stream.draw(1)
-    assert stream.draw(1) == toy_stream(verifier, counter=1).draw(1)
+def test_task_that_cannot_be_made_does_not_come_again(verifier: Verifier) -> None:
+    with OnceFailingVerifier(draw=1) as failing:
+        stream = toy_stream(failing)
+        with pytest.raises(RefusedError):
+            stream.draw(1)
+        assert stream.draw(1) == toy_stream(verifier, counter=1).draw(1)
 
 
 def test_a_resumed_run_does_not_ask_old_questions_again(
