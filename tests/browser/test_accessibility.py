@@ -1,7 +1,7 @@
 """No page has a serious fault that axe-core finds, in light and dark, in both directions."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import pytest
@@ -19,7 +19,7 @@ AXE = Path(__file__).parent / "vendor" / "axe-4.14.1.min.js"
 GRAVE = ("serious", "critical")
 # The schemes differ in colours alone, so the second one needs the rules about colours only.
 COLOURS = {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}}
-SCHEMES: dict[Literal["light", "dark"], dict[str, object]] = {"light": {}, "dark": COLOURS}
+SCHEMES: dict[Literal["light", "dark"], dict[str, Any]] = {"light": {}, "dark": COLOURS}
 FIND_FAULTS = """async ([grave, options]) => {
   const { violations } = await axe.run(document, { resultTypes: ["violations"], ...options });
   return violations.filter((fault) => grave.includes(fault.impact))

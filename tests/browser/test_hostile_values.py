@@ -12,7 +12,7 @@ from tests.browser.conftest import Visitor
 from tests.dashboard.conftest import judge_nodes
 from tests.factories import make_archived_rollout, make_exchange, make_season
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 LONGEST = "W" * 200
 SECOND = "M" * 200

@@ -17,7 +17,17 @@ from tests.web import serving
 
 # Every check of schemathesis, on generated requests that fit the document and that do not.
 SCHEMATHESIS = [sys.executable, "-m", "schemathesis.cli", "run", "--checks", "all"]
-SCHEMATHESIS += ["--max-examples", "5", "--seed", "1", "--mode", "all", "--no-color"]
+SCHEMATHESIS += [
+    "--wait-for-schema",
+    "60",
+    "--max-examples",
+    "5",
+    "--seed",
+    "1",
+    "--mode",
+    "all",
+    "--no-color",
+]
 
 
 def test_the_openapi_document_is_valid(db: None, client: Client) -> None:
