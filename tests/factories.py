@@ -1,8 +1,9 @@
 """Rows and messages for server tests: real ones, made in one line, without the verifier."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from itertools import count, cycle, islice
+from itertools import count, cycle, groupby, islice
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -110,13 +111,30 @@ def make_score(judge_round: Round, node: Node, *, correct: int, n: int = 16) -> 
 
     Questions that the round lacks are asked; those beyond `n` are left out of the score.
     """
+    (score,) = make_scores(judge_round, {node: correct}, n=n)
+    return score
+
+
+def make_scores(judge_round: Round, correct: Mapping[Node, int], *, n: int = 16) -> list[Score]:
+    """Score many nodes in a round, as `make_score` does one, with few queries."""
     _ask(judge_round, upto=n)
     datasets = list(judge_round.questions.order_by("position").values_list("dataset", flat=True))
+    scores = Score.objects.bulk_create(
+        _score(judge_round, node, datasets, correct=solved, n=n) for node, solved in correct.items()
+    )
+    _set_deviations(judge_round)
+    store_summary(judge_round, list(judge_round.scores.all()))
+    return scores
+
+
+def _score(
+    judge_round: Round, node: Node, datasets: Sequence[str], *, correct: int, n: int
+) -> Score:
     outcomes = [at < correct if at < n else None for at in range(len(datasets))]
     marks = mark(zip(datasets, outcomes, strict=True))
     assert marks.score is not None
     low, high = macro_interval(marks.score, effective_n(marks.cells))
-    score = Score.objects.create(
+    return Score(
         round=judge_round,
         node=node,
         model=node.model,
@@ -131,19 +149,18 @@ def make_score(judge_round: Round, node: Node, *, correct: int, n: int = 16) -> 
         interval_low=low,
         interval_high=high,
     )
-    _set_deviations(score)
-    store_summary(judge_round, list(judge_round.scores.all()))
-    return score
 
 
-def _set_deviations(score: Score) -> None:
-    """Compare the round's scores of the score's model with their mean, as the judge does."""
-    trained = Score.objects.filter(round=score.round_id, model=score.model, status="scored")
-    group = list(trained.exclude(arm=Node.Arm.BASE))
-    mean = sum(other.score or 0.0 for other in group) / max(1, len(group))
-    for other in group:
-        other.deviation = (other.score or 0.0) - mean
-    Score.objects.bulk_update(group, ["deviation"])
+def _set_deviations(judge_round: Round) -> None:
+    """Compare the scores of each model with their mean, as the judge does."""
+    trained = judge_round.scores.filter(status=Score.Status.SCORED).exclude(arm=Node.Arm.BASE)
+    scores = sorted(trained, key=attrgetter("model"))
+    for _, same_model in groupby(scores, key=attrgetter("model")):
+        group = list(same_model)
+        mean = sum(other.score or 0.0 for other in group) / len(group)
+        for other in group:
+            other.deviation = (other.score or 0.0) - mean
+    Score.objects.bulk_update(scores, ["deviation"])
 
 
 def publish(season: Season) -> None:
@@ -158,7 +175,14 @@ def make_seat(judge_round: Round, node: Node) -> Seat:
 
 def make_answer(question: Question, node: Node, *, solved: bool, text: str = "42") -> Answer:
     """Answer a question, already graded."""
-    return Answer.objects.create(
+    answer = write_answer(question, node, solved=solved, text=text)
+    answer.save()
+    return answer
+
+
+def write_answer(question: Question, node: Node, *, solved: bool, text: str = "42") -> Answer:
+    """Return a graded answer that is not stored yet."""
+    return Answer(
         question=question,
         node=node,
         text=text,

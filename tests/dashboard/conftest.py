@@ -8,19 +8,18 @@ from asgiref.sync import sync_to_async
 from django.db import connections
 from django.utils import timezone
 
-from judge.models import Round, Season
+from judge.models import Answer, Round, Season, Seat
 from swarm_web import bus
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Contribution
 from swarm_web.store import async_redis
 from tests.factories import (
-    make_answer,
     make_node,
     make_round,
-    make_score,
+    make_scores,
     make_season,
-    make_seat,
     publish,
+    write_answer,
 )
 
 
@@ -34,13 +33,21 @@ def judge_nodes(
     nodes = [make_node(last_seen=timezone.now())[0] for _ in range(count)]
     for _ in range(rounds):
         judge_round = make_round(season, phase=Round.Phase.CLOSED, questions=2)
-        for place, node in [*((0, node) for node in also), *enumerate(nodes)]:
-            make_seat(judge_round, node)
-            for question in judge_round.questions.filter(position__lte=2):
-                make_answer(question, node, solved=place % 2 == 0)
-            make_score(judge_round, node, correct=16 - place % 16)
-    for node in nodes:
-        Contribution.objects.create(node=node, season=season, external_used=7, step=3)
+        questions = list(judge_round.questions.all())
+        places = [*((0, node) for node in also), *enumerate(nodes)]
+        Seat.objects.bulk_create(
+            Seat(round=judge_round, node=node, offered_at=judge_round.opens_at)
+            for _, node in places
+        )
+        Answer.objects.bulk_create(
+            write_answer(question, node, solved=place % 2 == 0)
+            for place, node in places
+            for question in questions
+        )
+        make_scores(judge_round, {node: 16 - place % 16 for place, node in places})
+    Contribution.objects.bulk_create(
+        Contribution(node=node, season=season, external_used=7, step=3) for node in nodes
+    )
     publish(season)
     return nodes
 
