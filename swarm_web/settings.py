@@ -175,6 +175,9 @@ STORAGES = {
     "staticfiles": {"BACKEND": _STATIC_BACKEND},
 }
 WHITENOISE_USE_FINDERS = DEBUG
+# Set here because Django's test runner turns DEBUG off: WhiteNoise would then list every file for
+# each test client.
+WHITENOISE_AUTOREFRESH = DEBUG
 # Wheels of the node client that /simple/ offers, so that a client matches its coordinator.
 DIST_DIR = Path(env.str("DIST_DIR", default=str(BASE_DIR / "var" / "dist")))
 
