@@ -20,8 +20,8 @@ env = environ.Env()
 # ---- what kind of site this is
 DEBUG = env.bool("DEBUG", default=False)
 HTTPS = env.bool("HTTPS", default=not DEBUG)
-# How many proxies stand in front of the site: what they say of a visitor's address and scheme is
-# believed (swarm_web.addresses). 0 believes nobody.
+# Number of proxies in front of the site whose headers give a visitor's address and scheme
+# (swarm_web.addresses). With 0, these headers are ignored.
 TRUSTED_PROXIES = env.int("TRUSTED_PROXIES", default=1 if HTTPS else 0)
 SECRET_KEY = env.str("SECRET_KEY", default="only-for-debugging") if DEBUG else env.str("SECRET_KEY")
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])

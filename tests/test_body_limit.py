@@ -21,7 +21,7 @@ class Poster:
         self._reader, self._writer = reader, writer
 
     async def send(self, text: str, *, body: int = 0) -> None:
-        """Send a text, then so many bytes."""
+        """Send a text, then a number of bytes."""
         self._writer.write(text.encode() + b"x" * body)
         await self._writer.drain()
 

@@ -19,7 +19,7 @@ WORKER = (
 def serve_web(*, host: str, port: int) -> tuple[str, ...]:
     """Return the web process: the sans-I/O websockets, without compression, 4 MiB a message.
 
-    Proxies are TRUSTED_PROXIES' matter: uvicorn by itself believes whoever asks from 127.0.0.1.
+    Only TRUSTED_PROXIES decides about proxies' headers; uvicorn would trust them from 127.0.0.1.
 
     uvicorn compresses every socket by default, which costs a 27 kB message 50 times the CPU time
     and an idle connection 35 kB.

@@ -246,7 +246,7 @@ async def test_a_node_is_connected_while_its_socket_is_open_and_gone_after(
 
 
 async def wait_for_touches(node: Node, *, count: int) -> None:
-    """Wait until the node's presence was noted so many times."""
+    """Wait until the node's presence was noted this many times."""
     touched = Node.objects.filter(pk=node.pk, last_seen__isnull=False)
     await touched.aupdate(last_seen=None)
     async with asyncio.timeout(PATIENCE_S):

@@ -16,7 +16,7 @@ from swarm_web.errors import RequestError
 PAGE_NODES = 50
 # Answers of so many nodes of the page stand beside each question; a question's own page has all.
 QUOTED_NODES = 4
-# Of each, so many characters: a round may have 256 questions, and an answer 16,384 characters.
+# Characters quoted of each answer: a round may have 256 questions, an answer 16,384 characters.
 QUOTED_CHARS = 600
 # What a page shows of a score: the rest of it, and of its node, is larger than all of this.
 _SHOWN = (
