@@ -1,6 +1,8 @@
 """What a log handler writes, and when: for tests of the filters that are put on it."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 class Written(logging.Handler):
@@ -13,6 +15,18 @@ class Written(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Keep a line."""
         self.lines.append(self.format(record))
+
+
+@contextmanager
+def logger_writing_to(handler: Written) -> Iterator[logging.Logger]:
+    """Give a logger whose records reach this handler alone."""
+    log = logging.getLogger("tests.logs")
+    log.propagate = False
+    log.addHandler(handler)
+    try:
+        yield log
+    finally:
+        log.removeHandler(handler)
 
 
 class Clock:

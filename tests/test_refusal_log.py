@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from swarm_web.refusal_log import RefusalFilter
-from tests.logs import Clock, Written
+from tests.logs import Clock, Written, logger_writing_to
 from tests.web import serving
 
 HERE = "Host: 127.0.0.1\r\n"
@@ -59,11 +59,8 @@ def written(clock: Clock) -> Written:
 
 @pytest.fixture
 def logger(written: Written) -> Iterator[logging.Logger]:
-    log = logging.getLogger("tests.refusals")
-    log.propagate = False
-    log.addHandler(written)
-    yield log
-    log.removeHandler(written)
+    with logger_writing_to(written) as log:
+        yield log
 
 
 def tell(logger: logging.Logger, problem: Exception, *, status: int) -> None:

@@ -7,7 +7,7 @@ import pytest
 from django.db import OperationalError
 
 from swarm_web.outages import OutageFilter
-from tests.logs import Clock, Written
+from tests.logs import Clock, Written, logger_writing_to
 
 
 @pytest.fixture
@@ -24,11 +24,8 @@ def written(clock: Clock) -> Written:
 
 @pytest.fixture
 def logger(written: Written) -> Iterator[logging.Logger]:
-    log = logging.getLogger("tests.outages")
-    log.propagate = False
-    log.addHandler(written)
-    yield log
-    log.removeHandler(written)
+    with logger_writing_to(written) as log:
+        yield log
 
 
 def tell(logger: logging.Logger, problem: Exception) -> None:
