@@ -16,6 +16,8 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
 PROJECTS := pyproject.toml node_client/pyproject.toml constraints.txt $(wildcard node_client/pycosat/*)
 CHECKED := swarm_web judge tests bench node_client/src node_client/pycosat
+# Dozens of processes of the tests import the same modules: let them keep the bytecode.
+unexport PYTHONDONTWRITEBYTECODE
 # A variable, because a comma would end an argument of $(call).
 FOR_TESTS := '.[embedded,dev]'
 

@@ -1,5 +1,6 @@
 """Fixtures that every folder may use, and how a test leaves the database."""
 
+import gc
 from collections.abc import Iterator
 from functools import lru_cache
 
@@ -22,6 +23,12 @@ LONG = ("swarm", "browser", "slow")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Start with the long tests, so that parallel workers end at about the same time."""
     items.sort(key=lambda item: not any(map(item.get_closest_marker, LONG)))
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector what lasts as long as the run: the modules and the tests."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
