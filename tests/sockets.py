@@ -15,31 +15,45 @@ from swarm_web.asgi import application
 from tests.factories import make_hello
 
 PATIENCE_S = 10
+POLL_S = 0.001
 
 
 @asynccontextmanager
 async def running_gateway() -> AsyncIterator[str]:
     """Serve the site in this event loop, as production does, and yield its `ws://` address."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(
-        uvicorn.Config(
-            application,
-            ws="websockets-sansio",
-            ws_per_message_deflate=False,
-            ws_max_size=4 << 20,
-            lifespan="off",
-            log_config=None,
-            timeout_graceful_shutdown=5,
-        )
+    config = uvicorn.Config(
+        application,
+        ws="websockets-sansio",
+        ws_per_message_deflate=False,
+        ws_max_size=4 << 20,
+        lifespan="off",
+        log_config=None,
     )
-    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    config.load()
+    server = uvicorn.Server(config)
+    server.lifespan = config.lifespan_class(config)
+    listener = socket.create_server(("127.0.0.1", 0))
+    await server.startup(sockets=[listener])
     try:
-        # The listener queues connections, so nobody needs to wait for the start.
         yield f"ws://127.0.0.1:{listener.getsockname()[1]}"
     finally:
-        server.should_exit = True
-        await serving
+        await close_gateway(server)
         listener.close()
+
+
+async def close_gateway(server: uvicorn.Server) -> None:
+    """Close all connections, and wait until they are gone.
+
+    `Server.serve` would do so, but it looks for its end every 0.1 s, in every test.
+    """
+    state = server.server_state
+    for listening in server.servers:
+        listening.close()
+    for connection in tuple(state.connections):
+        connection.shutdown()
+    async with asyncio.timeout(PATIENCE_S):
+        while state.connections or state.tasks:
+            await asyncio.sleep(POLL_S)
 
 
 class NodeSocket:
