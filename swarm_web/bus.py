@@ -7,7 +7,6 @@ announces can also be asked for.
 """
 
 import asyncio
-import contextlib
 import logging
 from collections import defaultdict
 from collections.abc import Callable
@@ -25,6 +24,7 @@ logger = logging.getLogger(__name__)
 NODES = "bus.nodes"
 VIEWERS = "bus.viewers"
 _RETRY_S = 1.0
+_ASK_AGAIN_S = 0.1
 
 Listener = Callable[[str], None]
 
@@ -98,10 +98,10 @@ class Switchboard:
 
     async def close(self) -> None:
         """Stop listening to Redis."""
-        if self._task is not None:
+        while self._task is not None and not self._task.done():
+            # Again and again: redis-py can lose a cancellation that comes while it connects.
             self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+            await asyncio.wait([self._task], timeout=_ASK_AGAIN_S)
 
 
 _by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, Switchboard] = WeakKeyDictionary()

@@ -43,8 +43,6 @@ def start_services() -> None:
         "TEST_DATABASE_URL": database_url,  # Workers inherit it.
         # Several workers and the processes that they start share the cores: one thread each.
         "OMP_NUM_THREADS": "1",
-        # A thread keeps its connection for a test, as it borrows one of a pool in production.
-        "DATABASE_CONN_MAX_AGE": "60",
         "DEBUG": "true",  # Static files come from where they are written.
         "SECRET_KEY": "for-tests-only",
         "DATABASE_URL": database_url,

@@ -23,6 +23,7 @@ def ask(site: str, headers: Sequence[dict[str, str]]) -> set[int]:
         return {client.get(ROUNDS, headers=each).status_code for each in headers}
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(("trusted", "statuses"), [("0", {200, 429}), ("1", {200})])
 def test_a_served_site_believes_forwarded_addresses_only_of_trusted_proxies(
@@ -35,6 +36,7 @@ def test_a_served_site_believes_forwarded_addresses_only_of_trusted_proxies(
         assert ask(site, claims) == statuses
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(("trusted", "status"), [({"TRUSTED_PROXIES": "0"}, 301), ({}, 200)])
 def test_a_served_site_believes_a_forwarded_scheme_only_of_trusted_proxies(

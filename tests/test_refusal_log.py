@@ -34,6 +34,7 @@ def send(site: str, request: str) -> int:
         return int(connection.recv(4096).split()[1])
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_a_served_site_tells_of_refusals_in_few_lines_and_not_as_errors() -> None:
     log: list[str] = []

@@ -30,8 +30,15 @@ def invite(judge_round: Round, *members: Member) -> None:
 
 
 @pytest_asyncio.fixture(autouse=True)
-async def tidy_stores(transactional_db: None) -> AsyncIterator[None]:
-    """Start without counts; leave no connection of this loop or of asgiref's thread open."""
+async def tidy_stores(
+    transactional_db: None, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[None]:
+    """Start without counts; leave no connection of this loop or of asgiref's thread open.
+
+    Channels opens and closes one for each call unless the thread keeps it for the test. In
+    production a pool spares that.
+    """
+    monkeypatch.setitem(connections.settings["default"], "CONN_MAX_AGE", 60)
     await async_redis().delete("counters")
     yield
     await bus.switchboard().close()
