@@ -7,7 +7,7 @@ from functools import lru_cache
 import pytest
 from django.db import connection, transaction
 from django.test import TransactionTestCase
-from pytest_django import Settings
+from pytest_django import DjangoDbBlocker, Settings
 
 from swarm_web.catalogues import compile_stale
 from swarm_web.store import sync_redis
@@ -35,6 +35,18 @@ def pytest_collection_finish() -> None:
 def catalogues() -> None:
     """Compile the translations, as make does before it starts a site."""
     compile_stale()
+
+
+@pytest.fixture(scope="module")
+def module_rows(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """Let fixtures of a module make rows that every test of it finds as they were made.
+
+    A test's own transaction is a savepoint in this one, so no test of the module may take
+    `transactional_db`. Give each test a copy of the objects: a test may change them.
+    """
+    with django_db_blocker.unblock(), transaction.atomic():
+        yield
+        transaction.set_rollback(True)
 
 
 @pytest.fixture

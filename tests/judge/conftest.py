@@ -14,7 +14,7 @@ from judge.services.seasons import start_season
 from swarm_protocol.messages import AnswerText
 from swarm_tasks.verifier import Verifier
 from tests.judge.crew import Crew, lose_patience
-from tests.judge.toys import Clock, Site, connect_node, make_toy_season
+from tests.judge.toys import Clock, Site, connect_node
 
 __all__ = ["SUMS", "Clock", "answer", "answers_to", "connect_node"]
 
@@ -59,10 +59,7 @@ def open_round(season: Season, clock: Clock, verifier: Verifier) -> Round:
 @pytest.fixture
 def site(db: None, clock: Clock) -> Site:
     """A running season of toy questions, four a round, without nodes."""
-    season = make_toy_season()
-    start_season(season, now=clock.now)
-    season.refresh_from_db()
-    return Site(season, clock)
+    return Site.start(clock)
 
 
 @pytest.fixture

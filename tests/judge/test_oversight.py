@@ -1,5 +1,6 @@
 """What the operator decides: it is done wholly or not at all, on record, and shown at once."""
 
+import copy
 from typing import Any
 
 import pytest
@@ -30,7 +31,7 @@ from judge.services.seasons import start_season
 from swarm_protocol.errors import RefusedError
 from swarm_web.nodes.models import Node
 from tests.judge.naive import kept_boards, naive_boards
-from tests.judge.toys import OPEN_S, Site, make_toy_season
+from tests.judge.toys import OPEN_S, Clock, Site, make_toy_season
 
 Action = Ruling.Action
 
@@ -40,12 +41,26 @@ def olive(db: None) -> User:
     return User.objects.create_user("olive")
 
 
-@pytest.fixture
-def rounds(site: Site) -> list[Round]:
-    """Three closed rounds: amber solves all, birch nothing, an isolated coral half of it."""
+@pytest.fixture(scope="module")
+def played(module_rows: None) -> tuple[Site, list[Round]]:
+    """A site with three closed rounds.
+
+    Amber solves all, birch nothing, an isolated coral half of it.
+    """
+    site = Site.start(Clock())
     site.join("amber", "birch")
     site.join("coral", arm="isolated")
-    return [site.play(amber="rrrr", birch="wwww", coral="rrww") for _ in range(3)]
+    return site, [site.play(amber="rrrr", birch="wwww", coral="rrww") for _ in range(3)]
+
+
+@pytest.fixture
+def site(played: tuple[Site, list[Round]], db: None) -> Site:
+    return played[0].copy()
+
+
+@pytest.fixture
+def rounds(played: tuple[Site, list[Round]], db: None) -> list[Round]:
+    return copy.deepcopy(played[1])
 
 
 def void(site: Site, judge_round: Round, reason: str = "wrong mix") -> bool:
@@ -129,14 +144,13 @@ def test_a_round_is_void_once_and_stays_so(site: Site, rounds: list[Round]) -> N
 
 
 def test_an_open_round_that_is_void_takes_no_answers_and_gets_no_scores(site: Site) -> None:
-    site.join("amber")
     judge_round = site.open("amber")
     site.sit(judge_round, "amber")
     site.hand_in(judge_round, "amber", "rr--")
     void(site, judge_round)
     assert site.hand_in(judge_round, "amber", "rrrr").accepted == []
     assert site.advance(9999) == []
-    assert not Score.objects.exists()
+    assert not judge_round.scores.exists()
     assert Ruling.objects.get().changes == {"phase_before": "open"}
 
 
@@ -194,7 +208,6 @@ def test_the_leaderboard_follows_a_verifier_that_judges_otherwise(
 
 
 def test_answers_that_nobody_could_grade_count_after_recomputing(site: Site) -> None:
-    site.join("amber")
     site.toy.broken = {"gcd"}
     judge_round = site.open("amber")
     site.sit(judge_round, "amber")
@@ -203,10 +216,11 @@ def test_answers_that_nobody_could_grade_count_after_recomputing(site: Site) -> 
     site.advance(OPEN_S)
     site.refresh()
     judge_round.refresh_from_db()
-    assert site.board()["amber"].n == 3
+    assert site.board("round")["amber"].n == 3
     site.toy.broken = set()
     recompute(site, judge_round)
-    assert (site.board()["amber"].n, Score.objects.get().reason) == (4, "")
+    assert site.board("round")["amber"].n == 4
+    assert judge_round.scores.get(node=site.nodes["amber"]).reason == ""
     assert_board_follows(site)
 
 

@@ -4,9 +4,11 @@
 answer, `w` a wrong one, `-` none.
 """
 
+import copy
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from typing import Self
 
 from django.utils import timezone
 
@@ -15,6 +17,7 @@ from judge.services.answers import Receipt, Submission, store_submissions, take_
 from judge.services.grading import grade_batch
 from judge.services.rounds import advance_rounds
 from judge.services.scheduling import schedule_round
+from judge.services.seasons import start_season
 from judge.services.standings import refresh_standings
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import AnswerText, Config, TaskSpec
@@ -123,6 +126,21 @@ class Site:
         self.toy = ToyVerifier()
         self.verifier = verifier or self.toy
         self.nodes: dict[str, Node] = {}
+
+    @classmethod
+    def start(cls, clock: Clock) -> Self:
+        """Start a season of toy questions, four a round, without nodes."""
+        season = make_toy_season()
+        start_season(season, now=clock.now)
+        season.refresh_from_db()
+        return cls(season, clock)
+
+    def copy(self) -> Self:
+        """Return this site for a test that may change its season, its nodes and its clock."""
+        season, clock, nodes = copy.deepcopy((self.season, self.clock, self.nodes))
+        other = type(self)(season, clock)
+        other.nodes = nodes
+        return other
 
     # ---- nodes
 

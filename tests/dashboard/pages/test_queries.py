@@ -1,12 +1,9 @@
 """The number of queries of a page does not grow with the number of nodes or rounds."""
 
-from collections.abc import Iterator
-
 import pytest
-from django.db import connection, transaction
+from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
-from pytest_django import DjangoDbBlocker
 
 from tests.dashboard.conftest import judge_nodes
 from tests.factories import make_season
@@ -53,24 +50,18 @@ def count_queries(client: Client, page: str) -> int:
 
 
 @pytest.fixture(scope="module")
-def counts(
-    django_db_setup: None, django_db_blocker: DjangoDbBlocker
-) -> Iterator[dict[str, tuple[int, int]]]:
+def counts(module_rows: None) -> dict[str, tuple[int, int]]:
     """Return each page's number of queries with 3 nodes and 2 rounds, and with 31 and 4."""
-    with django_db_blocker.unblock(), transaction.atomic():
-        client, season = Client(), make_season("Autumn")
+    client, season = Client(), make_season("Autumn")
 
-        def count_all() -> list[int]:
-            number = season.rounds.latest("number").number
-            return [
-                count_queries(client, page.format(node=node.name, round=number)) for page in PAGES
-            ]
+    def count_all() -> list[int]:
+        number = season.rounds.latest("number").number
+        return [count_queries(client, page.format(node=node.name, round=number)) for page in PAGES]
 
-        node = judge_nodes(season, count=3)[0]
-        few = count_all()
-        judge_nodes(season, count=27, also=[node])
-        yield dict(zip(PAGES, zip(few, count_all(), strict=True), strict=True))
-        transaction.set_rollback(True)
+    node = judge_nodes(season, count=3)[0]
+    few = count_all()
+    judge_nodes(season, count=27, also=[node])
+    return dict(zip(PAGES, zip(few, count_all(), strict=True), strict=True))
 
 
 @pytest.mark.django_db
