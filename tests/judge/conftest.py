@@ -16,7 +16,7 @@ from swarm_tasks.verifier import Verifier
 from tests.judge.crew import Crew, lose_patience
 from tests.judge.toys import Clock, Site, connect_node
 
-__all__ = ["SUMS", "Clock", "answer", "answers_to", "connect_node"]
+__all__ = ["SUMS", "Clock", "answer", "answers_to", "connect_node", "start_sums"]
 
 SUMS = [{"dataset": "chain_sum", "config": {"min_terms": 2, "max_terms": 2}, "weight": 1.0}]
 
@@ -33,8 +33,12 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def season(transactional_db: None, clock: Clock) -> Season:
-    """A running season of sums."""
+def season(db: None, clock: Clock) -> Season:
+    return start_sums(clock)
+
+
+def start_sums(clock: Clock) -> Season:
+    """Start a season of sums, four a round."""
     season = Season.objects.create(
         name="Sums",
         tasks=SUMS,

@@ -1,28 +1,45 @@
 """Operators judge flags, quarantine and release nodes; every decision stays on record."""
 
+import copy
+
 import pytest
 from django.test import Client
 
 from judge.models import Flag, Round, Ruling, Season, Standing
 from swarm_tasks.verifier import Verifier
 from swarm_web.nodes.models import Node
-from tests.judge.conftest import Clock, connect_node
+from tests.judge.conftest import Clock, connect_node, start_sums
 from tests.judge.operators import act, decide, log_in, only_ruling, play_round, standing_of
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 FLAGS, NODES = "judge/flag", "nodes/node"
 
 
 @pytest.fixture
-def operator(transactional_db: None) -> Client:
+def operator(db: None) -> Client:
     return log_in()
 
 
-@pytest.fixture
-def played(season: Season, clock: Clock, verifier: Verifier) -> Round:
+@pytest.fixture(scope="module")
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture(scope="module")
+def first_round(module_rows: None, clock: Clock, verifier: Verifier) -> Round:
     """A closed round of two nodes."""
-    return play_round(season, clock, verifier, amber=4, birch=2)
+    return play_round(start_sums(clock), clock, verifier, amber=4, birch=2)
+
+
+@pytest.fixture
+def season(first_round: Round, db: None) -> Season:
+    return Season.objects.get()
+
+
+@pytest.fixture
+def played(first_round: Round, db: None) -> Round:
+    return copy.deepcopy(first_round)
 
 
 @pytest.fixture
@@ -130,7 +147,7 @@ def test_a_nodes_page_shows_that_it_is_quarantined(operator: Client, played: Rou
 def test_a_node_that_had_a_seat_in_a_round_cannot_be_deleted(
     operator: Client, open_round: Round, clock: Clock
 ) -> None:
-    seated = connect_node("amber", clock)
+    seated = connect_node("coral", clock)
     open_round.seats.create(node=seated)
     path = f"/admin/nodes/node/{seated.pk}/delete/"
     assert operator.post(path, {"post": "yes"}).status_code == 403
@@ -139,7 +156,7 @@ def test_a_node_that_had_a_seat_in_a_round_cannot_be_deleted(
 def test_a_node_that_was_never_judged_can_be_deleted(operator: Client) -> None:
     fresh = Node.objects.create(name="typo", token_hash="x")
     operator.post(f"/admin/nodes/node/{fresh.pk}/delete/", {"post": "yes"})
-    assert not Node.objects.exists()
+    assert not Node.objects.filter(name="typo").exists()
 
 
 # ---- flags

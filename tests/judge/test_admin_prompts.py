@@ -14,13 +14,13 @@ from tests.judge.conftest import SUMS
 from tests.judge.operators import log_in
 from tests.judge.test_admin_seasons import post_season
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 TERSE = "Only <answer>the answer</answer>."
 
 
 @pytest.fixture
-def operator(transactional_db: None) -> Client:
+def operator(db: None) -> Client:
     return log_in()
 
 

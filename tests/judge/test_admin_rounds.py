@@ -27,11 +27,11 @@ from tests.judge.operators import (
     standing_of,
 )
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def operator(transactional_db: None) -> Client:
+def operator(db: None) -> Client:
     return log_in()
 
 
@@ -85,7 +85,7 @@ def test_the_form_proposes_the_season_that_runs(operator: Client, season: Season
 
 
 def test_a_season_that_does_not_run_gets_no_round_and_the_form_says_so(
-    operator: Client, transactional_db: None, clock: Clock
+    operator: Client, clock: Clock
 ) -> None:
     draft = Season.objects.create(name="Draft", tasks=SUMS)
     page = schedule(operator, draft, clock.now)
