@@ -62,6 +62,12 @@ def judged(season: Season) -> list[Node]:
     return judge_nodes(season, count=3)
 
 
+@pytest.fixture(scope="module")
+def judged_once(module_rows: None) -> list[Node]:
+    """The nodes of `judged`, for modules all of whose tests find them."""
+    return judge_nodes(make_season("Autumn"), count=3)
+
+
 @pytest_asyncio.fixture
 async def tidy_stores(transactional_db: None) -> AsyncIterator[None]:
     """Leave no connection of this loop or of asgiref's thread open."""

@@ -4,10 +4,10 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from judge.models import Season
+from judge.models import Round
 from swarm_web.nodes.models import Node
 from tests.dashboard.conftest import judge_nodes
-from tests.factories import make_archived_rollout, make_exchange, publish
+from tests.factories import make_archived_rollout, make_exchange, make_season, publish
 
 PAGES = [
     "/",
@@ -32,9 +32,10 @@ PAGES = [
 ]
 
 
-@pytest.fixture
-def healthy(season: Season) -> Node:
+@pytest.fixture(scope="module")
+def healthy(module_rows: None) -> Node:
     """A node that was judged with a badly named one, and learned from it."""
+    season = make_season()
     bad, healthy, waiting = judge_nodes(season, count=3)
     make_archived_rollout(season, bad, learners=[healthy])
     make_exchange(season, bad, healthy, used=3)
@@ -50,7 +51,7 @@ def healthy(season: Season) -> Node:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_bad_name_takes_down_no_page_of_others(
-    season: Season, healthy: Node, client: Client, page: str
+    healthy: Node, db: None, client: Client, page: str
 ) -> None:
-    path = page.format(node=healthy.name, round=season.rounds.latest("number").number)
+    path = page.format(node=healthy.name, round=Round.objects.latest("number").number)
     assert client.get(path).status_code == 200

@@ -1,5 +1,7 @@
 """One model on the compare page: its arms over rounds, dataset by dataset, and by mix."""
 
+import copy
+
 import pytest
 from django.test import Client
 from django.utils import timezone
@@ -9,23 +11,33 @@ from judge.services.inspection import compare_season
 from swarm_web.mixes import read_mixes
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Contribution
-from tests.factories import make_node, make_round, make_score, publish
+from tests.factories import make_node, make_round, make_score, make_scores, make_season, publish
 
 
-@pytest.fixture
-def duel(season: Season) -> dict[str, Node]:
-    """Three judged rounds: two swarm nodes, two isolated ones and an untrained one."""
+@pytest.fixture(scope="module")
+def nodes(module_rows: None) -> dict[str, Node]:
+    season = make_season()
     plan = {"amber": 12, "birch": 10, "coral": 6, "dune": 4, "bare": 2}
     arms = {"coral": "isolated", "dune": "isolated", "bare": "base"}
     nodes = {name: make_node(name, arm=arms.get(name, "swarm"))[0] for name in plan}
     for _ in range(3):
         judge_round = make_round(season, phase=Round.Phase.CLOSED, questions=16)
-        for name, correct in plan.items():
-            make_score(judge_round, nodes[name], correct=correct)
+        make_scores(judge_round, {nodes[name]: correct for name, correct in plan.items()})
     make_score(judge_round, make_node(model="other")[0], correct=3)
     publish(season)
     compare_season(season, now=timezone.now())
     return nodes
+
+
+@pytest.fixture
+def duel(nodes: dict[str, Node], db: None) -> dict[str, Node]:
+    """Three judged rounds: two swarm nodes, two isolated ones and an untrained one."""
+    return copy.deepcopy(nodes)
+
+
+@pytest.fixture
+def season(duel: dict[str, Node]) -> Season:
+    return Season.objects.get()
 
 
 def train(season: Season, node: Node, *, local: int, external: int) -> None:

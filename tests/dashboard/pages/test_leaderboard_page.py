@@ -13,7 +13,7 @@ from judge.stats import macro_interval
 from swarm_web.dashboard.templatetags.figures import interval
 from swarm_web.nodes.models import Node
 from tests.dashboard.conftest import judge_nodes
-from tests.factories import make_node, make_round, make_score, publish
+from tests.factories import make_node, make_round, make_score, make_scores, publish
 
 
 def read(client: Client, query: str = "") -> str:
@@ -38,10 +38,10 @@ def judge(season: Season, **correct: int) -> dict[str, Node]:
     """Judge nodes by name in one round of 16 questions; `base-…` are untrained."""
     judge_round = make_round(season, phase=Round.Phase.CLOSED, questions=16)
     nodes = {}
-    for name, solved in correct.items():
+    for name in correct:
         arm = Node.Arm.BASE if name.startswith("base") else Node.Arm.SWARM
         nodes[name], _ = make_node(name, arm=arm)
-        make_score(judge_round, nodes[name], correct=solved)
+    make_scores(judge_round, {nodes[name]: solved for name, solved in correct.items()})
     publish(season)
     return nodes
 

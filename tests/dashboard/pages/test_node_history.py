@@ -1,5 +1,7 @@
 """A node's page over time: its rounds, its training, whom it learns with, what it was refused."""
 
+import copy
+
 import pytest
 from asgiref.sync import async_to_sync
 from django.test import Client
@@ -11,20 +13,30 @@ from swarm_web.dashboard.reports import history
 from swarm_web.nodes.models import Node
 from swarm_web.refusals import note_refusal
 from swarm_web.relay.models import Exchange, TrainingPoint
-from tests.factories import make_node, make_round, make_score, publish
+from tests.factories import make_node, make_round, make_scores, make_season, publish
 
 
-@pytest.fixture
-def amber(season: Season) -> Node:
-    """A node that was judged in six rounds, beside its untrained model."""
+@pytest.fixture(scope="module")
+def judged_amber(module_rows: None) -> Node:
+    season = make_season()
     node, _ = make_node("amber", last_seen=timezone.now())
     base, _ = make_node("base-tiny", arm=Node.Arm.BASE, last_seen=timezone.now())
     for correct in range(4, 10):
         judge_round = make_round(season, phase=Round.Phase.CLOSED, questions=16)
-        make_score(judge_round, node, correct=correct)
-        make_score(judge_round, base, correct=4)
+        make_scores(judge_round, {node: correct, base: 4})
     publish(season)
     return node
+
+
+@pytest.fixture
+def amber(judged_amber: Node, db: None) -> Node:
+    """A node that was judged in six rounds, beside its untrained model."""
+    return copy.deepcopy(judged_amber)
+
+
+@pytest.fixture
+def season(amber: Node) -> Season:
+    return Season.objects.get()
 
 
 def draw(client: Client, query: str = "") -> list[dict[str, list[float]]]:

@@ -7,7 +7,7 @@ from django.test import Client
 
 from judge.models import Answer, Question, Round, Season
 from swarm_web.dashboard.reports import question as report
-from tests.factories import make_answer, make_node, make_round, make_score
+from tests.factories import make_answer, make_node, make_round, make_score, make_scores
 
 
 @pytest.fixture
@@ -15,10 +15,12 @@ def question(season: Season) -> Question:
     """A question with answers of amber (right), birch (wrong), bold (right), coral (ungraded)."""
     judge_round = make_round(season, phase=Round.Phase.CLOSED, questions=2)
     question = judge_round.questions.get(position=1)
-    for name, solved in (("amber", True), ("birch", False), ("bold", True), ("coral", False)):
-        node, _ = make_node(name)
-        make_answer(question, node, solved=solved)
-        make_score(judge_round, node, correct=int(solved), n=2)
+    plan = {"amber": True, "birch": False, "bold": True, "coral": False}
+    nodes = {}
+    for name, solved in plan.items():
+        nodes[name], _ = make_node(name)
+        make_answer(question, nodes[name], solved=solved)
+    make_scores(judge_round, {nodes[name]: int(solved) for name, solved in plan.items()}, n=2)
     Answer.objects.filter(node__name="coral").update(score=None, solved=None, verdict="")
     return question
 

@@ -1,11 +1,13 @@
 """A closed round's page: scores, how long answers took, why results are low, what was decided."""
 
+import copy
+
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from judge.models import Answer, Round, Ruling, Score, Season
+from judge.models import Answer, Round, Ruling, Score
 from judge.services.oversight import quarantine_node
 from swarm_web.dashboard.reports.reasons import advise
 from swarm_web.nodes.models import Node
@@ -13,8 +15,13 @@ from tests.factories import make_node
 
 
 @pytest.fixture
-def judge_round(judged: list[Node], season: Season) -> Round:
-    return season.rounds.latest("number")
+def judged(judged_once: list[Node], db: None) -> list[Node]:
+    return copy.deepcopy(judged_once)
+
+
+@pytest.fixture
+def judge_round(judged: list[Node]) -> Round:
+    return Round.objects.latest("number")
 
 
 def read(client: Client, judge_round: Round) -> str:
