@@ -28,7 +28,7 @@ def bits(packed: bytes | memoryview) -> str:
 
 def test_a_score_is_the_mean_over_datasets_of_the_share_solved(site: Site) -> None:
     site.join("amber")
-    score = score_of(site.play(amber="rrww"), "amber")
+    score = score_of(site.hold(amber="rrww"), "amber")
     assert score.cells == {"chain_sum": [2, 3], "gcd": [0, 1]}
     assert (score.correct, score.n) == (2, 4)
     assert score.score == pytest.approx((2 / 3 + 0) / 2)
@@ -37,7 +37,7 @@ def test_a_score_is_the_mean_over_datasets_of_the_share_solved(site: Site) -> No
 
 def test_a_score_has_the_interval_of_a_macro_score(site: Site) -> None:
     site.join("amber")
-    score = score_of(site.play(amber="rwwr"), "amber")
+    score = score_of(site.hold(amber="rwwr"), "amber")
     assert score.score is not None
     expected = macro_interval(score.score, effective_n({"chain_sum": (1, 3), "gcd": (1, 1)}))
     assert (score.interval_low, score.interval_high) == expected
@@ -45,14 +45,14 @@ def test_a_score_has_the_interval_of_a_macro_score(site: Site) -> None:
 
 def test_a_score_keeps_which_questions_counted_and_which_were_solved(site: Site) -> None:
     site.join("amber")
-    score = score_of(site.play(amber="rw-r"), "amber")
+    score = score_of(site.hold(amber="rw-r"), "amber")
     assert (bits(score.answered), bits(score.solved)) == ("1111", "1001")
 
 
 def test_a_score_keeps_the_model_and_arm_of_the_moment(site: Site) -> None:
     site.join("amber", model="old")
     enrol(site.nodes["amber"], site.season, wish="isolated")
-    judge_round = site.play(amber="rrrr")
+    judge_round = site.hold(amber="rrrr")
     Node.objects.update(model="new")
     Enrolment.objects.update(arm="swarm")
     write_scores(judge_round)
@@ -62,7 +62,7 @@ def test_a_score_keeps_the_model_and_arm_of_the_moment(site: Site) -> None:
 
 def test_a_node_that_is_not_enrolled_is_scored_in_the_arm_it_shows(site: Site) -> None:
     site.join("amber", arm="base")
-    assert score_of(site.play(amber="rrrr"), "amber").arm == "base"
+    assert score_of(site.hold(amber="rrrr"), "amber").arm == "base"
 
 
 # ---- what lowers it, and what does not count
@@ -70,7 +70,7 @@ def test_a_node_that_is_not_enrolled_is_scored_in_the_arm_it_shows(site: Site) -
 
 def test_unanswered_questions_are_wrong_with_the_reason(site: Site) -> None:
     site.join("amber")
-    score = score_of(site.play(amber="rr--"), "amber")
+    score = score_of(site.hold(amber="rr--"), "amber")
     assert (score.correct, score.n) == (2, 4)
     assert score.score == pytest.approx(1 / 3)
     assert (score.status, score.reason) == (Status.SCORED, Reason.UNANSWERED)
@@ -78,7 +78,7 @@ def test_unanswered_questions_are_wrong_with_the_reason(site: Site) -> None:
 
 def test_a_node_that_took_the_questions_and_answered_none_scores_nothing(site: Site) -> None:
     site.join("amber")
-    score = score_of(site.play(amber="----"), "amber")
+    score = score_of(site.hold(amber="----"), "amber")
     assert (score.score, score.n, score.reason) == (0.0, 4, Reason.UNANSWERED)
 
 
@@ -154,7 +154,7 @@ def test_a_node_that_joined_late_is_scored_like_the_others(site: Site) -> None:
 def test_a_deviation_is_measured_from_the_mean_of_the_same_model(site: Site) -> None:
     site.join("amber", "birch", model="small")
     site.join("coral", model="large")
-    judge_round = site.play(amber="rrrr", birch="wwww", coral="wwww")
+    judge_round = site.hold(amber="rrrr", birch="wwww", coral="wwww")
     deviations = {s.node.name: s.deviation for s in judge_round.scores.select_related("node")}
     assert deviations == {"amber": 0.5, "birch": -0.5, "coral": 0.0}
 
@@ -176,7 +176,7 @@ def test_untrained_and_absent_nodes_have_no_deviation_and_move_no_mean(site: Sit
 
 def test_a_second_tick_writes_no_second_score(site: Site) -> None:
     site.join("amber")
-    judge_round = site.play(amber="rrrr")
+    judge_round = site.hold(amber="rrrr")
     before = score_of(judge_round, "amber").pk
     assert site.advance(1) == []
     assert Score.objects.get().pk == before
@@ -184,6 +184,6 @@ def test_a_second_tick_writes_no_second_score(site: Site) -> None:
 
 def test_writing_scores_again_replaces_them(site: Site) -> None:
     site.join("amber")
-    judge_round = site.play(amber="rrww")
+    judge_round = site.hold(amber="rrww")
     write_scores(judge_round)
     assert Score.objects.get().correct == 2

@@ -18,7 +18,7 @@ def rounds(site: Site) -> list[Round]:
     """Two closed rounds: amber solves all, birch half of it, an isolated coral a quarter."""
     site.join("amber", "birch")
     site.join("coral", arm="isolated")
-    return [site.play(amber="rrrr", birch="rrww", coral="rwww") for _ in range(2)]
+    return [site.hold(amber="rrrr", birch="rrww", coral="rwww") for _ in range(2)]
 
 
 def quarantine(site: Site, name: str = "amber") -> None:
@@ -74,7 +74,7 @@ def test_a_release_puts_the_figures_back(site: Site, rounds: list[Round]) -> Non
 def test_only_the_nodes_rounds_are_written_anew_the_newest_first(
     site: Site, rounds: list[Round]
 ) -> None:
-    site.play(birch="rrrr")
+    site.hold(birch="rrrr")
     quarantine(site)
     renew_stale_summary()
     stale = RoundSummary.objects.order_by("round__number").values_list("stale", flat=True)
@@ -86,7 +86,7 @@ def test_a_round_that_closes_after_a_quarantine_leaves_the_node_out_at_once(
 ) -> None:
     quarantine(site)
     renew_all()
-    later = site.play(amber="rrrr", birch="rrww")
+    later = site.hold(amber="rrrr", birch="rrww")
     assert RoundSummary.objects.get(round=later).best == score_of(later.pk, "birch")
     assert renew_all() == 0
 

@@ -64,7 +64,7 @@ def test_only_the_largest_groups_are_kept() -> None:
 
 def test_a_round_that_closes_has_a_summary_and_keeps_one(site: Site) -> None:
     site.join("amber", "birch")
-    judge_round = site.play(amber="rrrr", birch="rrww")
+    judge_round = site.hold(amber="rrrr", birch="rrww")
     write_scores(judge_round)
     summary = RoundSummary.objects.get(round=judge_round)
     assert (summary.seats, summary.scored, summary.best) == (2, 2, 1.0)
@@ -85,7 +85,7 @@ def test_answers_are_tallied_by_arm_and_dataset() -> None:
 
 def test_a_round_that_is_scored_anew_is_tallied_anew(site: Site) -> None:
     site.join("amber", "birch")
-    judge_round = site.play(amber="rrrr", birch="rrww")
+    judge_round = site.hold(amber="rrrr", birch="rrww")
     RoundSummary.objects.update(datasets={})
     write_scores(judge_round)
     cells = RoundSummary.objects.get(round=judge_round).datasets["swarm"].values()

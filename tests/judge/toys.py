@@ -204,14 +204,27 @@ class Site:
 
     def play(self, **letters: str) -> Round:
         """Play a whole round and return it closed; the leaderboard follows."""
-        judge_round = self.open(*letters)
-        for name, told in letters.items():
-            self.sit(judge_round, name)
-            if told.strip("-"):
-                self.hand_in(judge_round, name, told)
-        self.end(judge_round)
+        judge_round = self.hold(**letters)
         self.refresh()
         return judge_round
+
+    def hold(self, **letters: str) -> Round:
+        """Play a whole round and return it closed; the leaderboard waits for a refresh."""
+        judge_round = self.open(*letters)
+        self.sit(judge_round, *letters)
+        store_submissions(
+            [
+                Submission(
+                    self.nodes[name].pk,
+                    judge_round.number,
+                    self.write(judge_round, name, told),
+                    self.clock.now,
+                )
+                for name, told in letters.items()
+                if told.strip("-")
+            ]
+        )
+        return self.end(judge_round)
 
     def refresh(self, seconds: float = 0) -> bool:
         """Let time pass, then bring the leaderboard up to date."""
