@@ -75,7 +75,7 @@ def enrol(node: Node, season: Season, *, wish: str) -> str:
     kept = Enrolment.objects.filter(season=season, node=node).first()
     if kept is not None and by_coin and kept.assignment == assignment:
         return kept.arm
-    arm = _flip_coin(node, season) if by_coin else Node.Arm(wish)
+    arm = flip_coin(node, season) if by_coin else Node.Arm(wish)
     if kept is None or (kept.arm, kept.assignment) != (arm, assignment):
         Enrolment.objects.update_or_create(
             season=season, node=node, defaults={"arm": arm, "assignment": assignment}
@@ -83,7 +83,7 @@ def enrol(node: Node, season: Season, *, wish: str) -> str:
     return arm
 
 
-def _flip_coin(node: Node, season: Season) -> Node.Arm:
+def flip_coin(node: Node, season: Season) -> Node.Arm:
     """Draw the node's arm from a keyed hash: nobody can foresee it or have it drawn again."""
     digest = salted_hmac(f"judge.coin.{season.pk}", str(node.pk), algorithm="sha256").digest()
     drawn = int.from_bytes(digest[:8], "big") / 2**64

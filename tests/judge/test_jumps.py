@@ -19,17 +19,13 @@ def flag_alone(start: float, gain: float, *, runs: int, seed: int) -> float:
     """Return the share of runs of 100 rounds in which a node is ever flagged, tested alone."""
     shares = np.clip(start + gain * np.arange(100), 0, 1)
     correct = np.random.default_rng(seed).binomial(N, shares, size=(runs, 100)).tolist()
-    flagged = set()
-    for now in range(3, 100):
-        histories = [
-            History(
-                run, [(c, N) for c in correct[run][max(0, now - 5) : now]], (correct[run][now], N)
-            )
-            for run in range(runs)
-        ]
-        findings = find_jumps(histories, alpha=1.0)
-        flagged |= {finding.node for finding in findings if finding.p_value <= 0.001}
-    return len(flagged) / runs
+    histories = [
+        History(run, [(c, N) for c in correct[run][max(0, now - 5) : now]], (correct[run][now], N))
+        for run in range(runs)
+        for now in range(3, 100)
+    ]
+    findings = find_jumps(histories, alpha=1.0)
+    return len({finding.node for finding in findings if finding.p_value <= 0.001}) / runs
 
 
 def test_a_sudden_jump_is_found_and_nobody_else() -> None:

@@ -9,6 +9,7 @@ from judge.selectors import coin_share, running_season
 from judge.services.seasons import (
     end_season,
     enrol,
+    flip_coin,
     pause_season,
     resume_season,
     start_season,
@@ -19,7 +20,7 @@ from swarm_tasks.allowlist import GENERATOR
 from swarm_web import bus
 from swarm_web.nodes.models import Node
 from swarm_web.store import sync_redis
-from tests.judge.toys import TASKS, Clock, Site, make_toy_season
+from tests.judge.toys import Clock, Site, make_toy_season
 
 Assignment = Season.Assignment
 
@@ -110,7 +111,7 @@ def test_by_choice_a_node_is_in_the_arm_it_wishes_and_may_change_it(site: Site) 
 
 
 def test_a_coin_asks_nobody(coin: Site) -> None:
-    nodes = make_nodes(30)
+    nodes = make_nodes(20)
     wished = [enrol(node, coin.season, wish="swarm") for node in nodes]
     assert set(wished) == {"swarm", "isolated"}
     Enrolment.objects.all().delete()
@@ -119,14 +120,14 @@ def test_a_coin_asks_nobody(coin: Site) -> None:
 
 
 def test_a_coin_is_flipped_once(coin: Site) -> None:
-    nodes = make_nodes(30)
+    nodes = make_nodes(20)
     first = arms_of(nodes, coin.season)
     assert [arms_of(nodes, coin.season) for _ in range(3)] == 3 * [first]
-    assert Enrolment.objects.count() == 30
+    assert Enrolment.objects.count() == 20
 
 
 def test_a_coin_is_not_flipped_again_by_playing_base_for_a_while(coin: Site) -> None:
-    nodes = make_nodes(30)
+    nodes = make_nodes(20)
     first = arms_of(nodes, coin.season)
     for node in nodes:
         assert enrol(node, coin.season, wish="base") == "base"
@@ -136,7 +137,7 @@ def test_a_coin_is_not_flipped_again_by_playing_base_for_a_while(coin: Site) -> 
 def test_a_coin_that_was_flipped_stays_although_the_share_or_the_secret_changes(
     coin: Site, settings: Any
 ) -> None:
-    nodes = make_nodes(30)
+    nodes = make_nodes(20)
     first = arms_of(nodes, coin.season)
     coin.season.isolated_share = 0.05
     settings.SECRET_KEY = "another one"
@@ -144,7 +145,7 @@ def test_a_coin_that_was_flipped_stays_although_the_share_or_the_secret_changes(
 
 
 def test_nobody_without_the_secret_can_foresee_the_coin(coin: Site, settings: Any) -> None:
-    nodes = make_nodes(30)
+    nodes = make_nodes(20)
     first = arms_of(nodes, coin.season)
     Enrolment.objects.all().delete()
     settings.SECRET_KEY = "another one"
@@ -154,22 +155,17 @@ def test_nobody_without_the_secret_can_foresee_the_coin(coin: Site, settings: An
 def test_another_season_flips_another_coin(coin: Site) -> None:
     other = make_toy_season("Others")
     other.assignment = Assignment.COIN
-    nodes = make_nodes(30)
+    nodes = make_nodes(20)
     assert arms_of(nodes, coin.season) != arms_of(nodes, other)
 
 
 @pytest.mark.parametrize("share", [0.05, 0.25, 0.5])
-def test_a_coin_isolates_the_share_that_the_season_says(
-    db: None, settings: Any, share: float
-) -> None:
+def test_a_coin_isolates_the_share_that_the_season_says(settings: Any, share: float) -> None:
     # All that the coin depends on is fixed, so that this never fails by chance.
     settings.SECRET_KEY = "fixed"
-    season = Season.objects.create(
-        pk=10**6, name="Fixed", tasks=TASKS, assignment=Assignment.COIN, isolated_share=share
-    )
-    nodes = [Node(pk=pk, name=f"n{pk}", token_hash=str(pk)) for pk in range(10**6, 10**6 + 600)]
-    Node.objects.bulk_create(nodes)
-    isolated = arms_of(nodes, season).count("isolated")
+    season = Season(pk=10**6, assignment=Assignment.COIN, isolated_share=share)
+    flips = [flip_coin(Node(pk=pk), season) for pk in range(10**6, 10**6 + 600)]
+    isolated = flips.count(Node.Arm.ISOLATED)
     assert abs(isolated - 600 * share) < 3 * (600 * share * (1 - share)) ** 0.5
 
 
@@ -181,7 +177,7 @@ def test_an_untrained_node_is_in_no_arm_whoever_decides(coin: Site) -> None:
 
 
 def test_a_season_that_turns_to_coins_flips_them_for_those_who_had_chosen(site: Site) -> None:
-    nodes = make_nodes(30)
+    nodes = make_nodes(20)
     assert set(arms_of(nodes, site.season)) == {"swarm"}
     site.season.assignment = Assignment.COIN
     assert set(arms_of(nodes, site.season)) == {"swarm", "isolated"}
