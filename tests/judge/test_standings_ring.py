@@ -3,7 +3,7 @@
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from judge.models import Counted, Round, Score, Window
+from judge.models import Answer, Counted, Round, Score, Window
 from judge.ring import RING
 from judge.selectors import standings_in
 from judge.services.oversight import (
@@ -42,8 +42,7 @@ def test_what_a_node_answered_long_ago_does_not_pass_for_newer_answers(site: Sit
 
 
 def recompute_as_wrong(site: Site, judge_round: Round) -> None:
-    for question in judge_round.questions.all():
-        question.answers.update(text="<answer>wrong</answer>")
+    Answer.objects.filter(question__round=judge_round).update(text="<answer>wrong</answer>")
     recompute_round(judge_round, reason="?", actor=None, now=site.clock.now, verifier=site.verifier)
 
 
