@@ -17,8 +17,12 @@ from swarm_web.local.state import keep_secret
 
 DATABASE = "murmuration"  # the superuser's name too
 _PROBE_TIMEOUT_S = 2  # psycopg's smallest
-# For data that nobody will miss: the tests' databases.
-_FORGETFUL = ("-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off")
+# For data that nobody will miss: the tests' databases. Autovacuum would take statistics of tables
+# that are empty between two tests, and Postgres would then plan for empty tables.
+_FORGETFUL = (
+    *("-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off"),
+    *("-c", "autovacuum=off"),
+)
 
 
 def prepare_postgres(
