@@ -42,7 +42,8 @@ def module_rows(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> It
     """Let fixtures of a module make rows that every test of it finds as they were made.
 
     A test's own transaction is a savepoint in this one, so no test of the module may take
-    `transactional_db`. Give each test a copy of the objects: a test may change them.
+    `transactional_db`, and none is kept from the database. Give each test a copy of the objects: a
+    test may change them.
     """
     with django_db_blocker.unblock(), transaction.atomic():
         yield

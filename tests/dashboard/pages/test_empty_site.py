@@ -1,6 +1,7 @@
 """Every page answers before there is anything to tell."""
 
 import pytest
+from django.template.loader import render_to_string
 from django.test import Client
 
 PAGES = [
@@ -18,3 +19,7 @@ PAGES = [
 @pytest.mark.parametrize("page", PAGES)
 def test_pages_answer_before_the_first_season(db: None, client: Client, page: str) -> None:
     assert client.get(page).status_code == 200
+
+
+def test_the_page_for_our_mistakes_needs_no_database() -> None:
+    assert "Something broke on our side" in render_to_string("500.html")

@@ -4,7 +4,6 @@ import copy
 import re
 
 import pytest
-from django.template.loader import render_to_string
 from django.test import Client
 
 from judge.models import Round, Season
@@ -68,10 +67,6 @@ def test_what_does_not_exist_is_404_with_a_way_on(db: None, client: Client, page
     answer = client.get(page)
     assert answer.status_code == 404
     assert "/leaderboard/" in answer.content.decode()
-
-
-def test_the_page_for_our_mistakes_needs_no_database() -> None:
-    assert "Something broke on our side" in render_to_string("500.html")
 
 
 def test_names_of_models_are_escaped(season: Season, client: Client) -> None:
