@@ -19,7 +19,8 @@ def test_nodes_that_cannot_be_told_apart_share_ranks(site: Site) -> None:
 def test_a_node_that_is_clearly_better_ranks_first(site: Site) -> None:
     site.join("amber", "birch")
     for _ in range(3):
-        site.play(amber="rrrr", birch="wwww")
+        site.hold(amber="rrrr", birch="wwww")
+    site.refresh()
     assert ranks(site) == {"amber": (1, 1), "birch": (2, 2)}
     assert ranks(site, "round") == {"amber": (1, 2), "birch": (1, 2)}
     assert_exact(site)
@@ -67,7 +68,8 @@ def test_an_untrained_model_is_shown_and_not_ranked(site: Site) -> None:
     site.join("amber")
     site.join("bare", arm="base")
     for _ in range(3):
-        site.play(amber="wwww", bare="rrrr")
+        site.hold(amber="wwww", bare="rrrr")
+    site.refresh()
     assert site.board()["bare"].remark == "base"
     assert ranks(site) == {"amber": (1, 1), "bare": (None, None)}
 
@@ -89,7 +91,8 @@ def test_absent_nodes_have_no_line(site: Site) -> None:
 def test_quarantine_hides_a_node_and_release_returns_it(site: Site) -> None:
     site.join("amber", "birch")
     for _ in range(3):
-        site.play(amber="rrrr", birch="wwww")
+        site.hold(amber="rrrr", birch="wwww")
+    site.refresh()
     amber = site.nodes["amber"]
     quarantine_node(amber, reason="copies", actor=None, now=site.clock.now)
     hidden = read_leaderboard(site.season, window="season", now=site.clock.now)
