@@ -11,13 +11,14 @@ from node_client.runtime.training import Equipment
 from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings
 from node_client.site import Site
-from swarm_protocol.messages import (
-    NodeMessage,
-)
+from swarm_protocol.messages import NodeMessage
 from swarm_tasks.verifier import Verifier
 from tests.node_client.coordinator import Coordinator
 from tests.node_client.fakes import toy_policy
 from tests.node_client.shell_fakes import at_once, empty_view
+
+# A test that waits for a second report, or for the last one at the end, would wait a second.
+REPORT_EVERY_S = 0.01
 
 
 @asynccontextmanager
@@ -36,7 +37,14 @@ async def made_node(
         equipment = Equipment(
             policy=policy or toy_policy(), verifier=verifier, worker=worker, view=view
         )
-        yield Node(settings, site=site, equipment=equipment, backoff=at_once, chance=lambda: 0.0)
+        yield Node(
+            settings,
+            site=site,
+            equipment=equipment,
+            backoff=at_once,
+            chance=lambda: 0.0,
+            report_every_s=REPORT_EVERY_S,
+        )
 
 
 @asynccontextmanager

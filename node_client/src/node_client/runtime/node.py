@@ -19,7 +19,7 @@ from node_client.model.policy import Policy
 from node_client.runtime.alone import practice_season
 from node_client.runtime.exam import Exam
 from node_client.runtime.hardware import describe_hardware
-from node_client.runtime.reporting import Reporter
+from node_client.runtime.reporting import REPORT_EVERY_S, Reporter
 from node_client.runtime.training import Enrolment, Equipment, Training
 from node_client.runtime.untrained import NoTraining
 from node_client.settings.config import Settings
@@ -63,6 +63,7 @@ class Node:
         equipment: Equipment,
         backoff: Callable[[int], float] = jittered_backoff,
         chance: Callable[[], float] = random.random,
+        report_every_s: float = REPORT_EVERY_S,
     ) -> None:
         view, policy = equipment.view, equipment.policy
         self._settings = settings
@@ -93,7 +94,9 @@ class Node:
             spool=AnswerSpool(settings.state.answers, site=site, token=settings.token),
             note=CommitmentLog(settings.state.commitments, site=site).note,
         )
-        self._reporter = Reporter(client=client, refused=view.note_refusal)
+        self._reporter = Reporter(
+            client=client, refused=view.note_refusal, every_s=report_every_s
+        )
         self._training = self._make_training(equipment)
 
     async def run(self) -> None:

@@ -19,10 +19,17 @@ class Reporter:
     """What is owed to the coordinator about training.
 
     Counters are totals, so only the newest report is owed. Names of rollouts are not: they are
-    kept, as many as a report may hold, until one that held them was taken.
+    kept, as many as a report may hold, until one that held them was taken. `every_s` is the least
+    time in seconds between two reports.
     """
 
-    def __init__(self, *, client: SwarmClient, refused: Callable[[RefusedError], None]) -> None:
+    def __init__(
+        self,
+        *,
+        client: SwarmClient,
+        refused: Callable[[RefusedError], None],
+        every_s: float = REPORT_EVERY_S,
+    ) -> None:
         self._client = client
         self._used: deque[RolloutName] = deque(maxlen=MAX_USED)
         self.outbox: Outbox[ReportTraining] = Outbox(
@@ -31,7 +38,7 @@ class Reporter:
             refused=refused,
             most=1,
             batch=1,
-            rest_s=REPORT_EVERY_S,
+            rest_s=every_s,
         )
 
     def put(self, report: StepReport, totals: Totals) -> None:
