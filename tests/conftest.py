@@ -9,6 +9,7 @@ from django.db import connection, transaction
 from django.test import TransactionTestCase
 from pytest_django import DjangoDbBlocker, Settings
 
+from swarm_tasks.verifier import Verifier
 from swarm_web.catalogues import compile_stale
 from swarm_web.store import sync_redis
 
@@ -48,6 +49,13 @@ def module_rows(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> It
     with django_db_blocker.unblock(), transaction.atomic():
         yield
         transaction.set_rollback(True)
+
+
+@pytest.fixture(scope="session")
+def verifier() -> Iterator[Verifier]:
+    """A real verifier; starting its child takes a second, so all tests use the same one."""
+    with Verifier() as running:
+        yield running
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from swarm_protocol.messages import (
     Rollout,
     SeasonInfo,
     TaskChoice,
+    TaskSpec,
 )
 from swarm_tasks.allowlist import GENERATOR
 from swarm_tasks.keyspace import Part
@@ -62,11 +63,22 @@ def toy_stream(
     )
 
 
-class OnceFailingVerifier(Verifier):
+class BorrowingVerifier(Verifier):
+    """A verifier that uses the child of one that runs: starting another one takes a second.
+
+    What is left to a subclass is which requests fail.
+    """
+
+    def __init__(self, lender: Verifier) -> None:
+        super().__init__()
+        self._lock, self._keeper = lender._lock, lender._keeper
+
+
+class OnceFailingVerifier(BorrowingVerifier):
     """A verifier whose `draw`-th draw, from 1, fails."""
 
-    def __init__(self, *, draw: int) -> None:
-        super().__init__()
+    def __init__(self, lender: Verifier, *, draw: int) -> None:
+        super().__init__(lender)
         self._left = draw
 
     def draw(
@@ -78,6 +90,19 @@ class OnceFailingVerifier(Verifier):
         return super().draw(
             key=key, part=part, dataset=dataset, config=config, seed=seed, counter=counter
         )
+
+
+class FailingVerifier(BorrowingVerifier):
+    """Cannot make one of the questions."""
+
+    def __init__(self, lender: Verifier, failing: TaskSpec) -> None:
+        super().__init__(lender)
+        self._failing = failing
+
+    def question(self, spec: TaskSpec) -> str:
+        if spec == self._failing:
+            raise RefusedError(ErrorCode.VERIFIER_FAILED, "Gone.")
+        return super().question(spec)
 
 
 class PoolInMemory:

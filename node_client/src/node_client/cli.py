@@ -184,10 +184,12 @@ def verify_round(url: Url, number: RoundNumber, *, flags: Flags) -> None:
     """
     from node_client.commands.verification.checks import Outcome
     from node_client.commands.verification.command import verify_round as verify  # imports httpx
+    from swarm_tasks.pool import VerifierPool
 
     site = parse_site(url)
     noted = choose(site, flags=flags).state.commitments
-    outcome = verify(site, number, commitments=noted, console=Console())
+    with VerifierPool(os.cpu_count() or 1) as verifier:
+        outcome = verify(site, number, commitments=noted, console=Console(), verifier=verifier)
     if outcome != Outcome.HOLDS:
         raise typer.Exit(FAILED if outcome == Outcome.DIFFERS else UNCHECKED)
 

@@ -10,7 +10,7 @@ from swarm_protocol.logprobs import encode_logprobs
 from swarm_protocol.messages import ExternalRollout, RolloutName
 from swarm_tasks.keyspace import Part, question_part
 from swarm_tasks.verifier import Verifier
-from tests.node_client.fakes import SEED, external_sum, toy_policy, toy_season
+from tests.node_client.fakes import SEED, FailingVerifier, external_sum, toy_policy, toy_season
 
 MIXED = ("<answer>{sum}</answer>", "<answer>99</answer>", "no idea", "{sum}")
 
@@ -166,17 +166,16 @@ def test_rollout_whose_task_cannot_be_made_is_unscorable(
     policy: Policy, verifier: Verifier
 ) -> None:
     external = external_sum(verifier, MIXED)
-    with Verifier(deadline_s=0.0) as hasty:
-        judge = ExternalJudge(
-            policy=policy,
-            verifier=hasty,
-            season=toy_season(),
-            node="here",
-            max_completions=4,
-            max_completion_length=16,
-            reward="binary",
-        )
-        assert_dropped(judge, external, "unscorable")
+    judge = ExternalJudge(
+        policy=policy,
+        verifier=FailingVerifier(verifier, external.rollout.task),
+        season=toy_season(),
+        node="here",
+        max_completions=4,
+        max_completion_length=16,
+        reward="binary",
+    )
+    assert_dropped(judge, external, "unscorable")
 
 
 @pytest.mark.parametrize("text", ["<answer>{sum}</answer>", "wrong"])

@@ -166,8 +166,7 @@ def test_set_is_whole_after_a_verifier_that_failed_while_it_was_drawn(
     verifier: Verifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = questions_of(held_out_set(verifier), monkeypatch)
-    with OnceFailingVerifier(draw=len(whole)) as failing:
-        held_out = held_out_set(failing)
-        with pytest.raises(RefusedError):
-            evaluate(held_out, toy_policy())
-        assert questions_of(held_out, monkeypatch) == whole
+    held_out = held_out_set(OnceFailingVerifier(verifier, draw=len(whole)))
+    with pytest.raises(RefusedError):
+        evaluate(held_out, toy_policy())
+    assert questions_of(held_out, monkeypatch) == whole

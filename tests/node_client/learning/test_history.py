@@ -14,7 +14,15 @@ from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import TaskSpec
 from swarm_tasks.allowlist import GENERATOR
 from swarm_tasks.verifier import Verdict, Verifier
-from tests.node_client.fakes import PoolInMemory, make_trainer, toy_policy, toy_season, toy_stream
+from tests.node_client.fakes import (
+    BorrowingVerifier,
+    FailingVerifier,
+    PoolInMemory,
+    make_trainer,
+    toy_policy,
+    toy_season,
+    toy_stream,
+)
 from tests.node_client.learning.scripted import answer_right, sum_of
 
 KEY = b"a node's key"
@@ -141,24 +149,11 @@ def test_without_resampling_no_question_comes_again(
     assert len({rollout.task.index for rollout in pool.published}) == 24
 
 
-class FailingVerifier(Verifier):
-    """Cannot make one of the questions."""
-
-    def __init__(self, failing: TaskSpec) -> None:
-        super().__init__()
-        self._failing = failing
-
-    def question(self, spec: TaskSpec) -> str:
-        if spec == self._failing:
-            raise RefusedError(ErrorCode.VERIFIER_FAILED, "Gone.")
-        return super().question(spec)
-
-
-class UnscoringVerifier(Verifier):
+class UnscoringVerifier(BorrowingVerifier):
     """Cannot score one of the questions; `scored` lists those that it was to score."""
 
-    def __init__(self, failing: TaskSpec) -> None:
-        super().__init__()
+    def __init__(self, lender: Verifier, failing: TaskSpec) -> None:
+        super().__init__(lender)
         self._failing = failing
         self.scored: list[TaskSpec] = []
 
@@ -177,12 +172,12 @@ def test_old_questions_of_a_batch_that_fails_come_again_all_but_the_one_that_fai
     places = [msgspec.to_builtins(spec) for spec in drawn]
     history = {"epoch": 1, "places": places, "kept": []}
     saved = {"counter": 0, "history": history, "curriculum": {}}
-    with FailingVerifier(drawn[1]) as failing:
-        questions = Questions(verifier=failing, season=toy_season(), config=config, key=KEY)
-        questions.load(saved, same_season=True)
-        with pytest.raises(RefusedError):
-            questions.draw(3)
-        again = [task.spec for task in questions.draw(3)]
+    failing = FailingVerifier(verifier, drawn[1])
+    questions = Questions(verifier=failing, season=toy_season(), config=config, key=KEY)
+    questions.load(saved, same_season=True)
+    with pytest.raises(RefusedError):
+        questions.draw(3)
+    again = [task.spec for task in questions.draw(3)]
     assert again == [drawn[0], drawn[2], drawn[3]]
 
 
@@ -192,14 +187,14 @@ def test_old_questions_whose_answers_cannot_be_scored_come_again_all_but_the_one
     drawn = [task.spec for task in toy_stream(verifier).draw(4)]
     history = {"epoch": 1, "places": [msgspec.to_builtins(spec) for spec in drawn], "kept": []}
     config = TrainConfig(resampling="history", history_epoch=4)
-    with UnscoringVerifier(drawn[1]) as failing:
-        trainer = make_trainer(failing, config=config)
-        fresh = trainer.state_dict()
-        trainer.load_state({**fresh, "questions": {**fresh["questions"], "history": history}})
-        with pytest.raises(RefusedError):
-            trainer.step()
-        failing.scored.clear()
+    failing = UnscoringVerifier(verifier, drawn[1])
+    trainer = make_trainer(failing, config=config)
+    fresh = trainer.state_dict()
+    trainer.load_state({**fresh, "questions": {**fresh["questions"], "history": history}})
+    with pytest.raises(RefusedError):
         trainer.step()
+    failing.scored.clear()
+    trainer.step()
     assert [spec for spec in failing.scored if spec in drawn] == [drawn[0], drawn[2], drawn[3]]
 
 

@@ -67,11 +67,10 @@ def test_datasets_come_by_the_weights_of_the_mix(verifier: Verifier) -> None:
 
 
 def test_task_that_cannot_be_made_does_not_come_again(verifier: Verifier) -> None:
-    with OnceFailingVerifier(draw=1) as failing:
-        stream = toy_stream(failing)
-        with pytest.raises(RefusedError):
-            stream.draw(1)
-        assert stream.draw(1) == toy_stream(verifier, counter=1).draw(1)
+    stream = toy_stream(OnceFailingVerifier(verifier, draw=1))
+    with pytest.raises(RefusedError):
+        stream.draw(1)
+    assert stream.draw(1) == toy_stream(verifier, counter=1).draw(1)
 
 
 def test_a_resumed_run_does_not_ask_old_questions_again(

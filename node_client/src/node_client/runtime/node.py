@@ -94,9 +94,7 @@ class Node:
             spool=AnswerSpool(settings.state.answers, site=site, token=settings.token),
             note=CommitmentLog(settings.state.commitments, site=site).note,
         )
-        self._reporter = Reporter(
-            client=client, refused=view.note_refusal, every_s=report_every_s
-        )
+        self._reporter = Reporter(client=client, refused=view.note_refusal, every_s=report_every_s)
         self._training = self._make_training(equipment)
 
     async def run(self) -> None:

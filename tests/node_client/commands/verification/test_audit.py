@@ -5,9 +5,12 @@ import pytest
 from node_client.commands.verification.audit import audit_round
 from node_client.commands.verification.checks import NAMED, Check, Outcome
 from node_client.storage.commitments import NotedCommitment
+from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_tasks.batches import Batch
 from swarm_tasks.pool import VerifierPool
-from swarm_tasks.verifier import Verifier
+from swarm_tasks.verifier import DrawnTask, Verdict, Verifier
 from tests.node_client.commands.verification.rounds import NUMBER, Published
+from tests.node_client.fakes import BorrowingVerifier
 
 
 def audit(
@@ -294,9 +297,20 @@ def test_a_node_whose_answers_were_all_left_ungraded_is_absent(
 # ---- a machine that cannot tell
 
 
-def test_a_verifier_that_fails_is_no_proof_of_anything(published: Published) -> None:
-    with Verifier(deadline_s=1e-6) as hopeless:
-        checks = audit(published, hopeless)
+class HopelessVerifier(BorrowingVerifier):
+    """Makes no task and scores no answer."""
+
+    def draw(self, **task: object) -> DrawnTask:
+        raise RefusedError(ErrorCode.VERIFIER_FAILED, "Gone.")
+
+    def score_many(self, batch: Batch) -> list[list[Verdict]]:
+        raise RefusedError(ErrorCode.VERIFIER_FAILED, "Gone.")
+
+
+def test_a_verifier_that_fails_is_no_proof_of_anything(
+    published: Published, verifier: Verifier
+) -> None:
+    checks = audit(published, HopelessVerifier(verifier))
     assert checks["questions"].outcome is Outcome.UNKNOWN
     assert checks["answers"].outcome is Outcome.UNKNOWN
     assert checks["commitment"].outcome is Outcome.HOLDS

@@ -3,16 +3,22 @@ import json
 import subprocess
 import sys
 from http import HTTPStatus
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from node_client.cli import app
 from node_client.commands.problems import FAILED, UNCHECKED
 from node_client.commands.verification import download
+from node_client.commands.verification.checks import Outcome
+from node_client.commands.verification.command import verify_round
+from node_client.errors import UncheckableError
 from node_client.storage.commitments import CommitmentLog
 from node_client.storage.state import StateDir
+from swarm_tasks.verifier import Verifier
 from tests.node_client.commands.verification.rounds import NUMBER, Published
 from tests.node_client.coordinator import Coordinator, open_round, running
 
@@ -34,6 +40,23 @@ def serve(coordinator: Coordinator, published: Published) -> None:
 async def verify(coordinator: Coordinator, state: StateDir) -> Result:
     arguments = ["verify-round", coordinator.site.base, str(NUMBER), "--state-dir", str(state.path)]
     return await asyncio.to_thread(CliRunner().invoke, app, arguments)
+
+
+async def check(
+    coordinator: Coordinator, state: StateDir, verifier: Verifier
+) -> tuple[Outcome, str]:
+    """Do what the command does, with a verifier that runs already; return what it printed too."""
+    console = Console(file=StringIO())
+    outcome = await asyncio.to_thread(
+        verify_round,
+        coordinator.site,
+        NUMBER,
+        commitments=state.commitments,
+        console=console,
+        verifier=verifier,
+    )
+    assert isinstance(console.file, StringIO)
+    return outcome, console.file.getvalue()
 
 
 async def verify_as_a_person_would(coordinator: Coordinator, state: StateDir) -> tuple[int, str]:
@@ -65,16 +88,16 @@ async def test_an_honest_round_is_confirmed_check_by_check(
 
 
 async def test_a_dishonest_round_is_refuted_with_what_differs(
-    published: Published, state: StateDir
+    published: Published, state: StateDir, verifier: Verifier
 ) -> None:
     published.answers[0]["text"] = "<answer>999</answer>"
     async with running(Coordinator()) as coordinator:
         serve(coordinator, published)
-        result = await verify(coordinator, state)
-    assert result.exit_code == FAILED
-    assert "✗ answers" in result.output
+        outcome, output = await check(coordinator, state, verifier)
+    assert outcome is Outcome.DIFFERS
+    assert "✗ answers" in output
     told = "answer of able-owl to question 1: published 1.0, solved, right; here 0.0, not solved"
-    assert told in result.output
+    assert told in output
 
 
 async def test_the_command_exits_with_1_when_the_text_of_a_right_answer_was_changed(
@@ -93,16 +116,16 @@ async def test_the_command_exits_with_1_when_the_text_of_a_right_answer_was_chan
 
 @pytest.mark.parametrize("kept", [True, False])
 async def test_the_commitment_that_the_node_noted_is_compared(
-    published: Published, state: StateDir, kept: bool
+    published: Published, state: StateDir, verifier: Verifier, kept: bool
 ) -> None:
     async with running(Coordinator()) as coordinator:
         serve(coordinator, published)
         commitment = published.record["commitment"] if kept else "c0ffee"
         log = CommitmentLog(state.commitments, site=coordinator.site)
         log.note(open_round(NUMBER, commitment=commitment))
-        result = await verify(coordinator, state)
-    assert result.exit_code == (0 if kept else FAILED)
-    assert f"{'✓' if kept else '✗'} noted before" in result.output
+        outcome, output = await check(coordinator, state, verifier)
+    assert outcome is (Outcome.HOLDS if kept else Outcome.DIFFERS)
+    assert f"{'✓' if kept else '✗'} noted before" in output
 
 
 async def test_a_round_that_is_open_cannot_be_told(state: StateDir) -> None:
@@ -144,39 +167,42 @@ async def test_a_site_that_is_gone_cannot_be_told(state: StateDir) -> None:
 
 @pytest.mark.parametrize("limit", ["MAX_RECORD_BYTES", "MAX_ANSWERS_BYTES", "MAX_LINE_BYTES"])
 async def test_a_site_that_sends_too_much_is_cut_off(
-    published: Published, state: StateDir, limit: str, monkeypatch: pytest.MonkeyPatch
+    published: Published,
+    state: StateDir,
+    verifier: Verifier,
+    limit: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(download, limit, 100)
     async with running(Coordinator()) as coordinator:
         serve(coordinator, published)
-        result = await verify(coordinator, state)
-    assert result.exit_code == UNCHECKED
-    assert "more than 100 bytes" in result.output or "larger than 100 bytes" in result.output
+        with pytest.raises(UncheckableError, match=r"(more|larger) than 100 bytes"):
+            await check(coordinator, state, verifier)
 
 
 async def test_what_was_refuted_stays_so_when_the_rest_cannot_be_read(
-    published: Published, state: StateDir
+    published: Published, state: StateDir, verifier: Verifier
 ) -> None:
     published.record["secret"] = "ff" * 32
     async with running(Coordinator()) as coordinator:
         serve(coordinator, published)
         coordinator.pages[ANSWERS] = (HTTPStatus.OK, "not an answer\n")
-        result = await verify(coordinator, state)
-    assert result.exit_code == FAILED
-    assert "answers cannot be read" in result.output
+        outcome, output = await check(coordinator, state, verifier)
+    assert outcome is Outcome.DIFFERS
+    assert "answers cannot be read" in output
 
 
 async def test_what_the_site_says_cannot_steer_the_terminal(
-    published: Published, state: StateDir
+    published: Published, state: StateDir, verifier: Verifier
 ) -> None:
     published.record["rules"]["season"] = "\x1b[2J[red]season"
     published.record["questions"][0]["prompt"] = "\x1b[31m[bold]prompt"
     async with running(Coordinator()) as coordinator:
         serve(coordinator, published)
-        result = await verify(coordinator, state)
-    assert "\x1b" not in result.output
-    assert "[red]season" in result.output
-    assert "[bold]prompt" in result.output
+        _, output = await check(coordinator, state, verifier)
+    assert "\x1b" not in output
+    assert "[red]season" in output
+    assert "[bold]prompt" in output
 
 
 def test_checking_a_round_needs_no_torch_and_no_socket() -> None:

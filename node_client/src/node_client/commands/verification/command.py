@@ -1,6 +1,5 @@
 """The command `swarm-node verify-round`: fetches, checks and shows."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -18,10 +17,12 @@ from node_client.display.terminal import fold_line
 from node_client.errors import UncheckableError
 from node_client.site import Site
 from node_client.storage.commitments import NotedCommitment, find_commitment
-from swarm_tasks.pool import VerifierPool
+from swarm_tasks.pool import AnyVerifier
 
 
-def verify_round(site: Site, number: int, *, commitments: Path, console: Console) -> Outcome:
+def verify_round(
+    site: Site, number: int, *, commitments: Path, console: Console, verifier: AnyVerifier
+) -> Outcome:
     """Check a round, show each result as it comes, and return what they come to.
 
     `commitments` is where this machine's node noted what it saw. Raises NodeError when the round
@@ -33,8 +34,9 @@ def verify_round(site: Site, number: int, *, commitments: Path, console: Console
     season = fold_line(published.rules.season, most=80)
     console.print(Text(f"Round {number} of {site.base}, season {season}"), soft_wrap=True)
     outcomes = []
+    checks = _run_checks(site, number, published, noted=noted, console=console, verifier=verifier)
     try:
-        for check in _run_checks(site, number, published, noted=noted, console=console):
+        for check in checks:
             outcomes.append(check.outcome)
             console.print(draw_check(check), soft_wrap=True)
     except UncheckableError as problem:
@@ -54,13 +56,14 @@ def _run_checks(
     *,
     noted: NotedCommitment | None,
     console: Console,
+    verifier: AnyVerifier,
 ) -> Iterator[Check]:
     with TemporaryFile() as file:
         with console.status("Fetching the answers"):
             lines = fetch_answers(site, number, into=file)
         file.seek(0)
         bar = Progress(console=console, transient=True, disable=not console.is_terminal)
-        with VerifierPool(os.cpu_count() or 1) as verifier, bar:
+        with bar:
             scoring = bar.add_task("Scoring the answers again", total=lines)
             yield from audit_round(
                 published,
