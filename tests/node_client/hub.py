@@ -17,7 +17,7 @@ class HubOnThisMachine:
         self.tokens: set[str] = set()
         self.refuse = False
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_of(self))
-        self._thread = Thread(target=self._server.serve_forever)
+        self._thread = Thread(target=self._server.serve_forever, args=(0.01,))
 
     @property
     def address(self) -> str:

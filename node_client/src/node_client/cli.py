@@ -117,12 +117,14 @@ def make_model(
     from rich.progress import Progress
 
     from node_client.model.make_model import make  # imports torch and transformers
+    from swarm_tasks.verifier import Verifier
 
-    with Progress(console=Console()) as bar:
+    with Progress(console=Console()) as bar, Verifier() as verifier:
         warming = bar.add_task(f"Warming up {size}", total=None)
         make(
             size,
             out,
+            verifier=verifier,
             progress=lambda done: bar.update(warming, completed=done.step, total=done.steps),
         )
     typer.echo(f"Made {out}. Use it with --model {out}.")

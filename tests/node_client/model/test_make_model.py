@@ -63,7 +63,7 @@ def test_bundled_bases_were_made_by_the_present_recipe(verifier: Verifier) -> No
         before = (folder / "model.safetensors").stat().st_mtime_ns
         # Would take minutes if the recipe differed: an unchanged one returns at once.
         assert (folder / make_model.RECIPE).read_text() == make_model.describe_recipe(name, seed=0)
-        assert make_model.make(name, folder) == folder
+        assert make_model.make(name, folder, verifier=verifier) == folder
         assert (folder / "model.safetensors").stat().st_mtime_ns == before
 
 
@@ -73,9 +73,10 @@ def test_bundled_bases_stay_small() -> None:
 
 
 @pytest.mark.usefixtures("quick_bases")
-def test_same_seed_makes_the_same_weights(tmp_path: Path) -> None:
+def test_same_seed_makes_the_same_weights(tmp_path: Path, verifier: Verifier) -> None:
     first, second, other = (
-        make_model.make("tiny", tmp_path / str(number), seed=seed) / "model.safetensors"
+        make_model.make("tiny", tmp_path / str(number), verifier=verifier, seed=seed)
+        / "model.safetensors"
         for number, seed in enumerate((0, 0, 1))
     )
     assert first.read_bytes() == second.read_bytes()
@@ -83,17 +84,17 @@ def test_same_seed_makes_the_same_weights(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("quick_bases")
-def test_progress_is_told_until_the_last_step(tmp_path: Path) -> None:
+def test_progress_is_told_until_the_last_step(tmp_path: Path, verifier: Verifier) -> None:
     told: list[Progress] = []
-    make_model.make("tiny", tmp_path / "out", progress=told.append)
+    make_model.make("tiny", tmp_path / "out", verifier=verifier, progress=told.append)
     assert [(progress.step, progress.steps) for progress in told] == [(1, 3), (2, 3), (3, 3)]
 
 
 @pytest.mark.usefixtures("quick_bases")
-def test_base_that_is_there_is_not_made_again(tmp_path: Path) -> None:
+def test_base_that_is_there_is_not_made_again(tmp_path: Path, verifier: Verifier) -> None:
     told: list[Progress] = []
-    make_model.make("tiny", tmp_path / "out")
-    make_model.make("tiny", tmp_path / "out", progress=told.append)
+    make_model.make("tiny", tmp_path / "out", verifier=verifier)
+    make_model.make("tiny", tmp_path / "out", verifier=verifier, progress=told.append)
     assert told == []
 
 

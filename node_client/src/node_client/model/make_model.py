@@ -56,7 +56,12 @@ class Progress:
 
 
 def make(
-    name: str, out: Path, *, seed: int = 0, progress: Callable[[Progress], None] = lambda _: None
+    name: str,
+    out: Path,
+    *,
+    verifier: Verifier,
+    seed: int = 0,
+    progress: Callable[[Progress], None] = lambda _: None,
 ) -> Path:
     """Make the demo base `tiny` or `small` in a folder and return the folder.
 
@@ -68,8 +73,7 @@ def make(
     written = out / RECIPE
     if written.is_file() and written.read_text() == recipe:
         return out
-    with Verifier() as verifier:
-        examples = draw_examples(verifier, per_dataset=EXAMPLES_PER_DATASET)
+    examples = draw_examples(verifier, per_dataset=EXAMPLES_PER_DATASET)
     model = build_model(base, seed=seed)
     policy = Policy(model=model, tokenizer=build_tokenizer(), name=name)
     warm_up(
