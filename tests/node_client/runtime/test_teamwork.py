@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.node_client.forked import PATIENCE_S, run_forked
+
 pytestmark = pytest.mark.slow
 
-PATIENCE_S = 120
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-PAIR = [sys.executable, "-m", "tests.node_client.pair"]
+PAIR = "tests.node_client.pair"
 TRAIN = ["train", "--offline", "--plain", "--state-dir"]
 
 
@@ -22,21 +23,17 @@ def state(tmp_path: Path) -> Path:
     return tmp_path / "state"
 
 
-def launch(launcher: list[str], state: Path, *options: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [*launcher, "node_client", *TRAIN, str(state), *options],
+@pytest.fixture
+def endless(state: Path) -> Iterator[subprocess.Popen[str]]:
+    """Two processes that train until they are stopped."""
+    running = subprocess.Popen(
+        [*TORCHRUN, "-m", "node_client", *TRAIN, str(state)],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
     )
-
-
-@pytest.fixture
-def endless(state: Path) -> Iterator[subprocess.Popen[str]]:
-    """Two processes that train until they are stopped."""
-    running = launch([*TORCHRUN, "-m"], state)
     try:
         yield running
     finally:
@@ -45,7 +42,9 @@ def endless(state: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_two_processes_train_as_one_node_and_end_after_its_steps(state: Path) -> None:
-    output, _ = launch([*TORCHRUN, "-m"], state, "--steps", "2").communicate(timeout=PATIENCE_S)
+    ran = run_forked(PAIR, "node_client", *TRAIN, str(state), "--steps", "2")
+    assert ran.returncode == 0, ran.stderr
+    output = ran.stdout + ran.stderr
     assert output.count("saved a checkpoint at step 2") == 1
     assert output.count("Stopped. step 2") == 1
     assert [path.name for path in (state / "checkpoints").glob("step-*")] == ["step-00000002"]
@@ -63,33 +62,20 @@ def test_ctrl_c_in_the_terminal_lets_the_leader_save_and_both_end(
 
 
 def test_a_leader_that_may_not_run_takes_its_follower_with_it(state: Path) -> None:
-    refused = launch(PAIR, state, "--resume")
-    output, _ = refused.communicate(timeout=PATIENCE_S)
-    assert refused.returncode != 0
-    assert output.count("error: ") == 1
+    refused = run_forked(PAIR, "node_client", *TRAIN, str(state), "--resume")
+    assert refused.returncode == 1
+    assert (refused.stdout + refused.stderr).count("error: ") == 1
 
 
 def test_a_leader_that_fails_in_the_middle_of_an_order_leaves_nobody_waiting() -> None:
-    ran = subprocess.run(
-        [*PAIR, "tests.node_client.runtime.deserter"],
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-    )
-    assert ran.returncode != 0
+    ran = run_forked(PAIR, "tests.node_client.runtime.deserter")
+    assert ran.returncode == 1
     assert "RuntimeError: failed before Answer" in ran.stderr
 
 
 def test_a_follower_without_memory_ends_both_with_one_error_and_its_remedy(state: Path) -> None:
-    ran = subprocess.run(
-        [*PAIR, "tests.node_client.runtime.cramped", *TRAIN, str(state)],
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=PATIENCE_S,
-    )
-    assert ran.returncode != 0
-    assert ran.stdout.count("error: ") == 1
-    assert ran.stdout.count("or with a smaller model.") == 1
+    ran = run_forked(PAIR, "tests.node_client.runtime.cramped", *TRAIN, str(state))
+    assert ran.returncode == 1
+    output = ran.stdout + ran.stderr
+    assert output.count("error: ") == 1
+    assert output.count("or with a smaller model.") == 1

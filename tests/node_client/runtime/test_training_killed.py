@@ -1,14 +1,12 @@
 """A run that is killed at random moments ends with the same bits as one that was not."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from node_client.storage.manifest import read_manifest
+from tests.node_client.forked import run_forked
 from tests.node_client.runtime.training_process import KILLS, STEPS
 
 pytestmark = pytest.mark.slow
@@ -34,13 +32,8 @@ def figures_in(folder: Path) -> list[dict[str, object]]:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_killed_run_continues_bit_for_bit(tmp_path: Path, threads: int) -> None:
-    told = subprocess.run(
-        [sys.executable, "-m", MODULE, str(tmp_path), str(threads)],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=os.environ | {"OMP_NUM_THREADS": str(threads)},
-    )
+    told = run_forked(MODULE, str(tmp_path), str(threads), threads=threads)
+    assert told.returncode == 0, told.stderr
     resumed_at = json.loads(told.stdout)
     assert len(resumed_at) == KILLS
     assert set(resumed_at) - {0, STEPS}, "no run went on from a checkpoint"

@@ -1,12 +1,11 @@
 """Whenever a save is killed, the checkpoint before it or the whole new one is there."""
 
 import json
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 
+from tests.node_client.forked import run_forked
 from tests.node_client.storage.saving import SCENARIOS
 
 pytestmark = pytest.mark.slow
@@ -19,13 +18,9 @@ Lines = list[dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Lines]:
-    """Return what one process told of each scenario: importing torch takes longest."""
-    ran = subprocess.run(
-        [sys.executable, "-m", MODULE, str(tmp_path_factory.mktemp("checkpoints"))],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    """Return what one process told of each scenario."""
+    ran = run_forked(MODULE, str(tmp_path_factory.mktemp("checkpoints")))
+    assert ran.returncode == 0, ran.stderr
     scenarios: dict[str, Lines] = {}
     for line in map(json.loads, ran.stdout.splitlines()):
         if "scenario" in line:

@@ -1,0 +1,50 @@
+"""Processes that are forked from one which has imported what a node needs, 4 s of processor each.
+
+The one they are forked from starts with the first of them, and ends with the tests.
+"""
+
+import gc
+import multiprocessing
+import os
+import runpy
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from subprocess import CompletedProcess
+from tempfile import TemporaryDirectory
+
+PATIENCE_S = 120
+SERVER = multiprocessing.get_context("forkserver")
+SERVER.set_forkserver_preload(["node_client.runtime.run", "tests.node_client.fakes", __name__])
+
+
+def run_forked(module: str, *arguments: str, threads: int = 1) -> CompletedProcess[str]:
+    """Run a module as `python -m` does, and return how it ended and what it printed.
+
+    A process that takes longer than PATIENCE_S is killed with all that it started.
+    """
+    with TemporaryDirectory() as folder:
+        printed = Path(folder, "stdout"), Path(folder, "stderr")
+        process = SERVER.Process(target=_run, args=(module, arguments, threads, printed))
+        process.start()
+        process.join(PATIENCE_S)
+        if process.exitcode is None:
+            assert process.pid is not None
+            os.killpg(process.pid, signal.SIGKILL)
+            process.join()
+        assert process.exitcode is not None
+        texts = [path.read_text() for path in printed]
+        return CompletedProcess([module, *arguments], process.exitcode, *texts)
+
+
+def _run(module: str, arguments: Sequence[str], threads: int, printed: Sequence[Path]) -> None:
+    import torch
+
+    gc.freeze()  # what is imported: a node that lacks memory collects garbage again and again
+    os.setsid()
+    for stream, path in enumerate(printed, start=1):
+        os.dup2(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND), stream)
+    torch.set_num_threads(threads)
+    sys.argv = [module, *arguments]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
