@@ -12,6 +12,7 @@ How trl 1.16 normalises (`GRPOTrainer._compute_loss`), which is what ours is hel
 - The KL term is multiplied by the ratio before it is bounded (`use_bias_correction_kl`).
 """
 
+import gc
 import itertools
 import warnings
 from dataclasses import replace
@@ -83,7 +84,9 @@ def trl_trainer(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """trl's trainer of a toy model; importing it takes seconds, so all tests share one."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return make_trl_trainer(tmp_path_factory.mktemp("trl"))
+        trainer = make_trl_trainer(tmp_path_factory.mktemp("trl"))
+    gc.freeze()  # trl's modules too, as the others after the collection of the tests
+    return trainer
 
 
 def make_trl_trainer(folder: Path) -> Any:
@@ -122,6 +125,13 @@ class Policies:
         self.before = toy_policy()
         self.before._model.load_state_dict(self.policy._model.state_dict())
         self.before._reference = self.policy._reference
+        prompts = [group.prompt for group in GROUPS for _ in group.completions]
+        completions = [completion for group in GROUPS for completion in group.completions]
+        with torch.no_grad():
+            self.old, _ = self.before.logprobs(prompts, completions, temperature=TEMPERATURE)
+        self.reference = self.before.reference_logprobs(
+            prompts, completions, temperature=TEMPERATURE
+        )
         self._disturb(seed=3)
 
     @torch.no_grad()
@@ -208,17 +218,14 @@ def trl_inputs(policies: Policies, config: TrainConfig) -> dict[str, Tensor]:
     completion_ids, completion_mask = pad_right(completions, pad=0, device=cpu)
     if config.mask_truncated_completions:
         completion_mask = completion_mask * (~truncated).unsqueeze(1)
-    with torch.no_grad():
-        old, _ = policies.before.logprobs(prompts, completions, temperature=TEMPERATURE)
-    reference = policies.before.reference_logprobs(prompts, completions, temperature=TEMPERATURE)
     return {
         "prompt_ids": prompt_ids,
         "prompt_mask": prompt_mask,
         "completion_ids": completion_ids,
         "completion_mask": completion_mask,
         "advantages": torch.tensor(advantages, dtype=torch.float32).flatten(),
-        "old_per_token_logps": old,
-        "ref_per_token_logps": reference,
+        "old_per_token_logps": policies.old,
+        "ref_per_token_logps": policies.reference,
         "num_items_in_batch": completion_mask.sum(),
     }
 

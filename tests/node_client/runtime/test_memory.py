@@ -14,7 +14,7 @@ from swarm_tasks.verifier import Verifier
 from tests.node_client.fakes import toy_policy
 
 WARM = 10
-STEPS = 50
+STEPS = 30
 
 
 class CountingView(View):

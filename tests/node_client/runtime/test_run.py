@@ -51,6 +51,7 @@ def test_with_json_standard_output_holds_events_and_nothing_else(tmp_path: Path)
     assert "Stopped." in ended.stderr
 
 
+@pytest.mark.slow
 def test_training_goes_on_and_is_saved_when_nobody_reads_the_events(tmp_path: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)
