@@ -4,6 +4,7 @@ import json
 import platform
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -66,16 +67,13 @@ print(json.dumps([sorted(took_hold), limits == set(kept)]))
 """
 
 
-def ask_child(*requests: Draw | Score) -> list[Made]:
-    """Send requests past the parent's checks."""
+@pytest.fixture(scope="module")
+def child() -> Iterator[ChildProcess]:
+    """A child without a parent that checks what it is asked."""
     child = ChildProcess("swarm_tasks.child", "5", str(1 << 30))
     try:
         decode_reply(child.receive(deadline_s=60), Ready)
-        made = []
-        for request in requests:
-            child.send(encode_message(request), deadline_s=10)
-            made.append(decode_reply(child.receive(deadline_s=10), Made))
-        return made
+        yield child
     finally:
         child.kill()
 
@@ -101,14 +99,15 @@ def locked_in(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, s
     ],
 )
 def test_the_child_refuses_by_itself_what_is_not_allowed(
-    dataset: str, config: Config, index: int, code: ErrorCode
+    child: ChildProcess, dataset: str, config: Config, index: int, code: ErrorCode
 ) -> None:
     for request in (
         Draw(dataset, config, 1, [index], None),
         Score([Job(dataset, config, 1, index, ["text"])]),
     ):
+        child.send(encode_message(request), deadline_s=10)
         with pytest.raises(RefusedError) as caught:
-            ask_child(request)
+            decode_reply(child.receive(deadline_s=10), Made)
         assert caught.value.code is code
 
 

@@ -91,13 +91,12 @@ def test_a_lost_child_is_gone_and_another_one_answers() -> None:
         assert child_pid(verifier) != before
 
 
-def test_a_child_killed_between_requests_costs_nothing() -> None:
+def test_a_child_killed_between_requests_costs_nothing(verifier: Verifier) -> None:
     spec = make_spec(config=ONE_DIGIT)
-    with Verifier() as verifier:
-        right = answered(solve_sum(verifier.question(spec)))
-        os.kill(child_pid(verifier), signal.SIGKILL)
-        assert ended(child_pid(verifier))
-        assert [verdict.reason for verdict in verifier.score(spec, [right])] == ["right"]
+    right = answered(solve_sum(verifier.question(spec)))
+    os.kill(child_pid(verifier), signal.SIGKILL)
+    assert ended(child_pid(verifier))
+    assert [verdict.reason for verdict in verifier.score(spec, [right])] == ["right"]
 
 
 def test_a_task_that_is_not_made_in_time_is_refused() -> None:
@@ -167,37 +166,35 @@ def test_a_killed_parent_takes_its_child_along(state: str) -> None:
     assert ended(child)
 
 
-def test_a_forked_process_gets_a_child_of_its_own() -> None:
-    with Verifier() as verifier:
-        mine = child_pid(verifier)
-        forked = os.fork()
-        if forked == 0:
-            status = 1
-            try:
-                theirs = child_pid(verifier)
-                verifier.close()
-                status = 0 if theirs != mine else 2
-            finally:
-                os._exit(status)
-        _, status = os.waitpid(forked, 0)
-        assert os.waitstatus_to_exitcode(status) == 0
-        assert child_pid(verifier) == mine
-        assert verifier.question(make_spec())
+def test_a_forked_process_gets_a_child_of_its_own(verifier: Verifier) -> None:
+    mine = child_pid(verifier)
+    forked = os.fork()
+    if forked == 0:
+        status = 1
+        try:
+            theirs = child_pid(verifier)
+            verifier.close()
+            status = 0 if theirs != mine else 2
+        finally:
+            os._exit(status)
+    _, status = os.waitpid(forked, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert child_pid(verifier) == mine
+    assert verifier.question(make_spec())
 
 
-def test_threads_share_one_verifier() -> None:
+def test_threads_share_one_verifier(verifier: Verifier) -> None:
     specs = [make_spec(config=ONE_DIGIT, index=index) for index in range(8)]
     reasons: dict[int, list[str]] = {}
-    with Verifier() as verifier:
-        texts = [answered(solve_sum(verifier.question(spec))) for spec in specs]
+    texts = [answered(solve_sum(verifier.question(spec))) for spec in specs]
 
-        def score(place: int) -> None:
-            verdicts = verifier.score(specs[place], [texts[place]] * 50)
-            reasons[place] = [verdict.reason for verdict in verdicts]
+    def score(place: int) -> None:
+        verdicts = verifier.score(specs[place], [texts[place]] * 50)
+        reasons[place] = [verdict.reason for verdict in verdicts]
 
-        threads = [threading.Thread(target=score, args=(place,)) for place in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+    threads = [threading.Thread(target=score, args=(place,)) for place in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert reasons == {place: ["right"] * 50 for place in range(8)}
