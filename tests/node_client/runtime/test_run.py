@@ -16,19 +16,25 @@ from rich.console import Console
 from node_client.display.terminal import LineFormatter
 from node_client.runtime.run import show_panel
 from tests.node_client.fakes import toy_policy
+from tests.node_client.forked import run_forked
 from tests.node_client.panel_views import full_view
 
 
-def train_offline(
-    folder: Path, *arguments: str, stdout: int = subprocess.PIPE
-) -> subprocess.CompletedProcess[str]:
-    """Make two steps with a toy model in a process of its own."""
+def two_steps(folder: Path) -> list[str]:
+    """Return the arguments with which `swarm-node` makes two steps with a toy model."""
     toy_policy().save(folder / "model")
+    return [
+        *("train", "--offline", "--steps", "2", "--model", str(folder / "model")),
+        *("--state-dir", str(folder / "state")),
+    ]
+
+
+def train_with_json(
+    folder: Path, *, stdout: int = subprocess.PIPE
+) -> subprocess.CompletedProcess[str]:
+    """Make them in a process that tells events on standard output."""
     return subprocess.run(
-        [
-            *(sys.executable, "-m", "node_client", "train", "--offline", "--steps", "2"),
-            *("--model", str(folder / "model"), "--state-dir", str(folder / "state"), *arguments),
-        ],
+        [sys.executable, "-m", "node_client", *two_steps(folder), "--json"],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         stdout=stdout,
         stderr=subprocess.PIPE,
@@ -40,7 +46,7 @@ def train_offline(
 
 @pytest.mark.slow
 def test_with_json_standard_output_holds_events_and_nothing_else(tmp_path: Path) -> None:
-    ended = train_offline(tmp_path, "--json")
+    ended = train_with_json(tmp_path)
     assert ended.returncode == 0, ended.stderr
     told = [json.loads(line) for line in ended.stdout.splitlines()]
     assert [said["event"] for said in told] == ["started", "step", "step", "checkpoint", "stopped"]
@@ -55,7 +61,7 @@ def test_with_json_standard_output_holds_events_and_nothing_else(tmp_path: Path)
 def test_training_goes_on_and_is_saved_when_nobody_reads_the_events(tmp_path: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    ended = train_offline(tmp_path, "--json", stdout=writer)
+    ended = train_with_json(tmp_path, stdout=writer)
     os.close(writer)
     assert ended.returncode == 0, ended.stderr
     assert "saved a checkpoint at step 2" in ended.stderr
@@ -64,7 +70,7 @@ def test_training_goes_on_and_is_saved_when_nobody_reads_the_events(tmp_path: Pa
 
 @pytest.mark.slow
 def test_without_a_terminal_each_step_is_a_line_with_its_time(tmp_path: Path) -> None:
-    ended = train_offline(tmp_path)
+    ended = run_forked("node_client", *two_steps(tmp_path))
     assert ended.returncode == 0, ended.stderr
     lines = ended.stdout.splitlines()
     assert "\x1b" not in ended.stdout
