@@ -52,7 +52,7 @@ async def close_gateway(server: uvicorn.Server) -> None:
     for connection in tuple(state.connections):
         connection.shutdown()
     async with asyncio.timeout(PATIENCE_S):
-        while state.connections or state.tasks:
+        while state.connections or state.tasks:  # noqa: ASYNC110  uvicorn has no event for it
             await asyncio.sleep(POLL_S)
 
 

@@ -5,7 +5,6 @@ A round of real questions is played over two sockets, and all that the nodes hea
 
 import base64
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import msgspec
@@ -43,12 +42,6 @@ from tests.factories import make_hello
 from tests.gateway.conftest import Member
 from tests.gateway.sessions import answers_to
 from tests.sockets import NodeSocket, node_socket
-
-
-@pytest.fixture(scope="module")
-def verifier() -> Iterator[Verifier]:
-    with Verifier() as verifier:
-        yield verifier
 
 
 @dataclass

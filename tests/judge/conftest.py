@@ -21,12 +21,6 @@ __all__ = ["SUMS", "Clock", "answer", "answers_to", "connect_node", "start_sums"
 SUMS = [{"dataset": "chain_sum", "config": {"min_terms": 2, "max_terms": 2}, "weight": 1.0}]
 
 
-@pytest.fixture(scope="session")
-def verifier() -> Iterator[Verifier]:
-    with Verifier() as verifier:
-        yield verifier
-
-
 @pytest.fixture
 def clock() -> Clock:
     return Clock()

@@ -1,6 +1,5 @@
 """A bounded sample of what is published is kept, checked in the verifier child, and pruned."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -37,12 +36,6 @@ from tests.relay.conftest import forget_noted
 NOW = timezone.now()
 
 pytestmark = pytest.mark.usefixtures("tidy_stores")
-
-
-@pytest.fixture(scope="module")
-def verifier() -> Iterator[Verifier]:
-    with Verifier() as verifier:
-        yield verifier
 
 
 async def publish(node: Node, season: Season, *rollouts: Rollout) -> None:
