@@ -89,6 +89,7 @@ def test_a_copier_is_flagged_once_also_when_its_round_is_inspected_twice(exam: S
     assert Flag.objects.count() == 1
 
 
+@pytest.mark.slow
 def test_a_copier_that_goes_on_is_flagged_anew_only_after_the_flag_was_dismissed(
     exam: Site,
 ) -> None:
@@ -103,6 +104,7 @@ def test_a_copier_that_goes_on_is_flagged_anew_only_after_the_flag_was_dismissed
     assert copies() == 2 * [(SOURCE, COPIER)]
 
 
+@pytest.mark.slow
 def test_a_copier_is_found_over_several_rounds_that_say_too_little_each(exam: Site) -> None:
     change_rules(exam, questions_per_round=8)
     for seed in range(3):

@@ -86,6 +86,7 @@ def test_a_copier_is_not_paired_with_the_rest_of_its_sources_model() -> None:
     assert pairs_of(find_copies(copy_answers(answers, source=100, to={1}))) == {(1, 100)}
 
 
+@pytest.mark.slow
 def test_independent_nodes_are_not_flagged() -> None:
     rounds = [draw_round(seed, nodes=40, questions=20, wrong=0.7) for seed in range(200)]
     flagged = sum(bool(find_copies(answers)) for answers in rounds)

@@ -32,6 +32,7 @@ def play_scores(site: Site, **right: int) -> Round:
     return site.hold(**{name: "r" * n + "w" * (QUESTIONS - n) for name, n in right.items()})
 
 
+@pytest.mark.slow
 def test_a_node_that_jumps_is_flagged_and_a_steady_one_is_not(exam: Site) -> None:
     exam.join("jumper", "steady")
     for _ in range(4):
@@ -43,6 +44,7 @@ def test_a_node_that_jumps_is_flagged_and_a_steady_one_is_not(exam: Site) -> Non
     assert flag.node == exam.nodes["jumper"]
 
 
+@pytest.mark.slow
 def test_a_jump_is_flagged_once_also_when_its_round_is_inspected_twice(exam: Site) -> None:
     exam.join("jumper")
     for _ in range(4):

@@ -35,6 +35,7 @@ def test_a_sudden_jump_is_found_and_nobody_else() -> None:
     assert findings[0].expected == pytest.approx(0.1 + 0.02 * 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("start", "gain"), [(0.0, 0.02), (0.1, 0.02), (0.1, 0.01), (0.4, 0.0)])
 def test_steady_learners_are_flagged_in_less_than_one_run_of_a_hundred(
     start: float, gain: float

@@ -54,7 +54,11 @@ def as_pairs(ranks: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]) -> list
 
 
 @pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize(("nodes", "questions"), [(2, 12), (7, 30), (16, 60), (24, 300)])
+@pytest.mark.parametrize(
+    ("nodes", "questions"),
+    # statsmodels takes a third of a second for all pairs of many nodes.
+    [(2, 12), (7, 30), (16, 60), pytest.param(24, 300, marks=pytest.mark.slow)],
+)
 def test_ranks_are_those_of_mcnemar_and_holm_pair_by_pair(
     nodes: int, questions: int, seed: int
 ) -> None:

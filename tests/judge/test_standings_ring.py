@@ -1,5 +1,6 @@
 """What the ring of answers holds, and what keeping the leaderboard costs."""
 
+import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
@@ -18,6 +19,7 @@ from tests.judge.toys import Site
 QUESTIONS = 256
 
 
+@pytest.mark.slow
 def test_only_the_seasons_last_questions_tell_nodes_apart(site: Site) -> None:
     change_rules(site, questions_per_round=QUESTIONS)
     site.join("amber", "birch")
@@ -30,6 +32,7 @@ def test_only_the_seasons_last_questions_tell_nodes_apart(site: Site) -> None:
     assert_exact(site)
 
 
+@pytest.mark.slow
 def test_what_a_node_answered_long_ago_does_not_pass_for_newer_answers(site: Site) -> None:
     change_rules(site, questions_per_round=QUESTIONS, recent_rounds=1)
     site.join("away", "here", "there")
@@ -46,6 +49,7 @@ def recompute_as_wrong(site: Site, judge_round: Round) -> None:
     recompute_round(judge_round, reason="?", actor=None, now=site.clock.now, verifier=site.verifier)
 
 
+@pytest.mark.slow
 def test_a_round_that_is_scored_anew_changes_what_is_left_of_it_in_the_ring(site: Site) -> None:
     """The 900 questions after it have left 124 of its 256."""
     change_rules(site, questions_per_round=QUESTIONS)
@@ -60,6 +64,7 @@ def test_a_round_that_is_scored_anew_changes_what_is_left_of_it_in_the_ring(site
     assert_exact(site)
 
 
+@pytest.mark.slow
 def test_a_round_that_is_scored_anew_changes_nothing_that_took_its_place_in_the_ring(
     site: Site,
 ) -> None:

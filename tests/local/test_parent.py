@@ -22,6 +22,7 @@ WAIT = (
 )
 
 
+@pytest.mark.slow
 def test_a_sigint_sent_to_make_alone_is_noticed(tmp_path: Path) -> None:
     make = shutil.which("make")
     assert make is not None

@@ -91,6 +91,7 @@ async def test_a_part_that_is_back_is_told_to_be_ready_again(tmp_path: Path) -> 
         await out.shows("server is ready again")
 
 
+@pytest.mark.slow
 async def test_each_pause_before_a_new_start_is_twice_the_last(tmp_path: Path) -> None:
     out = Transcript()
     async with Supervisor(Console(out)) as supervisor:

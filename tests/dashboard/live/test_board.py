@@ -69,6 +69,7 @@ async def test_readings_go_on_after_one_that_failed(monkeypatch: pytest.MonkeyPa
             assert (await hear(socket))["type"] == "delta"
 
 
+@pytest.mark.slow
 async def test_nobody_is_told_live_while_nothing_can_be_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -17,6 +17,7 @@ from tests.sockets import PATIENCE_S, running_gateway
 ODD = [read_key({"search": f"word{number}"}) for number in range(MAX_ODD_VIEWS_EACH + 1)]
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("tidy_stores")
 async def test_who_watches_many_odd_views_is_refused_one_more_and_others_are_not() -> None:

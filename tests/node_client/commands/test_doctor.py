@@ -89,6 +89,7 @@ def test_a_model_that_is_not_there_fails_with_a_remedy(tmp_path: Path) -> None:
     assert check.remedy
 
 
+@pytest.mark.slow
 def test_the_verifier_works_and_tells_how_it_is_shut_in() -> None:
     check = check_verifier()
     assert check.level in ("ok", "warn")

@@ -75,8 +75,8 @@ CASES = [
 ]
 
 
-# trl and its libraries deprecate each other's names.
-pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")
+# Importing trl takes seconds; it and its libraries deprecate each other's names.
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::FutureWarning")]
 
 
 @pytest.fixture(scope="module")

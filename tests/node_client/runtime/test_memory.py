@@ -3,6 +3,8 @@
 import gc
 from pathlib import Path
 
+import pytest
+
 from node_client.display.view import View
 from node_client.learning.report import StepReport, Totals
 from node_client.runtime.alone import LoneNode
@@ -30,6 +32,7 @@ class CountingView(View):
         self.counts.append(len(gc.get_objects()))
 
 
+@pytest.mark.slow
 async def test_no_step_leaves_an_object_behind(verifier: Verifier, tmp_path: Path) -> None:
     settings = Settings(state=StateDir(tmp_path), model="toy", arm="isolated", steps=STEPS)
     view = CountingView(model="toy", parameters=1000, device="cpu", arm="isolated")

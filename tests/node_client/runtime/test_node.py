@@ -120,6 +120,7 @@ async def test_training_goes_on_while_the_coordinator_is_gone(
     assert reports[heard].step >= before.step + 5
 
 
+@pytest.mark.slow
 async def test_losing_the_coordinator_changes_nothing_that_an_isolated_node_learns(
     settings: Settings, verifier: Verifier
 ) -> None:

@@ -75,6 +75,7 @@ async def verify_as_a_person_would(coordinator: Coordinator, state: StateDir) ->
     return ran.returncode, output.decode()
 
 
+@pytest.mark.slow
 async def test_an_honest_round_is_confirmed_check_by_check(
     published: Published, state: StateDir
 ) -> None:
@@ -100,6 +101,7 @@ async def test_a_dishonest_round_is_refuted_with_what_differs(
     assert told in output
 
 
+@pytest.mark.slow
 async def test_the_command_exits_with_1_when_the_text_of_a_right_answer_was_changed(
     published: Published, state: StateDir
 ) -> None:
