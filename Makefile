@@ -129,7 +129,7 @@ screenshots: $(VENV)/installed-dev chromium ## Shoot every page into var/screens
 PYTEST := $(PY) -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
 .PHONY: check test static quick lint types contracts django-checks pytest chromium
-check: $(VENV)/installed-dev ## Check all but whole processes and the browser, in about a minute
+check: $(VENV)/installed-dev ## Check what takes seconds: no whole processes, no browser
 	@$(MAKE) --no-print-directory -j2 quick static
 	@printf '\nThe quick checks passed; make test checks everything.\n'
 
