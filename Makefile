@@ -16,7 +16,7 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
 PROJECTS := pyproject.toml node_client/pyproject.toml constraints.txt $(wildcard node_client/pycosat/*)
 CHECKED := swarm_web judge tests bench node_client/src node_client/pycosat
-# Dozens of processes of the tests import the same modules: let them keep the bytecode.
+# The tests start dozens of processes that import the same modules; without bytecode each compiles them.
 unexport PYTHONDONTWRITEBYTECODE
 # A variable, because a comma would end an argument of $(call).
 FOR_TESTS := '.[embedded,dev]'
@@ -129,7 +129,7 @@ screenshots: $(VENV)/installed-dev chromium ## Shoot every page into var/screens
 PYTEST := $(PY) -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
 .PHONY: check test static quick lint types contracts django-checks pytest chromium
-check: $(VENV)/installed-dev ## Check what takes seconds: no whole processes, no browser
+check: $(VENV)/installed-dev ## Check style, types, imports and the quick tests
 	@$(MAKE) --no-print-directory -j2 quick static
 	@printf '\nThe quick checks passed; make test checks everything.\n'
 
@@ -143,8 +143,8 @@ lint: $(VENV)/installed-dev ## Check style and formatting
 	$(call stage,Style,$(VENV)/bin/ruff check .)
 	$(call stage,Formatting,$(VENV)/bin/ruff format --check .)
 
-# Whether our code calls what Windows lacks: the types of libraries, which take minutes without a
-# cache, say nothing of that.
+# The check for Windows looks only for calls in our own code that Windows lacks. It skips the types of
+# libraries, which take minutes to read without a cache.
 OUR_CODE_ALONE := --follow-imports skip --no-warn-unused-ignores --no-warn-return-any \
 	--allow-untyped-decorators --allow-subclassing-any
 

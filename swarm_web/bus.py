@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 NODES = "bus.nodes"
 VIEWERS = "bus.viewers"
 _RETRY_S = 1.0
-_ASK_AGAIN_S = 0.1
+_CANCEL_AGAIN_S = 0.1
 
 Listener = Callable[[str], None]
 
@@ -99,9 +99,9 @@ class Switchboard:
     async def close(self) -> None:
         """Stop listening to Redis."""
         while self._task is not None and not self._task.done():
-            # Again and again: redis-py can lose a cancellation that comes while it connects.
+            # Repeated because redis-py can lose a cancellation that arrives while it connects.
             self._task.cancel()
-            await asyncio.wait([self._task], timeout=_ASK_AGAIN_S)
+            await asyncio.wait([self._task], timeout=_CANCEL_AGAIN_S)
 
 
 _by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, Switchboard] = WeakKeyDictionary()

@@ -27,7 +27,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Spare the garbage collector what lasts as long as the run: the modules and the tests."""
+    """Keep the garbage collector from scanning the imported modules and the tests."""
     gc.collect()
     gc.freeze()
 
@@ -40,11 +40,11 @@ def catalogues() -> None:
 
 @pytest.fixture(scope="module")
 def module_rows(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    """Let fixtures of a module make rows that every test of it finds as they were made.
+    """Let a module's fixtures create rows once; each test rolls back to them.
 
     A test's own transaction is a savepoint in this one, so no test of the module may take
-    `transactional_db`, and none is kept from the database. Give each test a copy of the objects: a
-    test may change them.
+    `transactional_db`, and database access is allowed in all of them. Give each test a copy of the
+    objects, because a test may change them.
     """
     with django_db_blocker.unblock(), transaction.atomic():
         yield
