@@ -22,6 +22,9 @@ def serving(log: list[str] | None = None, /, **settings: str) -> Iterator[str]:
     database = connection.settings_dict
     url = "postgres://{USER}:{PASSWORD}@{HOST}:{PORT}/{NAME}".format(**database)
     with socket.create_server(("127.0.0.1", 0)) as listener:
+        # Connections inherit this. uvicorn sets it only on sockets that it opened; without it the
+        # body of each response comes 40 ms late.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         server = Popen(
             [*SERVER, "--fd", str(listener.fileno())],
             env=os.environ | {"DATABASE_URL": url} | settings,

@@ -1,13 +1,15 @@
 """What a page shows keeps up with the swarm, and leaves alone what the visitor has in hand."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 import pytest_asyncio
 from asgiref.sync import sync_to_async
 from django.utils import timezone
 from playwright.async_api import Browser, Route, WebSocketRoute, expect
+from pytest_django import DjangoDbBlocker
 
 from judge.models import Round, Ruling, Season
 from judge.services.oversight import quarantine_node
@@ -63,12 +65,23 @@ def rule(judge_round: Round) -> None:
     bus.ring(bus.VIEWERS)
 
 
+@pytest.fixture(scope="module")
+def keeping_port(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
+    """Run a site that keeps pages for a minute, and return its port."""
+    with (
+        django_db_blocker.unblock(),
+        serving(PAGE_CACHE_SECONDS="60", ALLOWED_HOSTS=".localhost") as address,
+    ):
+        yield address.rpartition(":")[2]
+
+
 @pytest_asyncio.fixture(loop_scope="session")
-async def late_visitor(transactional_db: None, browser: Browser) -> AsyncIterator[Visitor]:
-    """Return a visitor of a site that keeps pages for a minute."""
-    with serving(PAGE_CACHE_SECONDS="60") as site:
-        async with visiting(browser, site) as visitor:
-            yield visitor
+async def late_visitor(
+    transactional_db: None, browser: Browser, keeping_port: str
+) -> AsyncIterator[Visitor]:
+    """Return a visitor of a site that keeps pages, under a host name that nobody has used."""
+    async with visiting(browser, f"http://{uuid4()}.localhost:{keeping_port}") as visitor:
+        yield visitor
 
 
 async def test_a_change_is_shown_though_the_page_is_kept(late_visitor: Visitor) -> None:
