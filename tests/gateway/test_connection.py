@@ -176,6 +176,7 @@ async def test_the_end_of_a_season_counts_at_once(
     assert refused.code == ErrorCode.SEASON_NONE, refused
 
 
+@pytest.mark.slow
 async def test_a_socket_that_does_not_read_loses_the_oldest_doorbells_and_they_are_counted(
     gateway: str, amber: Member, bold: Member
 ) -> None:

@@ -213,6 +213,7 @@ def test_the_leaderboard_follows_a_voided_round(
     assert standing_of("amber", "season").score == 1
 
 
+@pytest.mark.slow
 def test_several_rounds_are_voided_for_one_reason(
     operator: Client, season: Season, clock: Clock, verifier: Verifier
 ) -> None:
@@ -242,6 +243,7 @@ def test_who_may_only_look_at_rounds_cannot_void_one(open_round: Round) -> None:
 # ---- recomputing
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("worker")
 def test_a_recomputed_round_corrects_the_leaderboard_and_is_on_record(
     operator: Client, season: Season, clock: Clock, verifier: Verifier

@@ -241,6 +241,7 @@ def test_the_leaderboard_follows_a_new_minimum_of_questions(
     assert standing_of("amber", "season").rank_low == 1
 
 
+@pytest.mark.slow
 def test_the_leaderboard_follows_a_new_number_of_recent_rounds(
     operator: Client, season: Season, clock: Clock, verifier: Verifier
 ) -> None:

@@ -71,6 +71,7 @@ def inspect(site: Site) -> list[Round]:
     return inspect_closed_rounds(now=site.clock.now)
 
 
+@pytest.mark.slow
 def test_a_copier_is_flagged_with_whom_it_copied_and_nobody_else(exam: Site) -> None:
     judge_round = plant_copier(exam, seed=1)
     inspect(exam)
@@ -82,6 +83,7 @@ def test_a_copier_is_flagged_with_whom_it_copied_and_nobody_else(exam: Site) -> 
     assert flag.created_at == exam.clock.now
 
 
+@pytest.mark.slow
 def test_a_copier_is_flagged_once_also_when_its_round_is_inspected_twice(exam: Site) -> None:
     judge_round = plant_copier(exam, seed=1)
     for _ in range(2):
@@ -125,6 +127,7 @@ def test_answers_without_tags_are_no_evidence(exam: Site) -> None:
     assert not Flag.objects.exists()
 
 
+@pytest.mark.slow
 def test_inspecting_changes_no_score_and_no_rank(exam: Site) -> None:
     plant_copier(exam, seed=1)
     exam.refresh()

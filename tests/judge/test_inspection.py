@@ -55,6 +55,7 @@ def test_a_jump_is_flagged_once_also_when_its_round_is_inspected_twice(exam: Sit
     assert Flag.objects.count() == 1
 
 
+@pytest.mark.slow
 def test_void_rounds_are_no_history_to_jump_from(exam: Site) -> None:
     exam.join("jumper")
     for _ in range(4):
@@ -68,6 +69,7 @@ def test_void_rounds_are_no_history_to_jump_from(exam: Site) -> None:
 # ---- the arms
 
 
+@pytest.mark.slow
 def test_the_comparison_of_each_model_is_stored(site: Site) -> None:
     for model in ("small", "large"):
         site.join(f"{model}-swarm", model=model)

@@ -108,6 +108,7 @@ def assert_board_follows(site: Site) -> None:
 # ---- void
 
 
+@pytest.mark.slow
 def test_a_void_round_leaves_a_ruling(site: Site, rounds: list[Round], olive: User) -> None:
     now = site.clock.advance(5)
     assert void_round(rounds[0], reason="wrong mix", actor=olive, now=now)

@@ -26,6 +26,7 @@ def test_a_closed_round_counts_in_every_window(site: Site) -> None:
     assert_exact(site)
 
 
+@pytest.mark.slow
 def test_the_season_adds_up_all_rounds(site: Site) -> None:
     site.join("amber")
     for letters in ("rrrr", "wwww", "rwww"):
@@ -45,6 +46,7 @@ def test_the_round_window_shows_the_last_closed_round_alone(site: Site) -> None:
     assert (board["amber"].n, board["amber"].score) == (4, 0)
 
 
+@pytest.mark.slow
 def test_the_recent_window_spans_the_last_k_rounds(site: Site) -> None:
     change_rules(site, recent_rounds=2)
     site.join("amber")
@@ -55,6 +57,7 @@ def test_the_recent_window_spans_the_last_k_rounds(site: Site) -> None:
     assert_exact(site)
 
 
+@pytest.mark.slow
 def test_another_k_counts_at_the_next_refresh(site: Site) -> None:
     site.join("amber")
     for letters in ("rrrr", "rrrr", "wwww"):
@@ -66,6 +69,7 @@ def test_another_k_counts_at_the_next_refresh(site: Site) -> None:
     assert_exact(site)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("window", "days"), [("24h", 1), ("7d", 7)])
 def test_rounds_leave_a_window_as_time_passes(site: Site, window: str, days: int) -> None:
     site.join("amber")
@@ -157,6 +161,7 @@ def test_model_follows_the_newest_of_a_nodes_own_rounds(site: Site) -> None:
     assert_exact(site)
 
 
+@pytest.mark.slow
 def test_a_void_round_leaves_no_trace_of_its_model(site: Site) -> None:
     site.join("amber", "birch", model="old")
     site.play(amber="rrrr", birch="rrrr")

@@ -1,5 +1,7 @@
 """Who has which rank of the leaderboard, and who has none."""
 
+import pytest
+
 from judge.models import Score
 from judge.services.oversight import (
     quarantine_node,
@@ -88,6 +90,7 @@ def test_absent_nodes_have_no_line(site: Site) -> None:
 # ---- quarantine
 
 
+@pytest.mark.slow
 def test_quarantine_hides_a_node_and_release_returns_it(site: Site) -> None:
     site.join("amber", "birch")
     for _ in range(3):

@@ -96,6 +96,7 @@ def test_reading_standings_runs_no_query_on_answers_or_scores(site: Site) -> Non
     assert "judge_score" not in sql
 
 
+@pytest.mark.slow
 def test_a_refresh_reads_no_answers_and_no_scores_but_of_rounds_that_come_or_go(
     site: Site,
 ) -> None:

@@ -138,6 +138,7 @@ def test_random_text_is_refused_and_nothing_else_happens(frame: str) -> None:
     assert refusal_of(frame) is not None
 
 
+@pytest.mark.slow
 @given(st.sampled_from(NODE_TAGS), st.dictionaries(st.text(), JSON, max_size=5))
 def test_a_random_body_under_a_known_type_never_breaks_the_codec(
     tag: str, body: dict[str, Any]
@@ -145,6 +146,7 @@ def test_a_random_body_under_a_known_type_never_breaks_the_codec(
     refusal_of(json.dumps({**body, "type": tag, "id": "a"}))
 
 
+@pytest.mark.slow
 @given(SAID_BY_NODES, st.data())
 def test_a_message_with_one_value_replaced_never_breaks_the_codec(
     message: messages.NodeMessage, data: st.DataObject
@@ -157,12 +159,14 @@ def test_a_message_with_one_value_replaced_never_breaks_the_codec(
 # ---- what is meant arrives
 
 
+@pytest.mark.slow
 @given(SAID_BY_NODES)
 def test_what_a_node_says_survives_the_wire(message: messages.NodeMessage) -> None:
     assert decode_from_node(encode(message)) == message
     assert decode_from_node(encode(message).encode()) == message
 
 
+@pytest.mark.slow
 @given(ROLLOUTS, NAMES, st.floats(0, 1e6))
 def test_what_the_server_says_survives_the_wire(
     rollout: messages.Rollout, node: str, age_s: float

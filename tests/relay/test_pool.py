@@ -76,6 +76,7 @@ async def test_no_rollout_comes_twice_in_a_sample() -> None:
     assert len({pooled.blob for pooled in drawn}) == 20
 
 
+@pytest.mark.slow
 async def test_every_rollout_of_others_is_as_likely_whoever_made_it() -> None:
     pool = make_pool()
     await fill(pool, 1, range(10))  # The one who asks.

@@ -35,6 +35,7 @@ def models_by_trial(clauses: list[list[int]]) -> set[tuple[int, ...]]:
     }
 
 
+@pytest.mark.slow
 @given(formulas)
 def test_it_finds_every_model_once(clauses: list[list[int]]) -> None:
     found = [tuple(model) for model in pycosat.itersolve(clauses)]

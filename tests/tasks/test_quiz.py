@@ -98,6 +98,7 @@ def test_fewer_questions_than_tasks_are_refused() -> None:
 # ---- questions
 
 
+@pytest.mark.slow
 def test_the_same_rules_and_secret_give_the_same_questions_to_everybody(
     verifier: Verifier,
 ) -> None:

@@ -136,6 +136,7 @@ async def test_no_cell_begins_like_a_formula(start: str) -> None:
     assert row["model"] == f"'{start}"
 
 
+@pytest.mark.slow  # imports pandas
 async def test_all_formats_have_equal_rows() -> None:
     await make_judged_season()
     rows = await read_rows("/downloads/rewards.csv")

@@ -95,6 +95,7 @@ def test_a_card_that_is_known_is_not_drawn_again(judged: list[Node], client: Cli
     assert cards.draw_node_card.cache_info().misses == drawn
 
 
+@pytest.mark.slow
 def test_a_card_changes_with_the_nodes_score(
     judged: list[Node], season: Season, client: Client
 ) -> None:

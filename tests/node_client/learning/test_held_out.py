@@ -78,6 +78,7 @@ def test_another_season_has_another_set(
     assert questions_of(other, monkeypatch) != questions_of(held_out_set(verifier), monkeypatch)
 
 
+@pytest.mark.slow
 def test_evaluating_leaves_no_trace_in_the_training(verifier: Verifier) -> None:
     weights = []
     for eval_tasks in (0, 16):

@@ -45,6 +45,7 @@ def without_times(report: StepReport) -> StepReport:
     return replace(report, seconds={})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_resumed_run_is_the_run_that_did_not_stop(
     verifier: Verifier, tmp_path: Path, way: str
@@ -105,6 +106,7 @@ def test_a_resumed_run_runs_no_more_at_once_than_the_one_before(verifier: Verifi
     assert other.policy.room.share == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("first", "then", "is_told"),
     [

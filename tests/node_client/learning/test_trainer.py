@@ -185,6 +185,7 @@ def test_policy_learns_from_others_what_it_could_not_find(verifier: Verifier) ->
     assert likelihoods[-1] > 4 * likelihoods[0]
 
 
+@pytest.mark.slow
 def test_demo_base_raises_its_own_training_reward(verifier: Verifier) -> None:
     trainer = make_trainer(
         verifier,

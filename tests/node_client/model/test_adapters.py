@@ -16,6 +16,9 @@ from tests.node_client.fakes import toy_policy
 from tests.node_client.full_disk import files_of_at_most
 from tests.node_client.learning.teamwork import UPDATES, update
 
+# Importing peft takes seconds.
+pytestmark = pytest.mark.slow
+
 CONFIG = TrainConfig(learning_rate=1e-2, lora_r=4)
 PROMPT, COMPLETION = [[3, 4, 5]], [[6, 7, 1]]
 

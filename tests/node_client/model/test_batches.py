@@ -34,6 +34,7 @@ def answers_of(policy: Any) -> list[list[str]]:
     return [[one.text for one in row] for row in given]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [12, 3, 1])
 def test_the_answers_are_the_same_when_fewer_fit_at_once(
     monkeypatch: pytest.MonkeyPatch, rows: int
@@ -50,6 +51,7 @@ def test_the_first_failure_halves_what_was_tried(monkeypatch: pytest.MonkeyPatch
     assert cramped.tried[:2] == [32, 16]
 
 
+@pytest.mark.slow
 def test_the_next_batch_begins_with_what_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
     policy, cramped = toy_policy(), Cramped(monkeypatch, rows=3)
     answers_of(policy)
@@ -58,12 +60,14 @@ def test_the_next_batch_begins_with_what_fitted(monkeypatch: pytest.MonkeyPatch)
     assert max(cramped.tried) <= 3
 
 
+@pytest.mark.slow
 def test_updates_keep_their_room_when_sampling_lacks_some(monkeypatch: pytest.MonkeyPatch) -> None:
     policy, _ = toy_policy(), Cramped(monkeypatch, rows=3)
     answers_of(policy)
     assert policy.sampling_room.share < policy.room.share == 1
 
 
+@pytest.mark.slow
 def test_sampling_that_never_fits_ends_with_what_helps(monkeypatch: pytest.MonkeyPatch) -> None:
     Cramped(monkeypatch, rows=0)
     with pytest.raises(MemoryExhaustedError, match="in sampling") as caught:

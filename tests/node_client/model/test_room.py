@@ -62,6 +62,7 @@ def update(
     )
 
 
+@pytest.mark.slow
 def test_update_goes_on_with_smaller_micro_batches() -> None:
     roomy, cramped = toy_policy(), toy_policy()
     cramped.logprobs = fail_above(24, cramped.logprobs)  # type: ignore[method-assign]
@@ -73,6 +74,7 @@ def test_update_goes_on_with_smaller_micro_batches() -> None:
         assert torch.allclose(one, other, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["adamw", "adamw_8bit"])
 @pytest.mark.parametrize("place", [0, 1, 7])
 def test_memory_may_run_out_at_any_of_the_optimizers_first_allocations(
@@ -108,6 +110,7 @@ def test_other_errors_are_not_taken_for_a_lack_of_memory() -> None:
     assert policy.room.share == 1
 
 
+@pytest.mark.slow
 def test_update_that_never_fits_ends_with_what_helps() -> None:
     policy = toy_policy()
     policy.logprobs = fail_above(0, policy.logprobs)  # type: ignore[method-assign]

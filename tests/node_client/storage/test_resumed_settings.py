@@ -46,6 +46,7 @@ def hashes_after(trainer: Trainer, folder: Path, *, steps: int) -> dict[str, str
     return read_manifest(checkpoint.save(folder, trainer)).files
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SETTINGS)
 def test_a_resumed_run_ends_with_the_same_bits(
     verifier: Verifier, tmp_path: Path, name: str

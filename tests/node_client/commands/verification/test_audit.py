@@ -52,6 +52,7 @@ def test_an_honest_round_holds(published: Published, verifier: Verifier) -> None
     assert "4 nodes" in checks["scores"].compared
 
 
+@pytest.mark.slow
 def test_several_verifiers_at_once_come_to_the_same(published: Published) -> None:
     with VerifierPool(2) as pool:
         checks = list(
