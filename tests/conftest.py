@@ -51,6 +51,18 @@ def module_rows(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> It
         transaction.set_rollback(True)
 
 
+@pytest.fixture(scope="module")
+def committed_rows(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """Let a module's fixtures commit rows, which go when the module ends.
+
+    Mark the module's tests with `django_db`, or there is no database. None may take
+    `transactional_db`, which empties the tables.
+    """
+    with django_db_blocker.unblock():
+        yield
+        delete_all_rows()
+
+
 @pytest.fixture(scope="session")
 def verifier() -> Iterator[Verifier]:
     """A real verifier; starting its child takes a second, so all tests use the same one."""
@@ -74,8 +86,8 @@ def all_tables() -> list[str]:
     return [table for table in tables if table not in KEPT_TABLES]
 
 
-def delete_all_rows(_case: TransactionTestCase) -> None:
-    """Empty the database after a test that committed.
+def delete_all_rows(_case: TransactionTestCase | None = None) -> None:
+    """Empty the database after tests that committed.
 
     Django would truncate every table and emit `post_migrate`, which takes far longer and waits for
     all who read. Foreign keys are checked when the transaction ends, so no order is needed.

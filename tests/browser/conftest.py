@@ -76,12 +76,10 @@ async def browser(chromium: str) -> AsyncIterator[Browser]:
 
 
 @asynccontextmanager
-async def visiting(
-    browser: Browser, site: str, *, width: int = 1280, scripts: bool = True
-) -> AsyncIterator[Visitor]:
+async def visiting(browser: Browser, site: str, *, scripts: bool = True) -> AsyncIterator[Visitor]:
     """Open a page with cookies and storage of its own; it is gone when the block ends."""
     async with await browser.new_context(
-        viewport={"width": width, "height": 740}, java_script_enabled=scripts
+        viewport={"width": 1280, "height": 740}, java_script_enabled=scripts
     ) as context:
         visitor = Visitor(await context.new_page(), site)
         visitor.listen()
@@ -93,11 +91,4 @@ async def visiting(
 async def visitor(transactional_db: None, site: str, browser: Browser) -> AsyncIterator[Visitor]:
     """Return a visitor with a wide screen."""
     async with visiting(browser, site) as visitor:
-        yield visitor
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def phone(transactional_db: None, site: str, browser: Browser) -> AsyncIterator[Visitor]:
-    """Return a visitor with a phone, 360 pixels wide."""
-    async with visiting(browser, site, width=360) as visitor:
         yield visitor

@@ -1,74 +1,11 @@
-"""No page has a serious fault that axe-core finds, in light and dark, in both directions."""
-
-from pathlib import Path
-from typing import Any, Literal
-from urllib.parse import urlsplit
+"""Pages are used by keyboard, in the visitor's language, and without scripts."""
 
 import pytest
-from asgiref.sync import sync_to_async
-from playwright.async_api import Browser, Page, Request, expect
+from playwright.async_api import Browser, expect
 
 from tests.browser.conftest import Visitor
-from tests.browser.test_pages import make_pages
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
-
-# axe-core 4.14.1 by Deque Systems, MPL 2.0, from npm; the licence lies beside it.
-AXE = Path(__file__).parent / "vendor" / "axe-4.14.1.min.js"
-# What assistive technology cannot get past; WCAG 2.2 AA and axe's own good practice.
-GRAVE = ("serious", "critical")
-# The schemes differ in colours alone, so the second one needs the rules about colours only.
-COLOURS = {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}}
-SCHEMES: dict[Literal["light", "dark"], dict[str, Any]] = {"light": {}, "dark": COLOURS}
-FIND_FAULTS = """async ([grave, options]) => {
-  const { violations } = await axe.run(document, { resultTypes: ["violations"], ...options });
-  return violations.filter((fault) => grave.includes(fault.impact))
-    .map((fault) => `${fault.id}: ${fault.nodes.map((node) => node.html).slice(0, 3).join(" | ")}`);
-}"""
-
-
-async def find_faults(page: Page) -> list[str]:
-    """Return axe-core's grave findings in light and dark, each with the elements concerned."""
-    # By the debugger, which the page's security policy does not bind.
-    await page.evaluate(AXE.read_text())
-    found: list[str] = []
-    for scheme, options in SCHEMES.items():
-        await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-        faults = await page.evaluate(FIND_FAULTS, [GRAVE, options])
-        found += [f"{scheme}: {fault}" for fault in faults]
-    return found
-
-
-@pytest.mark.parametrize("language", ["en", "fa"])
-async def test_no_page_has_a_grave_fault(visitor: Visitor, language: str) -> None:
-    page = visitor.page
-    await page.context.add_cookies([{"name": "language", "value": language, "url": visitor.site}])
-    faults: list[str] = []
-    for path in await sync_to_async(make_pages)():
-        await visitor.open(path)
-        faults += [f"{path} {fault}" for fault in await find_faults(page)]
-    assert "\n".join(faults) == ""
-    assert visitor.complaints == []
-
-
-async def test_the_page_that_refuses_has_no_grave_fault(visitor: Visitor) -> None:
-    await visitor.open("/leaderboard/?window=year")
-    assert "\n".join(await find_faults(visitor.page)) == ""
-    assert all("Failed to load resource" in complaint for complaint in visitor.complaints)
-
-
-async def test_no_page_asks_anybody_else_for_anything(visitor: Visitor) -> None:
-    asked: list[str] = []
-
-    def note(request: Request) -> None:
-        asked.append(request.url)
-
-    visitor.page.on("request", note)
-    for path in await sync_to_async(make_pages)():
-        await visitor.open(path)
-    here = urlsplit(visitor.site).netloc
-    assert [url for url in asked if urlsplit(url).netloc not in (here, "")] == []
-    assert visitor.complaints == []
 
 
 async def test_the_keyboard_goes_through_the_header_in_order(visitor: Visitor) -> None:

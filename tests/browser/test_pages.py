@@ -1,46 +1,18 @@
-"""Every page renders without a complaint of the browser, and fits a phone."""
+"""Charts, the theme, the API's description and the link to the server work in a browser."""
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.utils import timezone
 from playwright.async_api import expect
 
 from judge.models import Season
-from judge.services.inspection import compare_season
 from swarm_web.nodes.models import Node
 from tests.browser.conftest import Visitor
+from tests.browser.touring import make_pages
 from tests.dashboard.conftest import judge_nodes
 from tests.dashboard.live.listening import close_round, open_round_for
-from tests.factories import make_archived_rollout, make_exchange, make_season
+from tests.factories import make_season
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
-
-
-def make_pages() -> list[str]:
-    """Judge some nodes and return the addresses of all pages."""
-    season = make_season("Autumn")
-    nodes = judge_nodes(season, count=3)
-    compare_season(season, now=timezone.now())
-    rollout = make_archived_rollout(season, nodes[0], learners=nodes[1:], question="long " * 300)
-    make_exchange(season, nodes[0], nodes[1], used=5)
-    return [
-        "/",
-        "/leaderboard/",
-        f"/nodes/{nodes[0].name}/",
-        "/rounds/",
-        f"/rounds/{season.rounds.latest('number').number}/",
-        f"/rounds/{season.rounds.latest('number').number}/questions/1/",
-        "/downloads/",
-        "/join/",
-        "/status/",
-        "/compare/",
-        "/rollouts/",
-        f"/rollouts/{rollout.pk}/",
-        "/rollouts/flow/",
-        "/tasks/",
-        "/tasks/chain_sum/",
-        "/api/docs",
-    ]
 
 
 def prepare_round() -> tuple[Season, Node]:
@@ -49,16 +21,6 @@ def prepare_round() -> tuple[Season, Node]:
     nodes = judge_nodes(season, count=2)
     open_round_for(season, nodes[0])
     return season, nodes[0]
-
-
-async def test_no_page_scrolls_sideways_on_a_phone(phone: Visitor) -> None:
-    too_wide = []
-    for path in await sync_to_async(make_pages)():
-        await phone.open(path)
-        if await phone.page.evaluate("document.documentElement.scrollWidth > innerWidth"):
-            too_wide.append(path)
-    assert too_wide == []
-    assert phone.complaints == []
 
 
 async def test_charts_are_drawn(visitor: Visitor) -> None:
