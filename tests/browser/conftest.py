@@ -1,9 +1,9 @@
 """A server process on the test database, and Chromium in front of it."""
 
+import shutil
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -14,7 +14,9 @@ from pytest_django import DjangoDbBlocker
 
 from tests.web import serving
 
-CHROMIUM = "/usr/bin/chromium"
+# The first one found is taken; playwright's own would be a download. Debian's headless shell takes
+# half of Chromium's processor time.
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 # Root may not use Chromium's sandbox, and a test browser has no business calling home.
 FLAGS = [
     "--no-sandbox",
@@ -25,6 +27,16 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+
+
+def find_browser() -> str:
+    """Return the path of the browser for the tests."""
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        pytest.fail(
+            f"none of {', '.join(BROWSERS)} is installed: install one, or run -m 'not browser'"
+        )
+    return found
 
 
 @dataclass
@@ -58,19 +70,11 @@ def site(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[
         yield address
 
 
-@pytest.fixture(scope="session")
-def chromium() -> str:
-    """Return the path of Debian's Chromium; playwright's own would be a download."""
-    if not Path(CHROMIUM).exists():
-        pytest.fail(f"{CHROMIUM} is missing: apt-get install chromium, or run -m 'not browser'")
-    return CHROMIUM
-
-
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def browser(chromium: str) -> AsyncIterator[Browser]:
+async def browser() -> AsyncIterator[Browser]:
     """Run one Chromium for all tests; each opens a context of its own, which shares nothing."""
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        browser = await playwright.chromium.launch(executable_path=find_browser(), args=FLAGS)
         yield browser
         await browser.close()
 

@@ -104,7 +104,7 @@ def main(*, pictures: bool) -> None:
     """Fill the database, serve it and shoot."""
     django.setup()
     # They read Django's settings.
-    from tests.browser.conftest import CHROMIUM, FLAGS
+    from tests.browser.conftest import FLAGS, find_browser
     from tests.web import serving
 
     compile_stale()
@@ -112,7 +112,7 @@ def main(*, pictures: bool) -> None:
     call_command("migrate", verbosity=0)
     call_command("seed_demo_data", size="small")
     with serving() as site, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=find_browser(), args=FLAGS)
         shoot(browser, site, pictures=pictures)
         browser.close()
     sys.stdout.write(f"Look at them in {SHOTS}\n")
