@@ -10,9 +10,9 @@ import logging
 from collections.abc import Callable
 from functools import wraps
 from http import HTTPStatus
-from unicodedata import normalize
 
 import redis.exceptions
+from django.contrib.auth.forms import UsernameField
 from django.http import HttpRequest, HttpResponseBase
 
 from swarm_web.addresses import network_of_request
@@ -24,6 +24,8 @@ logger = logging.getLogger(__name__)
 MOST_OF_ADDRESS = 10
 MOST_OF_NAME = 30
 PERIOD_S = 300
+# The largest user name that Django's login form looks up.
+_LONGEST_NAME = 150
 
 Login = Callable[[HttpRequest], HttpResponseBase]
 
@@ -36,10 +38,11 @@ def limit_logins(login: Login) -> Login:
     def limited(request: HttpRequest) -> HttpResponseBase:
         if request.method != "POST":
             return login(request)
-        # As Django's form reads a name: written otherwise it is the same one.
-        name = normalize("NFKC", request.POST.get("username", "")).strip()
+        name = read_name(request.POST.get("username", ""))
         of_address = f"logins:address:{network_of_request(request)}"
-        of_name = f"logins:name:{hashlib.sha256(name.encode()).hexdigest()}"
+        # A multipart form may say in which encoding it is, and so have a lone surrogate.
+        digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()
+        of_name = f"logins:name:{digest}"
         _count(of_address, most=MOST_OF_ADDRESS)
         _count(of_name, most=MOST_OF_NAME)
         answer = login(request)
@@ -48,6 +51,15 @@ def limit_logins(login: Login) -> Login:
         return answer
 
     return limited
+
+
+def read_name(sent: str) -> str:
+    """Return a user name as Django's form reads it: written otherwise it is the same one.
+
+    One that is too long for it is not normalised: with many combining marks that takes quadratic
+    time, in which the process does nothing else.
+    """
+    return UsernameField(max_length=_LONGEST_NAME).to_python(sent) or ""
 
 
 def _count(key: str, *, most: int) -> None:

@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django import Settings
 
-from swarm_web.login_limit import MOST_OF_ADDRESS, MOST_OF_NAME, PERIOD_S
+from swarm_web.login_limit import MOST_OF_ADDRESS, MOST_OF_NAME, PERIOD_S, read_name
 from swarm_web.store import sync_redis
 
 PASSWORD = "a long enough one"
@@ -65,6 +65,13 @@ def test_a_name_is_not_guessed_at_from_many_addresses(client: Client, name: str)
     use_up_name(client)
     assert log_in(client, name=name, address="192.0.2.9").status_code == 429
     assert log_in(client, name="oscar", address="192.0.2.9").status_code == 200
+
+
+def test_a_name_that_is_too_long_is_not_normalised() -> None:
+    """A megabyte of combining marks in the wrong order takes minutes, and nobody else is served."""
+    marks = "\u0301\u0316" * 100
+    assert read_name("q" + marks) == "q" + marks
+    assert read_name("q" + marks[:2]) == "q\u0316\u0301"
 
 
 def test_one_address_cannot_lock_a_name(client: Client) -> None:
