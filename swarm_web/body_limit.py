@@ -22,7 +22,9 @@ class BodyLimit:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let the application answer, or refuse."""
         # The server has read this number too, or it would not know where the body ends.
-        declared = int(dict(scope["headers"]).get(b"content-length", 0))
+        digits = dict(scope["headers"]).get(b"content-length", b"")
+        # It may have leading zeros, more of them than Python reads.
+        declared = int(digits.lstrip(b"0") or 0)
         came = 0
 
         async def read() -> Message:

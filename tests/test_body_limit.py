@@ -68,3 +68,8 @@ async def test_who_sends_all_of_a_body_that_was_refused_may_ask_again(poster: Po
 async def test_the_largest_body_is_taken(poster: Poster) -> None:
     await poster.send(f"{HEAD}Content-Length: {MOST}\r\n\r\n", body=MOST)
     assert (await poster.hear())[0] == 302
+
+
+async def test_a_length_may_have_thousands_of_leading_zeros(poster: Poster) -> None:
+    await poster.send(f"{HEAD}Content-Length: {'0' * 5000}7\r\n\r\n", body=7)
+    assert (await poster.hear())[0] == 302
