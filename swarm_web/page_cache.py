@@ -248,6 +248,9 @@ def read_key(scope: Scope, asked: Asked, *, marks: Mapping[str, str]) -> Key | N
     """Return what decides an anonymous visitor's page; None for requests that are never kept."""
     if scope["method"] != "GET" or scope["path"].startswith(_NEVER) or b"authorization" in asked:
         return None
+    # Django answers when the whole body has come, and until then all would wait for this visitor.
+    if b"transfer-encoding" in asked or asked.get(b"content-length", b"0") != b"0":
+        return None
     decisive = [name for name, _ in scope["headers"] if name in _DECISIVE]
     if len(decisive) > len(set(decisive)):
         return None
