@@ -157,18 +157,27 @@ class PageCache:
         made = self._making.setdefault(key, asyncio.get_running_loop().create_future())
         turn = _Turn(self._turns)
         page = None
-        try:
-            await turn.take()
-            recorder = _Recorder(send, begun_at=self._clock(), on_start=turn.leave)
-            await self._application(scope, receive, recorder.take)
-            page = await recorder.finish()
-        finally:
-            turn.leave()
+
+        def tell_waiting(page: Page | None) -> None:
             # Whoever waited for an answer that cannot be kept asks Django, too.
             if self._making.get(key) is made:
                 del self._making[key]
             if not made.done():
                 made.set_result(page)
+
+        def start(*, is_kept: bool) -> None:
+            turn.leave()
+            if not is_kept:
+                tell_waiting(None)  # It ends when its visitor has read it.
+
+        try:
+            await turn.take()
+            recorder = _Recorder(send, begun_at=self._clock(), on_start=start)
+            await self._application(scope, receive, recorder.take)
+            page = await recorder.finish()
+        finally:
+            turn.leave()
+            tell_waiting(page)
         if page is not None:
             self._keep(key, page)
         return page
@@ -207,18 +216,20 @@ class _Turn:
 class _Recorder:
     """Holds back an answer that may be kept; passes on any other as it comes.
 
-    `on_start` is called when the answer begins, which is when a view has returned.
+    `on_start` is called when the answer begins, which is when a view has returned, with whether the
+    answer may be kept.
     """
 
-    def __init__(self, send: Send, *, begun_at: float, on_start: Callable[[], None]) -> None:
+    def __init__(self, send: Send, *, begun_at: float, on_start: Callable[..., None]) -> None:
         self._send, self._begun_at, self._on_start = send, begun_at, on_start
         self._headers: Headers | None = None
         self._parts: list[bytes] = []
 
     async def take(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self._on_start()
-        if message["type"] == "http.response.start" and may_be_kept(message):
+        if is_start := message["type"] == "http.response.start":
+            is_kept = may_be_kept(message)
+            self._on_start(is_kept=is_kept)
+        if is_start and is_kept:
             self._headers = list(message["headers"])
         elif self._headers is None:
             await self._send(message)

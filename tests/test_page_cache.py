@@ -321,3 +321,12 @@ async def test_a_download_gives_its_turn_back_when_it_begins(
     monkeypatch.setattr(page_cache, "_PATIENCE_S", 60)
     cache = PageCache(workshop := Workshop(b"text/csv"), seconds=60)
     await end(workshop, await begin(cache, workshop, count=3))
+
+
+async def test_who_downloads_slowly_holds_up_nobody_who_wants_the_same() -> None:
+    cache = PageCache(workshop := Workshop(b"text/csv"), seconds=60)
+    visitors = [asyncio.create_task(get(cache, "/rows")) for _ in range(3)]
+    async with asyncio.timeout(5):
+        for _ in visitors:
+            await workshop.begun.get()
+    await end(workshop, visitors)
