@@ -101,7 +101,7 @@ async def test_a_doorbell_reaches_every_greeted_node(
         assert await two.hear() == RING
 
 
-async def test_a_node_that_said_no_hello_hears_no_doorbell(
+async def test_a_doorbell_from_before_the_hello_is_never_sent(
     gateway: str, amber: Member, bold: Member
 ) -> None:
     async with (
@@ -113,6 +113,9 @@ async def test_a_node_that_said_no_hello_hears_no_doorbell(
         assert await greeted.hear() == RING
         await stranger.send(make_hello())
         assert isinstance(await stranger.hear(), Welcome)
+        later = msgspec.structs.replace(RING, now="2026-01-01T00:00:01+00:00")
+        await sync_to_async(bus.ring_nodes)(later)
+        assert await stranger.hear() == later
 
 
 async def test_a_doorbell_that_rings_while_the_welcome_is_made_comes_after_it(
