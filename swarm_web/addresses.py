@@ -32,7 +32,14 @@ def _find_address(peer: str, forwarded: str) -> str:
     trusted: int = settings.TRUSTED_PROXIES
     if not trusted or not forwarded:
         return peer
-    return forwarded.split(",")[-trusted:][0].strip()
+    return _leave_out_port(forwarded.split(",")[-trusted:][0].strip())
+
+
+def _leave_out_port(address: str) -> str:
+    """Some proxies write the port too, another one for each connection: a.b.c.d:1 or [x::y]:1."""
+    if address.startswith("["):
+        return address[1:].partition("]")[0]
+    return address.partition(":")[0] if address.count(":") == 1 else address
 
 
 def name_network(address: str) -> str:
