@@ -8,11 +8,10 @@ from math import sqrt
 
 from django.db.models import Avg, Case, Count, F, FloatField, IntegerField, StdDev, Value, When
 from django.db.models.functions import Cast
-from scipy.stats import t
 
 from judge.comparison import MIN_ROUNDS
 from judge.models import Season
-from judge.stats import CONFIDENCE, Interval
+from judge.stats import Interval, student_quantile
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Contribution
 
@@ -75,6 +74,6 @@ def _describe(stretch: int, nodes: int, mean: float, spread: float | None) -> Mi
     borders = (0.0, 0.0, *_ENDS, 1.0)
     interval = None
     if nodes > 1 and spread:
-        half = float(t.ppf((1 + CONFIDENCE) / 2, nodes - 1)) * spread / sqrt(nodes)
+        half = student_quantile(nodes - 1) * spread / sqrt(nodes)
         interval = (mean - half, mean + half)
     return Mix(borders[stretch], borders[stretch + 1], nodes, mean, interval)

@@ -24,6 +24,12 @@ def test_wilson_interval_matches_the_published_formula() -> None:
 
 
 @given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_wilson_interval_matches_statsmodels(counts: tuple[int, int]) -> None:
+    reference = proportion_confint(*counts, alpha=0.05, method="wilson")
+    assert wilson_interval(*counts) == pytest.approx(reference, abs=1e-12)
+
+
+@given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_interval_holds_the_share_and_stays_in_the_unit_range(counts: tuple[int, int]) -> None:
     correct, n = counts
     low, high = wilson_interval(correct, n)

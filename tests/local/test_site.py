@@ -58,15 +58,31 @@ def test_servers_named_by_the_environment_are_used_instead(
     assert not (site_on_named_servers.state / "valkey").exists()
 
 
-def test_manage_works_on_the_running_site(site_on_named_servers: LaunchedSite) -> None:
+@pytest.fixture(scope="module")
+def created_node(site_on_named_servers: LaunchedSite) -> subprocess.CompletedProcess[str]:
+    """Register a node with a command that also reports each module that it imports."""
     state = site_on_named_servers.state
     command = (sys.executable, "-m", "swarm_web.local", "manage", "--state-dir", str(state))
-    result = subprocess.run(
+    return subprocess.run(
         (*command, "create_node", "--name", "visitor"),
         cwd=PROJECT,
-        env=plain_environment(),
+        env=plain_environment() | {"PYTHONPROFILEIMPORTTIME": "1"},
         capture_output=True,
         text=True,
         check=True,
     )
-    assert result.stdout.startswith("visitor ")
+
+
+def test_manage_works_on_the_running_site(
+    created_node: subprocess.CompletedProcess[str],
+) -> None:
+    assert created_node.stdout.startswith("visitor ")
+
+
+def test_a_command_starts_without_scipy_stats(
+    created_node: subprocess.CompletedProcess[str],
+) -> None:
+    """Its import takes most of a second; only rare calculations need it."""
+    modules = {line.rpartition("|")[2].strip() for line in created_node.stderr.splitlines()}
+    assert {"judge.ranking", "swarm_web.dashboard.charts.arms"} <= modules
+    assert "scipy.stats" not in modules

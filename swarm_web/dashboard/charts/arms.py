@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from math import sqrt
 
 from django.utils.translation import gettext as _
-from scipy.stats import t
 
-from judge.stats import CONFIDENCE
+from judge.stats import student_quantile
 from swarm_web.dashboard.charts.parts import (
     STYLES,
     Figure,
@@ -57,7 +56,7 @@ def _average(window: Sequence[ArmPoint]) -> ArmMean:
     )
     interval = None
     if nodes > 1:
-        half = float(t.ppf((1 + CONFIDENCE) / 2, nodes - 1)) * sqrt(variance / nodes)
+        half = student_quantile(nodes - 1) * sqrt(variance / nodes)
         interval = (max(0.0, mean - half), min(1.0, mean + half))
     return ArmMean(window[-1].round, nodes, mean, interval)
 

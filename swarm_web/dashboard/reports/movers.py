@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import sqrt
 
-from scipy.stats import fisher_exact
-
 from judge.models import Round, Ruling, Score, Season
 from swarm_web.nodes.models import Node
 
@@ -62,6 +60,9 @@ def find_mover(changes: Sequence[Change], *, alpha: float = ALPHA) -> Change | N
 
 
 def _p_value(change: Change) -> float:
+    # Here, because this import takes most of a second in every process of the site.
+    from scipy.stats import fisher_exact
+
     table = [[solved, asked - solved] for solved, asked in (change.before, change.after)]
     return float(fisher_exact(table).pvalue)
 
