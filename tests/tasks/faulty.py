@@ -1,4 +1,4 @@
-"""Put a faulty child in the place of the real one."""
+"""Put a faulty child in the place of the real one; it starts in a fifth of the time."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -3,10 +3,10 @@
 import os
 import time
 
+import tests.tasks.arithmetic_alone  # noqa: F401  # before reasoning-gym
 from swarm_tasks.child import __main__ as child
 from swarm_tasks.child import generators
-
-WAIT_S = 0.3
+from tests.tasks.specs import WAIT_S
 
 score_as_it_is = generators.Task.score_text
 

@@ -13,8 +13,7 @@ import pytest
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_tasks.verifier import Verifier
 from tests.tasks.faulty import REPOSITORY, child_pid, faulty_children, faulty_verifier
-from tests.tasks.faulty_child import WAIT_S
-from tests.tasks.specs import ONE_DIGIT, answered, make_spec, solve_sum
+from tests.tasks.specs import ONE_DIGIT, WAIT_S, answered, make_spec, solve_sum
 
 pytestmark = pytest.mark.slow
 
@@ -91,16 +90,17 @@ def test_a_lost_child_is_gone_and_another_one_answers() -> None:
         assert child_pid(verifier) != before
 
 
-def test_a_child_killed_between_requests_costs_nothing(verifier: Verifier) -> None:
+def test_a_child_killed_between_requests_costs_nothing() -> None:
     spec = make_spec(config=ONE_DIGIT)
-    right = answered(solve_sum(verifier.question(spec)))
-    os.kill(child_pid(verifier), signal.SIGKILL)
-    assert ended(child_pid(verifier))
-    assert [verdict.reason for verdict in verifier.score(spec, [right])] == ["right"]
+    with faulty_verifier() as verifier:
+        right = answered(solve_sum(verifier.question(spec)))
+        os.kill(child_pid(verifier), signal.SIGKILL)
+        assert ended(child_pid(verifier))
+        assert [verdict.reason for verdict in verifier.score(spec, [right])] == ["right"]
 
 
 def test_a_task_that_is_not_made_in_time_is_refused() -> None:
-    with Verifier(deadline_s=0.5) as verifier:
+    with faulty_verifier(deadline_s=0.5) as verifier:
         os.kill(child_pid(verifier), signal.SIGSTOP)
         with pytest.raises(RefusedError, match=r"within 0\.5 s") as caught:
             verifier.question(make_spec())
@@ -110,7 +110,7 @@ def test_a_task_that_is_not_made_in_time_is_refused() -> None:
 
 def test_a_child_that_reads_no_more_is_replaced() -> None:
     spec = make_spec(config=ONE_DIGIT)
-    with Verifier(deadline_s=0.5) as verifier:
+    with faulty_verifier(deadline_s=0.5) as verifier:
         right = answered(solve_sum(verifier.question(spec)))
         before = child_pid(verifier)
         os.kill(before, signal.SIGSTOP)
@@ -136,7 +136,7 @@ def test_a_child_that_the_system_has_no_room_for_is_refused_and_started_later(
     def fail(*command: object, **options: object) -> None:
         raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
-    with Verifier() as verifier:
+    with faulty_verifier() as verifier:
         with monkeypatch.context() as crowded:
             crowded.setattr(subprocess, "Popen", fail)
             with pytest.raises(RefusedError, match="could not be started") as caught:
@@ -146,10 +146,10 @@ def test_a_child_that_the_system_has_no_room_for_is_refused_and_started_later(
 
 
 def test_close_ends_the_child() -> None:
-    verifier = Verifier()
-    pid = child_pid(verifier)
-    verifier.close()
-    assert ended(pid)
+    with faulty_verifier() as verifier:
+        pid = child_pid(verifier)
+        verifier.close()
+        assert ended(pid)
 
 
 @pytest.mark.parametrize("state", ["idle", "busy"])
@@ -166,21 +166,22 @@ def test_a_killed_parent_takes_its_child_along(state: str) -> None:
     assert ended(child)
 
 
-def test_a_forked_process_gets_a_child_of_its_own(verifier: Verifier) -> None:
-    mine = child_pid(verifier)
-    forked = os.fork()
-    if forked == 0:
-        status = 1
-        try:
-            theirs = child_pid(verifier)
-            verifier.close()
-            status = 0 if theirs != mine else 2
-        finally:
-            os._exit(status)
-    _, status = os.waitpid(forked, 0)
-    assert os.waitstatus_to_exitcode(status) == 0
-    assert child_pid(verifier) == mine
-    assert verifier.question(make_spec())
+def test_a_forked_process_gets_a_child_of_its_own() -> None:
+    with faulty_verifier() as verifier:
+        mine = child_pid(verifier)
+        forked = os.fork()
+        if forked == 0:
+            status = 1
+            try:
+                theirs = child_pid(verifier)
+                verifier.close()
+                status = 0 if theirs != mine else 2
+            finally:
+                os._exit(status)
+        _, status = os.waitpid(forked, 0)
+        assert os.waitstatus_to_exitcode(status) == 0
+        assert child_pid(verifier) == mine
+        assert verifier.question(make_spec())
 
 
 def test_threads_share_one_verifier(verifier: Verifier) -> None:

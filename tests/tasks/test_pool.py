@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def pool() -> Iterator[VerifierPool]:
-    with VerifierPool(2) as shared:
+    with faulty_children(), VerifierPool(2) as shared:
         yield shared
 
 
@@ -102,7 +102,7 @@ def test_a_spec_without_texts_is_still_checked(pool: VerifierPool) -> None:
 
 def test_a_forked_process_gets_children_of_its_own() -> None:
     batch = [(make_spec(index=index), [""] * 16) for index in range(4)]
-    with VerifierPool(2) as pool:
+    with faulty_children(), VerifierPool(2) as pool:
         before = pool.score_many(batch)
         children = [child_pid(verifier) for verifier in pool._verifiers]
         forked = os.fork()
