@@ -5,6 +5,7 @@ comes at once.
 """
 
 import asyncio
+import gc
 import os
 from pathlib import Path
 from typing import Annotated, Literal
@@ -205,6 +206,11 @@ def _train(settings: Settings) -> None:
         )
     console = Console(stderr=settings.json)
     with console.status("Starting"):
+        # Nothing that is imported becomes garbage; looking for some takes half a second.
+        gc.disable()
         from node_client.runtime.run import run_client  # takes seconds: torch and transformers
+
+        gc.freeze()
+        gc.enable()
 
     asyncio.run(run_client(settings, console=console))
