@@ -9,12 +9,15 @@ import os
 import runpy
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from subprocess import CompletedProcess
 from tempfile import TemporaryDirectory
 
 PATIENCE_S = 120
+STOPS_WITHIN_S = 10
 SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(["node_client.runtime.run", "tests.node_client.fakes", __name__])
 
@@ -36,6 +39,23 @@ def run_forked(module: str, *arguments: str, threads: int = 1) -> CompletedProce
         assert process.exitcode is not None
         texts = [path.read_text() for path in printed]
         return CompletedProcess([module, *arguments], process.exitcode, *texts)
+
+
+@contextmanager
+def running_forked(module: str, *arguments: str, log: Path) -> Iterator[BaseProcess]:
+    """Run a module as `python -m` does until the block ends, which asks it to stop.
+
+    Its output is added to `log`.
+    """
+    process = SERVER.Process(target=_run, args=(module, arguments, 1, (log, log)))
+    process.start()
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.join(STOPS_WITHIN_S)
+        process.kill()
+        process.join()
 
 
 def _run(module: str, arguments: Sequence[str], threads: int, printed: Sequence[Path]) -> None:

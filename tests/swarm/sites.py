@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from io import StringIO
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import environ
@@ -21,7 +22,8 @@ from swarm_web.local.ports import HOST, free_port
 from swarm_web.local.probes import answers_ok
 from swarm_web.store import sync_redis
 from tests.local.launcher import LaunchedSite
-from tests.processes import PROJECT, Running, running
+from tests.node_client.forked import running_forked
+from tests.processes import PROJECT, running
 
 
 def site_environment(url: str) -> dict[str, str]:
@@ -46,11 +48,11 @@ def project_part(name: str, command: tuple[str, ...], environment: Mapping[str, 
 
 
 @contextmanager
-def running_site(folder: Path) -> Iterator[str]:
+def running_site(folder: Path, **settings: str) -> Iterator[str]:
     """Run web, worker and beat; yield the site's URL as soon as it answers."""
     port = free_port()
     url = f"http://{HOST}:{port}"
-    environment = site_environment(url)
+    environment = site_environment(url) | settings
     web = project_part("web", commands.serve_web(host=HOST, port=port), environment)
     parts = (
         project_part("worker", commands.WORKER, environment),
@@ -63,15 +65,14 @@ def running_site(folder: Path) -> Iterator[str]:
         yield url
 
 
-def join(name: str, arm: str, *, site: str, folder: Path) -> AbstractContextManager[Running]:
-    """Register a node once, and run it."""
+def join(name: str, arm: str, *, site: str, folder: Path) -> AbstractContextManager[BaseProcess]:
+    """Register a node once, and run it in a fork of a process that has imported torch."""
     token_file = folder / f"{name}.token"
     call_command("create_node", name=name, arm=arm, token_file=token_file, stdout=StringIO())
     command = commands.join_swarm(
         url=site, token_file=str(token_file), model="tiny", arm=arm, state=str(folder / name)
     )
-    part = project_part(name, command, site_environment(site))
-    return running(part, log=folder / f"{name}.log")
+    return running_forked("node_client", *command[1:], log=folder / f"{name}.log")
 
 
 @contextmanager
