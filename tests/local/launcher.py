@@ -10,6 +10,7 @@ from pathlib import Path
 
 from swarm_web.local.parts import Part
 from swarm_web.local.ports import HOST, free_port
+from swarm_web.local.stamps import fingerprint
 from tests.local.processes import children_of
 from tests.processes import PROJECT, Running, running
 
@@ -53,6 +54,12 @@ class LaunchedSite:
             if _SIGNS[part] in command:
                 return pid
         return None
+
+
+def spare_wheel(state: Path) -> None:
+    """Let the launcher think that it has built the client's wheel, where nobody installs it."""
+    state.mkdir()
+    (state / "dist.stamp").write_text(fingerprint([PROJECT / "node_client"]))
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import pytest
 
 from swarm_web.local.probes import answers_ok
 from swarm_web.local.state import locked_state
-from tests.local.launcher import LaunchedSite, launched_site, plain_environment
+from tests.local.launcher import LaunchedSite, launched_site, plain_environment, spare_wheel
 from tests.local.processes import processes_inside
 from tests.processes import PROJECT, eventually
 
@@ -26,6 +26,7 @@ def await_ready(site: LaunchedSite) -> None:
 
 def test_a_site_starts_with_its_own_servers_and_leaves_nothing(tmp_path: Path) -> None:
     state = tmp_path / "state"
+    spare_wheel(state)
     with launched_site(state) as site:
         assert answers_ok(site.port, "/healthz")
         await_ready(site)
@@ -56,6 +57,24 @@ def test_servers_named_by_the_environment_are_used_instead(
     await_ready(site_on_named_servers)
     assert not (site_on_named_servers.state / "postgres").exists()
     assert not (site_on_named_servers.state / "valkey").exists()
+
+
+def test_a_participant_without_a_compiler_gets_pycosat_from_the_site(
+    site_on_named_servers: LaunchedSite, tmp_path: Path
+) -> None:
+    site = site_on_named_servers
+    # The launcher builds wheels last, and then stamps them.
+    eventually((site.state / "dist.stamp").exists, within_s=60, what="the wheels are built")
+    target, no_programs = tmp_path / "target", tmp_path / "bin"
+    no_programs.mkdir()
+    install = [sys.executable, "-m", "pip", "--quiet", "--no-cache-dir", "install", "--no-deps"]
+    index = ["--target", str(target), "--extra-index-url", f"{site.url}/simple/"]
+    subprocess.run(
+        [*install, *index, "pycosat==0.6.6"],
+        env=os.environ | {"PATH": str(no_programs)},
+        check=True,
+    )
+    assert [path.name for path in target.glob("pycosat.*")] == ["pycosat.py"]
 
 
 @pytest.fixture(scope="module")

@@ -21,10 +21,9 @@ from node_client.site import parse_site
 from swarm_protocol.messages import TaskChoice
 from swarm_tasks.starter import STARTER_TASKS
 from swarm_tasks.verifier import Verifier
-from swarm_web.local.stamps import fingerprint
 from swarm_web.nodes.services import create_node
 from tests.local.launcher import LaunchedSite
-from tests.processes import PROJECT, eventually
+from tests.processes import eventually
 from tests.swarm.flock import Flock
 from tests.swarm.witness import call_witness
 
@@ -49,12 +48,6 @@ class Story:
     quiz: Round
     next_quiz: Round
     console: str
-
-
-def spare_wheel(state: Path) -> None:
-    """Let the launcher think that it has built the client's wheel: nobody installs it here."""
-    state.mkdir()
-    (state / "dist.stamp").write_text(fingerprint([PROJECT / "node_client"]))
 
 
 def tell_story(site: LaunchedSite, stack: ExitStack) -> Story:

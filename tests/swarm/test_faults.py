@@ -16,10 +16,10 @@ from judge.engine import lost_time
 from judge.models import Answer, Round, Score, Standing, Window
 from node_client.runtime import exam
 from swarm_tasks.marks import mark
-from tests.local.launcher import launched_site
+from tests.local.launcher import launched_site, spare_wheel
 from tests.swarm.flock import WRONG
 from tests.swarm.sites import operating
-from tests.swarm.story import FEW, NODES, OPEN_S, PARTS, QUESTIONS, Story, spare_wheel, tell_story
+from tests.swarm.story import FEW, NODES, OPEN_S, PARTS, QUESTIONS, Story, tell_story
 from tests.swarm.witness import witnessed
 
 pytestmark = pytest.mark.swarm
