@@ -76,7 +76,7 @@ class Host:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Host]:
-    """A server with a site's database, `pristine`, and a backup from before its last node."""
+    """A server with a site's database, `pristine`, and a backup from before its last row."""
     with tempfile.TemporaryDirectory(prefix="murmuration-backup-") as temporary:
         folder = Path(temporary)
         folder.chmod(0o711)  # Postgres may run as another user.
@@ -87,9 +87,9 @@ def server() -> Iterator[Host]:
         host = Host(postgres.url, folder)
         with running(postgres.part, log=folder / "log"):
             host.do(MIGRATE)
-            host.do(f"{PYTHON} {ROOT}/manage.py create_node --name before")
+            host.ask("INSERT INTO auth_group (name) VALUES ('before')")
             host.do(BACK_UP)
-            host.do(f"{PYTHON} {ROOT}/manage.py create_node --name after")
+            host.ask("INSERT INTO auth_group (name) VALUES ('after')")
             host.ask("ALTER DATABASE murmuration RENAME TO pristine", database="postgres")
             yield host
 
@@ -118,7 +118,7 @@ def lay_out(host: Host) -> Host:
 
 
 def names(host: Host, *, database: str = "murmuration") -> list[str]:
-    return host.ask("SELECT name FROM nodes_node ORDER BY id", database=database)
+    return host.ask("SELECT name FROM auth_group ORDER BY id", database=database)
 
 
 def test_a_restored_site_has_the_rows_of_the_backup(restored: Host) -> None:
