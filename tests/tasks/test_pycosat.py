@@ -19,7 +19,7 @@ formulas = st.lists(st.lists(literals, max_size=4), max_size=12)
 # Draws puzzles of three sizes and prints them with the version of the pycosat that made them.
 DRAW_PUZZLES = """
 import json, pycosat, reasoning_gym
-sizes = [{}, {"num_people": 3, "num_characteristics": 6}, {"num_people": 5}]
+sizes = [{}, {"num_people": 3, "num_characteristics": 5}, {"num_characteristics": 5}]
 data = [reasoning_gym.create_dataset("zebra_puzzles", seed=5, size=3, **size) for size in sizes]
 print(json.dumps([pycosat.__version__, [list(puzzles) for puzzles in data]]))
 """
