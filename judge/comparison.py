@@ -17,15 +17,14 @@ leave because of their arm; and any other swarm, because a season is one swarm. 
 helps swarms takes several seasons, each of them one unit (`compare_seasons`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from judge.stats import Interval, adjust_by_holm, student_quantile
+from judge.stats import CONFIDENCE, Interval, adjust_by_holm
 
 ALPHA = 0.05
 # Five against five can be shuffled in 252 ways: a p-value of 2/252 survives six models' correction.
@@ -195,66 +194,56 @@ def _decide(difference: float | None, p_value: float | None) -> Verdict:
 
 def _shuffle_arms(swarm: Floats, isolated: Floats, *, seed: int) -> float:
     """Return the randomisation test's two-sided p-value."""
-    return _permute(
+    # Imported late: it takes most of a second, and few processes need it.
+    from scipy.stats import permutation_test
+
+    nodes = len(swarm) + len(isolated)
+    result = permutation_test(
         (swarm, isolated),
         lambda a, b, axis: a.mean(axis=axis) - b.mean(axis=axis),
         permutation_type="independent",
+        vectorized=True,
         n_resamples=_SHUFFLES,
-        seed=seed,
+        batch=max(1, _BATCH // nodes),
+        rng=np.random.default_rng(seed),
     )
+    return float(result.pvalue)
 
 
 def _flip_signs(values: Floats) -> float:
     """Return the sign-flip test's two-sided p-value."""
-    return _permute(
-        (values,), np.mean, permutation_type="samples", n_resamples=_SIGN_PATTERNS, seed=0
-    )
-
-
-def _permute(
-    samples: tuple[Floats, ...],
-    statistic: Callable[..., Any],
-    *,
-    permutation_type: Literal["independent", "samples"],
-    n_resamples: int,
-    seed: int,
-) -> float:
-    # Here, because this import takes most of a second in every process of the site.
     from scipy.stats import permutation_test
 
     result = permutation_test(
-        samples,
-        statistic,
-        permutation_type=permutation_type,
+        (values,),
+        np.mean,
+        permutation_type="samples",
         vectorized=True,
-        n_resamples=n_resamples,
-        batch=max(1, _BATCH // sum(map(len, samples))),
-        rng=np.random.default_rng(seed),
+        n_resamples=_SIGN_PATTERNS,
+        batch=max(1, _BATCH // len(values)),
+        rng=np.random.default_rng(0),
     )
     return float(result.pvalue)
 
 
 def welch_interval(swarm: Floats, isolated: Floats) -> Interval | None:
     """Return Welch's interval (Biometrika 34, 1947); None where an arm shows no spread."""
+    from scipy.stats import ttest_ind
+
     if not (_is_spread(swarm) and _is_spread(isolated)):
         return None
-    errors = [(arm.var(ddof=1) / len(arm), len(arm) - 1) for arm in (swarm, isolated)]
-    error = sum(square for square, _ in errors)
-    freedom = error**2 / sum(square**2 / free for square, free in errors)
-    half = student_quantile(freedom) * sqrt(error)
-    return _around(float(swarm.mean() - isolated.mean()), half)
+    interval = ttest_ind(swarm, isolated, equal_var=False).confidence_interval(CONFIDENCE)
+    return float(interval.low), float(interval.high)
 
 
 def _student_interval(values: Floats) -> Interval | None:
     """Return Student's interval of a mean; None where the values show no spread."""
+    from scipy.stats import ttest_1samp
+
     if not _is_spread(values):
         return None
-    half = student_quantile(len(values) - 1) * float(values.std(ddof=1)) / sqrt(len(values))
-    return _around(float(values.mean()), half)
-
-
-def _around(middle: float, half: float) -> Interval:
-    return middle - half, middle + half
+    interval = ttest_1samp(values, 0).confidence_interval(CONFIDENCE)
+    return float(interval.low), float(interval.high)
 
 
 def _is_spread(values: Floats) -> bool:

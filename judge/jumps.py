@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaln
 
 from judge.forensics import ALPHA, choose_flagged, write_p
 from judge.stats import adjust_by_holm
@@ -124,16 +123,12 @@ def _compute_tails(correct: Floats, n: Floats, right: Floats, seen: Floats) -> F
     Sums the upper tail itself: scipy's `betabinom.sf` is 1 - cdf, which is lost in rounding below
     1e-15, and slow.
     """
+    # Imported late: it takes most of a second, and few processes need it.
+    from scipy.stats import betabinom
+
     counts = np.arange(n.max() + 1)
     rows, places = np.nonzero(counts >= correct[:, None])
     alpha, beta = right + _JEFFREYS, seen - right + _JEFFREYS
     tails = np.zeros(len(n))
-    np.add.at(tails, rows, _betabinom_pmf(counts[places], n[rows], alpha[rows], beta[rows]))
+    np.add.at(tails, rows, betabinom.pmf(counts[places], n[rows], alpha[rows], beta[rows]))
     return tails
-
-
-def _betabinom_pmf(k: Floats, n: Floats, alpha: Floats, beta: Floats) -> Floats:
-    """Return P(K = k) of a Beta-binomial K in 0..n, element by element."""
-    choices = -np.log(n + 1) - betaln(n - k + 1, k + 1)
-    pmf: Floats = np.exp(choices + betaln(k + alpha, n - k + beta) - betaln(alpha, beta))
-    return pmf

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import bdtr, bdtrik
 
 # Nodes on each side of a tile of pairs, so that its arrays fit a processor's cache.
 _TILE = 512
@@ -84,11 +83,14 @@ def _find_limits(right: Counts, wrong: Counts, *, alpha: float) -> Ints:
     only how many there are of each kind. Up to alpha / pairs every p-value is significant and
     above alpha none is: pairs are told apart by kind only in the narrow band between.
     """
+    # Imported late: it takes most of a second, and few processes need it.
+    from scipy.stats import binom
+
     nodes, questions = right.shape
     pairs = max(1, nodes * (nodes - 1) // 2)
     sums = np.arange(questions + 1)
-    first = _count_successes(alpha / pairs / 2, sums)
-    last = _count_successes(alpha / 2, sums)
+    first = binom.ppf(alpha / pairs / 2, sums, 0.5).astype(np.int64)
+    last = binom.ppf(alpha / 2, sums, 0.5).astype(np.int64)
     widths = last - first + 1
     # Kind (sum, fewer) of the band has its tally at offsets[sum] + fewer.
     offsets = np.cumsum(widths) - widths - first
@@ -102,19 +104,11 @@ def _find_limits(right: Counts, wrong: Counts, *, alpha: float) -> Ints:
     seen = np.flatnonzero(tally)
     total = np.repeat(sums, widths)[seen]
     fewer = seen - offsets[total]
-    p_values = 2 * bdtr(fewer, total, 0.5)
+    p_values = 2 * binom.cdf(fewer, total, 0.5)
     rejected = _reject(p_values, tally[seen], before=certain, pairs=pairs, alpha=alpha)
     limits: Ints = first - 1
     np.maximum.at(limits, total[rejected], fewer[rejected])
     return limits
-
-
-def _count_successes(quantile: float, trials: Ints) -> Ints:
-    """Return the fewest k with P(K <= k) >= `quantile`, K the heads among `trials` fair coins."""
-    # NaN, for no trials, becomes 0 too; a root found by iteration may lie just above its number.
-    near = np.fmax(np.ceil(bdtrik(quantile, trials, 0.5)), 0)
-    fewest: Ints = (near - (bdtr(near - 1, trials, 0.5) >= quantile)).astype(np.int64)
-    return fewest
 
 
 def _reject(p_values: Floats, tally: Ints, *, before: int, pairs: int, alpha: float) -> Bools:

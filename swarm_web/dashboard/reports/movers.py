@@ -60,7 +60,7 @@ def find_mover(changes: Sequence[Change], *, alpha: float = ALPHA) -> Change | N
 
 
 def _p_value(change: Change) -> float:
-    # Here, because this import takes most of a second in every process of the site.
+    # Imported late: it takes most of a second, and few processes need it.
     from scipy.stats import fisher_exact
 
     table = [[solved, asked - solved] for solved, asked in (change.before, change.after)]
