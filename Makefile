@@ -125,8 +125,8 @@ screenshots: $(VENV)/installed-dev chromium ## Shoot every page into var/screens
 	@DJANGO_SETTINGS_MODULE=swarm_web.settings $(PY) -m tests.browser.screenshots $(if $(PICTURES),--pictures)
 
 # ---- checking
-# A worker for each core; each takes the next file in the order of tests/conftest.py.
-PYTEST := $(PY) -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder
+# Each worker takes the next file in the order of tests/conftest.py.
+PYTEST := $(PY) -m pytest --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
 .PHONY: check test static quick lint types contracts django-checks pytest chromium
 check: $(VENV)/installed-dev ## Check style, types, imports and the quick tests
@@ -166,10 +166,11 @@ django-checks: $(VENV)/installed-dev
 		$(PY) manage.py check --deploy --fail-level WARNING)
 
 quick: $(VENV)/installed-dev
-	$(call stage,Quick tests,$(PYTEST) -m 'not (swarm or browser or slow)')
+	$(call stage,Quick tests,$(PYTEST) -n auto -m 'not (swarm or browser or slow)')
 
+# A worker more than there are cores: many of these tests wait for processes that they started.
 pytest: $(VENV)/installed-dev chromium
-	$(call stage,Tests,$(PYTEST))
+	$(call stage,Tests,$(PYTEST) -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 
 # Any Chromium will do; Debian's headless shell takes half of the processor time.
 chromium:
