@@ -136,6 +136,7 @@ def test_a_rounds_page_shows_questions_answers_and_scores(
     assert played.commitment in page
 
 
+@pytest.mark.slow
 def test_a_rounds_page_shows_flags_and_rulings(
     operator: Client, season: Season, clock: Clock, verifier: Verifier
 ) -> None:
@@ -203,6 +204,7 @@ def test_a_voided_round_is_on_record_with_who_and_why(operator: Client, open_rou
     assert "The leaderboard followed: round 1 is void." in page
 
 
+@pytest.mark.slow
 def test_the_leaderboard_follows_a_voided_round(
     operator: Client, season: Season, clock: Clock, verifier: Verifier
 ) -> None:

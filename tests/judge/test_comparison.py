@@ -64,6 +64,7 @@ def test_the_p_value_of_few_nodes_counts_all_shuffles() -> None:
     assert claim_about(swarm, isolated).p_value == pytest.approx(2 * min(upper, lower))
 
 
+@pytest.mark.slow
 def test_many_nodes_are_shuffled_by_the_seed_alone() -> None:
     rng = np.random.default_rng(0)
     swarm, isolated = rng.normal(0.02, 0.1, 20).tolist(), rng.normal(0, 0.1, 20).tolist()

@@ -119,6 +119,7 @@ def test_a_copier_is_found_over_several_rounds_that_say_too_little_each(exam: Si
     assert copies() == [(SOURCE, COPIER)]
 
 
+@pytest.mark.slow
 def test_answers_without_tags_are_no_evidence(exam: Site) -> None:
     texts = draw_texts(exam.nodes, seed=1)
     texts[COPIER] = texts[SOURCE]

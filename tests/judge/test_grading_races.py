@@ -112,6 +112,7 @@ def test_recomputing_waits_for_a_grader_that_is_late_and_has_the_last_word(
 # ---- books
 
 
+@pytest.mark.slow
 def test_refreshes_at_once_count_a_round_once(site: Site, crew: Crew) -> None:
     site.join("amber", "birch")
     site.play(amber="rrrr", birch="wwww")

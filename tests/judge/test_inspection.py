@@ -86,6 +86,7 @@ def test_the_comparison_of_each_model_is_stored(site: Site) -> None:
     assert (claim["verdict"], updated_at) == ("too_few", now)
 
 
+@pytest.mark.slow
 def test_a_comparison_of_a_model_that_is_gone_goes_too(site: Site) -> None:
     site.join("amber", model="old")
     site.play(amber="rrrr")
@@ -99,6 +100,7 @@ def test_a_comparison_of_a_model_that_is_gone_goes_too(site: Site) -> None:
 # ---- when, and what stays
 
 
+@pytest.mark.slow
 def test_every_closed_round_is_inspected_once_and_says_when(site: Site) -> None:
     site.join("amber")
     rounds = [site.play(amber="rrrr") for _ in range(2)]

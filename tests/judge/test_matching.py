@@ -12,6 +12,7 @@ from judge import matching
 from judge.matching import compare_pairs, compute_tails, find_candidates
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8), st.integers(0, 8))
 def test_tails_match_the_sum_over_all_outcomes(chances: list[float], at_least: int) -> None:
     by_hand = sum(

@@ -208,6 +208,7 @@ def test_the_leaderboard_follows_a_verifier_that_judges_otherwise(
     assert_board_follows(site)
 
 
+@pytest.mark.slow
 def test_answers_that_nobody_could_grade_count_after_recomputing(site: Site) -> None:
     site.toy.broken = {"gcd"}
     judge_round = site.open("amber")

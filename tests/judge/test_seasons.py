@@ -192,6 +192,7 @@ def test_how_many_nodes_a_coin_assigned_is_told(coin: Site) -> None:
     assert coin_share(coin.season) == (1, 2)
 
 
+@pytest.mark.slow
 def test_a_round_is_scored_in_the_arm_that_the_coin_said(coin: Site) -> None:
     nodes = coin.join(*(f"node-{i}" for i in range(8)))
     arms = {node.name: enrol(node, coin.season, wish="swarm") for node in nodes}

@@ -71,6 +71,7 @@ def test_a_release_puts_the_figures_back(site: Site, rounds: list[Round]) -> Non
     assert list(RoundSummary.objects.order_by("pk").values()) == before
 
 
+@pytest.mark.slow
 def test_only_the_nodes_rounds_are_written_anew_the_newest_first(
     site: Site, rounds: list[Round]
 ) -> None:
@@ -81,6 +82,7 @@ def test_only_the_nodes_rounds_are_written_anew_the_newest_first(
     assert list(stale) == [True, False, False]
 
 
+@pytest.mark.slow
 def test_a_round_that_closes_after_a_quarantine_leaves_the_node_out_at_once(
     site: Site, rounds: list[Round]
 ) -> None:

@@ -37,6 +37,7 @@ def test_the_season_adds_up_all_rounds(site: Site) -> None:
     assert row.score == pytest.approx((4 / 9 + 1 / 3) / 2)
 
 
+@pytest.mark.slow
 def test_the_round_window_shows_the_last_closed_round_alone(site: Site) -> None:
     site.join("amber", "birch")
     site.play(amber="rrrr", birch="rrrr")
@@ -107,6 +108,7 @@ def test_rounds_that_close_between_two_refreshes_all_count(site: Site) -> None:
     assert_exact(site)
 
 
+@pytest.mark.slow
 def test_a_round_that_closes_after_a_younger_one_counts_and_is_not_the_last(site: Site) -> None:
     change_rules(site, scoring_seconds=3600)
     site.join("amber")
@@ -137,6 +139,7 @@ def test_seasons_are_apart(site: Site) -> None:
 # ---- who a node is
 
 
+@pytest.mark.slow
 def test_model_and_arm_follow_the_newest_round(site: Site) -> None:
     site.join("amber", model="old")
     site.play(amber="rrrr")
@@ -146,6 +149,7 @@ def test_model_and_arm_follow_the_newest_round(site: Site) -> None:
     assert (row.model, row.arm) == ("new", "isolated")
 
 
+@pytest.mark.slow
 def test_model_follows_the_newest_of_a_nodes_own_rounds(site: Site) -> None:
     site.join("amber", "birch", model="old")
     site.play(amber="rrrr", birch="rrrr")
@@ -175,6 +179,7 @@ def test_a_void_round_leaves_no_trace_of_its_model(site: Site) -> None:
     assert_exact(site)
 
 
+@pytest.mark.slow
 def test_a_node_of_which_only_void_rounds_are_left_is_not_kept(site: Site) -> None:
     site.join("amber", "birch")
     site.play(amber="rrrr")

@@ -18,6 +18,7 @@ def test_nodes_that_cannot_be_told_apart_share_ranks(site: Site) -> None:
     assert ranks(site) == {"amber": (1, 2), "birch": (1, 2)}
 
 
+@pytest.mark.slow
 def test_a_node_that_is_clearly_better_ranks_first(site: Site) -> None:
     site.join("amber", "birch")
     for _ in range(3):
@@ -28,6 +29,7 @@ def test_a_node_that_is_clearly_better_ranks_first(site: Site) -> None:
     assert_exact(site)
 
 
+@pytest.mark.slow
 def test_questions_that_nobody_could_grade_tell_nobody_apart(site: Site) -> None:
     site.join("amber", "birch")
     change_rules(site, scoring_seconds=5)
@@ -45,6 +47,7 @@ def test_questions_that_nobody_could_grade_tell_nobody_apart(site: Site) -> None
     assert_exact(site)
 
 
+@pytest.mark.slow
 def test_a_node_with_too_few_questions_is_shown_and_not_ranked(site: Site) -> None:
     change_rules(site, minimum_questions=8)
     site.join("amber", "birch")
@@ -66,6 +69,7 @@ def test_in_the_round_window_as_many_questions_as_a_round_has_are_enough(site: S
     assert (site.board("round")["amber"].remark, site.board()["amber"].remark) == ("", "too_few")
 
 
+@pytest.mark.slow
 def test_an_untrained_model_is_shown_and_not_ranked(site: Site) -> None:
     site.join("amber")
     site.join("bare", arm="base")
@@ -117,6 +121,7 @@ def test_a_quarantined_node_still_sees_its_own_line(site: Site) -> None:
     assert (line.remark, line.rank, line.score) == ("quarantined", None, 1)
 
 
+@pytest.mark.slow
 def test_a_quarantined_node_is_judged_as_ever(site: Site) -> None:
     site.join("amber")
     site.play(amber="rrrr")

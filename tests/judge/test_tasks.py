@@ -187,6 +187,7 @@ def test_closed_rounds_are_inspected(site: Site) -> None:
     assert not Flag.objects.exists()
 
 
+@pytest.mark.slow
 def test_stale_summaries_are_written_anew_by_one_task_after_another(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:

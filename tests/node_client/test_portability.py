@@ -68,6 +68,7 @@ def find_unix_only(source: str) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_the_client_names_nothing_that_only_unix_has() -> None:
     sources = client_sources()
     assert len(sources) > 80

@@ -1,5 +1,6 @@
 """Batches are cut into requests and loads, and every text gets its own worth back."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -71,6 +72,7 @@ def test_every_job_begins_with_making_its_task() -> None:
     assert [step == UNMADE for step in steps] == [True, False, True, False, False]
 
 
+@pytest.mark.slow
 @given(sizes=group_sizes, most=st.integers(1, 2000))
 def test_loads_are_the_batch_in_order_none_too_large(sizes: list[int], most: int) -> None:
     batch = batch_of(sizes)

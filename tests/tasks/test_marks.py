@@ -47,6 +47,7 @@ def test_cells_of_two_rounds_add_up_to_the_cells_of_both(
     assert add_cells(mark(one).cells, mark(other).cells) == mark([*one, *other]).cells
 
 
+@pytest.mark.slow
 @given(outcomes, outcomes)
 def test_a_part_that_was_added_can_be_subtracted(
     one: list[tuple[str, bool | None]], other: list[tuple[str, bool | None]]

@@ -24,6 +24,7 @@ from tests.sockets import PATIENCE_S, running_gateway
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("tidy_stores")]
 
 
+@pytest.mark.slow
 async def test_who_comes_after_a_while_is_not_shown_what_was_then() -> None:
     season = await sync_to_async(make_season)()
     nodes = await sync_to_async(judge_nodes)(season, count=2)

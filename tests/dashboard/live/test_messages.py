@@ -38,6 +38,7 @@ async def test_a_browser_gets_a_snapshot_of_the_rows_on_the_page() -> None:
     assert "2 nodes connected" in snapshot["pill"]
 
 
+@pytest.mark.slow
 async def test_a_score_that_lands_reaches_the_browser() -> None:
     season = await sync_to_async(make_season)()
     nodes = await sync_to_async(judge_nodes)(season, count=2)
@@ -101,6 +102,7 @@ async def test_an_unknown_window_closes_the_socket() -> None:
         assert socket.close_code == 4400
 
 
+@pytest.mark.slow
 async def test_a_page_of_the_board_is_told_of_its_own_rows_only() -> None:
     season = await sync_to_async(make_season)()
     nodes = await sync_to_async(judge_nodes)(season, count=52)
@@ -155,6 +157,7 @@ async def test_a_browser_that_can_unpack_gets_packed_messages() -> None:
     assert json.loads(gzip.decompress(heard))["type"] == "snapshot"
 
 
+@pytest.mark.slow
 async def test_a_browser_that_comes_back_gets_what_it_missed() -> None:
     season = await sync_to_async(make_season)()
     nodes = await sync_to_async(judge_nodes)(season, count=2)

@@ -175,6 +175,7 @@ def test_a_page_holds_fifty_rows_and_names_its_neighbours(client: Client, season
     assert not set(listed(first)) & set(listed(second))
 
 
+@pytest.mark.slow
 def test_a_filtered_page_counts_what_its_filter_leaves(client: Client, season: Season) -> None:
     nodes = judge_nodes(season, count=60, rounds=1)
     others = [node.pk for node in nodes[:5]]
@@ -206,6 +207,7 @@ def test_the_form_shows_the_filters_of_the_address(client: Client, season: Seaso
     assert '<input type="hidden" name="window" value="round">' in html
 
 
+@pytest.mark.slow
 def test_find_me_opens_the_page_that_lists_the_node(client: Client, season: Season) -> None:
     judge_nodes(season, count=60, rounds=1)
     last = listed(read(client, "?after=50"))[-1]

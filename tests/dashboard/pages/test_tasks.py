@@ -116,6 +116,7 @@ def test_before_the_first_season_the_page_says_so(db: None, client: Client) -> N
     assert "No season has started yet" in read(client, "/tasks/")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["/tasks/", PAGE])
 def test_the_number_of_queries_does_not_grow(season: Season, client: Client, path: str) -> None:
     def count() -> int:

@@ -48,6 +48,7 @@ def shows(card: Image.Image, colour: tuple[int, int, int]) -> bool:
     return sum(1 for _ in near) > 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["/card.png", "/nodes/{node}/card.png"])
 def test_a_card_is_a_picture_of_the_size_that_previews_have(
     judged: list[Node], client: Client, path: str
@@ -86,6 +87,7 @@ def test_the_cards_logo_is_that_of_the_pages() -> None:
     assert len(cards.read_logo()) == len(circles) > 0
 
 
+@pytest.mark.slow
 def test_a_card_that_is_known_is_not_drawn_again(judged: list[Node], client: Client) -> None:
     path = f"/nodes/{judged[0].name}/card.png"
     etag = client.get(path)["ETag"]

@@ -207,6 +207,7 @@ async def test_what_the_site_says_cannot_steer_the_terminal(
     assert "[bold]prompt" in output
 
 
+@pytest.mark.slow
 def test_checking_a_round_needs_no_torch_and_no_socket() -> None:
     code = (
         "import sys, node_client.cli, node_client.commands.verification.command\n"
