@@ -6,31 +6,34 @@ gets the interval of `macro_intervals`. All intervals are at 95 %.
 """
 
 from collections.abc import Mapping
-from math import sqrt
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaincinv, ndtri, stdtrit
+from scipy.special import betaincinv, stdtrit
 
 CONFIDENCE = 0.95
 # Jeffreys' prior is Beta(1/2, 1/2).
 _PRIOR = 0.5
-_Z = float(ndtri((1 + CONFIDENCE) / 2))
 
 Interval = tuple[float, float]
 Floats = npt.NDArray[np.float64]
 
 
+@lru_cache(maxsize=4096)
 def wilson_interval(correct: int, n: int) -> Interval:
     """Return the interval of a share of `correct` in `n` > 0 questions, in [0, 1]."""
-    centre = (correct + _Z**2 / 2) / (n + _Z**2)
-    half = _Z / (n + _Z**2) * sqrt(correct * (n - correct) / n + _Z**2 / 4)
-    # The ends of a share of none and of all are exact; rounding would miss them.
-    return (centre - half if correct else 0.0), (centre + half if correct < n else 1.0)
+    # Imported late: it takes most of a second, and few processes need it.
+    from scipy.stats import binomtest
+
+    # The interval does not depend on what is tested, and testing the share itself is cheapest.
+    tested = binomtest(correct, n, p=correct / n)
+    interval = tested.proportion_ci(CONFIDENCE, method="wilson")
+    return float(interval.low), float(interval.high)
 
 
 def student_quantile(freedom: float) -> float:
-    """Return how many standard errors Student's interval reaches at `freedom` > 0 degrees."""
+    """Return Student's t quantile of the interval at `freedom` > 0 degrees of freedom."""
     return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
 
 

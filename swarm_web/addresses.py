@@ -32,11 +32,11 @@ def _find_address(peer: str, forwarded: str) -> str:
     trusted: int = settings.TRUSTED_PROXIES
     if not trusted or not forwarded:
         return peer
-    return _leave_out_port(forwarded.split(",")[-trusted:][0].strip())
+    return _strip_port(forwarded.split(",")[-trusted:][0].strip())
 
 
-def _leave_out_port(address: str) -> str:
-    """Some proxies write the port too, another one for each connection: a.b.c.d:1 or [x::y]:1."""
+def _strip_port(address: str) -> str:
+    """Remove the port that some proxies add: 192.0.2.1:4321 or [2001:db8::1]:4321."""
     if address.startswith("["):
         return address[1:].partition("]")[0]
     return address.partition(":")[0] if address.count(":") == 1 else address

@@ -40,7 +40,7 @@ def limit_logins(login: Login) -> Login:
             return login(request)
         name = read_name(request.POST.get("username", ""))
         of_address = f"logins:address:{network_of_request(request)}"
-        # A multipart form may say in which encoding it is, and so have a lone surrogate.
+        # A multipart form names its own encoding, so the name may hold a lone surrogate.
         digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()
         of_name = f"logins:name:{digest}"
         _count(of_address, most=MOST_OF_ADDRESS)
@@ -54,10 +54,10 @@ def limit_logins(login: Login) -> Login:
 
 
 def read_name(sent: str) -> str:
-    """Return a user name as Django's form reads it: written otherwise it is the same one.
+    """Return a user name normalised as Django's login form does, so that spellings count as one.
 
-    One that is too long for it is not normalised: with many combining marks that takes quadratic
-    time, in which the process does nothing else.
+    Names longer than that form accepts stay as they are: normalising many combining marks takes
+    quadratic time and blocks the whole process.
     """
     return UsernameField(max_length=_LONGEST_NAME).to_python(sent) or ""
 

@@ -168,7 +168,7 @@ class PageCache:
         def start(*, is_kept: bool) -> None:
             turn.leave()
             if not is_kept:
-                tell_waiting(None)  # It ends when its visitor has read it.
+                tell_waiting(None)  # Such an answer ends only when its visitor has read all of it.
 
         try:
             await turn.take()
@@ -259,7 +259,7 @@ def read_key(scope: Scope, asked: Asked, *, marks: Mapping[str, str]) -> Key | N
     """Return what decides an anonymous visitor's page; None for requests that are never kept."""
     if scope["method"] != "GET" or scope["path"].startswith(_NEVER) or b"authorization" in asked:
         return None
-    # Django answers when the whole body has come, and until then all would wait for this visitor.
+    # Django answers once the whole body has arrived; until then all others would wait for it.
     if b"transfer-encoding" in asked or asked.get(b"content-length", b"0") != b"0":
         return None
     decisive = [name for name, _ in scope["headers"] if name in _DECISIVE]

@@ -27,7 +27,7 @@ def ask(site: str, headers: Sequence[dict[str, str]]) -> set[int]:
 
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
-def test_a_served_site_believes_forwarded_addresses_of_no_proxy_that_it_does_not_trust() -> None:
+def test_a_served_site_ignores_forwarded_addresses_of_untrusted_proxies() -> None:
     sync_redis().flushdb()
     with serving(TRUSTED_PROXIES="0", API_REQUESTS_PER_MINUTE="2") as site:
         # A minute may end meanwhile: then four of the five are within the limit.
@@ -36,14 +36,14 @@ def test_a_served_site_believes_forwarded_addresses_of_no_proxy_that_it_does_not
 
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
-def test_a_served_site_believes_a_forwarded_scheme_of_no_proxy_that_it_does_not_trust() -> None:
+def test_a_served_site_ignores_the_forwarded_scheme_of_an_untrusted_proxy() -> None:
     with serving(HTTPS="true", TRUSTED_PROXIES="0") as site:
         assert ask(site, [SECURE, {}]) == {301}
 
 
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
-def test_a_served_site_believes_addresses_and_schemes_of_a_proxy_that_it_trusts() -> None:
+def test_a_served_site_takes_address_and_scheme_from_a_trusted_proxy() -> None:
     """HTTPS means a TLS proxy in front, so one is trusted unless the operator says otherwise."""
     sync_redis().flushdb()
     with serving(HTTPS="true", API_REQUESTS_PER_MINUTE="2") as site:

@@ -71,8 +71,8 @@ def season(transactional_db: None) -> Season:
 
 @pytest.fixture
 def site(season: Season, tmp_path: Path) -> Iterator[str]:
-    # By default so few rollouts are archived that the nodes train for a minute before one of them
-    # is among those that they learned from.
+    # With the default limits the nodes train for a minute before a rollout that one of them learned
+    # from is also in the archive.
     archive = {"RELAY_ARCHIVE_PER_MINUTE": "300", "RELAY_ARCHIVE_PER_NODE": "100"}
     with running_site(tmp_path, **archive) as url:
         yield url

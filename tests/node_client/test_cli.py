@@ -3,6 +3,7 @@ import json
 import signal
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,12 @@ def test_help_needs_no_torch() -> None:
         "sys.exit(bool({'torch', 'transformers', 'websockets', 'httpx'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_installed_command_starts_the_client() -> None:
+    command = Path(sysconfig.get_path("scripts"), "swarm-node")
+    said = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
+    assert CLIENT_VERSION in said.stdout
 
 
 def test_the_version_is_the_protocols() -> None:

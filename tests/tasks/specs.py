@@ -4,7 +4,7 @@ from swarm_protocol.messages import Config, TaskSpec
 from swarm_tasks.allowlist import GENERATOR
 
 SEED = 20_250_911
-# How long a faulty child waits that was asked to.
+# How long a faulty child waits when asked to, in seconds.
 WAIT_S = 0.3
 ONE_DIGIT: Config = {"min_terms": 2, "max_terms": 2, "min_digits": 1, "max_digits": 1}
 

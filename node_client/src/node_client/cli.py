@@ -206,7 +206,7 @@ def _train(settings: Settings) -> None:
         )
     console = Console(stderr=settings.json)
     with console.status("Starting"):
-        # Nothing that is imported becomes garbage; looking for some takes half a second.
+        # Imported objects stay alive; scanning them for garbage takes half a second.
         gc.disable()
         from node_client.runtime.run import run_client  # takes seconds: torch and transformers
 

@@ -28,7 +28,7 @@ for _name in (
 ):
     sys.modules.setdefault(_name, types.ModuleType(_name)).__dict__.setdefault("Axes3D", None)
 
-# Nothing that is imported becomes garbage; to look for some takes a tenth of the child's start.
+# Imported objects stay alive; scanning them for garbage takes a tenth of the child's start-up time.
 gc.disable()
 import reasoning_gym  # noqa: E402
 from reasoning_gym.factory import DATASETS  # noqa: E402
