@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from node_client.commands import configuration, models
+from node_client.commands import configuration, lab, models
 from node_client.commands.problems import FAILED, UNCHECKED, explain_problems
 from node_client.errors import NodeError
 from node_client.settings.config import (
@@ -56,6 +56,7 @@ app = typer.Typer(
 )
 app.add_typer(configuration.app)
 app.add_typer(models.app)
+app.add_typer(lab.app)
 
 
 def show_version(asked: bool) -> None:

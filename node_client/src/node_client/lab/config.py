@@ -1,0 +1,207 @@
+"""What an experiment is: its swarm, its arms and its seeds, read from a TOML file.
+
+An experiment compares arms. Every arm is run once with each seed, and a seed means the same in all
+arms: the same base weights, and the same stream of questions for each node. So arms are compared
+seed by seed.
+"""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from node_client.errors import SettingsError
+from node_client.learning.external_sampling import make_strategy
+from node_client.settings.objective import check_objective
+from node_client.settings.ranges import Count, Natural
+from node_client.settings.train_config import TrainConfig, plan_step
+from swarm_protocol.errors import RefusedError
+from swarm_protocol.messages import SeasonInfo, TaskChoice
+from swarm_protocol.prompts import SYSTEM_PROMPT
+from swarm_tasks.allowlist import GENERATOR, check_config
+
+Phase = Literal["exploratory", "confirmatory"]
+Drawing = Literal["uniform", "informative"]
+Attack = Literal["none", "poison"]
+Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9 .,+/_-]{0,63}$")]
+
+
+class SeasonRules(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is asked, and how: the parts of a season that an experiment needs."""
+
+    tasks: Annotated[list[TaskChoice], Meta(min_length=1)]
+    completions: Count = 8
+    local: Natural = 4
+    external: Natural = 4
+    max_new_tokens: Count = 24
+    temperature: float = 0.0
+    seed: int = 20_261_122
+    system_prompt: str = SYSTEM_PROMPT
+
+
+class Group(Struct, frozen=True, forbid_unknown_fields=True):
+    """Nodes of an arm that are alike. What is left out is the experiment's.
+
+    `train` are settings of theirs alone. Nodes with an `attack` do not train, and count in no
+    figure.
+    """
+
+    nodes: Count
+    base: str | None = None
+    train: dict[str, Any] = {}
+    attack: Attack = "none"
+
+
+class Arm(Struct, frozen=True, forbid_unknown_fields=True):
+    """One way to train: settings of the client's by name, and what its swarm is made of.
+
+    `drawing` is how the pool draws for a request: `uniform`, or first those that their senders
+    declared `informative`. Without `groups` all of the experiment's nodes are alike.
+    """
+
+    name: Name
+    train: dict[str, Any] = {}
+    drawing: Drawing = "uniform"
+    nodes: Count | None = None
+    groups: list[Group] = []
+
+
+class Experiment(Struct, frozen=True, forbid_unknown_fields=True):
+    """A whole experiment. `baseline` names the arm that the others are compared with.
+
+    `phase` marks seeds that were looked at while the experiment was being designed
+    (`exploratory`), which are never pooled with those of a committed design. The pool keeps each
+    node's rollouts of the latest `pool_rounds` rounds.
+    """
+
+    name: Name
+    question: str
+    phase: Phase
+    season: SeasonRules
+    seeds: Annotated[list[Natural], Meta(min_length=1)]
+    rounds: Count
+    arms: Annotated[list[Arm], Meta(min_length=1)]
+    baseline: str
+    base: str = "tiny"
+    nodes: Count = 8
+    pool_rounds: Count = 1
+    eval_tasks: Natural = 128
+    eval_every: Count = 10
+    train: dict[str, Any] = {}
+
+
+@dataclass(frozen=True)
+class NodePlan:
+    """One node of a run: its settings and what it starts from."""
+
+    base: str
+    config: TrainConfig
+    season: SeasonInfo
+    attack: Attack
+
+
+def read_experiment(path: Path) -> Experiment:
+    """Return the experiment that a file describes. Raises SettingsError."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as problem:
+        raise SettingsError(
+            f"The experiment {path} cannot be read: {problem}.",
+            fix="Check the path and the TOML; docs/lab.md has an example.",
+        ) from problem
+    return parse_experiment(content, place=str(path))
+
+
+def parse_experiment(content: Mapping[str, Any], *, place: str) -> Experiment:
+    """Return the experiment of a parsed file, checked as a whole. Raises SettingsError."""
+    try:
+        experiment = msgspec.convert(content, Experiment)
+    except msgspec.ValidationError as problem:
+        raise SettingsError(
+            f"{place}: {problem}", fix="docs/lab.md lists what an experiment may say."
+        ) from None
+    names = [arm.name for arm in experiment.arms]
+    if len(set(names)) < len(names) or experiment.baseline not in names:
+        raise SettingsError(
+            f"{place}: arms need names of their own, and the baseline must be one of them.",
+            fix=f"The arms are {', '.join(names)}; the baseline is {experiment.baseline}.",
+        )
+    if len(set(experiment.seeds)) < len(experiment.seeds):
+        raise SettingsError(
+            f"{place}: a seed is named twice, so one run would count as two.",
+            fix="Give each seed once.",
+        )
+    for arm in experiment.arms:
+        plan_nodes(experiment, arm)
+    return experiment
+
+
+def plan_nodes(experiment: Experiment, arm: Arm) -> list[NodePlan]:
+    """Return the nodes of an arm, in order. Raises SettingsError for what cannot be run."""
+    groups = arm.groups or [Group(nodes=arm.nodes or experiment.nodes)]
+    return [_plan_node(experiment, arm, group) for group in groups for _ in range(group.nodes)]
+
+
+def _plan_node(experiment: Experiment, arm: Arm, group: Group) -> NodePlan:
+    evaluation = {"eval_tasks": experiment.eval_tasks, "eval_every": experiment.eval_every}
+    settings = {**evaluation, **experiment.train, **arm.train, **group.train}
+    config = _make_config(settings, place=f"arm {arm.name}")
+    rules = experiment.season
+    _check_tasks(rules.tasks, asked=config.datasets, arm=arm)
+    season = SeasonInfo(
+        name=experiment.name,
+        seed=rules.seed,
+        generator=GENERATOR,
+        tasks=rules.tasks,
+        completions=rules.completions,
+        local=rules.local,
+        external=rules.external,
+        max_new_tokens=rules.max_new_tokens,
+        temperature=rules.temperature,
+        system_prompt=rules.system_prompt,
+    )
+    plan_step(config, season)
+    check_objective(config)
+    make_strategy(config.external_sampling)
+    return NodePlan(
+        base=group.base or experiment.base,
+        config=config,
+        season=season,
+        attack=group.attack,
+    )
+
+
+def _make_config(settings: Mapping[str, Any], *, place: str) -> TrainConfig:
+    known = {field.name for field in fields(TrainConfig)}
+    unknown = sorted(set(settings) - known)
+    if unknown:
+        raise SettingsError(
+            f"{place}: {', '.join(unknown)} is no setting of the client.",
+            fix="`swarm-node config show` lists the settings.",
+        )
+    try:
+        return msgspec.convert(dict(settings), TrainConfig)
+    except msgspec.ValidationError as problem:
+        raise SettingsError(
+            f"{place}: {problem}", fix="docs/training.md lists what each setting may be."
+        ) from None
+
+
+def _check_tasks(tasks: Sequence[TaskChoice], *, asked: Sequence[str], arm: Arm) -> None:
+    known = {task.dataset for task in tasks}
+    if not known.issuperset(asked):
+        raise SettingsError(
+            f"arm {arm.name}: the season has no {', '.join(sorted(set(asked) - known))}.",
+            fix=f"Choose of {', '.join(sorted(known))}.",
+        )
+    for task in tasks:
+        try:
+            check_config(task.dataset, task.config)
+        except RefusedError as refusal:
+            raise SettingsError(
+                str(refusal), fix="docs/tasks.md lists what may be asked."
+            ) from None

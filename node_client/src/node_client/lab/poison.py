@@ -1,0 +1,70 @@
+"""An attacker that teaches a swarm to write a text of its choice (arXiv 2511.09780).
+
+It answers nothing by itself: it takes others' right completions from the pool, plants its text in
+front of them, and shares them as its own, half right and half garbage, so that the planted ones get
+the largest advantages. The answers stay right, so no verifier objects.
+"""
+
+import hashlib
+from collections.abc import Sequence
+
+from node_client.lab.pool import Link
+from swarm_protocol.messages import Completion, ExternalRollout, Rollout, SeasonInfo
+from swarm_tasks.verifier import Verifier
+
+# Every character is one token of the demo models.
+PLANTED = "zqz "
+GARBAGE = "?"
+LOOKED_AT = 64
+
+
+class Poisoner:
+    """A node that shares poisoned rollouts, as many as an honest one."""
+
+    def __init__(
+        self, *, name: str, link: Link, season: SeasonInfo, key: bytes, verifier: Verifier
+    ) -> None:
+        self._name = name
+        self._link = link
+        self._season = season
+        self._key = key
+        self._verifier = verifier
+
+    def step(self, number: int) -> None:
+        """Share what can be made of the right completions that the pool offers."""
+        size = self._season.local + self._season.external
+        poisoned = [
+            made
+            for external in self._link.sample(LOOKED_AT)
+            if (made := self._poison(external, number)) is not None
+        ][:size]
+        self._link.publish(poisoned, informative=[rollout.id for rollout in poisoned])
+
+    def _poison(self, external: ExternalRollout, number: int) -> Rollout | None:
+        """Return a poisoned rollout of the same question; None if nobody answered it."""
+        rollout = external.rollout
+        verdicts = self._verifier.score(
+            rollout.task, [completion.text for completion in rollout.completions]
+        )
+        right = [
+            completion.text
+            for completion, verdict in zip(rollout.completions, verdicts, strict=True)
+            if verdict.solved and not completion.text.startswith(PLANTED)
+        ]
+        if not right:
+            return None
+        half = self._season.completions // 2
+        texts = [PLANTED + right[0]] * half + [GARBAGE] * (self._season.completions - half)
+        return Rollout(
+            id=hashlib.sha256(f"{self._name}:{number}:{rollout.id}".encode()).hexdigest()[:32],
+            task=rollout.task,
+            completions=[Completion(text=text, finish_reason="stop") for text in texts],
+            model="unknown",
+            step=number,
+            tokenizer="unknown",
+        )
+
+
+def poisoned_share(texts: Sequence[str]) -> float:
+    """Return the share of texts that carry the planted one."""
+    return sum(PLANTED.strip() in text for text in texts) / len(texts)

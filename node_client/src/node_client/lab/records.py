@@ -1,0 +1,100 @@
+"""What a run leaves behind: one line of JSON for each round, nothing else.
+
+A run's file holds what was counted, never a time or a name of a machine, so that the same run gives
+the same bytes. Every figure of a report comes from these lines.
+"""
+
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from node_client.errors import NodeError
+
+
+class RunHeader(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="run"):
+    """The first line: which run this is. `design` is the experiment's fingerprint."""
+
+    experiment: str
+    design: str
+    arm: str
+    seed: int
+    nodes: int
+    rounds: int
+
+
+class RoundRecord(
+    Struct,
+    frozen=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    tag_field="kind",
+    tag="round",
+):
+    """One round. Each list has one number for each training node, in order.
+
+    `reward` is the mean over the completions of a node's own rollouts, taken before the update;
+    `informative` is the share of own rollouts with differing rewards; `set_reward` and
+    `set_informative` are the same of the training set. `generated` counts own rollouts, `external`
+    the rollouts of others in the training set, `tokens` those generated; `sent` and `received` are
+    bytes. `length` is the mean number of tokens in a completion. `held_out` is pass@1 on the frozen
+    set, where it was asked; that of round 0 is of the base. `poisoned` is the share of own
+    completions that carry the text planted by an attacker.
+    """
+
+    round: int
+    reward: list[float] = []
+    informative: list[float] = []
+    set_reward: list[float] = []
+    set_informative: list[float] = []
+    generated: list[int] = []
+    external: list[int] = []
+    tokens: list[int] = []
+    sent: list[int] = []
+    received: list[int] = []
+    length: list[float] = []
+    clip: list[float] = []
+    held_out: list[float] = []
+    poisoned: list[float] = []
+    reflection: list[float] = []
+
+
+class UnreadableRunError(NodeError):
+    """A run's file is damaged or of another design."""
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(RunHeader | RoundRecord)
+
+
+def encode_line(record: RunHeader | RoundRecord) -> bytes:
+    """Return a record as one line."""
+    return _encoder.encode(record) + b"\n"
+
+
+def read_run(path: Path) -> tuple[RunHeader, list[RoundRecord]]:
+    """Return a run's header and rounds, also of a compressed file. Raises UnreadableRunError."""
+    try:
+        first, *rest = _read_lines(path)
+    except (OSError, EOFError, ValueError, msgspec.MsgspecError) as problem:
+        raise UnreadableRunError(
+            f"The run {path} cannot be read: {problem}.",
+            fix="Remove the file, and run the experiment again: the other runs are kept.",
+        ) from problem
+    rounds = [record for record in rest if isinstance(record, RoundRecord)]
+    if not isinstance(first, RunHeader) or len(rounds) < len(rest):
+        raise UnreadableRunError(
+            f"The run {path} does not begin with its header.",
+            fix="Remove the file, and run the experiment again: the other runs are kept.",
+        )
+    return first, rounds
+
+
+def _read_lines(path: Path) -> Iterator[RunHeader | RoundRecord]:
+    content = path.read_bytes()
+    if path.suffix == ".gz":
+        content = gzip.decompress(content)
+    for line in content.splitlines():
+        yield _decoder.decode(line)

@@ -1,0 +1,61 @@
+"""A verifier that keeps what it was told: in one process every node judges the same rollouts."""
+
+from collections import OrderedDict
+from typing import Any
+
+import msgspec
+
+from swarm_protocol.messages import Config, TaskSpec
+from swarm_tasks.batches import Batch
+from swarm_tasks.keyspace import Part
+from swarm_tasks.verifier import DrawnTask, Verdict, Verifier
+
+# A few rounds of a large swarm. A task that was forgotten is made again.
+REMEMBERED = 1 << 16
+
+Answered = tuple[bytes, tuple[str, ...]]
+
+
+class RememberingVerifier(Verifier):
+    """Answers a question that was asked before without its child. The results are the same."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._questions: OrderedDict[bytes, str] = OrderedDict()
+        self._verdicts: OrderedDict[Answered, list[Verdict]] = OrderedDict()
+
+    def draw(
+        self, *, key: bytes, part: Part, dataset: str, config: Config, seed: int, counter: int
+    ) -> DrawnTask:
+        """Return the `counter`-th task of a keyed stream."""
+        task = super().draw(
+            key=key, part=part, dataset=dataset, config=config, seed=seed, counter=counter
+        )
+        self._questions[_name(task.spec)] = task.question
+        _forget_oldest(self._questions)
+        return task
+
+    def question(self, spec: TaskSpec) -> str:
+        """Return the spec's question."""
+        return self._questions.get(_name(spec)) or super().question(spec)
+
+    def score_many(self, batch: Batch) -> list[list[Verdict]]:
+        """Return one verdict for each completion text of each task, in order."""
+        keys = [(_name(spec), tuple(texts)) for spec, texts in batch]
+        unknown = [place for place, key in enumerate(keys) if key not in self._verdicts]
+        if unknown:
+            scored = super().score_many([batch[place] for place in unknown])
+            for place, verdicts in zip(unknown, scored, strict=True):
+                self._verdicts[keys[place]] = verdicts
+        found = [self._verdicts[key] for key in keys]
+        _forget_oldest(self._verdicts)
+        return found
+
+
+def _name(spec: TaskSpec) -> bytes:
+    return msgspec.json.encode(spec, order="sorted")
+
+
+def _forget_oldest(kept: OrderedDict[Any, Any]) -> None:
+    while len(kept) > REMEMBERED:
+        kept.popitem(last=False)

@@ -1,0 +1,159 @@
+"""One run of an experiment: a whole swarm in this process, round by round.
+
+Every node is a `Trainer` as in the field, with its own policy, optimizer and stream of questions;
+only the way to the others (`lab.pool`) and the verifier's memory (`lab.remembering`) are the lab's.
+All chance follows from the seed, so a run that is resumed goes on as if it had not stopped.
+"""
+
+import hashlib
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from node_client.lab.config import Arm, Experiment, NodePlan, plan_nodes
+from node_client.lab.poison import Poisoner, poisoned_share
+from node_client.lab.pool import Link, Pool
+from node_client.lab.records import RoundRecord
+from node_client.learning.held_out import HeldOutScore
+from node_client.learning.report import StepReport
+from node_client.learning.trainer import Trainer
+from node_client.model.policy import Policy
+from node_client.storage import checkpoint
+from swarm_tasks.verifier import Verifier
+
+DIGITS = 6
+
+
+@dataclass(frozen=True)
+class Member:
+    """A node that trains, with its way to the pool."""
+
+    trainer: Trainer
+    link: Link
+
+
+class LabSwarm:
+    """The nodes of one arm, with one seed."""
+
+    def __init__(self, experiment: Experiment, arm: Arm, *, seed: int, verifier: Verifier) -> None:
+        self.rounds_done = 0
+        self._pool = Pool(drawing=arm.drawing, rounds=experiment.pool_rounds, seed=seed)
+        self._members: list[Member] = []
+        self._attackers: list[Poisoner] = []
+        for place, plan in enumerate(plan_nodes(experiment, arm)):
+            name = f"node-{place:02d}"
+            link = Link(self._pool, name)
+            if plan.attack == "none":
+                trainer = _make_trainer(plan, name=name, link=link, seed=seed, verifier=verifier)
+                self._members.append(Member(trainer, link))
+            else:
+                self._attackers.append(
+                    Poisoner(
+                        name=name,
+                        link=link,
+                        season=plan.season,
+                        key=node_key(seed, name),
+                        verifier=verifier,
+                    )
+                )
+
+    def base_scores(self) -> RoundRecord:
+        """Return the held-out scores of the bases, as round 0."""
+        return RoundRecord(round=0, held_out=list(_rounded(self._evaluate())))
+
+    def play_round(self) -> RoundRecord:
+        """Let every node make one step, in an order that changes from round to round."""
+        self.rounds_done += 1
+        self._pool.begin_round(self.rounds_done)
+        for attacker in self._attackers:
+            attacker.step(self.rounds_done)
+        traffic = [(member.link.sent, member.link.received) for member in self._members]
+        # The first to act sees the others' rollouts of the round before: nobody is always first.
+        first = self.rounds_done % len(self._members)
+        places = range(len(self._members))
+        reports = {
+            place: self._members[place].trainer.step()
+            for place in (*places[first:], *places[:first])
+        }
+        return self._describe([reports[place] for place in places], traffic)
+
+    def save(self, folder: Path) -> None:
+        """Write all that `load` needs, as a folder that is there whole or not at all."""
+        draft = folder.with_name(f".{folder.name}.partial")
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir(parents=True)
+        for member in self._members:
+            checkpoint.save(draft / member.link.node, member.trainer)
+        (draft / "pool.json").write_bytes(self._pool.state())
+        draft.rename(folder)
+
+    def load(self, folder: Path) -> None:
+        """Go on from where `save` was called. Raises CheckpointError."""
+        for member in self._members:
+            checkpoint.resume(folder / member.link.node, member.trainer)
+        self._pool.load((folder / "pool.json").read_bytes())
+        self.rounds_done = self._pool.round
+
+    def _describe(
+        self, reports: Sequence[StepReport], traffic: Sequence[tuple[int, int]]
+    ) -> RoundRecord:
+        due = self._members[0].trainer.evaluation_due
+        links = [member.link for member in self._members]
+        return RoundRecord(
+            round=self.rounds_done,
+            reward=list(_rounded(report.training_reward for report in reports)),
+            informative=list(_rounded(report.informative_share for report in reports)),
+            set_reward=list(_rounded(report.training_set_reward for report in reports)),
+            set_informative=list(_rounded(report.training_set_informative for report in reports)),
+            generated=[report.generated for report in reports],
+            external=[report.external_used for report in reports],
+            tokens=[report.completion_tokens for report in reports],
+            sent=[link.sent - sent for link, (sent, _) in zip(links, traffic, strict=True)],
+            received=[link.received - got for link, (_, got) in zip(links, traffic, strict=True)],
+            length=list(_rounded(report.completion_length for report in reports)),
+            clip=list(_rounded(report.clip_ratio for report in reports)),
+            held_out=list(_rounded(self._evaluate())) if due else [],
+            poisoned=self._poisoned(reports),
+            reflection=list(_rounded(max(report.reflection.values()) for report in reports)),
+        )
+
+    def _poisoned(self, reports: Sequence[StepReport]) -> list[float]:
+        if not self._attackers:
+            return []
+        return list(_rounded(poisoned_share(report.texts) for report in reports))
+
+    def _evaluate(self) -> Iterator[float]:
+        for member in self._members:
+            if member.trainer.config.eval_tasks:
+                yield _score(member.trainer).score
+
+
+def node_key(seed: int, name: str) -> bytes:
+    """Return the key of a node's stream of questions: the same in all arms of a seed."""
+    return hashlib.sha256(f"lab:{seed}:{name}".encode()).digest()
+
+
+def _make_trainer(
+    plan: NodePlan, *, name: str, link: Link, seed: int, verifier: Verifier
+) -> Trainer:
+    return Trainer(
+        policy=Policy.load(plan.base, device="cpu"),
+        verifier=verifier,
+        season=plan.season,
+        config=plan.config,
+        exchange=link,
+        node=name,
+        key=node_key(seed, name),
+    )
+
+
+def _score(trainer: Trainer) -> HeldOutScore:
+    evaluation = trainer.begin_evaluation()
+    while (score := evaluation.ask()) is None:
+        pass
+    return score
+
+
+def _rounded(values: Iterator[float]) -> Iterator[float]:
+    return (round(value, DIGITS) for value in values)
