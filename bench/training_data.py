@@ -72,7 +72,7 @@ class PoolOf:
         self._node = node
         self._chance = random.Random(key)
 
-    def publish(self, rollouts: Sequence[Rollout]) -> None:
+    def publish(self, rollouts: Sequence[Rollout], *, informative: Sequence[str]) -> None:
         """Put them into the pool."""
         self._pool.rollouts.extend((self._node, rollout) for rollout in rollouts)
 

@@ -112,7 +112,7 @@ class PoolInMemory:
         self.offered = list(offered)
         self.published: list[Rollout] = []
 
-    def publish(self, rollouts: Sequence[Rollout]) -> None:
+    def publish(self, rollouts: Sequence[Rollout], *, informative: Sequence[str]) -> None:
         self.published += rollouts
 
     def sample(self, count: int) -> Sequence[ExternalRollout]:

@@ -2,7 +2,6 @@
 
 import random
 
-from node_client.learning.external_sampling import prefer_advantage
 from node_client.learning.rollouts import TrainingGroup
 from node_client.learning.trainer import Trainer
 from node_client.settings.train_config import TrainConfig

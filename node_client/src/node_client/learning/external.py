@@ -17,7 +17,7 @@ from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import ExternalRollout, Rollout, RolloutName, SeasonInfo
 from swarm_tasks.allowlist import check_training_spec
 from swarm_tasks.keyspace import Part, question_part
-from swarm_tasks.verifier import Verdict, Verifier
+from swarm_tasks.verifier import Verifier
 
 DropReason = Literal[
     "own",  # this node made it
@@ -27,7 +27,7 @@ DropReason = Literal[
     "too_long",  # one of its completions is longer than this node trains on
     "unscorable",  # the verifier failed or hung on it
     "not_informative",  # its rewards are all equal, so its advantages are all zero
-    "not_drawn",  # usable, but others took the places (`external_sampling = advantage`)
+    "not_drawn",  # usable, but others took the places (`external_sampling`)
 ]
 
 # How many offered rollouts are remembered, so that none is trained on twice.
@@ -116,16 +116,17 @@ class ExternalJudge:
         # Before it is remembered: a rollout of the next season may come before its news.
         self._check_season(rollout)
         self._seen.append(name)
+        question, rewards = self._score(rollout)
         completions = self._encode(rollout)
-        question, verdicts = self._score(rollout)
-        group = TrainingGroup(
+        return TrainingGroup(
             prompt=self._policy.prompt_ids(question, system_prompt=self._season.system_prompt),
             completions=completions,
-            rewards=[reward_of(verdict, kind=self._reward) for verdict in verdicts],
+            rewards=rewards,
             truncated=[answer.finish_reason == "length" for answer in rollout.completions],
             dataset=rollout.task.dataset,
             external=True,
             source=RolloutName(external.node, rollout.id),
+            age_s=external.age_s,
             told=[
                 read_sender(
                     completion,
@@ -135,9 +136,6 @@ class ExternalJudge:
                 for completion, ids in zip(rollout.completions, completions, strict=True)
             ],
         )
-        if not (group.informative or self._keep_uninformative):
-            raise _DroppedError("not_informative")
-        return group
 
     def _check_season(self, rollout: Rollout) -> None:
         if len(rollout.completions) > self._max_completions:
@@ -158,8 +156,8 @@ class ExternalJudge:
             encoded.append(ids)
         return encoded
 
-    def _score(self, rollout: Rollout) -> tuple[str, list[Verdict]]:
-        """Make the question again and score every completion."""
+    def _score(self, rollout: Rollout) -> tuple[str, list[float]]:
+        """Make the question again and return it with every completion's reward."""
         try:
             question = self._verifier.question(rollout.task)
             verdicts = self._verifier.score(
@@ -173,4 +171,7 @@ class ExternalJudge:
             raise _DroppedError("foreign")
         if any(verdict.reason in ("timeout", "verifier_error") for verdict in verdicts):
             raise _DroppedError("unscorable")
-        return question, verdicts
+        rewards = [reward_of(verdict, kind=self._reward) for verdict in verdicts]
+        if min(rewards) == max(rewards) and not self._keep_uninformative:
+            raise _DroppedError("not_informative")
+        return question, rewards

@@ -1,26 +1,261 @@
-"""Which of the usable external rollouts fill the places. Pure."""
+"""Which of the usable external rollouts fill the external places of a training set.
+
+A strategy gives each candidate a weight; the places are drawn without replacement, each in
+proportion to the weights of what is left. `uniform` is SAPO's (arXiv 2509.08721, section 4). Names
+can be combined: `advantage+by-task` multiplies two weights. `package.module:Class` names a strategy
+of one's own; `docs/lab.md` shows how to write and test one.
+
+Pure, but for the import of such a class.
+"""
 
 import math
 import random
+from abc import ABC, abstractmethod
+from collections import Counter, deque
 from collections.abc import Sequence
+from importlib import import_module
+from statistics import fmean
+from typing import Any
 
+from node_client.errors import SettingsError
 from node_client.learning.advantages import group_advantages
 from node_client.learning.rollouts import TrainingGroup
 
+# Right completions that `novel` remembers.
+REMEMBERED_TEXTS = 4096
+# The weight of the newest rollout in a moving average: a memory of about 30 rollouts.
+NEWEST = 0.03
 
-def prefer_advantage(
-    groups: Sequence[TrainingGroup], *, wanted: int, chance: random.Random
-) -> list[TrainingGroup]:
-    """Draw up to `wanted` groups, each with a chance in proportion to its largest advantage.
+
+class Strategy(ABC):
+    """Says how likely each candidate is to take a place. Override `weigh`, and what it needs."""
+
+    @abstractmethod
+    def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
+        """Return a weight of at least 0 for each candidate; those of 0 come last."""
+
+    def note(self, own: Sequence[TrainingGroup], used: Sequence[TrainingGroup]) -> None:  # noqa: B027
+        """Learn from a step's own rollouts and from the external ones that were trained on."""
+
+    def state(self) -> dict[str, Any]:
+        """Return what `load` needs after a restart, as plain values."""
+        return {}
+
+    def load(self, state: dict[str, Any]) -> None:  # noqa: B027
+        """Go on from where `state` was taken."""
+
+
+class Uniform(Strategy):
+    """Every candidate alike."""
+
+    def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
+        """Return equal weights."""
+        return [1.0] * len(groups)
+
+
+class Advantage(Strategy):
+    """In proportion to the largest advantage: the rarer the right completions, the likelier.
 
     With rewards of 0 and 1 and a share p of right completions that is sqrt((1 - p) / p), up to a
-    constant: the rarer the right ones, the likelier. Groups without any advantage come last. Drawn
-    without replacement by exponential keys (Efraimidis and Spirakis 2006).
+    constant.
     """
-    advantages = group_advantages([group.rewards for group in groups], scale_rewards="group")
+
+    def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
+        """Return each group's largest advantage."""
+        advantages = group_advantages([group.rewards for group in groups], scale_rewards="group")
+        return [max(0.0, *of_group) for of_group in advantages]
+
+
+class RewardGuided(Strategy):
+    """In proportion to the mean reward (SAPO's public code took the highest total rewards)."""
+
+    def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
+        """Return each group's mean reward."""
+        return [fmean(group.rewards) for group in groups]
+
+
+class ByNode(Strategy):
+    """Every sender alike, however many rollouts it shared."""
+
+    def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
+        """Return one over the number of candidates from the same sender."""
+        return _balance([None if group.source is None else group.source.node for group in groups])
+
+
+class ByTask(Strategy):
+    """Every dataset alike, however many rollouts there are of it."""
+
+    def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
+        """Return one over the number of candidates of the same dataset."""
+        return _balance([group.dataset for group in groups])
+
+
+class Fresh(Strategy):
+    """The youngest first, each one half as likely as the next younger."""
+
+    def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
+        """Return powers of a half by age; those of one age share a weight."""
+        ages = sorted({group.age_s for group in groups})
+        return [0.5 ** min(ages.index(group.age_s), 1000) for group in groups]
+
+
+class Variance(Strategy):
+    """In proportion to p (1 - p), with p this node's own share of right answers in the dataset.
+
+    The gain of a policy-gradient step is bounded from below by it (arXiv 2504.03380).
+    """
+
+    def __init__(self) -> None:
+        self._solved: dict[str, float] = {}
+
+    def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
+        """Return p (1 - p), with p kept off 0 and 1: what was never seen may still be learned."""
+        chances = [min(max(self._solved.get(group.dataset, 0.0), 0.01), 0.99) for group in groups]
+        return [chance * (1 - chance) for chance in chances]
+
+    def note(self, own: Sequence[TrainingGroup], used: Sequence[TrainingGroup]) -> None:
+        """Follow the share of right answers of each dataset."""
+        for group in own:
+            before = self._solved.get(group.dataset, 0.0)
+            self._solved[group.dataset] = before + NEWEST * (fmean(group.rewards) - before)
+
+    def state(self) -> dict[str, Any]:
+        """Return the shares by dataset."""
+        return {"solved": dict(self._solved)}
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Go on from where `state` was taken."""
+        self._solved = dict(state.get("solved", {}))
+
+
+class Novel(Strategy):
+    """Those whose right completions this node has neither written nor trained on lately."""
+
+    def __init__(self) -> None:
+        self._known: deque[str] = deque(maxlen=REMEMBERED_TEXTS)
+
+    def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
+        """Return the share of right completions that are new, at least one in a thousand."""
+        known = set(self._known)
+        shares = []
+        for group in groups:
+            right = _right_completions(group)
+            new = sum(completion not in known for completion in right)
+            shares.append(max(new / len(right), 0.001) if right else 0.001)
+        return shares
+
+    def note(self, own: Sequence[TrainingGroup], used: Sequence[TrainingGroup]) -> None:
+        """Remember the right completions."""
+        for group in (*own, *used):
+            self._known.extend(_right_completions(group))
+
+    def state(self) -> dict[str, Any]:
+        """Return the remembered completions."""
+        return {"known": list(self._known)}
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Go on from where `state` was taken."""
+        self._known.extend(state.get("known", []))
+
+
+class Combined(Strategy):
+    """The product of several strategies' weights."""
+
+    def __init__(self, parts: dict[str, Strategy]) -> None:
+        self._parts = parts
+
+    def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
+        """Return the products."""
+        weights = [part.weigh(groups) for part in self._parts.values()]
+        return [math.prod(of_group) for of_group in zip(*weights, strict=True)]
+
+    def note(self, own: Sequence[TrainingGroup], used: Sequence[TrainingGroup]) -> None:
+        """Let each part learn."""
+        for part in self._parts.values():
+            part.note(own, used)
+
+    def state(self) -> dict[str, Any]:
+        """Return each part's state."""
+        return {name: part.state() for name, part in self._parts.items()}
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Go on from where `state` was taken, as far as the parts are the same."""
+        for name, part in self._parts.items():
+            part.load(state.get(name, {}))
+
+
+STRATEGIES: dict[str, type[Strategy]] = {
+    "uniform": Uniform,
+    "advantage": Advantage,
+    "reward": RewardGuided,
+    "by-node": ByNode,
+    "by-task": ByTask,
+    "fresh": Fresh,
+    "variance": Variance,
+    "novel": Novel,
+}
+
+
+def make_strategy(name: str) -> Strategy:
+    """Return the strategy of a name, of names joined by `+`, or of `package.module:Class`.
+
+    Raises SettingsError.
+    """
+    return Combined({part: _make_one(part) for part in name.split("+")})
+
+
+def draw(
+    groups: Sequence[TrainingGroup], *, strategy: Strategy, wanted: int, chance: random.Random
+) -> list[TrainingGroup]:
+    """Draw up to `wanted` groups without replacement, each in proportion to its weight.
+
+    By exponential keys (Efraimidis and Spirakis, Information Processing Letters 97, 2006).
+    """
     keys = [
-        (math.log(1 - chance.random()) / best if best > 0 else -math.inf)
-        for best in (max(of_group) for of_group in advantages)
+        math.log(1 - chance.random()) / weight if weight > 0 else -math.inf
+        for weight in strategy.weigh(groups)
     ]
     order = sorted(range(len(groups)), key=keys.__getitem__, reverse=True)
     return [groups[place] for place in order[:wanted]]
+
+
+def _make_one(name: str) -> Strategy:
+    if name in STRATEGIES:
+        return STRATEGIES[name]()
+    module, colon, attribute = name.partition(":")
+    if not colon:
+        raise SettingsError(
+            f"There is no external sampling called {name}.",
+            fix=f"Choose of {', '.join(STRATEGIES)}, joined by +, or name a class of your own as"
+            " package.module:Class.",
+        )
+    try:
+        made = getattr(import_module(module), attribute)()
+    except (ImportError, AttributeError) as problem:
+        raise SettingsError(
+            f"The external sampling {name} cannot be imported: {problem}.",
+            fix="Check the spelling, and that the module is on PYTHONPATH.",
+        ) from problem
+    if not isinstance(made, Strategy):
+        raise SettingsError(
+            f"The external sampling {name} is no Strategy.",
+            fix="Derive the class from node_client.learning.external_sampling.Strategy.",
+        )
+    return made
+
+
+def _balance(owners: Sequence[str | None]) -> list[float]:
+    counts = Counter(owners)
+    return [1 / counts[owner] for owner in owners]
+
+
+def _right_completions(group: TrainingGroup) -> list[str]:
+    """Return the best-rewarded completions, in a form that a checkpoint can keep."""
+    best = max(group.rewards)
+    if best <= 0:
+        return []
+    return [
+        " ".join(map(str, completion))
+        for completion, reward in zip(group.completions, group.rewards, strict=True)
+        if reward == best
+    ]

@@ -80,8 +80,6 @@ def policy_loss(tokens: Tokens, *, objective: Objective) -> Loss:
     """
     ratio = importance_ratio(tokens, level=objective.level)
     correction = tokens.correction
-    if correction is not None:
-        ratio = torch.minimum(ratio, correction.cap.unsqueeze(1))
     advantages = tokens.advantages.unsqueeze(1)  # (B, 1)
     clipped = ratio.clamp(1 - objective.epsilon, 1 + objective.epsilon_high)
     bounded = ratio if objective.delta is None else ratio.clamp(max=objective.delta)
@@ -97,6 +95,8 @@ def policy_loss(tokens: Tokens, *, objective: Objective) -> Loss:
     with torch.no_grad():
         low = (ratio < 1 - objective.epsilon) & (advantages < 0)
         high = (ratio > 1 + objective.epsilon_high) & (advantages > 0)
+        if objective.delta is not None:
+            high = high | ((ratio > objective.delta) & (advantages < 0))
         if correction is not None:
             low, high = (side & ~correction.shaped.unsqueeze(1) for side in (low, high))
     return Loss(
@@ -111,12 +111,19 @@ def importance_ratio(tokens: Tokens, *, level: ImportanceSamplingLevel) -> Tenso
     """Return how much likelier the policy makes what was sampled: (B, T) by token, (B, 1) by row.
 
     A row's ratio is the geometric mean of its tokens' (GSPO, arXiv 2507.18071, equation 7).
+
+    A correction's cap bounds a ratio's value and keeps its gradient: a wrong token that is far
+    likelier here than at its sender is unlearned at the weight of the cap, as in truncated
+    importance sampling, and not left alone.
     """
     # Padding is zeroed before exp, so that it can give neither inf nor NaN.
     log_ratio = (tokens.logprobs - tokens.old_logprobs) * tokens.mask  # (B, T)
     if level == "sequence":
         lengths = tokens.mask.sum(dim=1, keepdim=True).clamp(min=1)
         log_ratio = log_ratio.sum(dim=1, keepdim=True) / lengths  # (B, 1)
+    if tokens.correction is not None:
+        excess = log_ratio.detach() - tokens.correction.cap.log().unsqueeze(1)
+        log_ratio = log_ratio - excess.clamp(min=0)
     return log_ratio.exp()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from node_client.learning.crew import Answer, answer
 from node_client.learning.dynamic import needs_more, prefer_informative
 from node_client.learning.questions import Questions
-from node_client.learning.rollouts import LocalRollout, TrainingGroup, score_answers
+from node_client.learning.rollouts import LocalRollout, TrainingGroup, make_rollout
 from node_client.learning.stopwatch import Stopwatch
 from node_client.learning.team import SEEDS_APART, Team
 from node_client.model.completion import Generated
@@ -82,18 +82,35 @@ class RolloutMaker:
             with self._team.carrying_out(order):
                 answers = answer(order, policy=self._policy, team=self._team)
         with watch.measure("score"):
-            return [self._score(*pair) for pair in zip(tasks, answers, strict=True)]
+            return self._score(tasks, answers)
 
-    def _score(self, task: DrawnTask, answers: list[Generated]) -> LocalRollout:
+    def _score(
+        self, tasks: Sequence[DrawnTask], answers: Sequence[list[Generated]]
+    ) -> list[LocalRollout]:
+        pairs = list(zip(tasks, answers, strict=True))
         try:
-            return score_answers(
+            verdicts = self._verifier.score_many(
+                [(task.spec, [answer.text for answer in given]) for task, given in pairs]
+            )
+        except RefusedError:
+            self._give_up_broken(tasks)
+            raise
+        return [
+            make_rollout(
                 task,
-                answers,
+                given,
+                judged,
                 policy=self._policy,
-                verifier=self._verifier,
                 reward=self._config.reward,
                 system_prompt=self._season.system_prompt,
             )
-        except RefusedError:
-            self._questions.give_up(task.spec)
-            raise
+            for (task, given), judged in zip(pairs, verdicts, strict=True)
+        ]
+
+    def _give_up_broken(self, tasks: Sequence[DrawnTask]) -> None:
+        """Do not ask questions again that the verifier fails on."""
+        for task in tasks:
+            try:
+                self._verifier.score(task.spec, [])
+            except RefusedError:
+                self._questions.give_up(task.spec)

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
+import msgspec
+
 from node_client.learning.curriculum import Answered, Curriculum, Outcome, SeasonMix
 from node_client.learning.history import History
 from node_client.learning.ladder import Ladder
@@ -12,7 +14,7 @@ from node_client.learning.stages import Stages
 from node_client.learning.stream import TaskStream
 from node_client.settings.train_config import TrainConfig
 from swarm_protocol.errors import RefusedError
-from swarm_protocol.messages import SeasonInfo, TaskSpec
+from swarm_protocol.messages import SeasonInfo, TaskChoice, TaskSpec
 from swarm_tasks.allowlist import is_training_spec
 from swarm_tasks.verifier import DrawnTask, Verifier
 
@@ -23,6 +25,7 @@ class Questions:
     def __init__(
         self, *, verifier: Verifier, season: SeasonInfo, config: TrainConfig, key: bytes
     ) -> None:
+        season = msgspec.structs.replace(season, tasks=_asked(season.tasks, config.datasets))
         self._verifier = verifier
         self._season = season
         self._kind = config.curriculum
@@ -97,6 +100,11 @@ class Questions:
         except RefusedError:
             self.give_up(spec)
             raise
+
+
+def _asked(tasks: list[TaskChoice], datasets: Sequence[str]) -> list[TaskChoice]:
+    """Return the tasks of these datasets, or all where a season has none of them."""
+    return [task for task in tasks if task.dataset in datasets] or tasks
 
 
 def make_curriculum(season: SeasonInfo, config: TrainConfig) -> Curriculum:

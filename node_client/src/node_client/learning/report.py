@@ -31,6 +31,10 @@ class StepReport:
 
     `curriculum` tells where it stands: the stage, or each dataset's rung above the season's;
     `mix` what the automatic mix goes by.
+    `training_set_reward` is the mean over the training set, external rollouts included (T^n in
+    SAPO, arXiv 2509.08721): external ones are chosen for having right answers, so it does not show
+    how good this node's policy is. `training_set_informative` is the share of the set that is
+    informative.
     `generated` is how many rollouts the node made, `solved` the share of right completions by
     dataset. `clip_ratio` is the share of trained tokens whose gradient was clipped away,
     `clipped_ratio` the share of own completions that ran into the length limit (both named as in
@@ -60,6 +64,8 @@ class StepReport:
     reflection: dict[Pattern, float]
     seconds: dict[str, float]
     example: ShownExample
+    training_set_reward: float
+    training_set_informative: float
     completion_tokens: int = 0
     curriculum: dict[str, float] = field(default_factory=dict)
     mix: dict[str, float] = field(default_factory=dict)
@@ -68,6 +74,7 @@ class StepReport:
     notice: str | None = None
     kl: float = 0.0
     used: list[RolloutName] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -93,6 +100,7 @@ def describe_step(
 ) -> StepReport:
     """Return the report of a step that was made."""
     answers = [answer for rollout in local for answer in rollout.answers]
+    texts = [answer.text for answer in answers]
     first = local[0]
     return StepReport(
         step=step,
@@ -109,14 +117,17 @@ def describe_step(
         kl=update.kl,
         completion_length=fmean(len(answer.token_ids) for answer in answers),
         clipped_ratio=fmean(answer.finish_reason == "length" for answer in answers),
-        reflection=reflection_shares([answer.text for answer in answers]),
+        reflection=reflection_shares(texts),
         seconds=dict(watch.seconds),
         completion_tokens=sum(len(answer.token_ids) for answer in answers),
+        training_set_reward=fmean(fmean(group.rewards) for group in training_set.groups),
+        training_set_informative=fmean(group.informative for group in training_set.groups),
         example=ShownExample(first.task.question, first.answers[0].text, first.verdicts[0]),
         curriculum=curriculum,
         mix=mix,
         notice=notice,
         used=training_set.used if update.is_finite else [],
+        texts=texts,
     )
 
 

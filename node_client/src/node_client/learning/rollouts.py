@@ -12,7 +12,7 @@ from node_client.model.completion import Generated
 from node_client.model.policy import Policy
 from node_client.settings.choices import RewardKind
 from swarm_protocol.messages import RolloutName
-from swarm_tasks.verifier import DrawnTask, Verdict, Verifier
+from swarm_tasks.verifier import DrawnTask, Verdict
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,8 @@ class TrainingGroup:
     """One question with L completions as tokens and their rewards in [0, 1]: ready to train on.
 
     `truncated` marks the completions that ran into the length limit instead of stopping; `dataset`
-    is the question's. Of an external group, `source` names the rollout and `told` has what its
-    maker said about each completion's likelihood, or None.
+    is the question's. Of an external group, `source` names the rollout, `age_s` is how long it
+    was in the pool, and `told` has what its maker said about each completion's likelihood, or None.
     """
 
     prompt: list[int]
@@ -31,6 +31,7 @@ class TrainingGroup:
     dataset: str = ""
     external: bool = False
     source: RolloutName | None = None
+    age_s: float = 0.0
     told: Sequence[SenderLogprobs | None] = ()
 
     @property
@@ -68,17 +69,16 @@ def reward_of(verdict: Verdict, *, kind: RewardKind) -> float:
     return verdict.score if kind == "partial" else float(verdict.solved)
 
 
-def score_answers(
+def make_rollout(
     task: DrawnTask,
     answers: list[Generated],
+    verdicts: list[Verdict],
     *,
     policy: Policy,
-    verifier: Verifier,
     reward: RewardKind,
     system_prompt: str,
 ) -> LocalRollout:
     """Return the rollout of a task that this node answered, with its rewards."""
-    verdicts = verifier.score(task.spec, [answer.text for answer in answers])
     group = TrainingGroup(
         prompt=policy.prompt_ids(task.question, system_prompt=system_prompt),
         completions=[answer.token_ids for answer in answers],

@@ -39,7 +39,7 @@ def shareable_rollouts(
         for rollout in rollouts
         if len(rollout.answers) <= season.completions
         and all(len(answer.token_ids) <= season.max_new_tokens for answer in rollout.answers)
-        and all(_is_sendable(answer.text) for answer in rollout.answers)
+        and all(_is_sendable(answer, policy=policy) for answer in rollout.answers)
     ]
 
 
@@ -108,8 +108,15 @@ def _rollout_id(rollout: LocalRollout, *, node: str, step: int) -> str:
     return hashlib.sha256(content).hexdigest()[:32]
 
 
-def _is_sendable(text: str) -> bool:
-    """Whether the wire takes the text: no NUL, no lone surrogate, not too long."""
+def _is_sendable(answer: Generated, *, policy: Policy) -> bool:
+    """Whether the wire takes the text (no NUL, no lone surrogate, not too long) and it is what was
+    sampled: bytes that are no UTF-8 are decoded to U+FFFD, which others would learn to write.
+    """
+    text = answer.text
     if "\x00" in text or len(text) > MAX_COMPLETION_CHARS:
         return False
-    return not any("\ud800" <= character <= "\udfff" for character in text)
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        return False
+    return "\ufffd" not in text or (
+        policy.completion_ids(text, answer.finish_reason) == answer.token_ids
+    )

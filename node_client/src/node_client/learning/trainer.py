@@ -37,15 +37,15 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 from node_client.learning.crew import Begin, Update
-from node_client.learning.external import ExternalJudge, JudgedExternals
-from node_client.learning.external_places import fill_places
+from node_client.learning.external import DropReason, ExternalJudge, JudgedExternals
+from node_client.learning.external_sampling import draw, make_strategy
 from node_client.learning.held_out import Evaluation, HeldOutSet
 from node_client.learning.mix import Places, make_mix
 from node_client.learning.optimizer import begin_training, make_scaler, resume_optimizer
 from node_client.learning.own import RolloutMaker
 from node_client.learning.questions import Questions
 from node_client.learning.report import StepReport, Totals, describe_step
-from node_client.learning.rollouts import TrainingSet, assemble_training_set
+from node_client.learning.rollouts import LocalRollout, TrainingSet, assemble_training_set
 from node_client.learning.sharing import shareable_rollouts
 from node_client.learning.skipped import SkippedUpdates
 from node_client.learning.stopwatch import Stopwatch, clock_of
@@ -56,15 +56,15 @@ from node_client.model.policy import Policy
 from node_client.model.room import describe_sampling_room, describe_update_room
 from node_client.settings.objective import check_objective
 from node_client.settings.train_config import TrainConfig, plan_step
-from swarm_protocol.messages import MAX_REQUESTED, ExternalRollout, Rollout, SeasonInfo
+from swarm_protocol.messages import ExternalRollout, Rollout, SeasonInfo
 from swarm_tasks.verifier import Verifier
 
 
 class Exchange(Protocol):
     """The way to the swarm. Both calls come from the training thread and never block for long."""
 
-    def publish(self, rollouts: Sequence[Rollout]) -> None:
-        """Hand over this node's rollouts for sharing."""
+    def publish(self, rollouts: Sequence[Rollout], *, informative: Sequence[str]) -> None:
+        """Hand over this node's rollouts for sharing; `informative` are the ids of such."""
 
     def sample(self, count: int) -> Sequence[ExternalRollout]:
         """Return up to `count` rollouts of other nodes, in random order; none when offline."""
@@ -110,6 +110,7 @@ class Trainer:
         check_objective(config)
         self._plan = plan_step(config, season)
         self._mix = make_mix(self._plan, config)
+        self._strategy = make_strategy(config.external_sampling)
         self._questions = Questions(verifier=verifier, season=season, config=config, key=key)
         self._maker = RolloutMaker(
             policy=policy,
@@ -135,7 +136,7 @@ class Trainer:
     @property
     def candidates(self) -> int:
         """How many rollouts of others each step asks for."""
-        return min(self._mix.places.external * self.config.external_candidates, MAX_REQUESTED)
+        return self.config.external_candidates if self._mix.places.external else 0
 
     @property
     def evaluation_due(self) -> bool:
@@ -159,16 +160,7 @@ class Trainer:
         local = self._maker.make(wanted=places.local, seed=self._seed("sample"), watch=watch)
         with watch.measure("swarm"):
             shared = [rollout for rollout in local if self._questions.is_shared(rollout)]
-            self._exchange.publish(
-                shareable_rollouts(
-                    shared,
-                    policy=self.policy,
-                    season=self.season,
-                    node=self._node,
-                    step=self.steps_done,
-                    with_logprobs=self.config.share_logprobs,
-                )
-            )
+            self._publish(shared)
         external = self._take_external(places, watch)
         training_set = assemble_training_set(
             own=self._maker.groups_to_train_on(
@@ -188,6 +180,7 @@ class Trainer:
             comparable=[rollout.group for rollout in shared],
             external=external.groups,
         )
+        self._strategy.note([rollout.group for rollout in local], external.groups)
         self._count(training_set, external)
         return describe_step(
             self.steps_done,
@@ -233,6 +226,7 @@ class Trainer:
             "questions": self._questions.state(),
             # A node alone has a fixed mix, whatever the settings name, and nothing to keep of it.
             "mix": {self.config.mix: mix} if mix else {},
+            "external_sampling": {self.config.external_sampling: self._strategy.state()},
             "seen": self._judge.seen,
             "local_used": self.totals.local_used,
             "external_used": self.totals.external_used,
@@ -265,6 +259,10 @@ class Trainer:
         mix = state["mix"].get(self.config.mix)
         if same_season and mix:
             self._mix.load(mix)
+        # Older checkpoints lack this key.
+        sampling = state.get("external_sampling", {}).get(self.config.external_sampling)
+        if same_season and sampling:
+            self._strategy.load(sampling)
         self._judge.remember(state["seen"])
         self._begin_no_roomier(state.get("rooms"))
 
@@ -279,6 +277,23 @@ class Trainer:
         self.policy.sampling_room.resume(saved["sampling"])
         self._rooms_told = self._rooms()
 
+    def _publish(self, rollouts: Sequence[LocalRollout]) -> None:
+        informative = self._shareable([each for each in rollouts if each.group.informative])
+        others = self._shareable([each for each in rollouts if not each.group.informative])
+        self._exchange.publish(
+            [*informative, *others], informative=[rollout.id for rollout in informative]
+        )
+
+    def _shareable(self, rollouts: Sequence[LocalRollout]) -> list[Rollout]:
+        return shareable_rollouts(
+            rollouts,
+            policy=self.policy,
+            season=self.season,
+            node=self._node,
+            step=self.steps_done,
+            with_logprobs=self.config.share_logprobs,
+        )
+
     def _take_external(self, places: Places, watch: Stopwatch) -> JudgedExternals:
         """Ask for candidates for the external places and keep those that can be trained on."""
         offered: Sequence[ExternalRollout] = []
@@ -286,13 +301,18 @@ class Trainer:
             with watch.measure("swarm"):
                 offered = self._exchange.sample(self.candidates)
         with watch.measure("judge"):
-            return fill_places(
-                offered,
-                judge=self._judge,
-                places=places.external,
-                config=self.config,
-                chance=random.Random(self._seed("external")),
+            if self.config.external_sampling == "uniform":
+                # Offered in random order, so that the first usable ones are a uniform draw.
+                return self._judge.judge(offered, wanted=places.external)
+            judged = self._judge.judge(offered, wanted=len(offered))
+            chance = random.Random(self._seed("external"))
+            groups = draw(
+                judged.groups, strategy=self._strategy, wanted=places.external, chance=chance
             )
+            not_drawn: Counter[DropReason] = Counter(
+                {"not_drawn": len(judged.groups) - len(groups)}
+            )
+            return JudgedExternals(groups, judged.dropped + not_drawn)
 
     def _begin_together(self) -> None:
         """Give all processes of this node the same weights before the first step."""

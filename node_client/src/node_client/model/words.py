@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from functools import lru_cache
 from pathlib import Path
 from typing import cast
 
@@ -9,6 +10,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from node_client.model.prompts import write_prompt
 from swarm_protocol.messages import FinishReason
+
+# A question is encoded to be answered and again to be trained on.
+_PROMPTS_KEPT = 256
 
 
 class Words:
@@ -19,6 +23,7 @@ class Words:
         self.ends = frozenset(_eos_ids(model, tokenizer))
         self.fingerprint = _fingerprint(tokenizer)
         self._special_ids = frozenset(tokenizer.all_special_ids)
+        self._prompt_ids = lru_cache(maxsize=_PROMPTS_KEPT)(self._encode_prompt)
 
     @property
     def pad_id(self) -> int:
@@ -28,7 +33,7 @@ class Words:
 
     def prompt_ids(self, question: str, *, system_prompt: str) -> list[int]:
         """Return the tokens of a question, asked in the way that the model is used to."""
-        return self.encode(write_prompt(self.tokenizer, question, system_prompt=system_prompt))
+        return list(self._prompt_ids(question, system_prompt))
 
     def completion_ids(self, text: str, finish_reason: FinishReason) -> list[int] | None:
         """Return the tokens of somebody's completion, with EOS after a `stop`.
@@ -58,6 +63,11 @@ class Words:
             self.tokenizer.decode(
                 ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
             ),
+        )
+
+    def _encode_prompt(self, question: str, system_prompt: str) -> tuple[int, ...]:
+        return tuple(
+            self.encode(write_prompt(self.tokenizer, question, system_prompt=system_prompt))
         )
 
     def save(self, folder: Path) -> None:

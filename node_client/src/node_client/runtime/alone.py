@@ -27,7 +27,7 @@ def practice_season() -> SeasonInfo:
 class NoExchange:
     """The way to a swarm that is not there."""
 
-    def publish(self, rollouts: Sequence[Rollout]) -> None:
+    def publish(self, rollouts: Sequence[Rollout], *, informative: Sequence[str]) -> None:
         """Keep the rollouts to oneself."""
 
     def sample(self, count: int) -> list[ExternalRollout]:

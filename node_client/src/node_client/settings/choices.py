@@ -14,7 +14,6 @@ ImportanceSamplingLevel = Literal["token", "sequence"]
 Tracker = Literal["none", "tensorboard", "wandb", "trackio"]
 Importance = Literal["own", "sender", "none"]
 SequenceImportance = Literal["truncate", "mask"]
-ExternalSampling = Literal["uniform", "advantage"]
 ExternalShaping = Literal["none", "luffy"]
 
 Start = Literal["auto", "resume", "fresh"]

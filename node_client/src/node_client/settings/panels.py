@@ -32,6 +32,7 @@ PANELS: Mapping[str, Sequence[str]] = {
         "hub_interval",
     ),
     "Training: questions": (
+        "datasets",
         "curriculum",
         "stage_switch",
         "stage_rounds",

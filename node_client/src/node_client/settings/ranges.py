@@ -4,11 +4,16 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from swarm_protocol.messages import MAX_REQUESTED
+
 Count = Annotated[int, Meta(ge=1)]
 """A whole number of at least 1."""
 
 Natural = Annotated[int, Meta(ge=0)]
 """A whole number of at least 0."""
+
+Candidates = Annotated[int, Meta(ge=1, le=MAX_REQUESTED)]
+"""Rollouts that one request to the pool may ask for."""
 
 GroupSize = Annotated[int, Meta(ge=2)]
 """Completions that are compared with each other: at least 2."""
@@ -27,3 +32,13 @@ Mix = Annotated[
 Repository = Annotated[
     str, Meta(pattern=r"^[\w.-]+/[\w.-]+$", description="a repository such as owner/name")
 ]
+
+SamplingName = Annotated[
+    str,
+    Meta(
+        pattern=r"^([a-z-]+|[\w.]+:\w+)(\+([a-z-]+|[\w.]+:\w+))*$",
+        description="uniform, advantage, reward, by-node, by-task, fresh, variance or novel, "
+        "joined by +, or package.module:Class",
+    ),
+]
+"""How external places are filled (`learning.external_sampling`)."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from node_client.errors import SettingsError
 from node_client.settings.choices import (
     CurriculumKind,
-    ExternalSampling,
     ExternalShaping,
     Importance,
     ImportanceSamplingLevel,
@@ -21,7 +20,17 @@ from node_client.settings.choices import (
     SequenceImportance,
     StageSwitch,
 )
-from node_client.settings.ranges import Count, GroupSize, Mix, Natural, NotNegative, Positive, Share
+from node_client.settings.ranges import (
+    Candidates,
+    Count,
+    GroupSize,
+    Mix,
+    Natural,
+    NotNegative,
+    Positive,
+    SamplingName,
+    Share,
+)
 from swarm_protocol.messages import Arm, SeasonInfo
 
 # Pretrained models take trl's rate; models made from nothing on the spot need a far higher one.
@@ -55,15 +64,19 @@ class TrainConfig:
     batch: Count | None = None
     """Rollouts generated in each step; none is I + J, so that every arm generates equally much."""
 
-    external_candidates: Count = 4
-    """How many rollouts are asked for, for each external place: many teach nothing."""
+    external_candidates: Candidates = 56
+    """How many rollouts of others each step asks for, however many it uses: many teach nothing."""
 
-    external_sampling: ExternalSampling = "uniform"
+    external_sampling: SamplingName = "uniform"
     """How the external places are filled of the usable candidates: `uniform` (SAPO), or likelier
-    with rollouts in which few completions are right (`advantage`), which scores all candidates."""
+    with rollouts in which few completions are right (`advantage`), and others; all but `uniform`
+    score all candidates."""
 
     keep_uninformative: bool = False
     """Use external rollouts too whose rewards are all equal; they teach nothing, but fill up."""
+
+    datasets: tuple[str, ...] = ()
+    """Datasets of the season that this node asks itself, such as its speciality; none is all."""
 
     curriculum: CurriculumKind = "season"
     """`staged` asks mathematics first and code later (SRPO); `ladder` raises and lowers the

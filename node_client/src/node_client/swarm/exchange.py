@@ -70,7 +70,7 @@ class SwarmExchange:
             self._season = season
             self.outbox.clear()
 
-    def publish(self, rollouts: Sequence[Rollout]) -> None:
+    def publish(self, rollouts: Sequence[Rollout], *, informative: Sequence[str]) -> None:
         """Queue rollouts for sharing; the oldest give way when the coordinator is gone."""
         self._loop.call_soon_threadsafe(self._owe, rollouts)
 
