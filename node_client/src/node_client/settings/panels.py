@@ -58,6 +58,8 @@ PANELS: Mapping[str, Sequence[str]] = {
         "sequence_importance",
         "importance_cap",
         "external_shaping",
+        "shared_rollouts",
+        "sharing",
         "share_logprobs",
     ),
     "Training: reward and loss (names as in trl)": (

@@ -15,7 +15,6 @@ from node_client.settings.choices import (
     OptimizerKind,
     Precision,
     Resampling,
-    RewardKind,
     ScaleRewards,
     SequenceImportance,
     StageSwitch,
@@ -28,6 +27,7 @@ from node_client.settings.ranges import (
     Natural,
     NotNegative,
     Positive,
+    RewardName,
     SamplingName,
     Share,
 )
@@ -115,8 +115,9 @@ class TrainConfig:
     top_p: Share = 1.0
     """Nucleus sampling: the likeliest tokens that hold this share of the probability."""
 
-    reward: RewardKind = "binary"
-    """`binary` is 1 for solved and 0 otherwise; `partial` is the verifier's partial credit."""
+    reward: RewardName = "binary"
+    """`binary` is 1 for solved and 0 otherwise; `partial` is the verifier's partial credit;
+    `format` adds a little for the form; `generative` asks the policy itself."""
 
     scale_rewards: ScaleRewards = "group"
     """Divide advantages by the deviation of the `group`, or of the `batch`, or (`none`) do not."""
@@ -145,6 +146,12 @@ class TrainConfig:
     external_shaping: ExternalShaping = "none"
     """How external text is learned that no sender's log-prob corrects: `luffy` lets it count most
     where the policy finds it unlikely, but not impossible."""
+
+    shared_rollouts: Count | None = None
+    """How many own rollouts of a step are shared at most; none is all, as in SAPO."""
+
+    sharing: SamplingName = "uniform"
+    """Which ones, where not all are: the names are those of `external_sampling`."""
 
     share_logprobs: bool = True
     """Send log-probs with own rollouts, two bytes a token, for nodes that correct by them."""
