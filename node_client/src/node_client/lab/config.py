@@ -5,6 +5,7 @@ arms: the same base weights, and the same stream of questions for each node. So 
 seed by seed.
 """
 
+import hashlib
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -26,6 +27,7 @@ from swarm_tasks.allowlist import GENERATOR, check_config
 
 Phase = Literal["exploratory", "confirmatory"]
 Drawing = Literal["uniform", "informative"]
+Source = Literal["others", "self"]
 Attack = Literal["none", "poison"]
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9 .,+/_-]{0,63}$")]
 
@@ -60,12 +62,15 @@ class Arm(Struct, frozen=True, forbid_unknown_fields=True):
     """One way to train: settings of the client's by name, and what its swarm is made of.
 
     `drawing` is how the pool draws for a request: `uniform`, or first those that their senders
-    declared `informative`. Without `groups` all of the experiment's nodes are alike.
+    declared `informative`. `source` is whose rollouts it draws: those of `others`, or as a control
+    the node's own earlier ones (`self`). Without `groups` all of the experiment's nodes are alike.
     """
 
     name: Name
     train: dict[str, Any] = {}
     drawing: Drawing = "uniform"
+    source: Source = "others"
+    pool_rounds: Count | None = None
     nodes: Count | None = None
     groups: list[Group] = []
 
@@ -144,6 +149,11 @@ def plan_nodes(experiment: Experiment, arm: Arm) -> list[NodePlan]:
     """Return the nodes of an arm, in order. Raises SettingsError for what cannot be run."""
     groups = arm.groups or [Group(nodes=arm.nodes or experiment.nodes)]
     return [_plan_node(experiment, arm, group) for group in groups for _ in range(group.nodes)]
+
+
+def node_key(seed: int, name: str) -> bytes:
+    """Return the key of a node's stream of questions: the same in all arms of a seed."""
+    return hashlib.sha256(f"lab:{seed}:{name}".encode()).digest()
 
 
 def _plan_node(experiment: Experiment, arm: Arm, group: Group) -> NodePlan:
