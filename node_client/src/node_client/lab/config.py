@@ -17,6 +17,7 @@ from msgspec import Meta, Struct
 
 from node_client.errors import SettingsError
 from node_client.learning.external_sampling import make_strategy
+from node_client.learning.losses import make_policy_loss
 from node_client.settings.objective import check_objective
 from node_client.settings.ranges import Count, Natural
 from node_client.settings.train_config import TrainConfig, plan_step
@@ -176,7 +177,9 @@ def _plan_node(experiment: Experiment, arm: Arm, group: Group) -> NodePlan:
     )
     plan_step(config, season)
     check_objective(config)
+    make_policy_loss(config.policy_loss)
     make_strategy(config.external_sampling)
+    make_strategy(config.sharing, setting="sharing")
     return NodePlan(
         base=group.base or experiment.base,
         config=config,

@@ -40,6 +40,7 @@ from node_client.learning.crew import Begin, Update
 from node_client.learning.external import DropReason, ExternalJudge, JudgedExternals
 from node_client.learning.external_sampling import draw, make_strategy
 from node_client.learning.held_out import Evaluation, HeldOutSet
+from node_client.learning.losses import make_policy_loss
 from node_client.learning.mix import Places, make_mix
 from node_client.learning.optimizer import begin_training, make_scaler, resume_optimizer
 from node_client.learning.own import RolloutMaker
@@ -109,6 +110,7 @@ class Trainer:
         self._rooms_told = self._rooms()
         self._scaler = make_scaler(policy, config)
         check_objective(config)
+        make_policy_loss(config.policy_loss)
         self._plan = plan_step(config, season)
         self._mix = make_mix(self._plan, config)
         self._strategy = make_strategy(config.external_sampling)

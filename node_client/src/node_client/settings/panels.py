@@ -66,6 +66,7 @@ PANELS: Mapping[str, Sequence[str]] = {
         "reward",
         "scale_rewards",
         "loss_type",
+        "policy_loss",
         "importance_sampling_level",
         "epsilon",
         "epsilon_high",

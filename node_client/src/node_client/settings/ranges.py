@@ -51,3 +51,8 @@ RewardName = Annotated[
     ),
 ]
 """What a completion is worth (`learning.rewards`)."""
+
+PolicyLossName = Annotated[
+    str, Meta(pattern=r"^(clipped|[\w.]+:\w+)$", description="clipped, or package.module:Class")
+]
+"""The loss (`learning.losses`)."""

@@ -26,6 +26,7 @@ from node_client.settings.ranges import (
     Mix,
     Natural,
     NotNegative,
+    PolicyLossName,
     Positive,
     RewardName,
     SamplingName,
@@ -125,6 +126,10 @@ class TrainConfig:
     loss_type: LossType = "dapo"
     """What the loss is a mean over: `dapo` (or `bnpo`) all tokens, `grpo` each completion's tokens
     and then completions, `dr_grpo` completions of a constant length."""
+
+    policy_loss: PolicyLossName = "clipped"
+    """What is computed of ratios and advantages: the `clipped` policy gradient, or a class of one's
+    own as `package.module:Class`."""
 
     importance_sampling_level: ImportanceSamplingLevel = "token"
     """Whether each token has a ratio, or all of a completion one (GSPO, with loss_type `grpo`)."""
