@@ -34,8 +34,14 @@ import reasoning_gym  # noqa: E402
 from reasoning_gym.factory import DATASETS  # noqa: E402
 from reasoning_gym.utils import extract_answer  # noqa: E402
 
+from swarm_tasks.child.own import OWN_DATASETS  # noqa: E402
+
 gc.freeze()
 gc.enable()
+
+# Whoever asks the library for one of these gets ours.
+for _name, _own in OWN_DATASETS.items():
+    DATASETS[_name] = (_own, DATASETS[_name][1])
 
 # Some generators make a list of `size` items up front. With the index as their seed, a list of this
 # many (enough to hold each kind of item) gives its first one as the entry.
