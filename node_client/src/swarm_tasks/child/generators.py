@@ -4,6 +4,7 @@ Building a dataset object costs up to 0.2 s and making an entry up to 1 s, so bo
 is left of a score is the verifier itself, microseconds for nearly all.
 """
 
+import decimal
 import functools
 import gc
 import importlib.metadata
@@ -120,9 +121,11 @@ def _task(dataset: str, config_key: bytes, seed: int, index: int) -> Task:
     if not 0 <= index < INDEX_END:
         raise RefusedError(ErrorCode.TASK_INDEX, f"index {index} lies outside [0, 2**31)")
     scorer = _dataset(dataset, config_key, seed)
-    if allowed_datasets()[dataset].by_index:
-        return Task(dict(scorer[index]), scorer)
-    return Task(build_entry(dataset, config, seed=seed, index=index, by_index=False), scorer)
+    # decimal_arithmetic sets the precision for the whole process, and others would round to it.
+    with decimal.localcontext(decimal.DefaultContext):
+        if allowed_datasets()[dataset].by_index:
+            return Task(dict(scorer[index]), scorer)
+        return Task(build_entry(dataset, config, seed=seed, index=index, by_index=False), scorer)
 
 
 @functools.lru_cache(maxsize=64)
