@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -65,6 +66,36 @@ def run(
         return
     run_all(experiment, folder, processes=processes, console=console)
     console.print(f"All runs are in {folder}. `swarm-node lab report {folder}` draws them.")
+
+
+@app.command()
+@explain_problems
+def estimate(
+    config: ConfigFile,
+    *,
+    random_weights: Annotated[
+        bool, typer.Option("--random-weights", help="Try Qwen2.5-0.5B's shape, not the base")
+    ] = False,
+) -> None:
+    """Try an experiment for a few rounds, and say how long all of it would take on this machine."""
+    console = Console()
+    with console.status("Trying three rounds of one node"), TemporaryDirectory() as folder:
+        import msgspec
+
+        from node_client.lab import estimating
+        from node_client.lab.config import read_experiment
+
+        experiment = read_experiment(config)
+        if random_weights:
+            base = estimating.write_half_billion(Path(folder))
+            experiment = msgspec.structs.replace(experiment, base=str(base))
+        found = estimating.estimate(experiment)
+    console.print(
+        f"One step of one node: {found.seconds:.2f} s, {found.tokens:.0f} tokens generated.\n"
+        f"{found.node_steps:,} steps in all: {found.hours:,.1f} hours on one device like this.\n"
+        f"One node takes {found.bytes_per_node / 1e9:.2f} GB; {found.nodes} nodes are in memory at"
+        f" once: {found.nodes * found.bytes_per_node / 1e9:.1f} GB."
+    )
 
 
 def _run_through(

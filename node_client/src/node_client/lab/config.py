@@ -93,6 +93,7 @@ class Experiment(Struct, frozen=True, forbid_unknown_fields=True):
     arms: Annotated[list[Arm], Meta(min_length=1)]
     baseline: str
     base: str = "tiny"
+    device: str = "cpu"
     nodes: Count = 8
     pool_rounds: Count = 1
     eval_tasks: Natural = 128
@@ -105,6 +106,7 @@ class NodePlan:
     """One node of a run: its settings and what it starts from."""
 
     base: str
+    device: str
     config: TrainConfig
     season: SeasonInfo
     attack: Attack
@@ -182,6 +184,7 @@ def _plan_node(experiment: Experiment, arm: Arm, group: Group) -> NodePlan:
     make_strategy(config.sharing, setting="sharing")
     return NodePlan(
         base=group.base or experiment.base,
+        device=experiment.device,
         config=config,
         season=season,
         attack=group.attack,

@@ -137,7 +137,7 @@ def _make_trainer(
     plan: NodePlan, *, name: str, link: Link, seed: int, verifier: Verifier
 ) -> Trainer:
     return Trainer(
-        policy=Policy.load(plan.base, device="cpu"),
+        policy=Policy.load(plan.base, device=plan.device),
         verifier=verifier,
         season=plan.season,
         config=plan.config,

@@ -120,7 +120,7 @@ def _start(
     command = (
         *(sys.executable, "-m", "node_client", "join", site.base, "--plain", "--fresh"),
         *("--token-file", str(token), "--state-dir", str(state.path), "--model", plan.base),
-        *("--arm", plan.config.arm, "--steps", str(experiment.rounds), "--device", "cpu"),
+        *("--arm", plan.config.arm, "--steps", str(experiment.rounds), "--device", plan.device),
     )
     environment = {key: value for key, value in os.environ.items() if key[:6] != "SWARM_"}
     environment |= {"OMP_NUM_THREADS": "1"} | settings_as_environment(plan.config)
