@@ -81,7 +81,7 @@ def write_half_billion(folder: Path) -> Path:
     ends = {"bos_token_id": None, "eos_token_id": tokenizer.eos_token_id}
     torch.manual_seed(0)
     model = Qwen2ForCausalLM(Qwen2Config(**HALF_BILLION, **ends))
-    model.bfloat16().save_pretrained(folder)  # type: ignore[no-untyped-call]
+    model.bfloat16().save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
 
