@@ -1,13 +1,14 @@
-"""The demo bases: two tiny Qwen2 models, made from nothing in some minutes on one CPU core.
+"""The demo bases: tiny Qwen2 models, made from nothing in some minutes on one CPU core.
 
-`base_models/tiny` and `base_models/small` are what `swarm-node make-model` writes, so that a demo
-need not wait for it. The same command on the same machine gives the same files: every weight, task
+`base_models/tiny` and the others are what `swarm-node make-model` writes, so that a demo need not
+wait for it. Those called `rare` seldom answer in the form that is rewarded: what a node finds by
+itself is little then, and sharing matters (docs/lab.md). The same command on the same machine gives the same files: every weight, task
 and batch follows from the seed.
 """
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import torch
@@ -36,13 +37,25 @@ class Base:
     warm_up: WarmUpConfig
 
 
+_TINY = Base(
+    hidden_size=64, layers=3, heads=4, warm_up=WarmUpConfig(steps=1500, learning_rate=3e-3)
+)
+_SMALL = Base(
+    hidden_size=96, layers=4, heads=6, warm_up=WarmUpConfig(steps=800, learning_rate=2e-3)
+)
+# So few answers in the rewarded form that most of a node's own rollouts teach it nothing at first.
+_RARE = 0.02
+
+
+def _make_rare(base: Base) -> Base:
+    return replace(base, warm_up=replace(base.warm_up, tagged_share=_RARE))
+
+
 BASES = {
-    "tiny": Base(
-        hidden_size=64, layers=3, heads=4, warm_up=WarmUpConfig(steps=1500, learning_rate=3e-3)
-    ),
-    "small": Base(
-        hidden_size=96, layers=4, heads=6, warm_up=WarmUpConfig(steps=800, learning_rate=2e-3)
-    ),
+    "tiny": _TINY,
+    "small": _SMALL,
+    "tiny-rare": _make_rare(_TINY),
+    "small-rare": _make_rare(_SMALL),
 }
 
 

@@ -16,7 +16,7 @@ from node_client.errors import ModelUnavailableError
 from node_client.model.adapters import base_of, is_adapted, merge_into
 
 BASE_MODELS = Path(__file__).parent / "base_models"
-DEMO_BASES = ("tiny", "small")
+DEMO_BASES = ("tiny", "small", "tiny-rare", "small-rare")
 
 
 def load_pretrained(

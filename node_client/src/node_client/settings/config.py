@@ -27,7 +27,7 @@ from node_client.site import Site
 from node_client.storage.state import StateDir
 from swarm_protocol.messages import Arm
 
-DEMO_MODELS = ("tiny", "small")
+DEMO_MODELS = ("tiny", "small", "tiny-rare", "small-rare")
 
 
 @dataclass(frozen=True, kw_only=True)
