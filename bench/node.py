@@ -7,27 +7,26 @@ written, with what a step takes longer on a node that is joined than on one alon
 
 import os
 import sys
+import tempfile
+from pathlib import Path
 
-from bench.node_compare import compare, print_comparisons
-from bench.node_sizes import SIZES
+from bench.node_compare import Comparison, compare, print_comparisons, ratio_targets
+from bench.node_pace import QUIET
+from bench.node_sizes import SIZES, Size, build_model
 from bench.node_swarm import measure_swarm_overhead
 from bench.report import Target, print_targets, write_results
 
-TARGETS = [
-    Target(f"{figure}_vs_trl_{size}", f"{words} : trl's, {size}", "", at_most=bound)
-    for figure, words, bound in (("step_ratio", "step", 0.5), ("memory_ratio", "peak memory", 0.7))
-    for size in SIZES
-]
+# A turn counts when other processes had less than this share of the machine meanwhile.
+QUIET_SHARE = 0.05
 # What a breakdown calls `swarm`; the rest of what joining costs is written beside it.
 SWARM = Target("joined_swarm_share", "share of a joined node's step spent on the swarm", "", 0.03)
-# No downloads, no bars, no warnings of trl's about transformers.
-QUIET = {"HF_HUB_OFFLINE": "1", "TQDM_DISABLE": "1", "PYTHONWARNINGS": "ignore::FutureWarning"}
+TARGETS = [*ratio_targets(SIZES), SWARM]
 
 
 def main(names: list[str]) -> int:
     """Measure the named sizes, print and write the figures; 1 when a promise is missed."""
     os.environ |= QUIET
-    found = {name: compare(SIZES[name]) for name in names}
+    found = {name: compare_on_cpu(SIZES[name]) for name in names}
     print_comparisons(found)
     figures: dict[str, float] = {}
     for name, comparison in found.items():
@@ -41,12 +40,17 @@ def main(names: list[str]) -> int:
     whole = names == list(SIZES)
     if whole:
         figures |= measure_swarm_overhead()
-    kept = print_targets(
-        figures, [target for target in [*TARGETS, SWARM] if target.figure in figures]
-    )
+    kept = print_targets(figures, [target for target in TARGETS if target.figure in figures])
     if whole:
         print(f"written to {write_results('node', figures)}")  # noqa: T201 - a command's output
     return 0 if kept else 1
+
+
+def compare_on_cpu(size: Size) -> Comparison:
+    """Compare both trainers, in quiet turns alone, on a model with random weights."""
+    with tempfile.TemporaryDirectory() as folder:
+        model = build_model(size, Path(folder) / "model")
+        return compare(size, model=model, device="cpu", most_foreign=QUIET_SHARE)
 
 
 if __name__ == "__main__":

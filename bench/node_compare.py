@@ -1,6 +1,6 @@
 """Our step beside trl's, by turns on the same model, and what both say of it."""
 
-import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
@@ -10,7 +10,8 @@ from rich.table import Table
 
 from bench.node_floor import floor_seconds
 from bench.node_pace import Contestant, Turn, contestant
-from bench.node_sizes import PATIENCE, Size, build_model
+from bench.node_sizes import PATIENCE, Size
+from bench.report import Target
 
 PARTS = ("generate", "score", "forward", "backward", "optimizer", "swarm")
 
@@ -38,18 +39,17 @@ class Comparison:
         return self.ours_bytes / self.trl_bytes
 
 
-def compare(size: Size) -> Comparison:
+def compare(size: Size, *, model: Path, device: str, most_foreign: float) -> Comparison:
     """Let both trainers make steps by turns, each in its own process, and compare them.
 
-    Raises RuntimeError when the machine was never quiet.
+    A turn counts when other processes had at most `most_foreign` of the machine meanwhile. Raises
+    ApartError, or RuntimeError when the machine was never so quiet.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        model = build_model(size, Path(folder) / "model")
-        with (
-            contestant("bench.node_trl:run_trl", size, model) as trl,
-            contestant("bench.node_ours:run_ours", size, model) as ours,
-        ):
-            theirs, mine = _take_turns(size, trl, ours)
+    with (
+        contestant("bench.node_trl:run_trl", size, model, device) as trl,
+        contestant("bench.node_ours:run_ours", size, model, device) as ours,
+    ):
+        theirs, mine = _take_turns(size, trl, ours, most_foreign=most_foreign)
     if not theirs or not mine:
         raise RuntimeError("other processes kept the machine busy: try again when it is quiet")
     return Comparison(
@@ -58,20 +58,34 @@ def compare(size: Size) -> Comparison:
         ours_bytes=mine[-1].peak_bytes,
         trl_bytes=theirs[-1].peak_bytes,
         parts={part: fmean(turn.parts.get(part, 0.0) for turn in mine) for part in PARTS},
-        floor_s=floor_seconds(size),
+        floor_s=floor_seconds(size, device),
         quiet_turns=min(len(theirs), len(mine)),
     )
 
 
-def _take_turns(size: Size, *sides: Contestant) -> list[list[Turn]]:
+def ratio_targets(sizes: Iterable[str]) -> list[Target]:
+    """Return what is promised of our step beside trl's at these sizes."""
+    return [
+        Target(f"{figure}_vs_trl_{size}", f"{words} : trl's, {size}", "", bound)
+        for figure, words, bound in (
+            ("step_ratio", "step", 0.5),
+            ("memory_ratio", "peak memory", 0.7),
+        )
+        for size in sizes
+    ]
+
+
+def _take_turns(size: Size, *sides: Contestant, most_foreign: float) -> list[list[Turn]]:
     """Return each side's quiet turns, until each has enough or patience ends."""
+    for side in sides:
+        side.await_ready()
     for side in sides:
         for _ in range(size.warm_up_turns):
             side.take_turn()
     quiet: list[list[Turn]] = [[] for _ in sides]
     for _ in range(size.turns * PATIENCE):
         turns = [side.take_turn() for side in sides]
-        if all(turn.is_quiet for turn in turns):
+        if all(turn.foreign_share <= most_foreign for turn in turns):
             for kept, turn in zip(quiet, turns, strict=True):
                 kept.append(turn)
         if len(quiet[0]) == size.turns:

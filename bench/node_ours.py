@@ -1,6 +1,5 @@
 """Our trainer's side of `make bench-node`."""
 
-import time
 from collections import Counter
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 from bench.node_pace import Turn, await_go, peak_memory
 from bench.node_sizes import Size
 from bench.node_work import KEY, LenientVerifier, bench_season
+from node_client.learning.stopwatch import clock_of
 from node_client.learning.trainer import Trainer
 from node_client.model.policy import Policy
 from node_client.runtime.alone import NoExchange
@@ -15,24 +15,37 @@ from node_client.settings.train_config import TrainConfig
 from swarm_tasks.verifier import Verifier
 
 
-def run_ours(connection: Connection, size: Size, model: Path) -> None:
+def run_ours(connection: Connection, size: Size, model: Path, device: str) -> None:
     """Make our trainer's steps, some for each go."""
     with LenientVerifier() as verifier:
         trainer = make_trainer(
             size,
-            policy=Policy.load(str(model), device="cpu"),
+            policy=Policy.load(str(model), device=device),
             verifier=verifier,
-            config=TrainConfig(arm="isolated", learning_rate=1e-6, precision=size.precision),
+            config=bench_config(size),
         )
         connection.send("ready")
         while await_go(connection):
-            parts: Counter[str] = Counter()
-            start = time.perf_counter()
-            for _ in range(size.steps_per_turn):
-                parts.update(trainer.step().seconds)
-            seconds = (time.perf_counter() - start) / size.steps_per_turn
-            shares = {part: total / size.steps_per_turn for part, total in parts.items()}
-            connection.send(Turn(seconds, shares, peak_memory()))
+            connection.send(make_turn(trainer, size))
+
+
+def make_turn(trainer: Trainer, size: Size) -> Turn:
+    """Make a turn's steps and tell how long they took."""
+    device = trainer.policy.device
+    clock, parts, tokens = clock_of(device), Counter[str](), 0
+    start = clock()
+    for _ in range(size.steps_per_turn):
+        report = trainer.step()
+        parts.update(report.seconds)
+        tokens += report.completion_tokens
+    seconds = (clock() - start) / size.steps_per_turn
+    shares = {part: total / size.steps_per_turn for part, total in parts.items()}
+    return Turn(seconds, shares, peak_memory(device), tokens / size.steps_per_turn)
+
+
+def bench_config(size: Size) -> TrainConfig:
+    """Return the defaults of a node that trains alone, at trl's rate and the size's precision."""
+    return TrainConfig(arm="isolated", learning_rate=1e-6, precision=size.precision)
 
 
 def make_trainer(size: Size, *, policy: Policy, verifier: Verifier, config: TrainConfig) -> Trainer:

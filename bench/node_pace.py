@@ -1,94 +1,74 @@
 """Two trainers in a process each, which make their steps by turns."""
 
-import multiprocessing
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from importlib import import_module
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 import psutil
+import torch
 
+from bench.apart import Apart, apart, await_word
 from bench.node_sizes import Size
 
-# A turn counts when other processes had less than this share of the machine meanwhile.
-QUIET_SHARE = 0.05
+# No downloads, no bars, no warnings of trl's about transformers.
+QUIET = {"HF_HUB_OFFLINE": "1", "TQDM_DISABLE": "1", "PYTHONWARNINGS": "ignore::FutureWarning"}
+_CPU = torch.device("cpu")
 _STARTS_WITHIN_S = 120.0
 _TURN_WITHIN_S = 300.0
 
 
 @dataclass(frozen=True)
 class Turn:
-    """Some steps of one trainer: seconds of each step, all parts of it, and the peak memory yet."""
+    """Some steps of one trainer: seconds of each step, all parts of it, and the peak memory yet.
+
+    `tokens` is how many were sampled in each step, where the trainer tells. `foreign_share` is what
+    other processes had of the machine meanwhile.
+    """
 
     seconds: float
     parts: dict[str, float]
     peak_bytes: int
+    tokens: float = 0.0
     foreign_share: float = 0.0
 
-    @property
-    def is_quiet(self) -> bool:
-        """Whether the machine did nothing else of note."""
-        return self.foreign_share < QUIET_SHARE
 
-
-@dataclass
+@dataclass(frozen=True)
 class Contestant:
-    """A trainer's process. `turns` holds what it did, without warm-up."""
+    """A trainer's process."""
 
-    connection: Connection
-    process: psutil.Process
-    turns: list[Turn] = field(default_factory=list)
+    process: Apart
+
+    def await_ready(self) -> None:
+        """Wait until it can begin. Raises ApartError."""
+        self.process.receive(within_s=_STARTS_WITHIN_S)
 
     def take_turn(self) -> Turn:
-        """Let it make its steps and return how it went."""
+        """Let it make its steps and return how it went. Raises ApartError."""
         before = _Load.of(self.process)
-        self.connection.send("go")
-        if not self.connection.poll(_TURN_WITHIN_S):
-            raise TimeoutError(f"{self.process} made no step in {_TURN_WITHIN_S} s")
-        turn: Turn = self.connection.recv()
-        share = _Load.of(self.process).foreign_since(before)
-        return Turn(turn.seconds, turn.parts, turn.peak_bytes, share)
+        self.process.send("go")
+        turn: Turn = self.process.receive(within_s=_TURN_WITHIN_S)
+        return replace(turn, foreign_share=_Load.of(self.process).foreign_since(before))
 
 
 @contextmanager
-def contestant(run: str, size: Size, model: Path) -> Iterator[Contestant]:
-    """Start a trainer, MODULE:FUNCTION, in its own process; it is ready when this is entered."""
-    here, there = multiprocessing.Pipe()
-    process = multiprocessing.get_context("spawn").Process(
-        target=_run, args=(run, there, size, model)
-    )
-    process.start()
-    there.close()
-    try:
-        if not here.poll(_STARTS_WITHIN_S) or here.recv() != "ready":
-            raise TimeoutError(f"{run} did not start")
-        yield Contestant(here, psutil.Process(process.pid))
-    finally:
-        here.close()
-        process.join(timeout=30)
-        process.kill()
-
-
-def _run(name: str, connection: Connection, size: Size, model: Path) -> None:
-    """Run a trainer whose libraries are imported in its own process only."""
-    module, function = name.split(":")
-    run: Callable[[Connection, Size, Path], None] = getattr(import_module(module), function)
-    run(connection, size, model)
+def contestant(run: str, size: Size, model: Path, device: str) -> Iterator[Contestant]:
+    """Start a trainer, MODULE:FUNCTION, in its own process."""
+    with apart(run, size, model, device) as process:
+        yield Contestant(process)
 
 
 def await_go(connection: Connection) -> bool:
     """Wait, in a trainer's process, until it may go on; False means that it shall end."""
-    try:
-        return bool(connection.recv() == "go")
-    except EOFError:
-        return False
+    return bool(await_word(connection) == "go")
 
 
-def peak_memory() -> int:
-    """Return the most bytes of memory that this process ever held."""
+def peak_memory(device: torch.device = _CPU) -> int:
+    """Return the most bytes that this process ever held: of a GPU in tensors, else of memory."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
     status = Path("/proc/self/status").read_text()
     (line,) = [line for line in status.splitlines() if line.startswith("VmHWM")]
     return int(line.split()[1]) * 1024
@@ -103,9 +83,10 @@ class _Load:
     own: float
 
     @classmethod
-    def of(cls, process: psutil.Process) -> "_Load":
+    def of(cls, apart: Apart) -> "_Load":
         times = psutil.cpu_times()
         idle = times.idle + times.iowait
+        process = psutil.Process(apart.pid)
         family = [process, *process.children(recursive=True)]
         own = sum(sum(member.cpu_times()[:2]) for member in family)
         return cls(time.perf_counter(), sum(times[:8]) - idle, own)

@@ -13,7 +13,6 @@ from node_client.model.tokenizer import PHRASES, build_tokenizer
 from swarm_protocol.prompts import SYSTEM_PROMPT
 
 COMPLETIONS = 8
-MAX_COMPLETION_LENGTH = 32
 TEXT_TOKENS = 1024
 # A busy machine gets so many times the turns to find quiet ones.
 PATIENCE = 3
@@ -22,7 +21,10 @@ CHAT_TEMPLATE = "{% for m in messages %}<{{ m.role }}>{{ m.content }}\n{% endfor
 
 @dataclass(frozen=True)
 class Size:
-    """A model's shape, how many prompts a step has, and how many turns of how many steps count."""
+    """A model's shape, how many prompts a step has, and how many turns of how many steps count.
+
+    `completion_tokens` is what a completion has at most.
+    """
 
     name: str
     hidden_size: int
@@ -35,6 +37,7 @@ class Size:
     precision: Literal["fp32", "bf16"]
     turns: int
     steps_per_turn: int
+    completion_tokens: int = 32
     warm_up_turns: int = 1
 
     @property

@@ -1,6 +1,5 @@
 """trl's side of `make bench-node`: its GRPOTrainer on the same questions with the same rewards."""
 
-import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -18,16 +17,17 @@ from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
 
 from bench.node_pace import Turn, await_go, peak_memory
-from bench.node_sizes import COMPLETIONS, MAX_COMPLETION_LENGTH, Size
+from bench.node_sizes import COMPLETIONS, Size
 from bench.node_work import LenientVerifier, draw_tasks
+from node_client.learning.stopwatch import clock_of
 from node_client.model.prompts import write_prompt
 from swarm_protocol.prompts import SYSTEM_PROMPT
 from swarm_tasks.verifier import DrawnTask, Verdict
 
 
-def run_trl(connection: Connection, size: Size, model: Path) -> None:
+def run_trl(connection: Connection, size: Size, model: Path, device: str) -> None:
     """Make trl's steps, some for each go."""
-    config = _configure(size, model)
+    config = _configure(size, model, device)
     tokenizer = AutoTokenizer.from_pretrained(model)
     with LenientVerifier() as verifier:
         tasks = draw_tasks(size, verifier, steps=config.max_steps)
@@ -37,7 +37,7 @@ def run_trl(connection: Connection, size: Size, model: Path) -> None:
             reward_funcs=_rewarder(verifier, tasks),
             args=config,
             train_dataset=_ask(tasks, tokenizer),
-            callbacks=[Paced(connection, size)],
+            callbacks=[Paced(connection, size, device)],
         )
         connection.send("ready")
         trainer.train()
@@ -46,9 +46,11 @@ def run_trl(connection: Connection, size: Size, model: Path) -> None:
 class Paced(TrainerCallback):
     """Takes a go for every few steps and tells how long they took."""
 
-    def __init__(self, connection: Connection, size: Size) -> None:
+    def __init__(self, connection: Connection, size: Size, device: str) -> None:
         self._connection = connection
         self._size = size
+        self._device = torch.device(device)
+        self._clock = clock_of(self._device)
         self._done = 0
         self._start = 0.0
 
@@ -57,30 +59,30 @@ class Paced(TrainerCallback):
         if self._done % self._size.steps_per_turn == 0:
             if not await_go(self._connection):
                 raise SystemExit  # the comparison is over
-            self._start = time.perf_counter()
+            self._start = self._clock()
 
     def on_step_end(self, *_: Any, **__: Any) -> None:
         """Report where a turn ends."""
         self._done += 1
         if self._done % self._size.steps_per_turn == 0:
-            seconds = (time.perf_counter() - self._start) / self._size.steps_per_turn
-            self._connection.send(Turn(seconds, {}, peak_memory()))
+            seconds = (self._clock() - self._start) / self._size.steps_per_turn
+            self._connection.send(Turn(seconds, {}, peak_memory(self._device)))
 
 
-def _configure(size: Size, model: Path) -> GRPOConfig:
+def _configure(size: Size, model: Path, device: str) -> GRPOConfig:
     """Return trl's defaults but for what is compared and what writes files."""
     return GRPOConfig(
         output_dir=str(model / "trl"),
         per_device_train_batch_size=size.prompts * COMPLETIONS,
         num_generations=COMPLETIONS,
-        max_completion_length=MAX_COMPLETION_LENGTH,
+        max_completion_length=size.completion_tokens,
         learning_rate=1e-6,
         optim="adamw_torch_fused",
         gradient_checkpointing=False,
         bf16=size.precision == "bf16",
         max_steps=size.most_turns * size.steps_per_turn,
         shuffle_dataset=False,
-        use_cpu=True,
+        use_cpu=device == "cpu",
         report_to=[],
         save_strategy="no",
         logging_strategy="no",

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from bench.node_sizes import COMPLETIONS, MAX_COMPLETION_LENGTH, Size
+from bench.node_sizes import COMPLETIONS, Size
 from node_client.learning.curriculum import SeasonMix
 from node_client.learning.stream import TaskStream
 from swarm_protocol.messages import SeasonInfo, TaskSpec
@@ -35,7 +35,7 @@ def bench_season(size: Size) -> SeasonInfo:
         completions=COMPLETIONS,
         local=size.prompts,
         external=0,
-        max_new_tokens=MAX_COMPLETION_LENGTH,
+        max_new_tokens=size.completion_tokens,
         temperature=0.0,
     )
 

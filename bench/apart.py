@@ -1,0 +1,115 @@
+"""A process apart: it runs one function, which is told what to do and answers over a pipe.
+
+What it was busy with when it failed is lost, and nothing else: not the memory of a GPU, nor the GPU
+itself, which no process can use any more after some errors.
+"""
+
+import multiprocessing
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib import import_module
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+import psutil
+
+_ENDS_WITHIN_S = 30.0
+
+
+class ApartError(Exception):
+    """The process failed, ended or did not answer in time; the words say which, and why."""
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """What the process says of itself before it ends."""
+
+    words: str
+
+
+class Apart:
+    """A running process apart."""
+
+    def __init__(self, run: str, connection: Connection, process: BaseProcess) -> None:
+        self._run = run
+        self._connection = connection
+        self._process = process
+
+    @property
+    def pid(self) -> int | None:
+        """The process's id."""
+        return self._process.pid
+
+    def send(self, message: object) -> None:
+        """Tell it something; if it has ended, `receive` says why."""
+        with suppress(BrokenPipeError):
+            self._connection.send(message)
+
+    def receive(self, *, within_s: float) -> Any:
+        """Return its next answer. Raises ApartError."""
+        if not self._connection.poll(within_s):
+            raise ApartError(f"{self._run}: no answer within {within_s:.0f} s")
+        try:
+            answer = self._connection.recv()
+        except (EOFError, ConnectionResetError):
+            self._process.join(timeout=_ENDS_WITHIN_S)
+            code = self._process.exitcode
+            raise ApartError(f"{self._run}: its process ended with {code}") from None
+        if isinstance(answer, _Failure):
+            raise ApartError(f"{self._run}: {answer.words}")
+        return answer
+
+
+@contextmanager
+def apart(run: str, *arguments: object) -> Iterator[Apart]:
+    """Run MODULE:FUNCTION(connection, *arguments) in its own process until the block ends.
+
+    The function returns when `await_word` says that nobody talks to it any more. After an exception
+    in the block it is ended at once, with all that it started.
+    """
+    here, there = multiprocessing.Pipe()
+    process = multiprocessing.get_context("spawn").Process(
+        target=_run, args=(run, there, arguments)
+    )
+    process.start()
+    there.close()
+    try:
+        yield Apart(run, here, process)
+        here.close()
+        process.join(timeout=_ENDS_WITHIN_S)
+    finally:
+        here.close()
+        _end(process)
+
+
+def await_word(connection: Connection) -> Any:
+    """Wait, in the process apart, for the next message; None means that it shall end."""
+    try:
+        return connection.recv()
+    except EOFError:
+        return None
+
+
+def _run(name: str, connection: Connection, arguments: tuple[object, ...]) -> None:
+    """Run a function whose libraries are imported in this process only."""
+    module, function = name.split(":")
+    try:
+        getattr(import_module(module), function)(connection, *arguments)
+    except Exception as problem:
+        lines = [line for line in str(problem).splitlines() if line.strip()]
+        words = f"{type(problem).__name__}: {lines[0] if lines else 'without a word'}"
+        with suppress(BrokenPipeError):
+            connection.send(_Failure(words))
+        raise  # with where it came from, to the terminal
+
+
+def _end(process: BaseProcess) -> None:
+    """Kill a process and what it started, if it still runs."""
+    with suppress(psutil.NoSuchProcess):
+        for child in psutil.Process(process.pid).children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                child.kill()
+    process.kill()
+    process.join()
