@@ -108,6 +108,10 @@ bench-web: $(VENV)/installed-dev ## Measure pages, downloads and live updates wi
 bench-node: $(VENV)/installed-dev ## Measure a training step beside trl's, in time and memory
 	@$(PY) -m bench.node
 
+.PHONY: bench-gpu
+bench-gpu: $(VENV)/installed-dev ## Measure a node's training on a GPU, against the CPU and beside trl
+	@$(PY) -m bench.gpu
+
 .PHONY: bench-half-billion bench-flat-memory
 bench-half-billion: $(VENV)/installed-dev ## Take a model of half a billion parameters through a node's life
 	@$(PY) -m bench.half_billion

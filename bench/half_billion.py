@@ -18,9 +18,10 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from bench.node_model import build_model
 from bench.node_ours import make_trainer
 from bench.node_pace import peak_memory
-from bench.node_sizes import SIZES, build_model
+from bench.node_sizes import SIZES
 from bench.node_work import LenientVerifier
 from node_client.learning.trainer import Trainer
 from node_client.model.policy import Policy

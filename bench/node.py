@@ -11,8 +11,9 @@ import tempfile
 from pathlib import Path
 
 from bench.node_compare import Comparison, compare, print_comparisons, ratio_targets
+from bench.node_model import build_model
 from bench.node_pace import QUIET
-from bench.node_sizes import SIZES, Size, build_model
+from bench.node_sizes import SIZES, Size
 from bench.node_swarm import measure_swarm_overhead
 from bench.report import Target, print_targets, write_results
 

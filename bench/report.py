@@ -36,9 +36,11 @@ class Target:
         return f"≤ {self.at_most:g}" if self.at_most is not None else f"≥ {self.at_least:g}"
 
 
-def print_targets(figures: Mapping[str, float], targets: Sequence[Target]) -> bool:
+def print_targets(
+    figures: Mapping[str, float], targets: Sequence[Target], *, title: str = "Promised figures"
+) -> bool:
     """Print each promised figure beside its bound; tell whether all are kept."""
-    table = Table(title="Promised figures")
+    table = Table(title=title)
     for heading in ("figure", "measured", "bound", "unit", ""):
         table.add_column(heading, justify="right" if heading in ("measured", "bound") else "left")
     for target in targets:
@@ -49,14 +51,17 @@ def print_targets(figures: Mapping[str, float], targets: Sequence[Target]) -> bo
     return all(target.is_met(figures[target.figure]) for target in targets)
 
 
-def write_results(name: str, figures: Mapping[str, object]) -> Path:
-    """Write bench/results/NAME.json and return its path."""
+def write_results(name: str, figures: Mapping[str, object], *, accelerator: str = "") -> Path:
+    """Write bench/results/NAME.json and return its path.
+
+    `accelerator` says what was measured beside the machine's processors.
+    """
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
     result = {
         "name": name,
         "commit": _commit(),
-        "machine": describe_machine(),
+        "machine": "; ".join(filter(None, (accelerator, describe_machine()))),
         "figures": dict(figures),
     }
     path.write_text(json.dumps(result, indent=2) + "\n")
@@ -75,7 +80,9 @@ def describe_machine() -> str:
 
 def _commit() -> str:
     """Return the commit that was measured, with + when files differ from it."""
-    described = subprocess.run(
-        ["git", "describe", "--always", "--dirty=+"], cwd=PROJECT, capture_output=True, text=True
-    )
+    command = ["git", "describe", "--always", "--dirty=+"]
+    try:
+        described = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True)
+    except FileNotFoundError:  # a machine that is lent for its GPU may lack git
+        return "unknown"
     return described.stdout.strip() or "unknown"

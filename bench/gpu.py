@@ -1,0 +1,183 @@
+"""`make bench-gpu`: what a node's training does on a GPU, checked against the CPU and beside trl.
+
+Needs neither a database nor a hub: weights are random, or those that ship with the client. Every
+section runs in a process apart, so that one that fails costs its own figures only. Ends with 1 if a
+section failed or a promise was missed, and with 3 where there is no GPU.
+
+`--dry-run` does all of it on the CPU, with tiny models, and writes nothing.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from rich.console import Console
+
+from bench.gpu_device import Device, is_gpu_there, why_no_gpu
+from bench.gpu_figures import PRODUCT, print_figures, targets
+from bench.gpu_plan import (
+    BFLOAT16,
+    MEASUREMENTS,
+    Section,
+    plan,
+    sizes_for_dry_run,
+    sizes_for_gpu,
+)
+from bench.gpu_sections import Outcome, run_sections
+from bench.node_pace import QUIET
+from bench.report import print_targets, write_results
+
+MINUTES = 8.0
+NO_GPU = 3
+# A section that hangs must leave time for the others.
+_LONGEST_SHARE = 0.3
+_LOOK = "the device"
+# float32 means float32, whatever a container's environment says.
+_FLOAT32 = {"NVIDIA_TF32_OVERRIDE": "0", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "0"}
+# What a launcher leaves in the environment makes trl wait for other processes.
+_LAUNCHER_PREFIX = "ACCELERATE_"
+_LAUNCHER = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+_MUCH_HELD_BYTES = 1e9
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command was told."""
+
+    is_dry: bool
+    seconds: float
+    only: tuple[str, ...]
+
+    @property
+    def device(self) -> str:
+        """Where to measure."""
+        return "cpu" if self.is_dry else "cuda"
+
+    @property
+    def mark(self) -> str:
+        """What every table says of a dry run."""
+        return " (dry run)" if self.is_dry else ""
+
+
+def main(arguments: list[str]) -> int:
+    """Measure, print and write the figures; see above for what is returned."""
+    parser = argparse.ArgumentParser(description=__doc__, prog="python -m bench.gpu")
+    parser.add_argument("--dry-run", action="store_true", help="on the CPU, tiny, nothing written")
+    parser.add_argument("--minutes", type=float, default=MINUTES, help=f"at most; {MINUTES:g}")
+    parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        choices=[measurement.name for measurement in MEASUREMENTS],
+        help="one measurement, or several by several --only; then nothing is written",
+    )
+    told = parser.parse_args(arguments)
+    options = Options(told.dry_run, told.minutes * 60, tuple(told.only))
+    _settle_environment()
+    if not (options.is_dry or is_gpu_there()):
+        _say_no_gpu()
+        return NO_GPU
+    return measure(options)
+
+
+def measure(options: Options) -> int:
+    """Measure, print and write; 1 if a section failed or a promise was missed."""
+    begin = time.monotonic()
+    run = partial(
+        run_sections, until=begin + options.seconds, longest_s=options.seconds * _LONGEST_SHARE
+    )
+    looked = run([Section(_LOOK, "bench.gpu_device:look_at", {"device": options.device})])
+    if looked.failed:
+        return 1
+    device: Device = looked.results[_LOOK]
+    _describe(device)
+    with tempfile.TemporaryDirectory() as folder:
+        sections = _choose(options, device, Path(folder))
+        outcome = run(sections)
+    figures = {PRODUCT.figure: device.product_error, **name_figures(sections, outcome)}
+    kept = _report(options, device, figures, outcome)
+    _say(f"{time.monotonic() - begin:.0f} s in all")
+    return 0 if (kept or options.is_dry) and not outcome.failed else 1
+
+
+def _choose(options: Options, device: Device, folder: Path) -> list[Section]:
+    """Return what is to be measured of this device."""
+    measurements = [
+        measurement
+        for measurement in MEASUREMENTS
+        if (not options.only or measurement.name in options.only)
+        and (device.has_bf16 or measurement != BFLOAT16)
+    ]
+    sizes = sizes_for_dry_run() if options.is_dry else sizes_for_gpu(has_bf16=device.has_bf16)
+    return list(plan(sizes, measurements, device=options.device, folder=folder))
+
+
+def _report(options: Options, device: Device, figures: dict[str, float], outcome: Outcome) -> bool:
+    """Print the figures and write them, unless it was a dry run; tell whether promises are kept."""
+    print_figures(figures, title=f"{device.words}{options.mark}")
+    kept = print_targets(figures, targets(figures), title=f"Promised figures{options.mark}")
+    for name, why in outcome.failed.items():
+        _say(f"FAILED {name}: {why}")
+    if options.is_dry:
+        _say("A dry run: nothing of this is about a GPU, and nothing is written.")
+    elif not options.only:
+        # A reader must know why figures are not there.
+        missing = {"failed": outcome.failed} if outcome.failed else {}
+        path = write_results("gpu", {**figures, **missing}, accelerator=device.words)
+        _say(f"written to {path}")
+    return kept
+
+
+def name_figures(sections: Sequence[Section], outcome: Outcome) -> dict[str, float]:
+    """Return the figures of all sections, each with the size's name behind its own."""
+    return {
+        f"{name}_{section.size}": value
+        for section in sections
+        for name, value in outcome.results.get(section.name, {}).items()
+    }
+
+
+def _settle_environment() -> None:
+    """Let every process use one GPU, alone, in float32, and load nothing."""
+    os.environ |= QUIET | _FLOAT32
+    # trl takes all GPUs that it sees, and then refuses to train on several.
+    os.environ["CUDA_VISIBLE_DEVICES"] = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
+    for name in list(os.environ):
+        if name.startswith(_LAUNCHER_PREFIX) or name in _LAUNCHER:
+            del os.environ[name]
+
+
+def _describe(device: Device) -> None:
+    _say(f"{device.words}. TF32 is off, nothing is compiled, no CUDA graphs, no vLLM.")
+    if not device.has_bf16:
+        _say("It has no bfloat16: that is left out, and the large size is measured in float32.")
+    if device.held_bytes > _MUCH_HELD_BYTES:
+        _say(
+            f"Others hold {device.held_bytes / 1e9:.1f} GB of its memory, and may slow it: end "
+            "them (nvidia-smi lists them), or choose another GPU by CUDA_VISIBLE_DEVICES."
+        )
+
+
+def _say_no_gpu() -> None:
+    """Say that there is none, what helps, and what would be measured."""
+    _say(f"No GPU was found. {why_no_gpu()}")
+    _say("What would be measured, at two sizes (hidden 128 × 4 layers, Qwen2.5-0.5B's shape):")
+    for measurement in MEASUREMENTS:
+        _say(f"- {measurement.name}: {measurement.words}")
+    _say(
+        "`python -m bench.gpu --dry-run` does all of it on the CPU, in a minute, with tiny models."
+    )
+
+
+def _say(words: str) -> None:
+    Console().print(words, highlight=False, markup=False)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

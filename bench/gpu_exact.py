@@ -1,0 +1,186 @@
+"""Whether a GPU computes what the CPU computes, in bfloat16 nearly so, and twice the same."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch.nn.utils import get_total_norm
+
+from bench.node_ours import bench_config, make_trainer
+from bench.node_sizes import COMPLETIONS, Size
+from bench.node_work import LenientVerifier
+from node_client.learning.optimizer import make_scaler
+from node_client.learning.rollouts import TrainingGroup
+from node_client.learning.rows import Row, make_rows
+from node_client.learning.stopwatch import Stopwatch, clock_of
+from node_client.learning.update import MicroBatch, accumulate, choose_gradients
+from node_client.model.halves import made_whole
+from node_client.model.policy import Policy
+from node_client.settings.train_config import TrainConfig
+from swarm_tasks.verifier import Verifier
+
+CONFIG = TrainConfig(arm="isolated")
+# How far the trained policy has moved from the one that sampled, in log-probs: inside of the
+# clip's range and outside of it, further from its ends than rounding goes.
+_MOVES = torch.tensor([-0.4, -0.1, 0.1, 0.4])
+
+
+@dataclass(frozen=True)
+class Work:
+    """Questions with completions to train on, and the log-probs (B, T) that they count against."""
+
+    questions: list[str]
+    rows: list[Row]
+    old_logprobs: Tensor
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What a forward and a backward pass of some rows came to, on the CPU in float32."""
+
+    loss: float
+    logprobs: Tensor
+    gradient: list[Tensor]
+
+
+def compare_with_cpu(size: Size, model: Path, device: str) -> dict[str, float]:
+    """Return how far the device is from the CPU, both in float32 with the same weights and rows."""
+    reference = Policy.load(str(model), device="cpu")
+    policy = Policy.load(str(model), device=device)
+    work = make_work(size, reference)
+    found = differences(run_pass(work, reference), run_pass(work, policy))
+    return found | compare_greedy(size, work, reference, policy)
+
+
+def compare_bf16(size: Size, model: Path, device: str) -> dict[str, float]:
+    """Return how far bfloat16, with weights in halves, is from float32, both on the device."""
+    policy = Policy.load(str(model), device=device)
+    work = make_work(size, policy)
+    expected = run_pass(work, policy)
+    policy.set_precision("bf16")
+    policy.halve_weights()
+    found = differences(expected, run_pass(work, policy))
+    return {f"bf16_{name}": value for name, value in found.items()}
+
+
+def repeat_step(size: Size, model: Path, device: str) -> dict[str, float]:
+    """Make one and the same step twice; return how alike its weights are."""
+    with LenientVerifier() as verifier:
+        norm, weights = _step(size, model, device, verifier)
+        norm_again, weights_again = _step(size, model, device, verifier)
+    pairs = zip(weights, weights_again, strict=True)
+    equal = sum(int((one == other).sum()) for one, other in pairs)
+    return {
+        "repeat_equal_weights": equal / sum(weight.numel() for weight in weights),
+        "repeat_grad_norm_difference": abs(norm_again - norm) / norm,
+    }
+
+
+def make_work(size: Size, policy: Policy) -> Work:
+    """Let a policy answer as many questions as the size has prompts, and call half of it right."""
+    questions = [f"What is {number} + {number * number}?" for number in range(size.prompts)]
+    answers = policy.generate(
+        questions,
+        completions=COMPLETIONS,
+        max_new_tokens=size.completion_tokens,
+        temperature=CONFIG.temperature,
+        generator=torch.Generator(policy.device).manual_seed(0),
+    )
+    groups = [
+        TrainingGroup(
+            prompt=policy.prompt_ids(question),
+            completions=[answer.token_ids for answer in answered],
+            rewards=[float(place % 2) for place in range(COMPLETIONS)],
+            truncated=[answer.finish_reason == "length" for answer in answered],
+        )
+        for question, answered in zip(questions, answers, strict=True)
+    ]
+    rows = make_rows(groups, config=CONFIG, max_completion_length=size.completion_tokens)
+    logprobs = _logprobs(policy, rows)
+    chosen = torch.randint(4, logprobs.shape, generator=torch.Generator().manual_seed(0))
+    return Work(questions, rows, logprobs + _MOVES[chosen])
+
+
+def run_pass(work: Work, policy: Policy) -> Pass:
+    """Return the loss of the work, its gradient and the log-probs."""
+    choose_gradients(policy.trainable(), summed=True)  # in float32, also those of halves
+    batch = MicroBatch(work.rows, work.old_logprobs.to(policy.device), reference_logprobs=None)
+    loss = accumulate(
+        batch,
+        policy=policy,
+        scaler=make_scaler(policy, CONFIG),
+        config=CONFIG,
+        watch=Stopwatch(clock_of(policy.device)),
+    )
+    gradient = []
+    for parameter in policy.trainable():
+        assert parameter.grad is not None
+        gradient.append(parameter.grad.float().cpu())
+        parameter.grad = None
+    return Pass(loss.value.item(), _logprobs(policy, work.rows), gradient)
+
+
+def differences(expected: Pass, found: Pass) -> dict[str, float]:
+    """Return how far one pass is from another: relative, but for the largest of the log-probs."""
+    norm, found_norm = (get_total_norm(one.gradient).item() for one in (expected, found))
+    apart = [mine - theirs for mine, theirs in zip(found.gradient, expected.gradient, strict=True)]
+    return {
+        "loss_difference": abs(found.loss - expected.loss) / abs(expected.loss),
+        "grad_norm_difference": abs(found_norm - norm) / norm,
+        "gradient_difference": get_total_norm(apart).item() / norm,
+        "logprob_difference": (found.logprobs - expected.logprobs).abs().max().item(),
+    }
+
+
+def compare_greedy(size: Size, work: Work, reference: Policy, policy: Policy) -> dict[str, float]:
+    """Return the share of greedy tokens that both policies choose, and why the others differ.
+
+    Where two answers part, the reference's preference for its own token is given, in log-probs: by
+    rounding it is next to nothing. Behind that place they are answers to different texts.
+    """
+    expected, found = (_answer(one, work.questions, size) for one in (reference, policy))
+    same, longest, preference = 0, 0, 0.0
+    for question, mine, theirs in zip(work.questions, expected, found, strict=True):
+        pairs = [one == other for one, other in zip(mine, theirs, strict=False)]
+        same, longest = same + sum(pairs), longest + max(len(mine), len(theirs))
+        if False in pairs:
+            place = pairs.index(False)
+            prompt = [*reference.prompt_ids(question), *mine[:place]]
+            here, there = _chances(reference, prompt, (mine[place], theirs[place]))
+            preference = max(preference, abs(here - there))
+    return {"greedy_equal_tokens": same / longest, "greedy_preference": preference}
+
+
+def _answer(policy: Policy, questions: Sequence[str], size: Size) -> list[list[int]]:
+    """Return the tokens of the greedy answer to each question."""
+    answers = policy.generate(
+        questions, completions=1, max_new_tokens=size.completion_tokens, temperature=0.0
+    )
+    return [answer.token_ids for (answer,) in answers]
+
+
+@torch.no_grad()
+def _chances(policy: Policy, prompt: list[int], tokens: tuple[int, int]) -> list[float]:
+    """Return the log-prob of each token behind the prompt."""
+    logprobs, _ = policy.logprobs([prompt] * len(tokens), [[token] for token in tokens])
+    chances: list[float] = logprobs[:, 0].tolist()
+    return chances
+
+
+@torch.no_grad()
+def _logprobs(policy: Policy, rows: Sequence[Row]) -> Tensor:
+    """Return the log-probs (B, T) of the rows' tokens, on the CPU."""
+    logprobs, _ = policy.logprobs([row.prompt for row in rows], [row.completion for row in rows])
+    return logprobs.cpu()
+
+
+def _step(size: Size, model: Path, device: str, verifier: Verifier) -> tuple[float, list[Tensor]]:
+    """Make the first step of a model; return the gradient's norm and the weights after it."""
+    policy = Policy.load(str(model), device=device)
+    trainer = make_trainer(size, policy=policy, verifier=verifier, config=bench_config(size))
+    report = trainer.step()
+    with made_whole(policy.remainders):
+        weights = [part.detach().to("cpu", copy=True) for part in policy.trainable()]
+    return report.grad_norm, weights

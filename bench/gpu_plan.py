@@ -1,0 +1,123 @@
+"""What `make bench-gpu` measures: its sizes, and a section for each measurement at each size."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from bench.node_sizes import SIZES, TEXT_TOKENS, Size
+
+# A base that ships with the client: its greedy answers are text, not one token again and again.
+BASE = "small"
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Two models, and the work on which each is compared with the CPU, which is slower."""
+
+    small: Size
+    large: Size
+    small_on_cpu: Size
+    large_on_cpu: Size
+
+
+@dataclass(frozen=True)
+class Section:
+    """One measurement: MODULE:FUNCTION(**arguments) returns figures, named for the size."""
+
+    name: str
+    run: str
+    arguments: dict[str, Any]
+    size: str = ""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What is measured of each size, and in which words."""
+
+    name: str
+    run: str
+    words: str
+
+
+EQUALITY = Measurement(
+    "equality",
+    "bench.gpu_exact:compare_with_cpu",
+    "in float32, TF32 off, the same weights and rows as on the CPU: loss, gradient, log-probs, "
+    "greedy samples",
+)
+BFLOAT16 = Measurement(
+    "bfloat16",
+    "bench.gpu_exact:compare_bf16",
+    "weights in halves and products in bfloat16, against float32: loss, gradient, log-probs",
+)
+REPEAT = Measurement(
+    "the same step twice",
+    "bench.gpu_exact:repeat_step",
+    "the share of weights that are the same to the bit",
+)
+PACE = Measurement(
+    "our step",
+    "bench.gpu_speed:measure_pace",
+    "seconds and their parts, tokens a second in generation and in the update, peak memory",
+)
+TRL = Measurement(
+    "beside trl",
+    "bench.gpu_speed:compare_with_trl",
+    "time and peak memory of a step beside trl's GRPOTrainer, by turns",
+)
+MEASUREMENTS = (EQUALITY, PACE, TRL, BFLOAT16, REPEAT)
+
+
+def sizes_for_gpu(*, has_bf16: bool) -> Sizes:
+    """Return `small`, and Qwen2.5-0.5B's shape with work that fills a GPU."""
+    small, large = SIZES["small"], SIZES["large"]
+    return Sizes(
+        small=replace(small, turns=4),
+        large=replace(
+            large,
+            prompts=8,
+            completion_tokens=256,
+            turns=3,
+            # What `precision = "auto"` chooses there.
+            precision="bf16" if has_bf16 else "fp32",
+        ),
+        small_on_cpu=small,
+        large_on_cpu=replace(large, prompts=2),
+    )
+
+
+def sizes_for_dry_run() -> Sizes:
+    """Return sizes that take a second on a CPU."""
+    shape = (32, 64, 2, 2, 2)
+    small = Size("small", *shape, TEXT_TOKENS, 2, "fp32", 1, 1, completion_tokens=8)
+    large = Size("large", *shape, 4 * TEXT_TOKENS, 2, "bf16", 1, 1, completion_tokens=8)
+    return Sizes(small, large, small, large)
+
+
+def plan(
+    sizes: Sizes, measurements: Sequence[Measurement], *, device: str, folder: Path
+) -> Iterator[Section]:
+    """Return the sections in their order; the first ones make the models in a folder."""
+    work = {"small": (sizes.small, sizes.small_on_cpu), "large": (sizes.large, sizes.large_on_cpu)}
+    models = {name: folder / name for name in work}
+    for name, (size, _) in work.items():
+        arguments = {"size": size, "folder": models[name]}
+        yield Section(f"model, {name}", "bench.gpu_speed:make_model", arguments)
+    for measurement in measurements:
+        if measurement == EQUALITY:
+            # Its answers are short.
+            size = replace(sizes.small_on_cpu, name="base", prompts=4 * sizes.small_on_cpu.prompts)
+            yield _section(measurement, size, model=Path(BASE), device=device)
+        for name, (size, on_cpu) in work.items():
+            fitting = on_cpu if measurement in (EQUALITY, BFLOAT16) else size
+            yield _section(measurement, fitting, model=models[name], device=device)
+
+
+def _section(measurement: Measurement, size: Size, *, model: Path, device: str) -> Section:
+    return Section(
+        name=f"{measurement.name}, {size.name}",
+        run=measurement.run,
+        arguments={"size": size, "model": model, "device": device},
+        size=size.name,
+    )

@@ -1,0 +1,64 @@
+"""Runs sections in a process apart, and goes on in a new one when one of them fails."""
+
+import gc
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from importlib import import_module
+from multiprocessing.connection import Connection
+from typing import Any
+
+import torch
+from rich.console import Console
+
+from bench.apart import Apart, ApartError, apart, await_word
+from bench.gpu_plan import Section
+
+_STARTS_WITHIN_S = 120.0
+
+
+@dataclass
+class Outcome:
+    """What sections returned, and why others failed, by their names."""
+
+    results: dict[str, Any] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+
+
+def run_sections(sections: Iterable[Section], *, until: float, longest_s: float) -> Outcome:
+    """Run each section for at most `longest_s` seconds, and all until this moment at the latest.
+
+    The moment is one of `time.monotonic`. What comes after it fails.
+    """
+    outcome, left = Outcome(), list(sections)
+    while left and time.monotonic() < until:
+        try:
+            with apart("bench.gpu_sections:serve") as process:
+                process.receive(within_s=_STARTS_WITHIN_S)
+                while left and (rest_s := until - time.monotonic()) > 0:
+                    result = _run(left[0], process, within_s=min(longest_s, rest_s))
+                    outcome.results[left.pop(0).name] = result
+        except ApartError as problem:
+            outcome.failed[left.pop(0).name] = str(problem)
+            Console().print(f"    failed: {problem}", style="red", highlight=False)
+    outcome.failed |= {section.name: "the time was over before it" for section in left}
+    return outcome
+
+
+def serve(connection: Connection) -> None:
+    """Run the sections that come, in the process apart, and return what they measured."""
+    connection.send("ready")
+    while isinstance(section := await_word(connection), Section):
+        module, function = section.run.split(":")
+        connection.send(getattr(import_module(module), function)(**section.arguments))
+        gc.collect()
+        torch.cuda.empty_cache()  # the next section measures its own memory
+
+
+def _run(section: Section, process: Apart, *, within_s: float) -> Any:
+    Console().print(f"==> {section.name}", highlight=False)
+    start = time.monotonic()
+    process.send(section)
+    result = process.receive(within_s=within_s)
+    Console().print(f"    {time.monotonic() - start:.1f} s", highlight=False)
+    return result

@@ -1,0 +1,63 @@
+"""How long a step takes on a GPU, how much memory it needs, and the same beside trl."""
+
+from pathlib import Path
+from statistics import fmean, median
+
+import torch
+
+from bench.node_compare import PARTS, compare
+from bench.node_model import build_model
+from bench.node_ours import bench_config, make_trainer, make_turn
+from bench.node_sizes import Size
+from bench.node_work import LenientVerifier
+from node_client.model.policy import Policy
+
+# A GPU is hardly slowed by what others do with the processor: all turns count.
+_MOST_FOREIGN = 1.0
+_UPDATE = ("forward", "backward", "optimizer")
+
+
+def make_model(size: Size, folder: Path) -> dict[str, float]:
+    """Write the size's model, with random weights, for the sections that follow."""
+    build_model(size, folder)
+    return {}
+
+
+def measure_pace(size: Size, model: Path, device: str) -> dict[str, float]:
+    """Return what our step takes by itself.
+
+    A room below 1 tells that memory was short, so that less went through the model at once.
+    """
+    if device == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+    with LenientVerifier() as verifier:
+        policy = Policy.load(str(model), device=device)
+        trainer = make_trainer(size, policy=policy, verifier=verifier, config=bench_config(size))
+        for _ in range(size.warm_up_turns):
+            make_turn(trainer, size)
+        turns = [make_turn(trainer, size) for _ in range(size.turns)]
+    tokens = fmean(turn.tokens for turn in turns)
+    parts = {part: fmean(turn.parts.get(part, 0.0) for turn in turns) for part in PARTS}
+    return {
+        "step_s": median(turn.seconds for turn in turns),
+        **{f"{part}_s": seconds for part, seconds in parts.items()},
+        "generated_tokens_per_s": tokens / parts["generate"],
+        "trained_tokens_per_s": tokens / sum(parts[part] for part in _UPDATE),
+        "memory_gb": turns[-1].peak_bytes / 1e9,
+        "update_room": policy.room.share,
+        "sampling_room": policy.sampling_room.share,
+    }
+
+
+def compare_with_trl(size: Size, model: Path, device: str) -> dict[str, float]:
+    """Return both trainers' steps, made by turns. Raises ApartError, which names the trainer."""
+    found = compare(size, model=model, device=device, most_foreign=_MOST_FOREIGN)
+    return {
+        "step_ratio_vs_trl": found.step_ratio,
+        "memory_ratio_vs_trl": found.memory_ratio,
+        "step_by_turns_s": found.ours_s,
+        "trl_step_s": found.trl_s,
+        "memory_by_turns_gb": found.ours_bytes / 1e9,
+        "trl_memory_gb": found.trl_bytes / 1e9,
+        "floor_s": found.floor_s,
+    }

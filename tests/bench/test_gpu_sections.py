@@ -1,0 +1,37 @@
+import time
+
+import pytest
+
+from bench.gpu_plan import Section
+from bench.gpu_sections import run_sections
+
+PATIENCE_S = 120.0
+
+
+@pytest.mark.slow
+def test_a_section_that_fails_costs_no_others_results() -> None:
+    outcome = run_sections(
+        [
+            Section("broken", "json:loads", {"s": "nonsense"}),
+            Section("dead", "os:_exit", {"status": 3}),
+            Section("sound", "bench.gpu_device:look_at", {"device": "cpu"}),
+        ],
+        until=time.monotonic() + PATIENCE_S,
+        longest_s=PATIENCE_S,
+    )
+    assert list(outcome.results) == ["sound"]
+    assert "JSONDecodeError" in outcome.failed["broken"]
+    assert "ended with 3" in outcome.failed["dead"]
+
+
+@pytest.mark.slow
+def test_a_section_that_hangs_is_ended() -> None:
+    hanging = Section("hanging", "subprocess:run", {"args": ["sleep", "600"]})
+    outcome = run_sections([hanging], until=time.monotonic() + PATIENCE_S, longest_s=0.1)
+    assert "no answer" in outcome.failed["hanging"]
+
+
+def test_sections_for_which_no_time_is_left_are_told() -> None:
+    late = Section("late", "bench.gpu_device:look_at", {"device": "cpu"})
+    outcome = run_sections([late], until=time.monotonic() - 1, longest_s=PATIENCE_S)
+    assert list(outcome.failed) == ["late"]
