@@ -32,8 +32,7 @@ class _Failure:
 class Apart:
     """A running process apart."""
 
-    def __init__(self, run: str, connection: Connection, process: BaseProcess) -> None:
-        self._run = run
+    def __init__(self, connection: Connection, process: BaseProcess) -> None:
         self._connection = connection
         self._process = process
 
@@ -50,15 +49,15 @@ class Apart:
     def receive(self, *, within_s: float) -> Any:
         """Return its next answer. Raises ApartError."""
         if not self._connection.poll(within_s):
-            raise ApartError(f"{self._run}: no answer within {within_s:.0f} s")
+            raise ApartError(f"no answer within {within_s:.0f} s")
         try:
             answer = self._connection.recv()
         except (EOFError, ConnectionResetError):
             self._process.join(timeout=_ENDS_WITHIN_S)
             code = self._process.exitcode
-            raise ApartError(f"{self._run}: its process ended with {code}") from None
+            raise ApartError(f"its process ended with {code}") from None
         if isinstance(answer, _Failure):
-            raise ApartError(f"{self._run}: {answer.words}")
+            raise ApartError(answer.words)
         return answer
 
 
@@ -76,7 +75,7 @@ def apart(run: str, *arguments: object) -> Iterator[Apart]:
     process.start()
     there.close()
     try:
-        yield Apart(run, here, process)
+        yield Apart(here, process)
         here.close()
         process.join(timeout=_ENDS_WITHIN_S)
     finally:
@@ -88,7 +87,7 @@ def await_word(connection: Connection) -> Any:
     """Wait, in the process apart, for the next message; None means that it shall end."""
     try:
         return connection.recv()
-    except EOFError:
+    except (EOFError, ConnectionResetError):
         return None
 
 
@@ -97,12 +96,17 @@ def _run(name: str, connection: Connection, arguments: tuple[object, ...]) -> No
     module, function = name.split(":")
     try:
         getattr(import_module(module), function)(connection, *arguments)
+    except ApartError as problem:  # of a process that has told where it came from
+        _tell(connection, str(problem))
     except Exception as problem:
         lines = [line for line in str(problem).splitlines() if line.strip()]
-        words = f"{type(problem).__name__}: {lines[0] if lines else 'without a word'}"
-        with suppress(BrokenPipeError):
-            connection.send(_Failure(words))
+        _tell(connection, f"{type(problem).__name__}: {lines[0] if lines else 'without a word'}")
         raise  # with where it came from, to the terminal
+
+
+def _tell(connection: Connection, words: str) -> None:
+    with suppress(BrokenPipeError):
+        connection.send(_Failure(words))
 
 
 def _end(process: BaseProcess) -> None:

@@ -60,6 +60,11 @@ class Options:
         return "cpu" if self.is_dry else "cuda"
 
     @property
+    def is_written(self) -> bool:
+        """Whether the figures are kept: those of a GPU, and all of them."""
+        return not (self.is_dry or self.only)
+
+    @property
     def mark(self) -> str:
         """What every table says of a dry run."""
         return " (dry run)" if self.is_dry else ""
@@ -126,7 +131,7 @@ def _report(options: Options, device: Device, figures: dict[str, float], outcome
         _say(f"FAILED {name}: {why}")
     if options.is_dry:
         _say("A dry run: nothing of this is about a GPU, and nothing is written.")
-    elif not options.only:
+    if options.is_written:
         # A reader must know why figures are not there.
         missing = {"failed": outcome.failed} if outcome.failed else {}
         path = write_results("gpu", {**figures, **missing}, accelerator=device.words)

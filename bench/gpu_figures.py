@@ -26,8 +26,8 @@ class Figure:
     at_most: float | None = None
 
 
-# Rounding: on a CPU, float32 differs from float64 by 1e-5 at most in the first four, and TF32 has a
-# thousandth of a number's size. Weights and products in bfloat16 have two to three digits.
+# Ten times what rounding does on a CPU, float32 against float64; TF32 rounds to a thousandth. The
+# bounds of bfloat16 are some four times what it does on a CPU.
 _ROUNDING = 1e-4
 
 FIGURES = (
@@ -37,7 +37,7 @@ FIGURES = (
     Figure("logprob_difference", "float32: log-probs, largest difference", "", _ROUNDING),
     Figure("greedy_equal_tokens", "float32: share of greedy tokens that are the same"),
     Figure("greedy_preference", "float32: CPU's preference where they part", "", _ROUNDING),
-    Figure("bf16_loss_difference", "bfloat16: loss, relative difference", "", 0.01),
+    Figure("bf16_loss_difference", "bfloat16: loss, relative difference", "", 0.03),
     Figure("bf16_grad_norm_difference", "bfloat16: gradient's norm, relative difference", "", 0.02),
     Figure("bf16_gradient_difference", "bfloat16: gradients' difference, relative", "", 0.1),
     Figure("bf16_logprob_difference", "bfloat16: log-probs, largest difference", "", 0.1),

@@ -6,11 +6,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import psutil
 import torch
 
-from bench.apart import Apart, apart, await_word
+from bench.apart import Apart, ApartError, apart, await_word
 from bench.node_sizes import Size
 
 # No downloads, no bars, no warnings of trl's about transformers.
@@ -37,27 +38,34 @@ class Turn:
 
 @dataclass(frozen=True)
 class Contestant:
-    """A trainer's process."""
+    """A trainer's process; `run` is what runs in it."""
 
+    run: str
     process: Apart
 
     def await_ready(self) -> None:
         """Wait until it can begin. Raises ApartError."""
-        self.process.receive(within_s=_STARTS_WITHIN_S)
+        self._receive(within_s=_STARTS_WITHIN_S)
 
     def take_turn(self) -> Turn:
         """Let it make its steps and return how it went. Raises ApartError."""
         before = _Load.of(self.process)
         self.process.send("go")
-        turn: Turn = self.process.receive(within_s=_TURN_WITHIN_S)
+        turn: Turn = self._receive(within_s=_TURN_WITHIN_S)
         return replace(turn, foreign_share=_Load.of(self.process).foreign_since(before))
+
+    def _receive(self, *, within_s: float) -> Any:
+        try:
+            return self.process.receive(within_s=within_s)
+        except ApartError as problem:
+            raise ApartError(f"{self.run}: {problem}") from problem
 
 
 @contextmanager
 def contestant(run: str, size: Size, model: Path, device: str) -> Iterator[Contestant]:
     """Start a trainer, MODULE:FUNCTION, in its own process."""
     with apart(run, size, model, device) as process:
-        yield Contestant(process)
+        yield Contestant(run, process)
 
 
 def await_go(connection: Connection) -> bool:

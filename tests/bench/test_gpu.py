@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from bench.gpu import NO_GPU
+from bench.gpu import NO_GPU, Options
 from bench.report import PROJECT, RESULTS
 
 
@@ -25,6 +25,18 @@ def bench_gpu(*arguments: str) -> subprocess.CompletedProcess[str]:
 def written() -> dict[str, int]:
     """When each of the results was written."""
     return {path.name: path.stat().st_mtime_ns for path in RESULTS.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("options", "is_written"),
+    [
+        (Options(is_dry=False, seconds=1, only=()), True),
+        (Options(is_dry=True, seconds=1, only=()), False),
+        (Options(is_dry=False, seconds=1, only=("our step",)), False),
+    ],
+)
+def test_only_all_figures_of_a_gpu_are_written(options: Options, is_written: bool) -> None:
+    assert options.is_written is is_written
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ def other() -> Policy:
     chance = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for weight in policy.trainable():
-            weight *= 1 + 0.3 * torch.randn(weight.shape, generator=chance)
+            weight.mul_(1 + 0.3 * torch.randn(weight.shape, generator=chance))
     return policy
 
 
