@@ -84,7 +84,7 @@ def main(arguments: list[str]) -> int:
     )
     told = parser.parse_args(arguments)
     options = Options(told.dry_run, told.minutes * 60, tuple(told.only))
-    _settle_environment()
+    _settle_environment(options)
     if not (options.is_dry or is_gpu_there()):
         _say_no_gpu()
         return NO_GPU
@@ -148,9 +148,11 @@ def name_figures(sections: Sequence[Section], outcome: Outcome) -> dict[str, flo
     }
 
 
-def _settle_environment() -> None:
+def _settle_environment(options: Options) -> None:
     """Let every process use one GPU, alone, in float32, and load nothing."""
     os.environ |= QUIET | _FLOAT32
+    if options.is_dry:  # for tiny models several threads only wait for each other
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
     # trl takes all GPUs that it sees, and then refuses to train on several.
     os.environ["CUDA_VISIBLE_DEVICES"] = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
     for name in list(os.environ):

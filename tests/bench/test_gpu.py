@@ -11,11 +11,11 @@ from bench.report import PROJECT, RESULTS
 
 
 def bench_gpu(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the command where no GPU is to be seen, and not slowed by other tests' threads."""
+    """Run the command where no GPU is to be seen."""
     return subprocess.run(
         [sys.executable, "-m", "bench.gpu", *arguments],
         cwd=PROJECT,
-        env={**os.environ, "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
         capture_output=True,
         text=True,
         check=False,
