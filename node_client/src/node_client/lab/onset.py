@@ -1,0 +1,67 @@
+"""From which round on two arms differ: a band for a whole curve at once; pure.
+
+Looking at every round finds a difference somewhere by chance alone. So the largest deviation over
+all rounds is compared with the largest that the same curves give with other signs (P. H. Westfall,
+S. S. Young, Resampling-Based Multiple Testing, 1993: max-T). Whole curves change their signs, so it
+does not matter how much a round follows from the one before.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from node_client.lab.statistics import LEVEL, Floats, sign_flips
+
+# How many rounds a curve is averaged over before it is compared.
+WINDOW = 10
+
+
+@dataclass(frozen=True)
+class Onset:
+    """The mean difference of n pairs of curves, and the band in which it would stay by chance.
+
+    `difference` and `band` are by round of the curves: where the difference is beyond ± band, it is
+    significant at .05 for all rounds together. `first` is the first such place, `stays` the first
+    from which all later ones are; None where there is none.
+    """
+
+    difference: Floats
+    band: Floats
+    first: int | None
+    stays: int | None
+
+
+def moving_average(curves: Floats, window: int = WINDOW) -> Floats:
+    """Return the averages of each `window` successive values along the last axis.
+
+    The result is shorter by window - 1; its place i is of the values up to place i + window - 1.
+    Shorter curves are averaged as a whole.
+    """
+    window = min(window, curves.shape[-1])
+    windows = np.lib.stride_tricks.sliding_window_view(curves, window, axis=-1)
+    return np.asarray(windows.mean(axis=-1))
+
+
+def find_onset(differences: Floats) -> Onset:
+    """Return the onset of differences (pairs, rounds), each pair's curve minus its partner's.
+
+    A round's statistic is the mean over the pairs divided by their root mean square there, which
+    grows with Student's t and does not depend on signs.
+    """
+    mean = differences.mean(axis=0)
+    size = np.sqrt(np.mean(differences**2, axis=0))
+    scale = np.where(size > 0, size, 1.0)
+    signs = sign_flips(len(differences))
+    largest = np.sort(np.max(np.abs(signs @ (differences / scale)) / len(differences), axis=1))
+    # At most so many of all signs may deviate as much as what is called significant.
+    allowed = int(LEVEL * len(signs))
+    band = largest[-1 - allowed] * size
+    beyond = np.flatnonzero(np.abs(mean) > band * (1 + 1e-9))
+    within = np.flatnonzero(np.abs(mean) <= band * (1 + 1e-9))
+    stays = int(within[-1]) + 1 if len(within) else 0
+    return Onset(
+        difference=mean,
+        band=band,
+        first=int(beyond[0]) if len(beyond) else None,
+        stays=stays if stays < len(mean) else None,
+    )

@@ -1,0 +1,77 @@
+"""How sure a difference between two arms is: an exact test and Holm's adjustment; pure.
+
+The unit of replication is a run. Nodes of one run share rollouts and rounds of one run follow from
+each other, so neither are further evidence. Two arms that ran with the same seed had the same bases
+and the same streams of questions, so they are compared seed by seed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+LEVEL = 0.05
+# Up to so many pairs all signs are tried; beyond, as many random ones as that makes.
+_EXACT_PAIRS = 14
+_CHANCE = 20_261_123
+# Sums of the same numbers in another order count as equal.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class PairedTest:
+    """What a sign-flip test says of n paired differences.
+
+    `p` is two-sided; `p_greater` asks whether they are greater than zero; `least_p` is the smallest
+    two-sided p that n pairs can give.
+    """
+
+    p: float
+    p_greater: float
+    least_p: float
+
+
+def sign_flips(pairs: int) -> Floats:
+    """Return the signs to try, one row each, (2^pairs, pairs) where that is feasible.
+
+    The first row is the signs as they are: every p-value counts it, so none is zero.
+    """
+    if pairs <= _EXACT_PAIRS:
+        rows = np.arange(2**pairs)
+        bits = (rows[:, None] >> np.arange(pairs)) & 1
+        return np.where(bits, -1.0, 1.0)
+    chance = np.random.default_rng(_CHANCE)
+    signs = np.where(chance.integers(2, size=(2**_EXACT_PAIRS, pairs)), -1.0, 1.0)
+    signs[0] = 1.0
+    return signs
+
+
+def paired_test(differences: Floats) -> PairedTest:
+    """Test whether n > 0 paired differences come from arms that do not differ.
+
+    If they do not, each difference is as likely with the other sign (R. A. Fisher, The Design of
+    Experiments, 1935, section 21). The statistic is their sum; p is the share of all signs that
+    give one as large.
+    """
+    signs = sign_flips(len(differences))
+    sums = signs @ differences
+    slack = _ROUNDING * float(np.abs(differences).sum())
+    return PairedTest(
+        p=float(np.mean(np.abs(sums) >= abs(sums[0]) - slack)),
+        p_greater=float(np.mean(sums >= sums[0] - slack)),
+        least_p=2 / len(signs),
+    )
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return p-values adjusted for there being several (S. Holm, Scand. J. Statistics 6, 1979)."""
+    adjusted = [0.0] * len(p_values)
+    highest = 0.0
+    order = sorted(range(len(p_values)), key=lambda place: p_values[place])
+    for rank, place in enumerate(order):
+        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[place]))
+        adjusted[place] = highest
+    return adjusted

@@ -1,0 +1,64 @@
+import numpy as np
+import pytest
+
+from node_client.lab.intervals import difference_interval, mean_band, mean_interval, ratio_interval
+from node_client.lab.statistics import Floats
+
+
+def some_values() -> Floats:
+    return np.random.default_rng(1).gamma(4, size=(6, 8))
+
+
+def test_an_arm_that_is_twice_the_other_everywhere_gains_exactly_that() -> None:
+    values = some_values()
+    assert ratio_interval(2 * values, values) == pytest.approx((2, 2))
+
+
+def test_a_difference_that_all_pairs_share_is_certain() -> None:
+    values = some_values()
+    assert difference_interval(values + 0.5, values) == pytest.approx((0.5, 0.5))
+
+
+def test_arms_with_unlike_numbers_of_nodes_share_their_seeds() -> None:
+    by_seed = np.array([[1.0], [2.0], [3.0], [4.0]])
+    interval = ratio_interval(np.repeat(3 * by_seed, 16, axis=1), np.repeat(by_seed, 2, axis=1))
+    assert interval == pytest.approx((3, 3))
+
+
+def test_two_seeds_have_no_interval() -> None:
+    values = some_values()[:2]
+    assert mean_interval(values) is None
+    assert ratio_interval(values, values) is None
+    assert mean_band(values[..., None]) is None
+
+
+def test_no_ratio_to_an_arm_that_may_have_earned_nothing() -> None:
+    others = some_values()
+    others[1:] = 0
+    assert ratio_interval(some_values(), others) is None
+    assert difference_interval(some_values(), others) is not None
+
+
+def test_nodes_that_differ_widen_the_interval() -> None:
+    alike = np.repeat(some_values()[:, :1], 2, axis=1)
+    apart = alike + np.array([-1.0, 1.0])
+    low, high = mean_interval(alike) or (0, 0)
+    lower, higher = mean_interval(apart) or (0, 0)
+    assert higher - lower > 1.1 * (high - low)
+
+
+def test_a_band_is_each_rounds_interval() -> None:
+    values = some_values()
+    low, high = mean_band(np.stack([values, 10 * values], axis=-1)) or (np.zeros(2),) * 2
+    assert 10 * low[0] == pytest.approx(low[1])
+    assert (low[0], high[0]) == pytest.approx(mean_interval(values), rel=0.03)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seeds", [4, 6, 10])
+def test_covers_the_true_mean_about_as_often_as_it_says(seeds: int) -> None:
+    chance = np.random.default_rng(3)
+    samples = chance.normal(size=(400, seeds, 1)) + chance.normal(0, 0.3, size=(400, seeds, 4))
+    found = [mean_interval(sample) or (1, 1) for sample in samples]
+    covered = np.mean([low <= 0 <= high for low, high in found])
+    assert 0.92 <= covered <= 0.985
