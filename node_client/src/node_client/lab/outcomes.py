@@ -1,0 +1,95 @@
+"""What came of one run: outcomes that are never added up or called by one name; pure.
+
+Own reward is the mean over the completions that a node made itself, before the update. Held-out is
+pass@1 on questions that nobody trains on. The training set's reward counts others' rollouts too,
+which were chosen for having right answers, so it flatters whoever mixes (SAPO, arXiv 2509.08721,
+does not say which of the two it reports).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from node_client.lab.onset import WINDOW, moving_average
+from node_client.lab.results import RunData
+from node_client.lab.statistics import Floats
+
+# How many evaluations a held-out curve is averaged over before peaks and falls are looked for.
+HELD_OUT_WINDOW = 3
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """What the held-out questions say; arrays are by node.
+
+    `area` is the area under the curve over rounds, divided by their number, so in [0, 1]; `final`
+    is the last evaluation. Of the nodes' mean curve, averaged over three evaluations: `forgetting`
+    is its peak minus its end, `drawdown` the largest fall from a peak so far as a share of that
+    peak. `wobble` is the standard deviation of the changes from one evaluation to the next divided
+    by the mean level. The sampling of questions and answers moves all three away from 0.
+    """
+
+    area: Floats
+    final: Floats
+    forgetting: float
+    drawdown: float
+    wobble: float
+
+
+def sums(rewards: Floats) -> Floats:
+    """Return each node's sum over rounds of (rounds, nodes)."""
+    return np.asarray(rewards.sum(axis=0))
+
+
+def judge_held_out(run: RunData) -> HeldOut | None:
+    """Return what the held-out questions say; None if they were asked less than twice."""
+    if len(run.held_out_rounds) < 2:
+        return None
+    rounds = np.array(run.held_out_rounds, dtype=np.float64)
+    area = np.trapezoid(run.held_out, rounds, axis=0) / (rounds[-1] - rounds[0])
+    level = run.held_out.mean(axis=1)
+    smooth = moving_average(level, HELD_OUT_WINDOW)
+    return HeldOut(
+        area=np.asarray(area),
+        final=run.held_out[-1],
+        forgetting=float(smooth.max() - smooth[-1]),
+        drawdown=drawdown(smooth),
+        wobble=wobble(level),
+    )
+
+
+def drawdown(level: Floats) -> float:
+    """Return the largest fall from the highest value so far, as a share of it; 0 where none is."""
+    highest = np.maximum.accumulate(level)
+    return float(np.max((highest - level) / np.where(highest > 0, highest, 1.0)))
+
+
+def wobble(level: Floats) -> float:
+    """Return the standard deviation of first differences divided by the mean; 0 at level 0."""
+    mean = float(level.mean())
+    return float(np.std(np.diff(level)) / mean) if mean > 0 else 0.0
+
+
+def take_off(rewards: Floats, *, above: float) -> int | None:
+    """Return the first round from which on the moving average of (rounds, nodes) stays above.
+
+    The average is over the nodes and over a round and the nine before it. None if the last one is
+    not above.
+    """
+    level = moving_average(rewards.mean(axis=1))
+    below = np.flatnonzero(level <= above)
+    if not len(below):
+        return len(rewards) - len(level) + 1
+    if below[-1] == len(level) - 1:
+        return None
+    return int(below[-1]) + 1 + len(rewards) - len(level) + 1
+
+
+def final_level(rewards: Floats) -> float:
+    """Return the mean over the nodes and the last ten rounds."""
+    return float(rewards[-WINDOW:].mean())
+
+
+def spread(values: Floats) -> float:
+    """Return the standard deviation over nodes; 0 for a single one."""
+    return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0

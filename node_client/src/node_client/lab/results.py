@@ -1,0 +1,214 @@
+"""All runs of an experiment's folder, checked and put into arrays.
+
+Runs of another design than the folder's `experiment.toml` are refused, so that no figure mixes two.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from node_client.errors import NodeError
+from node_client.lab.config import Arm, Experiment, NodePlan, plan_nodes, read_experiment
+from node_client.lab.records import RoundRecord, UnreadableRunError, encode_line, read_run
+from node_client.lab.running import runs_of
+from node_client.lab.runs import Run, header_of
+from node_client.lab.statistics import Floats
+from node_client.settings.train_config import plan_step
+
+MEND = "Remove the file, and run the experiment again: the other runs are kept."
+
+
+class ResultsError(NodeError):
+    """A folder's runs cannot be reported together, or there are too few yet."""
+
+
+@dataclass(frozen=True)
+class RunData:
+    """One run. Arrays are (rounds, training nodes); fields are those of `RoundRecord`.
+
+    `informative_in_set` counts the informative rollouts in a node's training set. `held_out` has a
+    row for each of `held_out_rounds`. `sha256` is of the run's lines, compressed or not.
+    """
+
+    seed: int
+    file: str
+    sha256: str
+    reward: Floats
+    set_reward: Floats
+    informative: Floats
+    informative_in_set: Floats
+    external: Floats
+    tokens: Floats
+    sent: Floats
+    received: Floats
+    length: Floats
+    reflection: Floats
+    poisoned: Floats
+    held_out_rounds: list[int]
+    held_out: Floats
+
+
+@dataclass(frozen=True)
+class ArmData:
+    """One arm: its nodes that train, in order, and its runs by seed."""
+
+    arm: Arm
+    design: str
+    plans: list[NodePlan]
+    runs: dict[int, RunData]
+
+
+@dataclass(frozen=True)
+class Results:
+    """What a folder holds. `arms` are those with any run; `missing` names runs that are not there.
+
+    `paired` are the seeds that all of these arms have been run with, `left_out` the others.
+    """
+
+    experiment: Experiment
+    toml: str
+    arms: list[ArmData]
+    missing: list[str]
+    paired: list[int]
+    left_out: list[int]
+
+    @property
+    def baseline(self) -> ArmData:
+        """The arm that the others are compared with."""
+        return next(arm for arm in self.arms if arm.arm.name == self.experiment.baseline)
+
+
+def read_results(folder: Path) -> Results:
+    """Return all finished runs of a folder.
+
+    Raises SettingsError, UnreadableRunError, or ResultsError where nothing can be compared yet.
+    """
+    settings = folder / "experiment.toml"
+    experiment = read_experiment(settings)
+    runs = runs_of(experiment, folder)
+    _refuse_strangers(folder, runs)
+    arms = [_read_arm(experiment, arm, runs) for arm in experiment.arms]
+    arms = [arm for arm in arms if arm.runs]
+    if experiment.baseline not in [arm.arm.name for arm in arms]:
+        raise ResultsError(
+            f"No run of the baseline {experiment.baseline} is finished in {folder}.",
+            fix=f"`swarm-node lab run {settings} --out {folder}` makes what is missing.",
+        )
+    paired = [seed for seed in experiment.seeds if all(seed in arm.runs for arm in arms)]
+    if not paired:
+        raise ResultsError(
+            f"There is no seed in {folder} that every arm was run with.",
+            fix=f"`swarm-node lab run {settings} --out {folder}` makes what is missing.",
+        )
+    return Results(
+        experiment=experiment,
+        toml=settings.read_text(encoding="utf-8"),
+        arms=arms,
+        missing=[run.name for run in runs if not run.is_done],
+        paired=paired,
+        left_out=[
+            seed
+            for seed in experiment.seeds
+            if seed not in paired and any(seed in arm.runs for arm in arms)
+        ],
+    )
+
+
+def file_of(run: Run) -> Path:
+    """Return the file of a run that was finished, compressed or not."""
+    return run.whole if run.whole.exists() else run.whole.with_suffix(".jsonl.gz")
+
+
+def _refuse_strangers(folder: Path, runs: Sequence[Run]) -> None:
+    """Raise ResultsError for finished runs that the experiment does not name."""
+    known = {run.name for run in runs}
+    found = {path.name.split(".jsonl")[0] for path in (folder / "runs").glob("*.jsonl*")}
+    if strangers := sorted(found - known):
+        raise ResultsError(
+            f"{folder} has runs that its experiment.toml does not name: {', '.join(strangers)}.",
+            fix="Name their arms and seeds in experiment.toml, or keep them in another folder:"
+            " a report leaves no run out silently.",
+        )
+
+
+def _read_arm(experiment: Experiment, arm: Arm, runs: Sequence[Run]) -> ArmData:
+    plans = [plan for plan in plan_nodes(experiment, arm) if plan.attack == "none"]
+    mine = [run for run in runs if run.arm is arm]
+    return ArmData(
+        arm=arm,
+        design=header_of(experiment, mine[0]).design,
+        plans=plans,
+        runs={run.seed: _read(experiment, run, plans) for run in mine if run.is_done},
+    )
+
+
+def _read(experiment: Experiment, run: Run, plans: Sequence[NodePlan]) -> RunData:
+    path = file_of(run)
+    header, records = read_run(path)
+    if header != header_of(experiment, run):
+        raise UnreadableRunError(
+            f"The run {path} is of another design than experiment.toml beside it.",
+            fix="Keep runs of each design in a folder of their own.",
+        )
+    rounds = [record for record in records if record.round > 0]
+    if [record.round for record in rounds] != list(range(1, experiment.rounds + 1)):
+        raise UnreadableRunError(f"The run {path} lacks rounds.", fix=MEND)
+    tested = [record for record in records if record.held_out]
+    digest = hashlib.sha256(b"".join([encode_line(header), *map(encode_line, records)])).hexdigest()
+    try:
+        return _put_together(run, rounds, tested, plans=plans, path=path, digest=digest)
+    except ValueError as problem:
+        raise UnreadableRunError(
+            f"The run {path} has lines that do not fit its {len(plans)} training nodes: {problem}.",
+            fix=MEND,
+        ) from problem
+
+
+def _put_together(
+    run: Run,
+    rounds: Sequence[RoundRecord],
+    tested: Sequence[RoundRecord],
+    *,
+    plans: Sequence[NodePlan],
+    path: Path,
+    digest: str,
+) -> RunData:
+    shape = (len(rounds), len(plans))
+
+    def stack(field: str) -> Floats:
+        rows = [getattr(record, field) for record in rounds]
+        return np.array(rows, dtype=np.float64).reshape(shape)
+
+    external = stack("external")
+    sizes = np.array([_set_size(plan) for plan in plans], dtype=np.float64)
+    # A set is smaller than planned where own and external rollouts together are too few.
+    in_set = np.minimum(sizes, stack("generated") + external)
+    attacked = any(record.poisoned for record in rounds)
+    return RunData(
+        seed=run.seed,
+        file=path.name.removesuffix(".gz"),
+        sha256=digest,
+        reward=stack("reward"),
+        set_reward=stack("set_reward"),
+        informative=stack("informative"),
+        informative_in_set=stack("set_informative") * in_set,
+        external=external,
+        tokens=stack("tokens"),
+        sent=stack("sent"),
+        received=stack("received"),
+        length=stack("length"),
+        reflection=stack("reflection"),
+        poisoned=stack("poisoned") if attacked else np.zeros(shape),
+        held_out_rounds=[record.round for record in tested],
+        held_out=np.array([record.held_out for record in tested], dtype=np.float64).reshape(
+            len(tested), len(plans)
+        ),
+    )
+
+
+def _set_size(plan: NodePlan) -> int:
+    step = plan_step(plan.config, plan.season)
+    return step.local + step.external

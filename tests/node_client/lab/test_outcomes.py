@@ -1,0 +1,90 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from node_client.lab.outcomes import drawdown, judge_held_out, spread, take_off, wobble
+from node_client.lab.results import RunData, read_results
+from tests.node_client.lab.folders import LabFolder
+
+
+def run_with(folder: Path, held_out: dict[int, list[float]]) -> RunData:
+    """Return a run in which the nodes got these held-out scores."""
+    lab = LabFolder(folder, seeds=[1])
+    for arm in ("8/0", "4/4"):
+        lab.add(arm, 1, [0.1, 0.1])
+    for number in range(21):
+        lab.change("4/4", 1, number, held_out=held_out.get(number, []))
+    return read_results(folder).arms[1].runs[1]
+
+
+def test_area_is_the_mean_height_of_the_curve(tmp_path: Path) -> None:
+    run = run_with(tmp_path, {0: [0.0, 0.2], 10: [0.4, 0.2], 20: [1.0, 0.2]})
+    found = judge_held_out(run)
+    assert found is not None
+    # (0 + .4) / 2 * 10 and (.4 + 1) / 2 * 10, over 20 rounds.
+    assert found.area == pytest.approx([0.45, 0.2])
+    assert found.final == pytest.approx([1.0, 0.2])
+
+
+def test_area_weighs_evaluations_by_the_rounds_between_them(tmp_path: Path) -> None:
+    run = run_with(tmp_path, {0: [0.0, 0.0], 5: [0.4, 0.4], 20: [0.4, 0.4]})
+    found = judge_held_out(run)
+    assert found is not None
+    assert found.area == pytest.approx([(0.2 * 5 + 0.4 * 15) / 20] * 2)
+
+
+def test_forgetting_is_from_the_smoothed_peak_to_the_end(tmp_path: Path) -> None:
+    scores = [0.0, 0.3, 0.6, 0.6, 0.3, 0.0]
+    run = run_with(tmp_path, {4 * at: [score, score] for at, score in enumerate(scores)})
+    found = judge_held_out(run)
+    assert found is not None
+    # Means of three: .3, .5, .5, .3.
+    assert found.forgetting == pytest.approx(0.2)
+    assert found.drawdown == pytest.approx(0.4)
+
+
+def test_one_evaluation_is_no_curve(tmp_path: Path) -> None:
+    assert judge_held_out(run_with(tmp_path, {0: [0.1, 0.1]})) is None
+
+
+def test_drawdown_is_the_largest_fall_as_a_share_of_the_peak_before_it() -> None:
+    assert drawdown(np.array([0.1, 0.4, 0.2, 0.5, 0.4])) == pytest.approx(0.5)
+    assert drawdown(np.array([0.1, 0.2, 0.2])) == 0
+    assert drawdown(np.zeros(3)) == 0
+
+
+def test_wobble_is_the_deviation_of_changes_over_the_level() -> None:
+    # Changes .2, -.2, .2: their standard deviation is .1886; the mean level is .2.
+    assert wobble(np.array([0.1, 0.3, 0.1, 0.3])) == pytest.approx(0.1886 / 0.2, rel=1e-3)
+    assert wobble(np.array([0.1, 0.2, 0.3])) == pytest.approx(0)
+    assert wobble(np.zeros(3)) == 0
+
+
+def rewards(*stretches: tuple[int, float]) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    """Return one node's rewards, so many rounds of each."""
+    level = np.concatenate([np.full(rounds, reward) for rounds, reward in stretches])
+    return level[:, None]
+
+
+def test_a_run_takes_off_when_the_average_of_ten_rounds_is_above() -> None:
+    # At round 25 half of the ten rounds are high: .5 is not above .5.
+    assert take_off(rewards((20, 0.0), (20, 1.0)), above=0.5) == 26
+
+
+def test_a_run_that_falls_back_takes_off_when_it_stays_above() -> None:
+    run = rewards((20, 1.0), (20, 0.0), (20, 1.0))
+    assert take_off(run, above=0.5) == 46
+
+
+def test_a_run_that_ends_low_has_not_taken_off() -> None:
+    assert take_off(rewards((20, 1.0), (20, 0.0)), above=0.5) is None
+
+
+def test_a_run_that_is_always_above_took_off_in_the_first_average() -> None:
+    assert take_off(rewards((20, 1.0)), above=0.5) == 10
+
+
+def test_the_spread_is_between_nodes() -> None:
+    assert spread(np.array([1.0, 3.0])) == pytest.approx(np.sqrt(2))
+    assert spread(np.array([1.0])) == 0

@@ -1,0 +1,42 @@
+import gzip
+from pathlib import Path
+
+from node_client.lab.packing import pack
+from tests.node_client.lab.folders import LabFolder
+
+
+def make_folder(path: Path) -> LabFolder:
+    lab = LabFolder(path, seeds=[1])
+    lab.add_all({"8/0": [0.1, 0.2]})
+    return lab
+
+
+def test_a_packed_run_counts_as_done_and_holds_the_same_lines(tmp_path: Path) -> None:
+    run = make_folder(tmp_path).run("8/0", 1)
+    lines = run.whole.read_bytes()
+    assert pack(tmp_path) == [tmp_path / "runs" / "8-0-1.jsonl.gz"]
+    assert not run.whole.exists()
+    assert run.is_done
+    assert gzip.decompress(pack_of(tmp_path)) == lines
+
+
+def test_the_same_run_packs_to_the_same_bytes_anywhere(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        make_folder(tmp_path / name)
+        pack(tmp_path / name)
+    one, two = pack_of(tmp_path / "one"), pack_of(tmp_path / "two")
+    assert one == two
+    # Bytes 4 to 8 of a gzip file are its time.
+    assert one[4:8] == bytes(4)
+
+
+def test_a_run_that_is_under_way_is_left_alone(tmp_path: Path) -> None:
+    run = make_folder(tmp_path).run("4/4", 1)
+    run.part.write_bytes(b"half a run")
+    pack(tmp_path)
+    assert run.part.read_bytes() == b"half a run"
+    assert not run.is_done
+
+
+def pack_of(folder: Path) -> bytes:
+    return (folder / "runs" / "8-0-1.jsonl.gz").read_bytes()

@@ -1,0 +1,111 @@
+from pathlib import Path
+
+import pytest
+
+from node_client.lab.packing import pack
+from node_client.lab.records import UnreadableRunError
+from node_client.lab.results import ResultsError, read_results
+from tests.node_client.lab.folders import ALONE, MIXED, LabFolder
+
+
+def test_reads_what_the_runs_say(tmp_path: Path) -> None:
+    lab = LabFolder(tmp_path)
+    lab.add_all({"8/0": [0.1, 0.2], "4/4": [0.3, 0.4]})
+    results = read_results(tmp_path)
+    run = results.arms[1].runs[1]
+    assert run.reward.shape == (20, 2)
+    assert run.reward[7].tolist() == [0.3, 0.4]
+    assert run.held_out_rounds == [0, 5, 10, 15, 20]
+    assert (results.paired, results.missing, results.left_out) == ([1, 2, 3], [], [])
+
+
+def test_compressed_runs_say_the_same(tmp_path: Path) -> None:
+    lab = LabFolder(tmp_path)
+    lab.add_all({"8/0": [0.1, 0.2], "4/4": [0.3, 0.4]})
+    before = read_results(tmp_path).arms[0].runs[1]
+    pack(tmp_path)
+    after = read_results(tmp_path).arms[0].runs[1]
+    assert (after.file, after.sha256) == (before.file, before.sha256)
+    assert after.reward.tolist() == before.reward.tolist()
+
+
+def test_counts_informative_rollouts_of_sets_that_are_not_full(tmp_path: Path) -> None:
+    lab = LabFolder(tmp_path, seeds=[1])
+    lab.add("8/0", 1, [0.1, 0.1])
+    lab.add("4/4", 1, [0.1, 0.1], generated=[4, 4], external=[4, 2], set_informative=[0.5, 0.5])
+    # Four own and four or two external ones, half of them informative.
+    assert read_results(tmp_path).arms[1].runs[1].informative_in_set[0].tolist() == [4, 3]
+
+
+def test_refuses_runs_of_another_design(tmp_path: Path) -> None:
+    lab = LabFolder(tmp_path)
+    lab.add_all({"8/0": [0.1, 0.2], "4/4": [0.3, 0.4]})
+    lab.write_settings("max_digits = 2", "max_digits = 3")
+    with pytest.raises(UnreadableRunError, match="another design"):
+        read_results(tmp_path)
+
+
+def test_refuses_runs_of_an_arm_that_was_changed(tmp_path: Path) -> None:
+    lab = LabFolder(tmp_path)
+    lab.add_all({"8/0": [0.1, 0.2], "4/4": [0.3, 0.4]})
+    lab.write_settings('mix = "4/4"', 'mix = "4/4", importance = "sender"')
+    with pytest.raises(UnreadableRunError, match="another design"):
+        read_results(tmp_path)
+
+
+def test_refuses_to_leave_runs_out_silently(tmp_path: Path) -> None:
+    lab = LabFolder(tmp_path)
+    lab.add_all({"8/0": [0.1, 0.2], "4/4": [0.3, 0.4]})
+    lab.write_settings(r"seeds = \[1, 2, 3\]", "seeds = [1, 2]")
+    with pytest.raises(ResultsError, match="4-4-3, 8-0-3"):
+        read_results(tmp_path)
+
+
+def test_refuses_a_run_that_lacks_a_round(tmp_path: Path) -> None:
+    lab = LabFolder(tmp_path)
+    lab.add_all({"8/0": [0.1, 0.2], "4/4": [0.3, 0.4]})
+    path = lab.run("4/4", 2).whole
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+    with pytest.raises(UnreadableRunError, match="lacks rounds"):
+        read_results(tmp_path)
+
+
+def test_refuses_a_round_with_another_number_of_nodes(tmp_path: Path) -> None:
+    lab = LabFolder(tmp_path)
+    lab.add_all({"8/0": [0.1, 0.2], "4/4": [0.3, 0.4]})
+    lab.change("4/4", 2, 7, reward=[0.3])
+    with pytest.raises(UnreadableRunError, match="2 training nodes"):
+        read_results(tmp_path)
+
+
+def test_a_seed_without_a_run_of_every_arm_is_left_out(tmp_path: Path) -> None:
+    lab = LabFolder(tmp_path)
+    lab.add_all({"8/0": [0.1, 0.2]})
+    lab.add("4/4", 2, [0.3, 0.4])
+    results = read_results(tmp_path)
+    assert (results.paired, results.left_out) == ([2], [1, 3])
+    assert results.missing == ["4-4-1", "4-4-3"]
+
+
+def test_an_arm_that_was_not_run_holds_up_nobody(tmp_path: Path) -> None:
+    more = MIXED.replace("4/4", "6/2")
+    lab = LabFolder(tmp_path, arms=ALONE + MIXED + more, seeds=[1])
+    lab.add_all({"8/0": [0.1, 0.2], "4/4": [0.3, 0.4]})
+    results = read_results(tmp_path)
+    assert [arm.arm.name for arm in results.arms] == ["8/0", "4/4"]
+    assert (results.paired, results.missing) == ([1], ["6-2-1"])
+
+
+def test_nothing_is_compared_without_the_baseline(tmp_path: Path) -> None:
+    lab = LabFolder(tmp_path)
+    lab.add("4/4", 1, [0.3, 0.4])
+    with pytest.raises(ResultsError, match="baseline 8/0"):
+        read_results(tmp_path)
+
+
+def test_nothing_is_compared_without_a_seed_in_common(tmp_path: Path) -> None:
+    lab = LabFolder(tmp_path)
+    lab.add("8/0", 1, [0.3, 0.4])
+    lab.add("4/4", 2, [0.3, 0.4])
+    with pytest.raises(ResultsError, match="no seed"):
+        read_results(tmp_path)
