@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from node_client.commands import lab_reports
 from node_client.commands.problems import explain_problems
 from node_client.errors import SettingsError
 from node_client.site import parse_site
@@ -20,6 +21,8 @@ app = typer.Typer(
     help="Test an idea: whole swarms of small models on this machine, arm against arm.",
     no_args_is_help=True,
 )
+app.command()(lab_reports.report)
+app.command()(lab_reports.pack)
 
 ConfigFile = Annotated[Path, typer.Argument(help="The experiment, a TOML file (docs/lab.md)")]
 OutFolder = Annotated[

@@ -1,0 +1,194 @@
+"""One arm of a report: its runs' outcomes, their means over the paired seeds, and its curves."""
+
+from collections.abc import Callable, Sequence
+from statistics import fmean
+
+import numpy as np
+
+from node_client.lab.intervals import mean_band, mean_interval
+from node_client.lab.onset import WINDOW, moving_average
+from node_client.lab.outcomes import judge_held_out, spread, sums, take_off
+from node_client.lab.report.rounding import all_rounded, rounded
+from node_client.lab.report.shape import (
+    ArmReport,
+    Curve,
+    Curves,
+    Estimate,
+    GroupOfNodes,
+    SeedOutcome,
+)
+from node_client.lab.results import ArmData, RunData
+from node_client.lab.statistics import Floats
+
+MOST_POINTS = 200
+
+
+def describe_arm(data: ArmData, *, paired: Sequence[int], take_off_at: float) -> ArmReport:
+    """Return the report of an arm."""
+    outcomes = [describe_run(run, take_off_at=take_off_at) for run in data.runs.values()]
+    counted = [outcome for outcome in outcomes if outcome.seed in paired]
+    runs = [data.runs[seed] for seed in paired]
+
+    def mean(of: Callable[[SeedOutcome], float | None]) -> float | None:
+        values = [of(outcome) for outcome in counted]
+        known = [value for value in values if value is not None]
+        return rounded(fmean(known)) if len(known) == len(values) else None
+
+    def sure_mean(of: Callable[[SeedOutcome], float]) -> float:
+        return rounded(fmean(map(of, counted)))
+
+    return ArmReport(
+        name=data.arm.name,
+        design=data.design,
+        settings=_settings(data),
+        nodes=len(data.plans),
+        attackers=sum(group.nodes for group in data.arm.groups if group.attack != "none"),
+        groups=_groups(data),
+        seeds=outcomes,
+        own=_estimate([outcome.own_by_node for outcome in counted]),
+        training_set=_estimate([outcome.training_set_by_node for outcome in counted]),
+        held_out_area=_known([outcome.held_out_area_by_node for outcome in counted]),
+        held_out_final=_known([outcome.held_out_final_by_node for outcome in counted]),
+        forgetting=mean(lambda outcome: outcome.forgetting),
+        drawdown=mean(lambda outcome: outcome.drawdown),
+        wobble=mean(lambda outcome: outcome.wobble),
+        take_off=_median([outcome.take_off for outcome in counted]),
+        tokens=sure_mean(lambda outcome: outcome.tokens),
+        bytes=sure_mean(lambda outcome: outcome.sent + outcome.received),
+        informative=sure_mean(lambda outcome: outcome.informative),
+        informative_in_set=sure_mean(lambda outcome: outcome.informative_in_set),
+        external=sure_mean(lambda outcome: outcome.external),
+        spread=sure_mean(lambda outcome: outcome.spread),
+        held_out_spread=mean(lambda outcome: outcome.held_out_spread),
+        poisoned=sure_mean(lambda outcome: outcome.poisoned),
+        curves=_curves(runs),
+    )
+
+
+def describe_run(run: RunData, *, take_off_at: float) -> SeedOutcome:
+    """Return the outcome of a run."""
+    own, training_set, held_out = sums(run.reward), sums(run.set_reward), judge_held_out(run)
+    return SeedOutcome(
+        seed=run.seed,
+        own=rounded(own.mean()),
+        training_set=rounded(training_set.mean()),
+        held_out_area=rounded(held_out.area.mean()) if held_out else None,
+        held_out_final=rounded(held_out.final.mean()) if held_out else None,
+        forgetting=rounded(held_out.forgetting) if held_out else None,
+        drawdown=rounded(held_out.drawdown) if held_out else None,
+        wobble=rounded(held_out.wobble) if held_out else None,
+        take_off=take_off(run.reward, above=take_off_at),
+        tokens=int(run.tokens.sum()),
+        sent=int(run.sent.sum()),
+        received=int(run.received.sum()),
+        informative=rounded(run.informative.mean()),
+        informative_in_set=rounded(run.informative_in_set.mean()),
+        external=rounded(run.external.mean()),
+        length=rounded(run.length[-WINDOW:].mean()),
+        reflection=rounded(run.reflection[-WINDOW:].mean()),
+        poisoned=rounded(run.poisoned[-WINDOW:].mean()),
+        spread=rounded(spread(own)),
+        held_out_spread=rounded(spread(held_out.final)) if held_out else None,
+        own_by_node=all_rounded(own),
+        training_set_by_node=all_rounded(training_set),
+        held_out_area_by_node=all_rounded(held_out.area) if held_out else [],
+        held_out_final_by_node=all_rounded(held_out.final) if held_out else [],
+    )
+
+
+def thin(rounds: int) -> list[int]:
+    """Return which of so many points to keep: the first, the last and an even choice between."""
+    places = np.linspace(0, rounds - 1, min(rounds, MOST_POINTS))
+    return [int(place) for place in np.unique(places.round())]
+
+
+def _settings(data: ArmData) -> str:
+    arm = data.arm
+    said = dict(arm.train)
+    if arm.drawing != "uniform":
+        said["drawing"] = arm.drawing
+    if arm.nodes is not None:
+        said["nodes"] = arm.nodes
+    parts = [f"{name} = {value}" for name, value in said.items()]
+    for group in arm.groups:
+        own = ", ".join(f"{name} = {value}" for name, value in group.train.items())
+        what = " that poison" if group.attack != "none" else f" of {group.base or 'the base'}"
+        parts.append(f"{group.nodes} nodes{what}{f' ({own})' if own else ''}")
+    return ", ".join(parts)
+
+
+def _groups(data: ArmData) -> list[GroupOfNodes]:
+    """Return the groups of nodes that train; none where all are alike."""
+    training = [group for group in data.arm.groups if group.attack == "none"]
+    if len(training) < 2:
+        return []
+    groups, first = [], 0
+    for group in training:
+        last = first + group.nodes - 1
+        name = f"nodes {first + 1}–{last + 1} ({data.plans[first].base})"
+        groups.append(GroupOfNodes(name=name, first=first, last=last))
+        first = last + 1
+    return groups
+
+
+def _estimate(by_node: Sequence[list[float]]) -> Estimate:
+    values = np.array(by_node, dtype=np.float64)
+    interval = mean_interval(values)
+    if interval is None:
+        return Estimate(rounded(float(values.mean())))
+    return Estimate(rounded(float(values.mean())), *map(rounded, interval))
+
+
+def _known(by_node: Sequence[list[float]]) -> Estimate | None:
+    return _estimate(by_node) if all(by_node) else None
+
+
+def _median(rounds: Sequence[int | None]) -> float | None:
+    """Return the median, where a run that never took off counts as later than all others."""
+    late = float("inf")
+    median = float(np.median([late if each is None else each for each in rounds]))
+    return median if median < late else None
+
+
+def _curves(runs: Sequence[RunData]) -> Curves:
+    rewards = [run.reward for run in runs]
+    reflection = [run.reflection for run in runs]
+    poisoned = [run.poisoned for run in runs]
+    return Curves(
+        own=_smooth(rewards, band=True),
+        cumulative=_curve(
+            np.stack([reward.cumsum(axis=0).T for reward in rewards]),
+            range(1, len(rewards[0]) + 1),
+            band=True,
+        ),
+        held_out=_held_out(runs),
+        informative=_smooth([run.informative for run in runs], band=False),
+        length=_smooth([run.length for run in runs], band=False),
+        reflection=_smooth(reflection, band=False) if np.any(reflection) else None,
+        poisoned=_smooth(poisoned, band=False) if np.any(poisoned) else None,
+    )
+
+
+def _smooth(values: Sequence[Floats], *, band: bool) -> Curve:
+    """Return the curve of the runs' (rounds, nodes), averaged over ten rounds."""
+    curves = moving_average(np.stack([each.T for each in values]))
+    last = len(values[0])
+    return _curve(curves, range(last - curves.shape[-1] + 1, last + 1), band=band)
+
+
+def _held_out(runs: Sequence[RunData]) -> Curve | None:
+    if not all(run.held_out_rounds for run in runs):
+        return None
+    return _curve(np.stack([run.held_out.T for run in runs]), runs[0].held_out_rounds, band=True)
+
+
+def _curve(curves: Floats, rounds: Sequence[int], *, band: bool) -> Curve:
+    """Return the mean of curves (seeds, nodes, rounds), thinned."""
+    kept = thin(curves.shape[-1])
+    curves = curves[..., kept]
+    ends = mean_band(curves) if band else None
+    return Curve(
+        [rounds[place] for place in kept],
+        all_rounded(curves.mean(axis=(0, 1))),
+        *map(all_rounded, ends or ()),
+    )

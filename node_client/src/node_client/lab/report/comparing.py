@@ -1,0 +1,95 @@
+"""Arms of a report against each other, paired by seed, from the report's own numbers; pure."""
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+import numpy as np
+from msgspec.structs import replace
+
+from node_client.lab.intervals import Interval, difference_interval, ratio_interval
+from node_client.lab.report.rounding import rounded
+from node_client.lab.report.shape import ArmReport, Comparison, GroupOfNodes, Outcome, SeedOutcome
+from node_client.lab.statistics import Floats, holm, paired_test
+
+# Outcomes that are known for each node; the others are of a run as a whole.
+_BY_NODE = ("own", "training_set", "held_out_area", "held_out_final")
+
+
+def compare(
+    arm: ArmReport,
+    against: ArmReport,
+    outcome: Outcome,
+    *,
+    seeds: Sequence[int],
+    group: GroupOfNodes | None = None,
+) -> Comparison | None:
+    """Return the comparison, not adjusted for others; None where one arm has no such outcome."""
+    mine = _values(arm, outcome, seeds, group)
+    theirs = _values(against, outcome, seeds, group)
+    if mine is None or theirs is None:
+        return None
+    test = paired_test(mine.mean(axis=1) - theirs.mean(axis=1))
+    base = float(theirs.mean())
+    gain_low, gain_high = _ends(ratio_interval(mine, theirs))
+    low, high = _ends(difference_interval(mine, theirs))
+    return Comparison(
+        arm=arm.name,
+        against=against.name,
+        outcome=outcome,
+        group=group.name if group else None,
+        seeds=len(seeds),
+        gain=rounded(float(mine.mean()) / base) if base > 0 else None,
+        gain_low=gain_low,
+        gain_high=gain_high,
+        difference=rounded(float(mine.mean()) - base),
+        difference_low=low,
+        difference_high=high,
+        p=rounded(test.p),
+        p_greater=rounded(test.p_greater),
+        p_adjusted=rounded(test.p),
+        least_p=rounded(test.least_p),
+    )
+
+
+def adjust(comparisons: Iterable[Comparison]) -> list[Comparison]:
+    """Return comparisons with p-values after Holm, over those of one outcome at a time.
+
+    Comparisons of groups of nodes are a family of their own.
+    """
+
+    def family(comparison: Comparison) -> tuple[str, bool]:
+        return comparison.outcome, comparison.group is not None
+
+    adjusted = []
+    for _, members in groupby(sorted(comparisons, key=family), key=family):
+        each = list(members)
+        p_values = holm([comparison.p for comparison in each])
+        adjusted += [
+            replace(comparison, p_adjusted=rounded(p))
+            for comparison, p in zip(each, p_values, strict=True)
+        ]
+    return adjusted
+
+
+def _values(
+    arm: ArmReport, outcome: Outcome, seeds: Sequence[int], group: GroupOfNodes | None
+) -> Floats | None:
+    """Return the outcome as (seeds, nodes), or (seeds, 1) where it is of whole runs."""
+    by_seed = {each.seed: each for each in arm.seeds}
+    rows = [_row(by_seed[seed], outcome) for seed in seeds]
+    if not all(rows):
+        return None
+    values = np.array(rows, dtype=np.float64)
+    return values if group is None else values[:, group.first : group.last + 1]
+
+
+def _row(outcomes: SeedOutcome, outcome: Outcome) -> list[float]:
+    if outcome in _BY_NODE:
+        by_node: list[float] = getattr(outcomes, f"{outcome}_by_node")
+        return by_node
+    value = getattr(outcomes, outcome)
+    return [] if value is None else [value]
+
+
+def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
+    return (None, None) if interval is None else (rounded(interval[0]), rounded(interval[1]))

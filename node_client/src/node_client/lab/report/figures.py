@@ -1,0 +1,256 @@
+"""The figures of a report, as Plotly's data and layout, each with the table that says the same."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+
+from node_client.lab.report.shape import ArmReport, Comparison, Curve, OnsetReport, Report
+from node_client.lab.report.traces import (
+    Trace,
+    draw_band,
+    draw_line,
+    draw_point,
+    lay_out,
+    symbol_of,
+)
+from node_client.lab.report.words import (
+    say_bytes,
+    say_gain,
+    say_gain_interval,
+    say_number,
+    say_signed,
+)
+
+# So many rows has a table of a curve.
+_ROWS = 11
+
+
+class Table(Struct, frozen=True):
+    """A figure's numbers: the head, and rows whose first cell names them."""
+
+    head: list[str]
+    rows: list[list[str]]
+
+
+class Figure(Struct, frozen=True):
+    """One figure: what Plotly draws, what it is called, and its text alternative."""
+
+    key: str
+    title: str
+    caption: str
+    data: list[Trace]
+    layout: dict[str, Any]
+    table: Table
+
+
+def draw_all(report: Report) -> list[Figure]:
+    """Return the figures over rounds, then those of an arm as one point."""
+    return [*_draw_curves(report), _draw_mechanism(report), _draw_cost(report)]
+
+
+def _draw_curves(report: Report) -> Iterator[Figure]:
+    """Yield a figure for each curve that was measured in any arm."""
+    band = "Bands: 95 % intervals over seeds." if report.arms[0].curves.own.low else ""
+    smooth = "Averaged over ten rounds."
+    for key, title, unit, caption in (
+        ("cumulative", "Cumulative own reward", "sum of own reward", band),
+        ("own", "Own reward by round", "own reward", f"{smooth} {band}"),
+        ("held_out", "Held-out pass@1", "pass@1", f"On questions that nobody trains on. {band}"),
+        ("informative", "Informative own rollouts", "share of own rollouts",
+         f"Rollouts whose rewards differ. {smooth}"),
+        ("length", "Length of completions", "tokens", smooth),
+        ("reflection", "Completions that reflect", "share of completions",
+         f"The share with the commonest of the patterns that are looked for. {smooth}"),
+        ("poisoned", "Completions with the planted text", "share of completions", smooth),
+    ):  # fmt: skip
+        curves = {arm.name: getattr(arm.curves, key) for arm in report.arms}
+        known = {name: curve for name, curve in curves.items() if curve is not None}
+        if known:
+            yield _draw_lines(report, known, key=key, title=title, unit=unit, caption=caption)
+
+
+def _draw_lines(
+    report: Report, curves: dict[str, Curve], *, key: str, title: str, unit: str, caption: str
+) -> Figure:
+    data = []
+    for place, arm in enumerate(report.arms):
+        if curve := curves.get(arm.name):
+            data += [*draw_band(curve, place, arm.name), draw_line(curve, place, arm.name)]
+    longest = max(curves.values(), key=lambda curve: len(curve.rounds))
+    return Figure(
+        key=key,
+        title=title,
+        caption=caption.strip(),
+        data=data,
+        layout=lay_out("round", unit),
+        table=Table(
+            head=["round", *curves],
+            rows=[
+                [str(number), *(_at(curve, number) for curve in curves.values())]
+                for number in (longest.rounds[place] for place in _few(longest.rounds))
+            ],
+        ),
+    )
+
+
+def draw_onset(onset: OnsetReport, report: Report) -> Figure:
+    """Return an arm's difference from the baseline, with the band of chance."""
+    place = [arm.name for arm in report.arms].index(onset.arm)
+    chance = Curve(onset.rounds, onset.difference, [-each for each in onset.band], onset.band)
+    line = draw_line(Curve(onset.rounds, onset.difference), place, onset.arm)
+    shown = _few(onset.rounds)
+    layout = lay_out("round", "difference in own reward")
+    if onset.stays is not None:
+        # Drawn over the whole height.
+        mark = {"type": "line", "x0": onset.stays, "x1": onset.stays, "y0": 0, "y1": 1}
+        layout["shapes"] = [{**mark, "yref": "paper", "line": {"dash": "dot", "width": 1.5}}]
+    return Figure(
+        key=f"onset-{place}",
+        title=f"{onset.arm} minus {report.baseline}",
+        caption=_say_onset(onset),
+        data=[*draw_band(chance, 0, "by chance alone"), line],
+        layout=layout,
+        table=Table(
+            head=["round", "difference", "± by chance"],
+            rows=[
+                [
+                    str(onset.rounds[at]),
+                    say_signed(onset.difference[at]),
+                    say_number(onset.band[at]),
+                ]
+                for at in shown
+            ],
+        ),
+    )
+
+
+def _say_onset(onset: OnsetReport) -> str:
+    n = f"n = {onset.seeds} runs of each arm."
+    if onset.stays is not None:
+        return f"Beyond chance from round {onset.stays} to the end. {n}"
+    if onset.first is not None:
+        return f"First beyond chance in round {onset.first}, but not to the end. {n}"
+    return f"Never beyond chance. {n}"
+
+
+def _draw_mechanism(report: Report) -> Figure:
+    gains = _own_gains(report)
+    shown = [(place, arm) for place, arm in enumerate(report.arms) if _gain(arm, gains) is not None]
+    data = []
+    for place, arm in shown:
+        found = gains.get(arm.name)
+        point = draw_point(arm, place, x=arm.informative_in_set, y=_gain(arm, gains))
+        if found and found.gain and found.gain_low and found.gain_high:
+            point["error_y"] = {
+                "type": "data",
+                "array": [found.gain_high - found.gain],
+                "arrayminus": [found.gain - found.gain_low],
+                "thickness": 1.2,
+            }
+        data.append(point)
+    return Figure(
+        key="mechanism",
+        title="Informative rollouts in a training set, and the gain",
+        caption="Gain: the ratio of own cumulative rewards. Bars: 95 % intervals.",
+        data=data,
+        layout=lay_out("informative rollouts in a training set", f"gain over {report.baseline}"),
+        table=Table(
+            head=["arm", "informative in a set", "gain", "95 % interval"],
+            rows=[
+                [arm.name, say_number(arm.informative_in_set), *_say_gain(arm, gains)]
+                for _, arm in shown
+            ],
+        ),
+    )
+
+
+def _draw_cost(report: Report) -> Figure:
+    """Return the cost of generation against that of communication, coloured by own reward."""
+    rewards = [arm.own.value for arm in report.arms]
+    points = {
+        "type": "scatter",
+        "mode": "markers",
+        "showlegend": False,
+        "x": [arm.tokens for arm in report.arms],
+        "y": [arm.bytes for arm in report.arms],
+        "text": [arm.name for arm in report.arms],
+        "marker": {
+            "symbol": [symbol_of(place) for place in range(len(rewards))],
+            "size": 16,
+            "color": rewards,
+            "coloraxis": "coloraxis",
+        },
+        "meta": {"coloured": True},
+    }
+    # A legend cannot name the points of one trace.
+    keys = [
+        draw_point(arm, place, x=None, y=None, ink="--quiet")
+        for place, arm in enumerate(report.arms)
+    ]
+    layout = lay_out("tokens generated by all nodes", "bytes sent and received")
+    layout["coloraxis"] = {
+        "colorscale": "Cividis",
+        "cmin": min(rewards),
+        "cmax": max(rewards),
+        "colorbar": {
+            "title": {"text": "own reward", "side": "right", "font": {"size": 13}},
+            "thickness": 12,
+        },
+    }
+    return Figure(
+        key="cost",
+        title="What it costs: tokens generated against bytes exchanged",
+        caption="Colour: own cumulative reward.",
+        data=[points, *keys],
+        layout=layout,
+        table=Table(
+            head=["arm", "tokens", "exchanged", "own cumulative reward"],
+            rows=[
+                [
+                    arm.name,
+                    say_number(arm.tokens),
+                    say_bytes(arm.bytes),
+                    say_number(arm.own.value),
+                ]
+                for arm in report.arms
+            ],
+        ),
+    )
+
+
+def _own_gains(report: Report) -> dict[str, Comparison]:
+    return {
+        each.arm: each
+        for each in report.comparisons
+        if each.outcome == "own" and each.group is None
+    }
+
+
+def _gain(arm: ArmReport, gains: dict[str, Comparison]) -> float | None:
+    """Return an arm's gain, 1 for the baseline; None where the baseline earned nothing."""
+    return gains[arm.name].gain if arm.name in gains else 1.0
+
+
+def _say_gain(arm: ArmReport, gains: dict[str, Comparison]) -> list[str]:
+    if arm.name not in gains:
+        return ["baseline", ""]
+    found = gains[arm.name]
+    return [say_gain(found.gain), say_gain_interval(found.gain_low, found.gain_high)]
+
+
+def _few(rounds: Sequence[int]) -> list[int]:
+    places = np.linspace(0, len(rounds) - 1, min(len(rounds), _ROWS))
+    return [int(place) for place in np.unique(places.round())]
+
+
+def _at(curve: Curve, number: int) -> str:
+    """Return a curve's value in a round, with its interval."""
+    if number not in curve.rounds:
+        return ""
+    at = curve.rounds.index(number)
+    value = say_number(curve.mean[at])
+    if not curve.low:
+        return value
+    return f"{value} ({say_number(curve.low[at])} to {say_number(curve.high[at])})"

@@ -1,0 +1,152 @@
+"""From an experiment's raw runs to its report, and to the bytes of `report.json`."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from node_client.lab.onset import find_onset, moving_average
+from node_client.lab.outcomes import final_level
+from node_client.lab.report.arms import describe_arm, thin
+from node_client.lab.report.claims import caution, headline
+from node_client.lab.report.comparing import adjust, compare
+from node_client.lab.report.paper import PAPER, unlike_the_paper
+from node_client.lab.report.rounding import all_rounded, rounded
+from node_client.lab.report.shape import (
+    ArmReport,
+    Comparison,
+    GroupOfNodes,
+    OnsetReport,
+    Outcome,
+    Report,
+    RunFile,
+)
+from node_client.lab.results import ArmData, Results
+from node_client.lab.runs import fingerprint
+
+FORMAT = 1
+OUTCOMES: tuple[Outcome, ...] = (
+    "own",
+    "held_out_area",
+    "held_out_final",
+    "training_set",
+    "forgetting",
+    "drawdown",
+    "poisoned",
+)
+OUTCOMES_OF_GROUPS: tuple[Outcome, ...] = ("own", "held_out_area", "held_out_final")
+
+
+def make_report(results: Results, *, take_off_at: float | None = None) -> Report:
+    """Return the report of an experiment.
+
+    `take_off_at` is the own reward above which a run has taken off; without it, half of what the
+    best arm reaches in the last ten rounds.
+    """
+    experiment = results.experiment
+    threshold = rounded(_half_way(results) if take_off_at is None else take_off_at)
+    arms = [
+        describe_arm(data, paired=results.paired, take_off_at=threshold) for data in results.arms
+    ]
+    comparisons = adjust(_comparisons(results, arms))
+    option = "" if take_off_at is None else f" --take-off-at {threshold:g}"
+    return Report(
+        format=FORMAT,
+        name=experiment.name,
+        question=experiment.question,
+        phase=experiment.phase,
+        design=fingerprint(experiment),
+        settings=results.toml,
+        baseline=experiment.baseline,
+        rounds=experiment.rounds,
+        seeds=results.paired,
+        left_out=results.left_out,
+        missing=results.missing,
+        headline=headline(comparisons, baseline=experiment.baseline),
+        notes=caution(results, comparisons),
+        take_off_at=threshold,
+        arms=arms,
+        comparisons=comparisons,
+        onsets=[_onset(data, results) for data in results.arms if data is not results.baseline],
+        paper=PAPER,
+        differences=unlike_the_paper(results),
+        commands=[
+            "swarm-node lab run experiment.toml --out DIR",
+            f"swarm-node lab report DIR{option}",
+        ],
+        runs=[
+            RunFile(data.arm.name, seed, run.file, run.sha256)
+            for data in results.arms
+            for seed, run in data.runs.items()
+        ],
+    )
+
+
+def encode_report(report: Report) -> bytes:
+    """Return the report as `report.json`."""
+    return msgspec.json.encode(report) + b"\n"
+
+
+def read_report(path: Path) -> Report:
+    """Return the report of a `report.json`. Raises OSError or msgspec.MsgspecError."""
+    return msgspec.json.decode(path.read_bytes(), type=Report)
+
+
+def _half_way(results: Results) -> float:
+    levels = [
+        [final_level(data.runs[seed].reward) for seed in results.paired] for data in results.arms
+    ]
+    return float(np.mean(levels, axis=1).max()) / 2
+
+
+def _comparisons(results: Results, arms: Sequence[ArmReport]) -> Iterator[Comparison]:
+    reports = dict(zip((data.arm.name for data in results.arms), arms, strict=True))
+    baseline = reports[results.experiment.baseline]
+    for data, arm in zip(results.arms, arms, strict=True):
+        if arm is baseline:
+            continue
+        for outcome in OUTCOMES:
+            comparison = compare(arm, baseline, outcome, seeds=results.paired)
+            # Nobody planted anything in either arm.
+            if comparison and (outcome != "poisoned" or arm.attackers or baseline.attackers):
+                yield comparison
+        for group in _comparable_groups(data, results.baseline, arm.groups):
+            for outcome in OUTCOMES_OF_GROUPS:
+                if found := compare(arm, baseline, outcome, seeds=results.paired, group=group):
+                    yield found
+
+
+def _comparable_groups(
+    data: ArmData, baseline: ArmData, groups: Sequence[GroupOfNodes]
+) -> list[GroupOfNodes]:
+    """Return the groups whose places the baseline fills with nodes that begin alike."""
+    mine = [plan.base for plan in data.plans]
+    theirs = [plan.base for plan in baseline.plans]
+    return [
+        group
+        for group in groups
+        if mine[group.first : group.last + 1] == theirs[group.first : group.last + 1]
+    ]
+
+
+def _onset(data: ArmData, results: Results) -> OnsetReport:
+    differences = np.stack(
+        [
+            data.runs[seed].reward.mean(axis=1) - results.baseline.runs[seed].reward.mean(axis=1)
+            for seed in results.paired
+        ]
+    )
+    smooth = moving_average(differences)
+    found = find_onset(smooth)
+    began = differences.shape[1] - smooth.shape[1] + 1
+    kept = thin(smooth.shape[1])
+    return OnsetReport(
+        arm=data.arm.name,
+        seeds=len(results.paired),
+        rounds=[began + place for place in kept],
+        difference=all_rounded(found.difference[kept]),
+        band=all_rounded(found.band[kept]),
+        first=None if found.first is None else began + found.first,
+        stays=None if found.stays is None else began + found.stays,
+    )

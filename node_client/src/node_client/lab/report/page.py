@@ -1,0 +1,77 @@
+"""A report as one HTML file that needs nothing else: it opens without a network."""
+
+import json
+from importlib import resources
+from pathlib import Path
+
+import jinja2
+
+from node_client.errors import NodeError
+from node_client.lab.report.figures import Figure, draw_all, draw_onset
+from node_client.lab.report.shape import Report
+from node_client.lab.report.tables import (
+    comparison_table,
+    main_table,
+    paper_table,
+    seed_table,
+    steadiness_table,
+)
+
+
+def make_page(report: Report, *, plotly: str) -> str:
+    """Return the page. `plotly` is the source of plotly.js."""
+    figures = draw_all(report)
+    onsets = [draw_onset(onset, report) for onset in report.onsets]
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("node_client.lab.report", "."),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    return environment.get_template("page.html").render(
+        report=report,
+        figures=figures,
+        onsets=onsets,
+        tables={
+            "main": main_table(report),
+            "steadiness": steadiness_table(report),
+            "comparisons": comparison_table(report),
+            "seeds": seed_table(report),
+            "paper": paper_table(report),
+        },
+        style=_read("page.css"),
+        script=_read("page.js"),
+        plotly=plotly,
+        drawn=_as_script([*figures, *onsets]),
+    )
+
+
+def read_plotly(path: Path | None) -> str:
+    """Return plotly.js of a file, or that of the package `plotly`. Raises NodeError."""
+    if path is not None:
+        try:
+            return path.read_text(encoding="utf-8")
+        except (OSError, ValueError) as problem:
+            raise NodeError(
+                f"plotly.js cannot be read: {problem}.",
+                fix="Name a file of plotly.js, or leave the option out to take the package's.",
+            ) from problem
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError as problem:
+        raise NodeError(
+            "The package plotly is not installed, and the page cannot be drawn without it.",
+            fix="Install it with `pip install 'swarm-node[lab]'`.",
+        ) from problem
+    return str(get_plotlyjs())
+
+
+def _as_script(figures: list[Figure]) -> str:
+    """Return what Plotly draws as JSON that cannot end the element that it stands in."""
+    drawn = {figure.key: {"data": figure.data, "layout": figure.layout} for figure in figures}
+    return json.dumps(drawn, separators=(",", ":"), ensure_ascii=True).replace("<", "\\u003c")
+
+
+def _read(name: str) -> str:
+    return resources.files("node_client.lab.report").joinpath(name).read_text(encoding="utf-8")

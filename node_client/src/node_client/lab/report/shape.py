@@ -1,0 +1,234 @@
+"""What `report.json` holds: every number of a report, for whoever draws a page of their own.
+
+Rewards are per completion, in [0, 1]; cumulative ones are sums over rounds of the mean over nodes.
+Held-out scores are pass@1 in [0, 1]. Numbers are rounded to six significant digits, and nothing
+depends on a machine or a time, so the same raw files give the same bytes.
+"""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from node_client.lab.config import Phase
+
+# Which outcome a comparison is about: the names of fields of `SeedOutcome`.
+Outcome = Literal[
+    "own", "held_out_area", "held_out_final", "training_set", "forgetting", "drawdown", "poisoned"
+]
+
+
+class Estimate(Struct, frozen=True):
+    """A mean over the paired seeds, with its interval at 95 % where there are seeds enough."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+class SeedOutcome(Struct, frozen=True):
+    """What came of one run.
+
+    `own` and `training_set` are cumulative rewards: of a node's own rollouts, and of its training
+    sets (the paper's T^n). `held_out_area` is the mean height of the held-out curve,
+    `held_out_final` its end; `forgetting`, `drawdown` and `wobble` are of the same curve
+    (`lab.outcomes.HeldOut`). All five are None where held-out questions were asked less than twice.
+    `take_off` is the first round from which the reward stays above `Report.take_off_at`, or None.
+    `tokens`, `sent` and `received` (bytes) are sums over all nodes and rounds. Means over nodes and
+    rounds: `informative` is the share of own rollouts whose rewards differ, `informative_in_set`
+    how many of a training set's do, `external` how many of it are others'. `length` (tokens of a
+    completion), `reflection` and `poisoned` (shares of own completions) are means over the last ten
+    rounds. `spread` is the standard deviation of `own` over the nodes, `held_out_spread` that of
+    the final held-out score. The lists have one number for each training node, in order.
+    """
+
+    seed: int
+    own: float
+    training_set: float
+    held_out_area: float | None
+    held_out_final: float | None
+    forgetting: float | None
+    drawdown: float | None
+    wobble: float | None
+    take_off: int | None
+    tokens: int
+    sent: int
+    received: int
+    informative: float
+    informative_in_set: float
+    external: float
+    length: float
+    reflection: float
+    poisoned: float
+    spread: float
+    held_out_spread: float | None
+    own_by_node: list[float]
+    training_set_by_node: list[float]
+    held_out_area_by_node: list[float]
+    held_out_final_by_node: list[float]
+
+
+class Curve(Struct, frozen=True):
+    """A curve over rounds, of at most 200 points: the mean over nodes and paired seeds.
+
+    `low` and `high` are the ends of each point's interval at 95 %; empty with too few seeds.
+    """
+
+    rounds: list[int]
+    mean: list[float]
+    low: list[float] = []
+    high: list[float] = []
+
+
+class Curves(Struct, frozen=True):
+    """An arm's curves.
+
+    `own` is the own reward, averaged over ten rounds, and `cumulative` its running sum. `held_out`
+    has a point for each evaluation. `informative`, `length`, `reflection` and `poisoned` are as in
+    `SeedOutcome`, averaged over ten rounds, and have no band. A curve is None where nothing was
+    measured.
+    """
+
+    own: Curve
+    cumulative: Curve
+    held_out: Curve | None
+    informative: Curve
+    length: Curve
+    reflection: Curve | None
+    poisoned: Curve | None
+
+
+class GroupOfNodes(Struct, frozen=True):
+    """Training nodes of an arm that are alike: `first` to `last` in the lists by node."""
+
+    name: str
+    first: int
+    last: int
+
+
+class ArmReport(Struct, frozen=True):
+    """One arm. `settings` are its own settings of the client, as in `report.settings`.
+
+    `design` is the fingerprint of experiment and arm that its runs carry. `nodes` train,
+    `attackers` do not. `seeds` has all its runs; the means and curves are over the paired seeds
+    only. `take_off` is the median over them, None if half of them or more did not take off. `bytes`
+    are those sent and received by all nodes.
+    """
+
+    name: str
+    design: str
+    settings: str
+    nodes: int
+    attackers: int
+    groups: list[GroupOfNodes]
+    seeds: list[SeedOutcome]
+    own: Estimate
+    training_set: Estimate
+    held_out_area: Estimate | None
+    held_out_final: Estimate | None
+    forgetting: float | None
+    drawdown: float | None
+    wobble: float | None
+    take_off: float | None
+    tokens: float
+    bytes: float
+    informative: float
+    informative_in_set: float
+    external: float
+    spread: float
+    held_out_spread: float | None
+    poisoned: float
+    curves: Curves
+
+
+class Comparison(Struct, frozen=True):
+    """An arm against another one in one outcome, paired by seed; `group` names the nodes if some.
+
+    `gain` is the ratio of the two sums, 1.94 for +94 %, and None where the other's is 0;
+    `difference` is that of the two means. Intervals are at 95 %, None with too few seeds. `p` is
+    the two-sided sign-flip test's, `p_greater` the one-sided, `p_adjusted` the two-sided after Holm
+    over all comparisons of the same outcome (those of groups apart), and `least_p` what `p` can be
+    at least with so many seeds.
+    """
+
+    arm: str
+    against: str
+    outcome: Outcome
+    group: str | None
+    seeds: int
+    gain: float | None
+    gain_low: float | None
+    gain_high: float | None
+    difference: float
+    difference_low: float | None
+    difference_high: float | None
+    p: float
+    p_greater: float
+    p_adjusted: float
+    least_p: float
+
+
+class OnsetReport(Struct, frozen=True):
+    """From which round on an arm's own reward differs from the baseline's.
+
+    `difference` is the mean over `seeds` pairs of runs of the difference in own reward, averaged
+    over ten rounds; by chance alone it stays within ± `band` in all rounds together 19 times in 20.
+    `first` is the first round beyond it, `stays` the first from which all later ones are.
+    """
+
+    arm: str
+    seeds: int
+    rounds: list[int]
+    difference: list[float]
+    band: list[float]
+    first: int | None
+    stays: int | None
+
+
+class RunFile(Struct, frozen=True):
+    """A run that the report was made from: its file, and the SHA-256 of its lines."""
+
+    arm: str
+    seed: int
+    file: str
+    sha256: str
+
+
+class PaperArm(Struct, frozen=True):
+    """An arm of the paper's controlled experiment (arXiv 2509.08721, section 5)."""
+
+    name: str
+    total: float
+    gain: float
+
+
+class Report(Struct, frozen=True):
+    """A whole report.
+
+    `design` is the experiment's fingerprint without its arms, `settings` its TOML file. `seeds` are
+    the paired ones, which all figures but `ArmReport.seeds` are of; `left_out` were not run with
+    every arm, and `missing` names the runs that are not there. `headline` and `notes` are
+    sentences made from the numbers. `differences` says how the set-up is unlike the paper's.
+    `commands` reproduce the report from nothing.
+    """
+
+    format: int
+    name: str
+    question: str
+    phase: Phase
+    design: str
+    settings: str
+    baseline: str
+    rounds: int
+    seeds: list[int]
+    left_out: list[int]
+    missing: list[str]
+    headline: str
+    notes: list[str]
+    take_off_at: float
+    arms: list[ArmReport]
+    comparisons: list[Comparison]
+    onsets: list[OnsetReport]
+    paper: list[PaperArm]
+    differences: list[str]
+    commands: list[str]
+    runs: list[RunFile]

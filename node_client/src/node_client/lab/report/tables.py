@@ -1,0 +1,170 @@
+"""The tables of a report's page: rows of cells, already in words; a second line stands below."""
+
+from collections.abc import Callable
+from typing import Any
+
+from node_client.lab.report.figures import Table
+from node_client.lab.report.shape import ArmReport, Comparison, Estimate, Outcome, Report
+from node_client.lab.report.words import (
+    NONE,
+    say_bytes,
+    say_gain,
+    say_gain_interval,
+    say_interval,
+    say_number,
+    say_p,
+    say_signed,
+)
+
+NAMES: dict[Outcome, str] = {
+    "own": "own cumulative reward",
+    "held_out_area": "held-out, area",
+    "held_out_final": "held-out, final",
+    "training_set": "training set's reward, summed (Tⁿ)",
+    "forgetting": "forgetting",
+    "drawdown": "drawdown",
+    "poisoned": "planted text",
+}
+
+
+def main_table(report: Report) -> Table:
+    """Return an arm's outcomes and its gain over the baseline."""
+    own = {
+        each.arm: each
+        for each in report.comparisons
+        if each.outcome == "own" and each.group is None
+    }
+
+    def cells(arm: ArmReport) -> list[str]:
+        gain = own.get(arm.name)
+        return [
+            arm.name,
+            _estimate(arm.own),
+            _with_interval(gain) if gain else "baseline",
+            say_p(gain.p_adjusted) if gain else "",
+            _estimate(arm.held_out_area),
+            _estimate(arm.held_out_final),
+            _estimate(arm.training_set),
+            NONE if arm.take_off is None else f"{arm.take_off:.0f}",
+            say_number(arm.tokens),
+            say_bytes(arm.bytes),
+            say_number(arm.informative_in_set),
+        ]
+
+    return Table(
+        head=[
+            "arm",
+            "own reward, summed",
+            "gain",
+            "p (Holm)",
+            "held-out, area",
+            "held-out, final",
+            "Tⁿ, summed",
+            "take-off round",
+            "tokens",
+            "exchanged",
+            "informative in a set",
+        ],
+        rows=[cells(arm) for arm in report.arms],
+    )
+
+
+def steadiness_table(report: Report) -> Table:
+    """Return how steady each arm learned, and how far its nodes are apart."""
+    columns: dict[str, Callable[[ArmReport], Any]] = {
+        "forgetting": lambda arm: arm.forgetting,
+        "drawdown": lambda arm: arm.drawdown,
+        "wobble": lambda arm: arm.wobble,
+        "spread of own reward": lambda arm: arm.spread,
+        "spread of held-out": lambda arm: arm.held_out_spread,
+        "own rollouts informative": lambda arm: arm.informative,
+        "external in a set": lambda arm: arm.external,
+    }
+    if any(arm.attackers for arm in report.arms):
+        columns["planted text"] = lambda arm: arm.poisoned
+    return Table(
+        head=["arm", *columns],
+        rows=[[arm.name, *(say_number(of(arm)) for of in columns.values())] for arm in report.arms],
+    )
+
+
+def comparison_table(report: Report) -> Table:
+    """Return every comparison, an outcome after the other."""
+
+    def cells(each: Comparison) -> list[str]:
+        return [
+            each.arm + (f", {each.group}" if each.group else ""),
+            NAMES[each.outcome],
+            say_gain(each.gain),
+            say_gain_interval(each.gain_low, each.gain_high),
+            say_signed(each.difference),
+            say_interval(each.difference_low, each.difference_high),
+            say_p(each.p),
+            say_p(each.p_greater),
+            say_p(each.p_adjusted),
+        ]
+
+    order = list(NAMES)
+    return Table(
+        head=[
+            "arm",
+            "outcome",
+            "gain",
+            "95 % interval",
+            "difference",
+            "95 % interval",
+            "p",
+            "p, one-sided",
+            "p (Holm)",
+        ],
+        rows=[
+            cells(each)
+            for each in sorted(report.comparisons, key=lambda each: order.index(each.outcome))
+        ],
+    )
+
+
+def seed_table(report: Report) -> Table:
+    """Return what came of each run."""
+    return Table(
+        head=["arm", "seed", *NAMES.values(), "take-off round", "tokens", "exchanged"],
+        rows=[
+            [
+                arm.name,
+                str(seed.seed),
+                *(say_number(getattr(seed, outcome)) for outcome in NAMES),
+                NONE if seed.take_off is None else str(seed.take_off),
+                say_number(seed.tokens),
+                say_bytes(seed.sent + seed.received),
+            ]
+            for arm in report.arms
+            for seed in arm.seeds
+        ],
+    )
+
+
+def paper_table(report: Report) -> Table:
+    """Return the paper's figures."""
+    return Table(
+        head=["arm", "total reward", "gain"],
+        rows=[
+            [arm.name, f"{arm.total:,.2f}", say_gain(arm.gain) if arm.gain != 1 else "baseline"]
+            for arm in report.paper
+        ],
+    )
+
+
+def _estimate(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return NONE
+    value = say_number(estimate.value)
+    if estimate.low is None or estimate.high is None:
+        return value
+    return f"{value}\n{say_interval(estimate.low, estimate.high)}"
+
+
+def _with_interval(comparison: Comparison) -> str:
+    gain = say_gain(comparison.gain)
+    if comparison.gain_low is None:
+        return gain
+    return f"{gain}\n{say_gain_interval(comparison.gain_low, comparison.gain_high)}"

@@ -1,0 +1,83 @@
+"""Traces and axes as Plotly takes them, without colours of their own.
+
+Colours are named, not given: a trace's `meta.ink` is a property of the page's theme, so that a
+figure is drawn anew when the theme changes. Arms differ by dash and symbol too.
+"""
+
+from typing import Any
+
+from node_client.lab.report.shape import ArmReport, Curve
+
+# The page has a theme's colour for so many arms; the next ones have the same with another dash.
+INKS = 7
+DASHES = ("solid", "dash", "dot")
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon", "x")
+# A curve of so few points has a symbol at each.
+FEW = 25
+
+Trace = dict[str, Any]
+
+
+def draw_line(curve: Curve, place: int, name: str) -> Trace:
+    """Return the line of an arm at that place among the arms."""
+    few = len(curve.rounds) <= FEW
+    return {
+        "type": "scatter",
+        "mode": "lines+markers" if few else "lines",
+        "name": name,
+        "x": curve.rounds,
+        "y": curve.mean,
+        "legendgroup": name,
+        "line": {"width": 2, "dash": DASHES[place // INKS % len(DASHES)]},
+        "marker": {"symbol": symbol_of(place), "size": 7},
+        "meta": {"ink": f"--arm-{place % INKS}"},
+    }
+
+
+def draw_band(curve: Curve, place: int, name: str) -> list[Trace]:
+    """Return the band around a curve; none where there are too few seeds."""
+    if not curve.low:
+        return []
+    return [
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "name": name,
+            "x": [*curve.rounds, *reversed(curve.rounds)],
+            "y": [*curve.high, *reversed(curve.low)],
+            "legendgroup": name,
+            "showlegend": False,
+            "hoverinfo": "skip",
+            "fill": "toself",
+            "line": {"width": 0},
+            "meta": {"ink": f"--arm-{place % INKS}", "band": True},
+        }
+    ]
+
+
+def draw_point(
+    arm: ArmReport, place: int, *, x: float | None, y: float | None, ink: str | None = None
+) -> Trace:
+    """Return an arm as a point; without x and y only the legend shows it."""
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": arm.name,
+        "x": [x],
+        "y": [y],
+        "marker": {"symbol": symbol_of(place), "size": 12},
+        "meta": {"ink": ink or f"--arm-{place % INKS}"},
+    }
+
+
+def symbol_of(place: int) -> str:
+    """Return the symbol of the arm at that place."""
+    return SYMBOLS[place % len(SYMBOLS)]
+
+
+def lay_out(x: str, y: str) -> dict[str, Any]:
+    """Return the layout of two axes with titles, from zero where the data allow."""
+    return {
+        "xaxis": {"title": {"text": x}, "rangemode": "tozero"},
+        "yaxis": {"title": {"text": y}, "rangemode": "tozero"},
+    }

@@ -1,0 +1,65 @@
+"""Numbers in words, the same on the page, in sentences and in the summary."""
+
+NONE = "–"
+
+
+def say_gain(gain: float | None) -> str:
+    """Return a ratio as a change: +94 % for 1.94."""
+    return NONE if gain is None else f"{_sign(gain - 1)}{abs(gain - 1) * 100:.0f} %"
+
+
+def say_gain_interval(low: float | None, high: float | None) -> str:
+    """Return an interval of a ratio as changes."""
+    return NONE if low is None or high is None else f"{say_gain(low)} to {say_gain(high)}"
+
+
+def say_p(p: float) -> str:
+    """Return a p-value with two significant digits."""
+    return "1" if p >= 0.995 else _without_zero(f"{p:.2g}") if p >= 0.001 else "< .001"
+
+
+def say_p_is(p: float) -> str:
+    """Return a p-value in a sentence: p = .031, p < .001."""
+    said = say_p(p)
+    return f"p {said}" if said.startswith("<") else f"p = {said}"
+
+
+def say_number(value: float | None, digits: int = 3) -> str:
+    """Return a number with so many significant digits, large ones with their thousands apart."""
+    if value is None:
+        return NONE
+    if value < 0:
+        return _sign(value) + say_number(-value, digits)
+    if value >= 1000:
+        return f"{value:,.0f}"
+    text = f"{value:.{digits}g}"
+    return _without_zero(text if "e" not in text else f"{value:.1e}")
+
+
+def say_signed(value: float | None, digits: int = 3) -> str:
+    """Return a difference with its sign."""
+    if value is None:
+        return NONE
+    return _sign(value) + say_number(abs(value), digits)
+
+
+def say_interval(low: float | None, high: float | None) -> str:
+    """Return the ends of an interval."""
+    return NONE if low is None or high is None else f"{say_number(low)} to {say_number(high)}"
+
+
+def say_bytes(count: float) -> str:
+    """Return a number of bytes in the largest unit of which there is one."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{say_number(count / size)} {unit}"
+    return f"{count:.0f} B"
+
+
+def _sign(value: float) -> str:
+    return "−" if value < 0 else "+"
+
+
+def _without_zero(text: str) -> str:
+    """Return a fraction as the documents write it: .5 for 0.5."""
+    return text.removeprefix("0") if text.startswith("0.") else text

@@ -1,0 +1,90 @@
+"""Sentences say what the numbers say, also when that is not what was hoped for."""
+
+from pathlib import Path
+
+from node_client.lab.report.claims import headline
+from node_client.lab.report.making import make_report
+from node_client.lab.report.shape import Comparison
+from node_client.lab.results import read_results
+from tests.node_client.lab.folders import LabFolder
+
+
+def comparison(arm: str, gain: float, p: float, *, seeds: int = 8) -> Comparison:
+    return Comparison(
+        arm=arm,
+        against="8/0",
+        outcome="own",
+        group=None,
+        seeds=seeds,
+        gain=gain,
+        gain_low=gain - 0.2,
+        gain_high=gain + 0.2,
+        difference=gain - 1,
+        difference_low=None,
+        difference_high=None,
+        p=p,
+        p_greater=p / 2,
+        p_adjusted=p,
+        least_p=2 / 2**seeds,
+    )
+
+
+def test_the_largest_gain_is_named_with_its_certainty() -> None:
+    said = headline([comparison("4/4", 1.94, 0.016), comparison("2/6", 1.5, 0.3)], baseline="8/0")
+    assert said == (
+        "4/4 gained most over 8/0 in own cumulative reward: +94 % (95 % interval +74 % to +114 %,"
+        " 8 paired seeds, p = .016 after Holm). 1 of 2 arms are better than the baseline beyond"
+        " chance."
+    )
+
+
+def test_a_gain_within_chance_is_no_gain() -> None:
+    said = headline([comparison("4/4", 1.1, 0.3)], baseline="8/0")
+    assert said.startswith("No gain over 8/0 in own cumulative reward beyond chance: the most is")
+
+
+def test_with_too_few_seeds_nothing_is_shown() -> None:
+    said = headline([comparison("4/4", 2, 0.25, seeds=3)], baseline="8/0")
+    assert said.startswith("Not shown, with so few seeds: a gain of 4/4 over 8/0")
+
+
+def test_a_loss_is_called_a_loss() -> None:
+    said = headline([comparison("4/4", 0.7, 0.008)], baseline="8/0")
+    assert said.startswith(
+        "No gain over 8/0 in own cumulative reward: the least loss is 4/4, −30 %"
+    )
+    assert said.endswith("Worse beyond chance: 4/4.")
+
+
+def test_a_baseline_alone_is_compared_with_nothing() -> None:
+    assert "nothing to compare" in headline([], baseline="8/0")
+
+
+def test_what_was_explored_is_not_evidence(tmp_path: Path) -> None:
+    lab = LabFolder(tmp_path, phase="exploratory", seeds=[1, 2])
+    lab.add_all({"8/0": [0.1, 0.2], "4/4": [0.3, 0.4]})
+    notes = make_report(read_results(tmp_path)).notes
+    assert notes[0].startswith("Exploratory:")
+    assert "not evidence" in notes[0]
+
+
+def test_the_reader_is_told_what_is_missing_and_what_was_left_out(tmp_path: Path) -> None:
+    lab = LabFolder(tmp_path)
+    lab.add_all({"8/0": [0.1, 0.2]})
+    lab.add("4/4", 2, [0.3, 0.4])
+    notes = " ".join(make_report(read_results(tmp_path)).notes)
+    assert "2 runs are missing: 4-4-1, 4-4-3." in notes
+    assert "Left out of every figure but the outcomes by seed: 1, 3" in notes
+
+
+def test_the_reader_is_told_when_no_test_could_succeed(tmp_path: Path) -> None:
+    lab = LabFolder(tmp_path, seeds=[1, 2, 3, 4, 5])
+    lab.add_all({"8/0": [0.1, 0.2], "4/4": [0.3, 0.4]})
+    (note,) = make_report(read_results(tmp_path)).notes
+    assert note.startswith("With 5 paired seeds p is at least .062")
+
+
+def test_six_confirmed_seeds_need_no_caution(tmp_path: Path) -> None:
+    lab = LabFolder(tmp_path, seeds=[1, 2, 3, 4, 5, 6])
+    lab.add_all({"8/0": [0.1, 0.2], "4/4": [0.3, 0.4]})
+    assert make_report(read_results(tmp_path)).notes == []

@@ -1,0 +1,204 @@
+"""The numbers of a report come from the raw files, and from nothing else."""
+
+from pathlib import Path
+
+import pytest
+
+from node_client.lab.packing import pack
+from node_client.lab.report.making import encode_report, make_report, read_report
+from node_client.lab.report.shape import ArmReport, Comparison, Outcome, Report
+from node_client.lab.results import read_results
+from tests.node_client.lab.folders import ALONE, MIXED, LabFolder
+
+SEEDS = [1, 2, 3, 4, 5, 6]
+
+
+def report_of(folder: Path, *, take_off_at: float | None = None) -> Report:
+    return make_report(read_results(folder), take_off_at=take_off_at)
+
+
+def arm_of(report: Report, name: str) -> ArmReport:
+    return next(arm for arm in report.arms if arm.name == name)
+
+
+def comparison_of(
+    report: Report, outcome: Outcome = "own", *, arm: str = "4/4", group: str | None = None
+) -> Comparison:
+    return next(
+        each
+        for each in report.comparisons
+        if (each.arm, each.outcome, each.group) == (arm, outcome, group)
+    )
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> LabFolder:
+    """Return a folder in which 4/4 earns .4 a round to the baseline's .2 in the first seed."""
+    folder = LabFolder(tmp_path, seeds=SEEDS)
+    folder.add_all({"8/0": [0.1, 0.3], "4/4": [0.3, 0.5]})
+    return folder
+
+
+def test_own_reward_is_summed_over_rounds_and_averaged_over_nodes(lab: LabFolder) -> None:
+    outcome = arm_of(report_of(lab.path), "4/4").seeds[0]
+    assert outcome.own == pytest.approx(20 * 0.4)
+    assert outcome.own_by_node == pytest.approx([20 * 0.3, 20 * 0.5])
+
+
+def test_one_line_of_raw_data_changes_the_numbers(lab: LabFolder) -> None:
+    before = report_of(lab.path)
+    lab.change("4/4", 1, 20, reward=[0.7, 0.9])
+    after = report_of(lab.path)
+    assert arm_of(after, "4/4").seeds[0].own == pytest.approx(20 * 0.4 + 0.4)
+    was, now = comparison_of(before).gain, comparison_of(after).gain
+    assert was == pytest.approx(2)
+    # Seeds earn 1, 1.1, ... 1.5 times as much as the first one, so 7.5 times in all.
+    assert now == pytest.approx((20 * 0.4 * 7.5 + 0.4) / (20 * 0.2 * 7.5), rel=1e-5)
+
+
+def test_the_outcomes_are_kept_apart(lab: LabFolder) -> None:
+    before = report_of(lab.path)
+    lab.change("4/4", 1, 7, set_reward=[1.0, 1.0])
+    after = report_of(lab.path)
+    assert comparison_of(after) == comparison_of(before)
+    assert comparison_of(after, "held_out_area") == comparison_of(before, "held_out_area")
+    was, now = arm_of(before, "4/4").training_set, arm_of(after, "4/4").training_set
+    assert was.value < now.value
+
+
+def test_held_out_scores_decide_the_held_out_outcomes_alone(lab: LabFolder) -> None:
+    before = report_of(lab.path)
+    lab.change("4/4", 1, 20, held_out=[1.0, 1.0])
+    after = report_of(lab.path)
+    assert comparison_of(after) == comparison_of(before)
+    assert arm_of(after, "4/4").seeds[0].held_out_final == 1.0
+
+
+def test_gain_interval_and_test_of_six_pairs(lab: LabFolder) -> None:
+    found = comparison_of(report_of(lab.path))
+    assert found.gain_low is not None
+    assert found.gain_high is not None
+    assert found.gain_low < 2 < found.gain_high
+    assert (found.p, found.p_greater) == (2 / 64, 1 / 64)
+    assert (found.p_adjusted, found.seeds) == (2 / 64, 6)
+
+
+def test_holm_adjusts_over_the_arms_of_an_experiment(tmp_path: Path) -> None:
+    lab = LabFolder(tmp_path, arms=ALONE + MIXED + MIXED.replace("4/4", "2/6"), seeds=SEEDS)
+    lab.add_all({"8/0": [0.1, 0.3], "4/4": [0.3, 0.5], "2/6": [0.3, 0.6]})
+    assert comparison_of(report_of(tmp_path)).p_adjusted == pytest.approx(4 / 64)
+
+
+def test_the_same_raw_files_give_the_same_bytes(lab: LabFolder) -> None:
+    before = encode_report(report_of(lab.path))
+    assert encode_report(report_of(lab.path)) == before
+    pack(lab.path)
+    assert encode_report(report_of(lab.path)) == before
+
+
+def test_report_json_can_be_read_again(lab: LabFolder) -> None:
+    report = report_of(lab.path)
+    path = lab.path / "report.json"
+    path.write_bytes(encode_report(report))
+    assert read_report(path) == report
+
+
+def test_every_run_is_named_with_its_digest(lab: LabFolder) -> None:
+    before = report_of(lab.path)
+    lab.change("4/4", 1, 7, clip=[0.5, 0.5])
+    after = report_of(lab.path)
+    changed = [run.file for run, was in zip(after.runs, before.runs, strict=True) if run != was]
+    assert changed == ["4-4-1.jsonl"]
+
+
+def test_cost_is_summed_over_nodes_and_rounds(lab: LabFolder) -> None:
+    arm = arm_of(report_of(lab.path), "4/4")
+    assert arm.tokens == 2 * 20 * 100
+    assert arm.bytes == 2 * 20 * (1000 + 3000)
+
+
+def test_seeds_that_not_every_arm_has_count_only_by_themselves(lab: LabFolder) -> None:
+    lab.run("8/0", 6).whole.unlink()
+    report = report_of(lab.path)
+    assert (report.seeds, report.left_out) == ([1, 2, 3, 4, 5], [6])
+    assert comparison_of(report).seeds == 5
+    arm = arm_of(report, "4/4")
+    assert arm.own.value == pytest.approx(20 * 0.4 * (1 + 1.1 + 1.2 + 1.3 + 1.4) / 5)
+    assert [outcome.seed for outcome in arm.seeds] == SEEDS
+
+
+def test_a_run_takes_off_at_half_of_the_best_arms_end_unless_said_otherwise(
+    lab: LabFolder,
+) -> None:
+    by_itself = report_of(lab.path)
+    assert by_itself.take_off_at == pytest.approx(0.4 * 7.5 / 6 / 2)
+    assert arm_of(by_itself, "8/0").take_off is None
+    said = report_of(lab.path, take_off_at=0.15)
+    assert arm_of(said, "8/0").take_off == 10
+    assert said.commands[-1].endswith("--take-off-at 0.15")
+
+
+def test_curves_are_thinned_and_keep_both_ends(tmp_path: Path) -> None:
+    lab = LabFolder(tmp_path, seeds=[1, 2, 3], rounds=300)
+    lab.add_all({"8/0": [0.1, 0.3], "4/4": [0.3, 0.5]})
+    curve = arm_of(report_of(tmp_path), "4/4").curves.cumulative
+    assert len(curve.rounds) == len(curve.mean) == len(curve.low) == 200
+    assert (curve.rounds[0], curve.rounds[-1]) == (1, 300)
+    assert curve.mean[-1] == pytest.approx(300 * 0.4 * 1.1)
+
+
+def test_the_onset_is_given_in_rounds(tmp_path: Path) -> None:
+    lab = LabFolder(tmp_path, seeds=SEEDS, rounds=60)
+    for seed in SEEDS:
+        quiet = [[0.01 * (number * seed % 3)] * 2 for number in range(60)]
+        lab.add_rounds("8/0", seed, quiet)
+        lab.add_rounds("4/4", seed, quiet[:30] + [[0.5, 0.5 + seed / 100]] * 30)
+    (onset,) = report_of(tmp_path).onsets
+    # The arms are alike for 30 rounds, and the average over ten moves with the next one.
+    assert (onset.first, onset.stays) == (31, 31)
+    assert onset.rounds[0] == 10
+
+
+def test_groups_of_unlike_nodes_are_compared_with_the_baselines_nodes(tmp_path: Path) -> None:
+    groups = "".join(
+        f'[[arms.groups]]\nnodes = {nodes}\nbase = "{base}"\n'
+        for nodes, base in ((1, "tiny"), (2, "small"))
+    )
+    lab = LabFolder(tmp_path, arms=ALONE + groups + MIXED + groups, seeds=SEEDS)
+    lab.add_all({"8/0": [0.1, 0.4, 0.4], "4/4": [0.3, 0.2, 0.2]})
+    report = report_of(tmp_path)
+    weak = comparison_of(report, group="nodes 1–1 (tiny)")
+    strong = comparison_of(report, group="nodes 2–3 (small)")
+    assert [weak.gain, strong.gain] == pytest.approx([3, 0.5])
+    # Two comparisons of groups; that of the whole swarm is a family of its own.
+    assert strong.p_adjusted == pytest.approx(4 / 64)
+    assert comparison_of(report).p_adjusted == pytest.approx(2 / 64)
+
+
+def test_planted_text_is_compared_where_somebody_plants_it(tmp_path: Path) -> None:
+    attacked = (
+        MIXED.replace("4/4", "4/4 attacked", 1)
+        + "[[arms.groups]]\nnodes = 2\n[[arms.groups]]\nnodes = 1\nattack = 'poison'\n"
+    )
+    lab = LabFolder(tmp_path, arms=ALONE + MIXED + attacked, seeds=SEEDS)
+    lab.add_all({"8/0": [0.1, 0.3], "4/4": [0.3, 0.5]})
+    for seed in SEEDS:
+        lab.add("4/4 attacked", seed, [0.2, 0.2], poisoned=[0.5, 0.7])
+    report = report_of(tmp_path)
+    assert comparison_of(report, "poisoned", arm="4/4 attacked").difference == pytest.approx(0.6)
+    assert [each.arm for each in report.comparisons if each.outcome == "poisoned"] == [
+        "4/4 attacked"
+    ]
+    assert (arm_of(report, "4/4 attacked").nodes, arm_of(report, "4/4 attacked").attackers) == (
+        2,
+        1,
+    )
+
+
+def test_without_held_out_questions_nothing_is_said_about_them(lab: LabFolder) -> None:
+    for number in (0, 5, 10, 15, 20):
+        lab.change("4/4", 1, number, held_out=[])
+    report = report_of(lab.path)
+    assert arm_of(report, "4/4").held_out_area is None
+    assert arm_of(report, "4/4").curves.held_out is None
+    assert {each.outcome for each in report.comparisons} == {"own", "training_set"}
