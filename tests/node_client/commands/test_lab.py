@@ -1,0 +1,49 @@
+from pathlib import Path
+
+from typer.testing import CliRunner, Result
+
+from node_client.cli import app
+from node_client.commands.problems import FAILED
+from node_client.lab.report.making import read_report
+from tests.node_client.lab.folders import LabFolder
+
+
+def lab(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, ["lab", *map(str, arguments)])
+
+
+def make_folder(path: Path) -> Path:
+    folder = LabFolder(path / "sparse")
+    folder.add_all({"8/0": [0.1, 0.3], "4/4": [0.3, 0.5]})
+    (path / "plotly.js").write_text("/* plotly.js */", encoding="utf-8")
+    return folder.path
+
+
+def test_report_writes_the_page_and_its_numbers(tmp_path: Path) -> None:
+    folder = make_folder(tmp_path)
+    said = lab("report", folder, "--plotly", tmp_path / "plotly.js")
+    assert said.exit_code == 0, said.output
+    assert "gain of 4/4 over 8/0" in " ".join(said.output.split())
+    assert "Does sharing help?" in (folder / "report.html").read_text(encoding="utf-8")
+    assert read_report(folder / "report.json").name == "sparse"
+
+
+def test_report_writes_where_it_is_told(tmp_path: Path) -> None:
+    folder, out = make_folder(tmp_path), tmp_path / "docs" / "sparse.html"
+    lab("report", folder, "--plotly", tmp_path / "plotly.js", "--out", out)
+    assert out.exists()
+    assert (tmp_path / "docs" / "report.json").exists()
+
+
+def test_report_says_what_is_wrong_with_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "plotly.js").touch()
+    LabFolder(tmp_path)
+    said = lab("report", tmp_path, "--plotly", tmp_path / "plotly.js")
+    assert said.exit_code == FAILED
+    assert "No run of the baseline 8/0 is finished" in said.output
+
+
+def test_pack_compresses_every_run(tmp_path: Path) -> None:
+    folder = make_folder(tmp_path)
+    assert "Packed 6 runs" in lab("pack", folder).output
+    assert len(list((folder / "runs").glob("*.gz"))) == 6
