@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 from typer.testing import CliRunner, Result
@@ -47,3 +48,13 @@ def test_pack_compresses_every_run(tmp_path: Path) -> None:
     folder = make_folder(tmp_path)
     assert "Packed 6 runs" in lab("pack", folder).output
     assert len(list((folder / "runs").glob("*.gz"))) == 6
+
+
+def test_summary_writes_what_the_reports_answer(tmp_path: Path) -> None:
+    folder = make_folder(tmp_path)
+    lab("report", folder, "--plotly", tmp_path / "plotly.js")
+    claim = '[[claims]]\nanswers = "sparse"\nreport = "sparse"\narm = "4/4"\n'
+    (tmp_path / "summary.toml").write_text(claim, encoding="utf-8")
+    said = lab("summary", tmp_path)
+    assert "sparse: Own cumulative reward: 4/4 against 8/0" in said.output
+    assert json.loads((tmp_path / "summary.json").read_bytes())["sparse"]["gain"] == 2.0

@@ -23,6 +23,7 @@ app = typer.Typer(
 )
 app.command()(lab_reports.report)
 app.command()(lab_reports.pack)
+app.command()(lab_reports.summary)
 
 ConfigFile = Annotated[Path, typer.Argument(help="The experiment, a TOML file (docs/lab.md)")]
 OutFolder = Annotated[

@@ -1,4 +1,4 @@
-"""`swarm-node lab report` and `lab pack`: from the raw runs of an experiment to what is shown."""
+"""`swarm-node lab report`, `pack` and `summary`: from the raw runs to what is shown of them."""
 
 from pathlib import Path
 from typing import Annotated
@@ -55,3 +55,19 @@ def pack(folder: Folder) -> None:
     packed = pack_runs(folder)
     size = sum(path.stat().st_size for path in packed)
     typer.echo(f"Packed {len(packed)} runs into {size:,} bytes.")
+
+
+@explain_problems
+def summary(
+    folder: Annotated[Path, typer.Argument(help="The folder with summary.toml (docs/lab.md)")],
+) -> None:
+    """Say what several reports answer together: summary.json, from summary.toml."""
+    import msgspec
+
+    from node_client.lab.summary import make_summary  # imports torch and transformers
+
+    answers = make_summary(folder)
+    content = msgspec.json.format(msgspec.json.encode(answers), indent=2)
+    (folder / "summary.json").write_bytes(content + b"\n")
+    for question, answer in answers.items():
+        typer.echo(f"{question}: {answer['sentence']}")

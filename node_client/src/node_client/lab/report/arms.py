@@ -5,6 +5,7 @@ from statistics import fmean
 
 import numpy as np
 
+from node_client.lab.config import Arm
 from node_client.lab.intervals import mean_band, mean_interval
 from node_client.lab.onset import WINDOW, moving_average
 from node_client.lab.outcomes import judge_held_out, spread, sums, take_off
@@ -21,6 +22,7 @@ from node_client.lab.results import ArmData, RunData
 from node_client.lab.statistics import Floats
 
 MOST_POINTS = 200
+_UNSAID = Arm(name="any")
 
 
 def describe_arm(data: ArmData, *, paired: Sequence[int], take_off_at: float) -> ArmReport:
@@ -104,12 +106,12 @@ def thin(rounds: int) -> list[int]:
 
 def _settings(data: ArmData) -> str:
     arm = data.arm
-    said = dict(arm.train)
-    if arm.drawing != "uniform":
-        said["drawing"] = arm.drawing
-    if arm.nodes is not None:
-        said["nodes"] = arm.nodes
-    parts = [f"{name} = {value}" for name, value in said.items()]
+    of_pool = {
+        name: getattr(arm, name)
+        for name in ("drawing", "source", "pool_rounds")
+        if getattr(arm, name) != getattr(_UNSAID, name)
+    }
+    parts = [f"{name} = {value}" for name, value in {**arm.train, **of_pool}.items()]
     for group in arm.groups:
         own = ", ".join(f"{name} = {value}" for name, value in group.train.items())
         what = " that poison" if group.attack != "none" else f" of {group.base or 'the base'}"

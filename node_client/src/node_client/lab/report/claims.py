@@ -50,11 +50,12 @@ def caution(results: Results, comparisons: Sequence[Comparison]) -> list[str]:
             " run with them."
         )
     own = _of_own_reward(comparisons)
-    if own and own[0].least_p * len(own) > LEVEL:
+    least = own[0].least_p if own else 0.0
+    if least * len(own) > LEVEL:
+        after = f", and {say_p(min(1.0, least * len(own)))} after Holm over {len(own)} comparisons"
         said.append(
-            f"With {seeds_of(len(results.paired))} p is at least {say_p(own[0].least_p)}, and"
-            f" after Holm over {len(own)} comparisons {say_p(min(1, own[0].least_p * len(own)))}:"
-            " too few for the clearest of them to be below .05."
+            f"With {seeds_of(len(results.paired))} p is at least {say_p(least)}"
+            f"{after if len(own) > 1 else ''}: too few for anything to be below .05."
         )
     return said
 

@@ -1,7 +1,6 @@
 """Arms of a report against each other, paired by seed, from the report's own numbers; pure."""
 
-from collections.abc import Iterable, Sequence
-from itertools import groupby
+from collections.abc import Sequence
 
 import numpy as np
 from msgspec.structs import replace
@@ -51,23 +50,19 @@ def compare(
     )
 
 
-def adjust(comparisons: Iterable[Comparison]) -> list[Comparison]:
+def adjust(comparisons: Sequence[Comparison]) -> list[Comparison]:
     """Return comparisons with p-values after Holm, over those of one outcome at a time.
 
     Comparisons of groups of nodes are a family of their own.
     """
-
-    def family(comparison: Comparison) -> tuple[str, bool]:
-        return comparison.outcome, comparison.group is not None
-
-    adjusted = []
-    for _, members in groupby(sorted(comparisons, key=family), key=family):
-        each = list(members)
-        p_values = holm([comparison.p for comparison in each])
-        adjusted += [
-            replace(comparison, p_adjusted=rounded(p))
-            for comparison, p in zip(each, p_values, strict=True)
-        ]
+    families: dict[tuple[str, bool], list[int]] = {}
+    for place, each in enumerate(comparisons):
+        families.setdefault((each.outcome, each.group is not None), []).append(place)
+    adjusted = list(comparisons)
+    for places in families.values():
+        p_values = holm([comparisons[place].p for place in places])
+        for place, p in zip(places, p_values, strict=True):
+            adjusted[place] = replace(comparisons[place], p_adjusted=rounded(p))
     return adjusted
 
 

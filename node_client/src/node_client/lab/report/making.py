@@ -49,7 +49,7 @@ def make_report(results: Results, *, take_off_at: float | None = None) -> Report
     arms = [
         describe_arm(data, paired=results.paired, take_off_at=threshold) for data in results.arms
     ]
-    comparisons = adjust(_comparisons(results, arms))
+    comparisons = adjust(list(_comparisons(results, arms)))
     option = "" if take_off_at is None else f" --take-off-at {threshold:g}"
     return Report(
         format=FORMAT,

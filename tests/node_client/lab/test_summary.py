@@ -1,0 +1,119 @@
+"""A summary says what reports say, also where that is not what was hoped for."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from node_client.lab.report.making import encode_report, make_report
+from node_client.lab.results import read_results
+from node_client.lab.summary import SummaryError, make_summary
+from tests.node_client.lab.folders import ALONE, MIXED, LabFolder
+
+SPARSE = '[[claims]]\nanswers = "sparse"\nreport = "sparse"\narm = "4/4"\nat_least = 1.94\n'
+RECIPE = '[[claims]]\nanswers = "recipe"\nreport = "sparse"\narm = "2/6"\nagainst = "4/4"\n'
+
+
+def write_report(folder: Path, *, mixed: float = 0.4, phase: str = "confirmatory") -> None:
+    """Write a report in which nodes alone earn .2 a round, 2/6 .6, and 4/4 what is asked."""
+    arms = ALONE + MIXED + MIXED.replace("4/4", "2/6")
+    lab = LabFolder(folder, arms=arms, seeds=[1, 2, 3, 4, 5, 6], phase=phase)
+    lab.add_all({"8/0": [0.2, 0.2], "4/4": [mixed, mixed], "2/6": [0.6, 0.6]})
+    (folder / "report.json").write_bytes(encode_report(make_report(read_results(folder))))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_report(tmp_path / "sparse")
+    return tmp_path
+
+
+def summarise(folder: Path, claims: str) -> dict[str, dict[str, object]]:
+    (folder / "summary.toml").write_text(claims, encoding="utf-8")
+    return make_summary(folder)
+
+
+def test_the_gain_of_sharing_comes_with_its_certainty(folder: Path) -> None:
+    sparse = summarise(folder, SPARSE)["sparse"]
+    assert (sparse["gain"], sparse["p"], sparse["seeds"]) == (2.0, 2 / 64, 6)
+    assert sparse["interval"] == [2.0, 2.0]
+    assert sparse["sentence"] == (
+        "Own cumulative reward: 4/4 against 8/0 in sparse +100 %"
+        " [+100 % to +100 %, 6 seeds, p = .031] (as expected)."
+    )
+
+
+def test_a_gain_that_is_too_small_is_not_as_expected(tmp_path: Path) -> None:
+    write_report(tmp_path / "sparse", mixed=0.3)
+    sparse = summarise(tmp_path, SPARSE)["sparse"]
+    assert sparse["gain"] == 1.5
+    assert str(sparse["sentence"]).endswith(
+        "+50 % [+50 % to +50 %, 6 seeds, p = .031] (not as expected)."
+    )
+
+
+def test_a_recipe_is_compared_with_the_arm_that_is_named(folder: Path) -> None:
+    recipe = summarise(folder, RECIPE)["recipe"]
+    assert (recipe["name"], recipe["gain_over_uniform"]) == ("2/6", 1.5)
+    assert recipe["confirmed_on_unseen"] is True
+
+
+def test_a_recipe_is_not_confirmed_by_exploring(tmp_path: Path) -> None:
+    write_report(tmp_path / "sparse", phase="exploratory")
+    recipe = summarise(tmp_path, RECIPE)["recipe"]
+    assert recipe["confirmed_on_unseen"] is False
+    assert "not evidence" in str(recipe["sentence"])
+
+
+def test_a_recipe_that_loses_somewhere_is_not_confirmed(folder: Path) -> None:
+    write_report(folder / "dense", mixed=0.7)
+    dense = RECIPE.replace("sparse", "dense") + 'expects = "no less"\n'
+    recipe = summarise(folder, RECIPE + dense)["recipe"]
+    assert recipe["confirmed_on_unseen"] is False
+    assert "1 of 2 as expected" in str(recipe["sentence"])
+
+
+def test_a_recipe_must_win_everywhere_so_each_test_has_the_full_level(folder: Path) -> None:
+    write_report(folder / "other", mixed=0.5)
+    recipe = summarise(folder, RECIPE + RECIPE.replace("sparse", "other"))["recipe"]
+    assert (recipe["p"], recipe["confirmed_on_unseen"]) == (2 / 64, True)
+
+
+def test_no_less_is_judged_by_the_intervals_lower_end(folder: Path) -> None:
+    write_report(folder / "dense", mixed=0.63)
+    dense = RECIPE.replace("sparse", "dense") + 'expects = "no less"\n'
+    assert summarise(folder, dense)["recipe"]["confirmed_on_unseen"] is True
+    strict = summarise(folder, dense + "at_least = 1.0\n")
+    assert strict["recipe"]["confirmed_on_unseen"] is False
+
+
+def test_several_comparisons_of_a_question_are_adjusted_together(folder: Path) -> None:
+    twice = SPARSE + SPARSE.replace("4/4", "2/6")
+    assert summarise(folder, twice)["sparse"]["p"] == 4 / 64
+
+
+def test_what_was_not_measured_says_so(folder: Path) -> None:
+    answers = summarise(folder, SPARSE)
+    assert answers["poisoning"] == {"sentence": "Not measured yet.", "figures": []}
+    assert answers["recipe"]["gain_over_uniform"] is None
+
+
+def test_a_summary_can_be_written_as_json(folder: Path) -> None:
+    answers = msgspec.json.decode(msgspec.json.encode(summarise(folder, SPARSE)))
+    assert answers["sparse"]["figures"][0]["comparison"]["arm"] == "4/4"
+
+
+def test_an_arm_that_is_not_there_is_named_with_those_that_are(folder: Path) -> None:
+    with pytest.raises(SummaryError, match="no arm 3/5") as caught:
+        summarise(folder, SPARSE.replace("4/4", "3/5"))
+    assert "8/0, 4/4, 2/6" in caught.value.fix
+
+
+def test_a_report_that_is_not_there_is_named(folder: Path) -> None:
+    with pytest.raises(SummaryError, match="missing"):
+        summarise(folder, SPARSE.replace('"sparse"\narm', '"missing"\narm'))
+
+
+def test_a_question_that_nobody_asked_is_refused(folder: Path) -> None:
+    with pytest.raises(SummaryError, match="answers"):
+        summarise(folder, SPARSE.replace('answers = "sparse"', 'answers = "speed"'))
