@@ -33,7 +33,7 @@ def test_report_writes_where_it_is_told(tmp_path: Path) -> None:
     folder, out = make_folder(tmp_path), tmp_path / "docs" / "sparse.html"
     lab("report", folder, "--plotly", tmp_path / "plotly.js", "--out", out)
     assert out.exists()
-    assert (tmp_path / "docs" / "report.json").exists()
+    assert read_report(tmp_path / "docs" / "sparse.json").name == "sparse"
 
 
 def test_report_says_what_is_wrong_with_a_folder(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_the_reader_is_told_what_is_missing_and_what_was_left_out(tmp_path: Path
     lab.add_all({"8/0": [0.1, 0.2]})
     lab.add("4/4", 2, [0.3, 0.4])
     notes = " ".join(make_report(read_results(tmp_path)).notes)
-    assert "2 runs are missing: 4-4-1, 4-4-3." in notes
+    assert "Runs that are missing: 4-4-1, 4-4-3." in notes
     assert "Left out of every figure but the outcomes by seed: 1, 3" in notes
 
 

@@ -28,7 +28,7 @@ PlotlyFile = Annotated[
 def report(
     folder: Folder, *, out: PageFile = None, take_off_at: TakeOff = None, plotly: PlotlyFile = None
 ) -> None:
-    """Draw an experiment: a page (HTML) and report.json beside it, from the raw runs alone."""
+    """Draw an experiment: a page and, beside it, its numbers as JSON, from the raw runs alone."""
     console = Console()
     with console.status("Reading"):
         from node_client.lab.report.making import encode_report, make_report
@@ -40,11 +40,12 @@ def report(
         page = out or folder / "report.html"
         page.parent.mkdir(parents=True, exist_ok=True)
         page.write_text(make_page(made, plotly=script), encoding="utf-8")
-        page.with_name("report.json").write_bytes(encode_report(made))
+        numbers = page.with_suffix(".json")
+        numbers.write_bytes(encode_report(made))
     console.print(made.headline)
     for note in made.notes:
         console.print(note, style="yellow")
-    console.print(f"The page is {page}, its numbers are {page.with_name('report.json')}.")
+    console.print(f"The page is {page}, its numbers are in {numbers}.")
 
 
 @explain_problems

@@ -42,7 +42,7 @@ def caution(results: Results, comparisons: Sequence[Comparison]) -> list[str]:
             " not evidence. It says what to confirm on other seeds."
         )
     if results.missing:
-        said.append(f"{len(results.missing)} runs are missing: {', '.join(results.missing)}.")
+        said.append(f"Runs that are missing: {', '.join(results.missing)}.")
     if results.left_out:
         seeds = ", ".join(map(str, results.left_out))
         said.append(

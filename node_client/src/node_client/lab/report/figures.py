@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
+from node_client.lab.report.claims import seeds_of
 from node_client.lab.report.shape import ArmReport, Comparison, Curve, OnsetReport, Report
 from node_client.lab.report.traces import (
     Trace,
@@ -127,7 +128,7 @@ def draw_onset(onset: OnsetReport, report: Report) -> Figure:
 
 
 def _say_onset(onset: OnsetReport) -> str:
-    n = f"n = {onset.seeds} runs of each arm."
+    n = f"n = {seeds_of(onset.seeds)}."
     if onset.stays is not None:
         return f"Beyond chance from round {onset.stays} to the end. {n}"
     if onset.first is not None:
@@ -153,7 +154,7 @@ def _draw_mechanism(report: Report) -> Figure:
     return Figure(
         key="mechanism",
         title="Informative rollouts in a training set, and the gain",
-        caption="Gain: the ratio of own cumulative rewards. Bars: 95 % intervals.",
+        caption="Gain: the ratio of own cumulative rewards, with 95 % intervals if seeds suffice.",
         data=data,
         layout=lay_out("informative rollouts in a training set", f"gain over {report.baseline}"),
         table=Table(
