@@ -92,6 +92,11 @@ def test_several_comparisons_of_a_question_are_adjusted_together(folder: Path) -
     assert summarise(folder, twice)["sparse"]["p"] == 4 / 64
 
 
+def test_what_is_judged_by_its_interval_is_no_test_to_adjust_for(folder: Path) -> None:
+    both = SPARSE + SPARSE.replace("4/4", "2/6") + 'expects = "no less"\n'
+    assert summarise(folder, both)["sparse"]["p"] == 2 / 64
+
+
 def test_what_was_not_measured_says_so(folder: Path) -> None:
     answers = summarise(folder, SPARSE)
     assert answers["poisoning"] == {"sentence": "Not measured yet.", "figures": []}
