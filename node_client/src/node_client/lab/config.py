@@ -33,7 +33,7 @@ Attack = Literal["none", "poison"]
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9 .,+/_-]{0,63}$")]
 
 
-class SeasonRules(Struct, frozen=True, forbid_unknown_fields=True):
+class SeasonRules(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What is asked, and how: the parts of a season that an experiment needs."""
 
     tasks: Annotated[list[TaskChoice], Meta(min_length=1)]
@@ -46,7 +46,7 @@ class SeasonRules(Struct, frozen=True, forbid_unknown_fields=True):
     system_prompt: str = SYSTEM_PROMPT
 
 
-class Group(Struct, frozen=True, forbid_unknown_fields=True):
+class Group(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Nodes of an arm that are alike. What is left out is the experiment's.
 
     `train` are settings of theirs alone. Nodes with an `attack` do not train, and count in no
@@ -59,7 +59,7 @@ class Group(Struct, frozen=True, forbid_unknown_fields=True):
     attack: Attack = "none"
 
 
-class Arm(Struct, frozen=True, forbid_unknown_fields=True):
+class Arm(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One way to train: settings of the client's by name, and what its swarm is made of.
 
     `drawing` is how the pool draws for a request: `uniform`, or first those that their senders
@@ -76,7 +76,7 @@ class Arm(Struct, frozen=True, forbid_unknown_fields=True):
     groups: list[Group] = []
 
 
-class Experiment(Struct, frozen=True, forbid_unknown_fields=True):
+class Experiment(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A whole experiment. `baseline` names the arm that the others are compared with.
 
     `phase` marks seeds that were looked at while the experiment was being designed
