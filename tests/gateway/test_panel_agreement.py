@@ -85,7 +85,9 @@ def draw(view: View) -> str:
 async def exchange(season: Season, giver: Node, taker: Node) -> None:
     """Let the taker draw the giver's rollouts, and train on those of its first draw."""
     rollouts = [make_rollout(season, rollout_id=f"{giver}-{n}") for n in range(3)]
-    await publish_rollouts(giver, season_id=season.pk, rollouts=rollouts, rejected=0, now=NOW)
+    await publish_rollouts(
+        giver, season_id=season.pk, rollouts=rollouts, rejected=0, now=NOW, random=Random(0)
+    )
     drawn = [
         await sample_rollouts(taker, season_id=season.pk, count=2, now=NOW, random=Random(0))
         for _ in range(2)

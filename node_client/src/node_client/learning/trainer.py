@@ -278,8 +278,8 @@ class Trainer:
         self._rooms_told = self._rooms()
 
     def _publish(self, rollouts: Sequence[LocalRollout]) -> None:
-        informative = self._shareable([each for each in rollouts if each.group.informative])
-        others = self._shareable([each for each in rollouts if not each.group.informative])
+        informative = self._shareable([each for each in rollouts if each.teaches_all])
+        others = self._shareable([each for each in rollouts if not each.teaches_all])
         self._exchange.publish(
             [*informative, *others], informative=[rollout.id for rollout in informative]
         )
