@@ -187,15 +187,13 @@ class Pool:
         uniformly among themselves, and the others are drawn uniformly for what is left.
         """
         own = await self._count_own(excluding, now=now)
-        # So many more always leave enough of the others. Of the second draw those are left out that
-        # the first one found: all declared ones of others, if they were fewer than `count`.
-        keys = [self._declared_key, self._key] if prefer == "informative" else [self._key]
-        async with self._client.pipeline(transaction=False) as pipeline:
-            for key in keys:
-                pipeline.zrandmember(key, count + own, withscores=True)
-            replies = await pipeline.execute()
         drawn: dict[bytes, float] = {}
-        for reply in replies:
+        for key in [self._declared_key, self._key] if prefer == "informative" else [self._key]:
+            if len(drawn) == count:
+                break
+            # So many more always leave enough: of the second draw only those drop out that the
+            # first one found, which are fewer than `count`, and all declared ones of others.
+            reply: Any = await self._client.zrandmember(key, count + own, withscores=True)
             others = [
                 (member, float(time))
                 for member, time in _pairs(reply)

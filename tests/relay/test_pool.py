@@ -8,7 +8,15 @@ import pytest
 import pytest_asyncio
 from scipy.stats import chisquare
 
-from swarm_web.relay.pool import Bounds, Pool, declared_key, lapsed_key, node_key, pool_key
+from swarm_web.relay.pool import (
+    Bounds,
+    Pool,
+    declared_key,
+    doubted_key,
+    lapsed_key,
+    node_key,
+    pool_key,
+)
 from swarm_web.store import async_redis
 
 SEASON = 1_000_000  # No season that another test makes.
@@ -281,9 +289,16 @@ async def test_a_member_that_leaves_the_pool_leaves_nothing_behind() -> None:
     for node in (2, 3):
         for i in range(6):
             await fill(pool, node, range(i, i + 1), declared=[i], now=i)
-    for key in await async_redis().keys(f"relay:{SEASON}:*"):
-        if b":blob:" in key or key.decode() == lapsed_key(SEASON):
-            continue
-        members = await async_redis().zrange(key, 0, -1)
-        assert {member.split(b":r")[1] for member in members} == {b"4", b"5"}, key
-    assert await async_redis().zcard(node_key(SEASON, 2)) == 2
+    lies, truths = {b"2:r4", b"2:r5"}, {b"3:r4", b"3:r5"}
+    left = {
+        pool_key(SEASON): lies | truths,
+        node_key(SEASON, 2): lies,
+        node_key(SEASON, 3): truths,
+        doubted_key(SEASON): lies,
+        declared_key(SEASON): truths,
+    }
+    for key, members in left.items():
+        assert set(await async_redis().zrange(key, 0, -1)) == members
+    kept = set(await async_redis().keys(f"relay:{SEASON}:*"))
+    blobs = {b"relay:%d:blob:%s" % (SEASON, member) for member in lies | truths}
+    assert kept == {*blobs, *(key.encode() for key in (*left, lapsed_key(SEASON)))}

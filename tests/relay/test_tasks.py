@@ -1,7 +1,7 @@
 """How many declarations are checked is the operator's to say."""
 
 from random import Random
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -36,5 +36,5 @@ async def test_a_run_checks_a_twelfth_of_a_minutes_share(
         random=Random(0),
     )
     await sync_to_async(keep_declarations)()
-    checked = cast("int", sync_redis().zcard(f"relay:{season.pk}:checked"))
+    checked = sync_redis().zcard(f"relay:{season.pk}:checked")
     assert least <= checked <= most
