@@ -54,6 +54,12 @@ def test_no_texts_give_no_verdicts(verifier: Verifier) -> None:
     assert verifier.score(make_spec(), []) == []
 
 
+def test_the_precision_of_one_dataset_rounds_no_number_of_another(verifier: Verifier) -> None:
+    verifier.question(make_spec("decimal_arithmetic", config={"precision": 5}))
+    spec = make_spec("decimal_chain_sum", config={"min_digits": 4, "max_digits": 4})
+    assert verifier.question(spec).endswith(" 6854.4 - 7873.8986 =")
+
+
 def test_a_text_over_the_cap_is_wrong_without_being_scored(verifier: Verifier) -> None:
     spec = make_spec(config=ONE_DIGIT)
     right = answered(solve_sum(verifier.question(spec)))

@@ -2,12 +2,18 @@
 
 import shutil
 from pathlib import Path
-from typing import Annotated
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
 from node_client.commands.problems import explain_problems
+from node_client.errors import SettingsError
+from node_client.site import parse_site
+
+if TYPE_CHECKING:
+    from node_client.lab.config import Experiment
 
 app = typer.Typer(
     name="lab",
@@ -24,9 +30,27 @@ Processes = Annotated[
 ]
 
 
+Through = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="Make one run with real clients of this coordinator"),
+]
+Tokens = Annotated[Path | None, typer.Option(help="With --through: a folder of token files")]
+ArmName = Annotated[str | None, typer.Option("--arm", help="With --through: the arm")]
+Seed = Annotated[int | None, typer.Option(help="With --through: the seed")]
+
+
 @app.command()
 @explain_problems
-def run(config: ConfigFile, *, out: OutFolder = None, processes: Processes = None) -> None:
+def run(
+    config: ConfigFile,
+    *,
+    out: OutFolder = None,
+    processes: Processes = None,
+    through: Through = None,
+    tokens: Tokens = None,
+    arm: ArmName = None,
+    seed: Seed = None,
+) -> None:
     """Make all runs of an experiment, or those that are missing; Ctrl-C and go on at any time."""
     console = Console()
     with console.status("Starting"):
@@ -37,5 +61,65 @@ def run(config: ConfigFile, *, out: OutFolder = None, processes: Processes = Non
     folder = out or Path("var/lab") / experiment.name
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(config, folder / "experiment.toml")
+    if through is not None:
+        _run_through(experiment, folder, through, tokens=tokens, arm=arm, seed=seed)
+        return
     run_all(experiment, folder, processes=processes, console=console)
     console.print(f"All runs are in {folder}. `swarm-node lab report {folder}` draws them.")
+
+
+@app.command()
+@explain_problems
+def estimate(
+    config: ConfigFile,
+    *,
+    random_weights: Annotated[
+        bool, typer.Option("--random-weights", help="Try Qwen2.5-0.5B's shape, not the base")
+    ] = False,
+) -> None:
+    """Try an experiment for a few rounds, and say how long all of it would take on this machine."""
+    console = Console()
+    with console.status("Trying three rounds of one node"), TemporaryDirectory() as folder:
+        import msgspec
+
+        from node_client.lab import estimating
+        from node_client.lab.config import read_experiment
+
+        experiment = read_experiment(config)
+        if random_weights:
+            base = estimating.write_half_billion(Path(folder))
+            experiment = msgspec.structs.replace(experiment, base=str(base))
+        found = estimating.estimate(experiment)
+    console.print(
+        f"One step of one node: {found.seconds:.2f} s, {found.tokens:.0f} tokens generated.\n"
+        f"{found.node_steps:,} steps in all: {found.hours:,.1f} hours on one device like this.\n"
+        f"One node takes {found.bytes_per_node / 1e9:.2f} GB; {found.nodes} nodes are in memory at"
+        f" once: {found.nodes * found.bytes_per_node / 1e9:.1f} GB."
+    )
+
+
+def _run_through(
+    experiment: "Experiment",
+    folder: Path,
+    url: str,
+    *,
+    tokens: Path | None,
+    arm: str | None,
+    seed: int | None,
+) -> None:
+    from node_client.lab.runs import Run
+    from node_client.lab.through import run_through
+
+    arms = {each.name: each for each in experiment.arms}
+    if tokens is None or arm not in arms or seed not in experiment.seeds:
+        raise SettingsError(
+            "A run through a coordinator needs --tokens, --arm and --seed.",
+            fix=f"The arms are {', '.join(arms)}; the seeds {experiment.seeds}.",
+        )
+    run_through(
+        experiment,
+        Run(folder, arms[arm], seed),
+        site=parse_site(url),
+        tokens=sorted(path for path in tokens.iterdir() if path.is_file()),
+        console=Console(),
+    )

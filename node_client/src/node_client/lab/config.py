@@ -5,6 +5,7 @@ arms: the same base weights, and the same stream of questions for each node. So 
 seed by seed.
 """
 
+import hashlib
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -16,6 +17,7 @@ from msgspec import Meta, Struct
 
 from node_client.errors import SettingsError
 from node_client.learning.external_sampling import make_strategy
+from node_client.learning.losses import make_policy_loss
 from node_client.settings.objective import check_objective
 from node_client.settings.ranges import Count, Natural
 from node_client.settings.train_config import TrainConfig, plan_step
@@ -26,6 +28,7 @@ from swarm_tasks.allowlist import GENERATOR, check_config
 
 Phase = Literal["exploratory", "confirmatory"]
 Drawing = Literal["uniform", "informative"]
+Source = Literal["others", "self"]
 Attack = Literal["none", "poison"]
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9 .,+/_-]{0,63}$")]
 
@@ -60,12 +63,15 @@ class Arm(Struct, frozen=True, forbid_unknown_fields=True):
     """One way to train: settings of the client's by name, and what its swarm is made of.
 
     `drawing` is how the pool draws for a request: `uniform`, or first those that their senders
-    declared `informative`. Without `groups` all of the experiment's nodes are alike.
+    declared `informative`. `source` is whose rollouts it draws: those of `others`, or as a control
+    the node's own earlier ones (`self`). Without `groups` all of the experiment's nodes are alike.
     """
 
     name: Name
     train: dict[str, Any] = {}
     drawing: Drawing = "uniform"
+    source: Source = "others"
+    pool_rounds: Count | None = None
     nodes: Count | None = None
     groups: list[Group] = []
 
@@ -87,6 +93,7 @@ class Experiment(Struct, frozen=True, forbid_unknown_fields=True):
     arms: Annotated[list[Arm], Meta(min_length=1)]
     baseline: str
     base: str = "tiny"
+    device: str = "cpu"
     nodes: Count = 8
     pool_rounds: Count = 1
     eval_tasks: Natural = 128
@@ -99,6 +106,7 @@ class NodePlan:
     """One node of a run: its settings and what it starts from."""
 
     base: str
+    device: str
     config: TrainConfig
     season: SeasonInfo
     attack: Attack
@@ -146,6 +154,11 @@ def plan_nodes(experiment: Experiment, arm: Arm) -> list[NodePlan]:
     return [_plan_node(experiment, arm, group) for group in groups for _ in range(group.nodes)]
 
 
+def node_key(seed: int, name: str) -> bytes:
+    """Return the key of a node's stream of questions: the same in all arms of a seed."""
+    return hashlib.sha256(f"lab:{seed}:{name}".encode()).digest()
+
+
 def _plan_node(experiment: Experiment, arm: Arm, group: Group) -> NodePlan:
     evaluation = {"eval_tasks": experiment.eval_tasks, "eval_every": experiment.eval_every}
     settings = {**evaluation, **experiment.train, **arm.train, **group.train}
@@ -166,9 +179,12 @@ def _plan_node(experiment: Experiment, arm: Arm, group: Group) -> NodePlan:
     )
     plan_step(config, season)
     check_objective(config)
+    make_policy_loss(config.policy_loss)
     make_strategy(config.external_sampling)
+    make_strategy(config.sharing, setting="sharing")
     return NodePlan(
         base=group.base or experiment.base,
+        device=experiment.device,
         config=config,
         season=season,
         attack=group.attack,

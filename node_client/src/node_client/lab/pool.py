@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from node_client.lab.config import Drawing
+from node_client.lab.config import Drawing, Source
 from swarm_protocol.messages import ExternalRollout, Rollout
 
 
@@ -26,9 +26,12 @@ class Pooled(msgspec.Struct, frozen=True):
 class Pool:
     """What all nodes of one swarm shared in the latest rounds."""
 
-    def __init__(self, *, drawing: Drawing, rounds: int, seed: int) -> None:
+    def __init__(
+        self, *, drawing: Drawing, rounds: int, seed: int, source: Source = "others"
+    ) -> None:
         self.round = 0
         self._drawing = drawing
+        self._source = source
         self._rounds = rounds
         self._seed = seed
         self._pooled: list[Pooled] = []
@@ -53,7 +56,7 @@ class Pool:
     def draw(self, node: str, count: int) -> list[ExternalRollout]:
         """Return up to `count` rollouts of others, in random order; ages are in rounds."""
         chance = random.Random(f"{self._seed}:{node}:{self.round}")
-        others = [each for each in self._pooled if each.node != node]
+        others = [each for each in self._pooled if self._may_have(node, each)]
         if self._drawing == "informative":
             first = [each for each in others if each.declared]
             drawn = chance.sample(first, min(count, len(first)))
@@ -63,9 +66,19 @@ class Pool:
             drawn = []
         drawn += chance.sample(others, min(count, len(others)))
         return [
-            ExternalRollout(node=each.node, age_s=self.round - each.round, rollout=each.rollout)
+            ExternalRollout(
+                # A trainer drops what came under its own name.
+                node=each.node if each.node != node else f"{node}-before",
+                age_s=self.round - each.round,
+                rollout=each.rollout,
+            )
             for each in drawn
         ]
+
+    def _may_have(self, node: str, pooled: Pooled) -> bool:
+        if self._source == "self":
+            return pooled.node == node and pooled.round < self.round
+        return pooled.node != node
 
     def state(self) -> bytes:
         """Return all that `load` needs."""

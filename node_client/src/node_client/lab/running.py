@@ -1,24 +1,38 @@
 """All runs of an experiment, as many at once as there are processors."""
 
+import multiprocessing
 import os
+import signal
 from collections.abc import Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from multiprocessing import get_context
+from dataclasses import dataclass
+from multiprocessing.context import SpawnContext
 from multiprocessing.queues import SimpleQueue
+from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import torch
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from node_client.errors import NodeError
 from node_client.lab.config import Experiment
 from node_client.lab.remembering import RememberingVerifier
 from node_client.lab.runs import Run, make_run
 
 _POLL_S = 0.5
 
+
+@dataclass(frozen=True)
+class Wires:
+    """What a worker and the process that started it say to each other."""
+
+    rounds: "SimpleQueue[None]"
+    stopping: Event
+
+
 # Set in a worker by `_begin_worker`; a worker makes one run after the other.
-_rounds: "SimpleQueue[int] | None" = None
+_wires: Wires | None = None
 
 
 def runs_of(experiment: Experiment, folder: Path) -> list[Run]:
@@ -31,28 +45,45 @@ def run_all(
 ) -> None:
     """Make every run that is not done yet, and show how far they are.
 
-    Raises what a run raises, after the others that were under way have stopped at a snapshot.
+    When one fails, or this process is told to stop, the runs that are under way stop at a snapshot
+    after their current round. Raises what a run raises, and NodeError when told to stop.
     """
     missing = [run for run in runs_of(experiment, folder) if not run.is_done]
     if not missing:
         return
-    context = get_context("spawn")
-    rounds: SimpleQueue[int] = context.SimpleQueue()
-    with (
-        _bar(console) as bar,
-        ProcessPoolExecutor(
-            max_workers=min(processes or os.cpu_count() or 1, len(missing)),
-            mp_context=context,
-            initializer=_begin_worker,
-            initargs=(rounds,),
-        ) as pool,
-    ):
-        task = bar.add_task(experiment.name, total=len(missing) * experiment.rounds)
-        futures = {pool.submit(_make, experiment, run) for run in missing}
-        while futures:
-            done, futures = wait(futures, timeout=_POLL_S, return_when=FIRST_COMPLETED)
-            bar.advance(task, _count(rounds))
-            _raise_first(done, futures)
+    context = multiprocessing.get_context("spawn")
+    wires = Wires(context.SimpleQueue(), context.Event())
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with _bar(console) as bar, _workers(context, wires, processes, runs=len(missing)) as pool:
+            futures = {pool.submit(_make, experiment, run) for run in missing}
+            task = bar.add_task(experiment.name, total=len(missing) * experiment.rounds)
+            try:
+                while futures:
+                    done, futures = wait(futures, timeout=_POLL_S, return_when=FIRST_COMPLETED)
+                    bar.advance(task, _count(wires.rounds))
+                    _raise_first(done)
+            finally:
+                wires.stopping.set()
+                pool.shutdown(cancel_futures=True)
+    except KeyboardInterrupt:
+        raise NodeError(
+            "Stopped. Finished runs are kept, and those under way have a snapshot.",
+            fix="The same command goes on from there.",
+        ) from None
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _workers(
+    context: SpawnContext, wires: Wires, processes: int | None, *, runs: int
+) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(
+        max_workers=min(processes or os.cpu_count() or 1, runs),
+        mp_context=context,
+        initializer=_begin_worker,
+        initargs=(wires,),
+    )
 
 
 def _bar(console: Console) -> Progress:
@@ -66,7 +97,7 @@ def _bar(console: Console) -> Progress:
     )
 
 
-def _count(rounds: "SimpleQueue[int]") -> int:
+def _count(rounds: "SimpleQueue[None]") -> int:
     count = 0
     while not rounds.empty():
         rounds.get()
@@ -74,26 +105,30 @@ def _count(rounds: "SimpleQueue[int]") -> int:
     return count
 
 
-def _raise_first(done: Iterable[Future[None]], waiting: Iterable[Future[None]]) -> None:
+def _raise_first(done: Iterable[Future[None]]) -> None:
     for future in done:
-        if future.exception() is not None:
-            for other in waiting:
-                other.cancel()
-            future.result()
+        future.result()
 
 
-def _begin_worker(rounds: "SimpleQueue[int]") -> None:
-    global _rounds
-    _rounds = rounds
+def _begin_worker(wires: Wires) -> None:
+    global _wires
+    _wires = wires
+    # A terminal's Ctrl-C reaches workers too; they stop when they are told, at a snapshot.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Runs share the processors, so each has one thread; it also fixes the order of sums.
     torch.set_num_threads(1)
 
 
 def _make(experiment: Experiment, run: Run) -> None:
     with RememberingVerifier() as verifier:
-        make_run(experiment, run, verifier=verifier, on_round=_tell)
+        make_run(experiment, run, verifier=verifier, goes_on=_goes_on)
 
 
-def _tell(number: int) -> None:
-    assert _rounds is not None
-    _rounds.put(number)
+def _goes_on() -> bool:
+    """Count a round, and say whether to go on: not when told to stop, nor as an orphan."""
+    parent = multiprocessing.parent_process()
+    if parent is None or not parent.is_alive():
+        os._exit(1)  # snapshots are there; nobody is left to end the pool's own threads
+    assert _wires is not None
+    _wires.rounds.put(None)
+    return not _wires.stopping.is_set()

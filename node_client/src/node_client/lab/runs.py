@@ -85,15 +85,18 @@ def make_run(
     run: Run,
     *,
     verifier: Verifier,
-    on_round: Callable[[int], None] = lambda number: None,
+    goes_on: Callable[[], bool] = lambda: True,
     snapshot_every_s: float = SNAPSHOT_EVERY_S,
 ) -> None:
-    """Make a run, or what is left of it. Another process that is at the same run is left alone."""
+    """Make a run, or what is left of it. Another process that is at the same run is left alone.
+
+    `goes_on` is asked after each round; when it says no, the run stops at a snapshot.
+    """
     run.part.parent.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(run.part.with_suffix(".lock"), timeout=0):
             if not run.is_done:
-                _make(experiment, run, verifier, on_round, snapshot_every_s)
+                _make(experiment, run, verifier, goes_on, snapshot_every_s)
     except Timeout:
         return
 
@@ -102,7 +105,7 @@ def _make(
     experiment: Experiment,
     run: Run,
     verifier: Verifier,
-    on_round: Callable[[int], None],
+    goes_on: Callable[[], bool],
     snapshot_every_s: float,
 ) -> None:
     swarm = LabSwarm(experiment, run.arm, seed=run.seed, verifier=verifier)
@@ -114,10 +117,13 @@ def _make(
         while swarm.rounds_done < experiment.rounds:
             file.write(encode_line(swarm.play_round()))
             file.flush()
-            on_round(swarm.rounds_done)
-            if monotonic() - saved_at > snapshot_every_s:
+            stopping = not goes_on()
+            if stopping or monotonic() - saved_at > snapshot_every_s:
+                flush(run.part)
                 _take_snapshot(run, swarm)
                 saved_at = monotonic()
+            if stopping:
+                return
     flush(run.part)
     run.part.rename(run.whole)
     shutil.rmtree(run.snapshots, ignore_errors=True)

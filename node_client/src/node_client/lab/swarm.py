@@ -5,13 +5,12 @@ only the way to the others (`lab.pool`) and the verifier's memory (`lab.remember
 All chance follows from the seed, so a run that is resumed goes on as if it had not stopped.
 """
 
-import hashlib
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from node_client.lab.config import Arm, Experiment, NodePlan, plan_nodes
+from node_client.lab.config import Arm, Experiment, NodePlan, node_key, plan_nodes
 from node_client.lab.poison import Poisoner, poisoned_share
 from node_client.lab.pool import Link, Pool
 from node_client.lab.records import RoundRecord
@@ -38,7 +37,12 @@ class LabSwarm:
 
     def __init__(self, experiment: Experiment, arm: Arm, *, seed: int, verifier: Verifier) -> None:
         self.rounds_done = 0
-        self._pool = Pool(drawing=arm.drawing, rounds=experiment.pool_rounds, seed=seed)
+        self._pool = Pool(
+            drawing=arm.drawing,
+            source=arm.source,
+            rounds=arm.pool_rounds or experiment.pool_rounds,
+            seed=seed,
+        )
         self._members: list[Member] = []
         self._attackers: list[Poisoner] = []
         for place, plan in enumerate(plan_nodes(experiment, arm)):
@@ -129,16 +133,11 @@ class LabSwarm:
                 yield _score(member.trainer).score
 
 
-def node_key(seed: int, name: str) -> bytes:
-    """Return the key of a node's stream of questions: the same in all arms of a seed."""
-    return hashlib.sha256(f"lab:{seed}:{name}".encode()).digest()
-
-
 def _make_trainer(
     plan: NodePlan, *, name: str, link: Link, seed: int, verifier: Verifier
 ) -> Trainer:
     return Trainer(
-        policy=Policy.load(plan.base, device="cpu"),
+        policy=Policy.load(plan.base, device=plan.device),
         verifier=verifier,
         season=plan.season,
         config=plan.config,

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from node_client.learning.rollouts import TrainingGroup, reward_of
+from node_client.learning.rewards import Reward
+from node_client.learning.rollouts import TrainingGroup
 from node_client.learning.sender import read_sender
 from node_client.model.policy import Policy
-from node_client.settings.choices import RewardKind
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import ExternalRollout, Rollout, RolloutName, SeasonInfo
 from swarm_tasks.allowlist import check_training_spec
@@ -62,7 +62,7 @@ class ExternalJudge:
         node: str,
         max_completions: int,
         max_completion_length: int,
-        reward: RewardKind,
+        reward: Reward,
         keep_uninformative: bool = False,
     ) -> None:
         self._policy = policy
@@ -71,7 +71,7 @@ class ExternalJudge:
         self._node = node
         self._max_completions = max_completions
         self._max_completion_length = max_completion_length
-        self._reward: RewardKind = reward
+        self._reward = reward
         self._keep_uninformative = keep_uninformative
         self._seen: deque[str] = deque(maxlen=REMEMBERED)
 
@@ -158,11 +158,10 @@ class ExternalJudge:
 
     def _score(self, rollout: Rollout) -> tuple[str, list[float]]:
         """Make the question again and return it with every completion's reward."""
+        texts = [completion.text for completion in rollout.completions]
         try:
             question = self._verifier.question(rollout.task)
-            verdicts = self._verifier.score(
-                rollout.task, [completion.text for completion in rollout.completions]
-            )
+            verdicts = self._verifier.score(rollout.task, texts)
         except RefusedError as refusal:
             failed = refusal.code is ErrorCode.VERIFIER_FAILED
             raise _DroppedError("unscorable" if failed else "foreign") from None
@@ -171,7 +170,7 @@ class ExternalJudge:
             raise _DroppedError("foreign")
         if any(verdict.failed for verdict in verdicts):
             raise _DroppedError("unscorable")
-        rewards = [reward_of(verdict, kind=self._reward) for verdict in verdicts]
+        rewards = self._reward.rewards(question, texts, verdicts)
         if min(rewards) == max(rewards) and not self._keep_uninformative:
             raise _DroppedError("not_informative")
         return question, rewards

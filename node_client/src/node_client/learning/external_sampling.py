@@ -13,13 +13,14 @@ import random
 from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Sequence
-from importlib import import_module
 from statistics import fmean
 from typing import Any
 
-from node_client.errors import SettingsError
 from node_client.learning.advantages import group_advantages
+from node_client.learning.confidence import confidences
+from node_client.learning.plugins import make_part
 from node_client.learning.rollouts import TrainingGroup
+from node_client.model.policy import Policy
 
 # Right completions that `novel` remembers.
 REMEMBERED_TEXTS = 4096
@@ -29,6 +30,9 @@ NEWEST = 0.03
 
 class Strategy(ABC):
     """Says how likely each candidate is to take a place. Override `weigh`, and what it needs."""
+
+    def begin(self, policy: Policy) -> None:  # noqa: B027
+        """Take note of the policy that is trained."""
 
     @abstractmethod
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
@@ -158,11 +162,34 @@ class Novel(Strategy):
         self._known.extend(state.get("known", []))
 
 
+class Confidence(Strategy):
+    """In proportion to how sure the policy is that the right completions are right.
+
+    A generative verifier's confidence as the sampling signal (SAPO's future work).
+    """
+
+    def begin(self, policy: Policy) -> None:
+        """Take note of the policy that is asked."""
+        self._policy = policy
+
+    def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
+        """Return the mean confidence in each group's best completions."""
+        return [
+            fmean(confidences(self._policy, group.prompt, _best_completions(group)))
+            for group in groups
+        ]
+
+
 class Combined(Strategy):
     """The product of several strategies' weights."""
 
     def __init__(self, parts: dict[str, Strategy]) -> None:
         self._parts = parts
+
+    def begin(self, policy: Policy) -> None:
+        """Let each part take note of the policy."""
+        for part in self._parts.values():
+            part.begin(policy)
 
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
         """Return the products."""
@@ -193,15 +220,18 @@ STRATEGIES: dict[str, type[Strategy]] = {
     "fresh": Fresh,
     "variance": Variance,
     "novel": Novel,
+    "confidence": Confidence,
 }
 
 
-def make_strategy(name: str) -> Strategy:
-    """Return the strategy of a name, of names joined by `+`, or of `package.module:Class`.
-
-    Raises SettingsError.
-    """
-    return Combined({part: _make_one(part) for part in name.split("+")})
+def make_strategy(name: str, *, setting: str = "external_sampling") -> Strategy:
+    """Return the strategy of a name, or of names joined by `+`. Raises SettingsError."""
+    return Combined(
+        {
+            part: make_part(part, known=STRATEGIES, base=Strategy, setting=setting)  # type: ignore[type-abstract]
+            for part in name.split("+")
+        }
+    )
 
 
 def draw(
@@ -219,43 +249,22 @@ def draw(
     return [groups[place] for place in order[:wanted]]
 
 
-def _make_one(name: str) -> Strategy:
-    if name in STRATEGIES:
-        return STRATEGIES[name]()
-    module, colon, attribute = name.partition(":")
-    if not colon:
-        raise SettingsError(
-            f"There is no external sampling called {name}.",
-            fix=f"Choose of {', '.join(STRATEGIES)}, joined by +, or name a class of your own as"
-            " package.module:Class.",
-        )
-    try:
-        made = getattr(import_module(module), attribute)()
-    except (ImportError, AttributeError) as problem:
-        raise SettingsError(
-            f"The external sampling {name} cannot be imported: {problem}.",
-            fix="Check the spelling, and that the module is on PYTHONPATH.",
-        ) from problem
-    if not isinstance(made, Strategy):
-        raise SettingsError(
-            f"The external sampling {name} is no Strategy.",
-            fix="Derive the class from node_client.learning.external_sampling.Strategy.",
-        )
-    return made
-
-
 def _balance(owners: Sequence[str | None]) -> list[float]:
     counts = Counter(owners)
     return [1 / counts[owner] for owner in owners]
 
 
-def _right_completions(group: TrainingGroup) -> list[str]:
-    """Return the best-rewarded completions, in a form that a checkpoint can keep."""
+def _best_completions(group: TrainingGroup) -> list[list[int]]:
     best = max(group.rewards)
-    if best <= 0:
-        return []
     return [
-        " ".join(map(str, completion))
+        completion
         for completion, reward in zip(group.completions, group.rewards, strict=True)
         if reward == best
     ]
+
+
+def _right_completions(group: TrainingGroup) -> list[str]:
+    """Return the best completions, unless they are worth nothing, as a checkpoint can keep them."""
+    if max(group.rewards) <= 0:
+        return []
+    return [" ".join(map(str, completion)) for completion in _best_completions(group)]

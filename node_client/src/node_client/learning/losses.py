@@ -5,11 +5,13 @@ loss (`learning.rows`), so a loss is one weighted sum whatever its type, and the
 micro-batches add up to that of the whole training set.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from node_client.learning.plugins import make_part
 from node_client.settings.choices import ImportanceSamplingLevel
 
 # LUFFY's gamma: a token of this probability is learned fastest.
@@ -69,6 +71,35 @@ class Loss:
     clip_low: float
     clip_high: float
     kl: float = 0.0
+
+
+class PolicyLoss(ABC):
+    """Computes the loss of some rows. Stateless; one's own is `policy_loss = package.module:Class`.
+
+    It must be a sum over rows, each counted by its weight: the losses of micro-batches are added.
+    """
+
+    @abstractmethod
+    def compute(self, tokens: Tokens, *, objective: Objective) -> Loss:
+        """Return the loss of the rows, with a graph behind its value."""
+
+
+class Clipped(PolicyLoss):
+    """The clipped policy gradient, GRPO's and its kin's."""
+
+    def compute(self, tokens: Tokens, *, objective: Objective) -> Loss:
+        """Return `policy_loss`."""
+        return policy_loss(tokens, objective=objective)
+
+
+def make_policy_loss(name: str) -> PolicyLoss:
+    """Return `clipped`, or the class that `package.module:Class` names. Raises SettingsError."""
+    return make_part(
+        name,
+        known={"clipped": Clipped},
+        base=PolicyLoss,  # type: ignore[type-abstract]
+        setting="policy_loss",
+    )
 
 
 def policy_loss(tokens: Tokens, *, objective: Objective) -> Loss:

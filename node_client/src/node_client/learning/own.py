@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from node_client.learning.crew import Answer, answer
 from node_client.learning.dynamic import needs_more, prefer_informative
 from node_client.learning.questions import Questions
+from node_client.learning.rewards import Reward
 from node_client.learning.rollouts import LocalRollout, TrainingGroup, make_rollout
 from node_client.learning.stopwatch import Stopwatch
 from node_client.learning.team import SEEDS_APART, Team
@@ -29,6 +30,7 @@ class RolloutMaker:
         config: TrainConfig,
         plan: StepPlan,
         questions: Questions,
+        reward: Reward,
         team: Team,
     ) -> None:
         self._policy = policy
@@ -37,6 +39,7 @@ class RolloutMaker:
         self._config = config
         self._plan = plan
         self._questions = questions
+        self._reward = reward
         self._team = team
 
     def make(self, *, wanted: int, seed: int, watch: Stopwatch) -> list[LocalRollout]:
@@ -101,7 +104,7 @@ class RolloutMaker:
                 given,
                 judged,
                 policy=self._policy,
-                reward=self._config.reward,
+                reward=self._reward,
                 system_prompt=self._season.system_prompt,
             )
             for (task, given), judged in zip(pairs, verdicts, strict=True)

@@ -7,10 +7,10 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from node_client.learning.rewards import Reward
 from node_client.learning.sender import SenderLogprobs
 from node_client.model.completion import Generated
 from node_client.model.policy import Policy
-from node_client.settings.choices import RewardKind
 from swarm_protocol.messages import RolloutName
 from swarm_tasks.verifier import DrawnTask, Verdict
 
@@ -73,25 +73,20 @@ class TrainingSet:
         return [group.source for group in self.groups if group.source is not None]
 
 
-def reward_of(verdict: Verdict, *, kind: RewardKind) -> float:
-    """Return 1 or 0 for solved or not, or the verifier's partial credit."""
-    return verdict.score if kind == "partial" else float(verdict.solved)
-
-
 def make_rollout(
     task: DrawnTask,
     answers: list[Generated],
     verdicts: list[Verdict],
     *,
     policy: Policy,
-    reward: RewardKind,
+    reward: Reward,
     system_prompt: str,
 ) -> LocalRollout:
     """Return the rollout of a task that this node answered, with its rewards."""
     group = TrainingGroup(
         prompt=policy.prompt_ids(task.question, system_prompt=system_prompt),
         completions=[answer.token_ids for answer in answers],
-        rewards=[reward_of(verdict, kind=reward) for verdict in verdicts],
+        rewards=reward.rewards(task.question, [answer.text for answer in answers], verdicts),
         truncated=[answer.finish_reason == "length" for answer in answers],
         dataset=task.spec.dataset,
     )

@@ -40,11 +40,13 @@ from node_client.learning.crew import Begin, Update
 from node_client.learning.external import DropReason, ExternalJudge, JudgedExternals
 from node_client.learning.external_sampling import draw, make_strategy
 from node_client.learning.held_out import Evaluation, HeldOutSet
+from node_client.learning.losses import make_policy_loss
 from node_client.learning.mix import Places, make_mix
 from node_client.learning.optimizer import begin_training, make_scaler, resume_optimizer
 from node_client.learning.own import RolloutMaker
 from node_client.learning.questions import Questions
 from node_client.learning.report import StepReport, Totals, describe_step
+from node_client.learning.rewards import make_reward
 from node_client.learning.rollouts import LocalRollout, TrainingSet, assemble_training_set
 from node_client.learning.sharing import shareable_rollouts
 from node_client.learning.skipped import SkippedUpdates
@@ -108,9 +110,14 @@ class Trainer:
         self._rooms_told = self._rooms()
         self._scaler = make_scaler(policy, config)
         check_objective(config)
+        make_policy_loss(config.policy_loss)
         self._plan = plan_step(config, season)
         self._mix = make_mix(self._plan, config)
         self._strategy = make_strategy(config.external_sampling)
+        self._sharing = make_strategy(config.sharing, setting="sharing")
+        for strategy in (self._strategy, self._sharing):
+            strategy.begin(policy)
+        reward = make_reward(config.reward, policy, system_prompt=season.system_prompt)
         self._questions = Questions(verifier=verifier, season=season, config=config, key=key)
         self._maker = RolloutMaker(
             policy=policy,
@@ -119,6 +126,7 @@ class Trainer:
             config=config,
             plan=self._plan,
             questions=self._questions,
+            reward=reward,
             team=team,
         )
         self._held_out = HeldOutSet(verifier=verifier, season=season, size=config.eval_tasks)
@@ -129,7 +137,7 @@ class Trainer:
             node=node,
             max_completions=season.completions,
             max_completion_length=self._plan.max_completion_length,
-            reward=config.reward,
+            reward=reward,
             keep_uninformative=config.keep_uninformative,
         )
 
@@ -180,7 +188,8 @@ class Trainer:
             comparable=[rollout.group for rollout in shared],
             external=external.groups,
         )
-        self._strategy.note([rollout.group for rollout in local], external.groups)
+        for strategy in (self._strategy, self._sharing):
+            strategy.note([rollout.group for rollout in local], external.groups)
         self._count(training_set, external)
         return describe_step(
             self.steps_done,
@@ -227,6 +236,7 @@ class Trainer:
             # A node alone has a fixed mix, whatever the settings name, and nothing to keep of it.
             "mix": {self.config.mix: mix} if mix else {},
             "external_sampling": {self.config.external_sampling: self._strategy.state()},
+            "sharing": {self.config.sharing: self._sharing.state()},
             "seen": self._judge.seen,
             "local_used": self.totals.local_used,
             "external_used": self.totals.external_used,
@@ -259,10 +269,11 @@ class Trainer:
         mix = state["mix"].get(self.config.mix)
         if same_season and mix:
             self._mix.load(mix)
-        # Older checkpoints lack this key.
-        sampling = state.get("external_sampling", {}).get(self.config.external_sampling)
-        if same_season and sampling:
+        if same_season:
+            # Older checkpoints lack these keys.
+            sampling = state.get("external_sampling", {}).get(self.config.external_sampling, {})
             self._strategy.load(sampling)
+            self._sharing.load(state.get("sharing", {}).get(self.config.sharing, {}))
         self._judge.remember(state["seen"])
         self._begin_no_roomier(state.get("rooms"))
 
@@ -278,11 +289,25 @@ class Trainer:
         self._rooms_told = self._rooms()
 
     def _publish(self, rollouts: Sequence[LocalRollout]) -> None:
+        if self.config.shared_rollouts is not None:
+            rollouts = self._select_shared(rollouts, wanted=self.config.shared_rollouts)
         informative = self._shareable([each for each in rollouts if each.teaches_all])
         others = self._shareable([each for each in rollouts if not each.teaches_all])
         self._exchange.publish(
             [*informative, *others], informative=[rollout.id for rollout in informative]
         )
+
+    def _select_shared(
+        self, rollouts: Sequence[LocalRollout], *, wanted: int
+    ) -> list[LocalRollout]:
+        """Return the subset that is shared (SelectSubset in Algorithm 1)."""
+        drawn = draw(
+            [rollout.group for rollout in rollouts],
+            strategy=self._sharing,
+            wanted=wanted,
+            chance=random.Random(self._seed("share")),
+        )
+        return [rollout for rollout in rollouts if any(rollout.group is group for group in drawn)]
 
     def _shareable(self, rollouts: Sequence[LocalRollout]) -> list[Rollout]:
         return shareable_rollouts(

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from node_client.errors import MemoryExhaustedError
 from node_client.learning.adamw import HalvesAdamW
 from node_client.learning.importance import denominators
-from node_client.learning.losses import Loss, Objective, Tokens, policy_loss
+from node_client.learning.losses import Loss, Objective, Tokens, make_policy_loss
 from node_client.learning.micro_batches import split_rows
 from node_client.learning.rollouts import TrainingGroup
 from node_client.learning.rows import Row, make_rows
@@ -291,7 +291,7 @@ def accumulate(
             reference_logprobs=batch.reference_logprobs,
             correction=correction,
         )
-        loss = policy_loss(tokens, objective=objective_of(config))
+        loss = make_policy_loss(config.policy_loss).compute(tokens, objective=objective_of(config))
     with watch.measure("backward"):
         scaler.scale(loss.value).backward()  # type: ignore[no-untyped-call]
     return loss

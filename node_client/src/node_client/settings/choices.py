@@ -2,7 +2,6 @@
 
 from typing import Literal
 
-RewardKind = Literal["binary", "partial"]
 CurriculumKind = Literal["season", "staged", "ladder"]
 StageSwitch = Literal["plateau", "round", "season"]
 Resampling = Literal["none", "history", "dynamic"]

@@ -37,8 +37,22 @@ SamplingName = Annotated[
     str,
     Meta(
         pattern=r"^([a-z-]+|[\w.]+:\w+)(\+([a-z-]+|[\w.]+:\w+))*$",
-        description="uniform, advantage, reward, by-node, by-task, fresh, variance or novel, "
-        "joined by +, or package.module:Class",
+        description="uniform, advantage, reward, by-node, by-task, fresh, variance, novel or "
+        "confidence, joined by +, or package.module:Class",
     ),
 ]
 """How external places are filled (`learning.external_sampling`)."""
+
+RewardName = Annotated[
+    str,
+    Meta(
+        pattern=r"^([a-z]+|[\w.]+:\w+)$",
+        description="binary, partial, format, generative, or package.module:Class",
+    ),
+]
+"""What a completion is worth (`learning.rewards`)."""
+
+PolicyLossName = Annotated[
+    str, Meta(pattern=r"^(clipped|[\w.]+:\w+)$", description="clipped, or package.module:Class")
+]
+"""The loss (`learning.losses`)."""

@@ -16,7 +16,6 @@ from node_client.settings.choices import (
     OptimizerKind,
     Precision,
     Resampling,
-    RewardKind,
     ScaleRewards,
     SequenceImportance,
     StageSwitch,
@@ -28,7 +27,9 @@ from node_client.settings.ranges import (
     Mix,
     Natural,
     NotNegative,
+    PolicyLossName,
     Positive,
+    RewardName,
     SamplingName,
     Share,
 )
@@ -120,8 +121,9 @@ class TrainConfig:
     top_p: Share = 1.0
     """Nucleus sampling: the likeliest tokens that hold this share of the probability."""
 
-    reward: RewardKind = "binary"
-    """`binary` is 1 for solved and 0 otherwise; `partial` is the verifier's partial credit."""
+    reward: RewardName = "binary"
+    """`binary` is 1 for solved and 0 otherwise; `partial` is the verifier's partial credit;
+    `format` adds a little for the form; `generative` asks the policy itself."""
 
     scale_rewards: ScaleRewards = "group"
     """Divide advantages by the deviation of the `group`, or of the `batch`, or (`none`) do not."""
@@ -129,6 +131,10 @@ class TrainConfig:
     loss_type: LossType = "dapo"
     """What the loss is a mean over: `dapo` (or `bnpo`) all tokens, `grpo` each completion's tokens
     and then completions, `dr_grpo` completions of a constant length."""
+
+    policy_loss: PolicyLossName = "clipped"
+    """What is computed of ratios and advantages: the `clipped` policy gradient, or a class of one's
+    own as `package.module:Class`."""
 
     importance_sampling_level: ImportanceSamplingLevel = "token"
     """Whether each token has a ratio, or all of a completion one (GSPO, with loss_type `grpo`)."""
@@ -150,6 +156,12 @@ class TrainConfig:
     external_shaping: ExternalShaping = "none"
     """How external text is learned that no sender's log-prob corrects: `luffy` lets it count most
     where the policy finds it unlikely, but not impossible."""
+
+    shared_rollouts: Count | None = None
+    """How many own rollouts of a step are shared at most; none is all, as in SAPO."""
+
+    sharing: SamplingName = "uniform"
+    """Which ones, where not all are: the names are those of `external_sampling`."""
 
     share_logprobs: bool = True
     """Send log-probs with own rollouts, two bytes a token, for nodes that correct by them."""

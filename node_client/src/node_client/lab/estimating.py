@@ -1,0 +1,92 @@
+"""How long an experiment would take on this machine, and how much memory, from a trial of one node.
+
+Two rounds are measured after one that warms up, which allocates and compiles. With random weights
+nothing is learned, but time and memory are those of the real model: every completion runs into the
+length limit, which is the worst case.
+"""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import psutil
+import torch
+from transformers import Qwen2Config, Qwen2ForCausalLM
+
+from node_client.lab.config import Experiment, plan_nodes
+from node_client.lab.remembering import RememberingVerifier
+from node_client.lab.swarm import LabSwarm
+from node_client.model.tokenizer import build_tokenizer
+
+TRIAL_ROUNDS = 2
+# Qwen2.5-0.5B's shape (its config.json on the Hugging Face hub).
+HALF_BILLION: dict[str, Any] = {
+    "vocab_size": 151_936,
+    "hidden_size": 896,
+    "intermediate_size": 4864,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 14,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 4096,
+    "tie_word_embeddings": True,
+}
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a trial came to: seconds and tokens of a node's step, and bytes of a node.
+
+    `node_steps` is how many steps the experiment has in all: of all nodes, arms and seeds.
+    """
+
+    seconds: float
+    tokens: float
+    bytes_per_node: int
+    nodes: int
+    node_steps: int
+
+    @property
+    def hours(self) -> float:
+        """Hours of one processor or GPU for the whole experiment."""
+        return self.seconds * self.node_steps / 3600
+
+
+def estimate(experiment: Experiment) -> Estimate:
+    """Try one node of the first arm for a few rounds."""
+    arm = experiment.arms[0]
+    trial = msgspec.structs.replace(arm, nodes=1, groups=[])
+    before = _memory(experiment.device)
+    with RememberingVerifier() as verifier:
+        swarm = LabSwarm(experiment, trial, seed=experiment.seeds[0], verifier=verifier)
+        swarm.play_round()
+        start = time.perf_counter()
+        records = [swarm.play_round() for _ in range(TRIAL_ROUNDS)]
+        seconds = (time.perf_counter() - start) / TRIAL_ROUNDS
+    return Estimate(
+        seconds=seconds,
+        tokens=sum(record.tokens[0] for record in records) / TRIAL_ROUNDS,
+        bytes_per_node=_memory(experiment.device) - before,
+        nodes=max(len(plan_nodes(experiment, arm)) for arm in experiment.arms),
+        node_steps=experiment.rounds
+        * len(experiment.seeds)
+        * sum(len(plan_nodes(experiment, arm)) for arm in experiment.arms),
+    )
+
+
+def write_half_billion(folder: Path) -> Path:
+    """Write a model of Qwen2.5-0.5B's shape with random weights, and the demo's tokenizer."""
+    tokenizer = build_tokenizer()
+    ends = {"bos_token_id": None, "eos_token_id": tokenizer.eos_token_id}
+    torch.manual_seed(0)
+    model = Qwen2ForCausalLM(Qwen2Config(**HALF_BILLION, **ends))
+    model.bfloat16().save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def _memory(device: str) -> int:
+    if device != "cpu" and torch.cuda.is_available():
+        return torch.cuda.max_memory_allocated()
+    return psutil.Process().memory_info().rss

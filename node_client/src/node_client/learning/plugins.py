@@ -1,0 +1,39 @@
+"""Parts of the training that a participant can replace by a class of their own."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TypeVar
+
+from node_client.errors import SettingsError
+
+PartT = TypeVar("PartT")
+
+
+def make_part(
+    name: str, *, known: Mapping[str, type[PartT]], base: type[PartT], setting: str
+) -> PartT:
+    """Return an instance of a known class, or of the one that `package.module:Class` names.
+
+    Raises SettingsError for a name that is unknown, cannot be imported or is no `base`.
+    """
+    if name in known:
+        return known[name]()
+    module, colon, attribute = name.partition(":")
+    if not colon:
+        raise SettingsError(
+            f"{setting} cannot be {name}.",
+            fix=f"Choose one of {', '.join(known)}, or your own class as package.module:Class.",
+        )
+    try:
+        made = getattr(import_module(module), attribute)()
+    except (ImportError, AttributeError) as problem:
+        raise SettingsError(
+            f"{setting}: {name} cannot be imported: {problem}.",
+            fix="Check the spelling, and that the module is on PYTHONPATH.",
+        ) from problem
+    if not isinstance(made, base):
+        raise SettingsError(
+            f"{setting}: {name} is not a {base.__name__}.",
+            fix=f"Derive the class from {base.__module__}.{base.__name__}.",
+        )
+    return made

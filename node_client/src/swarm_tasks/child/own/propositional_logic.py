@@ -1,0 +1,145 @@
+"""propositional_logic, which has no answer key, and whose verifier pays for a repeated premise.
+
+A conclusion counts here when it takes at least two premises: it follows from all of them together
+and from none alone. So neither a tautology nor a premise, nor anything weaker than one premise,
+counts. Conclusions have the size of the library's own, one or two variables; conjunctions and
+equivalences only list two conclusions, and joining two premises would make one, so they do not.
+"""
+
+import functools
+import re
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from operator import and_
+from random import Random
+from typing import Any
+
+from reasoning_gym.logic.propositional_logic import (
+    Expression,
+    Operator,
+    PropositionalLogicDataset,
+)
+
+from swarm_tasks.keyspace import INDEX_END
+
+RULE = (
+    "\nThe conclusion must follow from the statements together, and from none of them alone."
+    " State a variable, a negated variable, or two of these joined by ∨ or →."
+)
+# A quarter of the default entries has a conclusion. Of those with two variables and ten statements,
+# which mostly contradict each other, only one in two hundred has, and a try takes up to 4 ms.
+_ATTEMPTS = 500
+_ANSWER = re.compile(r"(¬?[A-Z])(?:([∨→])(¬?[A-Z]))?")
+
+
+class PropositionalLogic(PropositionalLogicDataset):
+    """The library's entries that have a conclusion as above, and a verifier that looks it up.
+
+    An index whose entry has none takes the one 2**31 further on, and so forth. Those lie outside
+    the range of indices, so no two indices share an entry.
+    """
+
+    category = "logic"
+
+    def __getitem__(self, idx: int) -> dict[str, Any]:
+        """Return the entry of an index. Raises ValueError when the configuration allows none."""
+        for attempt in range(_ATTEMPTS):
+            entry: dict[str, Any] = super().__getitem__(idx + attempt * INDEX_END)
+            metadata = entry["metadata"]
+            conclusions = list_conclusions(metadata["premises"], metadata["variables"])
+            if conclusions:
+                entry["question"] += RULE
+                entry["answer"] = metadata["example_answer"] = conclusions[0]
+                metadata["conclusions"] = conclusions
+                return entry
+        raise ValueError(
+            f"in {_ATTEMPTS} sets of premises no conclusion takes two of them: allow more"
+            " variables, fewer statements or more complex ones"
+        )
+
+    def _find_valid_conclusion(
+        self, rng: Random, premises: list[Expression], variables: list[str]
+    ) -> Expression:
+        """Skip the library's search, which takes up to a second for ten variables."""
+        return premises[0]
+
+    def score_answer(self, answer: str, entry: dict[str, Any]) -> float:
+        """Return 1 for a conclusion of the entry, 0 for anything else."""
+        return float(_read_clause(answer) in entry["metadata"]["conclusions"])
+
+
+def list_conclusions(premises: Iterable[str], variables: Sequence[str]) -> list[str]:
+    """Return the literals, then the disjunctions of two, that take at least two of the premises.
+
+    There are none when the premises contradict each other: everything would follow.
+    """
+    truths, everything = _literal_truths(tuple(variables))
+    facts = [_truth(Expression.from_string(premise), truths, everything) for premise in premises]
+    together = functools.reduce(and_, facts)
+    if not together:
+        return []
+    pairs = combinations(truths.items(), 2)
+    clauses = truths | {_write_clause(a, b): first | second for (a, first), (b, second) in pairs}
+    return [
+        clause
+        for clause, truth in clauses.items()
+        if not together & ~truth and all(fact & ~truth for fact in facts)
+    ]
+
+
+@functools.lru_cache(maxsize=64)
+def _literal_truths(variables: tuple[str, ...]) -> tuple[dict[str, int], int]:
+    """Return where each variable and its negation is true, and the whole table.
+
+    A truth is a column of the truth table, as a number: bit *r* belongs to the row *r* of 2ⁿ.
+    """
+    rows = 2 ** len(variables)
+    everything = (1 << rows) - 1
+    truths: dict[str, int] = {}
+    for place, variable in enumerate(variables):
+        truth = sum(1 << row for row in range(rows) if row >> place & 1)
+        truths |= {variable: truth, f"¬{variable}": everything ^ truth}
+    return truths, everything
+
+
+def _truth(expression: Any, truths: dict[str, int], everything: int) -> int:
+    if expression.operator is None:
+        return truths[expression.left]
+    left = _truth(expression.left, truths, everything)
+    if expression.operator is Operator.NOT:
+        return everything ^ left
+    right = _truth(expression.right, truths, everything)
+    match expression.operator:
+        case Operator.AND:
+            return left & right
+        case Operator.OR:
+            return left | right
+        case Operator.IMPLIES:
+            return everything ^ left | right
+        case _:
+            return everything ^ left ^ right
+
+
+def _read_clause(answer: str) -> str | None:
+    """Return the answer as `list_conclusions` would write it, None if it has another form."""
+    text = "".join(answer.split())
+    if text[:1] + text[-1:] == "()":
+        text = text[1:-1]
+    found = _ANSWER.fullmatch(text)
+    if found is None:
+        return None
+    first, operator, second = found.groups()
+    if second is None:
+        return first
+    return _write_clause(_negate(first) if operator == Operator.IMPLIES else first, second)
+
+
+def _negate(literal: str) -> str:
+    return literal[1:] if literal.startswith("¬") else f"¬{literal}"
+
+
+def _write_clause(first: str, second: str) -> str:
+    """Return the disjunction of two literals, in the order of their variables."""
+    if first == second:
+        return first
+    return " ∨ ".join(sorted((first, second), key=lambda literal: literal[-1]))

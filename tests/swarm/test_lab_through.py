@@ -1,0 +1,113 @@
+"""An experiment's arm gives the same through a coordinator as in one process."""
+
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+from statistics import fmean, stdev
+
+import msgspec
+import pytest
+from django.core.management import call_command
+from django.utils import timezone
+from rich.console import Console
+
+from judge.models import Season
+from judge.services.seasons import start_season
+from node_client.errors import SettingsError
+from node_client.lab.config import Experiment, parse_experiment
+from node_client.lab.records import RoundRecord, read_run
+from node_client.lab.remembering import RememberingVerifier
+from node_client.lab.runs import Run, make_run
+from node_client.lab.through import run_through
+from node_client.site import parse_site
+from tests.swarm.sites import running_site
+
+pytestmark = [pytest.mark.swarm, pytest.mark.slow]
+
+NODES, ROUNDS, SEED = 3, 25, 5
+# The t distribution's quantile of a two-sided interval at 95 % with two degrees of freedom.
+T = 4.303
+SUMS = {"min_terms": 2, "max_terms": 2, "min_digits": 1, "max_digits": 2}
+
+
+def experiment(**changes: object) -> Experiment:
+    content = {
+        "name": "through",
+        "question": "Does the lab agree with the field?",
+        "phase": "exploratory",
+        "nodes": NODES,
+        "rounds": ROUNDS,
+        "seeds": [SEED],
+        "baseline": "4/4",
+        "eval_tasks": 0,
+        "season": {
+            "seed": 11,
+            "tasks": [{"dataset": "chain_sum", "config": SUMS, "weight": 1.0}],
+        },
+        "arms": [{"name": "4/4", "train": {"mix": "4/4", "external_candidates": 8}}],
+    }
+    return parse_experiment(content | changes, place="here")
+
+
+@pytest.fixture
+def site(transactional_db: None, tmp_path: Path) -> Iterator[str]:
+    season = Season.objects.create(
+        name="through",
+        seed=11,
+        tasks=msgspec.to_builtins(experiment().season.tasks),
+        questions_per_round=8,
+        cadence_seconds=0,
+        max_new_tokens=24,
+    )
+    start_season(season, now=timezone.now())
+    with running_site(tmp_path) as url:
+        yield url
+
+
+@pytest.fixture
+def tokens(transactional_db: None, tmp_path: Path) -> list[Path]:
+    files = [tmp_path / f"{name}.token" for name in ("amber", "bold", "calm")]
+    for file in files:
+        call_command("create_node", name=file.stem, token_file=file, stdout=StringIO())
+    return files
+
+
+def test_runs_in_one_process_and_through_a_coordinator_agree(
+    site: str, tokens: list[Path], tmp_path: Path
+) -> None:
+    planned = experiment()
+    (arm,) = planned.arms
+    here, there = Run(tmp_path / "here", arm, SEED), Run(tmp_path / "there", arm, SEED)
+    with RememberingVerifier() as verifier:
+        make_run(planned, here, verifier=verifier)
+    run_through(
+        planned, there, site=parse_site(site), tokens=tokens, console=Console(file=StringIO())
+    )
+    (_, ours), (_, theirs) = read_run(here.whole), read_run(there.whole)
+    # Same keys, same base: until others' rollouts come in, the steps are the same.
+    assert ours[1].reward == theirs[1].reward
+    assert sum(record.external[0] for record in theirs[1:]) > 0
+    assert overlap(interval_of(ours[1:]), interval_of(theirs[1:]))
+
+
+def test_a_season_with_other_rules_is_refused(
+    site: str, tokens: list[Path], tmp_path: Path
+) -> None:
+    planned = experiment(season={"seed": 12, "tasks": experiment().season.tasks})
+    run = Run(tmp_path / "there", planned.arms[0], SEED)
+    with pytest.raises(SettingsError, match="other tasks or rules"):
+        run_through(
+            planned, run, site=parse_site(site), tokens=tokens, console=Console(file=StringIO())
+        )
+    assert not run.is_done
+
+
+def interval_of(records: list[RoundRecord]) -> tuple[float, float]:
+    """Return the interval at 95 % of the cumulative reward of a node."""
+    sums = [sum(record.reward[place] for record in records) for place in range(NODES)]
+    half = T * stdev(sums) / NODES**0.5
+    return fmean(sums) - half, fmean(sums) + half
+
+
+def overlap(one: tuple[float, float], other: tuple[float, float]) -> bool:
+    return one[0] <= other[1] and other[0] <= one[1]
