@@ -83,6 +83,7 @@ def describe_season(season: Season) -> SeasonInfo:
         temperature=season.temperature,
         assignment="coin" if season.assignment == Season.Assignment.COIN else "choice",
         system_prompt=season.system_prompt,
+        isolated_publish=season.isolated_publish,
     )
 
 

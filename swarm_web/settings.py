@@ -106,6 +106,8 @@ REDIS_URL = env.str("REDIS_URL", default="redis://127.0.0.1:6379/0")
 RELAY_POOL_SIZE = env.int("RELAY_POOL_SIZE", default=4096)
 RELAY_ROLLOUTS_PER_NODE = env.int("RELAY_ROLLOUTS_PER_NODE", default=64)
 RELAY_MAX_AGE_S = env.int("RELAY_MAX_AGE_S", default=600)
+# How many rollouts of the running season that are declared informative are checked in a minute.
+RELAY_DECLARED_CHECKS_PER_MINUTE = env.int("RELAY_DECLARED_CHECKS_PER_MINUTE", default=60)
 # ---- the archive: how many rollouts of a minute are kept, of all nodes and of one, and how long
 RELAY_ARCHIVE_PER_MINUTE = env.int("RELAY_ARCHIVE_PER_MINUTE", default=20)
 RELAY_ARCHIVE_PER_NODE = env.int("RELAY_ARCHIVE_PER_NODE", default=4)
@@ -143,6 +145,11 @@ CELERY_BEAT_SCHEDULE = {
     "keep-books": {"task": "judge.tasks.keep_books", "schedule": 5.0, "options": {"expires": 10}},
     "keep-archive": {
         "task": "swarm_web.relay.tasks.keep_archive",
+        "schedule": 5.0,
+        "options": {"expires": 10},
+    },
+    "keep-declarations": {
+        "task": "swarm_web.relay.tasks.keep_declarations",
         "schedule": 5.0,
         "options": {"expires": 10},
     },

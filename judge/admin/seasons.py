@@ -33,6 +33,7 @@ FROZEN = [
     "completions",
     "assignment",
     "isolated_share",
+    "isolated_publish",
 ]
 
 
@@ -76,9 +77,12 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
         (
             "How nodes train",
             {
-                "description": "Completions, assignment and isolated share are fixed once the "
-                "season has started.",
-                "fields": ["completions", "local", "external", "assignment", "isolated_share"],
+                "description": "Completions, assignment, isolated share, and whether isolated "
+                "nodes publish are fixed once the season has started.",
+                "fields": [
+                    *("completions", "local", "external"),
+                    *("assignment", "isolated_share", "isolated_publish"),
+                ],
             },
         ),
         (

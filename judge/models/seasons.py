@@ -110,6 +110,13 @@ class Season(models.Model):
         validators=[MinValueValidator(0.05), MaxValueValidator(0.95)],
         help_text="With a coin: the chance that a node is isolated.",
     )
+    isolated_publish = models.BooleanField(
+        "isolated nodes publish",
+        default=False,
+        help_text="Whether isolated nodes share their rollouts with the swarm, though they take "
+        "none. Off, they neither give nor take: the comparison is then between training in the "
+        "swarm and alone, as in the SAPO paper.",
+    )
 
     # ---- the clock
     cadence_seconds = models.PositiveIntegerField(

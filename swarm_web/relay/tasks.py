@@ -1,15 +1,26 @@
 """Celery's entry to the relay: thin, idempotent, safe to run twice or at once."""
 
+from math import ceil
 from time import monotonic
 
 from celery import shared_task
+from django.conf import settings
 from django.utils import timezone
 
-from swarm_web.relay.services import book_credits, check_samples, prune_archive, store_samples
+from swarm_web.relay.services import (
+    book_credits,
+    check_declarations,
+    check_samples,
+    prune_archive,
+    store_samples,
+)
 from swarm_web.verifiers import process_verifier
 
 # Answers to the judge wait for the same worker: what is left is for the next run.
 CHECKING_S = 2.0
+# How often CELERY_BEAT_SCHEDULE has declarations checked, and how many at once.
+_RUNS_A_MINUTE = 12
+_CHECKED_AT_ONCE = 8
 
 
 @shared_task
@@ -24,6 +35,18 @@ def keep_archive() -> None:
     while check_samples(verifier=process_verifier(), now=timezone.now()):
         if monotonic() > until:
             return
+
+
+@shared_task
+def keep_declarations() -> None:
+    """Check some rollouts that nodes declared informative."""
+    until = monotonic() + CHECKING_S
+    left = ceil(settings.RELAY_DECLARED_CHECKS_PER_MINUTE / _RUNS_A_MINUTE)
+    while left > 0 and monotonic() < until:
+        most = min(left, _CHECKED_AT_ONCE)
+        if not check_declarations(verifier=process_verifier(), now=timezone.now(), most=most):
+            return
+        left -= most
 
 
 @shared_task

@@ -108,7 +108,9 @@ async def test_a_standing_tells_what_the_node_gave_as_its_page_does(
     season: Season, amber: Member, bold: Member
 ) -> None:
     rollouts = [make_rollout(season, rollout_id=f"r{n}") for n in range(3)]
-    await publish_rollouts(amber.node, season_id=season.pk, rollouts=rollouts, rejected=0, now=NOW)
+    await publish_rollouts(
+        amber.node, season_id=season.pk, rollouts=rollouts, rejected=0, now=NOW, random=Random(0)
+    )
     for _ in range(2):
         await sample_rollouts(bold.node, season_id=season.pk, count=2, now=NOW, random=Random(0))
     standing = await tell_standing(session_of(amber), ASK)

@@ -101,6 +101,7 @@ def test_every_field_of_a_draft_is_stored(operator: Client) -> None:
     typed = {
         "assignment": "coin",
         "isolated_share": 0.25,
+        "isolated_publish": True,
         "late_joiners": "join",
         "recent_rounds": 7,
         "minimum_questions": 64,
@@ -190,6 +191,7 @@ def test_a_version_that_is_none_is_refused(operator: Client) -> None:
         ("system_prompt", "Another <answer>prompt</answer>."),
         ("assignment", "coin"),
         ("isolated_share", 0.1),
+        ("isolated_publish", True),
     ],
 )
 def test_what_scores_depend_on_is_frozen_once_a_season_has_started(

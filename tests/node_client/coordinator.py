@@ -75,6 +75,7 @@ class Coordinator:
         self.upgrade: str | None = None
         self.knows_logprobs = True
         self.knows_provenance = True
+        self.knows_declarations = True
         self.knows_hardware = True
         self.round: RoundInfo | None = None
         self.system_prompt = SYSTEM_PROMPT
@@ -199,6 +200,7 @@ class Coordinator:
                     upgrade=self.upgrade,
                     logprobs=self.knows_logprobs,
                     provenance=self.knows_provenance,
+                    declarations=self.knows_declarations,
                 )
             case PublishRollouts():
                 return RolloutsPublished(message.id, len(message.rollouts), [])

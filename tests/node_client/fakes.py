@@ -2,6 +2,9 @@
 
 from collections.abc import Sequence
 
+import torch
+from torch import Tensor
+
 from node_client.learning.curriculum import SeasonMix
 from node_client.learning.stream import TaskStream
 from node_client.learning.trainer import Trainer
@@ -32,6 +35,24 @@ SEED = 7
 def toy_policy(*, seed: int = 0) -> Policy:
     """Return an untrained policy of a few thousand parameters."""
     return Policy(model=build_model(TOY, seed=seed), tokenizer=build_tokenizer(), name="toy")
+
+
+def writing_policy(*, seed: int = 0) -> Policy:
+    """Return a toy policy that writes lines of ASCII only, so that all of it may be shared.
+
+    What it may write begins with the same large number in the table of embeddings, which is the
+    output's table too, and all else with the opposite number.
+    """
+    policy = toy_policy(seed=seed)
+    table = policy._model.get_input_embeddings().weight
+    assert isinstance(table, Tensor)
+    texts = [policy._words.tokenizer.decode([token]) for token in range(len(table))]
+    written = [text == "\n" or (len(text) == 1 and " " <= text <= "~") for text in texts]
+    for token in policy._words.ends:
+        written[token] = True
+    with torch.no_grad():
+        table[:, 0] = torch.tensor(written) * 4.0 - 2.0
+    return policy
 
 
 def toy_season(*, local: int = 2, external: int = 2, completions: int = 4) -> SeasonInfo:

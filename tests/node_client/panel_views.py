@@ -28,6 +28,8 @@ def report(*, reward: float = 0.25, completion: str = "<answer>7</answer>") -> S
         clipped_ratio=0.1,
         reflection={"recheck": 0.0, "hesitation": 0.0, "exploration": 0.0},
         seconds={"generate": 0.5, "backward": 0.25},
+        training_set_reward=0.5,
+        training_set_informative=0.75,
         completion_tokens=384,
         example=ShownExample("What is 3 + 4?", completion, Verdict(score=1.0, reason="right")),
     )

@@ -78,9 +78,18 @@ SAID_BY_NODES = st.one_of(
         hardware=st.none() | st.builds(messages.Hardware, device=NAMES, memory=COUNTS),
     ),
     st.builds(
-        messages.PublishRollouts, id=IDS, rollouts=st.lists(ROLLOUTS, min_size=1, max_size=3)
+        messages.PublishRollouts,
+        id=IDS,
+        rollouts=st.lists(ROLLOUTS, min_size=1, max_size=3),
+        informative=st.lists(IDS, max_size=3),
     ),
-    st.builds(messages.RequestRollouts, id=IDS, count=st.integers(1, 64), logprobs=st.booleans()),
+    st.builds(
+        messages.RequestRollouts,
+        id=IDS,
+        count=st.integers(1, 64),
+        logprobs=st.booleans(),
+        prefer=st.sampled_from(get_args(messages.Preference)),
+    ),
     st.builds(
         messages.ReportTraining,
         id=IDS,
@@ -255,6 +264,35 @@ def test_a_coordinator_that_tells_no_prompt_or_count_means_those_of_before() -> 
     )
     assert isinstance(standing, messages.Standing)
     assert (standing.ranked, standing.published, standing.delivered_to_others) == (None, None, None)
+
+
+def test_what_an_older_server_would_refuse_is_left_out_where_it_says_nothing() -> None:
+    task = messages.TaskSpec("gcd", {}, 1, 1, "g")
+    answers = [messages.Completion("1", "stop"), messages.Completion("2", "stop")]
+    rollout = messages.Rollout("r", task, answers, "tiny", 1, "chars")
+    publication = json.loads(encode(messages.PublishRollouts(id="p", rollouts=[rollout])))
+    assert set(publication) == {"type", "id", "rollouts"}
+    request = json.loads(encode(messages.RequestRollouts(id="r", count=4)))
+    assert set(request) == {"type", "id", "count"}
+
+
+def test_an_older_welcome_knows_no_declarations_and_lets_no_isolated_node_publish() -> None:
+    welcome = decode_from_server(
+        '{"type": "welcome", "reply_to": "1", "protocol": 1, "server": "s", "node": "n",'
+        ' "arm": "swarm", "now": "2026-01-01T12:00:00+00:00", "round": null, "season": {'
+        '"name": "old", "seed": 1, "generator": "g", "tasks": [], "completions": 8, "local": 4,'
+        ' "external": 4, "max_new_tokens": 24, "temperature": 0.0}}'
+    )
+    assert isinstance(welcome, messages.Welcome)
+    assert welcome.season is not None
+    assert (welcome.declarations, welcome.season.isolated_publish) == (False, False)
+
+
+def test_a_publication_declares_no_more_than_it_can_hold() -> None:
+    body = {"type": "rollouts.publish", "id": "a", "rollouts": [], "informative": ["r"] * 33}
+    refusal = refusal_of(json.dumps(body))
+    assert refusal is not None
+    assert refusal.code == ErrorCode.PROTOCOL_INVALID
 
 
 def test_every_message_type_has_its_own_name() -> None:

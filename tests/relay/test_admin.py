@@ -1,10 +1,11 @@
 """Operators see what was archived and delete what should not be public."""
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.test import Client
+from django.utils import timezone
 
-from swarm_web.relay.models import ArchivedRollout
+from swarm_web.relay.models import ArchivedRollout, Contribution
 from tests.factories import make_archived_rollout, make_node, make_season
 
 pytestmark = pytest.mark.django_db
@@ -27,3 +28,38 @@ def test_an_archived_rollout_can_be_deleted_with_what_hangs_on_it_and_not_edited
     assert operator.post(f"{page}change/", {"question": "x"}).status_code == 403
     operator.post(f"{page}delete/", {"post": "yes"})
     assert not ArchivedRollout.objects.exists()
+
+
+def lapsed_contribution() -> Contribution:
+    return Contribution.objects.create(
+        node=make_node("amber")[0],
+        season=make_season(),
+        declared_checked=9,
+        declared_false=7,
+        declarations_lapsed_at=timezone.now(),
+    )
+
+
+def restore(client: Client, part: Contribution) -> None:
+    client.post("/admin/relay/contribution/", {"action": "restore", "_selected_action": [part.pk]})
+    part.refresh_from_db()
+
+
+def test_declarations_that_lapsed_are_found_and_count_again(operator: Client) -> None:
+    part = lapsed_contribution()
+    Contribution.objects.create(node=make_node("bold")[0], season=part.season)
+    page = operator.get("/admin/relay/contribution/?declarations_lapsed_at__isempty=0")
+    assert "amber" in page.content.decode()
+    assert "bold" not in page.content.decode()
+    restore(operator, part)
+    assert (part.declarations_lapsed_at, part.declared_false) == (None, 7)
+
+
+def test_who_may_only_look_cannot_let_declarations_count_again(db: None) -> None:
+    viewer = User.objects.create_user("vera", is_staff=True)
+    viewer.user_permissions.add(Permission.objects.get(codename="view_contribution"))
+    client = Client()
+    client.force_login(viewer)
+    part = lapsed_contribution()
+    restore(client, part)
+    assert part.declarations_lapsed_at is not None

@@ -1,7 +1,9 @@
 """A bounded sample of what is published is kept, checked in the verifier child, and pruned."""
 
+from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
+from random import Random
 from typing import Any
 
 import msgspec
@@ -16,6 +18,7 @@ from swarm_tasks.keyspace import Part
 from swarm_tasks.starter import STARTER_TASKS
 from swarm_tasks.verifier import DrawnTask, Verifier
 from swarm_web.nodes.models import Node
+from swarm_web.relay.intake import take_samples
 from swarm_web.relay.models import ArchivedRollout, Exchange, TrainingPoint
 from swarm_web.relay.selectors import recent_rollouts
 from swarm_web.relay.services import (
@@ -24,6 +27,7 @@ from swarm_web.relay.services import (
     publish_rollouts,
     store_samples,
 )
+from swarm_web.store import sync_redis
 from tests.factories import (
     make_archived_rollout,
     make_exchange,
@@ -38,9 +42,14 @@ NOW = timezone.now()
 pytestmark = pytest.mark.usefixtures("tidy_stores")
 
 
-async def publish(node: Node, season: Season, *rollouts: Rollout) -> None:
+async def publish(node: Node, season: Season, *rollouts: Rollout, seed: int = 0) -> None:
     await publish_rollouts(
-        node, season_id=season.pk, rollouts=rollouts, rejected=0, now=timezone.now()
+        node,
+        season_id=season.pk,
+        rollouts=rollouts,
+        rejected=0,
+        now=timezone.now(),
+        random=Random(seed),
     )
 
 
@@ -102,7 +111,8 @@ async def test_a_node_fills_no_more_than_its_share_of_a_minute(
     settings.RELAY_ARCHIVE_PER_NODE = 2
     await publish_ids(amber, season, "a")
     await publish_ids(amber, season, "b", "c", "d")
-    assert await sync_to_async(archived)() == ["a", "b"]
+    kept = await sync_to_async(archived)()
+    assert (len(kept), kept[0]) == (2, "a")
 
 
 async def test_the_site_keeps_no_more_than_its_share_of_a_minute(
@@ -112,7 +122,22 @@ async def test_the_site_keeps_no_more_than_its_share_of_a_minute(
     bold, _ = await sync_to_async(make_node)("bold")
     await publish_ids(amber, season, "a", "b")
     await publish_ids(bold, season, "c", "d")
-    assert await sync_to_async(archived)() == ["a", "b", "c"]
+    kept = await sync_to_async(archived)()
+    assert (len(kept), kept[:2]) == (3, ["a", "b"])
+
+
+async def test_a_node_cannot_choose_by_their_order_which_of_its_rollouts_are_archived(
+    season: Season, amber: Node, settings: Any
+) -> None:
+    settings.RELAY_ARCHIVE_PER_NODE = 1
+    kept: Counter[str] = Counter()
+    for seed in range(30):
+        rollouts = [make_rollout(season, rollout_id=f"{seed}-{place}") for place in range(3)]
+        await publish(amber, season, *rollouts, seed=seed)
+        kept.update(sample.rollout.id[-1] for sample in take_samples(sync_redis(), most=3))
+        await sync_to_async(forget_noted)()
+    assert sum(kept.values()) == 30
+    assert min(kept["0"], kept["1"], kept["2"]) >= 5
 
 
 async def test_samples_of_a_node_that_is_gone_are_dropped(season: Season, amber: Node) -> None:

@@ -35,7 +35,9 @@ pytestmark = pytest.mark.usefixtures("tidy_stores")
 async def deliver(season: Season, *ids: str, giver: Node, taker: Node) -> None:
     """Let the giver publish these, and the taker draw all of the pool."""
     rollouts = [make_rollout(season, rollout_id=name) for name in ids]
-    await publish_rollouts(giver, season_id=season.pk, rollouts=rollouts, rejected=0, now=NOW)
+    await publish_rollouts(
+        giver, season_id=season.pk, rollouts=rollouts, rejected=0, now=NOW, random=Random(0)
+    )
     await sample_rollouts(taker, season_id=season.pk, count=64, now=NOW, random=Random(0))
 
 

@@ -29,7 +29,9 @@ pytestmark = pytest.mark.usefixtures("tidy_stores")
 
 async def publish(node: Node, season: Season, *ids: str, rejected: int = 0) -> None:
     rollouts = [make_rollout(season, rollout_id=rollout_id) for rollout_id in ids]
-    await publish_rollouts(node, season_id=season.pk, rollouts=rollouts, rejected=rejected, now=NOW)
+    await publish_rollouts(
+        node, season_id=season.pk, rollouts=rollouts, rejected=rejected, now=NOW, random=Random(0)
+    )
 
 
 def report(*, step: int, external_used: int = 0, reward: float = 0.5) -> ReportTraining:
@@ -52,7 +54,9 @@ async def test_a_rollout_is_drawn_as_it_was_published_with_its_sender_and_age(
     season: Season, amber: Node, bold: Node
 ) -> None:
     rollout = make_rollout(season)
-    await publish_rollouts(amber, season_id=season.pk, rollouts=[rollout], rejected=0, now=NOW)
+    await publish_rollouts(
+        amber, season_id=season.pk, rollouts=[rollout], rejected=0, now=NOW, random=Random(0)
+    )
     [drawn] = await sample_rollouts(
         bold, season_id=season.pk, count=4, now=NOW + timedelta(seconds=3), random=Random(0)
     )
@@ -69,7 +73,9 @@ async def test_log_probs_are_drawn_by_nodes_that_ask_for_them(
             msgspec.structs.replace(each, logprobs="AAIABA==") for each in bare.completions
         ],
     )
-    await publish_rollouts(amber, season_id=season.pk, rollouts=[full], rejected=0, now=NOW)
+    await publish_rollouts(
+        amber, season_id=season.pk, rollouts=[full], rejected=0, now=NOW, random=Random(0)
+    )
     drawn = [
         await sample_rollouts(
             bold, season_id=season.pk, count=1, now=NOW, random=Random(0), with_logprobs=asked
@@ -86,7 +92,9 @@ async def test_a_sample_fits_into_one_frame(season: Season, amber: Node, bold: N
         msgspec.structs.replace(make_rollout(season, rollout_id=f"r{i}"), completions=long)
         for i in range(16)
     ]
-    await publish_rollouts(amber, season_id=season.pk, rollouts=rollouts, rejected=0, now=NOW)
+    await publish_rollouts(
+        amber, season_id=season.pk, rollouts=rollouts, rejected=0, now=NOW, random=Random(0)
+    )
     drawn = await sample_rollouts(bold, season_id=season.pk, count=16, now=NOW, random=Random(0))
     frame = encode(RolloutsSampled(reply_to="r" * 64, rollouts=drawn))
     assert 0.8 * MAX_FRAME_BYTES < len(frame) <= MAX_FRAME_BYTES
@@ -101,7 +109,9 @@ async def test_log_probs_that_are_not_sent_take_no_place_in_the_frame(
         msgspec.structs.replace(make_rollout(season, rollout_id=f"r{i}"), completions=told)
         for i in range(16)
     ]
-    await publish_rollouts(amber, season_id=season.pk, rollouts=rollouts, rejected=0, now=NOW)
+    await publish_rollouts(
+        amber, season_id=season.pk, rollouts=rollouts, rejected=0, now=NOW, random=Random(0)
+    )
     drawn = await sample_rollouts(bold, season_id=season.pk, count=16, now=NOW, random=Random(0))
     assert len(drawn) == 16
 

@@ -29,6 +29,7 @@ class ErrorCode(StrEnum):
     TASK_FOREIGN = "task.foreign"
     TASK_INDEX = "task.index"
     RELAY_ISOLATED = "relay.isolated"
+    RELAY_ISOLATED_PUBLISH = "relay.isolated_publish"
     ROUND_UNKNOWN = "round.unknown"
     ROUND_NOT_OPEN = "round.not_open"
     ROUND_PENDING = "round.pending"
@@ -58,6 +59,9 @@ FIXES: dict[ErrorCode, str] = {
     ErrorCode.TASK_FOREIGN: "Use the season's seed and generator version (see the welcome).",
     ErrorCode.TASK_INDEX: "Draw indices from the training part of the index range.",
     ErrorCode.RELAY_ISOLATED: "Train on own rollouts only: this node is not in the swarm arm.",
+    ErrorCode.RELAY_ISOLATED_PUBLISH: (
+        "Nothing to do: in this season isolated nodes share no rollouts. Newer clients send none."
+    ),
     ErrorCode.ROUND_UNKNOWN: "Ask for the current round first.",
     ErrorCode.ROUND_NOT_OPEN: "Wait for the next round: you are told when it opens.",
     ErrorCode.ROUND_PENDING: "Nothing to do: this node takes part in the next round that opens.",

@@ -60,6 +60,11 @@ class Verdict:
         """Whether the answer counts as right."""
         return self.score >= SOLVED
 
+    @property
+    def failed(self) -> bool:
+        """Whether the verifier hung or failed on the answer, so that its score says nothing."""
+        return self.reason in ("timeout", "verifier_error")
+
 
 class Verifier:
     """Makes questions and scores answers. Thread-safe; one request at a time.

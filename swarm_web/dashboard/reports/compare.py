@@ -76,6 +76,13 @@ class CompareReport:
         return sum(report.claim.missing is None for report in self.claims)
 
     @property
+    def rule(self) -> str:
+        """What isolated nodes give to the swarm in this season."""
+        if self.season is None or self.season.isolated_publish:
+            return _("Isolated nodes share their rollouts but take none.")
+        return _("Isolated nodes train alone: they neither share rollouts nor take any.")
+
+    @property
     def reach(self) -> float:
         """How far from 0 the figure's scale reaches, as a fraction of one."""
         ends = [abs(end) for report in self.claims for end in report.claim.interval or ()]

@@ -38,6 +38,7 @@ async def greet(session: Session, hello: Hello) -> Welcome:
         upgrade=_announce_minimum(client, season),
         logprobs=True,
         provenance=True,
+        declarations=True,
     )
     # Last: a hello that failed may be said again.
     session.greeted = True

@@ -4,7 +4,7 @@ import msgspec
 
 from judge.models import Season
 from judge.selectors import task_choices
-from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_protocol.errors import FIXES, ErrorCode, RefusedError
 from swarm_protocol.messages import (
     MAX_ROLLOUT_BYTES,
     PublishRollouts,
@@ -28,6 +28,8 @@ from swarm_web.relay.services import publish_rollouts, record_training, sample_r
 async def publish(session: Session, message: PublishRollouts) -> RolloutsPublished:
     """Offer the rollouts of this season to the others, and tell which were none."""
     season = await find_season(session)
+    if await assign_arm(session, season) == "isolated" and not season.isolated_publish:
+        return await _decline(session, message)
     taken, rejected = _sort_rollouts(message.rollouts, season)
     for item in rejected:
         await counters.count(counters.REFUSED, item.code)
@@ -38,10 +40,25 @@ async def publish(session: Session, message: PublishRollouts) -> RolloutsPublish
         session.node,
         season_id=season.pk,
         rollouts=taken,
+        informative=message.informative,
         rejected=len(rejected),
         now=session.clock(),
+        random=session.random,
     )
     return RolloutsPublished(reply_to=message.id, accepted=len(taken), rejected=rejected)
+
+
+async def _decline(session: Session, message: PublishRollouts) -> RolloutsPublished:
+    """Take no rollouts of an isolated node, and count them, but not as a fault of the node's.
+
+    Older clients send them with each step: rejected one by one, they neither end the connection nor
+    stand in the panel, and on the node's page they would push out what its owner can mend.
+    """
+    code = ErrorCode.RELAY_ISOLATED_PUBLISH
+    await counters.count(counters.REFUSED, code, by=len(message.rollouts))
+    reason = f"{session.node.name} is in the isolated arm"
+    rejected = [Rejected(rollout.id, code, reason, FIXES[code]) for rollout in message.rollouts]
+    return RolloutsPublished(reply_to=message.id, accepted=0, rejected=rejected)
 
 
 def _sort_rollouts(rollouts: list[Rollout], season: Season) -> tuple[list[Rollout], list[Rejected]]:
@@ -86,6 +103,7 @@ async def sample(session: Session, message: RequestRollouts) -> RolloutsSampled:
         session.node,
         season_id=season.pk,
         count=message.count,
+        prefer=message.prefer,
         with_logprobs=message.logprobs,
         now=session.clock(),
         random=session.random,

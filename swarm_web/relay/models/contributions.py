@@ -11,6 +11,10 @@ class Contribution(models.Model):
     `published` and `delivered` are counted by the server; the rest is what the node reports of
     its training, as totals. `external_used` never exceeds `delivered`. `used_by_others` counts how
     many times another node trained on one of this node's rollouts, as the others reported.
+
+    Of the rollouts that the node declared informative, `declared_checked` were scored by our own
+    verifier, and `declared_false` of these were not; `window_…` are the same since the last window
+    began (`relay.trust`). While `declarations_lapsed_at` is set, its declarations do not count.
     """
 
     node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="contributions")
@@ -27,6 +31,11 @@ class Contribution(models.Model):
     external_used = models.BigIntegerField(default=0)
     external_dropped = models.JSONField(default=dict)
     used_by_others = models.BigIntegerField(default=0)
+    declared_checked = models.BigIntegerField(default=0)
+    declared_false = models.BigIntegerField(default=0)
+    window_checked = models.PositiveSmallIntegerField(default=0)
+    window_false = models.PositiveSmallIntegerField(default=0)
+    declarations_lapsed_at = models.DateTimeField(null=True, blank=True)
     updated_at = models.DateTimeField(auto_now=True)
 
     class Meta:

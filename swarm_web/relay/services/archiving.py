@@ -11,14 +11,13 @@ import msgspec
 from django.conf import settings
 from django.db import transaction
 
-from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import TaskSpec
-from swarm_tasks.keyspace import Part, question_part
 from swarm_tasks.pool import AnyVerifier
-from swarm_tasks.verifier import Verdict
 from swarm_web.nodes.models import Node
 from swarm_web.relay.intake import Sample, take_samples
 from swarm_web.relay.models import ArchivedRollout, Exchange, TrainingPoint
+from swarm_web.relay.services.scoring import score_completions
 from swarm_web.store import sync_redis
 
 logger = logging.getLogger(__name__)
@@ -100,7 +99,11 @@ def _to_row(sample: Sample) -> ArchivedRollout:
 def _check(row: ArchivedRollout, *, verifier: AnyVerifier) -> None:
     """Make the question again and score every completion in the child, or note why not."""
     try:
-        question, verdicts = _score(row, verifier=verifier)
+        question, verdicts = score_completions(
+            msgspec.convert(row.spec, TaskSpec),
+            [completion["text"] for completion in row.completions],
+            verifier=verifier,
+        )
     except RefusedError as refusal:
         logger.warning("archived %s cannot be checked: %s", row.dataset, refusal.message)
         row.failure = refusal.code
@@ -113,13 +116,3 @@ def _check(row: ArchivedRollout, *, verifier: AnyVerifier) -> None:
             "solved": verdict.solved,
             "verdict": verdict.reason,
         }
-
-
-def _score(row: ArchivedRollout, *, verifier: AnyVerifier) -> tuple[str, list[Verdict]]:
-    """Return the question and a verdict for each completion. Raises RefusedError."""
-    spec = msgspec.convert(row.spec, TaskSpec)
-    question = verifier.question(spec)
-    # A training index may still make a question that the judge owns: nodes drop it, and so do we.
-    if question_part(question) is not Part.TRAINING:
-        raise RefusedError(ErrorCode.TASK_FOREIGN, "the question belongs to the judge")
-    return question, verifier.score(spec, [completion["text"] for completion in row.completions])

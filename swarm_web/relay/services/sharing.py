@@ -4,7 +4,7 @@ The calls are async, because they are made for every step of every node.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from itertools import accumulate
 from random import Random
@@ -14,7 +14,7 @@ from django.conf import settings
 
 from swarm_protocol.codec import MAX_FRAME_BYTES
 from swarm_protocol.logprobs import without_logprobs
-from swarm_protocol.messages import ExternalRollout, Rollout, RolloutName
+from swarm_protocol.messages import ExternalRollout, Preference, Rollout, RolloutName
 from swarm_web.nodes.models import Node
 from swarm_web.relay.deliveries import Deliveries
 from swarm_web.relay.intake import Sample, SampleLimits, offer_samples
@@ -30,20 +30,33 @@ _encoder = msgspec.json.Encoder()
 
 
 async def publish_rollouts(
-    node: Node, *, season_id: int, rollouts: Sequence[Rollout], rejected: int, now: datetime
+    node: Node,
+    *,
+    season_id: int,
+    rollouts: Sequence[Rollout],
+    informative: Collection[str] = (),
+    rejected: int,
+    now: datetime,
+    random: Random,
 ) -> None:
     """Offer a node's rollouts to the others, and count them and those that were rejected.
 
-    Publishing a rollout again while it is in the pool changes nothing.
+    `informative` are the ids that the node declares so. Publishing a rollout again while it is in
+    the pool changes nothing.
     """
     shared = {
         rollout.id: _encoder.encode(ExternalRollout(node=node.name, age_s=0.0, rollout=rollout))
         for rollout in rollouts
     }
     pool = _season_pool(season_id)
-    added = await pool.publish(node.pk, shared, now=now.timestamp()) if shared else 0
+    added = 0
+    if shared:
+        declared = frozenset(informative)
+        added = await pool.publish(node.pk, shared, informative=declared, now=now.timestamp())
     if added:
-        await _offer_samples(node, season_id=season_id, rollouts=rollouts, now=now)
+        # Nodes send what they found informative first: the archive is to show what is usual.
+        sampled = random.sample(rollouts, min(len(rollouts), settings.RELAY_ARCHIVE_PER_NODE))
+        await _offer_samples(node, season_id=season_id, rollouts=sampled, now=now)
     await add_to_contribution(node, season_id, published=added, rejected=rejected)
 
 
@@ -54,15 +67,19 @@ async def sample_rollouts(
     count: int,
     now: datetime,
     random: Random,
+    prefer: Preference = "any",
     with_logprobs: bool = False,
 ) -> list[ExternalRollout]:
     """Draw up to `count` rollouts of other nodes uniformly, and count them for both sides.
 
+    With a preference for `informative` ones, those that are declared so come first (`Pool.sample`).
     They come in random order, so those that no longer fit into one frame are left out uniformly.
     Log-probs are for nodes that ask for them: an older client would refuse the whole frame.
     """
     pool = _season_pool(season_id)
-    drawn = await pool.sample(count, excluding=node.pk, now=now.timestamp(), random=random)
+    drawn = await pool.sample(
+        count, excluding=node.pk, prefer=prefer, now=now.timestamp(), random=random
+    )
     offered = [_unpack(pooled, with_logprobs=with_logprobs) for pooled in drawn]
     sizes = accumulate(len(_encoder.encode(external)) + 1 for external in offered)
     fitting = [
@@ -89,7 +106,7 @@ async def _offer_samples(
     )
     samples = [
         Sample(season_id, node.pk, now.timestamp(), without_logprobs(rollout))
-        for rollout in rollouts[: limits.node]
+        for rollout in rollouts
     ]
     await offer_samples(async_redis(), samples, limits=limits)
 

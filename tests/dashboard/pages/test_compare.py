@@ -70,6 +70,21 @@ def test_the_page_says_when_there_will_be_something(season: Season, client: Clie
     assert "when 5 of its nodes in each arm have answered 3 rounds" in html
 
 
+@pytest.mark.parametrize(
+    ("publish", "told"),
+    [
+        (False, "Isolated nodes train alone: they neither share rollouts nor take any."),
+        (True, "Isolated nodes share their rollouts but take none."),
+    ],
+)
+def test_it_says_what_isolated_means_in_the_season(
+    season: Season, client: Client, publish: bool, told: str
+) -> None:
+    Season.objects.update(isolated_publish=publish)
+    store(season, make_claim())
+    assert told in read(client)
+
+
 def test_a_claim_is_shown_with_all_its_figures(season: Season, client: Client) -> None:
     enrol(season, coin=12, choice=0)
     store(season, make_claim())

@@ -14,7 +14,7 @@ from node_client.site import Site
 from swarm_protocol.messages import NodeMessage
 from swarm_tasks.verifier import Verifier
 from tests.node_client.coordinator import Coordinator
-from tests.node_client.fakes import toy_policy
+from tests.node_client.fakes import writing_policy
 from tests.node_client.shell_fakes import at_once, empty_view
 
 # A test that waits for a second report, or for the last one at the end, would wait a second.
@@ -35,7 +35,10 @@ async def made_node(
     view.arm = settings.arm
     async with ModelWorker() as worker:
         equipment = Equipment(
-            policy=policy or toy_policy(), verifier=verifier, worker=worker, view=view
+            policy=policy or writing_policy(),
+            verifier=verifier,
+            worker=worker,
+            view=view,
         )
         yield Node(
             settings,

@@ -15,7 +15,7 @@ from swarm_tasks.verifier import Verifier
 from tests.node_client.fakes import make_trainer, toy_policy
 from tests.node_client.shell_fakes import empty_view
 
-NOT_FIGURES = {"step", "example", "used"}
+NOT_FIGURES = {"step", "example", "used", "texts"}
 
 
 def test_every_figure_of_a_report_is_logged_under_a_flat_name(verifier: Verifier) -> None:

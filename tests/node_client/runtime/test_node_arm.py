@@ -9,10 +9,12 @@ import torch
 
 from node_client.errors import CoordinatorRefusedError
 from node_client.model.policy import Policy
+from node_client.settings.choices import ExternalPool
 from node_client.settings.config import Settings
 from swarm_protocol.messages import (
     Arm,
     Hello,
+    PublishRollouts,
     ReportTraining,
     RequestQuestions,
     RequestRollouts,
@@ -37,10 +39,32 @@ async def test_the_coordinators_arm_and_name_are_the_nodes(
         async with running_node(settings, coordinator, verifier):
             reports = await coordinator.heard(ReportTraining, count=2)
         assert not heard_so_far(coordinator, RequestRollouts)
+        assert not heard_so_far(coordinator, PublishRollouts)
         # J = 0 and I = all, so an isolated node trains on as much as one of the swarm.
         assert reports[-1].local_used == 4 * reports[-1].step
     remembered = settings.state.load()
     assert (remembered.node, remembered.url) == ("amber-quiet-heron", coordinator.site.base)
+
+
+async def test_an_isolated_node_gives_where_the_season_lets_it(
+    settings: Settings, verifier: Verifier
+) -> None:
+    season = msgspec.structs.replace(toy_season(), isolated_publish=True)
+    async with running(Coordinator(season=season)) as coordinator:
+        coordinator.arm = "isolated"
+        async with running_node(settings, coordinator, verifier):
+            assert await coordinator.heard(PublishRollouts)
+
+
+@pytest.mark.parametrize(("pool", "prefer"), [("informative", "informative"), ("uniform", "any")])
+async def test_a_node_prefers_what_its_owner_chose(
+    settings: Settings, verifier: Verifier, pool: ExternalPool, prefer: str
+) -> None:
+    chosen = replace(settings, training=replace(settings.training, external_pool=pool))
+    coordinator = Coordinator(season=toy_season())
+    async with running(coordinator), running_node(chosen, coordinator, verifier):
+        [request, *_] = await coordinator.heard(RequestRollouts)
+    assert request.prefer == prefer
 
 
 def weights_of(policy: Policy) -> list[torch.Tensor]:

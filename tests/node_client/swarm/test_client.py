@@ -10,9 +10,11 @@ from node_client.swarm.exchange import MAX_OWED_ROLLOUTS, SwarmExchange
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import (
     MAX_COMPLETION_CHARS,
+    MAX_ROLLOUTS,
     AnswerText,
     Completion,
     ExternalRollout,
+    Preference,
     PublishRollouts,
     ReportTraining,
     RequestRollouts,
@@ -48,7 +50,11 @@ def others(count: int) -> list[ExternalRollout]:
 
 @asynccontextmanager
 async def running_exchange(
-    coordinator: Coordinator, *, sample_wait_s: float = 0.2, with_logprobs: bool = False
+    coordinator: Coordinator,
+    *,
+    sample_wait_s: float = 0.2,
+    prefer: Preference = "any",
+    with_logprobs: bool = False,
 ) -> AsyncIterator[tuple[Connected, SwarmExchange]]:
     """Run a coordinator and a node in its season; yield the node and its way to the pool."""
     refusals: list[RefusedError] = []
@@ -58,14 +64,20 @@ async def running_exchange(
             loop=asyncio.get_running_loop(),
             refused=refusals.append,
             sample_wait_s=sample_wait_s,
+            prefer=prefer,
             with_logprobs=with_logprobs,
         )
-        exchange.follow(toy_season())
+        exchange.follow(toy_season(), arm="swarm")
         sending = asyncio.create_task(exchange.outbox.run())
         try:
             yield node, exchange
         finally:
             sending.cancel()
+
+
+async def publish(exchange: SwarmExchange, *rollouts: Rollout, informative: str = "") -> None:
+    """Share rollouts from another thread, as the trainer does; `informative` are their letters."""
+    await asyncio.to_thread(exchange.publish, rollouts, informative=list(informative))
 
 
 def test_large_answers_are_split_into_frames_that_fit() -> None:
@@ -89,9 +101,7 @@ async def test_log_probs_are_sent_to_and_asked_of_a_coordinator_that_knows_them(
     coordinator.knows_logprobs = knows
     full = [Completion("1", "stop", logprobs="AAIABA=="), Completion("2", "length", logprob=-1.5)]
     async with running_exchange(coordinator, with_logprobs=True) as (_, exchange):
-        await asyncio.to_thread(
-            exchange.publish, [msgspec.structs.replace(rollout("a"), completions=full)]
-        )
+        await publish(exchange, msgspec.structs.replace(rollout("a"), completions=full))
         [published] = await coordinator.heard(PublishRollouts)
         assert published.rollouts[0].completions == (full if knows else rollout("a").completions)
         await asyncio.to_thread(exchange.sample, 3)
@@ -107,10 +117,71 @@ async def test_log_probs_are_not_asked_for_without_need() -> None:
         assert not request.logprobs
 
 
+@pytest.mark.parametrize("knows", [True, False])
+async def test_what_is_declared_informative_is_told_to_a_coordinator_that_can_read_it(
+    knows: bool,
+) -> None:
+    coordinator = Coordinator()
+    coordinator.knows_declarations = knows
+    async with running_exchange(coordinator) as (_, exchange):
+        await publish(exchange, *map(rollout, "abc"), informative="ac")
+        [published] = await coordinator.heard(PublishRollouts)
+        assert [each.id for each in published.rollouts] == ["a", "b", "c"]
+        assert published.informative == (["a", "c"] if knows else [])
+
+
+async def test_each_frame_declares_its_own_rollouts_only() -> None:
+    coordinator = Coordinator()
+    rollouts = [rollout(f"r{n}") for n in range(MAX_ROLLOUTS + 1)]
+    last = rollouts[-1].id
+    async with running_exchange(coordinator) as (node, exchange):
+        await coordinator.stop()
+        await node.notebook.until(lambda: node.notebook.links[-1].phase == "waiting")
+        await asyncio.to_thread(exchange.publish, rollouts, informative=["r0", last])
+        await coordinator.start()
+        messages = await coordinator.heard(PublishRollouts, count=2)
+        assert [message.informative for message in messages] == [["r0"], [last]]
+
+
+@pytest.mark.parametrize("knows", [True, False])
+async def test_informative_rollouts_are_preferred_where_the_coordinator_can(knows: bool) -> None:
+    coordinator = Coordinator()
+    coordinator.knows_declarations = knows
+    async with running_exchange(coordinator, prefer="informative") as (_, exchange):
+        await asyncio.to_thread(exchange.sample, 3)
+        [request] = await coordinator.heard(RequestRollouts)
+        assert request.prefer == ("informative" if knows else "any")
+
+
+@pytest.mark.parametrize("gives", [True, False])
+async def test_an_isolated_node_shares_where_the_season_lets_it(gives: bool) -> None:
+    coordinator = Coordinator()
+    season = msgspec.structs.replace(toy_season(), isolated_publish=gives)
+    async with running_exchange(coordinator) as (node, exchange):
+        exchange.follow(season, arm="isolated")
+        await publish(exchange, rollout("a"))
+        await node.client.round()
+        await exchange.outbox.empty.wait()
+        assert exchange.published == int(gives)
+
+
+async def test_what_a_node_owed_before_it_was_isolated_is_given_up() -> None:
+    coordinator = Coordinator()
+    async with running_exchange(coordinator) as (node, exchange):
+        await coordinator.stop()
+        await node.notebook.until(lambda: node.notebook.links[-1].phase == "waiting")
+        await publish(exchange, rollout("a"))
+        await asyncio.sleep(0)
+        assert len(exchange.outbox) == 1
+        exchange.follow(toy_season(), arm="isolated")
+        assert len(exchange.outbox) == 0
+        await coordinator.start()
+
+
 async def test_published_rollouts_reach_the_coordinator_and_are_counted() -> None:
     coordinator = Coordinator()
     async with running_exchange(coordinator) as (_, exchange):
-        await asyncio.to_thread(exchange.publish, [rollout("a"), rollout("b")])
+        await publish(exchange, rollout("a"), rollout("b"))
         [message] = await coordinator.heard(PublishRollouts)
         assert [each.id for each in message.rollouts] == ["a", "b"]
         await exchange.outbox.empty.wait()
@@ -123,7 +194,7 @@ async def test_what_is_published_offline_is_bounded_counted_and_sent_later() -> 
         await coordinator.stop()
         await node.notebook.until(lambda: node.notebook.links[-1].phase == "waiting")
         rollouts = [rollout(f"r{n}") for n in range(MAX_OWED_ROLLOUTS + 3)]
-        await asyncio.to_thread(exchange.publish, rollouts)
+        await publish(exchange, *rollouts)
         await asyncio.sleep(0)
         assert (len(exchange.outbox), exchange.outbox.dropped) == (MAX_OWED_ROLLOUTS, 3)
         await coordinator.start()
@@ -218,10 +289,10 @@ async def test_a_node_that_is_offline_samples_nothing() -> None:
 async def test_in_practice_nothing_is_published_or_asked_for() -> None:
     coordinator = Coordinator()
     async with running_exchange(coordinator) as (node, exchange):
-        exchange.follow(None)
+        exchange.follow(None, arm="swarm")
         exchange.prefetch(2)
         assert await asyncio.to_thread(exchange.sample, 2) == []
-        await asyncio.to_thread(exchange.publish, [rollout("a")])
+        await publish(exchange, rollout("a"))
         await node.client.round()
         assert not any(
             isinstance(said, PublishRollouts | RequestRollouts) for said in coordinator.said
@@ -234,10 +305,10 @@ async def test_what_was_fetched_before_practice_is_not_used_after_it() -> None:
     async with running_exchange(coordinator) as (_, exchange):
         exchange.prefetch(2)
         await coordinator.heard(RequestRollouts)
-        exchange.follow(None)
+        exchange.follow(None, arm="swarm")
         assert await asyncio.to_thread(exchange.sample, 2) == []
         coordinator.pool = others(2)
-        exchange.follow(toy_season())
+        exchange.follow(toy_season(), arm="swarm")
         assert await asyncio.to_thread(exchange.sample, 2) == others(2)
 
 
@@ -248,13 +319,13 @@ async def test_what_was_owed_to_another_season_is_given_up() -> None:
         await node.notebook.until(lambda: node.notebook.links[-1].phase == "waiting")
         exchange.outbox.put([rollout("old")])
         await asyncio.sleep(0)  # the outbox waits for the connection now
-        exchange.follow(msgspec.structs.replace(toy_season(), seed=SEED + 1))
-        exchange.follow(toy_season())
+        exchange.follow(msgspec.structs.replace(toy_season(), seed=SEED + 1), arm="swarm")
+        exchange.follow(toy_season(), arm="swarm")
         await coordinator.start()
         await node.client.wait_until_connected()
         await node.client.round()
         late = msgspec.structs.replace(rollout("late"), task=foreign_task())
-        await asyncio.to_thread(exchange.publish, [late, rollout("new")])
+        await publish(exchange, late, rollout("new"))
         [message] = await coordinator.heard(PublishRollouts)
         assert [each.id for each in message.rollouts] == ["new"]
 
@@ -263,7 +334,7 @@ async def test_a_season_that_is_told_again_changes_nothing() -> None:
     coordinator = Coordinator()
     async with running_exchange(coordinator) as (_, exchange):
         exchange.outbox.put([rollout("a")])
-        exchange.follow(toy_season())
+        exchange.follow(toy_season(), arm="swarm")
         await coordinator.heard(PublishRollouts)
 
 

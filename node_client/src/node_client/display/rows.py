@@ -21,6 +21,7 @@ from node_client.display.lines import describe_upgrade
 from node_client.display.remarks import explain_remark
 from node_client.display.terminal import fold_line
 from node_client.display.view import View
+from node_client.swarm.exchange import may_publish
 
 # Over how many steps a mean is told beside the latest value.
 RECENT_STEPS = 20
@@ -141,6 +142,8 @@ def _given(view: View) -> str:
     """Say what others got of this node, in the season as far as the coordinator told it."""
     if view.site is None or view.arm == "base":
         return ""
+    if view.season is not None and not may_publish(view.arm, view.season):
+        return "nothing: in this season isolated nodes keep their rollouts"
     standing = view.standing
     shared = f"{view.published_before + view.published:,} rollouts published"
     if standing is not None and standing.delivered_to_others is not None:

@@ -124,6 +124,8 @@ def _start(
     )
     environment = {key: value for key, value in os.environ.items() if key[:6] != "SWARM_"}
     environment |= {"OMP_NUM_THREADS": "1"} | settings_as_environment(plan.config)
+    # In one process the arm's pool draws; here each client says what it prefers, in the same words.
+    environment["SWARM_EXTERNAL_POOL"] = run.arm.drawing
     with log.open("wb") as file:
         process = subprocess.Popen(command, env=environment, stdout=file, stderr=file)
     return Client(process, state, log)

@@ -168,7 +168,7 @@ class ExternalJudge:
         # A training index may still make a question that the judge or the held-out set owns.
         if question_part(question) is not Part.TRAINING:
             raise _DroppedError("foreign")
-        if any(verdict.reason in ("timeout", "verifier_error") for verdict in verdicts):
+        if any(verdict.failed for verdict in verdicts):
             raise _DroppedError("unscorable")
         rewards = self._reward.rewards(question, texts, verdicts)
         if min(rewards) == max(rewards) and not self._keep_uninformative:

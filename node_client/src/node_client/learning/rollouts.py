@@ -49,6 +49,15 @@ class LocalRollout:
     verdicts: list[Verdict]
     group: TrainingGroup
 
+    @property
+    def teaches_all(self) -> bool:
+        """Whether there are right and wrong answers, all of which could be scored.
+
+        Then it is informative whatever reward a receiver trains with, and others can check it.
+        """
+        rights = {verdict.solved for verdict in self.verdicts}
+        return len(rights) == 2 and not any(verdict.failed for verdict in self.verdicts)
+
 
 @dataclass(frozen=True)
 class TrainingSet:

@@ -291,8 +291,8 @@ class Trainer:
     def _publish(self, rollouts: Sequence[LocalRollout]) -> None:
         if self.config.shared_rollouts is not None:
             rollouts = self._select_shared(rollouts, wanted=self.config.shared_rollouts)
-        informative = self._shareable([each for each in rollouts if each.group.informative])
-        others = self._shareable([each for each in rollouts if not each.group.informative])
+        informative = self._shareable([each for each in rollouts if each.teaches_all])
+        others = self._shareable([each for each in rollouts if not each.teaches_all])
         self._exchange.publish(
             [*informative, *others], informative=[rollout.id for rollout in informative]
         )

@@ -84,6 +84,7 @@ class Node:
             client=client,
             loop=asyncio.get_running_loop(),
             refused=view.note_refusal,
+            prefer="informative" if settings.training.external_pool == "informative" else "any",
             with_logprobs=settings.training.importance == "sender",
         )
         self._exam = Exam(
@@ -234,7 +235,7 @@ class Node:
         if season is not None and season != self._view.season and self._settings.arm != "base":
             self._warn_of_settings(season)
         self._view.note_season(season)
-        self._exchange.follow(season)
+        self._exchange.follow(season, arm=self._view.arm)
         self._training.enrol(
             Enrolment(
                 season=season or practice_season(),

@@ -52,6 +52,7 @@ PANELS: Mapping[str, Sequence[str]] = {
     ),
     "Training: rollouts of other nodes": (
         "external_candidates",
+        "external_pool",
         "external_sampling",
         "keep_uninformative",
         "importance",

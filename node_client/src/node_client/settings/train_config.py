@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from node_client.errors import SettingsError
 from node_client.settings.choices import (
     CurriculumKind,
+    ExternalPool,
     ExternalShaping,
     Importance,
     ImportanceSamplingLevel,
@@ -67,6 +68,10 @@ class TrainConfig:
 
     external_candidates: Candidates = 56
     """How many rollouts of others each step asks for, however many it uses: many teach nothing."""
+
+    external_pool: ExternalPool = "informative"
+    """Which rollouts of others the coordinator offers first: those that their senders declared
+    `informative`, or all alike (`uniform`)."""
 
     external_sampling: SamplingName = "uniform"
     """How the external places are filled of the usable candidates: `uniform` (SAPO), or likelier

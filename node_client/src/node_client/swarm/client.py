@@ -1,7 +1,7 @@
 """What a node can ask of its coordinator, as typed calls over the connection."""
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -16,6 +16,7 @@ from swarm_protocol.messages import (
     AnswersReceived,
     AnswerText,
     ExternalRollout,
+    Preference,
     PublishRollouts,
     QuestionsOffered,
     Rejected,
@@ -75,22 +76,39 @@ class SwarmClient:
         """Return as soon as there is a connection."""
         await self._connection.connected.wait()
 
-    async def publish(self, rollouts: Sequence[Rollout]) -> int:
-        """Share rollouts and return how many the pool took; a repeated one counts as taken."""
+    async def publish(
+        self, rollouts: Sequence[Rollout], *, informative: Collection[str] = ()
+    ) -> int:
+        """Share rollouts and return how many the pool took; a repeated one counts as taken.
+
+        `informative` has the ids of those that are; it is told to a coordinator that can read it.
+        """
         if not self._connection.knows_logprobs:
             rollouts = [without_logprobs(rollout) for rollout in rollouts]
         accepted = 0
         for batch in split_into_frames(rollouts, most=MAX_ROLLOUTS):
-            message = PublishRollouts(id=new_id(), rollouts=batch)
+            declared = [rollout.id for rollout in batch if rollout.id in informative]
+            message = PublishRollouts(
+                id=new_id(),
+                rollouts=batch,
+                informative=declared if self._connection.knows_declarations else [],
+            )
             accepted += (await self._connection.request(message, RolloutsPublished)).accepted
         return accepted
 
-    async def sample(self, count: int, *, with_logprobs: bool = False) -> list[ExternalRollout]:
-        """Return up to `count` rollouts of other nodes, with log-probs if the coordinator can."""
+    async def sample(
+        self, count: int, *, prefer: Preference = "any", with_logprobs: bool = False
+    ) -> list[ExternalRollout]:
+        """Return up to `count` rollouts of other nodes.
+
+        As far as the coordinator can: those first that their senders declared informative, where
+        these are preferred, and with log-probs.
+        """
         message = RequestRollouts(
             id=new_id(),
             count=min(count, MAX_REQUESTED),
             logprobs=with_logprobs and self._connection.knows_logprobs,
+            prefer=prefer if self._connection.knows_declarations else "any",
         )
         return (await self._connection.request(message, RolloutsSampled)).rollouts
 

@@ -86,6 +86,7 @@ class Connection:
         # What the coordinator of the latest connection said that it knows.
         self.knows_logprobs = False
         self.knows_provenance = False
+        self.knows_declarations = False
 
     async def run(self) -> None:
         """Stay connected until cancelled. Raises CoordinatorRefusedError when refused for good."""
@@ -150,6 +151,7 @@ class Connection:
                 self._listener.welcomed(welcome)
                 self.knows_logprobs = welcome.logprobs
                 self.knows_provenance = welcome.provenance
+                self.knows_declarations = welcome.declarations
                 self._socket = socket
                 self._welcomed_at = self._clock()
                 self.connected.set()

@@ -5,7 +5,7 @@ and what was asked for before the step is usually there when it is needed.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 
@@ -13,7 +13,14 @@ from node_client.swarm.client import SwarmClient
 from node_client.swarm.connection import UnansweredError
 from node_client.swarm.outbox import PASSING, PAUSE_S, Outbox
 from swarm_protocol.errors import ErrorCode, RefusedError
-from swarm_protocol.messages import MAX_ROLLOUTS, ExternalRollout, Rollout, SeasonInfo
+from swarm_protocol.messages import (
+    MAX_ROLLOUTS,
+    Arm,
+    ExternalRollout,
+    Preference,
+    Rollout,
+    SeasonInfo,
+)
 from swarm_tasks.allowlist import is_training_spec
 
 MAX_OWED_ROLLOUTS = 64
@@ -30,8 +37,8 @@ ISOLATED_REST_S = 60.0
 class SwarmExchange:
     """The way to a coordinator. `published` counts what the pool took.
 
-    Nothing goes either way without a season: practice is nobody else's business. `with_logprobs`
-    asks for those of the senders too.
+    Nothing goes either way without a season: practice is nobody else's business. `prefer` says
+    which rollouts of others come first; `with_logprobs` asks for those of the senders too.
     """
 
     def __init__(
@@ -41,16 +48,20 @@ class SwarmExchange:
         loop: asyncio.AbstractEventLoop,
         refused: Callable[[RefusedError], None],
         sample_wait_s: float = SAMPLE_WAIT_S,
+        prefer: Preference = "any",
         with_logprobs: bool = False,
     ) -> None:
         self._client = client
         self._loop = loop
         self._sample_wait_s = sample_wait_s
+        self._prefer: Preference = prefer
         self._with_logprobs = with_logprobs
         self._may_ask_at = 0.0
         self._isolated_until = 0.0
         self._fetching: Future[list[ExternalRollout]] | None = None
         self._season: SeasonInfo | None = None
+        self._gives = False
+        self._informative: set[str] = set()
         self.published = 0
         self.outbox: Outbox[Rollout] = Outbox(
             client=client,
@@ -59,20 +70,22 @@ class SwarmExchange:
             most=MAX_OWED_ROLLOUTS,
             batch=MAX_ROLLOUTS,
             rest_s=PUBLISH_REST_S,
+            left=self._forget,
         )
 
-    def follow(self, season: SeasonInfo | None) -> None:
-        """Share in this season. Must be called on the event loop.
+    def follow(self, season: SeasonInfo | None, *, arm: Arm) -> None:
+        """Share in this season, as far as it lets nodes of this arm. Must be called on the loop.
 
         What is still to be shared of another season is given up: nobody would take it.
         """
-        if season != self._season:
-            self._season = season
+        gives = season is not None and may_publish(arm, season)
+        if (season, gives) != (self._season, self._gives):
+            self._season, self._gives = season, gives
             self.outbox.clear()
 
     def publish(self, rollouts: Sequence[Rollout], *, informative: Sequence[str]) -> None:
         """Queue rollouts for sharing; the oldest give way when the coordinator is gone."""
-        self._loop.call_soon_threadsafe(self._owe, rollouts)
+        self._loop.call_soon_threadsafe(self._owe, rollouts, informative)
 
     def prefetch(self, count: int) -> None:
         """Ask already for what the coming step will sample; none calls off what was asked for."""
@@ -98,16 +111,21 @@ class SwarmExchange:
         except (UnansweredError, RefusedError):
             return []
 
-    def _owe(self, rollouts: Sequence[Rollout]) -> None:
+    def _owe(self, rollouts: Sequence[Rollout], informative: Collection[str]) -> None:
         """Owe those of the season: a step may have begun in another one, or in practice."""
         season = self._season
-        if season is None:
+        if season is None or not self._gives:
             return
-        self.outbox.put(
+        owed = [
             rollout
             for rollout in rollouts
             if is_training_spec(rollout.task, seed=season.seed, tasks=season.tasks)
-        )
+        ]
+        self._informative.update(rollout.id for rollout in owed if rollout.id in informative)
+        self.outbox.put(owed)
+
+    def _forget(self, rollouts: Sequence[Rollout]) -> None:
+        self._informative.difference_update(rollout.id for rollout in rollouts)
 
     def _call_off(self) -> None:
         fetching, self._fetching = self._fetching, None
@@ -128,7 +146,9 @@ class SwarmExchange:
             self._may_ask_at = turn + SAMPLE_EVERY_S
             await asyncio.sleep(turn - now)
             try:
-                return await self._client.sample(count, with_logprobs=self._with_logprobs)
+                return await self._client.sample(
+                    count, prefer=self._prefer, with_logprobs=self._with_logprobs
+                )
             except RefusedError as refusal:
                 if refusal.code == ErrorCode.RELAY_ISOLATED:
                     self._isolated_until = self._loop.time() + ISOLATED_REST_S
@@ -137,4 +157,9 @@ class SwarmExchange:
                 self._may_ask_at = self._loop.time() + (refusal.retry_after or PAUSE_S)
 
     async def _send(self, rollouts: Sequence[Rollout]) -> None:
-        self.published += await self._client.publish(rollouts)
+        self.published += await self._client.publish(rollouts, informative=self._informative)
+
+
+def may_publish(arm: Arm, season: SeasonInfo) -> bool:
+    """Whether a node of this arm shares its rollouts in this season."""
+    return arm != "isolated" or season.isolated_publish

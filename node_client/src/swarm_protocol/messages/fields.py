@@ -41,6 +41,7 @@ Index = Annotated[int, Meta(ge=0, lt=2**31)]
 
 Arm = Literal["swarm", "isolated", "base"]
 Assignment = Literal["choice", "coin"]
+Preference = Literal["any", "informative"]
 StandingRemark = Literal["", "too_few", "base", "quarantined"]
 FinishReason = Literal["stop", "length"]
 Reflection = Literal["recheck", "hesitation", "exploration"]

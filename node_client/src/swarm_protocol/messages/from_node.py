@@ -15,6 +15,7 @@ from swarm_protocol.messages.fields import (
     FinishReason,
     Id,
     Name,
+    Preference,
     Reflection,
     Share,
     Text,
@@ -53,20 +54,31 @@ class Hello(NodeMessage, frozen=True, tag="hello", omit_defaults=True):
     hardware: Hardware | None = None
 
 
-class PublishRollouts(NodeMessage, frozen=True, tag="rollouts.publish"):
-    """Share rollouts of the latest step."""
+class PublishRollouts(NodeMessage, frozen=True, tag="rollouts.publish", omit_defaults=True):
+    """Share rollouts of the latest step.
+
+    `informative` has the ids of those of them with right and wrong completions, which teach
+    something whatever reward their receiver trains with. An id that names none of them is ignored.
+    It is for servers whose welcome says `declarations`.
+    """
 
     rollouts: Annotated[list[Rollout], Meta(min_length=1, max_length=MAX_ROLLOUTS)]
+    informative: Annotated[list[Id], Meta(max_length=MAX_ROLLOUTS)] = field(default_factory=list)
 
 
 class RequestRollouts(NodeMessage, frozen=True, tag="rollouts.request", omit_defaults=True):
     """Ask for `count` rollouts of other nodes, drawn uniformly from the pool.
+
+    With `prefer` as `informative` those come first that their senders declared so, drawn uniformly
+    among themselves; the others fill up what is left of `count`. It is for servers whose welcome
+    says `declarations`.
 
     They come with their senders' log-probs, as far as there are any, if `logprobs` asks for them.
     """
 
     count: Annotated[int, Meta(ge=1, le=MAX_REQUESTED)]
     logprobs: bool = False
+    prefer: Preference = "any"
 
 
 class ReportTraining(NodeMessage, frozen=True, tag="training.report", omit_defaults=True):

@@ -35,6 +35,7 @@ class SeasonInfo(Struct, frozen=True):
     `completions` is L, `local` I and `external` J of SAPO (arXiv 2509.08721, Algorithm 1).
     `max_new_tokens` and `temperature` are the judge's generation limits (0 means greedy).
     `assignment` says who decides on a node's arm: its owner, or a coin that the judge flips.
+    `isolated_publish` says whether isolated nodes share rollouts, though they take none.
     `system_prompt` is what models are told beside every question, in training and by the judge.
     """
 
@@ -49,6 +50,7 @@ class SeasonInfo(Struct, frozen=True):
     temperature: float
     assignment: Assignment = "choice"
     system_prompt: str = SYSTEM_PROMPT
+    isolated_publish: bool = False
 
 
 class RoundInfo(Struct, frozen=True):
@@ -72,7 +74,8 @@ class Welcome(ServerMessage, frozen=True, tag="welcome"):
     `arm` is the node's arm in the season, whoever decided it. `upgrade` names the client version
     below which nodes will be refused soon, when this client is older; else null. `logprobs` says
     that the server knows the fields of that name, `provenance` that it knows `used` and
-    `reflection` of a report; an older one would refuse them.
+    `reflection` of a report, `declarations` that it knows `informative` of a publication and
+    `prefer` of a request; an older one would refuse them.
     """
 
     protocol: int
@@ -85,6 +88,7 @@ class Welcome(ServerMessage, frozen=True, tag="welcome"):
     upgrade: str | None = None
     logprobs: bool = False
     provenance: bool = False
+    declarations: bool = False
 
 
 class Rejected(Struct, frozen=True):

@@ -11,7 +11,7 @@ from swarm_web.nodes.models import Node
 # What is copied as it is.
 _CONTRIBUTION = (
     *("step", "published", "rejected", "delivered", "local_used", "external_used"),
-    "used_by_others",
+    *("used_by_others", "declared_checked", "declared_false"),
 )
 
 
@@ -69,5 +69,6 @@ def _describe_contribution(report: NodeReport) -> dict[str, Any]:
         "delivered_to_others": report.delivered_to_others,
         "training_reward": part.training_reward if part else None,
         "informative_share": part.informative_share if part else None,
+        "declarations_count": part is None or part.declarations_lapsed_at is None,
         "external_dropped": part.external_dropped if part else {},
     }

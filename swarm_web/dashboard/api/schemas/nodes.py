@@ -99,6 +99,15 @@ class NodeOut(Schema):
         description="How many times other nodes trained on one of its rollouts, by their reports.",
         examples=[640],
     )
+    declared_checked: int = Field(
+        description="Rollouts that it declared informative and our verifier checked.",
+        examples=[40],
+    )
+    declared_false: int = Field(description="Those of them that are not informative.", examples=[0])
+    declarations_count: bool = Field(
+        description="Whether its declarations count: not while too many are false.",
+        examples=[True],
+    )
     external_used: int = Field(description="Rollouts of others it trained on.", examples=[812])
     external_dropped: dict[str, int] = Field(
         description="Rollouts of others that it did not train on, by reason."

@@ -32,6 +32,10 @@ class SeasonOut(Schema):
     assignment: str = Field(
         description="Who assigns the arms: `choice` of owners, or `coin`.", examples=["coin"]
     )
+    isolated_publish: bool = Field(
+        description="Whether isolated nodes share rollouts, though they take none.",
+        examples=[False],
+    )
 
 
 class SeasonsOut(Schema):

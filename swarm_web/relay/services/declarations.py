@@ -1,0 +1,119 @@
+"""Declarations of informative rollouts are checked by our own verifier, and lapse where they lie.
+
+A claim that is lost together with the worker that drew it is gone, as rollouts may be.
+"""
+
+import logging
+from collections.abc import Sequence
+from datetime import datetime
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import QuerySet
+
+from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_protocol.messages import Rollout
+from swarm_tasks.pool import AnyVerifier
+from swarm_web.relay.claims import Claims
+from swarm_web.relay.models import Contribution
+from swarm_web.relay.services.scoring import score_completions
+from swarm_web.relay.trust import Trust, weigh
+from swarm_web.store import sync_redis
+
+logger = logging.getLogger(__name__)
+
+# What a check changes; the rest of the row is changed by the node's messages meanwhile.
+_COUNTED = (
+    *("declared_checked", "declared_false", "window_checked", "window_false"),
+    "declarations_lapsed_at",
+)
+
+
+def check_declarations(*, verifier: AnyVerifier, now: datetime, most: int) -> int:
+    """Check up to `most` declared rollouts of the running season; return how many.
+
+    Up to as many more of nodes whose declarations have lapsed are checked, so that these may count
+    again.
+    """
+    season_id = _running_season()
+    if season_id is None:
+        return 0
+    claims = Claims(sync_redis(), season_id=season_id, max_age_s=settings.RELAY_MAX_AGE_S)
+    # Told again each time: Redis may have lost it, or the operator may have decided otherwise.
+    claims.tell_lapsed(_lapsed_nodes(season_id))
+    drawn = claims.draw(most, now=now.timestamp())
+    findings: dict[int, list[bool]] = {}
+    for claim in drawn:
+        informative = is_informative(claim.rollout, verifier=verifier)
+        if informative is not None:
+            findings.setdefault(claim.node_id, []).append(not informative)
+    lapsed = [
+        node_id for node_id, found in findings.items() if _note(node_id, season_id, found, now=now)
+    ]
+    if lapsed:
+        claims.tell_lapsed(_lapsed_nodes(season_id))
+    for node_id in lapsed:
+        claims.doubt(node_id)
+    return len(drawn)
+
+
+def is_informative(rollout: Rollout, *, verifier: AnyVerifier) -> bool | None:
+    """Tell whether others learn from a rollout; None where our verifier could not find out.
+
+    As a declaration says: there are right and wrong completions, so that rewards differ, binary or
+    with partial credit. What a receiver drops teaches nobody: a question of the judge's, and
+    completions on which the verifier hangs or fails.
+    """
+    texts = [completion.text for completion in rollout.completions]
+    try:
+        _, verdicts = score_completions(rollout.task, texts, verifier=verifier)
+    except RefusedError as refusal:
+        return None if refusal.code == ErrorCode.VERIFIER_FAILED else False
+    if any(verdict.failed for verdict in verdicts):
+        return False
+    return len({verdict.solved for verdict in verdicts}) == 2
+
+
+def restore_declarations(contributions: QuerySet[Contribution]) -> int:
+    """Let declarations that have lapsed count again; return of how many nodes.
+
+    The next check tells the pool; what was declared meanwhile stays undeclared.
+    """
+    return contributions.filter(declarations_lapsed_at__isnull=False).update(
+        declarations_lapsed_at=None, window_checked=0, window_false=0
+    )
+
+
+def _running_season() -> int | None:
+    """Return the running season, if any node took part in it."""
+    parts = Contribution.objects.filter(season__state="running")
+    return next(iter(parts.values_list("season_id", flat=True)[:1]), None)
+
+
+def _lapsed_nodes(season_id: int) -> list[int]:
+    lapsed = Contribution.objects.filter(season=season_id, declarations_lapsed_at__isnull=False)
+    return list(lapsed.values_list("node_id", flat=True))
+
+
+def _note(node_id: int, season_id: int, found: Sequence[bool], *, now: datetime) -> bool:
+    """Count checks, True for each false one, and tell whether the node's declarations lapsed now.
+
+    A node that was deleted meanwhile, or is about to be counted for the first time, is left out.
+    """
+    with transaction.atomic():
+        rows = Contribution.objects.select_for_update().filter(node=node_id, season=season_id)
+        part = rows.first()
+        if part is None:
+            return False
+        had_lapsed = part.declarations_lapsed_at is not None
+        trust = Trust(part.window_checked, part.window_false, had_lapsed)
+        for is_false in found:
+            trust = weigh(trust, is_false=is_false)
+        part.declared_checked += len(found)
+        part.declared_false += sum(found)
+        part.window_checked, part.window_false = trust.checked, trust.false
+        if trust.lapsed != had_lapsed:
+            part.declarations_lapsed_at = now if trust.lapsed else None
+            logger.info("declarations of node %s %s", node_id, "lapse" if trust.lapsed else "count")
+        part.save(update_fields=_COUNTED)
+    return trust.lapsed and not had_lapsed

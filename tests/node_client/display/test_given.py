@@ -1,0 +1,28 @@
+"""What the panel says of rollouts that a node does not share."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+
+from node_client.display.rows import list_rows
+from node_client.site import Site
+from swarm_protocol.messages import Arm
+from tests.node_client.fakes import toy_season
+from tests.node_client.shell_fakes import empty_view
+
+
+@pytest.mark.parametrize(
+    ("arm", "publishes", "told"),
+    [
+        ("isolated", False, "nothing: in this season isolated nodes keep their rollouts"),
+        ("isolated", True, "0 rollouts published"),
+        ("swarm", False, "0 rollouts published"),
+    ],
+)
+def test_an_isolated_node_says_whether_it_gives(arm: Arm, publishes: bool, told: str) -> None:
+    season = msgspec.structs.replace(toy_season(), isolated_publish=publishes)
+    view = replace(empty_view(), site=Site("https://swarm.example"), arm=arm, season=season)
+    rows = dict(list_rows(view, now=datetime.now(UTC)))
+    assert rows["given"].plain == told

@@ -1,0 +1,258 @@
+"""Declared rollouts are checked by the real verifier, and who declares falsely is not preferred."""
+
+from random import Random
+
+import msgspec
+import pytest
+from asgiref.sync import sync_to_async
+from django.utils import timezone
+
+from judge.models import Season
+from judge.services.seasons import end_season
+from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_protocol.messages import Completion, Rollout, TaskSpec
+from swarm_tasks.keyspace import Part
+from swarm_tasks.starter import STARTER_TASKS
+from swarm_tasks.verifier import DrawnTask, Verdict, Verifier
+from swarm_web.nodes.models import Node
+from swarm_web.relay.models import Contribution
+from swarm_web.relay.services import (
+    check_declarations,
+    publish_rollouts,
+    restore_declarations,
+    sample_rollouts,
+)
+from swarm_web.relay.services.declarations import is_informative
+from swarm_web.relay.trust import WINDOW
+from tests.factories import make_rollout
+from tests.tasks.specs import answered, solve_sum
+
+NOW = timezone.now()
+
+pytestmark = pytest.mark.usefixtures("tidy_stores")
+
+
+def draw(verifier: Verifier, season: Season, *, part: Part = Part.TRAINING) -> DrawnTask:
+    sums = STARTER_TASKS[0]
+    return verifier.draw(
+        key=b"k",
+        part=part,
+        dataset=sums.dataset,
+        config=sums.config,
+        seed=season.seed,
+        counter=0,
+    )
+
+
+def rollout_of(season: Season, task: DrawnTask, answers: str, *, name: str = "r") -> Rollout:
+    """Return a rollout whose answers are right or wrong, from letters."""
+    texts = {"r": answered(solve_sum(task.question)), "w": answered("0.5")}
+    completions = [Completion(texts[letter], "stop") for letter in answers]
+    made = make_rollout(season, rollout_id=name)
+    return msgspec.structs.replace(made, task=task.spec, completions=completions)
+
+
+class Unable(Verifier):
+    """A verifier that fails on a whole task, or hangs on each answer."""
+
+    def __init__(self, *, fails: bool) -> None:
+        super().__init__()
+        self._fails = fails
+
+    def question(self, spec: TaskSpec) -> str:
+        if self._fails:
+            raise RefusedError(ErrorCode.VERIFIER_FAILED, "the child is gone")
+        return "1 + 1?"
+
+    def score(self, spec: TaskSpec, texts: object) -> list[Verdict]:
+        return [Verdict(1.0, "right"), Verdict(0.0, "timeout")]
+
+
+# ---- what counts as informative
+
+
+@pytest.mark.parametrize(
+    ("answers", "informative"), [("rw", True), ("wwrw", True), ("rr", False), ("ww", False)]
+)
+async def test_a_rollout_is_informative_with_right_and_wrong_answers(
+    season: Season, verifier: Verifier, answers: str, informative: bool
+) -> None:
+    rollout = rollout_of(season, draw(verifier, season), answers)
+    assert is_informative(rollout, verifier=verifier) is informative
+
+
+async def test_partial_credit_alone_makes_no_rollout_informative(
+    season: Season, verifier: Verifier
+) -> None:
+    task = draw(verifier, season)
+    rollout = rollout_of(season, task, "ww")
+    vague = Completion(answered(f"{solve_sum(task.question)} or so"), "stop")
+    mixed = msgspec.structs.replace(rollout, completions=[rollout.completions[0], vague])
+    first, second = verifier.score(task.spec, [each.text for each in mixed.completions])
+    assert first.score != second.score
+    assert is_informative(mixed, verifier=verifier) is False
+
+
+async def test_a_question_of_the_judge_teaches_nobody(season: Season, verifier: Verifier) -> None:
+    rollout = rollout_of(season, draw(verifier, season, part=Part.JUDGE), "rw")
+    assert is_informative(rollout, verifier=verifier) is False
+
+
+async def test_answers_on_which_the_verifier_hangs_teach_nobody(season: Season) -> None:
+    assert is_informative(make_rollout(season), verifier=Unable(fails=False)) is False
+
+
+async def test_a_verifier_that_fails_is_no_evidence(season: Season) -> None:
+    assert is_informative(make_rollout(season), verifier=Unable(fails=True)) is None
+
+
+# ---- what follows
+
+
+async def declare(
+    node: Node, season: Season, verifier: Verifier, answers: str, *, count: int, first: int = 0
+) -> None:
+    """Publish rollouts on one question, all of them declared informative."""
+    task = draw(verifier, season)
+    rollouts = [
+        rollout_of(season, task, answers, name=f"r{place}") for place in range(first, first + count)
+    ]
+    await publish_rollouts(
+        node,
+        season_id=season.pk,
+        rollouts=rollouts,
+        informative=[rollout.id for rollout in rollouts],
+        rejected=0,
+        now=NOW,
+        random=Random(0),
+    )
+
+
+async def check(verifier: Verifier, *, most: int = 64) -> int:
+    return await sync_to_async(check_declarations)(verifier=verifier, now=NOW, most=most)
+
+
+async def preferred(node: Node, season: Season, *, count: int) -> list[str]:
+    """Return whose rollouts a node that prefers informative ones is given."""
+    drawn = await sample_rollouts(
+        node,
+        season_id=season.pk,
+        count=count,
+        prefer="informative",
+        now=NOW,
+        random=Random(0),
+    )
+    return [external.node for external in drawn]
+
+
+async def part_of(node: Node) -> Contribution:
+    return await Contribution.objects.aget(node=node)
+
+
+async def test_true_declarations_are_counted_and_cost_nothing(
+    season: Season, amber: Node, bold: Node, verifier: Verifier
+) -> None:
+    await declare(amber, season, verifier, "rw", count=6)
+    assert await check(verifier) == 6
+    part = await part_of(amber)
+    assert (part.declared_checked, part.declared_false) == (6, 0)
+    assert (part.window_checked, part.declarations_lapsed_at) == (6, None)
+    assert await preferred(bold, season, count=2) == ["amber", "amber"]
+
+
+async def test_a_rollout_is_checked_once(season: Season, amber: Node, verifier: Verifier) -> None:
+    await declare(amber, season, verifier, "rr", count=1)
+    for _ in range(4):
+        await check(verifier)
+    assert (await part_of(amber)).declared_checked == 1
+
+
+async def test_no_more_are_checked_than_asked_for(
+    season: Season, amber: Node, verifier: Verifier
+) -> None:
+    await declare(amber, season, verifier, "rw", count=9)
+    assert await check(verifier, most=2) == 2
+    assert (await part_of(amber)).declared_checked == 2
+
+
+async def test_who_declares_falsely_is_offered_as_if_undeclared_and_nobody_else_is(
+    season: Season, amber: Node, bold: Node, verifier: Verifier
+) -> None:
+    honest = await Node.objects.acreate(name="honest")
+    await declare(amber, season, verifier, "ww", count=20)
+    await declare(honest, season, verifier, "rw", count=2)
+    await check(verifier)
+    part = await part_of(amber)
+    assert (part.declared_checked, part.declared_false) == (20, 20)
+    assert part.declarations_lapsed_at == NOW
+    assert (await part_of(honest)).declarations_lapsed_at is None
+    assert await preferred(bold, season, count=2) == ["honest", "honest"]
+    # What it declares from now on does not count either, but is still given to others.
+    await declare(amber, season, verifier, "ww", count=5, first=20)
+    assert await preferred(bold, season, count=2) == ["honest", "honest"]
+    assert len(await preferred(bold, season, count=64)) == 27
+
+
+async def test_declarations_count_again_after_a_clean_window(
+    season: Season, amber: Node, bold: Node, verifier: Verifier
+) -> None:
+    await declare(amber, season, verifier, "ww", count=3)
+    await check(verifier)
+    assert (await part_of(amber)).declarations_lapsed_at == NOW
+    await declare(amber, season, verifier, "rw", count=WINDOW - 1, first=3)
+    await check(verifier)
+    assert (await part_of(amber)).declarations_lapsed_at == NOW
+    await declare(amber, season, verifier, "rw", count=1, first=WINDOW + 2)
+    await check(verifier)
+    assert (await part_of(amber)).declarations_lapsed_at is None
+
+
+async def test_an_operator_lets_declarations_count_again(
+    season: Season, amber: Node, bold: Node, verifier: Verifier
+) -> None:
+    await declare(amber, season, verifier, "ww", count=3)
+    await check(verifier)
+    assert await sync_to_async(restore_declarations)(Contribution.objects.all()) == 1
+    await check(verifier)
+    await declare(amber, season, verifier, "rw", count=1, first=3)
+    part = await part_of(amber)
+    assert (part.declarations_lapsed_at, part.window_checked, part.declared_false) == (None, 0, 3)
+    await declare(bold, season, verifier, "rw", count=9)
+    other = await Node.objects.acreate(name="other")
+    assert "amber" in await preferred(other, season, count=10)
+
+
+async def test_what_redis_forgot_is_told_again(
+    season: Season, amber: Node, bold: Node, verifier: Verifier
+) -> None:
+    await Contribution.objects.acreate(node=amber, season=season, declarations_lapsed_at=NOW)
+    await check(verifier)
+    await declare(amber, season, verifier, "rw", count=4)
+    honest = await Node.objects.acreate(name="honest")
+    await declare(honest, season, verifier, "rw", count=1)
+    assert (await preferred(bold, season, count=5))[0] == "honest"
+
+
+async def test_a_check_the_verifier_could_not_make_counts_for_nothing(
+    season: Season, amber: Node, verifier: Verifier
+) -> None:
+    await declare(amber, season, verifier, "ww", count=3)
+    await check(Unable(fails=True))
+    assert (await part_of(amber)).declared_checked == 0
+
+
+async def test_an_ended_season_is_not_checked(
+    season: Season, amber: Node, verifier: Verifier
+) -> None:
+    await declare(amber, season, verifier, "ww", count=3)
+    await sync_to_async(end_season)(season, now=NOW)
+    assert await check(verifier) == 0
+
+
+async def test_the_rollouts_of_a_node_that_is_gone_do_no_harm(
+    season: Season, amber: Node, verifier: Verifier
+) -> None:
+    await declare(amber, season, verifier, "ww", count=3)
+    await Contribution.objects.acreate(node=await Node.objects.acreate(name="other"), season=season)
+    await amber.adelete()
+    assert await check(verifier) == 3
