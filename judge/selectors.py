@@ -84,6 +84,7 @@ def describe_season(season: Season) -> SeasonInfo:
         assignment="coin" if season.assignment == Season.Assignment.COIN else "choice",
         system_prompt=season.system_prompt,
         isolated_publish=season.isolated_publish,
+        batch=season.batch,
     )
 
 

@@ -80,7 +80,7 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
                 "description": "Completions, assignment, isolated share, and whether isolated "
                 "nodes publish are fixed once the season has started.",
                 "fields": [
-                    *("completions", "local", "external"),
+                    *("completions", "local", "external", "batch"),
                     *("assignment", "isolated_share", "isolated_publish"),
                 ],
             },

@@ -99,6 +99,15 @@ class Season(models.Model):
         validators=[MaxValueValidator(64)],
         help_text="J: rollouts of others in a training set.",
     )
+    batch = models.PositiveSmallIntegerField(
+        "rollouts generated",
+        null=True,
+        blank=True,
+        default=None,
+        validators=[MinValueValidator(1), MaxValueValidator(64)],
+        help_text="Rollouts that a node generates in each step, in both arms; isolated nodes train "
+        "on as many. Empty is I + J. With fewer, a training set is filled up from the pool.",
+    )
     assignment = models.CharField(
         max_length=16,
         choices=Assignment,

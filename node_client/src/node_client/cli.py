@@ -112,7 +112,9 @@ def train(
 @app.command()
 @explain_problems
 def make_model(
-    size: Annotated[Literal["tiny", "small", "tiny-rare", "small-rare"], typer.Argument(help="Which demo model")],
+    size: Annotated[
+        Literal["tiny", "small", "tiny-rare", "small-rare"], typer.Argument(help="Which demo model")
+    ],
     out: Annotated[Path, typer.Option(help="The folder to write it to")],
 ) -> None:
     """Make one of the demo's small models anew, on this machine."""

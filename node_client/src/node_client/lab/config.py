@@ -40,6 +40,7 @@ class SeasonRules(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     completions: Count = 8
     local: Natural = 4
     external: Natural = 4
+    batch: Count | None = None
     max_new_tokens: Count = 24
     temperature: float = 0.0
     seed: int = 20_261_122
@@ -173,6 +174,7 @@ def _plan_node(experiment: Experiment, arm: Arm, group: Group) -> NodePlan:
         completions=rules.completions,
         local=rules.local,
         external=rules.external,
+        batch=rules.batch,
         max_new_tokens=rules.max_new_tokens,
         temperature=rules.temperature,
         system_prompt=rules.system_prompt,

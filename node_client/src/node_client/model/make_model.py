@@ -2,8 +2,8 @@
 
 `base_models/tiny` and the others are what `swarm-node make-model` writes, so that a demo need not
 wait for it. Those called `rare` seldom answer in the form that is rewarded: what a node finds by
-itself is little then, and sharing matters (docs/lab.md). The same command on the same machine gives the same files: every weight, task
-and batch follows from the seed.
+itself is little then, and sharing matters (docs/lab.md). The same command on the same machine gives
+the same files: every weight, task and batch follows from the seed.
 """
 
 import json

@@ -64,7 +64,7 @@ class TrainConfig:
     teach more; `--local` and `--external` set one each."""
 
     batch: Count | None = None
-    """Rollouts generated in each step; none is I + J, so that every arm generates equally much."""
+    """Rollouts generated in each step; none is the season's, or I + J where it says nothing."""
 
     external_candidates: Candidates = 56
     """How many rollouts of others each step asks for, however many it uses: many teach nothing."""
@@ -245,12 +245,13 @@ def plan_step(config: TrainConfig, season: SeasonInfo) -> StepPlan:
         )
     local, external = _wished_mix(config, season)
     size = local + external
+    batch = config.batch or season.batch or size
     if config.arm == "isolated":
-        local, external = size, 0
+        local, external = min(size, batch), 0
     plan = StepPlan(
         local=local,
         external=external,
-        batch=size if config.batch is None else config.batch,
+        batch=batch,
         completions=config.num_generations or season.completions,
         max_completion_length=config.max_completion_length or season.max_new_tokens,
     )

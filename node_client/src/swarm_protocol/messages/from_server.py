@@ -35,6 +35,7 @@ class SeasonInfo(Struct, frozen=True):
     `completions` is L, `local` I and `external` J of SAPO (arXiv 2509.08721, Algorithm 1).
     `max_new_tokens` and `temperature` are the judge's generation limits (0 means greedy).
     `assignment` says who decides on a node's arm: its owner, or a coin that the judge flips.
+    `batch` is how many rollouts a node generates in each step, in every arm; null is I + J.
     `isolated_publish` says whether isolated nodes share rollouts, though they take none.
     `system_prompt` is what models are told beside every question, in training and by the judge.
     """
@@ -51,6 +52,7 @@ class SeasonInfo(Struct, frozen=True):
     assignment: Assignment = "choice"
     system_prompt: str = SYSTEM_PROMPT
     isolated_publish: bool = False
+    batch: int | None = None
 
 
 class RoundInfo(Struct, frozen=True):

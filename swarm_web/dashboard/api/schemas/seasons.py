@@ -29,6 +29,9 @@ class SeasonOut(Schema):
     completions: int = Field(description="L: completions in a rollout.", examples=[8])
     local: int = Field(description="I: own rollouts in a training set.", examples=[4])
     external: int = Field(description="J: rollouts of others in a training set.", examples=[4])
+    batch: int | None = Field(
+        description="Rollouts that a node generates in each step; null is I + J.", examples=[8]
+    )
     assignment: str = Field(
         description="Who assigns the arms: `choice` of owners, or `coin`.", examples=["coin"]
     )

@@ -1,0 +1,26 @@
+"""A season says how many rollouts a node generates in each step, in both arms."""
+
+import msgspec
+
+from node_client.settings.train_config import TrainConfig, plan_step
+from tests.node_client.fakes import toy_season
+
+SEASON = msgspec.structs.replace(toy_season(local=8, external=24), batch=8)
+
+
+def test_both_arms_generate_the_seasons_batch() -> None:
+    swarm = plan_step(TrainConfig(), SEASON)
+    isolated = plan_step(TrainConfig(arm="isolated"), SEASON)
+    assert (swarm.local, swarm.external, swarm.batch) == (8, 24, 8)
+    assert (isolated.local, isolated.external, isolated.batch) == (8, 0, 8)
+
+
+def test_a_nodes_own_batch_beats_the_seasons() -> None:
+    assert plan_step(TrainConfig(batch=16), SEASON).batch == 16
+
+
+def test_without_a_batch_every_arm_generates_a_training_set() -> None:
+    season = toy_season(local=8, external=24)
+    assert plan_step(TrainConfig(), season).batch == 32
+    isolated = plan_step(TrainConfig(arm="isolated"), season)
+    assert (isolated.local, isolated.batch) == (32, 32)
