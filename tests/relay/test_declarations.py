@@ -1,5 +1,6 @@
 """Declared rollouts are checked by the real verifier, and who declares falsely is not preferred."""
 
+import itertools
 from random import Random
 
 import msgspec
@@ -11,7 +12,7 @@ from judge.models import Season
 from judge.services.seasons import end_season
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import Completion, Rollout, TaskSpec
-from swarm_tasks.keyspace import Part
+from swarm_tasks.keyspace import Part, question_part
 from swarm_tasks.starter import STARTER_TASKS
 from swarm_tasks.verifier import DrawnTask, Verdict, Verifier
 from swarm_web.nodes.models import Node
@@ -62,7 +63,8 @@ class Unable(Verifier):
     def question(self, spec: TaskSpec) -> str:
         if self._fails:
             raise RefusedError(ErrorCode.VERIFIER_FAILED, "the child is gone")
-        return "1 + 1?"
+        questions = (f"{number} + 1?" for number in itertools.count())
+        return next(text for text in questions if question_part(text) is Part.TRAINING)
 
     def score(self, spec: TaskSpec, texts: object) -> list[Verdict]:
         return [Verdict(1.0, "right"), Verdict(0.0, "timeout")]

@@ -10,9 +10,11 @@ Where this departs from the paper and its public code, and why:
    each one ended), so that stopping is learned. The public code loses it when it decodes.
 2. Training reward is the mean over the node's own rollouts only. External ones are chosen for
    having some right answer, so a mean over the training set would flatter whoever mixes.
-3. A node asks for a few candidates for each external place, drops those that teach nothing
-   (all advantages zero) and takes the first J of the rest, which is the paper's uniform draw. Both
-   can be set otherwise (`keep_uninformative`, `external_sampling`).
+3. A node asks for candidates for the external places, drops those that teach nothing (all
+   advantages zero) and takes the first J of the rest. That is the paper's uniform draw where the
+   pool offers all alike; by default it offers those first that their senders declared informative
+   (`external_pool`). The others can be set otherwise too (`keep_uninformative`,
+   `external_sampling`).
 4. Missing external rollouts are replaced by spare own ones, so a quiet swarm, or none, costs
    nothing against training alone.
 5. Gradients are clipped and AdamW is used without weight decay, as trl does. The learning rate is
@@ -327,7 +329,7 @@ class Trainer:
                 offered = self._exchange.sample(self.candidates)
         with watch.measure("judge"):
             if self.config.external_sampling == "uniform":
-                # Offered in random order, so that the first usable ones are a uniform draw.
+                # Offered in random order, declared ones first: the first usable are a uniform draw.
                 return self._judge.judge(offered, wanted=places.external)
             judged = self._judge.judge(offered, wanted=len(offered))
             chance = random.Random(self._seed("external"))
