@@ -46,7 +46,7 @@ def writing_policy(*, seed: int = 0) -> Policy:
     policy = toy_policy(seed=seed)
     table = policy._model.get_input_embeddings().weight
     assert isinstance(table, Tensor)
-    texts = [policy._words.tokenizer.decode([token]) for token in range(len(table))]
+    texts = [str(policy._words.tokenizer.decode([token])) for token in range(len(table))]
     written = [text == "\n" or (len(text) == 1 and " " <= text <= "~") for text in texts]
     for token in policy._words.ends:
         written[token] = True
@@ -132,9 +132,11 @@ class PoolInMemory:
     def __init__(self, offered: Sequence[ExternalRollout] = ()) -> None:
         self.offered = list(offered)
         self.published: list[Rollout] = []
+        self.declared: list[str] = []
 
     def publish(self, rollouts: Sequence[Rollout], *, informative: Sequence[str]) -> None:
         self.published += rollouts
+        self.declared += informative
 
     def sample(self, count: int) -> Sequence[ExternalRollout]:
         return self.offered[:count]

@@ -99,7 +99,7 @@ def test_a_season_with_other_rules_is_refused(
         run_through(
             planned, run, site=parse_site(site), tokens=tokens, console=Console(file=StringIO())
         )
-    assert not run.is_done
+    assert run.finished is None
 
 
 def interval_of(records: list[RoundRecord]) -> tuple[float, float]:

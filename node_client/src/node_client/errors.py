@@ -10,6 +10,8 @@ NodeError                  what happened and why; `fix` says what to do
   CoordinatorRefusedError  the coordinator will not have this node, so trying again is no use
 """
 
+from typing import Any
+
 USE_WSL = (
     "Run swarm-node in WSL, Windows' own Linux: https://learn.microsoft.com/windows/wsl/install."
 )
@@ -22,6 +24,10 @@ class NodeError(Exception):
         super().__init__(message)
         self.message = message
         self.fix = fix
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let it come whole out of a worker process: by default it would lose its `fix`."""
+        return _restore, (type(self), self.args, self.__dict__)
 
 
 class ModelUnavailableError(NodeError):
@@ -54,3 +60,9 @@ class CoordinatorRefusedError(NodeError):
     def __init__(self, message: str, *, fix: str, code: str) -> None:
         super().__init__(message, fix=fix)
         self.code = code
+
+
+def _restore(kind: type[NodeError], args: tuple[Any, ...], state: dict[str, Any]) -> NodeError:
+    problem = kind.__new__(kind, *args)
+    problem.__dict__.update(state)
+    return problem

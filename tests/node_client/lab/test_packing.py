@@ -16,7 +16,7 @@ def test_a_packed_run_counts_as_done_and_holds_the_same_lines(tmp_path: Path) ->
     lines = run.whole.read_bytes()
     assert pack(tmp_path) == [tmp_path / "runs" / "8-0-1.jsonl.gz"]
     assert not run.whole.exists()
-    assert run.is_done
+    assert run.finished is not None
     assert gzip.decompress(pack_of(tmp_path)) == lines
 
 
@@ -35,7 +35,7 @@ def test_a_run_that_is_under_way_is_left_alone(tmp_path: Path) -> None:
     run.part.write_bytes(b"half a run")
     pack(tmp_path)
     assert run.part.read_bytes() == b"half a run"
-    assert not run.is_done
+    assert run.finished is None
 
 
 def pack_of(folder: Path) -> bytes:

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from node_client.learning.external import DropReason, ExternalJudge
+from node_client.learning.rewards import Binary
 from node_client.learning.sender import SenderLogprobs
 from node_client.model.policy import Policy
 from swarm_protocol.logprobs import encode_logprobs
@@ -29,7 +30,7 @@ def judge(policy: Policy, verifier: Verifier) -> ExternalJudge:
         node="here",
         max_completions=4,
         max_completion_length=16,
-        reward="binary",
+        reward=Binary(),
     )
 
 
@@ -173,7 +174,7 @@ def test_rollout_whose_task_cannot_be_made_is_unscorable(
         node="here",
         max_completions=4,
         max_completion_length=16,
-        reward="binary",
+        reward=Binary(),
     )
     assert_dropped(judge, external, "unscorable")
 
@@ -193,7 +194,7 @@ def test_uninformative_rollouts_can_be_kept(policy: Policy, verifier: Verifier) 
         node="here",
         max_completions=4,
         max_completion_length=16,
-        reward="binary",
+        reward=Binary(),
         keep_uninformative=True,
     )
     judged = judge.judge([external_sum(verifier, ["wrong"] * 4)], wanted=1)

@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from collections.abc import Sequence
 
 import msgspec
 import pytest
@@ -13,6 +12,7 @@ from node_client.settings.train_config import TrainConfig
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import TaskSpec
 from swarm_tasks.allowlist import GENERATOR
+from swarm_tasks.batches import Batch
 from swarm_tasks.verifier import Verdict, Verifier
 from tests.node_client.fakes import (
     BorrowingVerifier,
@@ -157,11 +157,11 @@ class UnscoringVerifier(BorrowingVerifier):
         self._failing = failing
         self.scored: list[TaskSpec] = []
 
-    def score(self, spec: TaskSpec, texts: Sequence[str]) -> list[Verdict]:
-        self.scored.append(spec)
-        if spec == self._failing:
+    def score_many(self, batch: Batch) -> list[list[Verdict]]:
+        self.scored += [spec for spec, texts in batch if texts]
+        if any(spec == self._failing and texts for spec, texts in batch):
             raise RefusedError(ErrorCode.VERIFIER_FAILED, "Gone.")
-        return super().score(spec, texts)
+        return super().score_many(batch)
 
 
 def test_old_questions_of_a_batch_that_fails_come_again_all_but_the_one_that_failed(

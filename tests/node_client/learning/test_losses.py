@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from node_client.learning.losses import Loss, Objective, Tokens, policy_loss
+from node_client.learning.losses import Correction, Loss, Objective, Tokens, policy_loss
+from node_client.settings.choices import ImportanceSamplingLevel
 
 
 def loss_of(
@@ -14,8 +15,12 @@ def loss_of(
     advantages: list[float],
     mask: list[list[int]] | None = None,
     objective: Objective | None = None,
+    cap: float | None = None,
 ) -> tuple[Loss, Tensor]:
-    """Return the loss of tokens with given ratios, and its gradient for their log-probs."""
+    """Return the loss of tokens with given ratios, and its gradient for their log-probs.
+
+    With a cap all rows are of others, whose ratios it bounds.
+    """
     logprobs = torch.tensor(ratios).log().requires_grad_()
     weights = torch.ones_like(logprobs) if mask is None else torch.tensor(mask)
     tokens = Tokens(
@@ -24,11 +29,16 @@ def loss_of(
         mask=weights,
         advantages=torch.tensor(advantages),
         weights=torch.full((len(ratios),), 1 / int(weights.sum())),
+        correction=None if cap is None else capped(len(ratios), cap=cap),
     )
     loss = policy_loss(tokens, objective=objective or Objective())
     loss.value.backward()  # type: ignore[no-untyped-call]
     assert logprobs.grad is not None
     return loss, logprobs.grad
+
+
+def capped(rows: int, *, cap: float) -> Correction:
+    return Correction(torch.full((rows,), cap), torch.ones(rows), torch.zeros(rows).bool())
 
 
 def test_zero_advantage_gives_zero_gradient() -> None:
@@ -67,6 +77,48 @@ def test_delta_bounds_what_the_clip_leaves_free() -> None:
     loss, gradient = loss_of([[5.0]], [-1.0], objective=Objective(delta=4.0))
     assert loss.value.item() == pytest.approx(4.0)
     assert gradient.item() == 0
+
+
+def test_tokens_that_delta_cuts_off_count_as_clipped_above() -> None:
+    ratios, advantages = [[5.0, 3.0], [5.0, 1.0]], [-1.0, 1.0]
+    free, _ = loss_of(ratios, advantages)
+    assert (free.clip_low, free.clip_high) == (0, 1)
+    bounded, _ = loss_of(ratios, advantages, objective=Objective(delta=4.0))
+    assert (bounded.clip_low, bounded.clip_high) == (0, 2)
+
+
+@pytest.mark.parametrize("level", ["token", "sequence"])
+def test_a_wrong_token_above_the_cap_is_unlearned_at_the_weight_of_the_cap(
+    level: ImportanceSamplingLevel,
+) -> None:
+    objective = Objective(level=level)
+    loss, gradient = loss_of([[50.0]], [-2.0], cap=3.0, objective=objective)
+    assert loss.value.item() == pytest.approx(6.0)
+    assert gradient.item() == pytest.approx(6.0)
+
+
+def test_a_right_token_above_the_cap_is_clipped_as_without_one() -> None:
+    loss, gradient = loss_of([[50.0]], [2.0], cap=3.0)
+    assert loss.value.item() == pytest.approx(-2 * 1.28)
+    assert gradient.item() == 0
+    assert loss.clip_high == 1
+
+
+def test_a_cap_changes_nothing_below_it() -> None:
+    ratios, advantages = [[2.9, 0.5], [1.5, 1.0]], [-1.0, 0.5]
+    (loss, gradient), (other, same) = (loss_of(ratios, advantages, cap=cap) for cap in (3.0, None))
+    assert torch.equal(loss.value, other.value)
+    assert torch.equal(gradient, same)
+
+
+def test_an_infinite_cap_changes_nothing() -> None:
+    ratios, advantages = [[1e9, 0.5], [1.5, 1e-9]], [-1.0, 0.5]
+    (loss, gradient), (other, same) = (
+        loss_of(ratios, advantages, cap=cap) for cap in (math.inf, None)
+    )
+    assert torch.equal(loss.value, other.value)
+    assert torch.equal(gradient, same)
+    assert (loss.clip_low, loss.clip_high) == (other.clip_low, other.clip_high)
 
 
 def test_ratio_of_a_sequence_is_the_geometric_mean_of_its_tokens() -> None:

@@ -186,7 +186,7 @@ def test_fixed_mixes_stay_the_default(config: TrainConfig) -> None:
 
 def test_training_set_follows_the_automatic_mix(verifier: Verifier) -> None:
     pool = PoolInMemory()
-    config = TrainConfig(mix="auto", external_candidates=1)
+    config = TrainConfig(mix="auto", external_candidates=4)
     trainer = make_trainer(verifier, config=config, exchange=pool)
     mixed = ("<answer>{sum}</answer>", "no", "no", "no")
     shares = []

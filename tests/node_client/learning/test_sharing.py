@@ -1,9 +1,12 @@
 """Own rollouts go over the wire with what others need, and nothing that they could not believe."""
 
+from dataclasses import replace
+
 import msgspec
 import pytest
 
-from node_client.learning.rollouts import LocalRollout, score_answers
+from node_client.learning.rewards import Binary
+from node_client.learning.rollouts import LocalRollout, make_rollout
 from node_client.learning.sharing import explain_unshared, shareable_rollouts
 from node_client.model.completion import Generated
 from node_client.model.policy import Policy
@@ -31,12 +34,12 @@ def own_rollout(
         Generated(text, "stop", token_ids=[5] * tokens, logprobs=[-0.25] * tokens) for text in texts
     ]
     (task,) = stream.draw(1)
-    return score_answers(
+    return make_rollout(
         task,
         answers,
+        verifier.score(task.spec, texts),
         policy=policy,
-        verifier=verifier,
-        reward="binary",
+        reward=Binary(),
         system_prompt=SYSTEM_PROMPT,
     )
 
@@ -82,6 +85,21 @@ def test_rollout_that_the_wire_refuses_stays_at_home(
 ) -> None:
     rollout = own_rollout(verifier, policy, [text, "5"])
     assert shareable_rollouts([rollout], policy=policy, season=ROOMY, node="here", step=0) == []
+
+
+def test_bytes_that_are_no_text_keep_a_rollout_at_home(policy: Policy, verifier: Verifier) -> None:
+    written = policy.completion_ids("4 \ufffd", "stop")
+    assert written is not None
+    # The first of the character's three bytes alone is decoded to the same character.
+    torn = [*written[:3], written[-1]]
+    for ids, shared in ((written, 1), (torn, 0)):
+        text = policy._words.tokenizer.decode(ids, skip_special_tokens=True)
+        assert text == "4 \ufffd"
+        rollout = own_rollout(verifier, policy, ["5", "6"])
+        answer = Generated(text, "stop", token_ids=ids, logprobs=[-0.25] * len(ids))
+        rollout = replace(rollout, answers=[answer, rollout.answers[1]])
+        found = shareable_rollouts([rollout], policy=policy, season=ROOMY, node="here", step=0)
+        assert len(found) == shared
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from node_client.settings.train_config import TrainConfig
 from swarm_protocol.messages import SeasonInfo, TaskChoice
 from swarm_tasks.allowlist import allowed_datasets
 from swarm_tasks.verifier import Verifier
-from tests.node_client.fakes import PoolInMemory, make_trainer, toy_season
+from tests.node_client.fakes import PoolInMemory, make_trainer, toy_season, writing_policy
 
 MIXED_SEASON = msgspec.structs.replace(
     toy_season(),
@@ -167,7 +167,13 @@ def test_plateau_stays_reached_and_holds_no_more_than_a_window() -> None:
 
 def test_training_set_of_the_first_stage_is_mathematics(verifier: Verifier) -> None:
     pool = PoolInMemory()
-    config = TrainConfig(curriculum="staged")
-    report = make_trainer(verifier, season=MIXED_SEASON, config=config, exchange=pool).step()
+    trainer = make_trainer(
+        verifier,
+        policy=writing_policy(),
+        season=MIXED_SEASON,
+        config=TrainConfig(curriculum="staged"),
+        exchange=pool,
+    )
+    report = trainer.step()
     assert {rollout.task.dataset for rollout in pool.published} == {"chain_sum"}
     assert report.curriculum == {"stage": 1}

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from node_client.errors import SettingsError
 from node_client.model.policy import Policy
 from node_client.settings.train_config import TrainConfig, learning_rate_for, plan_step
+from swarm_protocol.messages import Rollout, TaskChoice
 from swarm_protocol.prompts import SYSTEM_PROMPT
 from swarm_tasks.verifier import Verifier
 from tests.node_client.fakes import (
@@ -16,7 +17,9 @@ from tests.node_client.fakes import (
     make_trainer,
     toy_policy,
     toy_season,
+    writing_policy,
 )
+from tests.node_client.learning.scripted import answer_right, sum_of
 
 MIXED = ("<answer>{sum}</answer>", "<answer>99</answer>", "no idea", "{sum}")
 
@@ -33,6 +36,10 @@ class ListeningPolicy(Policy):
 
 def weights_of(policy: Policy) -> list[float]:
     return [parameter.sum().item() for parameter in policy.trainable()]
+
+
+def texts_of(rollout: Rollout) -> list[str]:
+    return [completion.text for completion in rollout.completions]
 
 
 def offer_sums(verifier: Verifier, count: int) -> PoolInMemory:
@@ -97,13 +104,68 @@ def test_step_without_any_advantage_leaves_the_weights_alone(verifier: Verifier)
 
 def test_all_own_rollouts_are_shared(verifier: Verifier) -> None:
     pool = PoolInMemory()
-    # What this policy says at random has no NUL in it, which the wire would refuse.
-    trainer = make_trainer(verifier, policy=toy_policy(seed=1), exchange=pool)
+    trainer = make_trainer(verifier, policy=writing_policy(), exchange=pool)
     trainer.step()
     trainer.step()
     assert len(pool.published) == 8
     assert [rollout.step for rollout in pool.published] == [0] * 4 + [1] * 4
     assert len({rollout.id for rollout in pool.published}) == 8
+
+
+def test_those_of_the_shared_rollouts_that_are_informative_are_declared(
+    verifier: Verifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy, pool = toy_policy(), PoolInMemory()
+    # All, half or none of the completions are right.
+    answer_right(policy, monkeypatch, right=lambda question: 2 * (sum_of(question) % 3))
+    trainer = make_trainer(verifier, policy=policy, exchange=pool)
+    for _ in range(3):
+        trainer.step()
+    half_right = {
+        rollout.id
+        for rollout in pool.published
+        if len({verdict.solved for verdict in verifier.score(rollout.task, texts_of(rollout))}) > 1
+    }
+    assert 0 < len(half_right) < len(pool.published) == 12
+    assert set(pool.declared) == half_right
+
+
+def test_a_node_that_asks_itself_some_datasets_learns_from_others_about_all(
+    verifier: Verifier,
+) -> None:
+    season = replace(
+        toy_season(),
+        tasks=[*toy_season().tasks, TaskChoice("spell_backward", {}, 1.0)],
+    )
+    pool = offer_sums(verifier, 8)
+    config = TrainConfig(datasets=("spell_backward",))
+    trainer = make_trainer(
+        verifier, policy=writing_policy(), season=season, config=config, exchange=pool
+    )
+    report = trainer.step()
+    assert set(report.solved) == {"spell_backward"}
+    assert {rollout.task.dataset for rollout in pool.published} == {"spell_backward"}
+    assert report.external_used == 2
+
+
+def test_a_node_asks_all_of_a_season_that_has_none_of_its_datasets(verifier: Verifier) -> None:
+    config = TrainConfig(datasets=("spell_backward",))
+    assert set(make_trainer(verifier, config=config).step().solved) == {"chain_sum"}
+
+
+def test_the_training_sets_reward_counts_external_rollouts_too(verifier: Verifier) -> None:
+    # The untrained toy never answers in tags; one completion in four of the others' is right.
+    report = make_trainer(verifier, exchange=offer_sums(verifier, 8)).step()
+    assert (report.local_used, report.external_used) == (2, 2)
+    assert report.training_set_reward == pytest.approx(0.25 / 2)
+    assert report.training_set_informative == 0.5
+
+
+@pytest.mark.parametrize(("external", "asked"), [(2, 56), (6, 56), (0, 0)])
+def test_as_many_candidates_are_asked_for_whatever_the_number_of_places(
+    verifier: Verifier, external: int, asked: int
+) -> None:
+    assert make_trainer(verifier, season=toy_season(external=external)).candidates == asked
 
 
 def test_dropped_rollouts_are_counted_in_report_and_totals(verifier: Verifier) -> None:
@@ -170,7 +232,7 @@ def test_policy_learns_from_others_what_it_could_not_find(verifier: Verifier) ->
     trainer = make_trainer(
         verifier,
         season=toy_season(local=0, external=4),
-        config=TrainConfig(learning_rate=1e-2, external_candidates=1),
+        config=TrainConfig(learning_rate=1e-2, external_candidates=4),
         exchange=pool,
     )
     right = ["<answer>{sum}</answer>", "5", "x", ""]

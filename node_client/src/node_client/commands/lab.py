@@ -59,12 +59,15 @@ def run(
     console = Console()
     with console.status("Starting"):
         from node_client.lab.config import read_experiment
-        from node_client.lab.running import run_all  # imports torch and transformers
+        from node_client.lab.running import missing_runs, run_all  # imports torch and transformers
 
         experiment = read_experiment(config)
-    folder = out or Path("var/lab") / experiment.name
+        folder = out or Path("var/lab") / experiment.name
+        missing_runs(experiment, folder)  # refuses runs of another design, before its file goes
     folder.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(config, folder / "experiment.toml")
+    copied = folder / "experiment.toml"
+    if config.resolve() != copied.resolve():
+        shutil.copyfile(config, copied)
     if through is not None:
         _run_through(experiment, folder, through, tokens=tokens, arm=arm, seed=seed)
         return

@@ -6,6 +6,7 @@ seed by seed.
 """
 
 import hashlib
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -18,11 +19,12 @@ from msgspec import Meta, Struct
 from node_client.errors import SettingsError
 from node_client.learning.external_sampling import make_strategy
 from node_client.learning.losses import make_policy_loss
+from node_client.learning.rewards import make_reward
 from node_client.settings.objective import check_objective
 from node_client.settings.ranges import Count, Natural
 from node_client.settings.train_config import TrainConfig, plan_step
 from swarm_protocol.errors import RefusedError
-from swarm_protocol.messages import SeasonInfo, TaskChoice
+from swarm_protocol.messages import MAX_COMPLETIONS, SeasonInfo, TaskChoice
 from swarm_protocol.prompts import SYSTEM_PROMPT
 from swarm_tasks.allowlist import GENERATOR, check_config
 
@@ -33,11 +35,11 @@ Attack = Literal["none", "poison"]
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9 .,+/_-]{0,63}$")]
 
 
-class SeasonRules(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class SeasonRules(Struct, frozen=True, forbid_unknown_fields=True):
     """What is asked, and how: the parts of a season that an experiment needs."""
 
     tasks: Annotated[list[TaskChoice], Meta(min_length=1)]
-    completions: Count = 8
+    completions: Annotated[int, Meta(ge=2, le=MAX_COMPLETIONS)] = 8
     local: Natural = 4
     external: Natural = 4
     batch: Count | None = None
@@ -47,7 +49,7 @@ class SeasonRules(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
     system_prompt: str = SYSTEM_PROMPT
 
 
-class Group(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class Group(Struct, frozen=True, forbid_unknown_fields=True):
     """Nodes of an arm that are alike. What is left out is the experiment's.
 
     `train` are settings of theirs alone. Nodes with an `attack` do not train, and count in no
@@ -60,7 +62,7 @@ class Group(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True)
     attack: Attack = "none"
 
 
-class Arm(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class Arm(Struct, frozen=True, forbid_unknown_fields=True):
     """One way to train: settings of the client's by name, and what its swarm is made of.
 
     `drawing` is how the pool draws for a request: `uniform`, or first those that their senders
@@ -77,7 +79,7 @@ class Arm(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     groups: list[Group] = []
 
 
-class Experiment(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class Experiment(Struct, frozen=True, forbid_unknown_fields=True):
     """A whole experiment. `baseline` names the arm that the others are compared with.
 
     `phase` marks seeds that were looked at while the experiment was being designed
@@ -134,9 +136,11 @@ def parse_experiment(content: Mapping[str, Any], *, place: str) -> Experiment:
             f"{place}: {problem}", fix="docs/lab.md lists what an experiment may say."
         ) from None
     names = [arm.name for arm in experiment.arms]
-    if len(set(names)) < len(names) or experiment.baseline not in names:
+    files = {file_name(name).casefold() for name in names}
+    if len(files) < len(names) or experiment.baseline not in names:
         raise SettingsError(
-            f"{place}: arms need names of their own, and the baseline must be one of them.",
+            f"{place}: arms need names of their own, also as names of files, and the baseline must"
+            " be one of them.",
             fix=f"The arms are {', '.join(names)}; the baseline is {experiment.baseline}.",
         )
     if len(set(experiment.seeds)) < len(experiment.seeds):
@@ -145,13 +149,29 @@ def parse_experiment(content: Mapping[str, Any], *, place: str) -> Experiment:
             fix="Give each seed once.",
         )
     for arm in experiment.arms:
-        plan_nodes(experiment, arm)
+        try:
+            plan_nodes(experiment, arm)
+        except SettingsError as problem:
+            message = f"{place}, arm {arm.name}: {problem.message}"
+            raise SettingsError(message, fix=problem.fix) from None
     return experiment
+
+
+def file_name(arm: str) -> str:
+    """Return an arm's name as files have it."""
+    return re.sub(r"[^A-Za-z0-9.]+", "-", arm)
 
 
 def plan_nodes(experiment: Experiment, arm: Arm) -> list[NodePlan]:
     """Return the nodes of an arm, in order. Raises SettingsError for what cannot be run."""
     groups = arm.groups or [Group(nodes=arm.nodes or experiment.nodes)]
+    if all(group.attack != "none" for group in groups):
+        raise SettingsError("No node trains.", fix="Add a group without an attack.")
+    if arm.source == "self" and (arm.pool_rounds or experiment.pool_rounds) < 2:
+        raise SettingsError(
+            "A node's own earlier rollouts leave the pool before it can draw them.",
+            fix="Set pool_rounds to 2 or more, for rollouts of the round before.",
+        )
     return [_plan_node(experiment, arm, group) for group in groups for _ in range(group.nodes)]
 
 
@@ -162,10 +182,9 @@ def node_key(seed: int, name: str) -> bytes:
 
 def _plan_node(experiment: Experiment, arm: Arm, group: Group) -> NodePlan:
     evaluation = {"eval_tasks": experiment.eval_tasks, "eval_every": experiment.eval_every}
-    settings = {**evaluation, **experiment.train, **arm.train, **group.train}
-    config = _make_config(settings, place=f"arm {arm.name}")
+    config = _make_config({**experiment.train, **arm.train, **group.train}, evaluation)
     rules = experiment.season
-    _check_tasks(rules.tasks, asked=config.datasets, arm=arm)
+    _check_tasks(rules.tasks, asked=config.datasets)
     season = SeasonInfo(
         name=experiment.name,
         seed=rules.seed,
@@ -184,6 +203,7 @@ def _plan_node(experiment: Experiment, arm: Arm, group: Group) -> NodePlan:
     make_policy_loss(config.policy_loss)
     make_strategy(config.external_sampling)
     make_strategy(config.sharing, setting="sharing")
+    make_reward(config.reward)
     return NodePlan(
         base=group.base or experiment.base,
         device=experiment.device,
@@ -193,27 +213,32 @@ def _plan_node(experiment: Experiment, arm: Arm, group: Group) -> NodePlan:
     )
 
 
-def _make_config(settings: Mapping[str, Any], *, place: str) -> TrainConfig:
+def _make_config(train: Mapping[str, Any], evaluation: Mapping[str, int]) -> TrainConfig:
     known = {field.name for field in fields(TrainConfig)}
-    unknown = sorted(set(settings) - known)
+    unknown = sorted(set(train) - known)
     if unknown:
         raise SettingsError(
-            f"{place}: {', '.join(unknown)} is no setting of the client.",
+            f"{', '.join(unknown)} is no setting of the client.",
             fix="`swarm-node config show` lists the settings.",
         )
+    if not evaluation.keys().isdisjoint(train):
+        raise SettingsError(
+            "The held-out questions are the same for all nodes.",
+            fix=f"Set {' and '.join(evaluation)} for the whole experiment, outside of `train`.",
+        )
     try:
-        return msgspec.convert(dict(settings), TrainConfig)
+        return msgspec.convert({**train, **evaluation}, TrainConfig)
     except msgspec.ValidationError as problem:
         raise SettingsError(
-            f"{place}: {problem}", fix="docs/training.md lists what each setting may be."
+            f"{problem}.", fix="docs/training.md lists what each setting may be."
         ) from None
 
 
-def _check_tasks(tasks: Sequence[TaskChoice], *, asked: Sequence[str], arm: Arm) -> None:
+def _check_tasks(tasks: Sequence[TaskChoice], *, asked: Sequence[str]) -> None:
     known = {task.dataset for task in tasks}
     if not known.issuperset(asked):
         raise SettingsError(
-            f"arm {arm.name}: the season has no {', '.join(sorted(set(asked) - known))}.",
+            f"The season has no {', '.join(sorted(set(asked) - known))}.",
             fix=f"Choose of {', '.join(sorted(known))}.",
         )
     for task in tasks:
@@ -221,5 +246,5 @@ def _check_tasks(tasks: Sequence[TaskChoice], *, asked: Sequence[str], arm: Arm)
             check_config(task.dataset, task.config)
         except RefusedError as refusal:
             raise SettingsError(
-                str(refusal), fix="docs/tasks.md lists what may be asked."
+                f"{task.dataset}: {refusal.message}.", fix="docs/tasks.md lists what may be asked."
             ) from None

@@ -21,13 +21,10 @@ LOOKED_AT = 64
 class Poisoner:
     """A node that shares poisoned rollouts, as many as an honest one."""
 
-    def __init__(
-        self, *, name: str, link: Link, season: SeasonInfo, key: bytes, verifier: Verifier
-    ) -> None:
+    def __init__(self, *, name: str, link: Link, season: SeasonInfo, verifier: Verifier) -> None:
         self._name = name
         self._link = link
         self._season = season
-        self._key = key
         self._verifier = verifier
 
     def step(self, number: int) -> None:

@@ -5,6 +5,7 @@ the same bytes. Every figure of a report comes from these lines.
 """
 
 import gzip
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -74,11 +75,22 @@ def encode_line(record: RunHeader | RoundRecord) -> bytes:
     return _encoder.encode(record) + b"\n"
 
 
+def sound_lines(content: bytes, *, header: RunHeader) -> list[bytes]:
+    """Return the lines of a run under way, up to where a crash tore them; none of another run's."""
+    first = encode_line(header)
+    sound: list[bytes] = []
+    for number, line in enumerate(content.splitlines(keepends=True), start=-1):
+        if line != first if number < 0 else not _is_round(line, number):
+            break
+        sound.append(line)
+    return sound
+
+
 def read_run(path: Path) -> tuple[RunHeader, list[RoundRecord]]:
     """Return a run's header and rounds, also of a compressed file. Raises UnreadableRunError."""
     try:
         first, *rest = _read_lines(path)
-    except (OSError, EOFError, ValueError, msgspec.MsgspecError) as problem:
+    except (OSError, EOFError, ValueError, zlib.error, msgspec.MsgspecError) as problem:
         raise UnreadableRunError(
             f"The run {path} cannot be read: {problem}.",
             fix="Remove the file, and run the experiment again: the other runs are kept.",
@@ -98,3 +110,11 @@ def _read_lines(path: Path) -> Iterator[RunHeader | RoundRecord]:
         content = gzip.decompress(content)
     for line in content.splitlines():
         yield _decoder.decode(line)
+
+
+def _is_round(line: bytes, number: int) -> bool:
+    try:
+        record = _decoder.decode(line)
+    except msgspec.MsgspecError:
+        return False
+    return line.endswith(b"\n") and isinstance(record, RoundRecord) and record.round == number

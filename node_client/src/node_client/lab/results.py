@@ -107,7 +107,7 @@ def read_results(folder: Path) -> Results:
         experiment=experiment,
         toml=settings.read_text(encoding="utf-8"),
         arms=arms,
-        missing=[run.name for run in runs if not run.is_done],
+        missing=[run.name for run in runs if run.finished is None],
         paired=paired,
         left_out=[
             seed
@@ -115,11 +115,6 @@ def read_results(folder: Path) -> Results:
             if seed not in paired and any(seed in arm.runs for arm in arms)
         ],
     )
-
-
-def file_of(run: Run) -> Path:
-    """Return the file of a run that was finished, compressed or not."""
-    return run.whole if run.whole.exists() else run.whole.with_suffix(".jsonl.gz")
 
 
 def _refuse_strangers(folder: Path, runs: Sequence[Run]) -> None:
@@ -141,12 +136,13 @@ def _read_arm(experiment: Experiment, arm: Arm, runs: Sequence[Run]) -> ArmData:
         arm=arm,
         design=header_of(experiment, mine[0]).design,
         plans=plans,
-        runs={run.seed: _read(experiment, run, plans) for run in mine if run.is_done},
+        runs={
+            run.seed: _read(experiment, run, plans, path) for run in mine if (path := run.finished)
+        },
     )
 
 
-def _read(experiment: Experiment, run: Run, plans: Sequence[NodePlan]) -> RunData:
-    path = file_of(run)
+def _read(experiment: Experiment, run: Run, plans: Sequence[NodePlan], path: Path) -> RunData:
     header, records = read_run(path)
     if header != header_of(experiment, run):
         raise UnreadableRunError(

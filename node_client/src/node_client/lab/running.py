@@ -18,16 +18,17 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from node_client.errors import NodeError
 from node_client.lab.config import Experiment
 from node_client.lab.remembering import RememberingVerifier
-from node_client.lab.runs import Run, make_run
+from node_client.lab.runs import Run, is_done, make_run
+from swarm_protocol.errors import RefusedError
 
 _POLL_S = 0.5
 
 
 @dataclass(frozen=True)
 class Wires:
-    """What a worker and the process that started it say to each other."""
+    """What a worker and the process that started it say to each other: rounds done, and stop."""
 
-    rounds: "SimpleQueue[None]"
+    rounds: "SimpleQueue[int]"
     stopping: Event
 
 
@@ -40,15 +41,21 @@ def runs_of(experiment: Experiment, folder: Path) -> list[Run]:
     return [Run(folder, arm, seed) for seed in experiment.seeds for arm in experiment.arms]
 
 
+def missing_runs(experiment: Experiment, folder: Path) -> list[Run]:
+    """Return the runs that are not done. Raises UnreadableRunError for one of another design."""
+    return [run for run in runs_of(experiment, folder) if not is_done(experiment, run)]
+
+
 def run_all(
     experiment: Experiment, folder: Path, *, processes: int | None, console: Console
 ) -> None:
     """Make every run that is not done yet, and show how far they are.
 
     When one fails, or this process is told to stop, the runs that are under way stop at a snapshot
-    after their current round. Raises what a run raises, and NodeError when told to stop.
+    after their current round. Raises what a run raises, and NodeError when told to stop or when
+    another process is at some of the runs.
     """
-    missing = [run for run in runs_of(experiment, folder) if not run.is_done]
+    missing = missing_runs(experiment, folder)
     if not missing:
         return
     context = multiprocessing.get_context("spawn")
@@ -73,6 +80,11 @@ def run_all(
         ) from None
     finally:
         signal.signal(signal.SIGTERM, before)
+    if left := missing_runs(experiment, folder):
+        raise NodeError(
+            f"Another process is at {', '.join(run.name for run in left)}; all others are done.",
+            fix="Wait until it has ended, and give the same command again.",
+        )
 
 
 def _workers(
@@ -97,11 +109,10 @@ def _bar(console: Console) -> Progress:
     )
 
 
-def _count(rounds: "SimpleQueue[None]") -> int:
+def _count(rounds: "SimpleQueue[int]") -> int:
     count = 0
     while not rounds.empty():
-        rounds.get()
-        count += 1
+        count += rounds.get()
     return count
 
 
@@ -120,15 +131,24 @@ def _begin_worker(wires: Wires) -> None:
 
 
 def _make(experiment: Experiment, run: Run) -> None:
+    counted = 0
+
+    def goes_on(rounds_done: int) -> bool:
+        """Count rounds, and say whether to go on: not when told to stop, nor as an orphan."""
+        nonlocal counted
+        parent = multiprocessing.parent_process()
+        if parent is None or not parent.is_alive():
+            os._exit(1)  # snapshots are there; nobody is left to end the pool's own threads
+        assert _wires is not None
+        _wires.rounds.put(rounds_done - counted)
+        counted = rounds_done
+        return not _wires.stopping.is_set()
+
     with RememberingVerifier() as verifier:
-        make_run(experiment, run, verifier=verifier, goes_on=_goes_on)
-
-
-def _goes_on() -> bool:
-    """Count a round, and say whether to go on: not when told to stop, nor as an orphan."""
-    parent = multiprocessing.parent_process()
-    if parent is None or not parent.is_alive():
-        os._exit(1)  # snapshots are there; nobody is left to end the pool's own threads
-    assert _wires is not None
-    _wires.rounds.put(None)
-    return not _wires.stopping.is_set()
+        try:
+            make_run(experiment, run, verifier=verifier, goes_on=goes_on)
+        except RefusedError as problem:
+            raise NodeError(
+                f"The verifier failed in the run {run.name}: {problem.message}.",
+                fix="The same command goes on from the run's latest snapshot.",
+            ) from None

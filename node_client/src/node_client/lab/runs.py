@@ -1,22 +1,32 @@
 """One run from its first round to its last, which can be killed and gone on with at any time.
 
 In the experiment's folder, `runs/ARM-SEED.jsonl` grows round by round as `.part` and is renamed
-when it is whole. `snapshots/ARM-SEED/` has what a killed run goes on from.
+when it is whole. `snapshots/ARM-SEED/` has what a killed run goes on from: a snapshot is taken when
+the lines before it are on the disk, and used only where all of them are there.
 """
 
 import hashlib
-import re
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
 import msgspec
 from filelock import FileLock, Timeout
+from msgspec import NODEFAULT, Struct
+from msgspec.structs import FieldInfo
 
-from node_client.lab.config import Arm, Experiment
-from node_client.lab.records import RunHeader, encode_line
+from node_client.errors import CheckpointError
+from node_client.lab.config import Arm, Experiment, file_name
+from node_client.lab.records import (
+    RunHeader,
+    UnreadableRunError,
+    encode_line,
+    read_run,
+    sound_lines,
+)
 from node_client.lab.swarm import LabSwarm
 from node_client.storage.durable import flush
 from swarm_tasks.verifier import Verifier
@@ -35,7 +45,7 @@ class Run:
     @property
     def name(self) -> str:
         """The run's name in file names."""
-        return f"{re.sub(r'[^A-Za-z0-9.]+', '-', self.arm.name)}-{self.seed}"
+        return f"{file_name(self.arm.name)}-{self.seed}"
 
     @property
     def whole(self) -> Path:
@@ -53,26 +63,43 @@ class Run:
         return self.folder / "snapshots" / self.name
 
     @property
-    def is_done(self) -> bool:
-        """Whether the run was finished, its file compressed or not."""
-        return self.whole.exists() or self.whole.with_suffix(".jsonl.gz").exists()
+    def finished(self) -> Path | None:
+        """The file of a run that was finished, compressed or not."""
+        files = (self.whole, self.whole.with_suffix(".jsonl.gz"))
+        return next((path for path in files if path.exists()), None)
+
+
+def is_done(experiment: Experiment, run: Run) -> bool:
+    """Whether a run was finished. Raises UnreadableRunError when that was with another design."""
+    if run.finished is None:
+        return False
+    header, _ = read_run(run.finished)
+    if header != header_of(experiment, run):
+        raise UnreadableRunError(
+            f"The run {run.finished} was made by another design of {experiment.name}.",
+            fix="Let --out name another folder, or move the runs of that design away.",
+        )
+    return True
 
 
 def fingerprint(experiment: Experiment) -> str:
     """Return a hash of all that decides a run's numbers, but for its arm and seed.
 
-    Seeds and arms may be added to an experiment later; what its runs have in common may not change.
+    Seeds and arms may be added to an experiment later, and the question may be put in other words;
+    what its runs have in common may not change. What has its default is left out, so that a setting
+    that comes with a later version makes no other design of an experiment that does not use it.
     """
-    common = msgspec.structs.replace(experiment, seeds=[0], arms=[Arm(name="any")], baseline="any")
-    return hashlib.sha256(msgspec.json.encode(common, order="sorted")).hexdigest()[:16]
+    common = msgspec.structs.replace(
+        experiment, question="", seeds=[0], arms=[Arm(name="any")], baseline="any"
+    )
+    return _digest(_describe(common))
 
 
 def header_of(experiment: Experiment, run: Run) -> RunHeader:
     """Return the first line of a run's file; its design covers the run's own arm."""
-    design = fingerprint(experiment).encode() + msgspec.json.encode(run.arm, order="sorted")
     return RunHeader(
         experiment=experiment.name,
-        design=hashlib.sha256(design).hexdigest()[:16],
+        design=_digest([fingerprint(experiment), _describe(run.arm)]),
         arm=run.arm.name,
         seed=run.seed,
         nodes=sum(group.nodes for group in run.arm.groups) or run.arm.nodes or experiment.nodes,
@@ -80,22 +107,43 @@ def header_of(experiment: Experiment, run: Run) -> RunHeader:
     )
 
 
+def _describe(value: object) -> object:
+    """Return a value without those fields of structs that have their defaults."""
+    if isinstance(value, list):
+        return [_describe(part) for part in value]
+    if not isinstance(value, Struct):
+        return value
+    given = [(field, getattr(value, field.name)) for field in msgspec.structs.fields(value)]
+    return {field.name: _describe(part) for field, part in given if part != _default(field)}
+
+
+def _default(field: FieldInfo) -> object:
+    if field.default_factory is not NODEFAULT:
+        return field.default_factory()
+    return field.default
+
+
+def _digest(description: object) -> str:
+    return hashlib.sha256(msgspec.json.encode(description, order="sorted")).hexdigest()[:16]
+
+
 def make_run(
     experiment: Experiment,
     run: Run,
     *,
     verifier: Verifier,
-    goes_on: Callable[[], bool] = lambda: True,
+    goes_on: Callable[[int], bool] = lambda rounds_done: True,
     snapshot_every_s: float = SNAPSHOT_EVERY_S,
 ) -> None:
     """Make a run, or what is left of it. Another process that is at the same run is left alone.
 
-    `goes_on` is asked after each round; when it says no, the run stops at a snapshot.
+    `goes_on` is asked after each round, with the number of rounds that are done; when it says no,
+    the run stops at a snapshot, unless it is whole. Raises UnreadableRunError as `is_done` does.
     """
     run.part.parent.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(run.part.with_suffix(".lock"), timeout=0):
-            if not run.is_done:
+            if not is_done(experiment, run):
                 _make(experiment, run, verifier, goes_on, snapshot_every_s)
     except Timeout:
         return
@@ -105,19 +153,19 @@ def _make(
     experiment: Experiment,
     run: Run,
     verifier: Verifier,
-    goes_on: Callable[[], bool],
+    goes_on: Callable[[int], bool],
     snapshot_every_s: float,
 ) -> None:
-    swarm = LabSwarm(experiment, run.arm, seed=run.seed, verifier=verifier)
-    header = encode_line(header_of(experiment, run))
-    lines = _resume(run, swarm, header=header)
-    with run.part.open("wb") as file:
-        file.writelines(lines or [header, encode_line(swarm.base_scores())])
+    swarm, kept = _begin(experiment, run, verifier)
+    with run.part.open("ab") as file:
+        file.truncate(kept)
+        if not kept:
+            file.write(encode_line(header_of(experiment, run)) + encode_line(swarm.base_scores()))
         saved_at = monotonic()
         while swarm.rounds_done < experiment.rounds:
             file.write(encode_line(swarm.play_round()))
             file.flush()
-            stopping = not goes_on()
+            stopping = not goes_on(swarm.rounds_done) and swarm.rounds_done < experiment.rounds
             if stopping or monotonic() - saved_at > snapshot_every_s:
                 flush(run.part)
                 _take_snapshot(run, swarm)
@@ -129,15 +177,23 @@ def _make(
     shutil.rmtree(run.snapshots, ignore_errors=True)
 
 
-def _resume(run: Run, swarm: LabSwarm, *, header: bytes) -> list[bytes]:
-    """Load the newest snapshot and return the lines before it; none to begin anew."""
-    found = sorted(run.snapshots.glob("round-*"), reverse=True)
-    written = run.part.read_bytes().splitlines(keepends=True) if run.part.exists() else []
-    if not found or not written or written[0] != header:
-        shutil.rmtree(run.snapshots, ignore_errors=True)
-        return []
-    swarm.load(found[0])
-    return written[: swarm.rounds_done + 2]
+def _begin(experiment: Experiment, run: Run, verifier: Verifier) -> tuple[LabSwarm, int]:
+    """Return the swarm of the newest snapshot that can be used, and the bytes of lines before it.
+
+    Without such a snapshot the run begins anew, with no bytes.
+    """
+    content = run.part.read_bytes() if run.part.exists() else b""
+    lines = sound_lines(content, header=header_of(experiment, run))
+    for snapshot in sorted(run.snapshots.glob("round-*"), reverse=True):
+        swarm = LabSwarm(experiment, run.arm, seed=run.seed, verifier=verifier)
+        with suppress(CheckpointError):
+            swarm.load(snapshot)
+            # The header and round 0 come before the first round.
+            kept = lines[: swarm.rounds_done + 2]
+            if len(kept) == swarm.rounds_done + 2:
+                return swarm, sum(map(len, kept))
+        shutil.rmtree(snapshot)
+    return LabSwarm(experiment, run.arm, seed=run.seed, verifier=verifier), 0
 
 
 def _take_snapshot(run: Run, swarm: LabSwarm) -> None:

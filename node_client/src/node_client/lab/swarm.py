@@ -10,6 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
+from node_client.errors import CheckpointError
 from node_client.lab.config import Arm, Experiment, NodePlan, node_key, plan_nodes
 from node_client.lab.poison import Poisoner, poisoned_share
 from node_client.lab.pool import Link, Pool
@@ -19,6 +22,7 @@ from node_client.learning.report import StepReport
 from node_client.learning.trainer import Trainer
 from node_client.model.policy import Policy
 from node_client.storage import checkpoint
+from node_client.storage.durable import flush
 from swarm_tasks.verifier import Verifier
 
 DIGITS = 6
@@ -53,13 +57,7 @@ class LabSwarm:
                 self._members.append(Member(trainer, link))
             else:
                 self._attackers.append(
-                    Poisoner(
-                        name=name,
-                        link=link,
-                        season=plan.season,
-                        key=node_key(seed, name),
-                        verifier=verifier,
-                    )
+                    Poisoner(name=name, link=link, season=plan.season, verifier=verifier)
                 )
 
     def base_scores(self) -> RoundRecord:
@@ -90,14 +88,25 @@ class LabSwarm:
         for member in self._members:
             checkpoint.save(draft / member.link.node, member.trainer)
         (draft / "pool.json").write_bytes(self._pool.state())
+        flush(draft / "pool.json")
+        flush(draft)
         draft.rename(folder)
+        flush(folder.parent)
 
     def load(self, folder: Path) -> None:
-        """Go on from where `save` was called. Raises CheckpointError."""
-        for member in self._members:
-            checkpoint.resume(folder / member.link.node, member.trainer)
-        self._pool.load((folder / "pool.json").read_bytes())
+        """Go on from where `save` was called.
+
+        Raises CheckpointError for a damaged snapshot; some nodes may have been loaded by then.
+        """
+        try:
+            self._pool.load((folder / "pool.json").read_bytes())
+        except (OSError, msgspec.MsgspecError) as problem:
+            raise _damaged(folder) from problem
         self.rounds_done = self._pool.round
+        for member in self._members:
+            resumed = checkpoint.resume(folder / member.link.node, member.trainer)
+            if resumed is None or resumed.step != self.rounds_done:
+                raise _damaged(folder)
 
     def _describe(
         self, reports: Sequence[StepReport], traffic: Sequence[tuple[int, int]]
@@ -156,3 +165,9 @@ def _score(trainer: Trainer) -> HeldOutScore:
 
 def _rounded(values: Iterator[float]) -> Iterator[float]:
     return (round(value, DIGITS) for value in values)
+
+
+def _damaged(snapshot: Path) -> CheckpointError:
+    return CheckpointError(
+        f"The snapshot {snapshot} is damaged.", fix="Remove it: the run begins at an earlier round."
+    )

@@ -21,7 +21,7 @@ from rich.console import Console
 from node_client.errors import NodeError, SettingsError
 from node_client.lab.config import Experiment, NodePlan, node_key, plan_nodes
 from node_client.lab.records import RoundRecord, encode_line
-from node_client.lab.runs import Run, header_of
+from node_client.lab.runs import Run, header_of, is_done
 from node_client.settings.train_config import TrainConfig
 from node_client.site import Site
 from node_client.storage.state import StateDir, write_private
@@ -72,7 +72,7 @@ def run_through(
             f"The arm {run.arm.name} has {len(plans)} nodes, and {len(tokens)} tokens were given.",
             fix="Give a folder with a token file for each node; attackers run in one process only.",
         )
-    if run.is_done:
+    if is_done(experiment, run):
         return
     clients: list[Client] = []
     try:

@@ -208,7 +208,8 @@ class Combined(Strategy):
     def load(self, state: dict[str, Any]) -> None:
         """Go on from where `state` was taken, as far as the parts are the same."""
         for name, part in self._parts.items():
-            part.load(state.get(name, {}))
+            if name in state:
+                part.load(state[name])
 
 
 STRATEGIES: dict[str, type[Strategy]] = {

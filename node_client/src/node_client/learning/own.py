@@ -1,7 +1,7 @@
 """A node's own rollouts: questions are drawn, answered L times each, and scored."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from node_client.learning.crew import Answer, answer
 from node_client.learning.dynamic import needs_more, prefer_informative
@@ -14,7 +14,7 @@ from node_client.model.completion import Generated
 from node_client.model.policy import Policy
 from node_client.settings.train_config import StepPlan, TrainConfig
 from swarm_protocol.errors import RefusedError
-from swarm_protocol.messages import SeasonInfo
+from swarm_protocol.messages import SeasonInfo, TaskSpec
 from swarm_tasks.verifier import DrawnTask, Verifier
 
 
@@ -96,7 +96,7 @@ class RolloutMaker:
                 [(task.spec, [answer.text for answer in given]) for task, given in pairs]
             )
         except RefusedError:
-            self._give_up_broken(tasks)
+            self._give_up_broken(task.spec for task in tasks)
             raise
         return [
             make_rollout(
@@ -110,10 +110,12 @@ class RolloutMaker:
             for (task, given), judged in zip(pairs, verdicts, strict=True)
         ]
 
-    def _give_up_broken(self, tasks: Sequence[DrawnTask]) -> None:
-        """Do not ask questions again that the verifier fails on."""
-        for task in tasks:
+    def _give_up_broken(self, specs: Iterable[TaskSpec]) -> None:
+        """Do not ask the question again that the verifier fails on first."""
+        for spec in specs:
             try:
-                self._verifier.score(task.spec, [])
+                # Without any text the task would not be made.
+                self._verifier.score(spec, [""])
             except RefusedError:
-                self._questions.give_up(task.spec)
+                self._questions.give_up(spec)
+                return

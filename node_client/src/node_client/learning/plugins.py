@@ -14,7 +14,7 @@ def make_part(
 ) -> PartT:
     """Return an instance of a known class, or of the one that `package.module:Class` names.
 
-    Raises SettingsError for a name that is unknown, cannot be imported or is no `base`.
+    Raises SettingsError for a name that is unknown, cannot be imported or made, or is no `base`.
     """
     if name in known:
         return known[name]()
@@ -25,11 +25,18 @@ def make_part(
             fix=f"Choose one of {', '.join(known)}, or your own class as package.module:Class.",
         )
     try:
-        made = getattr(import_module(module), attribute)()
+        named = getattr(import_module(module), attribute)
     except (ImportError, AttributeError) as problem:
         raise SettingsError(
             f"{setting}: {name} cannot be imported: {problem}.",
             fix="Check the spelling, and that the module is on PYTHONPATH.",
+        ) from problem
+    try:
+        made = named()
+    except TypeError as problem:
+        raise SettingsError(
+            f"{setting}: {name} cannot be made: {problem}.",
+            fix="Name a class that needs no arguments and has all methods of its base.",
         ) from problem
     if not isinstance(made, base):
         raise SettingsError(

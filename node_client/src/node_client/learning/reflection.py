@@ -1,10 +1,10 @@
 """Which completions show that the model looks back at its own thinking.
 
 SRPO (arXiv 2504.14286) follows three patterns through training: the model checks a result again
-(recheck), doubts what it wrote (hesitation), or tries another way (exploration). The paper shows
-examples but prints no list of words, so the lexicon here is this project's own: phrases that turn a
-line of thought, in the two languages of the paper's data. They are counted by presence, so a model
-that repeats itself counts once for each completion.
+(recheck), doubts what it wrote (hesitation), or tries another way (exploration). No list of words
+was found in the paper's public material, so the lexicon here is this project's own: phrases that
+turn a line of thought, in English and Chinese. They are counted by presence, so a model that
+repeats itself counts once for each completion.
 
 A pattern found is not a proof of thought: the lexicon sees words, not whether the check was made.
 """

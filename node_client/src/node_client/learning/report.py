@@ -45,7 +45,8 @@ class StepReport:
     due: `held_out` is then the policy's score after this step, and `held_out_before`, in the very
     first step only, its score before any training. `kl` is the mean divergence of the trained
     tokens from the reference, 0 without one. `notice` is what the owner should know about the step.
-    `used` names the rollouts of other nodes that it changed the weights by.
+    `used` names the rollouts of other nodes that it changed the weights by, `texts` are the own
+    completions.
     """
 
     step: int

@@ -94,8 +94,6 @@ REWARDS: dict[str, type[Reward]] = {
 }
 
 
-def make_reward(name: str, policy: Policy, *, system_prompt: str) -> Reward:
+def make_reward(name: str) -> Reward:
     """Return the reward of this name. Raises SettingsError."""
-    reward = make_part(name, known=REWARDS, base=Reward, setting="reward")  # type: ignore[type-abstract]
-    reward.begin(policy, system_prompt=system_prompt)
-    return reward
+    return make_part(name, known=REWARDS, base=Reward, setting="reward")  # type: ignore[type-abstract]

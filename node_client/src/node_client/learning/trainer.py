@@ -10,15 +10,15 @@ Where this departs from the paper and its public code, and why:
    each one ended), so that stopping is learned. The public code loses it when it decodes.
 2. Training reward is the mean over the node's own rollouts only. External ones are chosen for
    having some right answer, so a mean over the training set would flatter whoever mixes.
-3. A node asks for candidates for the external places, drops those that teach nothing (all
-   advantages zero) and takes the first J of the rest. That is the paper's uniform draw where the
-   pool offers all alike; by default it offers those first that their senders declared informative
-   (`external_pool`). The others can be set otherwise too (`keep_uninformative`,
-   `external_sampling`).
+3. A node asks for 56 candidates, as many rollouts as seven peers make in the paper's experiment,
+   whatever J is; it drops those that teach nothing (all advantages zero) and takes the first J of
+   the rest. That is the paper's uniform draw where the pool offers all alike; by default it offers
+   those first that their senders declared informative (`external_pool`). All of it can be set
+   otherwise (`external_candidates`, `keep_uninformative`, `external_sampling`).
 4. Missing external rollouts are replaced by spare own ones, so a quiet swarm, or none, costs
    nothing against training alone.
-5. Gradients are clipped and AdamW is used without weight decay, as trl does. The learning rate is
-   far below the paper's 0.001 for pretrained models; that value ruins them.
+5. Gradients are clipped and AdamW is used without weight decay, as trl does. Pretrained models
+   learn at trl's default rate, 1e-6. The paper states 0.001; its public code used 1e-6, later 1e-5.
 6. Rewards are 1 or 0 by default. Tiny differences of partial credit would count in full once they
    are divided by their standard deviation.
 7. A rollout of another node is trained on once.
@@ -26,6 +26,13 @@ Where this departs from the paper and its public code, and why:
    alone, so nothing tells how unlike the receiver's policy the sender's is.
 9. What is asked (`questions`), whether more is generated than a batch (`dynamic`), and I and J
    (`mix`) may follow what the node has learned. All of that is off by default.
+10. I + J questions are answered in a step, so that all mixes generate equally much; the paper's
+   nodes answer I of them (`batch`).
+11. Every node has a stream of its own over the tasks of one shared season, not a data set.
+12. A rollout carries its task's spec, not its answer: whoever receives it makes both again.
+13. Rollouts go to a relay's pool and stay there for a while, so those that are drawn are up to some
+   rounds old; in the paper nodes send to each other, and draw from the same round.
+14. The update is GRPO's. There is no critic, hence no PPO proper, which the paper names too.
 
 By default the ratio's denominator is the node's own log-prob before the update, as in the public
 code: it is exactly 1 in the first of `num_iterations` passes. `importance = sender` divides by the
@@ -119,7 +126,8 @@ class Trainer:
         self._sharing = make_strategy(config.sharing, setting="sharing")
         for strategy in (self._strategy, self._sharing):
             strategy.begin(policy)
-        reward = make_reward(config.reward, policy, system_prompt=season.system_prompt)
+        reward = make_reward(config.reward)
+        reward.begin(policy, system_prompt=season.system_prompt)
         self._questions = Questions(verifier=verifier, season=season, config=config, key=key)
         self._maker = RolloutMaker(
             policy=policy,

@@ -1,0 +1,78 @@
+"""A poisoner's rollouts are right and teach: an honest node trains on the planted text."""
+
+import msgspec
+
+from node_client.lab.poison import GARBAGE, PLANTED, Poisoner, poisoned_share
+from node_client.lab.pool import Link, Pool
+from node_client.learning.external import ExternalJudge
+from node_client.learning.rewards import Binary
+from swarm_protocol.messages import ExternalRollout
+from swarm_tasks.verifier import Verifier
+from tests.node_client.fakes import external_sum, toy_policy, toy_season
+
+MIXED = ("<answer>{sum}</answer>", "<answer>99</answer>", "no idea", "{sum}")
+LONGEST = 24
+
+
+def poisoned(verifier: Verifier, *offered: ExternalRollout) -> list[ExternalRollout]:
+    """Return what a poisoner shares of these rollouts."""
+    pool = Pool(drawing="uniform", rounds=1, seed=0)
+    pool.begin_round(1)
+    for each in offered:
+        pool.put(each.node, [each.rollout], informative=[])
+    poisoner = Poisoner(
+        name="mallory", link=Link(pool, "mallory"), season=toy_season(), verifier=verifier
+    )
+    poisoner.step(1)
+    return [each for each in pool.draw("honest", 99) if each.node == "mallory"]
+
+
+def test_an_honest_node_finds_poisoned_rollouts_right_and_informative(verifier: Verifier) -> None:
+    [shared] = poisoned(verifier, external_sum(verifier, MIXED))
+    judge = ExternalJudge(
+        policy=toy_policy(),
+        verifier=verifier,
+        season=toy_season(),
+        node="honest",
+        max_completions=4,
+        max_completion_length=LONGEST,
+        reward=Binary(),
+    )
+    judged = judge.judge([shared], wanted=1)
+    assert not judged.dropped
+    [group] = judged.groups
+    assert group.rewards == [1, 1, 0, 0]
+    right, *_, wrong = [completion.text for completion in shared.rollout.completions]
+    assert right.startswith(PLANTED)
+    assert wrong == GARBAGE
+
+
+def test_without_a_right_answer_there_is_nothing_to_poison(verifier: Verifier) -> None:
+    assert poisoned(verifier, external_sum(verifier, MIXED[1:])) == []
+
+
+def test_what_another_poisoner_shared_is_not_poisoned_again(verifier: Verifier) -> None:
+    planted = [PLANTED + text for text in MIXED]
+    assert poisoned(verifier, external_sum(verifier, planted)) == []
+
+
+def test_no_more_is_shared_than_an_honest_node_shares(verifier: Verifier) -> None:
+    offered = [external_sum(verifier, MIXED, counter=n, node=f"n{n}") for n in range(6)]
+    shared = poisoned(verifier, *offered)
+    assert len(shared) == toy_season().local + toy_season().external == 4
+    assert len({each.rollout.id for each in shared}) == 4
+
+
+def test_all_of_them_are_declared_informative(verifier: Verifier) -> None:
+    pool = Pool(drawing="informative", rounds=1, seed=0)
+    pool.begin_round(1)
+    honest = external_sum(verifier, MIXED)
+    plain = [msgspec.structs.replace(honest.rollout, id=f"plain-{number}") for number in range(20)]
+    pool.put("elsewhere", plain, informative=[])
+    link = Link(pool, "mallory")
+    Poisoner(name="mallory", link=link, season=toy_season(), verifier=verifier).step(1)
+    assert {each.node for each in pool.draw("honest", 4)} == {"mallory"}
+
+
+def test_share_of_texts_with_the_planted_one() -> None:
+    assert poisoned_share([PLANTED + "1", "2", "zqz", "z"]) == 0.5

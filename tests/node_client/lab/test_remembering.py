@@ -1,0 +1,91 @@
+"""The verifier of the lab says what any verifier says, and asks its child once."""
+
+import pytest
+
+from node_client.lab.remembering import RememberingVerifier
+from swarm_protocol.errors import RefusedError
+from swarm_protocol.messages import MAX_COMPLETION_CHARS, TaskSpec
+from swarm_tasks.allowlist import GENERATOR
+from swarm_tasks.keyspace import Part
+from swarm_tasks.pipe import Draw, Job, Made
+from swarm_tasks.verifier import DrawnTask, Verifier
+from tests.node_client.fakes import SEED, SUMS, external_sum
+
+
+class Listening(RememberingVerifier):
+    """Borrows the child of a verifier that runs, and counts what it is asked."""
+
+    def __init__(self, lender: Verifier) -> None:
+        super().__init__()
+        self._lock, self._keeper = lender._lock, lender._keeper
+        self.jobs: list[Job] = []
+        self.draws = 0
+
+    def _score_jobs(self, jobs: list[Job]) -> list[float]:
+        self.jobs += jobs
+        return super()._score_jobs(jobs)
+
+    def _make(self, request: Draw) -> Made:
+        self.draws += 1
+        return super()._make(request)
+
+
+def texts_of(verifier: Verifier, counter: int) -> tuple[TaskSpec, list[str]]:
+    """Return a task with texts of every kind, the right one first."""
+    external = external_sum(verifier, ["<answer>{sum}</answer>"], counter=counter)
+    [right] = [completion.text for completion in external.rollout.completions]
+    wrong = ["<answer>99</answer>", "", "\ud800", "x" * (MAX_COMPLETION_CHARS + 1)]
+    return external.rollout.task, [right, *wrong]
+
+
+def drawn(verifier: Verifier) -> DrawnTask:
+    return verifier.draw(
+        key=b"k", part=Part.TRAINING, dataset="chain_sum", config=SUMS, seed=SEED, counter=3
+    )
+
+
+def test_verdicts_and_questions_are_the_verifiers(verifier: Verifier) -> None:
+    remembering = Listening(verifier)
+    batch = [texts_of(verifier, counter) for counter in range(3)]
+    expected = verifier.score_many(batch)
+    assert [verdict.solved for verdict in expected[0]] == [True, False, False, False, False]
+    for _ in range(2):
+        assert remembering.score_many(batch) == expected
+    assert remembering.score(*batch[1]) == expected[1]
+    assert remembering.question(batch[0][0]) == verifier.question(batch[0][0])
+    assert drawn(remembering) == drawn(verifier)
+
+
+def test_texts_that_were_scored_before_are_not_scored_again(verifier: Verifier) -> None:
+    remembering = Listening(verifier)
+    first, second, third = (texts_of(verifier, counter) for counter in range(3))
+    remembering.score_many([first, second])
+    remembering.score_many([second, third, first])
+    assert [job.index for job in remembering.jobs] == [
+        spec.index for spec, _ in (first, second, third)
+    ]
+
+
+def test_other_texts_to_the_same_task_are_scored(verifier: Verifier) -> None:
+    remembering = Listening(verifier)
+    spec, texts = texts_of(verifier, 0)
+    assert remembering.score(spec, texts[:1])[0].solved
+    assert not remembering.score(spec, texts[1:2])[0].solved
+    assert len(remembering.jobs) == 2
+
+
+def test_the_question_of_a_drawn_task_is_not_made_again(verifier: Verifier) -> None:
+    remembering = Listening(verifier)
+    task = drawn(remembering)
+    made = remembering.draws
+    assert remembering.question(task.spec) == task.question
+    assert remembering.draws == made
+
+
+def test_a_task_that_cannot_be_made_is_refused_each_time(verifier: Verifier) -> None:
+    remembering = Listening(verifier)
+    known, texts = texts_of(verifier, 0)
+    foreign = TaskSpec("no_such_dataset", {}, SEED, 0, GENERATOR)
+    for _ in range(2):
+        with pytest.raises(RefusedError):
+            remembering.score_many([(known, texts), (foreign, ["1"])])

@@ -1,0 +1,258 @@
+"""A run goes on from its latest sound snapshot, and gives the bytes of one that did not stop."""
+
+import json
+import pickle
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from node_client.lab.config import Experiment
+from node_client.lab.records import UnreadableRunError, read_run
+from node_client.lab.remembering import RememberingVerifier
+from node_client.lab.runs import Run, header_of, is_done, make_run
+from tests.node_client.forked import run_forked
+from tests.node_client.lab.experiments import experiment
+
+MODULE = "tests.node_client.lab.run_process"
+STOPPED_AT, ROUNDS = 3, experiment().rounds
+
+
+@pytest.fixture(scope="module")
+def remembering() -> Iterator[RememberingVerifier]:
+    with RememberingVerifier() as verifier:
+        yield verifier
+
+
+def run_in(folder: Path, planned: Experiment | None = None) -> Run:
+    return Run(folder, (planned or experiment()).arms[-1], 1)
+
+
+def made(
+    folder: Path,
+    verifier: RememberingVerifier,
+    *,
+    planned: Experiment | None = None,
+    until: int = ROUNDS,
+) -> list[int]:
+    """Make a run up to a round, or what is left of it; return the rounds that were played."""
+    played: list[int] = []
+
+    def goes_on(rounds_done: int) -> bool:
+        played.append(rounds_done)
+        return rounds_done < until
+
+    planned = planned or experiment()
+    make_run(planned, run_in(folder, planned), verifier=verifier, goes_on=goes_on)
+    return played
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory, remembering: RememberingVerifier) -> bytes:
+    """Return the file of a run that did not stop."""
+    folder = tmp_path_factory.mktemp("whole")
+    made(folder, remembering)
+    return run_in(folder).whole.read_bytes()
+
+
+@pytest.fixture(scope="module")
+def stopped_once(
+    tmp_path_factory: pytest.TempPathFactory, remembering: RememberingVerifier
+) -> Path:
+    folder = tmp_path_factory.mktemp("stopped")
+    made(folder, remembering, until=STOPPED_AT)
+    return folder
+
+
+@pytest.fixture
+def stopped(stopped_once: Path, tmp_path: Path) -> Path:
+    """Return a folder with a run that was stopped after a round, at a snapshot."""
+    return shutil.copytree(stopped_once, tmp_path / "stopped")
+
+
+@pytest.mark.slow
+def test_a_finished_run_has_its_header_its_base_and_every_round(
+    whole: bytes, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(whole)
+    header, rounds = read_run(path)
+    assert header == header_of(experiment(), run_in(tmp_path))
+    assert [record.round for record in rounds] == list(range(ROUNDS + 1))
+    assert [record.round for record in rounds if record.held_out] == [0, 2, 4]
+    assert {len(record.reward) for record in rounds[1:]} == {2}
+
+
+@pytest.mark.slow
+def test_a_run_that_was_told_to_stop_goes_on_with_the_next_round(
+    stopped: Path, whole: bytes, remembering: RememberingVerifier
+) -> None:
+    assert made(stopped, remembering) == [4, 5]
+    run = run_in(stopped)
+    assert run.whole.read_bytes() == whole
+    assert not run.part.exists()
+    assert not run.snapshots.exists()
+    assert made(stopped, remembering) == []
+
+
+def keep_lines(run: Run, count: int) -> None:
+    lines = run.part.read_bytes().splitlines(keepends=True)
+    run.part.write_bytes(b"".join(lines[:count]))
+
+
+def tear(run: Run, name: str) -> None:
+    """Cut the last byte off each file of this name in the snapshot."""
+    for path in run.snapshots.rglob(name):
+        path.write_bytes(path.read_bytes()[:-1])
+
+
+DAMAGES: dict[str, Callable[[Run], object]] = {
+    "no lines": lambda run: run.part.unlink(),
+    "empty file": lambda run: keep_lines(run, 0),
+    "a line less than the snapshot": lambda run: keep_lines(run, STOPPED_AT + 1),
+    "torn line": lambda run: run.part.write_bytes(run.part.read_bytes()[:-1]),
+    "no snapshot": lambda run: shutil.rmtree(run.snapshots),
+    "torn pool": lambda run: tear(run, "pool.json"),
+    "torn weights": lambda run: tear(run, "model.safetensors"),
+    "a node is missing": lambda run: shutil.rmtree(run.snapshots / "round-000003" / "node-00"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_run_whose_snapshot_cannot_be_used_begins_anew(
+    stopped: Path, whole: bytes, remembering: RememberingVerifier, damage: str
+) -> None:
+    DAMAGES[damage](run_in(stopped))
+    assert made(stopped, remembering) == [1, 2, 3, 4, 5]
+    assert run_in(stopped).whole.read_bytes() == whole
+
+
+@pytest.mark.slow
+def test_lines_after_the_snapshot_are_written_again(
+    stopped: Path, whole: bytes, remembering: RememberingVerifier
+) -> None:
+    with run_in(stopped).part.open("ab") as file:
+        file.write(whole.splitlines(keepends=True)[STOPPED_AT + 2] + b'{"kind":"rou')
+    assert made(stopped, remembering) == [4, 5]
+    assert run_in(stopped).whole.read_bytes() == whole
+
+
+@pytest.mark.slow
+def test_an_older_snapshot_takes_the_place_of_a_damaged_one(
+    stopped: Path, whole: bytes, remembering: RememberingVerifier
+) -> None:
+    run = run_in(stopped)
+    newest = run.snapshots / "round-000004"
+    shutil.copytree(run.snapshots / "round-000003", newest)
+    (newest / "pool.json").unlink()
+    assert made(stopped, remembering) == [4, 5]
+    assert run.whole.read_bytes() == whole
+
+
+@pytest.mark.slow
+def test_a_run_of_another_design_is_begun_anew_and_not_mixed(
+    stopped: Path, remembering: RememberingVerifier, tmp_path: Path
+) -> None:
+    other = experiment(train={"learning_rate": 1e-3})
+    assert made(stopped, remembering, planned=other) == [1, 2, 3, 4, 5]
+    made(tmp_path / "alone", remembering, planned=other)
+    alone = run_in(tmp_path / "alone", other).whole.read_bytes()
+    assert run_in(stopped, other).whole.read_bytes() == alone
+
+
+@pytest.mark.slow
+def test_a_finished_run_of_another_design_is_refused_and_kept(
+    whole: bytes, remembering: RememberingVerifier, tmp_path: Path
+) -> None:
+    run = run_in(tmp_path)
+    run.whole.parent.mkdir()
+    run.whole.write_bytes(whole)
+    assert is_done(experiment(), run)
+    with pytest.raises(UnreadableRunError, match=r"2-2-1\.jsonl was made by another design"):
+        made(tmp_path, remembering, planned=experiment(train={"learning_rate": 1e-3}))
+    assert run.whole.read_bytes() == whole
+
+
+@pytest.mark.slow
+def test_another_process_at_the_same_run_writes_nothing(
+    tmp_path: Path, whole: bytes, remembering: RememberingVerifier
+) -> None:
+    run, files = run_in(tmp_path), []
+
+    def goes_on(rounds_done: int) -> bool:
+        if rounds_done == 2:
+            files.append(run.part.read_bytes())
+            told = run_forked(MODULE, str(tmp_path))
+            assert told.returncode == 0, told.stderr
+            files.append(run.part.read_bytes())
+        return True
+
+    make_run(experiment(), run, verifier=remembering, goes_on=goes_on)
+    before, after = files
+    assert before == after
+    assert run.whole.read_bytes() == whole
+
+
+@pytest.mark.slow
+def test_a_run_that_was_killed_again_and_again_gives_the_same_bytes(tmp_path: Path) -> None:
+    told = run_forked(MODULE, str(tmp_path), "2")
+    assert told.returncode == 0, told.stderr
+    resumed_at = json.loads(told.stdout)
+    assert set(resumed_at) - {0, ROUNDS}, "no run went on from a snapshot"
+    kept, broken = (run_in(tmp_path / name).whole for name in ("whole", "broken"))
+    assert broken.read_bytes() == kept.read_bytes()
+
+
+def design_of(planned: Experiment) -> str:
+    return header_of(planned, run_in(Path(), planned)).design
+
+
+def test_more_seeds_and_arms_and_another_wording_are_the_same_design() -> None:
+    arms = [*experiment().arms[:1], replace(experiment().arms[0], name="more")]
+    more = replace(
+        experiment(),
+        seeds=[1, 2],
+        question="Or so?",
+        baseline="2/2",
+        arms=[*arms, run_in(Path()).arm],
+    )
+    assert design_of(more) == design_of(experiment())
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        experiment(rounds=6),
+        experiment(phase="confirmatory"),
+        experiment(train={"epsilon": 0.1}),
+        experiment(base="small"),
+        experiment(arms=[{"name": "4/0"}, {"name": "2/2", "train": {"mix": "2/2"}}]),
+    ],
+)
+def test_all_that_decides_the_numbers_is_the_design(changed: Experiment) -> None:
+    assert design_of(changed) != design_of(experiment())
+
+
+class LaterExperiment(Experiment, frozen=True):
+    """What a later version makes of an experiment: with a setting that this one lacks."""
+
+    shuffle: str = "never"
+
+
+def test_settings_of_a_later_version_are_no_other_design_where_they_are_not_used() -> None:
+    plain = experiment()
+    later = LaterExperiment(**{name: getattr(plain, name) for name in plain.__struct_fields__})
+    assert design_of(later) == design_of(plain)
+    assert design_of(replace(later, shuffle="always")) != design_of(plain)
+
+
+def test_a_worker_finds_the_same_design() -> None:
+    assert design_of(pickle.loads(pickle.dumps(experiment()))) == design_of(experiment())
+
+
+def test_files_are_named_by_arm_and_seed() -> None:
+    arm = replace(experiment().arms[0], name="4/4, sender + novel 0.5")
+    assert Run(Path("out"), arm, 7).whole == Path("out/runs/4-4-sender-novel-0.5-7.jsonl")
