@@ -176,11 +176,11 @@ def test_groups_of_unlike_nodes_are_compared_with_the_baselines_nodes(tmp_path: 
 
 
 def test_an_arm_says_in_what_it_differs(tmp_path: Path) -> None:
-    arm = MIXED + 'drawing = "informative"\nsource = "self"\n'
+    arm = MIXED + 'drawing = "informative"\nsource = "self"\npool_rounds = 2\n'
     lab = LabFolder(tmp_path, arms=ALONE + arm)
     lab.add_all({"8/0": [0.1, 0.3], "4/4": [0.3, 0.5]})
     found = arm_of(report_of(tmp_path), "4/4").settings
-    assert found == "mix = 4/4, drawing = informative, source = self"
+    assert found == "mix = 4/4, drawing = informative, source = self, pool_rounds = 2"
 
 
 def test_planted_text_is_compared_where_somebody_plants_it(tmp_path: Path) -> None:

@@ -12,9 +12,10 @@ import pytest
 from scipy.stats import chisquare
 
 from node_client.errors import SettingsError
-from node_client.learning.external_sampling import Strategy, draw, make_strategy
+from node_client.learning.external_sampling import STRATEGIES, Strategy, draw, make_strategy
 from node_client.learning.rollouts import TrainingGroup
 from node_client.learning.trainer import Trainer
+from node_client.settings.ranges import SAMPLINGS
 from node_client.settings.train_config import TrainConfig
 from node_client.storage import checkpoint
 from swarm_protocol.messages import RolloutName
@@ -155,6 +156,10 @@ def test_nothing_can_be_drawn_of_nothing() -> None:
     for name in ("uniform", "advantage", "fresh+by-node"):
         strategy = make_strategy(name)
         assert draw([], strategy=strategy, wanted=2, chance=random.Random(0)) == []
+
+
+def test_the_setting_names_every_strategy() -> None:
+    assert set(STRATEGIES) == set(SAMPLINGS)
 
 
 def test_uniform_weights_are_equal() -> None:

@@ -1,13 +1,26 @@
 """The losses against numbers worked out by hand; test_losses_trl.py compares them with trl's."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 from torch import Tensor
 
-from node_client.learning.losses import Correction, Loss, Objective, Tokens, policy_loss
+from node_client.errors import SettingsError
+from node_client.learning.losses import (
+    Correction,
+    Loss,
+    Objective,
+    PolicyLoss,
+    Tokens,
+    make_policy_loss,
+    policy_loss,
+)
 from node_client.settings.choices import ImportanceSamplingLevel
+from node_client.settings.train_config import TrainConfig
+from swarm_tasks.verifier import Verifier
+from tests.node_client.fakes import PoolInMemory, external_sum, make_trainer
 
 
 def loss_of(
@@ -152,6 +165,35 @@ def test_padding_gives_neither_loss_nor_gradient_however_wild_its_log_probs() ->
     assert loss.value.item() == -1
     assert logprobs.grad is not None
     assert logprobs.grad.tolist() == [[-1.0, 0.0]]
+
+
+class Doubled(PolicyLoss):
+    """Twice the clipped loss."""
+
+    def compute(self, tokens: Tokens, *, objective: Objective) -> Loss:
+        loss = policy_loss(tokens, objective=objective)
+        return replace(loss, value=2 * loss.value)
+
+
+def test_a_loss_of_ones_own_is_trained_on(verifier: Verifier) -> None:
+    texts = ("<answer>{sum}</answer>", "<answer>99</answer>", "no idea", "{sum}")
+    offered = [external_sum(verifier, texts, counter=number) for number in range(2)]
+    plain, doubled = (
+        make_trainer(
+            verifier,
+            config=TrainConfig(policy_loss=name, max_grad_norm=1e9),
+            exchange=PoolInMemory(offered),
+        ).step()
+        for name in ("clipped", f"{__name__}:Doubled")
+    )
+    assert doubled.grad_norm == pytest.approx(2 * plain.grad_norm, rel=1e-4)
+    assert plain.grad_norm > 0
+
+
+@pytest.mark.parametrize("name", ["kind", "collections:Counter"])
+def test_a_name_of_no_loss_is_refused(name: str) -> None:
+    with pytest.raises(SettingsError, match="policy_loss"):
+        make_policy_loss(name)
 
 
 def test_gradient_equals_that_of_the_formula_written_out() -> None:

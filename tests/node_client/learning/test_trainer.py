@@ -130,6 +130,19 @@ def test_those_of_the_shared_rollouts_that_are_informative_are_declared(
     assert set(pool.declared) == half_right
 
 
+def test_no_more_rollouts_are_shared_than_chosen_and_those_that_the_strategy_prefers(
+    verifier: Verifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy, pool = toy_policy(), PoolInMemory()
+    answer_right(policy, monkeypatch, right=lambda question: sum_of(question) % 2)
+    config = TrainConfig(shared_rollouts=1, sharing="reward")
+    trainer = make_trainer(verifier, policy=policy, config=config, exchange=pool)
+    reports = [trainer.step() for _ in range(4)]
+    assert len(pool.published) == 4
+    # One of those with a right completion, wherever a step had one.
+    assert len(pool.declared) == sum(report.informative_share > 0 for report in reports) > 0
+
+
 def test_a_node_that_asks_itself_some_datasets_learns_from_others_about_all(
     verifier: Verifier,
 ) -> None:

@@ -9,7 +9,7 @@ import hashlib
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -20,8 +20,10 @@ from node_client.errors import SettingsError
 from node_client.learning.external_sampling import make_strategy
 from node_client.learning.losses import make_policy_loss
 from node_client.learning.rewards import make_reward
+from node_client.settings.fields import settings_of
 from node_client.settings.objective import check_objective
 from node_client.settings.ranges import Count, Natural
+from node_client.settings.sources import convert_value
 from node_client.settings.train_config import TrainConfig, plan_step
 from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import MAX_COMPLETIONS, SeasonInfo, TaskChoice
@@ -213,9 +215,9 @@ def _plan_node(experiment: Experiment, arm: Arm, group: Group) -> NodePlan:
     )
 
 
-def _make_config(train: Mapping[str, Any], evaluation: Mapping[str, int]) -> TrainConfig:
-    known = {field.name for field in fields(TrainConfig)}
-    unknown = sorted(set(train) - known)
+def _make_config(train: Mapping[str, Any], evaluation: Mapping[str, Any]) -> TrainConfig:
+    settings = {setting.name: setting for setting in settings_of(TrainConfig)}
+    unknown = sorted(set(train) - set(settings))
     if unknown:
         raise SettingsError(
             f"{', '.join(unknown)} is no setting of the client.",
@@ -226,12 +228,10 @@ def _make_config(train: Mapping[str, Any], evaluation: Mapping[str, int]) -> Tra
             "The held-out questions are the same for all nodes.",
             fix=f"Set {' and '.join(evaluation)} for the whole experiment, outside of `train`.",
         )
-    try:
-        return msgspec.convert({**train, **evaluation}, TrainConfig)
-    except msgspec.ValidationError as problem:
-        raise SettingsError(
-            f"{problem}.", fix="docs/training.md lists what each setting may be."
-        ) from None
+    checked = {
+        name: convert_value(settings[name], value, place=name) for name, value in train.items()
+    }
+    return TrainConfig(**checked, **evaluation)
 
 
 def _check_tasks(tasks: Sequence[TaskChoice], *, asked: Sequence[str]) -> None:

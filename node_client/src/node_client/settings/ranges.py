@@ -33,26 +33,36 @@ Repository = Annotated[
     str, Meta(pattern=r"^[\w.-]+/[\w.-]+$", description="a repository such as owner/name")
 ]
 
+# A class of a participant's own, in the place of what comes with the client.
+_OWN = r"[\w.]+:\w+"
+
+SAMPLINGS = (
+    *("uniform", "advantage", "reward", "by-node", "by-task", "fresh", "variance", "novel"),
+    "confidence",
+)
+_SAMPLING = "|".join([*SAMPLINGS, _OWN])
+
 SamplingName = Annotated[
     str,
     Meta(
-        pattern=r"^([a-z-]+|[\w.]+:\w+)(\+([a-z-]+|[\w.]+:\w+))*$",
-        description="uniform, advantage, reward, by-node, by-task, fresh, variance, novel or "
-        "confidence, joined by +, or package.module:Class",
+        pattern=rf"^({_SAMPLING})(\+({_SAMPLING}))*$",
+        description=f"{', '.join(SAMPLINGS)}, some joined by +, or package.module:Class",
     ),
 ]
 """How external places are filled (`learning.external_sampling`)."""
 
+REWARDS = ("binary", "partial", "format", "generative")
+
 RewardName = Annotated[
     str,
     Meta(
-        pattern=r"^([a-z]+|[\w.]+:\w+)$",
-        description="binary, partial, format, generative, or package.module:Class",
+        pattern=rf"^({'|'.join([*REWARDS, _OWN])})$",
+        description=f"{', '.join(REWARDS)}, or package.module:Class",
     ),
 ]
 """What a completion is worth (`learning.rewards`)."""
 
 PolicyLossName = Annotated[
-    str, Meta(pattern=r"^(clipped|[\w.]+:\w+)$", description="clipped, or package.module:Class")
+    str, Meta(pattern=rf"^(clipped|{_OWN})$", description="clipped, or package.module:Class")
 ]
 """The loss (`learning.losses`)."""

@@ -92,7 +92,7 @@ def read_file(path: Path) -> Layer:
                 f"{path}: {name} is no setting.{_did_you_mean(name, settings)}",
                 fix="`swarm-node config show` lists the settings.",
             )
-        checked = _convert(settings[name], value, strict=True, place=f"{path}: {name}")
+        checked = convert_value(settings[name], value, place=f"{path}: {name}")
         if isinstance(checked, Path):
             checked = path.parent / checked
         layer[name] = Given(checked, Source.FILE, str(path))
@@ -127,6 +127,11 @@ def convert_text(setting: Setting, text: str, *, place: str) -> Any:
     elif setting.core is float:
         value = _to_float(text)
     return _convert(setting, value, strict=False, place=place)
+
+
+def convert_value(setting: Setting, value: object, *, place: str) -> Any:
+    """Return what a TOML file says of a setting. Raises SettingsError, naming the place."""
+    return _convert(setting, value, strict=True, place=place)
 
 
 def _convert_given(setting: Setting, value: object) -> Any:

@@ -1,0 +1,83 @@
+"""What a completion is worth is the node's own choice."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from node_client.errors import SettingsError
+from node_client.learning.confidence import confidences
+from node_client.learning.rewards import REWARDS as BY_NAME
+from node_client.learning.rewards import Reward, make_reward
+from node_client.settings.ranges import REWARDS
+from node_client.settings.train_config import TrainConfig
+from swarm_protocol.prompts import SYSTEM_PROMPT
+from swarm_tasks.verifier import Verdict, Verifier
+from tests.node_client.fakes import PoolInMemory, external_sum, make_trainer, toy_policy
+
+TEXTS = ["<answer>4</answer>", "So <answer>5</answer>\n", "<answer>5", "4"]
+VERDICTS = [Verdict(1.0, "right"), Verdict(0.5, "partial"), Verdict(0.0, "no_answer")]
+
+
+class Length(Reward):
+    """Half of all for each character up to two."""
+
+    def rewards(
+        self, question: str, texts: Sequence[str], verdicts: Sequence[Verdict]
+    ) -> list[float]:
+        return [min(len(text), 2) / 2 for text in texts]
+
+
+def rewards_by(name: str, texts: list[str], verdicts: list[Verdict]) -> list[float]:
+    return make_reward(name).rewards("2 + 2 =", texts, verdicts)
+
+
+def test_the_setting_names_every_reward() -> None:
+    assert set(BY_NAME) == set(REWARDS)
+
+
+def test_binary_pays_for_solved_alone() -> None:
+    assert rewards_by("binary", TEXTS[:3], VERDICTS) == [1, 0, 0]
+
+
+def test_partial_pays_the_verifiers_credit() -> None:
+    assert rewards_by("partial", TEXTS[:3], VERDICTS) == [1, 0.5, 0]
+
+
+def test_format_pays_a_tenth_for_an_answer_in_tags() -> None:
+    wrong = [Verdict(0.0, "wrong")] * 4
+    assert rewards_by("format", TEXTS, [VERDICTS[0], *wrong[1:]]) == [1, 0.1, 0, 0]
+    twice = "<answer>1</answer> <answer>2</answer>"
+    assert rewards_by("format", [twice, "<answer></answer>"], wrong[:2]) == [0, 0]
+
+
+def test_generative_pays_how_sure_the_policy_is() -> None:
+    policy, reward = toy_policy(), make_reward("generative")
+    reward.begin(policy, system_prompt=SYSTEM_PROMPT)
+    right, unwritable = "<answer>4</answer>", "<eos>"
+    ids = policy.completion_ids(right, "length")
+    assert ids is not None
+    [sure] = confidences(policy, policy.prompt_ids("2 + 2 ="), [ids])
+    wrong = [Verdict(0.0, "wrong")] * 2
+    assert reward.rewards("2 + 2 =", [right, unwritable], wrong) == [pytest.approx(sure), 0]
+    assert 0 < sure < 1
+
+
+def test_another_reward_decides_what_is_informative_in_own_and_others_rollouts(
+    verifier: Verifier,
+) -> None:
+    name = f"{__name__}:Length"
+    offered = [external_sum(verifier, ["1", "12", "123", "1234"], counter=n) for n in range(2)]
+    pool = PoolInMemory(offered)
+    trainer = make_trainer(verifier, config=TrainConfig(reward=name), exchange=pool)
+    report = trainer.step()
+    assert report.external_used == 2
+    assert report.training_reward > 0.5
+    plain = make_trainer(verifier, exchange=PoolInMemory(offered)).step()
+    assert plain.external_dropped == {"not_informative": 2}
+
+
+def test_a_name_of_no_reward_is_refused() -> None:
+    with pytest.raises(SettingsError, match="reward cannot be kind"):
+        make_reward("kind")
+    with pytest.raises(SettingsError, match="is not a Reward"):
+        make_reward("collections:Counter")
