@@ -19,6 +19,8 @@ RUN pip install -c constraints.txt -e .
 COPY templates templates
 COPY static static
 COPY locale locale
+# The lab's reports, which /lab/ publishes.
+COPY docs/lab docs/lab
 RUN python -m swarm_web.catalogues compile
 # The key is for this command only and is kept nowhere.
 RUN SECRET_KEY=only-for-collecting STATIC_ROOT=/static \

@@ -160,7 +160,9 @@ CELERY_BEAT_SCHEDULE = {
 # Requests that one address may make in a minute; 0 sets no limit.
 API_REQUESTS_PER_MINUTE = env.int("API_REQUESTS_PER_MINUTE", default=600)
 # Pages of other sites may read what is public, without cookies.
-CORS_URLS_REGEX = r"^/(api/|downloads/|rounds/\d+/[a-z]+\.|nodes/[-\w]+/badge\.|badge\.)"
+CORS_URLS_REGEX = (
+    r"^/(api/|downloads/|lab/[^/]+/[a-z]+\.|rounds/\d+/[a-z]+\.|nodes/[-\w]+/badge\.|badge\.)"
+)
 CORS_ALLOW_ALL_ORIGINS = True
 CORS_ALLOW_METHODS = ("GET", "HEAD", "OPTIONS")
 CORS_EXPOSE_HEADERS = ("ETag", "Last-Modified", "Retry-After", "Allow")
@@ -187,6 +189,11 @@ WHITENOISE_USE_FINDERS = DEBUG
 WHITENOISE_AUTOREFRESH = DEBUG
 # Wheels of the node client that /simple/ offers, so that a client matches its coordinator.
 DIST_DIR = Path(env.str("DIST_DIR", default=str(BASE_DIR / "var" / "dist")))
+
+# ---- the lab
+# Folders whose sub-folders hold the published reports (swarm_web.lab), from the project's own.
+LAB_SHIPPED = BASE_DIR / "docs" / "lab"
+LAB_REPORTS = [BASE_DIR / folder for folder in env.list("LAB_REPORTS", default=["docs/lab"])]
 
 # ---- who may do what in a browser
 # The largest body of a request, in bytes (swarm_web.body_limit). Nothing is uploaded, and the

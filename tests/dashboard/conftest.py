@@ -1,12 +1,14 @@
 """Seasons as visitors find them: running without a result, and with several judged nodes."""
 
 from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from asgiref.sync import sync_to_async
 from django.db import connections
 from django.utils import timezone
+from pytest_django import Settings
 
 from judge.models import Answer, Round, Season, Seat
 from swarm_web import bus
@@ -50,6 +52,13 @@ def judge_nodes(
     )
     publish(season)
     return nodes
+
+
+@pytest.fixture
+def lab(settings: Settings, tmp_path: Path) -> Path:
+    """An empty folder of lab reports, in the place of those that the site is shipped with."""
+    settings.LAB_REPORTS = [tmp_path]
+    return tmp_path
 
 
 @pytest.fixture

@@ -1,0 +1,165 @@
+"""The reports that this site publishes, from the folders of LAB_REPORTS.
+
+Each folder below one of those with a `report.json` is a report, and goes by the folder's name. A
+file is read when it is first asked for, and again after it has changed.
+"""
+
+import logging
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+from django.conf import settings
+
+from swarm_web.lab.shape import Answer, Report
+
+logger = logging.getLogger(__name__)
+# The largest file that is read, in bytes; a report of ten arms and ten seeds has some 500 kB.
+LARGEST = 8 << 20
+# What may stand in an address.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}\.jsonl(\.gz)?")
+_REMEMBERED = 128
+
+Read = TypeVar("Read")
+# What changes with a file: when it was written and when its rights changed, and its size.
+State = tuple[int, int, int]
+Told = tuple[dict[str, Answer], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """Why a file cannot be read."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Published:
+    """A report's folder; `ours` are those that are shipped with the site."""
+
+    name: str
+    folder: Path
+    ours: bool
+
+    def read(self) -> Report | Unreadable:
+        """Return the report."""
+        return _read(self.folder / "report.json", _read_report)
+
+    @property
+    def report(self) -> Report | None:
+        """The report, if it can be read."""
+        found = self.read()
+        return None if isinstance(found, Unreadable) else found
+
+    def runs(self) -> list[Path]:
+        """Return the files of the raw runs, in order."""
+        try:
+            found = sorted((self.folder / "runs").iterdir())
+        except OSError:
+            return []
+        return [path for path in found if _RUN.fullmatch(path.name) and path.is_file()]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What the reports answer together; `told` is the whole `summary.json`."""
+
+    ours: bool
+    answers: dict[str, Answer]
+    told: dict[str, Any]
+
+
+def list_published() -> list[Published]:
+    """Return the published reports by name; of two with the same name that of the first folder."""
+    found: dict[str, Published] = {}
+    for folder in settings.LAB_REPORTS:
+        ours = _is_ours(folder)
+        for path in folder.glob("*/report.json"):
+            name = path.parent.name
+            if _NAME.fullmatch(name):
+                found.setdefault(name, Published(name, path.parent, ours))
+    return [found[name] for name in sorted(found)]
+
+
+def find_published(name: str) -> Published | None:
+    """Return a report by name. Only names that a folder lists are found."""
+    return next((each for each in list_published() if each.name == name), None)
+
+
+def read_summary() -> Summary | None:
+    """Return the summary of the first folder that has one; None also where it is damaged."""
+    for folder in settings.LAB_REPORTS:
+        path = folder / "summary.json"
+        if path.is_file():
+            told = _read(path, _read_summary)
+            return None if isinstance(told, Unreadable) else Summary(_is_ours(folder), *told)
+    return None
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return a file's content. Raises OSError, and ValueError for one that is too large."""
+    with path.open("rb") as file:
+        content = file.read(LARGEST + 1)
+    if len(content) > LARGEST:
+        raise ValueError(f"it is larger than {LARGEST >> 20} MiB")
+    return content
+
+
+def version_of(paths: Sequence[Path]) -> str | None:
+    """Return an ETag that changes when one of the files does; None where one is missing."""
+    try:
+        states = [(path.name, (state := path.stat()).st_mtime_ns, state.st_size) for path in paths]
+    except OSError:
+        return None
+    return f'"{blake2b(repr(states).encode(), digest_size=16).hexdigest()}"'
+
+
+def _is_ours(folder: Path) -> bool:
+    return folder.resolve() == settings.LAB_SHIPPED.resolve()
+
+
+def _read(path: Path, read_once: Callable[[Path, State], Read | Unreadable]) -> Read | Unreadable:
+    try:
+        state = path.stat()
+    except OSError as problem:
+        return Unreadable(problem.strerror or str(problem))
+    return read_once(path, (state.st_mtime_ns, state.st_ctime_ns, state.st_size))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _read_report(path: Path, _state: State) -> Report | Unreadable:
+    return _decode(path, Report)
+
+
+@lru_cache
+def _read_summary(path: Path, _state: State) -> Told | Unreadable:
+    answers = _decode(path, dict[str, Answer])
+    if isinstance(answers, Unreadable):
+        return answers
+    told = _decode(path, dict[str, Any])
+    return told if isinstance(told, Unreadable) else (answers, told)
+
+
+def _decode(path: Path, kind: type[Read]) -> Read | Unreadable:
+    """Read a file; a damaged one is logged once, as its state is read once."""
+    try:
+        return msgspec.json.decode(read_bytes(path), type=kind)
+    except OSError as problem:
+        reason = problem.strerror or str(problem)
+    except RecursionError:
+        reason = "it is nested too deeply"
+    except (ValueError, msgspec.MsgspecError) as problem:
+        reason = str(problem)
+    logger.error(
+        "%s cannot be read: %s. `swarm-node lab report` writes a report anew from its runs, "
+        "`swarm-node lab summary` a summary.",
+        path,
+        reason,
+    )
+    return Unreadable(reason)

@@ -1,0 +1,148 @@
+"""Which reports are published, and what is read of them, and when."""
+
+import json
+import logging
+from pathlib import Path
+
+import pytest
+from pytest_django import Settings
+
+from swarm_web.lab import shelf
+from swarm_web.lab.shelf import Unreadable, find_published, list_published, read_summary
+from tests.dashboard.lab_reports import make_answer, make_finding, write_report, write_summary
+
+
+@pytest.fixture
+def lab(settings: Settings, tmp_path: Path) -> Path:
+    settings.LAB_REPORTS = [tmp_path]
+    return tmp_path
+
+
+def replace(report: Path, old: str, new: str) -> None:
+    text = report.read_text()
+    assert old in text
+    report.write_text(text.replace(old, new))
+
+
+def read_reason(name: str) -> str:
+    """Return why a published report cannot be read."""
+    published = find_published(name)
+    assert published is not None
+    found = published.read()
+    assert isinstance(found, Unreadable)
+    return found.reason
+
+
+def test_each_folder_with_a_report_is_published_by_name(lab: Path) -> None:
+    write_report(lab / "sharing")
+    write_report(lab / "map")
+    (lab / "experiments").mkdir()
+    assert [each.name for each in list_published()] == ["map", "sharing"]
+
+
+def test_a_name_that_does_not_fit_into_an_address_is_not_published(lab: Path) -> None:
+    write_report(lab / ".hidden")
+    write_report(lab / "with space")
+    assert list_published() == []
+
+
+@pytest.mark.parametrize("name", ["..", "../sharing", "sharing/runs", ""])
+def test_only_listed_names_are_found(lab: Path, name: str) -> None:
+    write_report(lab / "sharing")
+    assert find_published(name) is None
+
+
+def test_the_first_folder_wins_and_only_the_shipped_one_is_ours(
+    settings: Settings, tmp_path: Path
+) -> None:
+    shipped, own = tmp_path / "shipped", tmp_path / "own"
+    settings.LAB_SHIPPED, settings.LAB_REPORTS = shipped, [own, shipped]
+    write_report(own / "sharing", question="Ours?")
+    write_report(shipped / "sharing")
+    write_report(shipped / "map")
+    assert [(each.name, each.ours) for each in list_published()] == [
+        ("map", True),
+        ("sharing", False),
+    ]
+
+
+def test_a_folder_that_is_not_there_publishes_nothing(settings: Settings, tmp_path: Path) -> None:
+    settings.LAB_REPORTS = [tmp_path / "nowhere"]
+    assert list_published() == []
+    assert read_summary() is None
+
+
+def test_a_report_is_read_again_only_after_it_changed(lab: Path) -> None:
+    report = write_report(lab / "sharing") / "report.json"
+    (published,) = list_published()
+    first = published.report
+    assert first is not None
+    assert published.report is first
+    replace(report, "Does sharing help?", "Does it?")
+    again = published.report
+    assert again is not None
+    assert again.question == "Does it?"
+
+
+def test_fields_that_are_not_shown_may_come_and_go(lab: Path) -> None:
+    write_report(lab / "sharing", new_field={"deep": [1]})
+    (published,) = list_published()
+    assert published.report is not None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ('"format": 1', '"format": 2', "$.format"),
+        ('"baseline": "8/0"', '"baseline": "6/2"', "its baseline"),
+        ('"rounds": [1, 2, ', '"rounds": [', "as many values as rounds"),
+        ('"headline": ', '"headlines": ', "missing required field `headline`"),
+        ("}", "", "JSON is malformed"),
+    ],
+)
+def test_a_damaged_report_is_told_apart(lab: Path, old: str, new: str, reason: str) -> None:
+    replace(write_report(lab / "sharing") / "report.json", old, new)
+    assert reason in read_reason("sharing")
+
+
+def test_a_report_that_is_too_large_is_not_read(lab: Path) -> None:
+    report = write_report(lab / "sharing") / "report.json"
+    report.write_bytes(report.read_bytes() + b" " * shelf.LARGEST)
+    assert read_reason("sharing") == "it is larger than 8 MiB"
+
+
+def test_a_report_nested_too_deeply_is_not_read(lab: Path) -> None:
+    report = write_report(lab / "sharing") / "report.json"
+    replace(report, '"notes": [', f'"deep": {"[" * 100_000}{"]" * 100_000}, "notes": [')
+    assert read_reason("sharing") == "it is nested too deeply"
+
+
+def test_a_damaged_report_is_logged_once(lab: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (write_report(lab / "sharing") / "report.json").write_text("{}")
+    for _ in range(3):
+        read_reason("sharing")
+    (record,) = caplog.records
+    assert record.levelno == logging.ERROR
+    assert "swarm-node lab report" in record.getMessage()
+
+
+def test_runs_are_the_files_of_the_lab_alone(lab: Path) -> None:
+    folder = write_report(lab / "sharing")
+    (folder / "runs" / "8-0-1.lock").touch()
+    (folder / "runs" / "notes.txt").touch()
+    (published,) = list_published()
+    assert [path.name for path in published.runs()] == ["4-4-1.jsonl.gz", "8-0-1.jsonl.gz"]
+
+
+def test_a_summary_is_read_with_its_findings(lab: Path) -> None:
+    write_summary(lab, sparse=make_answer(make_finding(gain=1.94)))
+    summary = read_summary()
+    assert summary is not None
+    (finding,) = summary.answers["sparse"].figures
+    assert finding.comparison.gain == 1.94
+    assert summary.told == json.loads((lab / "summary.json").read_text())
+
+
+def test_a_damaged_summary_counts_as_none(lab: Path) -> None:
+    (lab / "summary.json").write_text('{"sparse": {"figures": "many"}}')
+    assert read_summary() is None
