@@ -2,12 +2,14 @@
 
 from django.urls import path, re_path
 
+from swarm_web.dashboard.downloads import lab as lab_downloads
 from swarm_web.dashboard.downloads import views as downloads
 from swarm_web.dashboard.operations import health, package_index
 from swarm_web.dashboard.pages import (
     announcements,
     compare,
     home,
+    lab,
     leaderboard,
     nodes,
     rollouts,
@@ -63,6 +65,16 @@ urlpatterns = [
     path("tasks/", tasks.tasks, name="tasks"),
     path("tasks/<slug:dataset>/", tasks.task, name="task"),
     path("tasks/<slug:dataset>/figure.json", tasks.task_figure, name="task-figure"),
+    # ---- the lab
+    path("lab/", lab.lab, name="lab"),
+    path("lab/<str:name>/", lab.lab_report, name="lab-report"),
+    path("lab/<str:name>/figure.json", lab.lab_figure, name="lab-figure"),
+    re_path(
+        r"^lab/(?P<name>[^/]+)/(?P<file>report\.json|experiment\.toml)$",
+        lab_downloads.download_lab_file,
+        name="lab-file",
+    ),
+    path("lab/<str:name>/runs.tar.gz", lab_downloads.download_lab_runs, name="lab-runs"),
     # ---- data to take away
     path("downloads/", texts.downloads, name="downloads"),
     re_path(

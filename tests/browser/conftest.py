@@ -12,6 +12,7 @@ from django.db import connections
 from playwright.async_api import Browser, ConsoleMessage, Page, async_playwright
 from pytest_django import DjangoDbBlocker
 
+from tests.dashboard.lab_reports import publish_sharing
 from tests.web import serving
 
 # The first one found is taken; playwright's own would be a download. Debian's headless shell takes
@@ -64,9 +65,15 @@ class Visitor:
 
 
 @pytest.fixture(scope="session")
-def site(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
+def site(
+    django_db_setup: None,
+    django_db_blocker: DjangoDbBlocker,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[str]:
     """Run uvicorn on the test database for all tests, and return the site's address."""
-    with django_db_blocker.unblock(), serving() as address:
+    lab = tmp_path_factory.mktemp("lab")
+    publish_sharing(lab)
+    with django_db_blocker.unblock(), serving(LAB_REPORTS=str(lab)) as address:
         yield address
 
 

@@ -33,6 +33,7 @@ PAGES = {
     "leaderboard": "/leaderboard/",
     "rounds": "/rounds/",
     "compare": "/compare/",
+    "lab": "/lab/",
     "rollouts": "/rollouts/",
     "flow": "/rollouts/flow/",
     "tasks": "/tasks/",
@@ -41,11 +42,12 @@ PAGES = {
     "status": "/status/",
     "api": "/api/docs",
 }
-# Pages of one object: where a link leads to it, and which link.
+# Pages of one object: where a link leads to it, and which link; there may be none.
 OBJECTS = {
     "node": ("/leaderboard/", "tbody .who a"),
     "round": ("/rounds/", "main tr:has(.phase.closed) a"),
     "rollout": ("/rollouts/", "main article a[href^='/rollouts/']"),
+    "lab-report": ("/lab/", "#reports tbody a"),
 }
 # Drawn charts settle, and the socket has said that the page is live.
 SETTLE_MS = 900
@@ -76,12 +78,12 @@ WAYS = (
 
 
 def find_objects(page: Page, site: str) -> dict[str, str]:
-    """Return the addresses of one node, round and rollout, as far as there are any."""
+    """Return the addresses of one object of each kind, as far as there are any."""
     found = {}
     for name, (path, link) in OBJECTS.items():
         page.goto(site + path)
-        if address := page.locator(link).first.get_attribute("href"):
-            found[name] = address
+        if page.locator(link).count():
+            found[name] = page.locator(link).first.get_attribute("href") or path
     return found
 
 

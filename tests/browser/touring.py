@@ -53,6 +53,8 @@ def make_pages() -> list[str]:
         "/join/",
         "/status/",
         "/compare/",
+        "/lab/",
+        "/lab/sharing/",
         "/rollouts/",
         f"/rollouts/{rollout.pk}/",
         "/rollouts/flow/",

@@ -19,6 +19,7 @@ from swarm_web.dashboard.api.reading import name_answer
 from swarm_web.dashboard.api.views import (
     board,
     comparison,
+    lab,
     nodes,
     rollouts,
     rounds,
@@ -66,5 +67,5 @@ api = ReadAPI(
     servers=[{"url": "/"}],
 )
 answer_errors(api)
-for views in (board, comparison, nodes, rollouts, rounds, seasons, status, tasks):
+for views in (board, comparison, lab, nodes, rollouts, rounds, seasons, status, tasks):
     api.add_router("/v1", views.router)

@@ -7,6 +7,7 @@ from django.views.decorators.http import require_safe
 from judge.comparison import MIN_NODES_PER_ARM, MIN_ROUNDS
 from swarm_web.dashboard.reports.compare import CompareReport, read_comparison
 from swarm_web.dashboard.reports.duel import choose_model, draw_duel, read_duel
+from swarm_web.dashboard.reports.lab import read_answer
 from swarm_web.dashboard.reports.seasons import read_seasons
 from swarm_web.errors import answer_refusals
 
@@ -19,6 +20,7 @@ def compare(request: HttpRequest) -> HttpResponseBase:
     model = _choose(request, report)
     context = {
         "report": report,
+        "answer": read_answer(),
         "seasons": read_seasons(),
         "least_nodes": MIN_NODES_PER_ARM,
         "least_rounds": MIN_ROUNDS,

@@ -96,6 +96,15 @@ class CompareReport:
             return _("Does sharing help? Nothing to compare yet")
         if not self.tested:
             return _("Does sharing help? Too few nodes to say yet")
+        return self.answer
+
+    @property
+    def answer(self) -> str:
+        """The same, where the question stands above it."""
+        if not self.claims:
+            return _("Nothing to compare yet")
+        if not self.tested:
+            return _("Too few nodes to say yet")
         verdicts = [report.claim.verdict for report in self.claims]
         return _summarise(verdicts, tested=self.tested)
 

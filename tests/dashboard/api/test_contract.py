@@ -12,6 +12,7 @@ from openapi_spec_validator.validation.exceptions import OpenAPIValidationError
 from judge.models import Round
 from swarm_web.dashboard.api.documents import describe_shapes
 from tests.dashboard.conftest import judge_nodes
+from tests.dashboard.lab_reports import publish_sharing
 from tests.factories import make_node, make_round, make_season
 from tests.web import serving
 
@@ -67,7 +68,8 @@ def test_schemathesis_finds_no_failing_case(tmp_path: Path) -> None:
     judge_nodes(season, count=5, rounds=3, also=[node])
     Round.objects.filter(pk=season.rounds.latest("number").pk).update(number=128)
     make_round(season, phase=Round.Phase.OPEN)
-    with serving(API_REQUESTS_PER_MINUTE="0") as site:
+    publish_sharing(tmp_path)
+    with serving(API_REQUESTS_PER_MINUTE="0", LAB_REPORTS=str(tmp_path)) as site:
         run = subprocess.run(
             [*SCHEMATHESIS, f"{site}/api/openapi.json"],
             cwd=tmp_path,

@@ -9,6 +9,7 @@ PAGES = [
     "/leaderboard/",
     "/rounds/",
     "/compare/",
+    "/lab/",
     "/downloads/",
     "/join/",
     "/status/",

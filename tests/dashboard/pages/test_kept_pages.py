@@ -35,7 +35,7 @@ async def get(cache: PageCache, path: str) -> bytes:
     return b"".join(part["body"] for part in sent[1:])
 
 
-@pytest.mark.parametrize("path", ["/", "/leaderboard/", "/rounds/"])
+@pytest.mark.parametrize("path", ["/", "/leaderboard/", "/rounds/", "/lab/"])
 async def test_a_page_of_the_site_is_renewed_behind_its_visitors_backs(path: str) -> None:
     now = 0.0
     cache = PageCache(get_asgi_application(), seconds=1, clock=lambda: now)

@@ -13,6 +13,8 @@ PAGES = [
     "/leaderboard/",
     "/compare/",
     "/compare/figure.json",
+    "/lab/",
+    "/api/v1/lab",
     "/leaderboard/figure.json",
     "/nodes/{node}/",
     "/nodes/{node}/figure.json",

@@ -31,6 +31,7 @@ def rules(client: Client) -> str:
     [
         *("/", "/leaderboard/", "/nodes/amber-quiet-heron/", "/nodes/amber-quiet-heron/card.png"),
         *("/rounds/", "/rounds/?before=120", "/rounds/12/", "/rounds/12/questions/3/"),
+        *("/lab/", "/lab/sharing/"),
         *("/rollouts/", "/rollouts/7/", "/tasks/chain_sum/", "/downloads/", "/api/docs"),
         "/static/css/site.css",
     ],
@@ -45,6 +46,7 @@ def test_robots_may_read_pages(rules: str, path: str) -> None:
         *("/admin/", "/admin/nodes/node/", "/account/", "/api/v1/leaderboard", "/api/openapi.json"),
         *("/downloads/rewards.csv", "/downloads/rollouts.jsonl", "/rounds/12/answers.jsonl"),
         *("/rounds/12/rewards.parquet", "/leaderboard/?arm=base&after=50", "/rollouts/?q=a"),
+        *("/lab/sharing/runs.tar.gz", "/lab/sharing/report.json", "/lab/sharing/?arm=4%2F4"),
         *("/rollouts/flow/?hour=2001-01-01T00", "/?lang=fa", "/rounds/?season=One&before=3"),
         *("/metrics", "/readyz"),
     ],

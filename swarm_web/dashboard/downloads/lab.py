@@ -1,0 +1,94 @@
+"""A lab report to take away: its numbers, its experiment, and its raw runs as one archive."""
+
+import io
+import tarfile
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    StreamingHttpResponse,
+)
+from django.views.decorators.http import condition, require_safe
+
+from swarm_web.dashboard.downloads.batches import stream
+from swarm_web.lab.shelf import Published, find_published, read_bytes, version_of
+
+FILES = {
+    "report.json": "application/json",
+    "experiment.toml": "application/toml; charset=utf-8",
+}
+_CHUNK = 1 << 18
+# Runs are compressed already: more effort would make them no smaller.
+_EFFORT = 1
+_AS_GZIP = 31
+
+
+def _file_version(_request: HttpRequest, name: str, file: str) -> str | None:
+    return version_of([_find(name).folder / file])
+
+
+def _runs_version(_request: HttpRequest, name: str) -> str | None:
+    return version_of(_archived(_find(name)))
+
+
+@require_safe
+@condition(etag_func=_file_version)
+def download_lab_file(_request: HttpRequest, name: str, file: str) -> HttpResponse:
+    """Send one of FILES."""
+    try:
+        content = read_bytes(_find(name).folder / file)
+    except (OSError, ValueError) as problem:
+        raise Http404 from problem
+    named = {"Content-Disposition": f'attachment; filename="{name}-{file}"'}
+    return HttpResponse(content, content_type=FILES[file], headers=named)
+
+
+@require_safe
+@condition(etag_func=_runs_version)
+def download_lab_runs(_request: HttpRequest, name: str) -> HttpResponseBase:
+    """Stream the experiment and its raw runs, from which `swarm-node lab report` makes all."""
+    published = _find(name)
+    if not published.runs():
+        raise Http404
+    return StreamingHttpResponse(
+        stream(archive(name, _archived(published))),
+        content_type="application/gzip",
+        headers={"Content-Disposition": f'attachment; filename="{name}-runs.tar.gz"'},
+    )
+
+
+def archive(name: str, paths: Sequence[Path]) -> Iterator[bytes]:
+    """Yield a .tar.gz of files, in a folder of that name: the same bytes for the same files."""
+    packer = zlib.compressobj(_EFFORT, wbits=_AS_GZIP)
+    for path in paths:
+        with path.open("rb") as file:
+            folder = "" if path.suffix == ".toml" else "runs/"
+            entry = tarfile.TarInfo(f"{name}/{folder}{path.name}")
+            entry.size = file.seek(0, io.SEEK_END)
+            file.seek(0)
+            yield packer.compress(entry.tobuf())
+            left = entry.size
+            while left and (chunk := file.read(min(_CHUNK, left))):
+                left -= len(chunk)
+                yield packer.compress(chunk)
+            # A file that has become shorter meanwhile is filled up: the header was sent already.
+            yield packer.compress(bytes(left + -entry.size % tarfile.BLOCKSIZE))
+    yield packer.compress(bytes(2 * tarfile.BLOCKSIZE))
+    yield packer.flush()
+
+
+def _archived(published: Published) -> list[Path]:
+    settings = published.folder / "experiment.toml"
+    return [*([settings] if settings.is_file() else []), *published.runs()]
+
+
+def _find(name: str) -> Published:
+    published = find_published(name)
+    if published is None:
+        raise Http404
+    return published

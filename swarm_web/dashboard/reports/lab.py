@@ -1,0 +1,179 @@
+"""What the lab answers: whether sharing helps, question by question, and report by report."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from swarm_web.dashboard.charts.lab import Style, style_arms
+from swarm_web.dashboard.charts.lab_sketch import Sketch, draw_sketch
+from swarm_web.errors import RequestError
+from swarm_web.lab.shape import LEVEL, Arm, Comparison, Finding, Outcome, Report
+from swarm_web.lab.shelf import Published, Summary, Unreadable, list_published, read_summary
+
+Verdict = Literal["helps", "hurts", "unclear", "explored", "unmeasured"]
+
+# In the order in which a reader asks them.
+QUESTIONS: dict[str, Promise] = {
+    "sparse": _("Does sharing help where rewards are rare?"),
+    "map": _("Where does it help, where not, and where does it hurt?"),
+    "mechanism": _("Why does it help?"),
+    "rival": _("Is sharing cheaper than generating more alone?"),
+    "oscillation": _("Does training mostly on others’ rollouts oscillate or forget?"),
+    "recipe": _("Is there a better recipe than the paper’s?"),
+    "heterogeneous": _("Who gains where nodes differ?"),
+    "poisoning": _("What do hostile nodes cost?"),
+    "srpo": _("Do SRPO’s claims hold on small models?"),
+}
+OUTCOMES: dict[Outcome, Promise] = {
+    "own": _("own cumulative reward"),
+    "held_out_area": _("held-out pass@1, area under the curve"),
+    "held_out_final": _("held-out pass@1 at the end"),
+    "training_set": _("reward of the training sets, summed (Tⁿ)"),
+    "forgetting": _("forgetting"),
+    "drawdown": _("drawdown"),
+    "poisoned": _("completions with the planted text"),
+}
+
+
+@dataclass(frozen=True)
+class Found:
+    """A finding with the report that it is from; None where that is not published here."""
+
+    finding: Finding
+    source: Published | None
+
+    @property
+    def comparison(self) -> Comparison:
+        """What was compared, and what came of it."""
+        return self.finding.comparison
+
+    @property
+    def outcome(self) -> Promise:
+        """What was measured."""
+        return OUTCOMES[self.comparison.outcome]
+
+
+@dataclass(frozen=True)
+class QuestionReport:
+    """One question and what was found; `confirmed` is a recipe that won everywhere."""
+
+    key: str
+    words: Promise
+    found: list[Found]
+    confirmed: bool
+
+    @property
+    def holding(self) -> int:
+        """How many findings are as was expected."""
+        return sum(each.finding.holds for each in self.found)
+
+
+@dataclass(frozen=True)
+class LabAnswer:
+    """The lab's answer to "Does sharing help?"; `found` is None where it has none."""
+
+    verdict: Verdict
+    found: Found | None
+    ours: bool
+
+    @property
+    def source(self) -> Published | None:
+        """The report that the answer is from, if it is published here."""
+        return self.found.source if self.found else None
+
+
+@dataclass(frozen=True)
+class Row:
+    """An arm as tables show it: its ink, its gain over the baseline, and the paper's."""
+
+    arm: Arm
+    style: Style
+    found: Comparison | None
+    is_baseline: bool
+    paper: float | None
+
+
+def read_answer() -> LabAnswer:
+    """Return the lab's answer, as the home page and Compare give it."""
+    summary = read_summary()
+    questions = read_questions(summary, list_published())
+    first = next(iter(questions[0].found), None)
+    return LabAnswer(_judge(first), first, ours=summary is not None and summary.ours)
+
+
+def read_questions(summary: Summary | None, published: Sequence[Published]) -> list[QuestionReport]:
+    """Return every question with what was found, as far as there is a summary."""
+    sources: dict[str, Published] = {}
+    for each in published:
+        if report := each.report:
+            sources.setdefault(report.name, each)
+    questions = []
+    for key, words in QUESTIONS.items():
+        answer = summary.answers.get(key) if summary else None
+        findings = answer.figures if answer else []
+        questions.append(
+            QuestionReport(
+                key,
+                words,
+                [Found(each, sources.get(each.experiment)) for each in findings],
+                confirmed=answer is not None and answer.confirmed_on_unseen,
+            )
+        )
+    return questions
+
+
+def _judge(found: Found | None) -> Verdict:
+    if found is None:
+        return "unmeasured"
+    if found.finding.phase == "exploratory":
+        return "explored"
+    if found.comparison.p_adjusted > LEVEL or not found.comparison.difference:
+        return "unclear"
+    return "helps" if found.comparison.difference > 0 else "hurts"
+
+
+def tell_arms(report: Report) -> list[Row]:
+    """Return a report's arms, each beside the paper's arm of the same name."""
+    styles = style_arms([arm.name for arm in report.arms])
+    paper = {arm.name: arm.gain for arm in report.paper}
+    gains = report.gains
+    return [
+        Row(
+            arm,
+            styles[arm.name],
+            gains.get(arm.name),
+            is_baseline=arm.name == report.baseline,
+            paper=paper.get(arm.name),
+        )
+        for arm in report.arms
+    ]
+
+
+def sketch_answer(answer: LabAnswer) -> Sketch | None:
+    """Draw the two arms that the answer compares; None where their report cannot be read."""
+    if answer.found is None or answer.source is None:
+        return None
+    report = answer.source.report
+    if report is None:
+        return None
+    compared = (answer.found.comparison.arm, answer.found.comparison.against)
+    curves = {arm.name: arm.curves.cumulative for arm in report.arms if arm.name in compared}
+    if len(curves) < len(compared):
+        return None
+    return draw_sketch(curves, styles=style_arms([arm.name for arm in report.arms]))
+
+
+def read_report(published: Published) -> Report:
+    """Return a published report. Raises RequestError for one that cannot be read."""
+    found = published.read()
+    if isinstance(found, Unreadable):
+        raise RequestError(
+            "lab.unreadable",
+            f"The report {published.name} is damaged: {found.reason}.",
+            fix="The operator can write it anew from its runs: swarm-node lab report FOLDER.",
+            status=500,
+        )
+    return found

@@ -1,0 +1,67 @@
+"""How pages write the lab's figures, and in which ink its arms are drawn."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from swarm_web.dashboard.charts.lab import Style
+from swarm_web.dashboard.charts.lab_sketch import DASHES
+from swarm_web.dashboard.reports import amounts
+from swarm_web.dashboard.templatetags.figures import NONE, SMALLEST_P, figure_writer
+from swarm_web.lab.shape import Comparison, Estimate
+
+register = template.Library()
+_SWATCH = (
+    '<svg class="swatch" viewBox="0 0 26 8" aria-hidden="true"><path d="M0 4h26" stroke="{}" '
+    'stroke-width="2.5" stroke-dasharray="{}"/></svg>'
+)
+
+
+def _isolating(write: Callable[[Any], str]) -> Callable[[Any], str]:
+    # A lookup that fails reaches a filter as an empty string.
+    return lambda value: NONE if value in (None, "") else figure_writer()(write(value))
+
+
+for _name in ("gain", "amount", "bytes", "change"):
+    register.filter(_name, _isolating(getattr(amounts, f"write_{_name}")))
+
+
+@register.filter
+def change_interval(found: Comparison) -> str:
+    """Write the interval of a change: `+60 % to +120 %`."""
+    return _join(amounts.write_change_ends(found))
+
+
+@register.filter
+def estimate_interval(estimate: Estimate | None) -> str:
+    """Write the interval of a mean: `12.1 to 16`."""
+    if estimate is None or estimate.low is None or estimate.high is None:
+        return NONE
+    return _join((amounts.write_amount(estimate.low), amounts.write_amount(estimate.high)))
+
+
+@register.filter
+def p_is(p: float) -> str:
+    """Write a p-value in a sentence: `p = .031`, `p < .001`."""
+    return figure_writer()("p < .001" if p < SMALLEST_P else f"p = {_write_p(p)}")
+
+
+def _write_p(p: float) -> str:
+    return f"{p:.3f}".removeprefix("0") if p < 1 else "1"
+
+
+def _join(ends: tuple[str, str] | None) -> str:
+    if ends is None:
+        return NONE
+    low, high = map(figure_writer(), ends)
+    return _("%(low)s to %(high)s") % {"low": low, "high": high}
+
+
+@register.simple_tag
+def swatch(style: Style) -> SafeString:
+    """Draw a piece of an arm's line."""
+    return format_html(_SWATCH, style.colour, DASHES[style.dash])

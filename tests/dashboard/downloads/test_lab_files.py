@@ -1,0 +1,85 @@
+"""What can be downloaded of a lab report: its numbers, its experiment, its raw runs."""
+
+import gzip
+import io
+import os
+import tarfile
+from pathlib import Path
+
+import pytest
+from django.test import AsyncClient, Client
+
+from swarm_web.dashboard.downloads.lab import archive
+from tests.dashboard.lab_reports import SETTINGS, write_report
+
+# Pages of refusals show the season.
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def folder(lab: Path) -> Path:
+    return write_report(lab / "sharing")
+
+
+def unpack(content: bytes) -> dict[str, bytes]:
+    with tarfile.open(fileobj=io.BytesIO(content), mode="r:gz") as packed:
+        files = [(entry.name, packed.extractfile(entry)) for entry in packed.getmembers()]
+        return {name: file.read() for name, file in files if file}
+
+
+@pytest.mark.parametrize("file", ["report.json", "experiment.toml"])
+def test_a_file_is_sent_as_it_stands(folder: Path, client: Client, file: str) -> None:
+    answer = client.get(f"/lab/sharing/{file}")
+    assert answer.content == (folder / file).read_bytes()
+    assert answer.headers["Content-Disposition"] == f'attachment; filename="sharing-{file}"'
+
+
+@pytest.mark.parametrize("file", ["report.json", "experiment.toml", "runs.tar.gz"])
+def test_who_has_it_gets_it_again_only_when_it_changed(
+    folder: Path, client: Client, file: str
+) -> None:
+    etag = client.get(f"/lab/sharing/{file}").headers["ETag"]
+
+    def ask_again() -> int:
+        return client.get(f"/lab/sharing/{file}", headers={"If-None-Match": etag}).status_code
+
+    assert ask_again() == 304
+    changed = folder / file if file != "runs.tar.gz" else folder / "runs" / "8-0-1.jsonl.gz"
+    os.utime(changed, ns=(1, 1))
+    assert ask_again() == 200
+
+
+async def test_the_runs_come_with_their_experiment_in_a_folder(
+    folder: Path, async_client: AsyncClient
+) -> None:
+    answer = await async_client.get("/lab/sharing/runs.tar.gz")
+    parts = [part async for part in answer]  # type: ignore[attr-defined]
+    files = unpack(b"".join(parts))
+    assert list(files) == [
+        "sharing/experiment.toml",
+        "sharing/runs/4-4-1.jsonl.gz",
+        "sharing/runs/8-0-1.jsonl.gz",
+    ]
+    assert files["sharing/experiment.toml"].decode() == SETTINGS
+    assert b'"arm":"4-4"' in gzip.decompress(files["sharing/runs/4-4-1.jsonl.gz"])
+
+
+def test_an_archive_of_the_same_files_has_the_same_bytes(tmp_path: Path) -> None:
+    run = tmp_path / "8-0-1.jsonl"
+    run.write_bytes(b"{}\n" * 100_000)
+    first = b"".join(archive("sharing", [run]))
+    os.utime(run, ns=(1, 1))
+    assert b"".join(archive("sharing", [run])) == first
+    assert unpack(first) == {"sharing/runs/8-0-1.jsonl": run.read_bytes()}
+
+
+def test_a_report_without_runs_has_no_archive(folder: Path, client: Client) -> None:
+    for run in (folder / "runs").iterdir():
+        run.unlink()
+    assert client.get("/lab/sharing/runs.tar.gz").status_code == 404
+    assert b"runs.tar.gz" not in client.get("/lab/sharing/").content
+
+
+def test_an_experiment_that_is_missing_is_not_found(folder: Path, client: Client) -> None:
+    (folder / "experiment.toml").unlink()
+    assert client.get("/lab/sharing/experiment.toml").status_code == 404

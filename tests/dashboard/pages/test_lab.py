@@ -1,0 +1,205 @@
+"""The lab's pages, and its answer on the home page and on Compare."""
+
+from pathlib import Path
+
+import pytest
+from django.test import Client
+from pytest_django import Settings
+
+from tests.dashboard.lab_reports import (
+    make_answer,
+    make_comparison,
+    make_finding,
+    publish_sharing,
+    write_report,
+    write_summary,
+)
+
+pytestmark = pytest.mark.django_db
+SAID = (
+    "<bdi>4/4</bdi> against <bdi>8/0</bdi>: +117\u202f% own cumulative reward (95 % interval "
+    "+90\u202f% to +150\u202f%, n = 6 paired seeds, p = .031)."
+)
+
+
+def read(client: Client, path: str) -> str:
+    answer = client.get(path)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+@pytest.mark.parametrize("path", ["/", "/compare/", "/lab/"])
+def test_the_answer_comes_with_its_numbers_and_the_way_to_its_report(
+    lab: Path, client: Client, path: str
+) -> None:
+    publish_sharing(lab)
+    html = read(client, path)
+    assert "<b>Yes, where rewards are rare.</b>" in html
+    assert SAID in html
+    assert ('href="/lab/sharing/"' if path == "/lab/" else 'href="/lab/"') in html
+
+
+@pytest.mark.parametrize("path", ["/", "/compare/", "/lab/"])
+def test_before_anything_is_measured_nothing_is_claimed(
+    lab: Path, client: Client, path: str
+) -> None:
+    assert "Not measured yet." in read(client, path)
+
+
+@pytest.mark.parametrize("path", ["/", "/compare/", "/lab/"])
+@pytest.mark.parametrize("file", ["summary.json", "sharing/report.json"])
+def test_a_damaged_file_breaks_no_page(lab: Path, client: Client, path: str, file: str) -> None:
+    publish_sharing(lab)
+    (lab / file).write_text('{"sparse": 1')
+    read(client, path)
+
+
+def test_the_first_sentence_has_the_number(lab: Path, client: Client) -> None:
+    publish_sharing(lab)
+    assert "sharing earned +117\u202f% over training alone</h1>" in read(client, "/lab/")
+
+
+@pytest.mark.parametrize(
+    ("finding", "words"),
+    [
+        (make_finding(difference=-1.0, gain=0.8), "sharing cost: −20\u202f% against"),
+        (make_finding(p_adjusted=0.2, gain=1.1), "+10\u202f% against training alone may be chance"),
+        (make_finding(phase="exploratory"), "+117\u202f% so far, explored only"),
+    ],
+)
+def test_what_is_no_gain_is_not_called_one(
+    lab: Path, client: Client, finding: dict[str, object], words: str
+) -> None:
+    write_summary(lab, sparse=make_answer(finding))
+    assert words in read(client, "/lab/")
+
+
+def test_a_confirmed_recipe_is_named(lab: Path, client: Client) -> None:
+    publish_sharing(lab)
+    html = read(client, "/lab/")
+    assert "<b>A better recipe than the paper’s is confirmed.</b>" in html
+    assert "<bdi>4/4 sender</bdi> against <bdi>4/4</bdi>: +50\u202f% own" in html
+
+
+def test_findings_that_are_not_as_expected_say_so(lab: Path, client: Client) -> None:
+    write_summary(lab, rival=make_answer(make_finding(holds=False), make_finding()))
+    html = read(client, "/lab/")
+    assert "1 of 2 comparisons are as was expected." in html
+    assert "✗</span> not as expected (+94\u202f% at least)" in html
+
+
+def test_a_finding_in_points_is_told_where_the_other_earned_nothing(
+    lab: Path, client: Client
+) -> None:
+    write_summary(lab, sparse=make_answer(make_finding(gain=None, gain_low=None, gain_high=None)))
+    assert "+2 own cumulative reward (95 % interval +1.6 to +2.4," in read(client, "/lab/")
+
+
+def test_the_pages_say_who_measured(lab: Path, client: Client, settings: Settings) -> None:
+    publish_sharing(lab)
+    assert "Measured by the operator of this site." in read(client, "/lab/")
+    settings.LAB_SHIPPED = lab
+    assert "Measured by this project." in read(client, "/lab/")
+    assert "<dd>this project</dd>" in read(client, "/lab/sharing/")
+
+
+def test_the_arms_stand_beside_the_papers(lab: Path, client: Client) -> None:
+    publish_sharing(lab)
+    html = read(client, "/lab/")
+    assert 'data-label="In the paper">+94\u202f%</td>' in html
+    assert 'data-figure="/lab/sharing/figure.json"' in html
+
+
+def test_a_report_shows_what_was_asked_found_and_how_to_check_it(lab: Path, client: Client) -> None:
+    write_report(lab / "sharing")
+    html = read(client, "/lab/sharing/")
+    for part in (
+        "Does sharing help?</h1>",
+        "4/4 gained over 8/0 in own cumulative reward.",
+        "304eea48de23d3dc",
+        "confirmatory",
+        "Beyond chance from round 15 to the end.",
+        "40 rounds, in place of 2,000.",
+        "swarm-node lab run experiment.toml --out DIR",
+        'href="/lab/sharing/runs.tar.gz"',
+        "abababab",
+    ):
+        assert part in html
+    for chart in ("cumulative", "own", "held_out", "length", "mechanism", "difference", "cost"):
+        assert f"figure.json?chart={chart}" in html
+
+
+def test_an_exploratory_report_is_called_no_evidence(lab: Path, client: Client) -> None:
+    write_report(lab / "sharing", phase="exploratory")
+    for path in ("/lab/", "/lab/sharing/"):
+        assert "no evidence</span>" in read(client, path)
+
+
+def test_texts_of_a_report_are_escaped(lab: Path, client: Client) -> None:
+    write_report(lab / "sharing", question="<script>alert(1)</script>")
+    for path in ("/lab/", "/lab/sharing/"):
+        assert "<script>alert" not in read(client, path)
+
+
+def test_another_arms_difference_can_be_asked_for(lab: Path, client: Client) -> None:
+    write_report(lab / "sharing")
+    html = read(client, "/lab/sharing/?arm=4/4%20sender")
+    assert "From which round on 4/4 sender differs from 8/0" in html
+    assert "chart=difference&amp;arm=4%2F4%20sender" in html
+    told = client.get("/lab/sharing/figure.json?chart=difference&arm=4/4%20sender").json()
+    assert told["data"][1]["name"] == "4/4 sender minus 8/0"
+
+
+@pytest.mark.parametrize(
+    "chart", ["cumulative", "own", "held_out", "length", "mechanism", "difference", "cost"]
+)
+def test_every_figure_can_be_drawn(lab: Path, client: Client, chart: str) -> None:
+    write_report(lab / "sharing")
+    assert client.get(f"/lab/sharing/figure.json?chart={chart}").json()["data"]
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        ("chart=none", "query.chart"),
+        ("chart=poisoned", "query.chart"),
+        ("chart=difference&arm=8/0", "query.arm"),
+    ],
+)
+def test_a_figure_that_is_not_there_is_refused(
+    lab: Path, client: Client, query: str, code: str
+) -> None:
+    write_report(lab / "sharing")
+    answer = client.get(f"/lab/sharing/figure.json?{query}")
+    assert (answer.status_code, answer.json()["code"]) == (400, code)
+
+
+def test_a_baseline_alone_is_a_report_too(lab: Path, client: Client) -> None:
+    write_report(lab / "sharing", own={"8/0": 0.1}, comparisons=[], onsets=[])
+    html = read(client, "/lab/sharing/")
+    assert "chart=difference" not in html
+    assert client.get("/lab/sharing/figure.json?chart=difference").status_code == 400
+
+
+def test_too_few_seeds_for_an_interval_are_named(lab: Path, client: Client) -> None:
+    alone = make_comparison(seeds=1, gain_low=None, gain_high=None, difference_low=None, p=1.0)
+    finding = make_finding() | {"comparison": alone | {"p_adjusted": 1.0}}
+    write_summary(lab, map=make_answer(finding))
+    assert "(n = 1 paired seed, too few for an interval, p = 1)." in read(client, "/lab/")
+
+
+def test_a_damaged_report_says_what_helps(lab: Path, client: Client) -> None:
+    (write_report(lab / "sharing") / "report.json").write_text("{}")
+    answer = client.get("/lab/sharing/", headers={"Accept": "text/html"})
+    html = answer.content.decode()
+    assert answer.status_code == 500
+    assert "lab.unreadable" in html
+    assert "swarm-node lab report" in html
+    assert "This report is damaged." in read(client, "/lab/")
+
+
+@pytest.mark.parametrize("name", ["nowhere", "..", "experiments"])
+def test_a_report_that_is_not_published_is_not_found(lab: Path, client: Client, name: str) -> None:
+    (lab / "experiments").mkdir()
+    for path in ("", "figure.json", "report.json", "runs.tar.gz"):
+        assert client.get(f"/lab/{name}/{path}").status_code == 404

@@ -1,0 +1,122 @@
+"""What the lab answers, from its summary and its reports."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from swarm_web.dashboard.reports.lab import read_answer, read_questions, sketch_answer, tell_arms
+from swarm_web.dashboard.reports.lab_drawings import draw_report, tell_cost, tell_mechanism
+from swarm_web.lab.shape import Report
+from swarm_web.lab.shelf import list_published, read_summary
+from tests.dashboard.lab_reports import (
+    ROUNDS,
+    make_answer,
+    make_curve,
+    make_finding,
+    make_report,
+    publish_sharing,
+    write_report,
+    write_summary,
+)
+
+
+def load(**changes: Any) -> Report:
+    return msgspec.convert(make_report(**changes), Report)
+
+
+@pytest.mark.parametrize(
+    ("finding", "verdict"),
+    [
+        ({}, "helps"),
+        ({"holds": False}, "helps"),
+        ({"difference": -1.0}, "hurts"),
+        ({"p_adjusted": 0.06}, "unclear"),
+        ({"phase": "exploratory"}, "explored"),
+    ],
+)
+def test_the_first_finding_decides_the_answer(
+    lab: Path, finding: dict[str, Any], verdict: str
+) -> None:
+    write_summary(lab, sparse=make_answer(make_finding(**finding), make_finding(difference=-9.0)))
+    assert read_answer().verdict == verdict
+
+
+def test_without_a_summary_nothing_is_claimed(lab: Path) -> None:
+    write_report(lab / "sharing")
+    answer = read_answer()
+    assert (answer.verdict, answer.source, sketch_answer(answer)) == ("unmeasured", None, None)
+
+
+def test_an_answer_knows_its_report_by_the_experiments_name(lab: Path) -> None:
+    write_report(lab / "of-spring")
+    write_summary(lab, sparse=make_answer(make_finding()))
+    source = read_answer().source
+    assert source is not None
+    assert source.name == "of-spring"
+
+
+def test_an_answer_stands_without_its_report(lab: Path) -> None:
+    (write_report(lab / "sharing") / "report.json").write_text("{")
+    write_summary(lab, sparse=make_answer(make_finding()))
+    answer = read_answer()
+    assert (answer.verdict, answer.source, sketch_answer(answer)) == ("helps", None, None)
+
+
+def test_the_sketch_has_the_two_arms_that_are_compared(lab: Path) -> None:
+    publish_sharing(lab)
+    sketch = sketch_answer(read_answer())
+    assert sketch is not None
+    assert [line.name for line in sketch.lines] == ["8/0", "4/4"]
+    assert sketch.rounds == ROUNDS
+
+
+def test_every_question_is_told_whether_answered_or_not(lab: Path) -> None:
+    write_summary(lab, rival=make_answer(make_finding(), make_finding(holds=False)))
+    questions = {each.key: each for each in read_questions(read_summary(), list_published())}
+    assert len(questions) == 9
+    assert (len(questions["rival"].found), questions["rival"].holding) == (2, 1)
+    assert questions["map"].found == []
+
+
+def test_an_arm_stands_beside_the_papers_of_the_same_name() -> None:
+    alone, mixed, other = tell_arms(load())
+    assert (alone.is_baseline, alone.found, alone.paper) == (True, None, 1.0)
+    assert (mixed.found and mixed.found.gain, mixed.paper) == (2.0, 1.94)
+    assert other.paper is None
+
+
+def test_curves_that_were_not_measured_are_not_drawn() -> None:
+    assert [each.key for each in draw_report(load())] == ["cumulative", "own", "held_out", "length"]
+    planted = make_report()
+    planted["arms"][0]["curves"]["poisoned"] = make_curve([1, 2], [0.0, 0.1])
+    assert "poisoned" in [each.key for each in draw_report(load(arms=planted["arms"]))]
+
+
+def test_a_curves_table_ends_with_its_last_round() -> None:
+    cumulative = draw_report(load())[0].drawing
+    assert cumulative.columns == ["Round", "8/0", "95 %", "4/4", "95 %", "4/4 sender", "95 %"]
+    last = cumulative.rows[-1]
+    assert last[0] == ROUNDS
+    assert last[3] == pytest.approx(0.2 * (ROUNDS + 1) / 2)
+    assert len(cumulative.rows) < ROUNDS
+
+
+def test_an_arm_without_a_point_in_a_round_leaves_its_cells_empty() -> None:
+    report = make_report()
+    report["arms"][0]["curves"]["held_out"] = make_curve([1, 31], [0.0, 0.1])
+    held_out = draw_report(load(arms=report["arms"]))[2].drawing
+    (row,) = (row for row in held_out.rows if row[0] == 11)
+    assert row[1:3] == [None, None]
+    assert row[3] is not None
+
+
+def test_tables_beside_points_say_what_each_arm_is() -> None:
+    report = load()
+    assert [row[:3] for row in tell_mechanism(report).rows] == [
+        ["8/0", "1", "baseline"],
+        ["4/4", "2", "+100\u202f%"],
+        ["4/4 sender", "3", "+200\u202f%"],
+    ]
+    assert list(tell_cost(report).rows[1]) == ["4/4", "246\u202f629", "6.13\u202fMB", "4.1"]
