@@ -287,7 +287,6 @@ def test_season_decides_what_the_participant_left_open() -> None:
         (TrainConfig(mix="0/0"), "is empty"),
         (TrainConfig(mix="4/4", local=2), "Leave one|so do --local"),
         (TrainConfig(num_generations=1), "cannot be compared"),
-        (TrainConfig(resampling="history", curriculum="ladder"), "for ever"),
     ],
 )
 def test_settings_that_cannot_work_are_explained(config: TrainConfig, complaint: str) -> None:

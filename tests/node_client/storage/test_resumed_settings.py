@@ -19,6 +19,9 @@ SETTINGS = {
     "dynamic": TrainConfig(learning_rate=RATE, resampling="dynamic"),
     "staged": TrainConfig(learning_rate=RATE, curriculum="staged"),
     "ladder": TrainConfig(learning_rate=RATE, curriculum="ladder"),
+    "SRPO whole": TrainConfig(
+        learning_rate=RATE, curriculum="staged+ladder", resampling="history", history_epoch=4
+    ),
     "mix auto": TrainConfig(learning_rate=RATE, mix="auto"),
     "two passes": TrainConfig(learning_rate=RATE, num_iterations=2),
     "KL term": TrainConfig(learning_rate=RATE, beta=0.04),

@@ -18,21 +18,36 @@ class Answered:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a step showed: own answers, their mean reward, and the latest judge round, if any."""
+    """What a step showed: own answers, their mean reward, and the latest judge round, if any.
+
+    With `moved` the difficulty changes after it: rewards before and after cannot be compared.
+    """
 
     answered: Sequence[Answered]
     training_reward: float
     judge_round: int | None
+    moved: bool = False
 
 
 class Curriculum(Protocol):
-    """Chooses what to ask, and learns from how it was answered."""
+    """Chooses what to ask, and learns from how it was answered.
+
+    `stage` is the number of the part that the training is in. With the next one begins anew what is
+    asked: nothing of the last comes again.
+    """
+
+    @property
+    def stage(self) -> int:
+        """The number of the present stage, from 1 on."""
 
     def choose(self, counter: int, *, chance: random.Random) -> TaskChoice:
         """Return what the `counter`-th question of the stream is drawn from."""
 
     def note(self, outcome: Outcome) -> None:
         """Learn from a step."""
+
+    def is_past(self, spec: TaskSpec) -> bool:
+        """Whether a question that was asked before would not be asked now."""
 
     def figures(self) -> dict[str, float]:
         """Return where the curriculum stands, for the step's report."""
@@ -47,6 +62,8 @@ class Curriculum(Protocol):
 class SeasonMix:
     """The default: the season's mix as it is, whatever happens."""
 
+    stage = 1
+
     def __init__(self, season: SeasonInfo) -> None:
         self._tasks = season.tasks
 
@@ -56,6 +73,10 @@ class SeasonMix:
 
     def note(self, outcome: Outcome) -> None:
         """Take no notice."""
+
+    def is_past(self, spec: TaskSpec) -> bool:
+        """Return False: what is asked never changes."""
+        return False
 
     def figures(self) -> dict[str, float]:
         """Return nothing."""

@@ -8,13 +8,14 @@ again in the next epoch.
 Where this departs from the paper, and why: a season's questions do not end, so an epoch is a number
 of questions, and fresh ones take the places of those that were dropped. The rule is applied to each
 question by itself; as a question belongs to one dataset in one difficulty, what a node has mastered
-gives up its places to what it has not.
+gives up its places to what it has not. Where a curriculum leaves a stage, as the paper does between
+its two sets of data, or a difficulty, the old questions of it are dropped.
 
 Pure: no verifier, no model.
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -66,6 +67,11 @@ class History:
         self.give_up(spec)
         if not all(solved):
             self._kept.append(spec)
+
+    def forget(self, is_past: Callable[[TaskSpec], bool]) -> None:
+        """Drop old questions that would not be asked now; fresh ones take their places."""
+        self._kept = [spec for spec in self._kept if not is_past(spec)]
+        self._places = [spec if spec and not is_past(spec) else None for spec in self._places]
 
     def state(self) -> Any:
         """Return all that `load` needs, as plain values."""

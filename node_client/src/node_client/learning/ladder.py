@@ -5,8 +5,9 @@ difficulty (`swarm_tasks.levels`), and a node stands on one of them. It starts o
 
 What is shared: other nodes drop what is not of the season's difficulty, because nobody could tell
 such a rollout from one that was made to be easy. So questions from other rungs are trained on here
-and not published, and every HOME_EVERY-th question is asked at the season's difficulty whatever the
-rung: the node goes on giving to the swarm, and goes on training on what the judge asks.
+and not published, and every HOME_EVERY-th fresh question is asked at the season's difficulty
+whatever the rung: the node goes on giving to the swarm, and goes on training on what the judge
+asks.
 
 The training reward is over all own rollouts, so it falls when the node climbs. The held-out curve
 is asked at the season's difficulty only.
@@ -15,12 +16,12 @@ is asked at the season's difficulty only.
 import random
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
-from node_client.learning.curriculum import Answered, Outcome, choose_by_weight
-from swarm_protocol.messages import SeasonInfo, TaskChoice
+from node_client.learning.curriculum import Answered, Curriculum, Outcome, SeasonMix
+from swarm_protocol.messages import Config, SeasonInfo, TaskChoice, TaskSpec
 from swarm_tasks.levels import Rungs, rungs_around
 
 HOME_EVERY = 4
@@ -40,10 +41,14 @@ class _Climb:
     rung: int
     recent: deque[float] = field(default_factory=lambda: deque(maxlen=WINDOW))
 
+    @property
+    def config(self) -> Config:
+        """The configuration of the rung."""
+        return self.rungs.configs[self.rung]
+
     def note(self, answered: Answered) -> None:
         """Count an answer to a question of this rung, and move when there are enough of them."""
-        spec = answered.spec
-        if (spec.dataset, spec.config) != (self.task.dataset, self.rungs.configs[self.rung]):
+        if (answered.spec.dataset, answered.spec.config) != (self.task.dataset, self.config):
             return
         self.recent.append(fmean(answered.solved))
         if len(self.recent) == WINDOW:
@@ -58,9 +63,13 @@ class _Climb:
 
 
 class Ladder:
-    """Raises and lowers the difficulty of each of the season's tasks by itself."""
+    """Raises and lowers the difficulty of each of the season's tasks by itself.
 
-    def __init__(self, season: SeasonInfo) -> None:
+    Which task is asked, at whatever difficulty, is chosen by `mix`: the season's, if left out.
+    """
+
+    def __init__(self, season: SeasonInfo, mix: Curriculum | None = None) -> None:
+        self._mix = mix or SeasonMix(season)
         rungs = [rungs_around(task) for task in season.tasks]
         self._climbs = [
             _Climb(task=task, rungs=around, rung=around.home)
@@ -68,29 +77,40 @@ class Ladder:
         ]
 
     def choose(self, counter: int, *, chance: random.Random) -> TaskChoice:
-        """Return a task of the season by its weight, at the difficulty where the node stands."""
-        tasks = [climb.task for climb in self._climbs]
-        task = choose_by_weight(tasks, chance=chance)
+        """Return a task of the mix, at the difficulty where the node stands."""
+        task = self._mix.choose(counter, chance=chance)
         if counter % HOME_EVERY == 0:
             return task
-        climb = self._climbs[tasks.index(task)]
-        config = climb.rungs.configs[climb.rung]
+        config = next(climb.config for climb in self._climbs if climb.task == task)
         return TaskChoice(dataset=task.dataset, config=config, weight=task.weight)
 
     def note(self, outcome: Outcome) -> None:
         """Move where the latest answers say so."""
+        before = self._rungs
         for answered in outcome.answered:
             for climb in self._climbs:
                 climb.note(answered)
+        self._mix.note(replace(outcome, moved=self._rungs != before))
+
+    def is_past(self, spec: TaskSpec) -> bool:
+        """Whether a question is not of the rung on which the node stands."""
+        asked = [(climb.task.dataset, climb.config) for climb in self._climbs]
+        return (spec.dataset, spec.config) not in asked
+
+    @property
+    def stage(self) -> int:
+        """The stage of the mix."""
+        return self._mix.stage
 
     def figures(self) -> dict[str, float]:
-        """Return for each dataset how many rungs above the season's the node stands."""
-        return {climb.task.dataset: climb.rung - climb.rungs.home for climb in self._climbs}
+        """Return the mix's, and for each dataset how many rungs above the season's the node is."""
+        above = {climb.task.dataset: climb.rung - climb.rungs.home for climb in self._climbs}
+        return {**self._mix.figures(), **above}
 
     def state(self) -> dict[str, Any]:
-        """Return all that `load` needs, as plain values."""
+        """Return all that `load` needs, as plain values; the mix keeps its own state."""
         return {
-            "rungs": [climb.rung for climb in self._climbs],
+            "rungs": self._rungs,
             "recent": [list(climb.recent) for climb in self._climbs],
         }
 
@@ -107,3 +127,7 @@ class Ladder:
             climb.rung = min(max(rung, 0), len(climb.rungs.configs) - 1)
             if climb.rung == rung:
                 climb.recent.extend(recent)
+
+    @property
+    def _rungs(self) -> list[int]:
+        return [climb.rung for climb in self._climbs]

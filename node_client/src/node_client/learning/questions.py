@@ -28,8 +28,8 @@ class Questions:
         season = msgspec.structs.replace(season, tasks=_asked(season.tasks, config.datasets))
         self._verifier = verifier
         self._season = season
-        self._kind = config.curriculum
-        self._curriculum = make_curriculum(season, config)
+        self._parts = make_curriculum(season, config)
+        self._curriculum = [*self._parts.values()][-1]
         self._stream = TaskStream(
             verifier=verifier, season=season, curriculum=self._curriculum, key=key
         )
@@ -65,10 +65,13 @@ class Questions:
             for rollout in rollouts
         ]
         reward = fmean(reward for rollout in rollouts for reward in rollout.group.rewards)
+        stage = self._curriculum.stage
         self._curriculum.note(Outcome(answered, reward, judge_round))
         if self._history is not None:
             for question in answered:
                 self._history.note(question.spec, question.solved)
+            is_over = self._curriculum.stage > stage
+            self._history.forget(lambda spec: is_over or self._curriculum.is_past(spec))
 
     def figures(self) -> dict[str, float]:
         """Return where the curriculum stands."""
@@ -79,7 +82,7 @@ class Questions:
         return {
             "counter": self._stream.counter,
             "history": None if self._history is None else self._history.state(),
-            "curriculum": {self._kind: self._curriculum.state()},
+            "curriculum": {name: part.state() for name, part in self._parts.items()},
         }
 
     def load(self, state: dict[str, Any], *, same_season: bool) -> None:
@@ -87,8 +90,9 @@ class Questions:
         self._stream.counter = state["counter"]
         if same_season and self._history is not None and state["history"] is not None:
             self._history.load(state["history"])
-        if self._kind in state["curriculum"]:
-            self._curriculum.load(state["curriculum"][self._kind], same_season=same_season)
+        for name, part in self._parts.items():
+            if name in state["curriculum"]:
+                part.load(state["curriculum"][name], same_season=same_season)
 
     def _ask(self, spec: TaskSpec | None) -> DrawnTask:
         """Return an old question, made again, or a fresh one."""
@@ -107,12 +111,17 @@ def _asked(tasks: list[TaskChoice], datasets: Sequence[str]) -> list[TaskChoice]
     return [task for task in tasks if task.dataset in datasets] or tasks
 
 
-def make_curriculum(season: SeasonInfo, config: TrainConfig) -> Curriculum:
-    """Return the curriculum that the settings name."""
-    match config.curriculum:
-        case "season":
-            return SeasonMix(season)
-        case "staged":
-            return Stages(season, switch=config.stage_switch, rounds=config.stage_rounds)
-        case "ladder":
-            return Ladder(season)
+def make_curriculum(season: SeasonInfo, config: TrainConfig) -> dict[str, Curriculum]:
+    """Return the parts of the curriculum that the settings name, by name.
+
+    The last one chooses the questions, and passes on to those before it what it learns.
+    """
+    if config.curriculum == "season":
+        return {"season": SeasonMix(season)}
+    parts: dict[str, Curriculum] = {}
+    if config.curriculum in ("staged", "staged+ladder"):
+        switch, rounds = config.stage_switch, config.stage_rounds
+        parts["staged"] = Stages(season, switch=switch, rounds=rounds)
+    if config.curriculum in ("ladder", "staged+ladder"):
+        parts["ladder"] = Ladder(season, parts.get("staged"))
+    return parts

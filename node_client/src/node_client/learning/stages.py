@@ -13,7 +13,7 @@ from node_client.learning.curriculum import Outcome, choose_by_weight
 from node_client.learning.plateau import Plateau
 from node_client.learning.subjects import MATHEMATICS
 from node_client.settings.choices import StageSwitch
-from swarm_protocol.messages import SeasonInfo, TaskChoice
+from swarm_protocol.messages import SeasonInfo, TaskChoice, TaskSpec
 
 # The built-in season of a node that is alone. It is no season of the swarm, so it neither is what
 # ends a stage nor leaves anything to the seasons after it.
@@ -24,7 +24,8 @@ class Stages:
     """Knows which stage a node is in, and when the second begins.
 
     `switch` is what ends the first stage: a `plateau` of the training reward, the judge `round`
-    that comes `rounds` after the first one seen, or the next `season`. There is no way back.
+    that comes `rounds` after the first one seen, or the next `season`. There is no way back. Where
+    the difficulty moves, the search for a plateau begins anew.
     """
 
     def __init__(self, season: SeasonInfo, *, switch: StageSwitch, rounds: int) -> None:
@@ -48,12 +49,18 @@ class Stages:
     def note(self, outcome: Outcome) -> None:
         """Begin the second stage if this step ends the first."""
         self._plateau.note(outcome.training_reward)
+        if outcome.moved and not self._plateau.reached:
+            self._plateau = Plateau()
         if self._first_round is None:
             self._first_round = outcome.judge_round
         if self._switch == "plateau" and self._plateau.reached:
             self.stage = 2
         if self._switch == "round" and self._is_round_due(outcome.judge_round):
             self.stage = 2
+
+    def is_past(self, spec: TaskSpec) -> bool:
+        """Return False: the second stage asks for mathematics too."""
+        return False
 
     def figures(self) -> dict[str, float]:
         """Return the stage."""

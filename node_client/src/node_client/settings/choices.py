@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-CurriculumKind = Literal["season", "staged", "ladder"]
+CurriculumKind = Literal["season", "staged", "ladder", "staged+ladder"]
 StageSwitch = Literal["plateau", "round", "season"]
 Resampling = Literal["none", "history", "dynamic"]
 ScaleRewards = Literal["group", "batch", "none"]

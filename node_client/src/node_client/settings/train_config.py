@@ -86,7 +86,7 @@ class TrainConfig:
 
     curriculum: CurriculumKind = "season"
     """`staged` asks mathematics first and code later (SRPO); `ladder` raises and lowers the
-    difficulty by what is solved."""
+    difficulty by what is solved; `staged+ladder` does both."""
 
     stage_switch: StageSwitch = "plateau"
     """What ends the first stage of `staged`: a plateau of the training reward, a judge round, or
@@ -236,12 +236,6 @@ def plan_step(config: TrainConfig, season: SeasonInfo) -> StepPlan:
     if config.arm == "base":
         raise SettingsError(
             "A base node never trains.", fix="Choose --arm swarm or --arm isolated to train."
-        )
-    if config.resampling == "history" and config.curriculum == "ladder":
-        raise SettingsError(
-            "History resampling would ask the unsolved questions of a rung again for ever, also"
-            " after the ladder has left it.",
-            fix="Choose --resampling history or --curriculum ladder, not both.",
         )
     local, external = _wished_mix(config, season)
     size = local + external
