@@ -11,7 +11,7 @@ from node_client.learning.held_out import (
     Evaluation,
     HeldOutScore,
     HeldOutSet,
-    score_cells,
+    score_shares,
     wilson_interval,
 )
 from node_client.model.completion import Generated
@@ -115,7 +115,7 @@ def test_questions_are_asked_a_batch_at_a_time(
 
 
 def test_every_dataset_weighs_the_same_however_many_questions_it_had() -> None:
-    score = score_cells({"few": (1, 2), "many": (30, 30)})
+    score = score_shares({"few": [1.0, 0.0], "many": [1.0] * 30}, samples=1)
     assert (score.score, score.n) == (0.75, 32)
 
 

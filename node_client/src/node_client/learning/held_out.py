@@ -3,20 +3,21 @@
 The set is frozen: a public key opens a stream in the held-out part of the season's tasks
 (`swarm_tasks.keyspace`), which is the same for every node, arm and run. It is asked as the judge
 asks: one answer to each question, at the season's temperature and length, scored as the judge's
-macro pass@1. What is random in a sampled answer depends on the question set alone, so that two
-evaluations differ by the policy and by nothing else.
+macro pass@1. Or several answers are sampled and a question counts by the share of right ones, as
+SRPO reports pass@1 over 32 samples (arXiv 2504.14286). What is random in a sampled answer depends
+on the question set alone, so that two evaluations differ by the policy and by nothing else.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean, pvariance
 
 import torch
 
 from node_client.model.policy import Policy
 from swarm_protocol.messages import SeasonInfo
 from swarm_tasks.keyspace import Part
-from swarm_tasks.marks import Cells, mark
 from swarm_tasks.quiz import draw_different, share_questions
 from swarm_tasks.verifier import DrawnTask, Verifier
 
@@ -25,11 +26,15 @@ _Z = 1.959964
 # Few enough that an exam, which may come between two batches, waits no longer than for a step; and
 # the same for every node, because sampled answers depend on it.
 QUESTIONS_AT_ONCE = 32
+ANSWERS_AT_ONCE = 256
 
 
 @dataclass(frozen=True)
 class HeldOutScore:
-    """Macro pass@1 in [0, 1] over `n` questions, with its interval at 95 %."""
+    """Macro pass@1 in [0, 1] over `n` questions, with its interval at 95 %.
+
+    `n` counts questions, however many answers each was given.
+    """
 
     score: float
     low: float
@@ -42,9 +47,22 @@ class HeldOutScore:
 
 
 class HeldOutSet:
-    """A season's frozen questions. They are drawn when the first evaluation asks for them."""
+    """A season's frozen questions. They are drawn when the first evaluation asks for them.
 
-    def __init__(self, *, verifier: Verifier, season: SeasonInfo, size: int) -> None:
+    With more than one of `samples`, so many answers to each are sampled at `temperature`.
+    """
+
+    def __init__(
+        self,
+        *,
+        verifier: Verifier,
+        season: SeasonInfo,
+        size: int,
+        samples: int = 1,
+        temperature: float = 1.0,
+    ) -> None:
+        self.samples = samples
+        self.temperature = season.temperature if samples == 1 else temperature
         self._verifier = verifier
         self._season = season
         self._size = max(size, len(season.tasks))
@@ -91,48 +109,64 @@ class Evaluation:
         self._verifier = verifier
         self._season = season
         self._chance = torch.Generator(policy.device).manual_seed(season.seed)
-        self._solved: list[tuple[str, bool]] = []
+        self._asked = 0
+        self._shares: dict[str, list[float]] = {}
 
     def ask(self) -> HeldOutScore | None:
         """Ask the next batch; with the last one, return the score. Raises RefusedError."""
-        tasks = self._questions.draw()
-        asked = len(self._solved)
-        self._ask(tasks[asked : asked + QUESTIONS_AT_ONCE])
-        if len(self._solved) < len(tasks):
+        tasks, samples = self._questions.draw(), self._questions.samples
+        at_once = min(QUESTIONS_AT_ONCE, max(ANSWERS_AT_ONCE // samples, 1))
+        self._ask(tasks[self._asked : self._asked + at_once])
+        if self._asked < len(tasks):
             return None
-        return score_cells(mark(self._solved).cells)
+        return score_shares(self._shares, samples=samples)
 
     def _ask(self, tasks: Sequence[DrawnTask]) -> None:
         season = self._season
         answers = self._policy.generate(
             [task.question for task in tasks],
-            completions=1,
+            completions=self._questions.samples,
             max_new_tokens=season.max_new_tokens,
-            temperature=season.temperature,
+            temperature=self._questions.temperature,
             generator=self._chance,
             system_prompt=season.system_prompt,
         )
         verdicts = self._verifier.score_many(
-            [(task.spec, [given[0].text]) for task, given in zip(tasks, answers, strict=True)]
+            [
+                (task.spec, [answer.text for answer in given])
+                for task, given in zip(tasks, answers, strict=True)
+            ]
         )
-        self._solved += [
-            (task.spec.dataset, verdict.solved)
-            for task, (verdict,) in zip(tasks, verdicts, strict=True)
-        ]
+        for task, judged in zip(tasks, verdicts, strict=True):
+            share = fmean(verdict.solved for verdict in judged)
+            self._shares.setdefault(task.spec.dataset, []).append(share)
+        self._asked += len(tasks)
 
 
-def score_cells(cells: Cells) -> HeldOutScore:
-    """Return the score of at least one question.
+def score_shares(shares: Mapping[str, Sequence[float]], *, samples: int) -> HeldOutScore:
+    """Return the score of at least one question, from each one's share of right answers by dataset.
 
     The interval is Wilson's (JASA 22, 1927) at Kish's effective n (Survey Sampling, 1965), which is
     the number of questions where every dataset has equally many. The judge gives Jeffreys', which
     needs a quantile of the beta distribution; the two differ by less than 0.01 from 100 questions.
+
+    Answers to one question are alike, so the question is the unit, a cluster of `samples` answers:
+    n is divided by Kish's design effect, the variance of the questions' shares over that of single
+    answers. It lies between 1 / samples, where all questions are equally hard for the policy, and
+    1, where it always or never solves one: more samples never stand for more questions.
     """
-    shares = [correct / n for correct, n in cells.values()]
-    score = math.fsum(shares) / len(shares)
-    effective = len(cells) ** 2 / sum(1 / n for _, n in cells.values())
-    low, high = wilson_interval(score, effective)
-    return HeldOutScore(score=score, low=low, high=high, n=sum(n for _, n in cells.values()))
+    score = fmean(map(fmean, shares.values()))
+    effective = len(shares) ** 2 / sum(1 / len(each) for each in shares.values())
+    effect = min(max(_design_effect(shares), 1 / samples), 1.0)
+    low, high = wilson_interval(score, effective / effect)
+    return HeldOutScore(score=score, low=low, high=high, n=sum(map(len, shares.values())))
+
+
+def _design_effect(shares: Mapping[str, Sequence[float]]) -> float:
+    """Return how much of the variance of single answers there is between questions."""
+    answers = sum(fmean(each) * (1 - fmean(each)) / len(each) for each in shares.values())
+    questions = sum(pvariance(each) / len(each) for each in shares.values())
+    return questions / answers if answers else 1.0
 
 
 def wilson_interval(share: float, n: float) -> tuple[float, float]:

@@ -139,7 +139,13 @@ class Trainer:
             reward=reward,
             team=team,
         )
-        self._held_out = HeldOutSet(verifier=verifier, season=season, size=config.eval_tasks)
+        self._held_out = HeldOutSet(
+            verifier=verifier,
+            season=season,
+            size=config.eval_tasks,
+            samples=config.eval_samples,
+            temperature=config.eval_temperature,
+        )
         self._judge = ExternalJudge(
             policy=policy,
             verifier=verifier,

@@ -27,6 +27,8 @@ PANELS: Mapping[str, Sequence[str]] = {
         "save_total_limit",
         "eval_tasks",
         "eval_every",
+        "eval_samples",
+        "eval_temperature",
         "push_to_hub",
         "hub_private_repo",
         "hub_interval",

@@ -112,6 +112,13 @@ class TrainConfig:
     eval_every: Count = 50
     """Steps between two evaluations on the held-out questions."""
 
+    eval_samples: Count = 1
+    """Answers to each held-out question; with more than 1 they are sampled, and their mean counts
+    (SRPO takes 32)."""
+
+    eval_temperature: Positive = 1.0
+    """Of those answers; a single one is given at the season's."""
+
     max_completion_length: Count | None = None
     """Tokens; none is the judge's limit."""
 
