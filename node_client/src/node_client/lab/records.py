@@ -42,7 +42,9 @@ class RoundRecord(
     the rollouts of others in the training set, `tokens` those generated; `sent` and `received` are
     bytes. `length` is the mean number of tokens in a completion. `held_out` is pass@1 on the frozen
     set, where it was asked; that of round 0 is of the base. `poisoned` is the share of own
-    completions that carry the text planted by an attacker.
+    completions that carry the text planted by an attacker. `recheck`, `hesitation` and
+    `exploration` are the shares that show each pattern of `learning.reflection`, and `reflection`
+    is the largest of the three. Runs of earlier versions have the largest alone.
     """
 
     round: int
@@ -60,6 +62,9 @@ class RoundRecord(
     held_out: list[float] = []
     poisoned: list[float] = []
     reflection: list[float] = []
+    recheck: list[float] = []
+    hesitation: list[float] = []
+    exploration: list[float] = []
 
 
 class UnreadableRunError(NodeError):

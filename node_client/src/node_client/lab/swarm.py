@@ -37,7 +37,10 @@ class Member:
 
 
 class LabSwarm:
-    """The nodes of one arm, with one seed."""
+    """The nodes of one arm, with one seed.
+
+    There is no judge: where a setting counts judge rounds, the lab's rounds are counted.
+    """
 
     def __init__(self, experiment: Experiment, arm: Arm, *, seed: int, verifier: Verifier) -> None:
         self.rounds_done = 0
@@ -70,6 +73,8 @@ class LabSwarm:
         self._pool.begin_round(self.rounds_done)
         for attacker in self._attackers:
             attacker.step(self.rounds_done)
+        for member in self._members:
+            member.trainer.judge_round = self.rounds_done
         traffic = [(member.link.sent, member.link.received) for member in self._members]
         # The first to act sees the others' rollouts of the round before: nobody is always first.
         first = self.rounds_done % len(self._members)
@@ -129,6 +134,9 @@ class LabSwarm:
             held_out=list(_rounded(self._evaluate())) if due else [],
             poisoned=self._poisoned(reports),
             reflection=list(_rounded(max(report.reflection.values()) for report in reports)),
+            recheck=list(_rounded(report.reflection["recheck"] for report in reports)),
+            hesitation=list(_rounded(report.reflection["hesitation"] for report in reports)),
+            exploration=list(_rounded(report.reflection["exploration"] for report in reports)),
         )
 
     def _poisoned(self, reports: Sequence[StepReport]) -> list[float]:
