@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from swarm_web.dashboard.charts.lab import Style
 from swarm_web.lab.shape import Curve
 
-WIDTH, HEIGHT = 380, 180
+WIDTH, HEIGHT = 380, 190
 # Where lines begin and end; names stand at the right, the number of rounds below.
 _LEFT, _RIGHT, _TOP, _FLOOR = 4, 264, 10, 156
 # So far apart are the names of two lines at least.
@@ -45,7 +45,7 @@ class Sketch:
     right: int = _RIGHT
     floor: int = _FLOOR
     label_x: int = _RIGHT + 8
-    axis_y: int = _FLOOR + 18
+    axis_y: int = _FLOOR + 20
 
     @property
     def banded(self) -> bool:
