@@ -1,12 +1,11 @@
 """What both trainers are given: the same questions, and rewards that differ within each rollout."""
 
-from collections.abc import Sequence
-
 from bench.node_sizes import COMPLETIONS, Size
 from node_client.learning.curriculum import SeasonMix
 from node_client.learning.stream import TaskStream
-from swarm_protocol.messages import SeasonInfo, TaskSpec
+from swarm_protocol.messages import SeasonInfo
 from swarm_tasks.allowlist import GENERATOR
+from swarm_tasks.batches import Batch
 from swarm_tasks.starter import STARTER_SEASON_SEED, STARTER_TASKS
 from swarm_tasks.verifier import DrawnTask, Verdict, Verifier
 
@@ -19,10 +18,13 @@ class LenientVerifier(Verifier):
     An untrained model is never right, and rollouts without a right answer cost no update.
     """
 
-    def score(self, spec: TaskSpec, answers: Sequence[str]) -> list[Verdict]:
+    def score_many(self, batch: Batch) -> list[list[Verdict]]:
         """Return verdicts that are right for every other answer."""
-        super().score(spec, answers)
-        return [Verdict(score=float(place % 2), reason="right") for place in range(len(answers))]
+        super().score_many(batch)
+        return [
+            [Verdict(score=float(place % 2), reason="right") for place in range(len(texts))]
+            for _, texts in batch
+        ]
 
 
 def bench_season(size: Size) -> SeasonInfo:
