@@ -57,7 +57,7 @@ def tell_story(site: LaunchedSite, stack: ExitStack) -> Story:
     """
     # The launcher's own season would end ours if it came later.
     running = Season.objects.filter(state=Season.State.RUNNING)
-    eventually(running.exists, within_s=60, what="the launcher has started its season")
+    eventually(running.exists, within_s=120, what="the launcher has started its season")
     season = make_season()
     call_witness()
     tokens = {f"node-{i}": create_node(name=f"node-{i}")[1] for i in range(NODES)}
