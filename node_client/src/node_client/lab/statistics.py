@@ -7,11 +7,12 @@ and the same streams of questions, so they are compared seed by seed.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+Floats: TypeAlias = npt.NDArray[np.float64]
 
 LEVEL = 0.05
 # Up to so many pairs all signs are tried; beyond, as many random ones as that makes.

@@ -4,6 +4,7 @@
 Numbers and sentences are made from the reports, whether or not they are as expected.
 """
 
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -87,7 +88,7 @@ def make_summary(folder: Path) -> dict[str, Any]:
     """Return the `summary.json` of a folder's `summary.toml`. Raises SummaryError."""
     path = folder / "summary.toml"
     try:
-        claims = msgspec.toml.decode(path.read_bytes(), type=Claims).claims
+        claims = msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), Claims).claims
     except (OSError, ValueError, msgspec.ValidationError) as problem:
         raise SummaryError(
             f"{path} cannot be read: {problem}.", fix="docs/lab.md says what it may hold."
