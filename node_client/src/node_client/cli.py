@@ -113,7 +113,16 @@ def train(
 @explain_problems
 def make_model(
     size: Annotated[
-        Literal["tiny", "small", "tiny-rare", "small-rare"], typer.Argument(help="Which demo model")
+        Literal[
+            "tiny",
+            "small",
+            "tiny-rare",
+            "small-rare",
+            "tiny-tagged-0.02",
+            "tiny-tagged-0.005",
+            "thinker",
+        ],
+        typer.Argument(help="Which demo model"),
     ],
     out: Annotated[Path, typer.Option(help="The folder to write it to")],
 ) -> None:

@@ -6,14 +6,14 @@ import pytest
 import torch
 
 from node_client.model import make_model
-from node_client.model.make_model import BASES, Base, Progress
+from node_client.model.make_model import THINKER_TASKS, Base, Progress
 from node_client.model.policy import Policy
-from node_client.model.pretrained import BASE_MODELS
+from node_client.model.pretrained import BASE_MODELS, DEMO_BASES
 from node_client.model.teacher import work_out
 from node_client.model.tokenizer import build_tokenizer
 from node_client.model.warmup import WarmUpConfig
 from swarm_tasks.keyspace import Part
-from swarm_tasks.starter import STARTER_TASKS
+from swarm_tasks.starter import STARTER_SEASON_SEED, STARTER_TASKS
 from swarm_tasks.verifier import Verifier
 
 SMALL_RECIPE = Base(hidden_size=16, layers=1, heads=2, warm_up=WarmUpConfig(steps=3, batch_size=4))
@@ -58,7 +58,7 @@ def test_bundled_base_knows_something_but_not_much(name: str, verifier: Verifier
 
 
 def test_bundled_bases_were_made_by_the_present_recipe(verifier: Verifier) -> None:
-    for name in BASES:
+    for name in DEMO_BASES:
         folder = BASE_MODELS / name
         before = (folder / "model.safetensors").stat().st_mtime_ns
         # Would take minutes if the recipe differed: an unchanged one returns at once.
@@ -112,6 +112,39 @@ def test_teacher_is_right_about_every_starter_dataset(verifier: Verifier) -> Non
             answer = work_out(choice.dataset, task.question)
             (verdict,) = verifier.score(task.spec, [f"<answer>{answer}</answer>"])
             assert verdict.solved
+
+
+def test_thinker_is_shown_worked_sums_and_words_without_working(verifier: Verifier) -> None:
+    examples = make_model.draw_examples("thinker", verifier, per_dataset=50)
+    sums = [example for example in examples if " = " in example.working]
+    words = [example for example in examples if "Spell" in example.question]
+    assert (len(examples), len(words)) == (150, 50)
+    assert {example.working for example in words} == {""}
+    assert 50 < len(sums) < 100
+    assert all(example.working.endswith(", ") for example in sums)
+
+
+def test_most_of_what_thinker_is_shown_is_right_and_has_room_in_its_experiment(
+    verifier: Verifier,
+) -> None:
+    examples = make_model.draw_examples("thinker", verifier, per_dataset=50)
+    tokenizer = build_tokenizer()
+    right = []
+    for choice in THINKER_TASKS:
+        for counter in range(50):
+            task = verifier.draw(
+                key=b"warm-up of the demo bases",
+                part=Part.TRAINING,
+                dataset=choice.dataset,
+                config=choice.config,
+                seed=STARTER_SEASON_SEED,
+                counter=counter,
+            )
+            [example] = [each for each in examples if each.question == task.question][:1]
+            text = f"{example.working}<answer>{example.answer}</answer>"
+            assert len(tokenizer.encode(text)) < 96
+            right += [verdict.solved for verdict in verifier.score(task.spec, [text])]
+    assert 0.9 < sum(right) / len(right) < 1
 
 
 def test_tokenizer_keeps_every_text(verifier: Verifier) -> None:

@@ -57,13 +57,11 @@ def run(
 ) -> None:
     """Make all runs of an experiment, or those that are missing; Ctrl-C and go on at any time."""
     console = Console()
-    with console.status("Starting"):
-        from node_client.lab.config import read_experiment
-        from node_client.lab.running import missing_runs, run_all  # imports torch and transformers
+    experiment = _read(config, console)
+    folder = out or Path("var/lab") / experiment.name
+    from node_client.lab.running import missing_runs, run_all  # imports torch and transformers
 
-        experiment = read_experiment(config)
-        folder = out or Path("var/lab") / experiment.name
-        missing_runs(experiment, folder)  # refuses runs of another design, before its file goes
+    missing_runs(experiment, folder)  # refuses runs of another design, before its file goes
     folder.mkdir(parents=True, exist_ok=True)
     copied = folder / "experiment.toml"
     if config.resolve() != copied.resolve():
@@ -86,13 +84,12 @@ def estimate(
 ) -> None:
     """Try an experiment for a few rounds, and say how long all of it would take on this machine."""
     console = Console()
+    experiment = _read(config, console)
     with console.status("Trying three rounds of one node"), TemporaryDirectory() as folder:
         import msgspec
 
         from node_client.lab import estimating
-        from node_client.lab.config import read_experiment
 
-        experiment = read_experiment(config)
         if random_weights:
             base = estimating.write_half_billion(Path(folder))
             experiment = msgspec.structs.replace(experiment, base=str(base))
@@ -103,6 +100,17 @@ def estimate(
         f"One node takes {found.bytes_per_node / 1e9:.2f} GB; {found.nodes} nodes are in memory at"
         f" once: {found.nodes * found.bytes_per_node / 1e9:.1f} GB."
     )
+
+
+def _read(config: Path, console: Console) -> "Experiment":
+    """Return the experiment of a file, with every base that it starts from made."""
+    with console.status("Starting"):
+        from node_client.lab.bases import make_bases  # imports torch and transformers
+        from node_client.lab.config import read_experiment
+
+        experiment = read_experiment(config)
+    make_bases(experiment, console=console)
+    return experiment
 
 
 def _run_through(

@@ -86,7 +86,8 @@ class Experiment(Struct, frozen=True, forbid_unknown_fields=True):
 
     `phase` marks seeds that were looked at while the experiment was being designed
     (`exploratory`), which are never pooled with those of a committed design. The pool keeps each
-    node's rollouts of the latest `pool_rounds` rounds.
+    node's rollouts of the latest `pool_rounds` rounds. `base` is a demo model (`thinker` is made
+    when it is first needed), or any that `--model` takes.
     """
 
     name: Name

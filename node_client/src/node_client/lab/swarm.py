@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from node_client.errors import CheckpointError
+from node_client.lab.bases import find_base
 from node_client.lab.config import Arm, Experiment, NodePlan, node_key, plan_nodes
 from node_client.lab.poison import Poisoner, poisoned_share
 from node_client.lab.pool import Link, Pool
@@ -154,7 +155,7 @@ def _make_trainer(
     plan: NodePlan, *, name: str, link: Link, seed: int, verifier: Verifier
 ) -> Trainer:
     return Trainer(
-        policy=Policy.load(plan.base, device=plan.device),
+        policy=Policy.load(find_base(plan.base), device=plan.device),
         verifier=verifier,
         season=plan.season,
         config=plan.config,

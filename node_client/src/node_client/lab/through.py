@@ -19,6 +19,7 @@ import msgspec
 from rich.console import Console
 
 from node_client.errors import NodeError, SettingsError
+from node_client.lab.bases import find_base
 from node_client.lab.config import Experiment, NodePlan, node_key, plan_nodes
 from node_client.lab.records import RoundRecord, encode_line
 from node_client.lab.runs import Run, header_of, is_done
@@ -119,8 +120,9 @@ def _start(
     log = state.path / "client.log"
     command = (
         *(sys.executable, "-m", "node_client", "join", site.base, "--plain", "--fresh"),
-        *("--token-file", str(token), "--state-dir", str(state.path), "--model", plan.base),
-        *("--arm", plan.config.arm, "--steps", str(experiment.rounds), "--device", plan.device),
+        *("--token-file", str(token), "--state-dir", str(state.path)),
+        *("--model", find_base(plan.base), "--arm", plan.config.arm),
+        *("--steps", str(experiment.rounds), "--device", plan.device),
     )
     environment = {key: value for key, value in os.environ.items() if key[:6] != "SWARM_"}
     environment |= {"OMP_NUM_THREADS": "1"} | settings_as_environment(plan.config)

@@ -2,12 +2,15 @@
 
 `base_models/tiny` and the others are what `swarm-node make-model` writes, so that a demo need not
 wait for it. Those called `rare` seldom answer in the form that is rewarded: what a node finds by
-itself is little then, and sharing matters (docs/lab.md). The same command on the same machine gives
-the same files: every weight, task and batch follows from the seed.
+itself is little then, and sharing matters (docs/lab.md). Bases that only the lab uses are made
+where they are needed: `thinker`, which writes worked solutions (`model.working`), and those with
+other shares of tagged answers. The same command on the same machine gives the same files: every
+weight, task and batch follows from the seed.
 """
 
 import json
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -18,6 +21,8 @@ from node_client.model.policy import Policy
 from node_client.model.teacher import work_out
 from node_client.model.tokenizer import build_tokenizer
 from node_client.model.warmup import Example, WarmUpConfig, warm_up
+from node_client.model.working import Manner, work_through
+from swarm_protocol.messages import TaskChoice
 from swarm_tasks.allowlist import GENERATOR
 from swarm_tasks.keyspace import Part
 from swarm_tasks.starter import STARTER_SEASON_SEED, STARTER_TASKS
@@ -44,18 +49,45 @@ _SMALL = Base(
     hidden_size=96, layers=4, heads=6, warm_up=WarmUpConfig(steps=800, learning_rate=2e-3)
 )
 # So few answers in the rewarded form that most of a node's own rollouts teach it nothing at first.
-_RARE = 0.02
+_RARE = 0.01
 
 
-def _make_rare(base: Base) -> Base:
-    return replace(base, warm_up=replace(base.warm_up, tagged_share=_RARE))
+def _with_tagged(base: Base, share: float) -> Base:
+    return replace(base, warm_up=replace(base.warm_up, tagged_share=share))
 
 
+@dataclass(frozen=True)
+class ThinkingBase(Base):
+    """A base that is shown worked solutions to sums, written in some manner."""
+
+    manner: Manner
+
+
+# Sums of single digits: what a step costs is to keep one's place, so that long solutions go wrong
+# and a second look helps. Words are copied in reverse order without any working, as code beside
+# mathematics in SRPO (arXiv 2504.14286).
+THINKER_TASKS: tuple[TaskChoice, ...] = (
+    TaskChoice(
+        dataset="chain_sum",
+        config={"min_terms": 2, "max_terms": 4, "min_digits": 1, "max_digits": 1},
+        weight=2.0,
+    ),
+    TaskChoice(dataset="spell_backward", config={"min_word_len": 3, "max_word_len": 4}, weight=1.0),
+)
 BASES = {
     "tiny": _TINY,
     "small": _SMALL,
-    "tiny-rare": _make_rare(_TINY),
-    "small-rare": _make_rare(_SMALL),
+    "tiny-rare": _with_tagged(_TINY, _RARE),
+    "small-rare": _with_tagged(_SMALL, _RARE),
+    "tiny-tagged-0.02": _with_tagged(_TINY, 0.02),
+    "tiny-tagged-0.005": _with_tagged(_TINY, 0.005),
+    "thinker": ThinkingBase(
+        hidden_size=64,
+        layers=2,
+        heads=2,
+        warm_up=WarmUpConfig(steps=1500, batch_size=32, learning_rate=5e-3, tagged_share=0.3),
+        manner=Manner(),
+    ),
 }
 
 
@@ -76,7 +108,7 @@ def make(
     seed: int = 0,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> Path:
-    """Make the demo base `tiny` or `small` in a folder and return the folder.
+    """Make one of the `BASES` in a folder and return the folder.
 
     A folder that already holds this very base is left as it is. Raises KeyError for another name
     and RefusedError when the verifier cannot work.
@@ -86,7 +118,7 @@ def make(
     written = out / RECIPE
     if written.is_file() and written.read_text() == recipe:
         return out
-    examples = draw_examples(verifier, per_dataset=EXAMPLES_PER_DATASET)
+    examples = draw_examples(name, verifier, per_dataset=EXAMPLES_PER_DATASET)
     model = build_model(base, seed=seed)
     policy = Policy(model=model, tokenizer=build_tokenizer(), name=name)
     warm_up(
@@ -107,16 +139,26 @@ def make(
 
 def describe_recipe(name: str, *, seed: int) -> str:
     """Return as JSON all that decides what a base becomes."""
-    mix = {choice.dataset: choice.config for choice in STARTER_TASKS}
+    mix = {choice.dataset: choice.config for choice in tasks_of(name)}
     recipe = {"name": name, "seed": seed, "generator": GENERATOR, "tasks": mix}
     return json.dumps(recipe | asdict(BASES[name]), indent=1) + "\n"
 
 
-def draw_examples(verifier: Verifier, *, per_dataset: int) -> list[Example]:
-    """Return starter tasks of the training part with their right answers."""
+def tasks_of(name: str) -> Sequence[TaskChoice]:
+    """Return the tasks that a base is warmed up on."""
+    return THINKER_TASKS if name == "thinker" else STARTER_TASKS
+
+
+def draw_examples(name: str, verifier: Verifier, *, per_dataset: int) -> list[Example]:
+    """Return a base's tasks of the training part with the answers that it is shown.
+
+    A dataset with the weight 1 has `per_dataset` of them.
+    """
+    base = BASES[name]
+    chance = random.Random(0)
     examples = []
-    for choice in STARTER_TASKS:
-        for counter in range(per_dataset):
+    for choice in tasks_of(name):
+        for counter in range(int(choice.weight * per_dataset)):
             task = verifier.draw(
                 key=b"warm-up of the demo bases",
                 part=Part.TRAINING,
@@ -125,8 +167,12 @@ def draw_examples(verifier: Verifier, *, per_dataset: int) -> list[Example]:
                 seed=STARTER_SEASON_SEED,
                 counter=counter,
             )
-            answer = work_out(choice.dataset, task.question)
-            examples.append(Example(question=task.question, answer=answer))
+            if isinstance(base, ThinkingBase) and choice.dataset == "chain_sum":
+                working, result = work_through(task.question, base.manner, chance=chance)
+                examples.append(Example(task.question, answer=str(result), working=working))
+            else:
+                answer = work_out(choice.dataset, task.question)
+                examples.append(Example(task.question, answer=answer))
     return examples
 
 

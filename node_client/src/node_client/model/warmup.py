@@ -16,10 +16,11 @@ from node_client.model.policy import Policy
 
 @dataclass(frozen=True)
 class Example:
-    """A question with its right answer."""
+    """A question with its answer, and the worked solution before it, if any."""
 
     question: str
     answer: str
+    working: str = ""
 
 
 @dataclass(frozen=True)
@@ -67,9 +68,9 @@ def _draw_batches(
     while True:
         batch = chance.choices(examples, k=config.batch_size)
         texts = [
-            f"<answer>{example.answer}</answer>"
+            example.working + f"<answer>{example.answer}</answer>"
             if chance.random() < config.tagged_share
-            else example.answer
+            else example.working + example.answer
             for example in batch
         ]
         yield (

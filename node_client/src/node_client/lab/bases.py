@@ -1,0 +1,51 @@
+"""The models that an experiment starts from, those made on demand included."""
+
+import hashlib
+from pathlib import Path
+
+from filelock import FileLock
+from platformdirs import user_cache_path
+from rich.console import Console
+from rich.progress import Progress
+
+from node_client.lab.config import Experiment, plan_nodes
+from node_client.model.make_model import BASES, RECIPE, describe_recipe, make
+from node_client.model.pretrained import DEMO_BASES
+from swarm_tasks.verifier import Verifier
+
+
+def find_base(name: str, *, cache: Path | None = None) -> str:
+    """Return what `Policy.load` takes: a folder for a base that is made on demand, else its name.
+
+    The folder is in the user's own cache, and named by the recipe: another one is another base.
+    """
+    if name in DEMO_BASES or name not in BASES:
+        return name
+    recipe = hashlib.sha256(describe_recipe(name, seed=0).encode()).hexdigest()[:12]
+    folder = cache or user_cache_path("swarm-node", appauthor=False) / "bases"
+    return str(folder / recipe / name)
+
+
+def make_bases(experiment: Experiment, *, console: Console, cache: Path | None = None) -> None:
+    """Make the bases of an experiment that are made on demand and are not there yet.
+
+    Of several processes that want the same base one makes it, and the others wait.
+    """
+    named = {plan.base for arm in experiment.arms for plan in plan_nodes(experiment, arm)}
+    for name in sorted(named & set(BASES) - set(DEMO_BASES)):
+        folder = Path(find_base(name, cache=cache))
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder.with_suffix(".lock")):
+            if not (folder / RECIPE).is_file():
+                _make(name, folder, console)
+
+
+def _make(name: str, folder: Path, console: Console) -> None:
+    with Progress(console=console) as bar, Verifier() as verifier:
+        task = bar.add_task(f"Making {name}", total=None)
+        make(
+            name,
+            folder,
+            verifier=verifier,
+            progress=lambda done: bar.update(task, completed=done.step, total=done.steps),
+        )
