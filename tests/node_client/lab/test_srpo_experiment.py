@@ -1,0 +1,109 @@
+"""What SRPO's claims need of the lab: stages that end, patterns apart, an experiment to run."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from node_client.lab.bases import find_base
+from node_client.lab.config import Experiment, parse_experiment, read_experiment
+from node_client.lab.swarm import LabSwarm
+from node_client.learning.subjects import CODE, MATHEMATICS
+from node_client.model.completion import Generated
+from node_client.model.make_model import THINKER_TASKS
+from node_client.model.policy import Policy
+from swarm_protocol.messages import Config
+from swarm_tasks.keyspace import Part
+from swarm_tasks.verifier import DrawnTask, Verifier
+from tests.node_client.fakes import SUMS, BorrowingVerifier
+
+SRPO = Path(__file__).parents[3] / "docs" / "lab" / "experiments" / "srpo.toml"
+
+
+class NotingVerifier(BorrowingVerifier):
+    """Notes the datasets of the questions that nodes train on."""
+
+    def __init__(self, lender: Verifier) -> None:
+        super().__init__(lender)
+        self.asked: set[str] = set()
+
+    def draw(
+        self, *, key: bytes, part: Part, dataset: str, config: Config, seed: int, counter: int
+    ) -> DrawnTask:
+        if part is Part.TRAINING:
+            self.asked.add(dataset)
+        return super().draw(
+            key=key, part=part, dataset=dataset, config=config, seed=seed, counter=counter
+        )
+
+
+def experiment_with(train: dict[str, Any]) -> Experiment:
+    tasks = [
+        {"dataset": "chain_sum", "config": SUMS, "weight": 1.0},
+        {"dataset": "spell_backward", "config": {}, "weight": 1.0},
+    ]
+    content = {
+        "name": "stages",
+        "question": "?",
+        "phase": "exploratory",
+        "season": {"tasks": tasks, "completions": 2, "max_new_tokens": 2},
+        "seeds": [1],
+        "rounds": 4,
+        "nodes": 2,
+        "eval_tasks": 0,
+        "train": train,
+        "arms": [{"name": "8/0", "train": {"mix": "8/0"}}],
+        "baseline": "8/0",
+    }
+    return parse_experiment(content, place="here")
+
+
+def swarm_of(experiment: Experiment, verifier: Verifier) -> LabSwarm:
+    return LabSwarm(experiment, experiment.arms[0], seed=1, verifier=verifier)
+
+
+@pytest.mark.slow
+def test_a_stage_that_judge_rounds_end_is_ended_by_the_labs_rounds(verifier: Verifier) -> None:
+    noting = NotingVerifier(verifier)
+    train = {"curriculum": "staged", "stage_switch": "round", "stage_rounds": 1}
+    swarm = swarm_of(experiment_with(train), noting)
+    swarm.play_round()
+    swarm.play_round()
+    assert noting.asked == {"chain_sum"}
+    swarm.play_round()
+    assert noting.asked == {"chain_sum", "spell_backward"}
+
+
+@pytest.mark.slow
+def test_a_round_tells_each_pattern_of_each_node(
+    verifier: Verifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def reflect(
+        policy: Policy, questions: Sequence[str], *, completions: int, **sampling: Any
+    ) -> list[list[Generated]]:
+        """Hesitate in one of two completions, and recheck in both."""
+        texts = ["check again", "wait, let me verify"]
+        return [[_say(policy, text) for text in texts] for _ in questions]
+
+    monkeypatch.setattr(Policy, "generate", reflect)
+    record = swarm_of(experiment_with({}), verifier).play_round()
+    assert record.recheck == [1.0, 1.0]
+    assert record.hesitation == [0.5, 0.5]
+    assert record.exploration == [0.0, 0.0]
+    assert record.reflection == [1.0, 1.0]
+
+
+def _say(policy: Policy, text: str) -> Generated:
+    ids = policy.completion_ids(text, "stop")
+    assert ids is not None
+    return Generated(text=text, finish_reason="stop", token_ids=ids, logprobs=[-1.0] * len(ids))
+
+
+def test_the_experiment_asks_mathematics_and_code_of_the_base_that_thinks() -> None:
+    experiment = read_experiment(SRPO)
+    datasets = {task.dataset for task in experiment.season.tasks}
+    assert datasets == {task.dataset for task in THINKER_TASKS}
+    assert datasets & MATHEMATICS.keys()
+    assert datasets & CODE.keys()
+    assert find_base(experiment.base) != experiment.base
