@@ -1,4 +1,4 @@
-"""A whole site for a benchmark: what `make up` runs, in a folder that is removed."""
+"""A whole site for a benchmark: what `make up` or `make demo` runs, in a folder that is removed."""
 
 import os
 import shutil
@@ -34,12 +34,15 @@ class RunningSite:
 
 
 @contextmanager
-def running_site() -> Iterator[RunningSite]:
-    """Run Postgres (durable), Valkey, web, worker and beat until the block ends."""
+def running_site(*verb: str) -> Iterator[RunningSite]:
+    """Run Postgres (durable), Valkey, web, worker and beat until the block ends.
+
+    `verb` is the launcher's, with its options: `up`, unless another is given.
+    """
     folder = Path(tempfile.mkdtemp(prefix="murmuration-bench-"))
     folder.chmod(0o711)  # Postgres may run as another user.
     port = free_port()
-    command = [sys.executable, "-m", "swarm_web.local", "up"]
+    command = [sys.executable, "-m", "swarm_web.local", *(verb or ("up",))]
     log = folder / "site.log"
     with log.open("wb") as output:
         launcher = subprocess.Popen(

@@ -210,3 +210,17 @@ def test_without_held_out_questions_nothing_is_said_about_them(lab: LabFolder) -
     assert arm_of(report, "4/4").held_out_area is None
     assert arm_of(report, "4/4").curves.held_out is None
     assert {each.outcome for each in report.comparisons} == {"own", "training_set"}
+
+
+def test_the_gain_of_each_horizon_counts_the_rounds_until_then(tmp_path: Path) -> None:
+    lab = LabFolder(tmp_path)
+    for seed in lab.seeds:
+        lab.add("8/0", seed, [0.2, 0.2])
+        # Twice the baseline's reward for half of the time, and then the same as the baseline's.
+        lab.add_rounds("4/4", seed, [[0.4, 0.4]] * 10 + [[0.2, 0.2]] * 10)
+    (horizons,) = report_of(lab.path).horizons
+    assert horizons.arm == "4/4"
+    assert [after.rounds for after in horizons.gains] == list(range(2, 21, 2))
+    assert [after.gain for after in horizons.gains[:5]] == [2.0] * 5
+    assert horizons.gains[-1].gain == 1.5
+    assert (horizons.gains[-1].gain_low, horizons.gains[-1].gain_high) == (1.5, 1.5)

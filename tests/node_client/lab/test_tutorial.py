@@ -46,5 +46,7 @@ def test_a_reader_tests_an_idea_of_twenty_lines(tmp_path: Path) -> None:
     assert (folder / "report.html").exists()
     report = read_report(folder / "report.json")
     assert [arm.name for arm in report.arms] == ["uniform", "brief"]
-    uniform, brief = ((folder / "runs" / f"{arm}-1.jsonl").read_text() for arm in ("uniform", "brief"))
+    uniform, brief = (
+        (folder / "runs" / f"{arm}-1.jsonl").read_text() for arm in ("uniform", "brief")
+    )
     assert uniform.splitlines()[2:] != brief.splitlines()[2:]

@@ -11,6 +11,7 @@ from node_client.lab.outcomes import final_level
 from node_client.lab.report.arms import describe_arm, thin
 from node_client.lab.report.claims import caution, headline
 from node_client.lab.report.comparing import adjust, compare
+from node_client.lab.report.horizons import gains_by_horizon
 from node_client.lab.report.paper import PAPER, unlike_the_paper
 from node_client.lab.report.rounding import all_rounded, rounded
 from node_client.lab.report.shape import (
@@ -68,6 +69,11 @@ def make_report(results: Results, *, take_off_at: float | None = None) -> Report
         take_off_at=threshold,
         arms=arms,
         comparisons=comparisons,
+        horizons=[
+            gains_by_horizon(data, results.baseline, paired=results.paired)
+            for data in results.arms
+            if data is not results.baseline
+        ],
         onsets=[_onset(data, results) for data in results.arms if data is not results.baseline],
         paper=PAPER,
         differences=unlike_the_paper(results),

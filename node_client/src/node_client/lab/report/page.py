@@ -11,6 +11,7 @@ from node_client.lab.report.figures import Figure, draw_all, draw_onset
 from node_client.lab.report.shape import Report
 from node_client.lab.report.tables import (
     comparison_table,
+    horizon_table,
     main_table,
     paper_table,
     seed_table,
@@ -36,6 +37,7 @@ def make_page(report: Report, *, plotly: str) -> str:
         tables={
             "main": main_table(report),
             "steadiness": steadiness_table(report),
+            "horizons": horizon_table(report) if report.horizons else None,
             "comparisons": comparison_table(report),
             "seeds": seed_table(report),
             "paper": paper_table(report),

@@ -167,6 +167,25 @@ class Comparison(Struct, frozen=True):
     least_p: float
 
 
+class GainAfter(Struct, frozen=True):
+    """The gain in own cumulative reward over the baseline, had the runs ended after `rounds`.
+
+    As in `Comparison`: None where the baseline's sum is 0, or with too few seeds for an interval.
+    """
+
+    rounds: int
+    gain: float | None
+    gain_low: float | None
+    gain_high: float | None
+
+
+class Horizons(Struct, frozen=True):
+    """How an arm's gain depends on where one stops: after a tenth of the rounds, two, … ten."""
+
+    arm: str
+    gains: list[GainAfter]
+
+
 class OnsetReport(Struct, frozen=True):
     """From which round on an arm's own reward differs from the baseline's.
 
@@ -227,6 +246,7 @@ class Report(Struct, frozen=True):
     take_off_at: float
     arms: list[ArmReport]
     comparisons: list[Comparison]
+    horizons: list[Horizons]
     onsets: list[OnsetReport]
     paper: list[PaperArm]
     differences: list[str]

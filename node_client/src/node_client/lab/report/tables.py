@@ -4,7 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 from node_client.lab.report.figures import Table
-from node_client.lab.report.shape import ArmReport, Comparison, Estimate, Outcome, Report
+from node_client.lab.report.shape import (
+    ArmReport,
+    Comparison,
+    Estimate,
+    GainAfter,
+    Outcome,
+    Report,
+)
 from node_client.lab.report.words import (
     NONE,
     say_bytes,
@@ -88,6 +95,17 @@ def steadiness_table(report: Report) -> Table:
     )
 
 
+def horizon_table(report: Report) -> Table:
+    """Return each arm's gain, had the experiment stopped earlier."""
+    ends = [each.rounds for each in report.horizons[0].gains]
+    return Table(
+        head=["arm", *(f"{end} rounds" for end in ends)],
+        rows=[
+            [each.arm, *(_with_interval(after) for after in each.gains)] for each in report.horizons
+        ],
+    )
+
+
 def comparison_table(report: Report) -> Table:
     """Return every comparison, an outcome after the other."""
 
@@ -163,8 +181,8 @@ def _estimate(estimate: Estimate | None) -> str:
     return f"{value}\n{say_interval(estimate.low, estimate.high)}"
 
 
-def _with_interval(comparison: Comparison) -> str:
-    gain = say_gain(comparison.gain)
-    if comparison.gain_low is None:
+def _with_interval(found: Comparison | GainAfter) -> str:
+    gain = say_gain(found.gain)
+    if found.gain_low is None:
         return gain
-    return f"{gain}\n{say_gain_interval(comparison.gain_low, comparison.gain_high)}"
+    return f"{gain}\n{say_gain_interval(found.gain_low, found.gain_high)}"

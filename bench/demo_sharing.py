@@ -1,0 +1,108 @@
+"""In how many fresh demos the nodes that share are visibly ahead of the isolated one in time.
+
+Each demo begins with an empty folder, as `make demo` does on a new machine, and runs until the
+score intervals (95 %, of the season so far) of all nodes that share lie above those of all
+isolated ones on its leaderboard, or until the time is over.
+
+    python -m bench.demo_sharing --demos 10 --minutes 10
+"""
+
+import argparse
+import json
+import sys
+import time
+import urllib.request
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+
+from bench.report import write_results
+from bench.site import running_site
+from swarm_web.local.ports import HOST
+
+_LOOK_EVERY_S = 5.0
+
+
+@dataclass(frozen=True)
+class Score:
+    """A node's score over the season so far, with its interval at 95 %; fractions of questions."""
+
+    node: str
+    arm: str
+    score: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Demo:
+    """One demo: when sharing was ahead, in seconds after the page opened, and the last scores."""
+
+    ahead_after_s: float | None
+    scores: list[Score]
+
+
+def is_ahead(scores: Sequence[Score]) -> bool:
+    """Tell whether every node that shares is above every isolated one, beyond both intervals."""
+    lows = [score.low for score in scores if score.arm == "swarm"]
+    highs = [score.high for score in scores if score.arm == "isolated"]
+    return bool(lows) and bool(highs) and min(lows) > max(highs)
+
+
+def watch_demo(*, nodes: int, minutes: float) -> Demo:
+    """Run one demo and return what its leaderboard showed."""
+    with running_site("demo", "--nodes", str(nodes)) as site:
+        began = time.monotonic()
+        while (spent := time.monotonic() - began) < minutes * 60:
+            scores = _read_scores(site.port)
+            if is_ahead(scores):
+                return Demo(spent, scores)
+            time.sleep(_LOOK_EVERY_S)
+        return Demo(None, _read_scores(site.port))
+
+
+def _read_scores(port: int) -> list[Score]:
+    with urllib.request.urlopen(f"http://{HOST}:{port}/api/v1/leaderboard?window=season") as answer:
+        return [_read_row(row) for row in json.load(answer)["items"]]
+
+
+def _read_row(row: dict[str, Any]) -> Score:
+    low, high = row["interval"]
+    return Score(row["node"], row["arm"], row["score"], low, high)
+
+
+def _describe(demo: Demo) -> str:
+    scores = ", ".join(
+        f"{score.node} ({score.arm}) {score.score:.3f} [{score.low:.3f}, {score.high:.3f}]"
+        for score in sorted(demo.scores, key=lambda score: -score.score)
+    )
+    when = "not ahead" if demo.ahead_after_s is None else f"ahead after {demo.ahead_after_s:.0f} s"
+    return f"{when}: {scores}"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the demos and return 0 when at least nine of ten were ahead in time."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--demos", type=int, default=10)
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--nodes", type=int, default=4)
+    options = parser.parse_args(argv)
+    console = Console()
+    after: list[float | None] = []
+    for number in range(1, options.demos + 1):
+        demo = watch_demo(nodes=options.nodes, minutes=options.minutes)
+        after.append(demo.ahead_after_s)
+        console.print(f"{number}/{options.demos} {_describe(demo)}", markup=False)
+    ahead = sum(seconds is not None for seconds in after)
+    console.print(
+        f"{ahead} of {options.demos} demos were ahead within {options.minutes:g} minutes."
+    )
+    figures = {"nodes": options.nodes, "minutes": options.minutes, "ahead_after_s": after}
+    write_results("demo-sharing", figures)
+    return 0 if ahead >= 0.9 * options.demos else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
