@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec import Struct
 
 Phase = Literal["exploratory", "confirmatory"]
-Expectation = Literal["more", "less", "no less"]
+Expectation = Literal["more", "less", "no less", "nothing"]
 Outcome = Literal[
     "own", "held_out_area", "held_out_final", "training_set", "forgetting", "drawdown", "poisoned"
 ]
@@ -163,13 +163,16 @@ class Report(Struct, frozen=True):
 
 
 class Finding(Struct, frozen=True):
-    """One comparison that answers a question, and whether it is as was expected."""
+    """One comparison that answers a question, and whether it is as was expected.
+
+    `holds` is None where nothing was expected.
+    """
 
     experiment: str
     phase: Phase
     expects: Expectation
     at_least: float | None
-    holds: bool
+    holds: bool | None
     comparison: Comparison
 
 

@@ -55,12 +55,18 @@ def make_answer(*findings: Json, **more: Any) -> Json:
     return {"sentence": "Said in English.", "figures": list(findings), **more}
 
 
-def make_finding(*, holds: bool = True, phase: str = "confirmatory", **comparison: Any) -> Json:
+def make_finding(
+    *,
+    experiment: str = "sharing",
+    holds: bool | None = True,
+    phase: str = "confirmatory",
+    **comparison: Any,
+) -> Json:
     return {
-        "experiment": "sharing",
+        "experiment": experiment,
         "phase": phase,
-        "expects": "more",
-        "at_least": 1.94,
+        "expects": "nothing" if holds is None else "more",
+        "at_least": None if holds is None else 1.94,
         "holds": holds,
         "comparison": make_comparison(**comparison),
     }

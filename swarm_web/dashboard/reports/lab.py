@@ -57,6 +57,14 @@ class Found:
 
 
 @dataclass(frozen=True)
+class Grid:
+    """Findings as a table: a row for each experiment, by name, and a column for each arm."""
+
+    arms: list[str]
+    rows: dict[str, list[Found | None]]
+
+
+@dataclass(frozen=True)
 class QuestionReport:
     """One question and what was found; `confirmed` is a recipe that won everywhere."""
 
@@ -66,9 +74,25 @@ class QuestionReport:
     confirmed: bool
 
     @property
+    def judged(self) -> list[bool]:
+        """Of each finding of which something was expected, whether it is so."""
+        return [each.finding.holds for each in self.found if each.finding.holds is not None]
+
+    @property
     def holding(self) -> int:
         """How many findings are as was expected."""
-        return sum(each.finding.holds for each in self.found)
+        return sum(self.judged)
+
+    @property
+    def grid(self) -> Grid | None:
+        """The findings of several experiments with the same arms, side by side."""
+        arms = list(dict.fromkeys(each.comparison.arm for each in self.found))
+        experiments = list(dict.fromkeys(each.finding.experiment for each in self.found))
+        if self.key != "map" or len(experiments) < 2 or len(arms) < 2:
+            return None
+        at = {(each.finding.experiment, each.comparison.arm): each for each in self.found}
+        rows = [[at.get((experiment, arm)) for arm in arms] for experiment in experiments]
+        return Grid(arms, dict(zip(experiments, rows, strict=True)))
 
 
 @dataclass(frozen=True)

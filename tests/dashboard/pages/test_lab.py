@@ -203,3 +203,23 @@ def test_a_report_that_is_not_published_is_not_found(lab: Path, client: Client, 
     (lab / "experiments").mkdir()
     for path in ("", "figure.json", "report.json", "runs.tar.gz"):
         assert client.get(f"/lab/{name}/{path}").status_code == 404
+
+
+def test_a_map_has_its_experiments_side_by_side(lab: Path, client: Client) -> None:
+    def cell(experiment: str, arm: str, gain: float) -> dict[str, object]:
+        return make_finding(experiment=experiment, arm=arm, gain=gain, holds=None)
+
+    write_summary(
+        lab,
+        map=make_answer(
+            cell("dense", "4/4 of 2", 1.0),
+            cell("dense", "4/4 of 8", 1.1),
+            cell("rare", "4/4 of 8", 2.5),
+        ),
+    )
+    html = read(client, "/lab/")
+    rows = html.split("<caption>Change in own cumulative reward")[1].split("<tr>")[2:4]
+    assert [row.count("<td") for row in rows] == [2, 2]
+    assert "+10\u202f%" in rows[0]
+    assert "+150\u202f%" in rows[1]
+    assert "as was expected" not in html

@@ -122,3 +122,17 @@ def test_a_report_that_is_not_there_is_named(folder: Path) -> None:
 def test_a_question_that_nobody_asked_is_refused(folder: Path) -> None:
     with pytest.raises(SummaryError, match="answers"):
         summarise(folder, SPARSE.replace('answers = "sparse"', 'answers = "speed"'))
+
+
+def test_where_nothing_is_expected_a_comparison_only_describes(folder: Path) -> None:
+    claim = SPARSE.replace("at_least = 1.94", 'expects = "nothing"').replace("sparse", "map", 1)
+    found = summarise(folder, claim)["map"]
+    assert str(found["sentence"]).endswith("6 seeds, p = .031].")
+    assert "expected" not in str(found["sentence"])
+    assert msgspec.to_builtins(found["figures"])[0]["holds"] is None
+
+
+def test_a_description_costs_no_other_claim_its_certainty(folder: Path) -> None:
+    described = SPARSE.replace("at_least = 1.94", 'expects = "nothing"')
+    sparse = summarise(folder, SPARSE + described.replace("4/4", "2/6"))["sparse"]
+    assert sparse["p"] == 2 / 64

@@ -38,7 +38,7 @@ Question = Literal[
     "poisoning",
     "srpo",
 ]
-Expectation = Literal["more", "less", "no less"]
+Expectation = Literal["more", "less", "no less", "nothing"]
 # How much less `no less` may be, where a claim does not say.
 NO_LESS = 0.9
 UNANSWERED = "Not measured yet."
@@ -50,7 +50,7 @@ class Claim(Struct, frozen=True, forbid_unknown_fields=True):
     `report` is the folder of a `report.json`, from the summary's own. `against` is its baseline if
     left out; `group` names nodes of a heterogeneous arm. Expected is `more` or `less` beyond chance
     (with `at_least`, more by that ratio), or `no less`: the interval of the ratio stays above
-    `at_least`, or .9.
+    `at_least`, or .9. Where `nothing` is expected the comparison describes, and tests nothing.
     """
 
     answers: Question
@@ -70,13 +70,16 @@ class Claims(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Finding(Struct, frozen=True):
-    """What a claim came to. `p_adjusted` is after Holm over the question's own tests (`find`)."""
+    """What a claim came to. `p_adjusted` is after Holm over the question's own tests (`find`).
+
+    `holds` is None where nothing was expected.
+    """
 
     experiment: str
     phase: Phase
     expects: Expectation
     at_least: float | None
-    holds: bool
+    holds: bool | None
     comparison: Comparison
 
 
@@ -106,13 +109,14 @@ def find(claims: Sequence[Claim], reports: dict[str, Report]) -> list[Finding]:
     """Return what came of the claims that answer one question, in their order.
 
     The claims of a recipe hold together or not at all, so each is tested at the full level (R. L.
-    Berger, Technometrics 24, 1982: intersection-union). `no less` is judged by intervals alone.
+    Berger, Technometrics 24, 1982: intersection-union). `no less` is judged by intervals alone, and
+    where nothing is expected nothing is tested.
     """
     compared = [_compare(claim, reports[claim.report]) for claim in claims]
     tested = [
         place
         for place, claim in enumerate(claims)
-        if claim.answers != "recipe" and claim.expects != "no less"
+        if claim.answers != "recipe" and claim.expects in ("more", "less")
     ]
     for place, adjusted in zip(tested, adjust([compared[at] for at in tested]), strict=True):
         compared[place] = adjusted
@@ -168,12 +172,16 @@ def _say_outcome(findings: Sequence[Finding]) -> str:
     """Return the sentence about the findings of one outcome."""
     what = NAMES[findings[0].comparison.outcome]
     each = "; ".join(_say_finding(finding) for finding in findings)
-    holding = sum(finding.holds for finding in findings)
-    if len(findings) == 1:
-        verdict = "as expected" if holding else "not as expected"
-    else:
-        verdict = f"{holding} of {len(findings)} as expected"
-    return f"{what[0].upper()}{what[1:]}: {each} ({verdict})."
+    return f"{what[0].upper()}{what[1:]}: {each}{_say_verdict(findings)}."
+
+
+def _say_verdict(findings: Sequence[Finding]) -> str:
+    judged = [finding.holds for finding in findings if finding.holds is not None]
+    if not judged:
+        return ""
+    if len(judged) == 1:
+        return " (as expected)" if judged[0] else " (not as expected)"
+    return f" ({sum(judged)} of {len(judged)} as expected)"
 
 
 def _say_finding(finding: Finding) -> str:
@@ -192,7 +200,9 @@ def _say_finding(finding: Finding) -> str:
     )
 
 
-def _holds(claim: Claim, found: Comparison) -> bool:
+def _holds(claim: Claim, found: Comparison) -> bool | None:
+    if claim.expects == "nothing":
+        return None
     if claim.expects == "no less":
         low = found.gain_low
         return low is not None and low >= (claim.at_least or NO_LESS)
