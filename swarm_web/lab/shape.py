@@ -107,6 +107,22 @@ class Onset(Struct, frozen=True):
             raise ValueError("a difference and its band have a value for each round")
 
 
+class GainAfter(Struct, frozen=True):
+    """The gain over the baseline, had the runs ended after `rounds`; as in `Comparison`."""
+
+    rounds: int
+    gain: float | None
+    gain_low: float | None
+    gain_high: float | None
+
+
+class Horizons(Struct, frozen=True):
+    """An arm's gain after each tenth of the rounds."""
+
+    arm: str
+    gains: list[GainAfter]
+
+
 class PaperArm(Struct, frozen=True):
     """An arm of the paper's controlled experiment."""
 
@@ -145,12 +161,15 @@ class Report(Struct, frozen=True):
     differences: list[str]
     commands: list[str]
     runs: list[RunFile]
+    horizons: list[Horizons] = []
 
     def __post_init__(self) -> None:
         names = {arm.name for arm in self.arms}
         compared = {each.arm for each in self.comparisons} | {each.arm for each in self.onsets}
         if not {self.baseline, *compared} <= names:
             raise ValueError("a report describes its baseline and every arm that it compares")
+        if len({tuple(after.rounds for after in each.gains) for each in self.horizons}) > 1:
+            raise ValueError("all arms have their gains after the same rounds")
 
     @property
     def gains(self) -> dict[str, Comparison]:

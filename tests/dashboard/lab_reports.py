@@ -117,6 +117,15 @@ def make_report(*, own: Mapping[str, float] = OWN, **changes: Any) -> Json:
             make_comparison(arm=name, against=baseline, gain=own[name] / (own[baseline] or 1))
             for name in others
         ],
+        "horizons": [
+            {
+                "arm": "4/4",
+                "gains": [
+                    {"rounds": 50, "gain": 4.8, "gain_low": 3.9, "gain_high": 6.1},
+                    {"rounds": 100, "gain": 2.17, "gain_low": 1.9, "gain_high": 2.5},
+                ],
+            }
+        ],
         "onsets": [make_onset(name, own[name] - own[baseline]) for name in others],
         "paper": [
             {"name": "8/0", "total": 561.79, "gain": 1.0},

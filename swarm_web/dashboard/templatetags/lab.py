@@ -12,7 +12,7 @@ from swarm_web.dashboard.charts.lab import Style
 from swarm_web.dashboard.charts.lab_sketch import DASHES
 from swarm_web.dashboard.reports import amounts
 from swarm_web.dashboard.templatetags.figures import NONE, SMALLEST_P, figure_writer
-from swarm_web.lab.shape import Comparison, Estimate
+from swarm_web.lab.shape import Comparison, Estimate, GainAfter
 
 register = template.Library()
 _SWATCH = (
@@ -34,6 +34,12 @@ for _name in ("gain", "amount", "bytes", "change"):
 def change_interval(found: Comparison) -> str:
     """Write the interval of a change: `+60 % to +120 %`."""
     return _join(amounts.write_change_ends(found))
+
+
+@register.filter
+def gain_interval(after: GainAfter) -> str:
+    """Write the interval of a gain: `+60 % to +120 %`."""
+    return _join((amounts.write_gain(after.gain_low), amounts.write_gain(after.gain_high)))
 
 
 @register.filter
