@@ -1,8 +1,10 @@
 """A node that is told to stop does so after the batch or the step in progress."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
+from node_client.learning.report import StepReport
 from node_client.learning.trainer import Trainer
 from node_client.runtime.alone import NoExchange, practice_season
 from node_client.runtime.training import Enrolment, Equipment, Training
@@ -61,3 +63,29 @@ async def test_no_step_follows_the_exam_in_which_the_node_was_stopped(
             training.stop()
         await running_training
     assert view.steps_here == 0
+
+
+async def test_a_node_that_rests_after_a_step_stops_at_once(
+    settings: Settings, verifier: Verifier
+) -> None:
+    settings.state.path.mkdir(exist_ok=True)
+    view, stepped = empty_view(), asyncio.Event()
+
+    def note(report: StepReport, trainer: Trainer) -> None:
+        stepped.set()
+
+    async with ModelWorker() as worker:
+        training = Training(
+            settings=replace(settings, step_seconds=3600.0),
+            equipment=Equipment(policy=toy_policy(), verifier=verifier, worker=worker, view=view),
+            exchange=NoExchange(),
+            after_step=note,
+        )
+        training.enrol(Enrolment(season=practice_season(), node="here", arm="isolated"))
+        async with asyncio.timeout(60):
+            running_training = asyncio.create_task(training.run())
+            await stepped.wait()
+            async with worker.turn:  # an exam need not wait for the rest to end
+                training.stop()
+            await running_training
+    assert view.steps_here == 1

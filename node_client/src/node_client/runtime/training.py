@@ -114,6 +114,7 @@ class Training:
         await warn_of_missing(self._equipment.verifier, worker=self._worker, view=self._view)
         while not self._stopping.is_set() and self._view.steps_here != self._settings.steps:
             trainer = await self._follow_enrolment()
+            began = monotonic()
             if self._view.round is not None:
                 trainer.judge_round = self._view.round.number
             self._before_step(trainer)
@@ -132,6 +133,7 @@ class Training:
                 _log_held_out(report)
                 self._log_sometimes()
             await self._saver.save_if_due(trainer)
+            await self._rest(began + self._settings.step_seconds - monotonic())
         if self._trainer is not None:
             await self._saver.save_the_rest(self._trainer)
 
@@ -207,9 +209,14 @@ class Training:
                 f"{MOST_FAILURES} steps in a row failed: {refusal.message}",
                 fix="Run `swarm-node doctor`; it tests the verifier.",
             ) from refusal
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._backoff(self._failures - 1)):
-                await self._stopping.wait()
+        await self._rest(self._backoff(self._failures - 1))
+
+    async def _rest(self, seconds: float) -> None:
+        """Wait so long, if at all, or until stopped; an exam may have the model meanwhile."""
+        if seconds > 0:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._stopping.wait()
 
     def _log_sometimes(self) -> None:
         if self._view.steps_here == 1 or monotonic() - self._logged_clock >= LOG_EVERY_S:

@@ -19,6 +19,7 @@ PANELS: Mapping[str, Sequence[str]] = {
         "state_dir",
         "config",
         "steps",
+        "step_seconds",
         "device",
     ),
     "Output": ("plain", "json", "report_to", "project", "run_name"),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from node_client.settings.choices import Tracker
-from node_client.settings.ranges import Count, Repository
+from node_client.settings.ranges import Count, NotNegative, Repository
 from swarm_protocol.messages import Arm
 
 
@@ -40,6 +40,10 @@ class RunConfig:
 
     steps: Count | None = None
     """Stop after so many steps; none trains on."""
+
+    step_seconds: NotNegative = 0.0
+    """Rest after each step until it has taken so many seconds, which leaves the machine to others;
+    0 never rests."""
 
     save_steps: Count = 50
     """Save a checkpoint every so many steps, but between every 30 s and every 5 minutes."""
