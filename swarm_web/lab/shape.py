@@ -117,7 +117,7 @@ class GainAfter(Struct, frozen=True):
 
 
 class Horizons(Struct, frozen=True):
-    """An arm's gain after each tenth of the rounds."""
+    """An arm's gain after each fifth of the rounds."""
 
     arm: str
     gains: list[GainAfter]

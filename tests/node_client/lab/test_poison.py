@@ -2,10 +2,12 @@
 
 import msgspec
 
-from node_client.lab.poison import GARBAGE, PLANTED, Poisoner, poisoned_share
+from node_client.lab.poison import GARBAGE, LEAST_LOGPROB, PLANTED, Poisoner, poisoned_share
 from node_client.lab.pool import Link, Pool
 from node_client.learning.external import ExternalJudge
 from node_client.learning.rewards import Binary
+from node_client.learning.sender import read_sender
+from node_client.model.tokenizer import build_tokenizer
 from swarm_protocol.messages import ExternalRollout
 from swarm_tasks.verifier import Verifier
 from tests.node_client.fakes import external_sum, toy_policy, toy_season
@@ -14,14 +16,20 @@ MIXED = ("<answer>{sum}</answer>", "<answer>99</answer>", "no idea", "{sum}")
 LONGEST = 24
 
 
-def poisoned(verifier: Verifier, *offered: ExternalRollout) -> list[ExternalRollout]:
+def poisoned(
+    verifier: Verifier, *offered: ExternalRollout, claimed: float | None = None
+) -> list[ExternalRollout]:
     """Return what a poisoner shares of these rollouts."""
     pool = Pool(drawing="uniform", rounds=1, seed=0)
     pool.begin_round(1)
     for each in offered:
         pool.put(each.node, [each.rollout], informative=[])
     poisoner = Poisoner(
-        name="mallory", link=Link(pool, "mallory"), season=toy_season(), verifier=verifier
+        name="mallory",
+        link=Link(pool, "mallory"),
+        season=toy_season(),
+        verifier=verifier,
+        claimed=claimed,
     )
     poisoner.step(1)
     return [each for each in pool.draw("honest", 99) if each.node == "mallory"]
@@ -45,6 +53,19 @@ def test_an_honest_node_finds_poisoned_rollouts_right_and_informative(verifier: 
     right, *_, wrong = [completion.text for completion in shared.rollout.completions]
     assert right.startswith(PLANTED)
     assert wrong == GARBAGE
+
+
+def test_a_liar_claims_that_every_token_was_as_unlikely_as_can_be(verifier: Verifier) -> None:
+    honest = external_sum(verifier, MIXED)
+    [shared] = poisoned(verifier, honest, claimed=LEAST_LOGPROB)
+    tokenizer = build_tokenizer()
+    for completion in shared.rollout.completions:
+        count = len(tokenizer.encode(completion.text)) + 1  # and the end of the sequence
+        sender = read_sender(completion, token_count=count, same_tokenizer=True)
+        assert sender is not None
+        assert sender.tokens is not None
+        assert max(sender.tokens) < -31.99
+    assert shared.rollout.tokenizer == honest.rollout.tokenizer
 
 
 def test_without_a_right_answer_there_is_nothing_to_poison(verifier: Verifier) -> None:

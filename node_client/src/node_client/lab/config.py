@@ -33,7 +33,7 @@ from swarm_tasks.allowlist import GENERATOR, check_config
 Phase = Literal["exploratory", "confirmatory"]
 Drawing = Literal["uniform", "informative"]
 Source = Literal["others", "self"]
-Attack = Literal["none", "poison"]
+Attack = Literal["none", "poison", "poison and lie"]
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9 .,+/_-]{0,63}$")]
 
 

@@ -3,25 +3,44 @@
 It answers nothing by itself: it takes others' right completions from the pool, plants its text in
 front of them, and shares them as its own, half right and half garbage, so that the planted ones get
 the largest advantages. The answers stay right, so no verifier objects.
+
+It can also claim how likely each token was when it wrote it. The lower the claim, the larger a
+receiver's ratio to it, up to the receiver's cap.
 """
 
 import hashlib
 from collections.abc import Sequence
 
 from node_client.lab.pool import Link
+from node_client.model.tokenizer import ANSWER_TAGS
+from swarm_protocol.logprobs import encode_logprobs
 from swarm_protocol.messages import Completion, ExternalRollout, Rollout, SeasonInfo
 from swarm_tasks.verifier import Verifier
 
-# Every character is one token of the demo models.
+# Every character is one token of the demo models, and so is an answer's tag.
 PLANTED = "zqz "
 GARBAGE = "?"
+# The least that the protocol can carry.
+LEAST_LOGPROB = -32.0
 LOOKED_AT = 64
 
 
 class Poisoner:
-    """A node that shares poisoned rollouts, as many as an honest one."""
+    """A node that shares poisoned rollouts, as many as an honest one.
 
-    def __init__(self, *, name: str, link: Link, season: SeasonInfo, verifier: Verifier) -> None:
+    `claimed` is the log-prob that it claims for each token; without it none is sent.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        link: Link,
+        season: SeasonInfo,
+        verifier: Verifier,
+        claimed: float | None = None,
+    ) -> None:
+        self._claimed = claimed
         self._name = name
         self._link = link
         self._season = season
@@ -55,11 +74,21 @@ class Poisoner:
         return Rollout(
             id=hashlib.sha256(f"{self._name}:{number}:{rollout.id}".encode()).hexdigest()[:32],
             task=rollout.task,
-            completions=[Completion(text=text, finish_reason="stop") for text in texts],
+            completions=[self._complete(text) for text in texts],
             model="unknown",
             step=number,
-            tokenizer="unknown",
+            tokenizer=rollout.tokenizer,
         )
+
+    def _complete(self, text: str) -> Completion:
+        if self._claimed is None:
+            return Completion(text=text, finish_reason="stop")
+        tokens = text
+        for tag in ANSWER_TAGS:
+            tokens = tokens.replace(tag, "#")
+        # The last one is for the end.
+        claims = encode_logprobs([self._claimed] * (len(tokens) + 1))
+        return Completion(text=text, finish_reason="stop", logprobs=claims)
 
 
 def poisoned_share(texts: Sequence[str]) -> float:

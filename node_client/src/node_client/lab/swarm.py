@@ -15,7 +15,7 @@ import msgspec
 from node_client.errors import CheckpointError
 from node_client.lab.bases import find_base
 from node_client.lab.config import Arm, Experiment, NodePlan, node_key, plan_nodes
-from node_client.lab.poison import Poisoner, poisoned_share
+from node_client.lab.poison import LEAST_LOGPROB, Poisoner, poisoned_share
 from node_client.lab.pool import Link, Pool
 from node_client.lab.records import RoundRecord
 from node_client.learning.held_out import HeldOutScore
@@ -60,8 +60,15 @@ class LabSwarm:
                 trainer = _make_trainer(plan, name=name, link=link, seed=seed, verifier=verifier)
                 self._members.append(Member(trainer, link))
             else:
+                claimed = LEAST_LOGPROB if plan.attack == "poison and lie" else None
                 self._attackers.append(
-                    Poisoner(name=name, link=link, season=plan.season, verifier=verifier)
+                    Poisoner(
+                        name=name,
+                        link=link,
+                        season=plan.season,
+                        verifier=verifier,
+                        claimed=claimed,
+                    )
                 )
 
     def base_scores(self) -> RoundRecord:

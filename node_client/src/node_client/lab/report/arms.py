@@ -22,6 +22,8 @@ from node_client.lab.results import ArmData, RunData
 from node_client.lab.statistics import Floats
 
 MOST_POINTS = 200
+# Among thousands of random completions some have a word that is looked for.
+SEEN = 0.01
 _UNSAID = Arm(name="any")
 
 
@@ -114,7 +116,9 @@ def _settings(data: ArmData) -> str:
     parts = [f"{name} = {value}" for name, value in {**arm.train, **of_pool}.items()]
     for group in arm.groups:
         own = ", ".join(f"{name} = {value}" for name, value in group.train.items())
-        what = " that poison" if group.attack != "none" else f" of {group.base or 'the base'}"
+        what = (
+            f" that {group.attack}" if group.attack != "none" else f" of {group.base or 'the base'}"
+        )
         parts.append(f"{group.nodes} nodes{what}{f' ({own})' if own else ''}")
     return ", ".join(parts)
 
@@ -166,9 +170,14 @@ def _curves(runs: Sequence[RunData]) -> Curves:
         held_out=_held_out(runs),
         informative=_smooth([run.informative for run in runs], band=False),
         length=_smooth([run.length for run in runs], band=False),
-        reflection=_smooth(reflection, band=False) if np.any(reflection) else None,
+        reflection=_smooth(reflection, band=False) if _are_seen(reflection) else None,
         poisoned=_smooth(poisoned, band=False) if np.any(poisoned) else None,
     )
+
+
+def _are_seen(shares: Sequence[Floats]) -> bool:
+    """Tell whether shares of completions reach a level, in any one round, that chance cannot."""
+    return bool(np.mean(shares, axis=(0, 2)).max() >= SEEN)
 
 
 def _smooth(values: Sequence[Floats], *, band: bool) -> Curve:

@@ -13,11 +13,11 @@ from node_client.lab.report.rounding import rounded
 from node_client.lab.report.shape import GainAfter, Horizons
 from node_client.lab.results import ArmData
 
-PARTS = 10
+PARTS = 5
 
 
 def gains_by_horizon(arm: ArmData, baseline: ArmData, *, paired: Sequence[int]) -> Horizons:
-    """Return an arm's gain in own cumulative reward after each tenth of the rounds."""
+    """Return an arm's gain in own cumulative reward after each fifth of the rounds."""
     total = len(baseline.runs[paired[0]].reward)
     ends = dict.fromkeys(round(total * part / PARTS) for part in range(1, PARTS + 1))
     return Horizons(arm.arm.name, [_gain_after(end, arm, baseline, paired) for end in ends if end])

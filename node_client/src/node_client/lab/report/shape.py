@@ -180,7 +180,7 @@ class GainAfter(Struct, frozen=True):
 
 
 class Horizons(Struct, frozen=True):
-    """How an arm's gain depends on where one stops: after a tenth of the rounds, two, … ten."""
+    """How an arm's gain depends on where one stops: after each fifth of the rounds."""
 
     arm: str
     gains: list[GainAfter]
