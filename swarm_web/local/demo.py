@@ -1,5 +1,6 @@
-"""The demo's nodes: small models of two sizes that really train, on this machine's CPU, and each
-model once more untrained, to show what the others have learned.
+"""The demo's nodes: copies of one small model that really train, on this machine's CPU. All but the
+last share what they find; the last trains alone, and one more copy not at all, so that the scores
+show what training does and what sharing adds (docs/lab.md).
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +12,8 @@ from swarm_web.local.environment import Site, node_environment
 from swarm_web.local.parts import Part
 
 _BIRDS = ("starling", "dunlin", "lapwing", "knot", "sandpiper", "plover", "avocet", "curlew")
-_MODELS = ("tiny", "small")
+# Seldom rewarded at first: where a node finds enough by itself, sharing shows nothing.
+MODEL = "tiny-rare"
 # With fewer nodes, one on its own would leave too small a swarm to share with.
 _FEWEST_WITH_ISOLATED = 4
 # Leaving Python takes torch a while on a busy machine; all is saved before that.
@@ -28,14 +30,14 @@ class DemoNode:
 
 
 def plan_nodes(count: int) -> list[DemoNode]:
-    """Return `count` nodes of alternating model sizes; of four or more the last is isolated."""
+    """Return `count` nodes; of four or more the last is isolated."""
     nodes = []
     for number in range(count):
         flock, bird = divmod(number, len(_BIRDS))
         name = _BIRDS[bird] if flock == 0 else f"{_BIRDS[bird]}-{flock + 1}"
         is_isolated = count >= _FEWEST_WITH_ISOLATED and number == count - 1
         arm = "isolated" if is_isolated else "swarm"
-        nodes.append(DemoNode(name=name, model=_MODELS[number % len(_MODELS)], arm=arm))
+        nodes.append(DemoNode(name=name, model=MODEL, arm=arm))
     return nodes
 
 

@@ -9,9 +9,9 @@ from swarm_web.local.environment import Site
 SITE = Site(state=Path("/state"), port=8123, database_url="postgres://db", redis_url="redis://r")
 
 
-def test_four_nodes_have_two_sizes_and_both_arms() -> None:
+def test_four_nodes_differ_only_in_whether_they_share() -> None:
     nodes = plan_nodes(4)
-    assert [node.model for node in nodes] == ["tiny", "small", "tiny", "small"]
+    assert [node.model for node in nodes] == ["tiny-rare"] * 4
     assert [node.arm for node in nodes] == ["swarm", "swarm", "swarm", "isolated"]
 
 
@@ -25,12 +25,11 @@ def test_names_stay_different_beyond_the_list() -> None:
 
 
 def test_each_model_is_there_once_untrained() -> None:
-    base = plan_base_nodes(plan_nodes(4))
-    assert base == [
-        DemoNode(name="tiny-base", model="tiny", arm="base"),
-        DemoNode(name="small-base", model="small", arm="base"),
+    nodes = [DemoNode(name, model, "swarm") for name, model in zip("abc", "xyx", strict=True)]
+    assert plan_base_nodes(nodes) == [
+        DemoNode(name="x-base", model="x", arm="base"),
+        DemoNode(name="y-base", model="y", arm="base"),
     ]
-    assert plan_base_nodes(plan_nodes(1)) == base[:1]
 
 
 def test_an_untrained_node_is_told_nothing_about_training() -> None:

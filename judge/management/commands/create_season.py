@@ -16,7 +16,7 @@ from swarm_web.verifiers import process_verifier
 
 # Short rounds, so that a demo on one machine is judged within its first minute.
 DEMO: dict[str, Any] = {
-    "questions_per_round": 32,
+    "questions_per_round": 64,
     "cadence_seconds": 45,
     "open_seconds": 40,
     "scoring_seconds": 20,
