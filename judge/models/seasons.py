@@ -89,13 +89,14 @@ class Season(models.Model):
         validators=[MinValueValidator(2), MaxValueValidator(64)],
         help_text="L: completions in a rollout.",
     )
+    # The recipe that docs/lab.md found to beat the paper's 4/4, also where nodes are hostile.
     local = models.PositiveSmallIntegerField(
-        default=4,
+        default=8,
         validators=[MinValueValidator(1), MaxValueValidator(64)],
         help_text="I: own rollouts in a training set.",
     )
     external = models.PositiveSmallIntegerField(
-        default=4,
+        default=24,
         validators=[MaxValueValidator(64)],
         help_text="J: rollouts of others in a training set.",
     )
@@ -103,7 +104,7 @@ class Season(models.Model):
         "rollouts generated",
         null=True,
         blank=True,
-        default=None,
+        default=8,
         validators=[MinValueValidator(1), MaxValueValidator(64)],
         help_text="Rollouts that a node generates in each step, in both arms; isolated nodes train "
         "on as many. Empty is I + J. With fewer, a training set is filled up from the pool.",

@@ -58,10 +58,10 @@ class Found:
 
 @dataclass(frozen=True)
 class Grid:
-    """Findings as a table: a row for each experiment, by name, and a column for each arm."""
+    """Findings as a table: a row for each experiment, with its name, and a column for each arm."""
 
     arms: list[str]
-    rows: dict[str, list[Found | None]]
+    rows: list[tuple[str, list[Found | None]]]
 
 
 @dataclass(frozen=True)
@@ -91,8 +91,8 @@ class QuestionReport:
         if self.key != "map" or len(experiments) < 2 or len(arms) < 2:
             return None
         at = {(each.finding.experiment, each.comparison.arm): each for each in self.found}
-        rows = [[at.get((experiment, arm)) for arm in arms] for experiment in experiments]
-        return Grid(arms, dict(zip(experiments, rows, strict=True)))
+        rows = [(each, [at.get((each, arm)) for arm in arms]) for each in experiments]
+        return Grid(arms, rows)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import pytest
 
 from node_client.errors import SettingsError
 from node_client.lab.config import parse_experiment, plan_nodes, read_experiment
+from node_client.settings.train_config import TrainConfig
 from tests.node_client.lab.experiments import PLACE, content_of, experiment
 
 SUM_TASK = {"dataset": "chain_sum", "config": {}, "weight": 1.0}
@@ -101,3 +102,10 @@ def test_settings_of_a_group_go_before_those_of_its_arm_and_these_before_the_exp
 def test_own_earlier_rollouts_may_be_drawn_where_they_stay_long_enough() -> None:
     arms = [{"name": "mine", "source": "self", "pool_rounds": 2}]
     assert experiment(arms=arms, baseline="mine").arms[0].source == "self"
+
+
+def test_what_an_experiment_leaves_out_is_the_papers_not_the_clients_default() -> None:
+    planned = parse_experiment(with_arm(), place=PLACE)
+    first, *_ = plan_nodes(planned, planned.arms[0])
+    assert (first.config.external_candidates, first.config.external_shaping) == (56, "none")
+    assert TrainConfig().external_shaping == "luffy"

@@ -174,7 +174,7 @@ def test_the_training_sets_reward_counts_external_rollouts_too(verifier: Verifie
     assert report.training_set_informative == 0.5
 
 
-@pytest.mark.parametrize(("external", "asked"), [(2, 56), (6, 56), (0, 0)])
+@pytest.mark.parametrize(("external", "asked"), [(2, 24), (6, 24), (0, 0)])
 def test_as_many_candidates_are_asked_for_whatever_the_number_of_places(
     verifier: Verifier, external: int, asked: int
 ) -> None:
@@ -215,7 +215,7 @@ def test_a_room_that_memory_ran_out_of_between_steps_is_told_with_the_next_one(
 def test_first_pass_is_never_clipped_and_later_ones_are(verifier: Verifier) -> None:
     once = make_trainer(verifier, exchange=offer_sums(verifier, 8)).step()
     assert once.clip_ratio == 0
-    config = TrainConfig(learning_rate=3e-2, num_iterations=4)
+    config = TrainConfig(learning_rate=3e-2, num_iterations=4, external_shaping="none")
     often = make_trainer(verifier, config=config, exchange=offer_sums(verifier, 8)).step()
     assert often.clip_ratio > 0
 

@@ -107,6 +107,11 @@ class Experiment(Struct, frozen=True, forbid_unknown_fields=True):
     train: dict[str, Any] = {}
 
 
+# Settings that an experiment leaves out are SAPO's (arXiv 2509.08721), also where the client has
+# another default: a better default must not change what an older experiment means.
+PAPER: Mapping[str, Any] = {"external_candidates": 56, "external_shaping": "none"}
+
+
 @dataclass(frozen=True)
 class NodePlan:
     """One node of a run: its settings and what it starts from."""
@@ -185,7 +190,7 @@ def node_key(seed: int, name: str) -> bytes:
 
 def _plan_node(experiment: Experiment, arm: Arm, group: Group) -> NodePlan:
     evaluation = {"eval_tasks": experiment.eval_tasks, "eval_every": experiment.eval_every}
-    config = _make_config({**experiment.train, **arm.train, **group.train}, evaluation)
+    config = _make_config({**PAPER, **experiment.train, **arm.train, **group.train}, evaluation)
     rules = experiment.season
     _check_tasks(rules.tasks, asked=config.datasets)
     season = SeasonInfo(

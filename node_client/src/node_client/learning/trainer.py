@@ -10,11 +10,10 @@ Where this departs from the paper and its public code, and why:
    each one ended), so that stopping is learned. The public code loses it when it decodes.
 2. Training reward is the mean over the node's own rollouts only. External ones are chosen for
    having some right answer, so a mean over the training set would flatter whoever mixes.
-3. A node asks for 56 candidates, as many rollouts as seven peers make in the paper's experiment,
-   whatever J is; it drops those that teach nothing (all advantages zero) and takes the first J of
-   the rest. That is the paper's uniform draw where the pool offers all alike; by default it offers
-   those first that their senders declared informative (`external_pool`). All of it can be set
-   otherwise (`external_candidates`, `keep_uninformative`, `external_sampling`).
+3. A node asks for 24 candidates, whatever J is; it drops those that teach nothing (all advantages
+   zero) and takes the first J of the rest. The pool offers those first that their senders declared
+   informative. The paper draws from all alike (`external_pool = uniform`); seven peers make 56
+   rollouts in its experiment (`external_candidates`).
 4. Missing external rollouts are replaced by spare own ones, so a quiet swarm, or none, costs
    nothing against training alone.
 5. Gradients are clipped and AdamW is used without weight decay, as trl does. Pretrained models
@@ -34,9 +33,13 @@ Where this departs from the paper and its public code, and why:
    rounds old; in the paper nodes send to each other, and draw from the same round.
 14. The update is GRPO's. There is no critic, hence no PPO proper, which the paper names too.
 
-By default the ratio's denominator is the node's own log-prob before the update, as in the public
-code: it is exactly 1 in the first of `num_iterations` passes. `importance = sender` divides by the
-sender's instead (`learning.importance`).
+15. External tokens count by how likely this node finds them (LUFFY, arXiv 2504.14945). The paper
+   takes them as the node's own (`external_shaping = none`), and so learns whatever attackers plant.
+16. A season's default is I = 8 and J = 24 of 8 that are generated. The paper's best is 4/4.
+
+docs/lab.md has the experiments behind 3, 15 and 16. The ratio's denominator is the node's own
+log-prob before the update, as in the public code: it is exactly 1 in the first of `num_iterations`
+passes. `importance = sender` divides by the sender's instead (`learning.importance`).
 """
 
 import hashlib

@@ -66,7 +66,7 @@ class TrainConfig:
     batch: Count | None = None
     """Rollouts generated in each step; none is the season's, or I + J where it says nothing."""
 
-    external_candidates: Candidates = 56
+    external_candidates: Candidates = 24
     """How many rollouts of others each step asks for, however many it uses: many teach nothing."""
 
     external_pool: ExternalPool = "informative"
@@ -160,9 +160,9 @@ class TrainConfig:
     importance_cap: Positive = 3.0
     """The most that a ratio against a sender's log-probs counts: they may be wrong, or lies."""
 
-    external_shaping: ExternalShaping = "none"
-    """How external text is learned that no sender's log-prob corrects: `luffy` lets it count most
-    where the policy finds it unlikely, but not impossible."""
+    external_shaping: ExternalShaping = "luffy"
+    """How external text counts that no sender's log-prob corrects: `luffy` lets it count most where
+    the policy finds it unlikely but not impossible, `none` as if it were this node's own."""
 
     shared_rollouts: Count | None = None
     """How many own rollouts of a step are shared at most; none is all, as in SAPO."""
