@@ -93,7 +93,8 @@ def test_runs_in_one_process_and_through_a_coordinator_agree(
 def test_a_season_with_other_rules_is_refused(
     site: str, tokens: list[Path], tmp_path: Path
 ) -> None:
-    planned = experiment(season={"seed": 12, "tasks": experiment().season.tasks})
+    rules = {"seed": 12, "tasks": experiment().season.tasks}
+    planned = experiment(nodes=1, season=rules)
     run = Run(tmp_path / "there", planned.arms[0], SEED)
     with pytest.raises(SettingsError, match="other tasks or rules"):
         run_through(

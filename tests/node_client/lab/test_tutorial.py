@@ -2,12 +2,13 @@
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from node_client.cli import app
 from node_client.lab.report.making import read_report
 
 REPOSITORY = Path(__file__).parents[3]
@@ -22,26 +23,24 @@ def in_the_tutorial(language: str) -> str:
     return block
 
 
-def in_a_terminal(*arguments: str, folder: Path) -> str:
-    ran = subprocess.run(
-        (sys.executable, "-m", "node_client", *arguments),
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join((".", *sys.path))},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    return ran.stdout
+def lab(*arguments: str) -> None:
+    said = CliRunner().invoke(app, ["lab", *arguments])
+    assert said.exit_code == 0, said.output
 
 
-def test_a_reader_tests_an_idea_of_twenty_lines(tmp_path: Path) -> None:
+def test_a_reader_tests_an_idea_of_twenty_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    # Both are what `PYTHONPATH=.` sets: for this process, and for those that make the runs.
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
     strategy = in_the_tutorial("python")
     assert len(strategy.splitlines()) <= 20
     (tmp_path / "brief.py").write_text(strategy, encoding="utf-8")
     (tmp_path / "brief.toml").write_text(in_the_tutorial("toml"), encoding="utf-8")
-    in_a_terminal("lab", "run", "brief.toml", folder=tmp_path)
-    in_a_terminal("lab", "report", "var/lab/brief", folder=tmp_path)
+    lab("run", "brief.toml")
+    lab("report", "var/lab/brief")
     folder = tmp_path / "var" / "lab" / "brief"
     assert (folder / "report.html").exists()
     report = read_report(folder / "report.json")
