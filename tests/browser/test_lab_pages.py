@@ -19,8 +19,9 @@ COVERED = """plots => plots.flatMap((plot) => {
 
 async def open_report(visitor: Visitor, language: str) -> None:
     """Open the report in a language and wait until all figures are drawn."""
-    cookie = {"name": "language", "value": language, "url": visitor.site}
-    await visitor.page.context.add_cookies([cookie])
+    await visitor.page.context.add_cookies(
+        [{"name": "language", "value": language, "url": visitor.site}]
+    )
     await visitor.open("/lab/sharing/")
     plots = visitor.page.locator(".plot")
     assert await plots.count() == 7

@@ -20,7 +20,7 @@ def in_the_tutorial(language: str) -> str:
     text = (REPOSITORY / "docs" / "lab.md").read_text(encoding="utf-8")
     section = text.split("\n## Test an idea\n")[1].split("\n## ")[0]
     (block,) = re.findall(rf"```{language}\n(.*?)```", section, flags=re.DOTALL)
-    return block
+    return str(block)
 
 
 def lab(*arguments: str) -> None:
