@@ -79,6 +79,7 @@ class SeasonForm(forms.ModelForm[Season]):
         data = super().clean() or self.cleaned_data
         self._check_clock(data)
         self._check_questions(data)
+        self._check_batch(data)
         self._check_versions(data)
         return data
 
@@ -98,6 +99,16 @@ class SeasonForm(forms.ModelForm[Season]):
                 "questions_per_round",
                 f"{questions} questions cannot represent {len(tasks)} datasets: ask at least "
                 f"{len(tasks)}, one of each, or take datasets out of the mix.",
+            )
+
+    def _check_batch(self, data: Data) -> None:
+        # A started season's batch cannot be changed, so the form does not have it.
+        local, batch = data.get("local"), data.get("batch", self.instance.batch)
+        if local and batch and local > batch:
+            self.add_error(
+                "local",
+                f"Nodes generate {batch} rollouts in a step, so they cannot train on {local} of "
+                "their own: make this at most as large, or generate more.",
             )
 
     def _check_versions(self, data: Data) -> None:

@@ -154,6 +154,12 @@ def test_fewer_questions_than_datasets_are_refused_with_both_numbers(operator: C
     assert "1 questions cannot represent 2 datasets" in page
 
 
+def test_more_own_rollouts_than_are_generated_are_refused(operator: Client) -> None:
+    page = post_season(operator, SUMS, local=9, batch=8)
+    assert "Nodes generate 8 rollouts in a step" in page
+    assert not Season.objects.exists()
+
+
 def test_rounds_that_would_overlap_are_refused(operator: Client) -> None:
     page = post_season(operator, SUMS, cadence_seconds=30)
     assert "still be open" in page

@@ -19,6 +19,10 @@ def test_a_nodes_own_batch_beats_the_seasons() -> None:
     assert plan_step(TrainConfig(batch=16), SEASON).batch == 16
 
 
+def test_a_mix_with_more_own_rollouts_than_the_season_generates_generates_them() -> None:
+    assert plan_step(TrainConfig(mix="12/4"), SEASON).batch == 12
+
+
 def test_without_a_batch_every_arm_generates_a_training_set() -> None:
     season = toy_season(local=8, external=24)
     assert plan_step(TrainConfig(), season).batch == 32

@@ -246,7 +246,8 @@ def plan_step(config: TrainConfig, season: SeasonInfo) -> StepPlan:
         )
     local, external = _wished_mix(config, season)
     size = local + external
-    batch = config.batch or season.batch or size
+    # A participant who wants more own rollouts than the season generates has to generate them.
+    batch = config.batch or max(season.batch or size, local)
     if config.arm == "isolated":
         local, external = min(size, batch), 0
     plan = StepPlan(
