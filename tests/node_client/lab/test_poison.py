@@ -42,7 +42,6 @@ def test_an_honest_node_finds_poisoned_rollouts_right_and_informative(verifier: 
         verifier=verifier,
         season=toy_season(),
         node="honest",
-        max_completions=4,
         max_completion_length=LONGEST,
         reward=Binary(),
     )

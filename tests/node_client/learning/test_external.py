@@ -28,7 +28,6 @@ def judge(policy: Policy, verifier: Verifier) -> ExternalJudge:
         verifier=verifier,
         season=toy_season(),
         node="here",
-        max_completions=4,
         max_completion_length=16,
         reward=Binary(),
     )
@@ -172,7 +171,6 @@ def test_rollout_whose_task_cannot_be_made_is_unscorable(
         verifier=FailingVerifier(verifier, external.rollout.task),
         season=toy_season(),
         node="here",
-        max_completions=4,
         max_completion_length=16,
         reward=Binary(),
     )
@@ -192,7 +190,6 @@ def test_uninformative_rollouts_can_be_kept(policy: Policy, verifier: Verifier) 
         verifier=verifier,
         season=toy_season(),
         node="here",
-        max_completions=4,
         max_completion_length=16,
         reward=Binary(),
         keep_uninformative=True,

@@ -60,7 +60,6 @@ class ExternalJudge:
         verifier: Verifier,
         season: SeasonInfo,
         node: str,
-        max_completions: int,
         max_completion_length: int,
         reward: Reward,
         keep_uninformative: bool = False,
@@ -69,7 +68,6 @@ class ExternalJudge:
         self._verifier = verifier
         self._season = season
         self._node = node
-        self._max_completions = max_completions
         self._max_completion_length = max_completion_length
         self._reward = reward
         self._keep_uninformative = keep_uninformative
@@ -139,7 +137,7 @@ class ExternalJudge:
         )
 
     def _check_season(self, rollout: Rollout) -> None:
-        if len(rollout.completions) > self._max_completions:
+        if len(rollout.completions) > self._season.completions:
             raise _DroppedError("foreign")
         try:
             check_training_spec(rollout.task, seed=self._season.seed, tasks=self._season.tasks)

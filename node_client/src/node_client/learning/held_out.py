@@ -16,6 +16,7 @@ from statistics import fmean, pvariance
 import torch
 
 from node_client.model.policy import Policy
+from node_client.settings.train_config import TrainConfig
 from swarm_protocol.messages import SeasonInfo
 from swarm_tasks.keyspace import Part
 from swarm_tasks.quiz import draw_different, share_questions
@@ -49,7 +50,7 @@ class HeldOutScore:
 class HeldOutSet:
     """A season's frozen questions. They are drawn when the first evaluation asks for them.
 
-    With more than one of `samples`, so many answers to each are sampled at `temperature`.
+    With `samples` above 1, that many answers to each are sampled at `temperature`.
     """
 
     def __init__(
@@ -67,6 +68,17 @@ class HeldOutSet:
         self._season = season
         self._size = max(size, len(season.tasks))
         self._tasks: list[DrawnTask] = []
+
+    @classmethod
+    def of(cls, config: TrainConfig, *, verifier: Verifier, season: SeasonInfo) -> "HeldOutSet":
+        """Return the set that a node's settings ask for."""
+        return cls(
+            verifier=verifier,
+            season=season,
+            size=config.eval_tasks,
+            samples=config.eval_samples,
+            temperature=config.eval_temperature,
+        )
 
     def begin(self, policy: Policy) -> "Evaluation":
         """Return an evaluation of the policy, in which nothing was asked yet."""

@@ -142,19 +142,12 @@ class Trainer:
             reward=reward,
             team=team,
         )
-        self._held_out = HeldOutSet(
-            verifier=verifier,
-            season=season,
-            size=config.eval_tasks,
-            samples=config.eval_samples,
-            temperature=config.eval_temperature,
-        )
+        self._held_out = HeldOutSet.of(config, verifier=verifier, season=season)
         self._judge = ExternalJudge(
             policy=policy,
             verifier=verifier,
             season=season,
             node=node,
-            max_completions=season.completions,
             max_completion_length=self._plan.max_completion_length,
             reward=reward,
             keep_uninformative=config.keep_uninformative,
