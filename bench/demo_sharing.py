@@ -1,8 +1,8 @@
 """In how many fresh demos the nodes that share are visibly ahead of the isolated one in time.
 
-Each demo begins with an empty folder, as `make demo` does on a new machine, and runs until the
-score intervals (95 %, of the season so far) of all nodes that share lie above those of all
-isolated ones on its leaderboard, or until the time is over.
+Each demo starts with an empty folder, as `make demo` does on a new machine. It ends as soon as the
+score intervals (95 %, of the season so far) of all nodes that share lie above those of all isolated
+ones on its leaderboard, or when the time is over: as a visitor sees it who keeps looking.
 
     python -m bench.demo_sharing --demos 10 --minutes 10 --at-once 2
 
@@ -27,6 +27,7 @@ from bench.site import running_site
 from swarm_web.local.ports import HOST
 
 _LOOK_EVERY_S = 5.0
+_ANSWERS_WITHIN_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,9 @@ def watch_demo(*, nodes: int, minutes: float) -> Demo:
 
 
 def _read_scores(port: int) -> list[Score]:
-    with urllib.request.urlopen(f"http://{HOST}:{port}/api/v1/leaderboard?window=season") as answer:
+    with urllib.request.urlopen(
+        f"http://{HOST}:{port}/api/v1/leaderboard?window=season", timeout=_ANSWERS_WITHIN_S
+    ) as answer:
         return [_read_row(row) for row in json.load(answer)["items"]]
 
 

@@ -157,7 +157,7 @@ def _decode(path: Path, kind: type[Read]) -> Read | Unreadable:
     except (ValueError, msgspec.MsgspecError) as problem:
         reason = str(problem)
     logger.error(
-        "%s cannot be read: %s. `swarm-node lab report` writes a report anew from its runs, "
+        "%s cannot be read: %s. `swarm-node lab report` writes a report again from its runs, "
         "`swarm-node lab summary` a summary.",
         path,
         reason,

@@ -14,8 +14,8 @@ from judge.services.seasons import start_season
 from swarm_tasks.starter import STARTER_TASKS
 from swarm_web.verifiers import process_verifier
 
-# Short rounds, so that a demo on one machine is judged within its first minute, and so many
-# questions that nodes that share are told from one alone within ten (`bench.demo_sharing`).
+# Short rounds, so that a demo on one machine is judged within its first minute. Enough questions to
+# tell nodes that share from one alone within ten minutes (`bench.demo_sharing`).
 DEMO: dict[str, Any] = {
     "questions_per_round": 128,
     "cadence_seconds": 45,

@@ -197,7 +197,7 @@ def read_report(published: Published) -> Report:
         raise RequestError(
             "lab.unreadable",
             f"The report {published.name} is damaged: {found.reason}.",
-            fix="The operator can write it anew from its runs: swarm-node lab report FOLDER.",
+            fix="The operator can write it again from its runs: swarm-node lab report FOLDER.",
             status=500,
         )
     return found

@@ -228,7 +228,7 @@ def test_a_map_has_its_experiments_side_by_side(lab: Path, client: Client) -> No
 def test_a_report_says_what_the_gain_was_earlier(lab: Path, client: Client) -> None:
     publish_sharing(lab)
     html = read(client, "/lab/sharing/")
-    row = html.split("Had it stopped earlier")[1].split("<bdi>4/4</bdi>")[1].split("</tr>")[0]
+    row = html.split("Gain by number of rounds")[1].split("<bdi>4/4</bdi>")[1].split("</tr>")[0]
     assert [cell.split(" <")[0] for cell in row.split('<td class="num">')[1:]] == [
         "+380\u202f%",
         "+117\u202f%",

@@ -107,8 +107,8 @@ class Experiment(Struct, frozen=True, forbid_unknown_fields=True):
     train: dict[str, Any] = {}
 
 
-# Settings that an experiment leaves out are SAPO's (arXiv 2509.08721), also where the client has
-# another default: a better default must not change what an older experiment means.
+# Where the client's default is not SAPO's (arXiv 2509.08721), an experiment that leaves the setting
+# out still means SAPO's: a better default must not change what an older experiment means.
 PAPER: Mapping[str, Any] = {"external_candidates": 56, "external_shaping": "none"}
 
 

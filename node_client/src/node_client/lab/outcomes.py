@@ -2,7 +2,7 @@
 
 Own reward is the mean over the completions that a node made itself, before the update. Held-out is
 pass@1 on questions that nobody trains on. The training set's reward counts others' rollouts too,
-which were chosen for having right answers, so it flatters whoever mixes (SAPO, arXiv 2509.08721,
+which were chosen for having right answers, so it flatters arms that mix (SAPO, arXiv 2509.08721,
 does not say which of the two it reports).
 """
 

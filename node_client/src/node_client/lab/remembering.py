@@ -1,4 +1,4 @@
-"""A verifier that keeps what it was told: in one process every node judges the same rollouts."""
+"""A verifier that caches its results: in one process every node judges the same rollouts."""
 
 from collections import OrderedDict
 from typing import Any

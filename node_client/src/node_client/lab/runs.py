@@ -180,7 +180,7 @@ def _make(
 def _begin(experiment: Experiment, run: Run, verifier: Verifier) -> tuple[LabSwarm, int]:
     """Return the swarm of the newest snapshot that can be used, and the bytes of lines before it.
 
-    Without such a snapshot the run begins anew, with no bytes.
+    Without such a snapshot the run starts over, with no bytes.
     """
     content = run.part.read_bytes() if run.part.exists() else b""
     lines = sound_lines(content, header=header_of(experiment, run))

@@ -15,7 +15,7 @@ import numpy.typing as npt
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 LEVEL = 0.05
-# Up to so many pairs all signs are tried; beyond, as many random ones as that makes.
+# With up to this many pairs all sign patterns are tried; with more, as many random ones.
 _EXACT_PAIRS = 14
 _CHANCE = 20_261_123
 # Sums of the same numbers in another order count as equal.

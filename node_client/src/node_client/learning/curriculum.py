@@ -32,8 +32,8 @@ class Outcome:
 class Curriculum(Protocol):
     """Chooses what to ask, and learns from how it was answered.
 
-    `stage` is the number of the part that the training is in. With the next one begins anew what is
-    asked: nothing of the last comes again.
+    `stage` is the number of the part that training is in. A new stage asks new questions: none of
+    the previous stage come again.
     """
 
     @property

@@ -25,7 +25,7 @@ class Stages:
 
     `switch` is what ends the first stage: a `plateau` of the training reward, the judge `round`
     that comes `rounds` after the first one seen, or the next `season`. There is no way back. Where
-    the difficulty moves, the search for a plateau begins anew.
+    the difficulty moves, the search for a plateau starts over.
     """
 
     def __init__(self, season: SeasonInfo, *, switch: StageSwitch, rounds: int) -> None:

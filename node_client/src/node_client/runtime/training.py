@@ -212,7 +212,7 @@ class Training:
         await self._rest(self._backoff(self._failures - 1))
 
     async def _rest(self, seconds: float) -> None:
-        """Wait so long, if at all, or until stopped; an exam may have the model meanwhile."""
+        """Idle for `seconds`, or until stopped. The model is free for an exam meanwhile."""
         if seconds > 0:
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):

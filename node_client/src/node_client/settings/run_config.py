@@ -42,8 +42,8 @@ class RunConfig:
     """Stop after so many steps; none trains on."""
 
     step_seconds: NotNegative = 0.0
-    """Rest after each step until it has taken so many seconds, which leaves the machine to others;
-    0 never rests."""
+    """Minimum duration of a step in seconds; the node idles for the rest of it, which leaves the
+    machine to other programs. 0 never idles."""
 
     save_steps: Count = 50
     """Save a checkpoint every so many steps, but between every 30 s and every 5 minutes."""

@@ -22,7 +22,7 @@ from node_client.lab.results import ArmData, RunData
 from node_client.lab.statistics import Floats
 
 MOST_POINTS = 200
-# Among thousands of random completions some have a word that is looked for.
+# Random completions contain a few of the words that are looked for.
 SEEN = 0.01
 _UNSAID = Arm(name="any")
 
@@ -101,7 +101,7 @@ def describe_run(run: RunData, *, take_off_at: float) -> SeedOutcome:
 
 
 def thin(rounds: int) -> list[int]:
-    """Return which of so many points to keep: the first, the last and an even choice between."""
+    """Return the places of the points to keep: first, last, and evenly spaced ones between."""
     places = np.linspace(0, rounds - 1, min(rounds, MOST_POINTS))
     return [int(place) for place in np.unique(places.round())]
 
@@ -176,7 +176,7 @@ def _curves(runs: Sequence[RunData]) -> Curves:
 
 
 def _are_seen(shares: Sequence[Floats]) -> bool:
-    """Tell whether shares of completions reach a level, in any one round, that chance cannot."""
+    """Tell whether the mean share of completions exceeds the level of chance in some round."""
     return bool(np.mean(shares, axis=(0, 2)).max() >= SEEN)
 
 

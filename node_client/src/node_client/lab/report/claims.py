@@ -70,7 +70,7 @@ def _of_own_reward(comparisons: Sequence[Comparison]) -> list[Comparison]:
 
 
 def _figures(comparison: Comparison, *, of: int) -> str:
-    """Return the gain, and how sure it is as one of so many comparisons."""
+    """Return the gain, and how sure it is among all comparisons."""
     gain = say_gain(comparison.gain)
     interval = say_gain_interval(comparison.gain_low, comparison.gain_high)
     sure = f"95 % interval {interval}" if comparison.gain_low is not None else "no interval"

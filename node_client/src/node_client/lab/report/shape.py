@@ -1,4 +1,4 @@
-"""What `report.json` holds: every number of a report, for whoever draws a page of their own.
+"""What `report.json` holds: every number of a report, for pages that others draw.
 
 Rewards are per completion, in [0, 1]; cumulative ones are sums over rounds of the mean over nodes.
 Held-out scores are pass@1 in [0, 1]. Numbers are rounded to six significant digits, and nothing
@@ -147,7 +147,7 @@ class Comparison(Struct, frozen=True):
     `difference` is that of the two means. Intervals are at 95 %, None with too few seeds. `p` is
     the two-sided sign-flip test's, `p_greater` the one-sided, `p_adjusted` the two-sided after Holm
     over all comparisons of the same outcome (those of groups apart), and `least_p` what `p` can be
-    at least with so many seeds.
+    at least with this number of seeds.
     """
 
     arm: str

@@ -1,14 +1,14 @@
 """Traces and axes as Plotly takes them, without colours of their own.
 
 Colours are named, not given: a trace's `meta.ink` is a property of the page's theme, so that a
-figure is drawn anew when the theme changes. Arms differ by dash and symbol too.
+figure is redrawn when the theme changes. Arms differ by dash and symbol too.
 """
 
 from typing import Any
 
 from node_client.lab.report.shape import ArmReport, Curve
 
-# The page has a theme's colour for so many arms; the next ones have the same with another dash.
+# The theme has this many colours for arms; further arms reuse them with another dash.
 INKS = 7
 DASHES = ("solid", "dash", "dot")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon", "x")

@@ -25,7 +25,7 @@ def say_p_is(p: float) -> str:
 
 
 def say_number(value: float | None, digits: int = 3) -> str:
-    """Return a number with so many significant digits, large ones with their thousands apart."""
+    """Return a number with `digits` significant digits; thousands of large ones stand apart."""
     if value is None:
         return NONE
     if value < 0:
