@@ -61,6 +61,11 @@ def test_an_interval_is_drawn_on_a_line_of_a_hundred_units() -> None:
     assert (reach["x"], reach["width"], at["x"]) == ("40.0", "30.0", "50.0")
 
 
+def test_an_interval_of_low_scores_fills_a_line_with_a_lower_end() -> None:
+    _track, reach, at = attributes(interval_bar(0.05, (0.04, 0.07), 0.1), "rect")
+    assert (reach["x"], reach["width"], at["x"]) == ("40.0", "30.0", "50.0")
+
+
 def test_a_difference_is_drawn_to_both_sides_of_zero() -> None:
     _track, zero, reach, at = attributes(difference_bar(-0.1, (-0.2, 0.1), 0.2), "rect")
     assert zero["class"] == "zero"
@@ -70,6 +75,10 @@ def test_a_difference_is_drawn_to_both_sides_of_zero() -> None:
 def test_nothing_is_drawn_of_no_scores() -> None:
     assert sparkline([]) == ""
     assert attributes(sparkline([0.5, 0.6]), "polyline")
+
+
+def test_recent_scores_are_drawn_on_the_scale_that_they_are_given() -> None:
+    assert sparkline([0.05, 0.06], 0.1) == sparkline([0.5, 0.6])
 
 
 def test_a_charts_table_writes_shares_intervals_and_whole_numbers() -> None:

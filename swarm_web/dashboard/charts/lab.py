@@ -96,7 +96,7 @@ def draw_onset(onset: Onset, *, against: str, style: Style) -> Figure:
     )
     layout = lay_out(
         xaxis=count_axis(onset.rounds, title=_("training round")),
-        yaxis={"title": {"text": isolate(_("difference in own reward"))}, "tickformat": ".2~f"},
+        yaxis={"title": {"text": isolate(_("difference in own reward"))}, "tickformat": ".2~r"},
     )
     if onset.stays is not None:
         layout["shapes"] = [_upright(onset.stays)]

@@ -86,7 +86,7 @@ def count_axis(values: Sequence[int], *, title: str) -> Figure:
 
 def share_axis(*, title: str) -> Figure:
     """Return an axis of fractions of one that begins at 0."""
-    return {"title": {"text": isolate(title)}, "rangemode": "tozero", "tickformat": ".2~f"}
+    return {"title": {"text": isolate(title)}, "rangemode": "tozero", "tickformat": ".2~r"}
 
 
 def lay_out(

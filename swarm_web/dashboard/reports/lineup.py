@@ -3,12 +3,15 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import hypot
 from types import MappingProxyType
 
 from judge.stats import Interval
 from swarm_web.leaderboard import Leaderboard, LeaderboardRow
 
+# Ends of the scale on which a page draws its scores; most read as a round number of percent.
+_ENDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 _NOTHING: Mapping[str, Sequence[float]] = MappingProxyType({})
 
 
@@ -26,13 +29,15 @@ class BoardLine:
     """A row, its lift where the same model was judged untrained, and the node's recent scores.
 
     `recent` are fractions of one, a round each, oldest first. `took_part` is the share of the
-    window's rounds that the node was scored in; None while the window has no round.
+    window's rounds that the node was scored in; None while the window has no round. Scores are
+    drawn on a scale from 0 to `scale_end`, which all lines of a page share.
     """
 
     row: LeaderboardRow
     lift: Lift | None = None
     recent: Sequence[float] = ()
     took_part: float | None = None
+    scale_end: float = 1.0
 
 
 def line_up(
@@ -47,17 +52,27 @@ def line_up(
         waiting[row.model].append(row)
     by_model = {model: tuple(rows) for model, rows in waiting.items()}
     rounds = board.totals.rounds
+    end = end_scale((*board.rows, *board.base), recent)
 
     def describe(row: LeaderboardRow) -> BoardLine:
         lift = None if row.is_base else measure_lift(row, by_model.get(row.model, ()))
         took_part = min(1.0, row.rounds / rounds) if rounds else None
-        return BoardLine(row, lift, recent.get(row.node, ()), took_part)
+        return BoardLine(row, lift, recent.get(row.node, ()), took_part, end)
 
     lines: list[BoardLine] = []
     for row in board.rows:
         lines.append(describe(row))
         lines += [describe(base) for base in waiting.pop(row.model, [])]
     return lines + [describe(base) for rows in waiting.values() for base in rows]
+
+
+def end_scale(rows: Sequence[LeaderboardRow], recent: Mapping[str, Sequence[float]]) -> float:
+    """Return the least of a few round numbers that no interval and no recent score is above.
+
+    Scores of a young season can all be below .05, where a scale up to 1 would show nothing.
+    """
+    highest = max(chain((row.interval[1] for row in rows), *recent.values()), default=1.0)
+    return next((end for end in _ENDS if end >= highest), 1.0)
 
 
 def measure_lift(row: LeaderboardRow, bases: Sequence[LeaderboardRow]) -> Lift | None:

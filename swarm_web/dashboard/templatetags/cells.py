@@ -62,11 +62,12 @@ def arm_label(arm: str) -> SafeString:
 
 
 @register.simple_tag
-def interval_bar(score: float, bounds: tuple[float, float]) -> SafeString:
-    """Draw a score and its interval on a line from 0 to 1."""
+def interval_bar(score: float, bounds: tuple[float, float], end: float = 1.0) -> SafeString:
+    """Draw a score and its interval on a line from 0 to `end`."""
     low, high = bounds
-    width = max(1.0, 100 * (high - low))
-    return mark_safe(_BAR.format(kind="", zero="", low=100 * low, width=width, at=100 * score))
+    unit = 100 / end
+    places = {"low": unit * low, "width": max(1.0, unit * (high - low)), "at": unit * score}
+    return mark_safe(_BAR.format(kind="", zero="", **places))
 
 
 @register.simple_tag
@@ -82,9 +83,9 @@ def difference_bar(
 
 
 @register.simple_tag
-def sparkline(scores: Sequence[float]) -> SafeString:
-    """Draw scores of rounds, oldest first, on a scale from 0 to 1; nothing without any."""
-    line = draw_sparkline(scores)
+def sparkline(scores: Sequence[float], end: float = 1.0) -> SafeString:
+    """Draw scores of rounds, oldest first, on a scale from 0 to `end`; nothing without any."""
+    line = draw_sparkline([score / end for score in scores])
     return mark_safe(_SPARK.format(line=line) if line else "")
 
 

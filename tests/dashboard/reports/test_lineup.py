@@ -3,7 +3,7 @@
 import pytest
 from django.utils import timezone
 
-from swarm_web.dashboard.reports.lineup import line_up, measure_lift
+from swarm_web.dashboard.reports.lineup import end_scale, line_up, measure_lift
 from swarm_web.leaderboard import Leaderboard, LeaderboardRow
 
 
@@ -77,3 +77,18 @@ def test_the_interval_of_a_difference_adds_squares() -> None:
     lift = measure_lift(make_row("a", score=0.75), [make_row("base", base=True)])
     assert lift is not None
     assert lift.interval == pytest.approx((0.25 - 0.05, 0.25 + 0.05))
+
+
+def test_all_lines_of_a_page_are_drawn_on_the_scale_of_the_highest_interval() -> None:
+    board = make_board(make_row("a", score=0.12), make_row("b", score=0.04))
+    assert [line.scale_end for line in line_up(board)] == [0.2, 0.2]
+
+
+def test_a_recent_score_above_all_intervals_widens_the_scale() -> None:
+    rows = [make_row("a", score=0.01)]
+    assert end_scale(rows, {}) == 0.05
+    assert end_scale(rows, {"a": [0.0, 0.3]}) == 0.5
+
+
+def test_a_page_without_lines_has_a_scale_up_to_one() -> None:
+    assert end_scale([], {}) == 1.0
