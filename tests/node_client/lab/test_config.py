@@ -27,6 +27,8 @@ def with_task(**task: Any) -> dict[str, Any]:
     [
         (content_of(round=5), r"unknown field `round`"),
         (content_of(rounds=0), r"\$\.rounds"),
+        (content_of(nodes=10**9), r"\$\.nodes"),
+        (with_arm(groups=[{"nodes": 10**9}]), r"\$\.arms\[0\]\.groups\[0\]\.nodes"),
         (content_of(season={"tasks": []}), r"\$\.season\.tasks"),
         (content_of(season={"tasks": [SUM_TASK], "completions": 1}), r"\$\.season\.completions"),
         (content_of(season={"tasks": [SUM_TASK], "completions": 999}), r"\$\.season\.completions"),

@@ -10,6 +10,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -34,6 +35,8 @@ Phase = Literal["exploratory", "confirmatory"]
 Drawing = Literal["uniform", "informative"]
 Source = Literal["others", "self"]
 Attack = Literal["none", "poison", "poison and lie"]
+# A node of the smallest model takes megabytes; the public demo of the paper had thousands of nodes.
+Nodes = Annotated[int, Meta(ge=1, le=10_000)]
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9 .,+/_-]{0,63}$")]
 
 
@@ -58,7 +61,7 @@ class Group(Struct, frozen=True, forbid_unknown_fields=True):
     figure.
     """
 
-    nodes: Count
+    nodes: Nodes
     base: str | None = None
     train: dict[str, Any] = {}
     attack: Attack = "none"
@@ -77,7 +80,7 @@ class Arm(Struct, frozen=True, forbid_unknown_fields=True):
     drawing: Drawing = "uniform"
     source: Source = "others"
     pool_rounds: Count | None = None
-    nodes: Count | None = None
+    nodes: Nodes | None = None
     groups: list[Group] = []
 
 
@@ -100,7 +103,7 @@ class Experiment(Struct, frozen=True, forbid_unknown_fields=True):
     baseline: str
     base: str = "tiny"
     device: str = "cpu"
-    nodes: Count = 8
+    nodes: Nodes = 8
     pool_rounds: Count = 1
     eval_tasks: Natural = 128
     eval_every: Count = 10
@@ -180,7 +183,8 @@ def plan_nodes(experiment: Experiment, arm: Arm) -> list[NodePlan]:
             "A node's own earlier rollouts leave the pool before it can draw them.",
             fix="Set pool_rounds to 2 or more, for rollouts of the round before.",
         )
-    return [_plan_node(experiment, arm, group) for group in groups for _ in range(group.nodes)]
+    plans = [[_plan_node(experiment, arm, group)] * group.nodes for group in groups]
+    return list(chain.from_iterable(plans))
 
 
 def node_key(seed: int, name: str) -> bytes:
