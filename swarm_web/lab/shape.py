@@ -4,15 +4,18 @@
 each field means. Fields that no page shows are left out here and ignored.
 """
 
-from typing import Literal
+from itertools import pairwise
+from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 Phase = Literal["exploratory", "confirmatory"]
 Expectation = Literal["more", "less", "no less", "nothing"]
 Outcome = Literal[
     "own", "held_out_area", "held_out_final", "training_set", "forgetting", "drawdown", "poisoned"
 ]
+Probability = Annotated[float, Meta(ge=0, le=1)]
+Ratio = Annotated[float, Meta(ge=0)]
 # What counts as beyond chance.
 LEVEL = 0.05
 
@@ -37,6 +40,8 @@ class Curve(Struct, frozen=True):
         bands = {len(self.low), len(self.high)}
         if not self.rounds or len(self.mean) != len(self.rounds):
             raise ValueError("a curve has as many values as rounds, and one at least")
+        if self.rounds[0] < 0 or any(a >= b for a, b in pairwise(self.rounds)):
+            raise ValueError("a curve's rounds are in order, each once")
         if bands not in ({0}, {len(self.rounds)}):
             raise ValueError("a curve's band has both ends in each round, or none")
 
@@ -50,6 +55,10 @@ class Curves(Struct, frozen=True):
     length: Curve | None = None
     reflection: Curve | None = None
     poisoned: Curve | None = None
+
+    def __post_init__(self) -> None:
+        if min(self.own.rounds[0], self.cumulative.rounds[0]) < 1:
+            raise ValueError("nodes earn rewards from round 1 on")
 
 
 class Arm(Struct, frozen=True):
@@ -81,14 +90,14 @@ class Comparison(Struct, frozen=True):
     outcome: Outcome
     group: str | None
     seeds: int
-    gain: float | None
-    gain_low: float | None
-    gain_high: float | None
+    gain: Ratio | None
+    gain_low: Ratio | None
+    gain_high: Ratio | None
     difference: float
     difference_low: float | None
     difference_high: float | None
-    p: float
-    p_adjusted: float
+    p: Probability
+    p_adjusted: Probability
 
 
 class Onset(Struct, frozen=True):
@@ -111,9 +120,9 @@ class GainAfter(Struct, frozen=True):
     """The gain over the baseline, had the runs ended after `rounds`; as in `Comparison`."""
 
     rounds: int
-    gain: float | None
-    gain_low: float | None
-    gain_high: float | None
+    gain: Ratio | None
+    gain_low: Ratio | None
+    gain_high: Ratio | None
 
 
 class Horizons(Struct, frozen=True):
@@ -166,6 +175,8 @@ class Report(Struct, frozen=True):
     def __post_init__(self) -> None:
         names = {arm.name for arm in self.arms}
         compared = {each.arm for each in self.comparisons} | {each.arm for each in self.onsets}
+        if len(names) < len(self.arms):
+            raise ValueError("each arm has a name of its own")
         if not {self.baseline, *compared} <= names:
             raise ValueError("a report describes its baseline and every arm that it compares")
         if len({tuple(after.rounds for after in each.gains) for each in self.horizons}) > 1:
@@ -173,7 +184,7 @@ class Report(Struct, frozen=True):
 
     @property
     def gains(self) -> dict[str, Comparison]:
-        """Each arm's comparison with the baseline in own cumulative reward."""
+        """Each arm's comparison with the baseline in cumulative own reward."""
         return {
             each.arm: each
             for each in self.comparisons
@@ -182,11 +193,13 @@ class Report(Struct, frozen=True):
 
 
 class Finding(Struct, frozen=True):
-    """One comparison that answers a question, and whether it is as was expected.
+    """One comparison that answers a question, and whether it is as expected.
 
-    `holds` is None where nothing was expected.
+    `report` is the folder of the report that it is from, beside the summary. `holds` is None where
+    nothing was expected.
     """
 
+    report: str
     experiment: str
     phase: Phase
     expects: Expectation
@@ -196,7 +209,11 @@ class Finding(Struct, frozen=True):
 
 
 class Answer(Struct, frozen=True):
-    """What a summary says of one question; nothing was measured where there are no findings."""
+    """What a summary says of one question; nothing was measured where there are no findings.
+
+    `pending` comparisons were announced and are still to be measured.
+    """
 
     figures: list[Finding] = []
+    pending: int = 0
     confirmed_on_unseen: bool = False

@@ -1,7 +1,8 @@
 """The reports that this site publishes, from the folders of LAB_REPORTS.
 
 Each folder below one of those with a `report.json` is a report, and goes by the folder's name. A
-file is read when it is first asked for, and again after it has changed.
+file is read when it is first asked for, and again after it has changed. Symbolic links are left
+out: with one, a folder that somebody else packed could publish any file of this machine.
 """
 
 import logging
@@ -57,19 +58,26 @@ class Published:
         found = self.read()
         return None if isinstance(found, Unreadable) else found
 
+    def file(self, name: str) -> Path | None:
+        """Return one of the report's own files; None where it has none of that name."""
+        path = self.folder / name
+        return path if _is_plain(path) else None
+
     def runs(self) -> list[Path]:
         """Return the files of the raw runs, in order."""
+        folder = self.folder / "runs"
         try:
-            found = sorted((self.folder / "runs").iterdir())
+            found = [] if folder.is_symlink() else sorted(folder.iterdir())
         except OSError:
             return []
-        return [path for path in found if _RUN.fullmatch(path.name) and path.is_file()]
+        return [path for path in found if _RUN.fullmatch(path.name) and _is_plain(path)]
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What the reports answer together; `told` is the whole `summary.json`."""
+    """What the reports of a folder answer together; `told` is the whole `summary.json`."""
 
+    folder: Path
     ours: bool
     answers: dict[str, Answer]
     told: dict[str, Any]
@@ -82,7 +90,7 @@ def list_published() -> list[Published]:
         ours = _is_ours(folder)
         for path in folder.glob("*/report.json"):
             name = path.parent.name
-            if _NAME.fullmatch(name):
+            if _NAME.fullmatch(name) and _is_plain(path):
                 found.setdefault(name, Published(name, path.parent, ours))
     return [found[name] for name in sorted(found)]
 
@@ -98,7 +106,9 @@ def read_summary() -> Summary | None:
         path = folder / "summary.json"
         if path.is_file():
             told = _read(path, _read_summary)
-            return None if isinstance(told, Unreadable) else Summary(_is_ours(folder), *told)
+            if isinstance(told, Unreadable):
+                return None
+            return Summary(folder, _is_ours(folder), *told)
     return None
 
 
@@ -118,6 +128,10 @@ def version_of(paths: Sequence[Path]) -> str | None:
     except OSError:
         return None
     return f'"{blake2b(repr(states).encode(), digest_size=16).hexdigest()}"'
+
+
+def _is_plain(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
 
 
 def _is_ours(folder: Path) -> bool:

@@ -57,12 +57,14 @@ def make_answer(*findings: Json, **more: Any) -> Json:
 
 def make_finding(
     *,
+    report: str = "sharing",
     experiment: str = "sharing",
     holds: bool | None = True,
     phase: str = "confirmatory",
     **comparison: Any,
 ) -> Json:
     return {
+        "report": report,
         "experiment": experiment,
         "phase": phase,
         "expects": "nothing" if holds is None else "more",
@@ -109,7 +111,7 @@ def make_report(*, own: Mapping[str, float] = OWN, **changes: Any) -> Json:
         "seeds": SEEDS,
         "left_out": [],
         "missing": [],
-        "headline": "4/4 gained over 8/0 in own cumulative reward.",
+        "headline": "4/4 gained over 8/0 in cumulative own reward.",
         "notes": ["With 6 paired seeds p is at least .031."],
         "take_off_at": 0.1,
         "arms": list(arms.values()),

@@ -96,6 +96,10 @@ def test_fields_that_are_not_shown_may_come_and_go(lab: Path) -> None:
         ('"format": 1', '"format": 2', "$.format"),
         ('"baseline": "8/0"', '"baseline": "6/2"', "its baseline"),
         ('"rounds": [1, 2, ', '"rounds": [', "as many values as rounds"),
+        ('"rounds": [1, 2, ', '"rounds": [2, 1, ', "rounds are in order"),
+        ('"rounds": [1, 2, ', '"rounds": [0, 2, ', "from round 1 on"),
+        ('"name": "4/4"', '"name": "8/0"', "a name of its own"),
+        ('"p": 0.03125', '"p": 7', "`float` <= 1.0"),
         ('"headline": ', '"headlines": ', "missing required field `headline`"),
         ("}", "", "JSON is malformed"),
     ],
@@ -132,6 +136,21 @@ def test_runs_are_the_files_of_the_lab_alone(lab: Path) -> None:
     (folder / "runs" / "notes.txt").touch()
     (published,) = list_published()
     assert [path.name for path in published.runs()] == ["4-4-1.jsonl.gz", "8-0-1.jsonl.gz"]
+
+
+def test_symbolic_links_are_not_published(lab: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("SECRET_KEY=1")
+    folder = write_report(lab / "sharing")
+    (folder / "experiment.toml").unlink()
+    (folder / "experiment.toml").symlink_to(secret)
+    (folder / "runs" / "8-0-1.jsonl.gz").unlink()
+    (folder / "runs" / "8-0-1.jsonl.gz").symlink_to(secret)
+    (lab / "linked").mkdir()
+    (lab / "linked" / "report.json").symlink_to(folder / "report.json")
+    (published,) = list_published()
+    assert published.file("experiment.toml") is None
+    assert [path.name for path in published.runs()] == ["4-4-1.jsonl.gz"]
 
 
 def test_a_summary_is_read_with_its_findings(lab: Path) -> None:

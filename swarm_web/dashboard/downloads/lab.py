@@ -29,7 +29,8 @@ _AS_GZIP = 31
 
 
 def _file_version(_request: HttpRequest, name: str, file: str) -> str | None:
-    return version_of([_find(name).folder / file])
+    path = _find(name).file(file)
+    return None if path is None else version_of([path])
 
 
 def _runs_version(_request: HttpRequest, name: str) -> str | None:
@@ -40,8 +41,11 @@ def _runs_version(_request: HttpRequest, name: str) -> str | None:
 @condition(etag_func=_file_version)
 def download_lab_file(_request: HttpRequest, name: str, file: str) -> HttpResponse:
     """Send one of FILES."""
+    path = _find(name).file(file)
+    if path is None:
+        raise Http404
     try:
-        content = read_bytes(_find(name).folder / file)
+        content = read_bytes(path)
     except (OSError, ValueError) as problem:
         raise Http404 from problem
     named = {"Content-Disposition": f'attachment; filename="{name}-{file}"'}
@@ -83,8 +87,8 @@ def archive(name: str, paths: Sequence[Path]) -> Iterator[bytes]:
 
 
 def _archived(published: Published) -> list[Path]:
-    settings = published.folder / "experiment.toml"
-    return [*([settings] if settings.is_file() else []), *published.runs()]
+    settings = published.file("experiment.toml")
+    return [*([settings] if settings else []), *published.runs()]
 
 
 def _find(name: str) -> Published:

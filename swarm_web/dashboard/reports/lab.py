@@ -21,14 +21,14 @@ QUESTIONS: dict[str, Promise] = {
     "map": _("Where does it help, where not, and where does it hurt?"),
     "mechanism": _("Why does it help?"),
     "rival": _("Is sharing cheaper than generating more alone?"),
-    "oscillation": _("Does training mostly on others’ rollouts oscillate or forget?"),
+    "oscillation": _("Do nodes that train mostly on others’ rollouts oscillate or forget?"),
     "recipe": _("Is there a better recipe than the paper’s?"),
     "heterogeneous": _("Who gains where nodes differ?"),
     "poisoning": _("What do hostile nodes cost?"),
     "srpo": _("Do SRPO’s claims hold on small models?"),
 }
 OUTCOMES: dict[Outcome, Promise] = {
-    "own": _("own cumulative reward"),
+    "own": _("cumulative own reward"),
     "held_out_area": _("held-out pass@1, area under the curve"),
     "held_out_final": _("held-out pass@1 at the end"),
     "training_set": _("reward of the training sets, summed (Tⁿ)"),
@@ -66,11 +66,15 @@ class Grid:
 
 @dataclass(frozen=True)
 class QuestionReport:
-    """One question and what was found; `confirmed` is a recipe that won everywhere."""
+    """One question and what was found; `confirmed` is a recipe that won everywhere.
+
+    `pending` comparisons were announced and are still to be measured.
+    """
 
     key: str
     words: Promise
     found: list[Found]
+    pending: int
     confirmed: bool
 
     @property
@@ -80,7 +84,7 @@ class QuestionReport:
 
     @property
     def holding(self) -> int:
-        """How many findings are as was expected."""
+        """How many findings are as expected."""
         return sum(self.judged)
 
     @property
@@ -129,11 +133,14 @@ def read_answer() -> LabAnswer:
 
 
 def read_questions(summary: Summary | None, published: Sequence[Published]) -> list[QuestionReport]:
-    """Return every question with what was found, as far as there is a summary."""
-    sources: dict[str, Published] = {}
-    for each in published:
-        if report := each.report:
-            sources.setdefault(report.name, each)
+    """Return every question with what was found, as far as there is a summary.
+
+    A finding's source is the report beside the summary, never one of that name in another folder.
+    """
+    beside = summary.folder if summary else None
+    sources = {
+        each.name: each for each in published if each.folder.parent == beside and each.report
+    }
     questions = []
     for key, words in QUESTIONS.items():
         answer = summary.answers.get(key) if summary else None
@@ -142,7 +149,8 @@ def read_questions(summary: Summary | None, published: Sequence[Published]) -> l
             QuestionReport(
                 key,
                 words,
-                [Found(each, sources.get(each.experiment)) for each in findings],
+                [Found(each, sources.get(each.report)) for each in findings],
+                pending=answer.pending if answer else 0,
                 confirmed=answer is not None and answer.confirmed_on_unseen,
             )
         )

@@ -37,7 +37,7 @@ _SMOOTH = gettext_lazy("Each point is the mean of ten rounds.")
 CURVES: dict[str, CurveWords] = {
     "cumulative": CurveWords(
         gettext_lazy("Own reward, summed over rounds"),
-        gettext_lazy("own reward, summed"),
+        gettext_lazy("cumulative own reward"),
         gettext_lazy(
             "Of a node’s own completions, before they are trained on; what others found does not "
             "count."

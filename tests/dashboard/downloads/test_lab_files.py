@@ -27,6 +27,12 @@ def unpack(content: bytes) -> dict[str, bytes]:
         return {name: file.read() for name, file in files if file}
 
 
+def test_a_link_to_a_file_of_the_machine_is_not_sent(folder: Path, client: Client) -> None:
+    (folder / "experiment.toml").unlink()
+    (folder / "experiment.toml").symlink_to("/etc/hostname")
+    assert client.get("/lab/sharing/experiment.toml").status_code == 404
+
+
 @pytest.mark.parametrize("file", ["report.json", "experiment.toml"])
 def test_a_file_is_sent_as_it_stands(folder: Path, client: Client, file: str) -> None:
     answer = client.get(f"/lab/sharing/{file}")

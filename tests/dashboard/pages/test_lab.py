@@ -17,7 +17,7 @@ from tests.dashboard.lab_reports import (
 
 pytestmark = pytest.mark.django_db
 SAID = (
-    "<bdi>4/4</bdi> against <bdi>8/0</bdi>: +117\u202f% own cumulative reward (95 % interval "
+    "<bdi>4/4</bdi> against <bdi>8/0</bdi>: +117\u202f% cumulative own reward (95 % interval "
     "+90\u202f% to +150\u202f%, n = 6 paired seeds, p = .031)."
 )
 
@@ -56,7 +56,7 @@ def test_a_damaged_file_breaks_no_page(lab: Path, client: Client, path: str, fil
 
 def test_the_first_sentence_has_the_number(lab: Path, client: Client) -> None:
     publish_sharing(lab)
-    assert "sharing earned +117\u202f% over training alone</h1>" in read(client, "/lab/")
+    assert "sharing gained +117\u202f% over training alone</h1>" in read(client, "/lab/")
 
 
 @pytest.mark.parametrize(
@@ -78,13 +78,13 @@ def test_a_confirmed_recipe_is_named(lab: Path, client: Client) -> None:
     publish_sharing(lab)
     html = read(client, "/lab/")
     assert "<b>A better recipe than the paper’s is confirmed.</b>" in html
-    assert "<bdi>4/4 sender</bdi> against <bdi>4/4</bdi>: +50\u202f% own" in html
+    assert "<bdi>4/4 sender</bdi> against <bdi>4/4</bdi>: +50\u202f% cumulative own" in html
 
 
 def test_findings_that_are_not_as_expected_say_so(lab: Path, client: Client) -> None:
     write_summary(lab, rival=make_answer(make_finding(holds=False), make_finding()))
     html = read(client, "/lab/")
-    assert "1 of 2 comparisons are as was expected." in html
+    assert "1 of 2 comparisons are as expected." in html
     assert "✗</span> not as expected (+94\u202f% at least)" in html
 
 
@@ -92,7 +92,7 @@ def test_a_finding_in_points_is_told_where_the_other_earned_nothing(
     lab: Path, client: Client
 ) -> None:
     write_summary(lab, sparse=make_answer(make_finding(gain=None, gain_low=None, gain_high=None)))
-    assert "+2 own cumulative reward (95 % interval +1.6 to +2.4," in read(client, "/lab/")
+    assert "+2 cumulative own reward (95 % interval +1.6 to +2.4," in read(client, "/lab/")
 
 
 def test_the_pages_say_who_measured(lab: Path, client: Client, settings: Settings) -> None:
@@ -101,6 +101,18 @@ def test_the_pages_say_who_measured(lab: Path, client: Client, settings: Setting
     settings.LAB_SHIPPED = lab
     assert "Measured by this project." in read(client, "/lab/")
     assert "<dd>this project</dd>" in read(client, "/lab/sharing/")
+
+
+def test_a_report_of_another_folder_does_not_stand_in_for_the_answers_own(
+    lab: Path, tmp_path: Path, client: Client, settings: Settings
+) -> None:
+    publish_sharing(lab)
+    other = tmp_path / "other"
+    write_report(other / "a-rerun", name="sharing")
+    settings.LAB_REPORTS = [lab, other]
+    answer = read(client, "/lab/").split("</h1>")[1].split("<section")[0]
+    assert "/lab/sharing/" in answer
+    assert "/lab/a-rerun/" not in answer
 
 
 def test_the_arms_stand_beside_the_papers(lab: Path, client: Client) -> None:
@@ -115,7 +127,7 @@ def test_a_report_shows_what_was_asked_found_and_how_to_check_it(lab: Path, clie
     html = read(client, "/lab/sharing/")
     for part in (
         "Does sharing help?</h1>",
-        "4/4 gained over 8/0 in own cumulative reward.",
+        "4/4 gained over 8/0 in cumulative own reward.",
         "304eea48de23d3dc",
         "confirmatory",
         "Beyond chance from round 15 to the end.",
@@ -129,10 +141,10 @@ def test_a_report_shows_what_was_asked_found_and_how_to_check_it(lab: Path, clie
         assert f"figure.json?chart={chart}" in html
 
 
-def test_an_exploratory_report_is_called_no_evidence(lab: Path, client: Client) -> None:
+def test_an_exploratory_report_is_not_called_evidence(lab: Path, client: Client) -> None:
     write_report(lab / "sharing", phase="exploratory")
     for path in ("/lab/", "/lab/sharing/"):
-        assert "no evidence</span>" in read(client, path)
+        assert "not evidence</span>" in read(client, path)
 
 
 def test_texts_of_a_report_are_escaped(lab: Path, client: Client) -> None:
@@ -218,7 +230,7 @@ def test_a_map_has_its_experiments_side_by_side(lab: Path, client: Client) -> No
         ),
     )
     html = read(client, "/lab/")
-    rows = html.split("<caption>Change in own cumulative reward")[1].split("<tr>")[2:4]
+    rows = html.split("<caption>Change in cumulative own reward")[1].split("<tr>")[2:4]
     assert [row.count("<td") for row in rows] == [2, 2]
     assert "+10\u202f%" in rows[0]
     assert "+150\u202f%" in rows[1]

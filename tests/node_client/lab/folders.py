@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from node_client.lab.config import Arm, Experiment, read_experiment
+from node_client.lab.config import Arm, Experiment, evaluated_rounds, read_experiment
 from node_client.lab.records import RoundRecord, encode_line, read_run
 from node_client.lab.runs import Run, header_of
 
@@ -18,6 +18,7 @@ rounds = {rounds}
 seeds = {seeds}
 baseline = "8/0"
 nodes = 2
+eval_tasks = {eval_tasks}
 eval_every = 5
 [season]
 [[season.tasks]]
@@ -39,11 +40,17 @@ class LabFolder:
     seeds: Sequence[int] = (1, 2, 3)
     rounds: int = 20
     phase: str = "confirmatory"
+    eval_tasks: int = 128
     experiment: Experiment = field(init=False)
 
     def __post_init__(self) -> None:
         (self.path / "runs").mkdir(parents=True, exist_ok=True)
-        head = HEAD.format(phase=self.phase, rounds=self.rounds, seeds=list(self.seeds))
+        head = HEAD.format(
+            phase=self.phase,
+            rounds=self.rounds,
+            seeds=list(self.seeds),
+            eval_tasks=self.eval_tasks,
+        )
         (self.path / "experiment.toml").write_text(head + self.arms, encoding="utf-8")
         self.experiment = read_experiment(self.path / "experiment.toml")
 
@@ -61,9 +68,11 @@ class LabFolder:
         """Add a finished run with each round's own rewards by node."""
         run = self.run(arm, seed)
         lines = [encode_line(header_of(self.experiment, run))]
-        lines.append(encode_line(RoundRecord(round=0, held_out=[0.0] * len(own[0]))))
+        evaluated = evaluated_rounds(self.experiment)
+        base = [0.0] * len(own[0]) if evaluated else []
+        lines.append(encode_line(RoundRecord(round=0, held_out=base)))
         for number, rewards in enumerate(own, start=1):
-            tested = list(rewards) if number % self.experiment.eval_every == 0 else []
+            tested = list(rewards) if number in evaluated else []
             lines.append(encode_line(_round(number, rewards, tested, others)))
         run.whole.write_bytes(b"".join(lines))
 
@@ -109,7 +118,7 @@ def _round(
         round=number,
         reward=list(rewards),
         informative=[0.25] * nodes,
-        set_reward=[2 * reward for reward in rewards],
+        set_reward=[min(1.0, 2 * reward) for reward in rewards],
         set_informative=[0.5] * nodes,
         generated=[8] * nodes,
         external=[4] * nodes,

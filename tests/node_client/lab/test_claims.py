@@ -30,34 +30,36 @@ def comparison(arm: str, gain: float, p: float, *, seeds: int = 8) -> Comparison
 
 
 def test_the_largest_gain_is_named_with_its_certainty() -> None:
-    said = headline([comparison("4/4", 1.94, 0.016), comparison("2/6", 1.5, 0.3)], baseline="8/0")
+    said = headline(
+        [comparison("4/4", 1.94, 0.016), comparison("2/6", 1.5, 0.3)], baseline="8/0", arms=2
+    )
     assert said == (
-        "4/4 gained most over 8/0 in own cumulative reward: +94 % (95 % interval +74 % to +114 %,"
+        "4/4 gained most over 8/0 in cumulative own reward: +94 % (95 % interval +74 % to +114 %,"
         " 8 paired seeds, p = .016 after Holm). 1 of 2 arms are better than the baseline beyond"
         " chance."
     )
 
 
 def test_a_gain_within_chance_is_no_gain() -> None:
-    said = headline([comparison("4/4", 1.1, 0.3)], baseline="8/0")
-    assert said.startswith("No gain over 8/0 in own cumulative reward beyond chance: the most is")
+    said = headline([comparison("4/4", 1.1, 0.3)], baseline="8/0", arms=1)
+    assert said.startswith("No gain over 8/0 in cumulative own reward beyond chance; the largest")
 
 
 def test_with_too_few_seeds_nothing_is_shown() -> None:
-    said = headline([comparison("4/4", 2, 0.25, seeds=3)], baseline="8/0")
-    assert said.startswith("Not shown, with so few seeds: a gain of 4/4 over 8/0")
+    said = headline([comparison("4/4", 2, 0.25, seeds=3)], baseline="8/0", arms=1)
+    assert said.startswith("Too few seeds to show a gain of 4/4 over 8/0")
 
 
 def test_a_loss_is_called_a_loss() -> None:
-    said = headline([comparison("4/4", 0.7, 0.008)], baseline="8/0")
+    said = headline([comparison("4/4", 0.7, 0.008)], baseline="8/0", arms=1)
     assert said.startswith(
-        "No gain over 8/0 in own cumulative reward: the least loss is 4/4, −30 %"
+        "No gain over 8/0 in cumulative own reward; the smallest loss is 4/4's: −30 %"
     )
     assert said.endswith("Worse beyond chance: 4/4.")
 
 
 def test_a_baseline_alone_is_compared_with_nothing() -> None:
-    assert "nothing to compare" in headline([], baseline="8/0")
+    assert "nothing to compare" in headline([], baseline="8/0", arms=1)
 
 
 def test_what_was_explored_is_not_evidence(tmp_path: Path) -> None:

@@ -1,7 +1,13 @@
 import numpy as np
 import pytest
 
-from node_client.lab.intervals import difference_interval, mean_band, mean_interval, ratio_interval
+from node_client.lab.intervals import (
+    difference_interval,
+    expanded_levels,
+    mean_band,
+    mean_interval,
+    ratio_interval,
+)
 from node_client.lab.statistics import Floats
 
 
@@ -25,8 +31,13 @@ def test_arms_with_unlike_numbers_of_nodes_share_their_seeds() -> None:
     assert interval == pytest.approx((3, 3))
 
 
-def test_two_seeds_have_no_interval() -> None:
-    values = some_values()[:2]
+def test_percentiles_are_moved_outwards_as_students_t_asks() -> None:
+    # Student's t at .025 with 5 degrees of freedom is -2.5706, times sqrt(6 / 5) -2.8159.
+    assert expanded_levels(6) == pytest.approx((0.002432, 0.997568), abs=1e-6)
+
+
+def test_three_seeds_have_no_interval() -> None:
+    values = some_values()[:3]
     assert mean_interval(values) is None
     assert ratio_interval(values, values) is None
     assert mean_band(values[..., None]) is None

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,13 +10,15 @@ from tests.node_client.lab.folders import LabFolder
 
 
 def run_with(folder: Path, held_out: dict[int, list[float]]) -> RunData:
-    """Return a run in which the nodes got these held-out scores."""
+    """Return a run in which the nodes got these held-out scores after these rounds."""
     lab = LabFolder(folder, seeds=[1])
     for arm in ("8/0", "4/4"):
         lab.add(arm, 1, [0.1, 0.1])
-    for number in range(21):
-        lab.change("4/4", 1, number, held_out=held_out.get(number, []))
-    return read_results(folder).arms[1].runs[1]
+    return replace(
+        read_results(folder).arms[1].runs[1],
+        held_out_rounds=list(held_out),
+        held_out=np.array(list(held_out.values())),
+    )
 
 
 def test_area_is_the_mean_height_of_the_curve(tmp_path: Path) -> None:

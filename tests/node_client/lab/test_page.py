@@ -23,7 +23,7 @@ HOSTILE = '</script><b title="x">'
 @pytest.fixture
 def report(tmp_path: Path) -> Report:
     attacked = '[[arms]]\nname = "4/4"\n[[arms.groups]]\nnodes = 2\n'
-    lab = LabFolder(tmp_path, arms=ALONE + attacked)
+    lab = LabFolder(tmp_path, arms=ALONE + attacked, seeds=[1, 2, 3, 4])
     lab.add_all({"8/0": [0.1, 0.3]})
     for seed in lab.seeds:
         lab.add("4/4", seed, [0.3, 0.5], poisoned=[0.1, 0.1], reflection=[0.2, 0.2])

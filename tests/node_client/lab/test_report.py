@@ -89,6 +89,14 @@ def test_holm_adjusts_over_the_arms_of_an_experiment(tmp_path: Path) -> None:
     assert comparison_of(report_of(tmp_path)).p_adjusted == pytest.approx(4 / 64)
 
 
+def test_holm_counts_the_arms_that_are_still_to_be_run(tmp_path: Path) -> None:
+    lab = LabFolder(tmp_path, arms=ALONE + MIXED + MIXED.replace("4/4", "2/6"), seeds=SEEDS)
+    lab.add_all({"8/0": [0.1, 0.3], "4/4": [0.3, 0.5]})
+    report = report_of(tmp_path)
+    assert comparison_of(report).p_adjusted == pytest.approx(4 / 64)
+    assert report.headline.startswith("Too few seeds")
+
+
 def test_the_same_raw_files_give_the_same_bytes(lab: LabFolder) -> None:
     before = encode_report(report_of(lab.path))
     assert encode_report(report_of(lab.path)) == before
@@ -139,12 +147,12 @@ def test_a_run_takes_off_at_half_of_the_best_arms_end_unless_said_otherwise(
 
 
 def test_curves_are_thinned_and_keep_both_ends(tmp_path: Path) -> None:
-    lab = LabFolder(tmp_path, seeds=[1, 2, 3], rounds=300)
+    lab = LabFolder(tmp_path, seeds=[1, 2, 3, 4], rounds=300)
     lab.add_all({"8/0": [0.1, 0.3], "4/4": [0.3, 0.5]})
     curve = arm_of(report_of(tmp_path), "4/4").curves.cumulative
     assert len(curve.rounds) == len(curve.mean) == len(curve.low) == 200
     assert (curve.rounds[0], curve.rounds[-1]) == (1, 300)
-    assert curve.mean[-1] == pytest.approx(300 * 0.4 * 1.1)
+    assert curve.mean[-1] == pytest.approx(300 * 0.4 * 1.15)
 
 
 def test_the_onset_is_given_in_rounds(tmp_path: Path) -> None:
@@ -203,17 +211,17 @@ def test_planted_text_is_compared_where_somebody_plants_it(tmp_path: Path) -> No
     )
 
 
-def test_without_held_out_questions_nothing_is_said_about_them(lab: LabFolder) -> None:
-    for number in (0, 5, 10, 15, 20):
-        lab.change("4/4", 1, number, held_out=[])
-    report = report_of(lab.path)
+def test_without_held_out_questions_nothing_is_said_about_them(tmp_path: Path) -> None:
+    lab = LabFolder(tmp_path, eval_tasks=0)
+    lab.add_all({"8/0": [0.1, 0.2], "4/4": [0.3, 0.4]})
+    report = report_of(tmp_path)
     assert arm_of(report, "4/4").held_out_area is None
     assert arm_of(report, "4/4").curves.held_out is None
     assert {each.outcome for each in report.comparisons} == {"own", "training_set"}
 
 
 def test_the_gain_of_each_horizon_counts_the_rounds_until_then(tmp_path: Path) -> None:
-    lab = LabFolder(tmp_path)
+    lab = LabFolder(tmp_path, seeds=[1, 2, 3, 4])
     for seed in lab.seeds:
         lab.add("8/0", seed, [0.2, 0.2])
         # Twice the baseline's reward for half of the time, and then the same as the baseline's.

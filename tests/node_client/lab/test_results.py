@@ -1,9 +1,10 @@
+import gzip
 from pathlib import Path
 
 import pytest
 
 from node_client.lab.packing import pack
-from node_client.lab.records import UnreadableRunError
+from node_client.lab.records import RoundRecord, UnreadableRunError, encode_line
 from node_client.lab.results import ResultsError, read_results
 from tests.node_client.lab.folders import ALONE, MIXED, LabFolder
 
@@ -66,7 +67,47 @@ def test_refuses_a_run_that_lacks_a_round(tmp_path: Path) -> None:
     lab.add_all({"8/0": [0.1, 0.2], "4/4": [0.3, 0.4]})
     path = lab.run("4/4", 2).whole
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
-    with pytest.raises(UnreadableRunError, match="lacks rounds"):
+    with pytest.raises(UnreadableRunError, match="each of its rounds once and in order"):
+        read_results(tmp_path)
+
+
+def test_refuses_a_run_with_a_round_that_was_never_asked_for(tmp_path: Path) -> None:
+    lab = LabFolder(tmp_path)
+    lab.add_all({"8/0": [0.1, 0.2], "4/4": [0.3, 0.4]})
+    with lab.run("4/4", 2).whole.open("ab") as file:
+        file.write(encode_line(RoundRecord(round=0, held_out=[1.0, 1.0])))
+    with pytest.raises(UnreadableRunError, match="each of its rounds once and in order"):
+        read_results(tmp_path)
+
+
+@pytest.mark.parametrize(("number", "held_out"), [(5, []), (6, [1.0, 1.0])])
+def test_refuses_a_run_with_other_evaluations(
+    tmp_path: Path, number: int, held_out: list[float]
+) -> None:
+    lab = LabFolder(tmp_path)
+    lab.add_all({"8/0": [0.1, 0.2], "4/4": [0.3, 0.4]})
+    lab.change("4/4", 2, number, held_out=held_out)
+    with pytest.raises(UnreadableRunError, match="the evaluations that"):
+        read_results(tmp_path)
+
+
+@pytest.mark.parametrize("changes", [{"reward": [1e300, 0.1]}, {"tokens": [-1, 5]}])
+def test_refuses_numbers_that_no_run_has(tmp_path: Path, changes: dict[str, list[float]]) -> None:
+    lab = LabFolder(tmp_path)
+    lab.add_all({"8/0": [0.1, 0.2], "4/4": [0.3, 0.4]})
+    lab.change("4/4", 2, 7, **changes)
+    with pytest.raises(UnreadableRunError, match="cannot be read"):
+        read_results(tmp_path)
+
+
+def test_refuses_two_files_of_one_run_that_differ(tmp_path: Path) -> None:
+    lab = LabFolder(tmp_path)
+    lab.add_all({"8/0": [0.1, 0.2], "4/4": [0.3, 0.4]})
+    run = lab.run("4/4", 2)
+    run.packed.write_bytes(gzip.compress(run.whole.read_bytes()))
+    assert len(read_results(tmp_path).paired) == 3
+    lab.change("4/4", 2, 7, reward=[0.0, 0.0])
+    with pytest.raises(ResultsError, match="not the same run"):
         read_results(tmp_path)
 
 

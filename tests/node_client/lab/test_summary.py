@@ -14,11 +14,11 @@ SPARSE = '[[claims]]\nanswers = "sparse"\nreport = "sparse"\narm = "4/4"\nat_lea
 RECIPE = '[[claims]]\nanswers = "recipe"\nreport = "sparse"\narm = "2/6"\nagainst = "4/4"\n'
 
 
-def write_report(folder: Path, *, mixed: float = 0.4, phase: str = "confirmatory") -> None:
-    """Write a report in which nodes alone earn .2 a round, 2/6 .6, and 4/4 what is asked."""
+def write_report(folder: Path, *, mixed: float = 0.2, phase: str = "confirmatory") -> None:
+    """Write a report in which nodes alone earn .1 a round, 2/6 .3, and 4/4 what is asked."""
     arms = ALONE + MIXED + MIXED.replace("4/4", "2/6")
     lab = LabFolder(folder, arms=arms, seeds=[1, 2, 3, 4, 5, 6], phase=phase)
-    lab.add_all({"8/0": [0.2, 0.2], "4/4": [mixed, mixed], "2/6": [0.6, 0.6]})
+    lab.add_all({"8/0": [0.1, 0.1], "4/4": [mixed, mixed], "2/6": [0.3, 0.3]})
     (folder / "report.json").write_bytes(encode_report(make_report(read_results(folder))))
 
 
@@ -38,13 +38,13 @@ def test_the_gain_of_sharing_comes_with_its_certainty(folder: Path) -> None:
     assert (sparse["gain"], sparse["p"], sparse["seeds"]) == (2.0, 2 / 64, 6)
     assert sparse["interval"] == [2.0, 2.0]
     assert sparse["sentence"] == (
-        "Own cumulative reward: 4/4 against 8/0 in sparse +100 %"
+        "Cumulative own reward: 4/4 against 8/0 in sparse +100 %"
         " [+100 % to +100 %, 6 seeds, p = .031] (as expected)."
     )
 
 
 def test_a_gain_that_is_too_small_is_not_as_expected(tmp_path: Path) -> None:
-    write_report(tmp_path / "sparse", mixed=0.3)
+    write_report(tmp_path / "sparse", mixed=0.15)
     sparse = summarise(tmp_path, SPARSE)["sparse"]
     assert sparse["gain"] == 1.5
     assert str(sparse["sentence"]).endswith(
@@ -66,7 +66,7 @@ def test_a_recipe_is_not_confirmed_by_exploring(tmp_path: Path) -> None:
 
 
 def test_a_recipe_that_loses_somewhere_is_not_confirmed(folder: Path) -> None:
-    write_report(folder / "dense", mixed=0.7)
+    write_report(folder / "dense", mixed=0.35)
     dense = RECIPE.replace("sparse", "dense") + 'expects = "no less"\n'
     recipe = summarise(folder, RECIPE + dense)["recipe"]
     assert recipe["confirmed_on_unseen"] is False
@@ -74,13 +74,13 @@ def test_a_recipe_that_loses_somewhere_is_not_confirmed(folder: Path) -> None:
 
 
 def test_a_recipe_must_win_everywhere_so_each_test_has_the_full_level(folder: Path) -> None:
-    write_report(folder / "other", mixed=0.5)
+    write_report(folder / "other", mixed=0.25)
     recipe = summarise(folder, RECIPE + RECIPE.replace("sparse", "other"))["recipe"]
     assert (recipe["p"], recipe["confirmed_on_unseen"]) == (2 / 64, True)
 
 
 def test_no_less_is_judged_by_the_intervals_lower_end(folder: Path) -> None:
-    write_report(folder / "dense", mixed=0.63)
+    write_report(folder / "dense", mixed=0.315)
     dense = RECIPE.replace("sparse", "dense") + 'expects = "no less"\n'
     assert summarise(folder, dense)["recipe"]["confirmed_on_unseen"] is True
     strict = summarise(folder, dense + "at_least = 1.0\n")
@@ -99,7 +99,11 @@ def test_what_is_judged_by_its_interval_is_no_test_to_adjust_for(folder: Path) -
 
 def test_what_was_not_measured_says_so(folder: Path) -> None:
     answers = summarise(folder, SPARSE)
-    assert answers["poisoning"] == {"sentence": "Not measured yet.", "figures": []}
+    assert answers["poisoning"] == {
+        "sentence": "Not measured yet.",
+        "figures": [],
+        "pending": 0,
+    }
     assert answers["recipe"]["gain_over_uniform"] is None
 
 
@@ -119,6 +123,37 @@ def test_a_report_that_is_not_there_is_named(folder: Path) -> None:
         summarise(folder, SPARSE.replace('"sparse"\narm', '"missing"\narm'))
 
 
+def announce(folder: Path) -> str:
+    """Write an experiment that has no report yet, and return a claim on it."""
+    (folder / "experiments").mkdir()
+    (folder / "experiments" / "later.toml").touch()
+    return SPARSE.replace('"sparse"\narm', '"later"\narm')
+
+
+def test_a_claim_on_an_experiment_that_is_still_to_be_run_is_pending(folder: Path) -> None:
+    sparse = summarise(folder, SPARSE + announce(folder))["sparse"]
+    assert (len(msgspec.to_builtins(sparse["figures"])), sparse["pending"]) == (1, 1)
+    assert str(sparse["sentence"]).endswith("1 more to be measured.")
+
+
+def test_a_pending_claim_counts_among_the_tests(folder: Path) -> None:
+    assert summarise(folder, SPARSE + announce(folder))["sparse"]["p"] == 4 / 64
+
+
+def test_a_recipe_is_not_confirmed_while_a_claim_on_it_is_pending(folder: Path) -> None:
+    later = announce(folder).replace("sparse", "recipe")
+    assert summarise(folder, RECIPE + later)["recipe"]["confirmed_on_unseen"] is False
+
+
+def test_an_experiment_that_is_not_finished_answers_nothing(tmp_path: Path) -> None:
+    write_report(tmp_path / "sparse")
+    (tmp_path / "sparse" / "runs" / "4-4-6.jsonl").unlink()
+    report = make_report(read_results(tmp_path / "sparse"))
+    (tmp_path / "sparse" / "report.json").write_bytes(encode_report(report))
+    with pytest.raises(SummaryError, match="lacks runs: 4-4-6"):
+        summarise(tmp_path, SPARSE)
+
+
 def test_a_question_that_nobody_asked_is_refused(folder: Path) -> None:
     with pytest.raises(SummaryError, match="answers"):
         summarise(folder, SPARSE.replace('answers = "sparse"', 'answers = "speed"'))
@@ -136,3 +171,12 @@ def test_a_description_costs_no_other_claim_its_certainty(folder: Path) -> None:
     described = SPARSE.replace("at_least = 1.94", 'expects = "nothing"')
     sparse = summarise(folder, SPARSE + described.replace("4/4", "2/6"))["sparse"]
     assert sparse["p"] == 2 / 64
+
+
+def test_nodes_of_a_group_are_compared_with_the_same_nodes_alone(tmp_path: Path) -> None:
+    groups = "".join(f"[[arms.groups]]\nnodes = {nodes}\n" for nodes in (2, 2))
+    lab = LabFolder(tmp_path / "sparse", arms=ALONE + MIXED + groups)
+    lab.add_all({"8/0": [0.1, 0.1], "4/4": [0.2, 0.2, 0.3, 0.3]})
+    (lab.path / "report.json").write_bytes(encode_report(make_report(read_results(lab.path))))
+    with pytest.raises(SummaryError, match="has no nodes 3–4"):
+        summarise(tmp_path, SPARSE + 'group = "nodes 3–4 (tiny)"\n')

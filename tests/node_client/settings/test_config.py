@@ -24,12 +24,12 @@ def test_flags_beat_the_environment_beats_the_file_beats_memory(tmp_path: Path) 
         Remembered(url=SITE.base, token="memory", model="memory", arm="isolated")
     )
     (tmp_path / "swarm-node.toml").write_text(
-        'token = "file"\nmodel = "file"\ndevice = "file"\ntop_p = 0.5\n'
+        'token = "file"\nmodel = "file"\ndevice = "cuda:7"\ntop_p = 0.5\n'
     )
     environment = {"SWARM_TOKEN": "env", "SWARM_MODEL": "env", "SWARM_STATE_DIR": str(tmp_path)}
     choices = choose(SITE, flags={"token": "flag"}, environment=environment, here=tmp_path / "no")
     settings = choices.settle(arm=choices.value("arm"), token=choose_token(choices))
-    assert (settings.token, settings.model, settings.device) == ("flag", "env", "file")
+    assert (settings.token, settings.model, settings.device) == ("flag", "env", "cuda:7")
     assert (settings.arm, settings.training.top_p) == ("isolated", 0.5)
     assert (settings.save_steps, settings.training.epsilon) == (50, 0.2)
 

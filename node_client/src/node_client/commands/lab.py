@@ -55,7 +55,7 @@ def run(
     arm: ArmName = None,
     seed: Seed = None,
 ) -> None:
-    """Make all runs of an experiment, or those that are missing; Ctrl-C and go on at any time."""
+    """Make the runs of an experiment that are missing; after Ctrl-C the same command resumes."""
     console = Console()
     experiment = _read(config, console)
     folder = out or Path("var/lab") / experiment.name
@@ -70,7 +70,7 @@ def run(
         _run_through(experiment, folder, through, tokens=tokens, arm=arm, seed=seed)
         return
     run_all(experiment, folder, processes=processes, console=console)
-    console.print(f"All runs are in {folder}. `swarm-node lab report {folder}` draws them.")
+    console.print(f"All runs are in {folder}. `swarm-node lab report {folder}` shows the results.")
 
 
 @app.command()
@@ -96,9 +96,10 @@ def estimate(
         found = estimating.estimate(experiment)
     console.print(
         f"One step of one node: {found.seconds:.2f} s, {found.tokens:.0f} tokens generated.\n"
-        f"{found.node_steps:,} steps in all: {found.hours:,.1f} hours on one device like this.\n"
-        f"One node takes {found.bytes_per_node / 1e9:.2f} GB; {found.nodes} nodes are in memory at"
-        f" once: {found.nodes * found.bytes_per_node / 1e9:.1f} GB."
+        f"{found.node_steps:,} steps in all: {found.hours:,.1f} hours of one core or one GPU like"
+        " this.\n"
+        f"One node takes {found.bytes_per_node / 1e9:.2f} GB; a run has {found.nodes} nodes in"
+        f" memory: {found.nodes * found.bytes_per_node / 1e9:.1f} GB."
     )
 
 

@@ -6,6 +6,7 @@ seed by seed.
 """
 
 import hashlib
+import math
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -23,7 +24,7 @@ from node_client.learning.losses import make_policy_loss
 from node_client.learning.rewards import make_reward
 from node_client.settings.fields import settings_of
 from node_client.settings.objective import check_objective
-from node_client.settings.ranges import Count, Natural
+from node_client.settings.ranges import Count, Device, Natural, NotNegative
 from node_client.settings.sources import convert_value
 from node_client.settings.train_config import TrainConfig, plan_step
 from swarm_protocol.errors import RefusedError
@@ -38,6 +39,9 @@ Attack = Literal["none", "poison", "poison and lie"]
 # A node of the smallest model takes megabytes; the public demo of the paper had thousands of nodes.
 Nodes = Annotated[int, Meta(ge=1, le=10_000)]
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9 .,+/_-]{0,63}$")]
+# An experiment's name is that of its folder too, and stands in the address of its report.
+FolderName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+Base = Annotated[str, Meta(min_length=1)]
 
 
 class SeasonRules(Struct, frozen=True, forbid_unknown_fields=True):
@@ -49,7 +53,7 @@ class SeasonRules(Struct, frozen=True, forbid_unknown_fields=True):
     external: Natural = 4
     batch: Count | None = None
     max_new_tokens: Count = 24
-    temperature: float = 0.0
+    temperature: Annotated[NotNegative, Meta(le=10)] = 0.0
     seed: int = 20_261_122
     system_prompt: str = SYSTEM_PROMPT
 
@@ -62,7 +66,7 @@ class Group(Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     nodes: Nodes
-    base: str | None = None
+    base: Base | None = None
     train: dict[str, Any] = {}
     attack: Attack = "none"
 
@@ -93,7 +97,7 @@ class Experiment(Struct, frozen=True, forbid_unknown_fields=True):
     when it is first needed), or any that `--model` takes.
     """
 
-    name: Name
+    name: FolderName
     question: str
     phase: Phase
     season: SeasonRules
@@ -101,8 +105,8 @@ class Experiment(Struct, frozen=True, forbid_unknown_fields=True):
     rounds: Count
     arms: Annotated[list[Arm], Meta(min_length=1)]
     baseline: str
-    base: str = "tiny"
-    device: str = "cpu"
+    base: Base = "tiny"
+    device: Device = "cpu"
     nodes: Nodes = 8
     pool_rounds: Count = 1
     eval_tasks: Natural = 128
@@ -175,6 +179,10 @@ def file_name(arm: str) -> str:
 
 def plan_nodes(experiment: Experiment, arm: Arm) -> list[NodePlan]:
     """Return the nodes of an arm, in order. Raises SettingsError for what cannot be run."""
+    if arm.groups and arm.nodes is not None:
+        raise SettingsError(
+            "It says how many nodes there are, and so do its groups.", fix="Leave `nodes` out."
+        )
     groups = arm.groups or [Group(nodes=arm.nodes or experiment.nodes)]
     if all(group.attack != "none" for group in groups):
         raise SettingsError("No node trains.", fix="Add a group without an attack.")
@@ -185,6 +193,13 @@ def plan_nodes(experiment: Experiment, arm: Arm) -> list[NodePlan]:
         )
     plans = [[_plan_node(experiment, arm, group)] * group.nodes for group in groups]
     return list(chain.from_iterable(plans))
+
+
+def evaluated_rounds(experiment: Experiment) -> list[int]:
+    """Return the rounds after which held-out questions are asked; round 0 is the base."""
+    if experiment.eval_tasks == 0:
+        return []
+    return list(range(0, experiment.rounds + 1, experiment.eval_every))
 
 
 def node_key(seed: int, name: str) -> bytes:
@@ -252,6 +267,11 @@ def _check_tasks(tasks: Sequence[TaskChoice], *, asked: Sequence[str]) -> None:
             fix=f"Choose of {', '.join(sorted(known))}.",
         )
     for task in tasks:
+        if not 0 < task.weight < math.inf:
+            raise SettingsError(
+                f"{task.dataset}: the weight {task.weight} is no share of the questions.",
+                fix="Give a number above 0.",
+            )
         try:
             check_config(task.dataset, task.config)
         except RefusedError as refusal:

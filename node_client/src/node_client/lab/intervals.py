@@ -11,14 +11,18 @@ import math
 from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 
 from node_client.lab.statistics import Floats
 
 CONFIDENCE = 0.95
-# With fewer seeds an interval would say more than is known.
-LEAST_SEEDS = 3
+# A bootstrap cannot leave the range of its seeds: with three, that range holds the true mean of one
+# value a run only 3 times in 4.
+LEAST_SEEDS = 4
 DRAWS = 10_000
 CURVE_DRAWS = 2_000
+# Draws that are made at once: what bounds the memory for swarms of thousands.
+_PORTION = 500
 _CHANCE = 20_261_123
 
 Interval = tuple[float, float]
@@ -26,8 +30,7 @@ Interval = tuple[float, float]
 
 def mean_interval(values: Floats) -> Interval | None:
     """Return the interval of the mean of values (seeds, nodes); None with too few seeds."""
-    weights = _weights(*values.shape, draws=DRAWS)
-    return _interval(weights @ values.ravel(), seeds=len(values))
+    return _interval(_resampled(values, draws=DRAWS), seeds=len(values))
 
 
 def difference_interval(values: Floats, others: Floats) -> Interval | None:
@@ -53,44 +56,55 @@ def ratio_interval(values: Floats, others: Floats) -> Interval | None:
 
 def mean_band(curves: Floats) -> tuple[Floats, Floats] | None:
     """Return the ends of each round's interval of the mean of curves (seeds, nodes, rounds)."""
-    seeds, nodes, rounds = curves.shape
+    seeds = len(curves)
     if seeds < LEAST_SEEDS:
         return None
-    means = _weights(seeds, nodes, draws=CURVE_DRAWS) @ curves.reshape(seeds * nodes, rounds)
-    low, high = np.quantile(means, _levels(seeds), axis=0)
+    means = _resampled(curves, draws=CURVE_DRAWS)
+    low, high = np.quantile(means, expanded_levels(seeds), axis=0)
     return low, high
 
 
 def _resampled_pair(values: Floats, others: Floats) -> tuple[Floats, Floats]:
-    return (
-        _weights(*values.shape, draws=DRAWS) @ values.ravel(),
-        _weights(*others.shape, draws=DRAWS) @ others.ravel(),
-    )
+    return _resampled(values, draws=DRAWS), _resampled(others, draws=DRAWS)
+
+
+def _resampled(values: Floats, *, draws: int) -> Floats:
+    """Return the mean of each draw from values (seeds, nodes), or (seeds, nodes, rounds)."""
+    seeds, nodes = values.shape[:2]
+    flat = values.reshape(seeds * nodes, *values.shape[2:])
+    counts = _counts(seeds, nodes, draws=draws)
+    portions = (counts[at : at + _PORTION] / len(flat) for at in range(0, draws, _PORTION))
+    return np.concatenate([portion @ flat for portion in portions])
 
 
 @lru_cache(maxsize=4)
-def _weights(seeds: int, nodes: int, *, draws: int) -> Floats:
-    """Return each draw's weight of each value, (draws, seeds * nodes); rows sum to 1.
+def _counts(seeds: int, nodes: int, *, draws: int) -> npt.NDArray[np.uint16]:
+    """Return how often each draw takes each value, (draws, seeds * nodes).
 
     Arms with equally many seeds have the same seeds drawn.
     """
     drawn = np.random.default_rng([_CHANCE, 0]).integers(seeds, size=(draws, seeds, 1))
-    within = np.random.default_rng([_CHANCE, 1, nodes]).integers(nodes, size=(draws, seeds, nodes))
+    within = np.random.default_rng([_CHANCE, 1, nodes])
     size = seeds * nodes
-    places = np.arange(draws)[:, None, None] * size + drawn * nodes + within
-    counts = np.bincount(places.ravel(), minlength=draws * size)
-    return counts.reshape(draws, size) / size
+    counts = np.empty((draws, size), dtype=np.uint16)
+    for at in range(0, draws, _PORTION):
+        portion = drawn[at : at + _PORTION]
+        rows = np.arange(len(portion))[:, None, None] * size
+        places = rows + portion * nodes + within.integers(nodes, size=(len(portion), seeds, nodes))
+        taken = np.bincount(places.ravel(), minlength=len(portion) * size)
+        counts[at : at + _PORTION] = taken.reshape(len(portion), size)
+    return counts
 
 
 def _interval(draws: Floats, *, seeds: int) -> Interval | None:
     if seeds < LEAST_SEEDS:
         return None
-    low, high = np.quantile(draws, _levels(seeds))
+    low, high = np.quantile(draws, expanded_levels(seeds))
     return float(low), float(high)
 
 
 @lru_cache
-def _levels(seeds: int) -> Interval:
+def expanded_levels(seeds: int) -> Interval:
     """Return which percentiles of the draws bound the interval, as shares."""
     from scipy.special import ndtr, stdtrit  # in the extra `lab`, as nothing else needs it
 

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from node_client.errors import NodeError
+from node_client.settings.ranges import Natural, NotNegative, Share
 
 
 class RunHeader(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="run"):
@@ -47,24 +48,24 @@ class RoundRecord(
     is the largest of the three. Runs of earlier versions have the largest alone.
     """
 
-    round: int
-    reward: list[float] = []
-    informative: list[float] = []
-    set_reward: list[float] = []
-    set_informative: list[float] = []
-    generated: list[int] = []
-    external: list[int] = []
-    tokens: list[int] = []
-    sent: list[int] = []
-    received: list[int] = []
-    length: list[float] = []
-    clip: list[float] = []
-    held_out: list[float] = []
-    poisoned: list[float] = []
-    reflection: list[float] = []
-    recheck: list[float] = []
-    hesitation: list[float] = []
-    exploration: list[float] = []
+    round: Natural
+    reward: list[Share] = []
+    informative: list[Share] = []
+    set_reward: list[Share] = []
+    set_informative: list[Share] = []
+    generated: list[Natural] = []
+    external: list[Natural] = []
+    tokens: list[Natural] = []
+    sent: list[Natural] = []
+    received: list[Natural] = []
+    length: list[NotNegative] = []
+    clip: list[Share] = []
+    held_out: list[Share] = []
+    poisoned: list[Share] = []
+    reflection: list[Share] = []
+    recheck: list[Share] = []
+    hesitation: list[Share] = []
+    exploration: list[Share] = []
 
 
 class UnreadableRunError(NodeError):

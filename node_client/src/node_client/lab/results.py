@@ -11,7 +11,14 @@ from pathlib import Path
 import numpy as np
 
 from node_client.errors import NodeError
-from node_client.lab.config import Arm, Experiment, NodePlan, plan_nodes, read_experiment
+from node_client.lab.config import (
+    Arm,
+    Experiment,
+    NodePlan,
+    evaluated_rounds,
+    plan_nodes,
+    read_experiment,
+)
 from node_client.lab.records import RoundRecord, UnreadableRunError, encode_line, read_run
 from node_client.lab.running import runs_of
 from node_client.lab.runs import Run, header_of
@@ -118,7 +125,17 @@ def read_results(folder: Path) -> Results:
 
 
 def _refuse_strangers(folder: Path, runs: Sequence[Run]) -> None:
-    """Raise ResultsError for finished runs that the experiment does not name."""
+    """Raise ResultsError for finished runs that the experiment does not name, or that are two."""
+    for run in runs:
+        if (
+            run.whole.exists()
+            and run.packed.exists()
+            and read_run(run.whole) != read_run(run.packed)
+        ):
+            raise ResultsError(
+                f"{run.whole} and {run.packed.name} beside it are not the same run.",
+                fix="Keep the one that is the experiment's, and remove the other.",
+            )
     known = {run.name for run in runs}
     found = {path.name.split(".jsonl")[0] for path in (folder / "runs").glob("*.jsonl*")}
     if strangers := sorted(found - known):
@@ -149,13 +166,18 @@ def _read(experiment: Experiment, run: Run, plans: Sequence[NodePlan], path: Pat
             f"The run {path} is of another design than experiment.toml beside it.",
             fix="Keep runs of each design in a folder of their own.",
         )
-    rounds = [record for record in records if record.round > 0]
-    if [record.round for record in rounds] != list(range(1, experiment.rounds + 1)):
-        raise UnreadableRunError(f"The run {path} lacks rounds.", fix=MEND)
+    if [record.round for record in records] != list(range(experiment.rounds + 1)):
+        raise UnreadableRunError(
+            f"The run {path} does not have each of its rounds once and in order.", fix=MEND
+        )
     tested = [record for record in records if record.held_out]
+    if [record.round for record in tested] != evaluated_rounds(experiment):
+        raise UnreadableRunError(
+            f"The run {path} does not have the evaluations that experiment.toml asks for.", fix=MEND
+        )
     digest = hashlib.sha256(b"".join([encode_line(header), *map(encode_line, records)])).hexdigest()
     try:
-        return _put_together(run, rounds, tested, plans=plans, path=path, digest=digest)
+        return _put_together(run, records[1:], tested, plans=plans, path=path, digest=digest)
     except ValueError as problem:
         raise UnreadableRunError(
             f"The run {path} has lines that do not fit its {len(plans)} training nodes: {problem}.",

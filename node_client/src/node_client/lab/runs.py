@@ -53,6 +53,11 @@ class Run:
         return self.folder / "runs" / f"{self.name}.jsonl"
 
     @property
+    def packed(self) -> Path:
+        """The file of a run that was finished and compressed."""
+        return self.whole.with_suffix(".jsonl.gz")
+
+    @property
     def part(self) -> Path:
         """The file of a run that is under way."""
         return self.whole.with_suffix(".part")
@@ -65,8 +70,7 @@ class Run:
     @property
     def finished(self) -> Path | None:
         """The file of a run that was finished, compressed or not."""
-        files = (self.whole, self.whole.with_suffix(".jsonl.gz"))
-        return next((path for path in files if path.exists()), None)
+        return next((path for path in (self.whole, self.packed) if path.exists()), None)
 
 
 def is_done(experiment: Experiment, run: Run) -> bool:

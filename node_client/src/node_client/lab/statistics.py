@@ -67,12 +67,16 @@ def paired_test(differences: Floats) -> PairedTest:
     )
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p-values adjusted for there being several (S. Holm, Scand. J. Statistics 6, 1979)."""
+def holm(p_values: Sequence[float], *, of: int = 0) -> list[float]:
+    """Return p-values adjusted for there being several (S. Holm, Scand. J. Statistics 6, 1979).
+
+    `of` is the number of tests that were planned, if some of them are still to be made.
+    """
     adjusted = [0.0] * len(p_values)
+    tests = max(of, len(p_values))
     highest = 0.0
     order = sorted(range(len(p_values)), key=lambda place: p_values[place])
     for rank, place in enumerate(order):
-        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[place]))
+        highest = max(highest, min(1.0, (tests - rank) * p_values[place]))
         adjusted[place] = highest
     return adjusted

@@ -1,21 +1,25 @@
 """Which experiment answers which question, and what it says: from `summary.toml` to `summary.json`.
 
 `summary.toml` names, for each question, comparisons in reports and what is expected of them.
-Numbers and sentences are made from the reports, whether or not they are as expected.
+Numbers and sentences are made from the reports, whether or not they are as expected. Claims on an
+experiment can be written down before it has a report: they are pending, and count as tests.
 """
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from node_client.errors import NodeError
 from node_client.lab.config import Phase
-from node_client.lab.report.comparing import adjust, compare
+from node_client.lab.report.comparing import compare
 from node_client.lab.report.making import read_report
+from node_client.lab.report.rounding import rounded
 from node_client.lab.report.shape import ArmReport, Comparison, GroupOfNodes, Outcome, Report
 from node_client.lab.report.tables import NAMES
 from node_client.lab.report.words import (
@@ -25,7 +29,7 @@ from node_client.lab.report.words import (
     say_p_is,
     say_signed,
 )
-from node_client.lab.statistics import LEVEL
+from node_client.lab.statistics import LEVEL, holm
 
 Question = Literal[
     "sparse",
@@ -47,8 +51,9 @@ UNANSWERED = "Not measured yet."
 class Claim(Struct, frozen=True, forbid_unknown_fields=True):
     """One comparison that answers a question.
 
-    `report` is the folder of a `report.json`, from the summary's own. `against` is its baseline if
-    left out; `group` names nodes of a heterogeneous arm. Expected is `more` or `less` beyond chance
+    `report` is the folder of a `report.json`, from the summary's own; until it is there, the file
+    of that name in `experiments` announces it. `against` is the report's baseline if left out;
+    `group` names nodes of a heterogeneous arm. Expected is `more` or `less` beyond chance
     (with `at_least`, more by that ratio), or `no less`: the interval of the ratio stays above
     `at_least`, or .9. Where `nothing` is expected the comparison describes, and tests nothing.
     """
@@ -69,12 +74,22 @@ class Claims(Struct, frozen=True, forbid_unknown_fields=True):
     claims: list[Claim]
 
 
-class Finding(Struct, frozen=True):
-    """What a claim came to. `p_adjusted` is after Holm over the question's own tests (`find`).
+@dataclass(frozen=True)
+class Findings:
+    """What came of the claims that answer one question; `pending` are still to be measured."""
 
-    `holds` is None where nothing was expected.
+    found: list["Finding"]
+    pending: int
+
+
+class Finding(Struct, frozen=True):
+    """What a claim came to. `report` is the folder that the claim names.
+
+    `p_adjusted` is after Holm over the question's own tests (`find`). `holds` is None where nothing
+    was expected.
     """
 
+    report: str
     experiment: str
     phase: Phase
     expects: Expectation
@@ -96,7 +111,7 @@ def make_summary(folder: Path) -> dict[str, Any]:
         raise SummaryError(
             f"{path} cannot be read: {problem}.", fix="docs/lab.md says what it may hold."
         ) from problem
-    reports = {name: _read(folder / name) for name in {claim.report for claim in claims}}
+    reports = {name: _read(folder, name) for name in sorted({claim.report for claim in claims})}
     return {
         question: _answer(
             question, find([each for each in claims if each.answers == question], reports)
@@ -105,51 +120,72 @@ def make_summary(folder: Path) -> dict[str, Any]:
     }
 
 
-def find(claims: Sequence[Claim], reports: dict[str, Report]) -> list[Finding]:
+def find(claims: Sequence[Claim], reports: Mapping[str, Report | None]) -> Findings:
     """Return what came of the claims that answer one question, in their order.
 
     The claims of a recipe hold together or not at all, so each is tested at the full level (R. L.
     Berger, Technometrics 24, 1982: intersection-union). `no less` is judged by intervals alone, and
     where nothing is expected nothing is tested.
     """
-    compared = [_compare(claim, reports[claim.report]) for claim in claims]
-    tested = [
-        place
+    compared = {
+        place: _compare(claim, report)
         for place, claim in enumerate(claims)
-        if claim.answers != "recipe" and claim.expects in ("more", "less")
-    ]
-    for place, adjusted in zip(tested, adjust([compared[at] for at in tested]), strict=True):
-        compared[place] = adjusted
-    return [
+        if (report := reports[claim.report])
+    }
+    for places in _families(claims):
+        known = [place for place in places if place in compared]
+        p_values = holm([compared[place].p for place in known], of=len(places))
+        for place, p in zip(known, p_values, strict=True):
+            compared[place] = replace(compared[place], p_adjusted=rounded(p))
+    found = [
         Finding(
-            experiment=reports[claim.report].name,
-            phase=reports[claim.report].phase,
+            report=claim.report,
+            experiment=report.name,
+            phase=report.phase,
             expects=claim.expects,
             at_least=claim.at_least,
-            holds=_holds(claim, comparison),
-            comparison=comparison,
+            holds=_holds(claim, compared[place]),
+            comparison=compared[place],
         )
-        for claim, comparison in zip(claims, compared, strict=True)
+        for place, claim in enumerate(claims)
+        if (report := reports[claim.report])
     ]
+    return Findings(found, pending=len(claims) - len(found))
 
 
-def say(findings: Sequence[Finding]) -> str:
+def say(findings: Findings) -> str:
     """Return what the findings say, in one sentence for each outcome."""
-    if not findings:
+    if not findings.found:
         return UNANSWERED
-    outcomes = dict.fromkeys(each.comparison.outcome for each in findings)
+    outcomes = dict.fromkeys(each.comparison.outcome for each in findings.found)
     said = [
-        _say_outcome([each for each in findings if each.comparison.outcome == outcome])
+        _say_outcome([each for each in findings.found if each.comparison.outcome == outcome])
         for outcome in outcomes
     ]
-    if any(each.phase == "exploratory" for each in findings):
+    if any(each.phase == "exploratory" for each in findings.found):
         said.append("Exploratory in part: not evidence.")
+    if findings.pending:
+        said.append(f"{findings.pending} more to be measured.")
     return " ".join(said)
 
 
-def _answer(question: Question, findings: Sequence[Finding]) -> dict[str, Any]:
-    answer: dict[str, Any] = {"sentence": say(findings), "figures": list(findings)}
-    first = findings[0].comparison if findings else None
+def _families(claims: Sequence[Claim]) -> list[list[int]]:
+    """Return the places of those claims that are tests, by what they are adjusted together with."""
+    families: dict[tuple[Outcome, bool], list[int]] = {}
+    for place, claim in enumerate(claims):
+        if claim.answers != "recipe" and claim.expects in ("more", "less"):
+            families.setdefault((claim.outcome, claim.group is not None), []).append(place)
+    return list(families.values())
+
+
+def _answer(question: Question, findings: Findings) -> dict[str, Any]:
+    found = findings.found
+    answer: dict[str, Any] = {
+        "sentence": say(findings),
+        "figures": found,
+        "pending": findings.pending,
+    }
+    first = found[0].comparison if found else None
     if question == "sparse":
         answer |= {
             "gain": first and first.gain,
@@ -162,8 +198,9 @@ def _answer(question: Question, findings: Sequence[Finding]) -> dict[str, Any]:
             "name": first and first.arm,
             "gain_over_uniform": first and first.gain,
             "p": first and first.p_adjusted,
-            "confirmed_on_unseen": bool(findings)
-            and all(each.holds and each.phase == "confirmatory" for each in findings),
+            "confirmed_on_unseen": bool(found)
+            and not findings.pending
+            and all(each.holds and each.phase == "confirmatory" for each in found),
         }
     return answer
 
@@ -216,14 +253,14 @@ def _holds(claim: Claim, found: Comparison) -> bool | None:
 
 
 def _compare(claim: Claim, report: Report) -> Comparison:
-    arm = _arm(report, claim.arm)
-    found = compare(
-        arm,
-        _arm(report, claim.against or report.baseline),
-        claim.outcome,
-        seeds=report.seeds,
-        group=_group(arm, claim.group),
-    )
+    arm, against = _arm(report, claim.arm), _arm(report, claim.against or report.baseline)
+    group = _group(arm, claim.group)
+    if group != _group(against, claim.group):
+        raise SummaryError(
+            f"{report.name}: {claim.group} are other nodes in {arm.name} than in {against.name}.",
+            fix="Compare arms whose groups are alike.",
+        )
+    found = compare(arm, against, claim.outcome, seeds=report.seeds, group=group)
     if found is None:
         raise SummaryError(
             f"{report.name} did not measure {NAMES[claim.outcome]} in both arms.",
@@ -254,11 +291,21 @@ def _group(arm: ArmReport, name: str | None) -> GroupOfNodes | None:
     )
 
 
-def _read(folder: Path) -> Report:
+def _read(summary: Path, name: str) -> Report | None:
+    """Return a report; None where its experiment is still to be run."""
+    folder = summary / name
+    if not folder.exists() and (summary / "experiments" / f"{name}.toml").is_file():
+        return None
     try:
-        return read_report(folder / "report.json")
+        report = read_report(folder / "report.json")
     except (OSError, msgspec.MsgspecError) as problem:
         raise SummaryError(
             f"The report in {folder} cannot be read: {problem}.",
             fix=f"`swarm-node lab report {folder}` writes it.",
         ) from problem
+    if report.missing:
+        raise SummaryError(
+            f"The report in {folder} lacks runs: {', '.join(report.missing)}.",
+            fix="Finish the experiment first: whoever looks earlier can choose when to stop.",
+        )
+    return report

@@ -11,9 +11,9 @@ Where this departs from the paper and its public code, and why:
 2. Training reward is the mean over the node's own rollouts only. External ones are chosen for
    having some right answer, so a mean over the training set would flatter whoever mixes.
 3. A node asks for 24 candidates, whatever J is; it drops those that teach nothing (all advantages
-   zero) and takes the first J of the rest. The pool offers those first that their senders declared
-   informative. The paper draws from all alike (`external_pool = uniform`); seven peers make 56
-   rollouts in its experiment (`external_candidates`).
+   zero) and takes the first J of the rest. The pool offers declared-informative rollouts first. The
+   paper draws from all alike (`external_pool = uniform`); seven peers make 56 rollouts in its
+   experiment (`external_candidates`).
 4. Missing external rollouts are replaced by spare own ones, so a quiet swarm, or none, costs
    nothing against training alone.
 5. Gradients are clipped and AdamW is used without weight decay, as trl does. Pretrained models
@@ -25,14 +25,13 @@ Where this departs from the paper and its public code, and why:
    alone, so nothing tells how unlike the receiver's policy the sender's is.
 9. What is asked (`questions`), whether more is generated than a batch (`dynamic`), and I and J
    (`mix`) may follow what the node has learned. All of that is off by default.
-10. I + J questions are answered in a step, so that all mixes generate equally much; the paper's
-   nodes answer I of them (`batch`).
+10. Unless `batch` says otherwise, I + J questions are answered in a step, so that all mixes
+   generate equally much; the paper's nodes answer I.
 11. Every node has a stream of its own over the tasks of one shared season, not a data set.
 12. A rollout carries its task's spec, not its answer: whoever receives it makes both again.
 13. Rollouts go to a relay's pool and stay there for a while, so those that are drawn are up to some
    rounds old; in the paper nodes send to each other, and draw from the same round.
 14. The update is GRPO's. There is no critic, hence no PPO proper, which the paper names too.
-
 15. External tokens count by how likely this node finds them (LUFFY, arXiv 2504.14945). The paper
    takes them as the node's own (`external_shaping = none`), and so learns whatever attackers plant.
 16. A season's default is I = 8 and J = 24 of 8 that are generated. The paper's best is 4/4.

@@ -29,6 +29,15 @@ Mix = Annotated[
 ]
 """How a training set is divided between own and external rollouts."""
 
+Device = Annotated[
+    str,
+    Meta(
+        pattern=r"^(auto|cpu|cuda(:\d+)?|mps|xpu)$",
+        description="auto, cpu, cuda, cuda:N, mps or xpu",
+    ),
+]
+"""Where a model runs, in torch's words; `auto` is the fastest there is."""
+
 Repository = Annotated[
     str, Meta(pattern=r"^[\w.-]+/[\w.-]+$", description="a repository such as owner/name")
 ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from node_client.settings.choices import Tracker
-from node_client.settings.ranges import Count, NotNegative, Repository
+from node_client.settings.ranges import Count, Device, NotNegative, Repository
 from swarm_protocol.messages import Arm
 
 
@@ -48,7 +48,7 @@ class RunConfig:
     save_steps: Count = 50
     """Save a checkpoint every so many steps, but between every 30 s and every 5 minutes."""
 
-    device: str = "auto"
+    device: Device = "auto"
     """auto (the fastest there is), cpu, cuda, cuda:1, mps …"""
 
     plain: bool = False

@@ -8,7 +8,7 @@ from pydantic import Field
 Name = Annotated[str, Field(description="As in its address.", examples=["sharing"])]
 Phase = Annotated[
     str,
-    Field(description="`confirmatory`, or `exploratory`: no evidence.", examples=["confirmatory"]),
+    Field(description="`confirmatory`, or `exploratory`: not evidence.", examples=["confirmatory"]),
 ]
 Question = Annotated[str, Field(description="What was asked.", examples=["Does sharing help?"])]
 Headline = Annotated[str, Field(description="What the numbers say, in English.")]
@@ -41,7 +41,7 @@ class LabOut(Schema):
     """What the lab answers, and the reports that it answers from."""
 
     verdict: str = Field(
-        description="`helps`, `hurts`, `unclear`, `explored` (no evidence) or `unmeasured`.",
+        description="`helps`, `hurts`, `unclear`, `explored` (not evidence) or `unmeasured`.",
         examples=["helps"],
     )
     summary: dict[str, Any] | None = Field(

@@ -8,24 +8,27 @@ from node_client.lab.results import Results
 from node_client.lab.statistics import LEVEL
 
 
-def headline(comparisons: Sequence[Comparison], *, baseline: str) -> str:
-    """Return what the experiment shows about own cumulative reward."""
+def headline(comparisons: Sequence[Comparison], *, baseline: str, arms: int) -> str:
+    """Return what the experiment shows about cumulative own reward.
+
+    `arms` are to be compared with the baseline, also if some have no runs yet.
+    """
     own = _of_own_reward(comparisons)
     if not own:
         return f"Only the baseline {baseline} has been run, so there is nothing to compare."
     best = max(own, key=lambda comparison: comparison.difference)
     better = [each for each in own if each.p_adjusted <= LEVEL and each.difference > 0]
     worse = [each for each in own if each.p_adjusted <= LEVEL and each.difference < 0]
-    figures = _figures(best, of=len(own))
-    what = f"over {baseline} in own cumulative reward"
+    figures = _figures(best, of=arms)
+    what = f"over {baseline} in cumulative own reward"
     if best in better:
         said = f"{best.arm} gained {'most ' if len(own) > 1 else ''}{what}: {figures}."
-    elif best.difference > 0 and best.least_p * len(own) > LEVEL:
-        said = f"Not shown, with so few seeds: a gain of {best.arm} {what}, {figures}."
+    elif best.difference > 0 and best.least_p * arms > LEVEL:
+        said = f"Too few seeds to show a gain of {best.arm} {what}: {figures}."
     elif best.difference > 0:
-        said = f"No gain {what} beyond chance: the most is {best.arm}, {figures}."
+        said = f"No gain {what} beyond chance; the largest is {best.arm}'s: {figures}."
     else:
-        said = f"No gain {what}: the least loss is {best.arm}, {figures}."
+        said = f"No gain {what}; the smallest loss is {best.arm}'s: {figures}."
     if len(own) > 1 and better:
         said += f" {len(better)} of {len(own)} arms are better than the baseline beyond chance."
     if worse:
@@ -50,12 +53,12 @@ def caution(results: Results, comparisons: Sequence[Comparison]) -> list[str]:
             " run with them."
         )
     own = _of_own_reward(comparisons)
-    least = own[0].least_p if own else 0.0
-    if least * len(own) > LEVEL:
-        after = f", and {say_p(min(1.0, least * len(own)))} after Holm over {len(own)} comparisons"
+    least, arms = own[0].least_p if own else 0.0, len(results.experiment.arms) - 1
+    if least * arms > LEVEL:
+        after = f", and {say_p(min(1.0, least * arms))} after Holm over {arms} comparisons"
         said.append(
             f"With {seeds_of(len(results.paired))} p is at least {say_p(least)}"
-            f"{after if len(own) > 1 else ''}: too few for anything to be below .05."
+            f"{after if arms > 1 else ''}: too few for anything to be below .05."
         )
     return said
 

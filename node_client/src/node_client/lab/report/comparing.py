@@ -50,17 +50,20 @@ def compare(
     )
 
 
-def adjust(comparisons: Sequence[Comparison]) -> list[Comparison]:
+def adjust(comparisons: Sequence[Comparison], *, arms: int = 0) -> list[Comparison]:
     """Return comparisons with p-values after Holm, over those of one outcome at a time.
 
-    Comparisons of groups of nodes are a family of their own.
+    Comparisons of groups of nodes are a family of their own. `arms` is the number of arms that are
+    to be compared with the baseline, also where some have no runs yet: a test that is not made yet
+    counts, or the first arms to finish would look surer than they will be.
     """
     families: dict[tuple[str, bool], list[int]] = {}
     for place, each in enumerate(comparisons):
         families.setdefault((each.outcome, each.group is not None), []).append(place)
     adjusted = list(comparisons)
-    for places in families.values():
-        p_values = holm([comparisons[place].p for place in places])
+    for (_, grouped), places in families.items():
+        groups = {comparisons[place].group for place in places} if grouped else {None}
+        p_values = holm([comparisons[place].p for place in places], of=arms * len(groups))
         for place, p in zip(places, p_values, strict=True):
             adjusted[place] = replace(comparisons[place], p_adjusted=rounded(p))
     return adjusted

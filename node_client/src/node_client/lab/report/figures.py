@@ -56,7 +56,7 @@ def _draw_curves(report: Report) -> Iterator[Figure]:
     band = "Bands: 95 % intervals over seeds." if report.arms[0].curves.own.low else ""
     smooth = "Averaged over ten rounds."
     for key, title, unit, caption in (
-        ("cumulative", "Cumulative own reward", "sum of own reward", band),
+        ("cumulative", "Cumulative own reward", "cumulative own reward", band),
         ("own", "Own reward by round", "own reward", f"{smooth} {band}"),
         ("held_out", "Held-out pass@1", "pass@1", f"On questions that nobody trains on. {band}"),
         ("informative", "Informative own rollouts", "share of own rollouts",
@@ -154,7 +154,7 @@ def _draw_mechanism(report: Report) -> Figure:
     return Figure(
         key="mechanism",
         title="Informative rollouts in a training set, and the gain",
-        caption="Gain: the ratio of own cumulative rewards, with 95 % intervals if seeds suffice.",
+        caption="Gain: the ratio of cumulative own rewards, with 95 % intervals if seeds suffice.",
         data=data,
         layout=lay_out("informative rollouts in a training set", f"gain over {report.baseline}"),
         table=Table(
@@ -203,11 +203,11 @@ def _draw_cost(report: Report) -> Figure:
     return Figure(
         key="cost",
         title="What it costs: tokens generated against bytes exchanged",
-        caption="Colour: own cumulative reward.",
+        caption="Colour: cumulative own reward.",
         data=[points, *keys],
         layout=layout,
         table=Table(
-            head=["arm", "tokens", "exchanged", "own cumulative reward"],
+            head=["arm", "tokens", "exchanged", "cumulative own reward"],
             rows=[
                 [
                     arm.name,

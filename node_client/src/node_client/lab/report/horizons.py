@@ -17,7 +17,7 @@ PARTS = 5
 
 
 def gains_by_horizon(arm: ArmData, baseline: ArmData, *, paired: Sequence[int]) -> Horizons:
-    """Return an arm's gain in own cumulative reward after each fifth of the rounds."""
+    """Return an arm's gain in cumulative own reward after each fifth of the rounds."""
     total = len(baseline.runs[paired[0]].reward)
     ends = dict.fromkeys(round(total * part / PARTS) for part in range(1, PARTS + 1))
     return Horizons(arm.arm.name, [_gain_after(end, arm, baseline, paired) for end in ends if end])

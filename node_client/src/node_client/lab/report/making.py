@@ -50,7 +50,8 @@ def make_report(results: Results, *, take_off_at: float | None = None) -> Report
     arms = [
         describe_arm(data, paired=results.paired, take_off_at=threshold) for data in results.arms
     ]
-    comparisons = adjust(list(_comparisons(results, arms)))
+    others = len(experiment.arms) - 1
+    comparisons = adjust(list(_comparisons(results, arms)), arms=others)
     option = "" if take_off_at is None else f" --take-off-at {threshold:g}"
     return Report(
         format=FORMAT,
@@ -64,7 +65,7 @@ def make_report(results: Results, *, take_off_at: float | None = None) -> Report
         seeds=results.paired,
         left_out=results.left_out,
         missing=results.missing,
-        headline=headline(comparisons, baseline=experiment.baseline),
+        headline=headline(comparisons, baseline=experiment.baseline, arms=others),
         notes=caution(results, comparisons),
         take_off_at=threshold,
         arms=arms,

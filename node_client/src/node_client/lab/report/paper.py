@@ -43,7 +43,7 @@ def _unlike_in_size(results: Results) -> Iterator[str]:
     season, plans = results.experiment.season, results.baseline.plans
     bases = " and ".join(dict.fromkeys(plan.base for plan in plans))
     if len(plans) != _NODES or _BASE not in bases:
-        yield f"{len(plans)} nodes that begin as {bases}, in place of {_NODES} of {_BASE}."
+        yield f"{len(plans)} nodes of {bases} instead of {_NODES} of {_BASE}."
     if results.experiment.rounds != _ROUNDS:
         yield f"{results.experiment.rounds:,} rounds, in place of {_ROUNDS:,}."
     datasets = [task.dataset for task in season.tasks]

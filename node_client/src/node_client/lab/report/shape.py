@@ -168,7 +168,7 @@ class Comparison(Struct, frozen=True):
 
 
 class GainAfter(Struct, frozen=True):
-    """The gain in own cumulative reward over the baseline, had the runs ended after `rounds`.
+    """The gain in cumulative own reward over the baseline, had the runs ended after `rounds`.
 
     As in `Comparison`: None where the baseline's sum is 0, or with too few seeds for an interval.
     """

@@ -24,7 +24,7 @@ from node_client.lab.report.words import (
 )
 
 NAMES: dict[Outcome, str] = {
-    "own": "own cumulative reward",
+    "own": "cumulative own reward",
     "held_out_area": "held-out, area",
     "held_out_final": "held-out, final",
     "training_set": "training set's reward, summed (Tⁿ)",
@@ -61,7 +61,7 @@ def main_table(report: Report) -> Table:
     return Table(
         head=[
             "arm",
-            "own reward, summed",
+            "cumulative own reward",
             "gain",
             "p (Holm)",
             "held-out, area",
