@@ -120,9 +120,12 @@ def test_every_run_is_named_with_its_digest(lab: LabFolder) -> None:
 
 
 def test_cost_is_summed_over_nodes_and_rounds(lab: LabFolder) -> None:
-    arm = arm_of(report_of(lab.path), "4/4")
+    report = report_of(lab.path)
+    arm = arm_of(report, "4/4")
     assert arm.tokens == 2 * 20 * 100
     assert arm.bytes == 2 * 20 * (1000 + 3000)
+    # What nodes alone hand over reaches nobody.
+    assert arm_of(report, "8/0").bytes == 0
 
 
 def test_seeds_that_not_every_arm_has_count_only_by_themselves(lab: LabFolder) -> None:

@@ -37,7 +37,9 @@ class RunData:
     """One run. Arrays are (rounds, training nodes); fields are those of `RoundRecord`.
 
     `informative_in_set` counts the informative rollouts in a node's training set. `held_out` has a
-    row for each of `held_out_rounds`. `sha256` is of the run's lines, compressed or not.
+    row for each of `held_out_rounds`. `sent` and `received` are of rollouts between nodes: those
+    that a node hands to a pool from which only itself may draw, or nobody, are not exchanged.
+    `sha256` is of the run's lines, compressed or not.
     """
 
     seed: int
@@ -205,6 +207,7 @@ def _put_together(
     # A set is smaller than planned where own and external rollouts together are too few.
     in_set = np.minimum(sizes, stack("generated") + external)
     attacked = any(record.poisoned for record in rounds)
+    swarm = [run.arm.source == "others" and plan.config.arm != "isolated" for plan in plans]
     return RunData(
         seed=run.seed,
         file=path.name.removesuffix(".gz"),
@@ -215,8 +218,8 @@ def _put_together(
         informative_in_set=stack("set_informative") * in_set,
         external=external,
         tokens=stack("tokens"),
-        sent=stack("sent"),
-        received=stack("received"),
+        sent=stack("sent") * swarm,
+        received=stack("received") * swarm,
         length=stack("length"),
         reflection=stack("reflection"),
         poisoned=stack("poisoned") if attacked else np.zeros(shape),
