@@ -14,6 +14,8 @@ TORCH_CPU_INDEX_URL := https://download.pytorch.org/whl/cpu
 VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
+# Bytecode is compiled at the first import: most modules of what is installed are never imported.
+INSTALL := $(PIP) install --no-compile
 PROJECTS := pyproject.toml node_client/pyproject.toml constraints.txt $(wildcard node_client/pycosat/*)
 CHECKED := swarm_web judge tests bench node_client/src node_client/pycosat
 # The tests start dozens of processes that import the same modules; without bytecode each compiles them.
@@ -50,33 +52,33 @@ $(VENV)/bin/python:
 # What the site needs. The server uses the client's protocol and tasks, never its trainer, so torch
 # stays out. node_client/pycosat stands in for a package that needs a compiler.
 $(VENV)/installed-site: $(PROJECTS) | $(VENV)/bin/python
-	$(call stage,Installing the site,$(PIP) install -c constraints.txt ./node_client/pycosat \
-		-e '.[embedded]'; $(PIP) install --no-deps -e ./node_client)
+	$(call stage,Installing the site,$(INSTALL) -c constraints.txt ./node_client/pycosat \
+		-e '.[embedded]'; $(INSTALL) --no-deps -e ./node_client)
 	@$(PY) -m swarm_web.catalogues compile
 	@touch $@
 
 # torch first: what depends on it then takes the build that is there.
 $(VENV)/installed: $(VENV)/installed-site
 	$(call stage,Installing torch,$(install_torch))
-	$(call stage,Installing the node client,$(PIP) install -c constraints.txt -e ./node_client)
+	$(call stage,Installing the node client,$(INSTALL) -c constraints.txt -e ./node_client)
 	@touch $@
 
 # The CPU index may be out of reach, or slow to say so: one short try, then the usual index. Only
 # torch comes from it (--no-deps), because it has few versions of anything else.
 define install_torch
 if [ -n '$(TORCH_INDEX_URL)' ]; then \
-	$(PIP) install -c constraints.txt --extra-index-url '$(TORCH_INDEX_URL)' torch; \
+	$(INSTALL) -c constraints.txt --extra-index-url '$(TORCH_INDEX_URL)' torch; \
 elif [ "$$(uname -s)" = Linux ] && ! nvidia-smi --list-gpus 2>/dev/null | grep -q .; then \
 	echo 'No NVIDIA GPU found: installing the CPU build of PyTorch (about 200 MB).'; \
-	$(PIP) install --no-deps --index-url $(TORCH_CPU_INDEX_URL) --timeout 5 --retries 1 \
+	$(INSTALL) --no-deps --index-url $(TORCH_CPU_INDEX_URL) --timeout 5 --retries 1 \
 		"$$(grep '^torch==' constraints.txt)" || { \
 		echo 'It is not available here: installing the usual build, with CUDA (about 3 GB).'; \
-		$(PIP) install -c constraints.txt torch; }; \
-else $(PIP) install -c constraints.txt torch; fi
+		$(INSTALL) -c constraints.txt torch; }; \
+else $(INSTALL) -c constraints.txt torch; fi
 endef
 
 $(VENV)/installed-dev: $(VENV)/installed
-	$(call stage,Installing the tools for tests,$(PIP) install -c constraints.txt -e $(FOR_TESTS))
+	$(call stage,Installing the tools for tests,$(INSTALL) -c constraints.txt -e $(FOR_TESTS))
 	@touch $@
 
 # ---- languages

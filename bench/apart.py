@@ -1,4 +1,4 @@
-"""A process apart: it runs one function, which is told what to do and answers over a pipe.
+"""A separate process that runs one function, which gets its task and answers over a pipe.
 
 What it was busy with when it failed is lost, and nothing else: not the memory of a GPU, nor the GPU
 itself, which no process can use any more after some errors.

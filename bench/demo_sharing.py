@@ -1,8 +1,8 @@
-"""In how many fresh demos the nodes that share are visibly ahead of the isolated one in time.
+"""Counts the fresh demos in which all sharing nodes are visibly ahead of the isolated one in time.
 
 Each demo starts with an empty folder, as `make demo` does on a new machine. It ends as soon as the
 score intervals (95 %, of the season so far) of all nodes that share lie above those of all isolated
-ones on its leaderboard, or when the time is over: as a visitor sees it who keeps looking.
+ones on its leaderboard, or when the time is up: what a visitor sees who keeps watching.
 
     python -m bench.demo_sharing --demos 10 --minutes 10 --at-once 2
 

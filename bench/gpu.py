@@ -1,8 +1,8 @@
-"""`make bench-gpu`: what a node's training does on a GPU, checked against the CPU and beside trl.
+"""`make bench-gpu`: what a node's training does on a GPU, checked against the CPU and compared with trl.
 
 Needs neither a database nor a hub: weights are random, or those that ship with the client. Every
-section runs in a process apart, so that one that fails costs its own figures only. Ends with 1 if a
-section failed or a promise was missed, and with 3 where there is no GPU.
+section runs in a process of its own, so that one that fails costs its own figures only. Exits with
+status 1 if a section failed or a promise was missed, and with 3 where there is no GPU.
 
 `--dry-run` does all of it on the CPU, with tiny models, and writes nothing.
 """

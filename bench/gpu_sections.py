@@ -1,4 +1,4 @@
-"""Runs sections in a process apart, and goes on in a new one when one of them fails."""
+"""Runs sections in a separate process, and continues in a new one when one of them fails."""
 
 import gc
 import time

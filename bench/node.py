@@ -1,8 +1,8 @@
 """`make bench-node`: our training step against trl's GRPOTrainer, in time and memory.
 
 Both train the same model on the same questions with the same rewards, by turns in one run, each in
-a process of its own. `python -m bench.node small` measures one size. All of them together are
-written, with what a step takes longer on a node that is joined than on one alone.
+a process of its own. `python -m bench.node small` measures one size. A run of all sizes writes the
+results, with how much longer a step takes on a node that has joined a swarm than on one alone.
 """
 
 import os

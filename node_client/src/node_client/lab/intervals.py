@@ -86,13 +86,12 @@ def _counts(seeds: int, nodes: int, *, draws: int) -> npt.NDArray[np.uint16]:
     drawn = np.random.default_rng([_CHANCE, 0]).integers(seeds, size=(draws, seeds, 1))
     within = np.random.default_rng([_CHANCE, 1, nodes])
     size = seeds * nodes
-    counts = np.empty((draws, size), dtype=np.uint16)
+    counts: npt.NDArray[np.uint16] = np.empty((draws, size), dtype=np.uint16)
     for at in range(0, draws, _PORTION):
-        portion = drawn[at : at + _PORTION]
-        rows = np.arange(len(portion))[:, None, None] * size
-        places = rows + portion * nodes + within.integers(nodes, size=(len(portion), seeds, nodes))
-        taken = np.bincount(places.ravel(), minlength=len(portion) * size)
-        counts[at : at + _PORTION] = taken.reshape(len(portion), size)
+        portion = counts[at : at + _PORTION]
+        first = np.arange(len(portion))[:, None, None] * size + drawn[at : at + _PORTION] * nodes
+        places = first + within.integers(nodes, size=(len(portion), seeds, nodes))
+        portion[:] = np.bincount(places.ravel(), minlength=portion.size).reshape(portion.shape)
     return counts
 
 

@@ -1,4 +1,4 @@
-"""What came of one run: outcomes that are never added up or called by one name; pure.
+"""The outcomes of one run, which must not be pooled or confused; pure.
 
 Own reward is the mean over the completions that a node made itself, before the update. Held-out is
 pass@1 on questions that nobody trains on. The training set's reward counts others' rollouts too,

@@ -37,7 +37,7 @@ class Pool:
         self._pooled: list[Pooled] = []
 
     def begin_round(self, number: int) -> None:
-        """Go on to a round. Whoever comes late still finds the rollouts of the round before."""
+        """Begin a round. Nodes that draw early in it still find rollouts of the round before."""
         self.round = number
         self._pooled = [each for each in self._pooled if number - each.round <= self._rounds]
 

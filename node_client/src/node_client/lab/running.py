@@ -76,7 +76,7 @@ def run_all(
     except KeyboardInterrupt:
         raise NodeError(
             "Stopped. Finished runs are kept, and those under way have a snapshot.",
-            fix="The same command goes on from there.",
+            fix="The same command resumes from there.",
         ) from None
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -150,5 +150,5 @@ def _make(experiment: Experiment, run: Run) -> None:
         except RefusedError as problem:
             raise NodeError(
                 f"The verifier failed in the run {run.name}: {problem.message}.",
-                fix="The same command goes on from the run's latest snapshot.",
+                fix="The same command resumes from the run's latest snapshot.",
             ) from None

@@ -1,7 +1,7 @@
-"""One run from its first round to its last, which can be killed and gone on with at any time.
+"""One run from its first round to its last, which can be killed and resumed at any time.
 
 In the experiment's folder, `runs/ARM-SEED.jsonl` grows round by round as `.part` and is renamed
-when it is whole. `snapshots/ARM-SEED/` has what a killed run goes on from: a snapshot is taken when
+when it is whole. `snapshots/ARM-SEED/` has what a killed run resumes from: a snapshot is taken when
 the lines before it are on the disk, and used only where all of them are there.
 """
 
@@ -64,7 +64,7 @@ class Run:
 
     @property
     def snapshots(self) -> Path:
-        """Where a run that is under way can be gone on with."""
+        """What a run that is under way resumes from."""
         return self.folder / "snapshots" / self.name
 
     @property

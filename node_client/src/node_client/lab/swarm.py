@@ -2,7 +2,7 @@
 
 Every node is a `Trainer` as in the field, with its own policy, optimizer and stream of questions;
 only the way to the others (`lab.pool`) and the verifier's memory (`lab.remembering`) are the lab's.
-All chance follows from the seed, so a run that is resumed goes on as if it had not stopped.
+All chance follows from the seed, so a resumed run continues as if it had not stopped.
 """
 
 import shutil

@@ -143,11 +143,17 @@ def _check(clients: Sequence[Client], plans: Sequence[NodePlan], *, site: Site) 
                 fix=f"Its whole log is {client.log}.",
             )
         season = client.state.recall(site).season
-        if season is not None and _rules(season) != _rules(plan.season):
-            raise SettingsError(
-                f"The season {season.name} has other tasks or rules than the experiment.",
-                fix=f"Open a season with these: {_rules(plan.season)}",
-            )
+        if season is not None:
+            check_season(season, planned=plan.season)
+
+
+def check_season(season: SeasonInfo, *, planned: SeasonInfo) -> None:
+    """Check that a coordinator's season is the one planned. Raises SettingsError."""
+    if _rules(season) != _rules(planned):
+        raise SettingsError(
+            f"The season {season.name} has other tasks or rules than the experiment.",
+            fix=f"Open a season with these: {_rules(planned)}",
+        )
 
 
 def _rules(season: SeasonInfo) -> Mapping[str, Any]:
