@@ -1,4 +1,4 @@
-"""`make bench-gpu`: what a node's training does on a GPU, checked against the CPU and compared with trl.
+"""`make bench-gpu`: what a node's training does on a GPU, checked against the CPU and against trl.
 
 Needs neither a database nor a hub: weights are random, or those that ship with the client. Every
 section runs in a process of its own, so that one that fails costs its own figures only. Exits with
