@@ -27,6 +27,8 @@ QUESTIONS: dict[str, Promise] = {
     "poisoning": _("What do hostile nodes cost?"),
     "srpo": _("Do SRPO’s claims hold on small models?"),
 }
+# How many findings of a question are shown before the others are asked for.
+_SHOWN = 3
 OUTCOMES: dict[Outcome, Promise] = {
     "own": _("cumulative own reward"),
     "held_out_area": _("held-out pass@1, area under the curve"),
@@ -81,6 +83,16 @@ class QuestionReport:
     def judged(self) -> list[bool]:
         """Of each finding of which something was expected, whether it is so."""
         return [each.finding.holds for each in self.found if each.finding.holds is not None]
+
+    @property
+    def first(self) -> list[Found]:
+        """The findings that are shown at once."""
+        return self.found[:_SHOWN]
+
+    @property
+    def others(self) -> list[Found]:
+        """The findings after these."""
+        return self.found[_SHOWN:]
 
     @property
     def holding(self) -> int:

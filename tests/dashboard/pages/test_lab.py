@@ -18,7 +18,7 @@ from tests.dashboard.lab_reports import (
 pytestmark = pytest.mark.django_db
 SAID = (
     "<bdi>4/4</bdi> against <bdi>8/0</bdi>: +117\u202f% cumulative own reward (95 % interval "
-    "+90\u202f% to +150\u202f%, n = 6 paired seeds, p = .031)."
+    "+90\u202f% to +150\u202f%, n = 6 paired seeds, <bdi>p = .031</bdi>)."
 )
 
 
@@ -197,7 +197,9 @@ def test_too_few_seeds_for_an_interval_are_named(lab: Path, client: Client) -> N
     alone = make_comparison(seeds=1, gain_low=None, gain_high=None, difference_low=None, p=1.0)
     finding = make_finding() | {"comparison": alone | {"p_adjusted": 1.0}}
     write_summary(lab, map=make_answer(finding))
-    assert "(n = 1 paired seed, too few for an interval, p = 1)." in read(client, "/lab/")
+    assert "(n = 1 paired seed, too few for an interval, <bdi>p = 1</bdi>)." in read(
+        client, "/lab/"
+    )
 
 
 def test_a_damaged_report_says_what_helps(lab: Path, client: Client) -> None:
