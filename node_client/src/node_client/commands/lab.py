@@ -30,7 +30,7 @@ OutFolder = Annotated[
     Path | None, typer.Option("--out", help="Where results go; var/lab/NAME if left out")
 ]
 Processes = Annotated[
-    int | None, typer.Option(min=1, help="Runs at a time; as many as processors if left out")
+    int | None, typer.Option(min=1, help="Runs at a time; as many as cores if left out")
 ]
 
 

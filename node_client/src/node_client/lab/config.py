@@ -74,8 +74,8 @@ class Group(Struct, frozen=True, forbid_unknown_fields=True):
 class Arm(Struct, frozen=True, forbid_unknown_fields=True):
     """One way to train: settings of the client's by name, and what its swarm is made of.
 
-    `drawing` is how the pool draws for a request: `uniform`, or first those that their senders
-    declared `informative`. `source` is whose rollouts it draws: those of `others`, or as a control
+    `drawing` is how the pool answers a request: `uniform`, or rollouts that their senders declared
+    `informative` first. `source` is whose rollouts it draws: those of `others`, or as a control
     the node's own earlier ones (`self`). Without `groups` all of the experiment's nodes are alike.
     """
 

@@ -49,7 +49,7 @@ class Estimate:
 
     @property
     def hours(self) -> float:
-        """Hours of one processor or GPU for the whole experiment."""
+        """Hours of one core or GPU for the whole experiment."""
         return self.seconds * self.node_steps / 3600
 
 

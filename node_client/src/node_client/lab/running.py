@@ -1,4 +1,4 @@
-"""All runs of an experiment, as many at once as there are processors."""
+"""All runs of an experiment, as many at once as there are cores."""
 
 import multiprocessing
 import os
@@ -126,7 +126,7 @@ def _begin_worker(wires: Wires) -> None:
     _wires = wires
     # A terminal's Ctrl-C reaches workers too; they stop when they are told, at a snapshot.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # Runs share the processors, so each has one thread; it also fixes the order of sums.
+    # Runs share the cores, so each has one thread; it also fixes the order of sums.
     torch.set_num_threads(1)
 
 

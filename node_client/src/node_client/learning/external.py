@@ -88,9 +88,9 @@ class ExternalJudge:
     def judge(self, offered: Sequence[ExternalRollout], *, wanted: int) -> JudgedExternals:
         """Return up to `wanted` usable groups, and count why the others before them were not.
 
-        The pool offers rollouts in random order, first those that their senders declared
-        informative if this node prefers them, so the first usable ones are a uniform sample of the
-        usable ones, or of these. Those after them are not looked at.
+        The pool offers rollouts in random order, with those that their senders declared informative
+        first if this node prefers them. So the first usable ones are a uniform sample of all usable
+        ones, or of the declared. Those after them are not looked at.
         """
         groups: list[TrainingGroup] = []
         dropped: Counter[DropReason] = Counter()

@@ -69,7 +69,7 @@ class PublishRollouts(NodeMessage, frozen=True, tag="rollouts.publish", omit_def
 class RequestRollouts(NodeMessage, frozen=True, tag="rollouts.request", omit_defaults=True):
     """Ask for `count` rollouts of other nodes, drawn uniformly from the pool.
 
-    With `prefer` as `informative` those come first that their senders declared so, drawn uniformly
+    With `prefer` as `informative`, those that their senders declared so come first, drawn uniformly
     among themselves; the others fill up what is left of `count`. It is for servers whose welcome
     says `declarations`.
 
