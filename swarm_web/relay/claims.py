@@ -5,10 +5,11 @@ often it is drawn: whoever floods the pool with declarations is checked most. No
 can time or count helps it to be passed over.
 
 Keys of season `s` besides those of the pool:
-    relay:s:checked      sorted set of the members that were drawn, scored by time
+    relay:s:checked      sorted set of the publications that were drawn, `<member>@<its time>`,
+                         scored by the time of the draw
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -16,7 +17,14 @@ import msgspec
 import redis
 
 from swarm_protocol.messages import ExternalRollout, Rollout
-from swarm_web.relay.pool import blob_prefix, declared_key, doubted_key, lapsed_key, node_key
+from swarm_web.relay.pool import (
+    blob_prefix,
+    declared_key,
+    doubted_key,
+    lapsed_key,
+    node_key,
+    read_pairs,
+)
 
 # The worker says it again every few seconds; a season that has ended is forgotten.
 _LAPSED_AGE_S = 86_400
@@ -58,12 +66,24 @@ class Claims:
         """Draw up to `most` declared rollouts that were not drawn here before.
 
         Up to as many more are of nodes whose declarations do not count, so that these can mend.
+        What a node declared before the operator let its declarations count again is forgotten: it
+        would count against the node anew.
         """
+        doubted_at = doubted_key(self._season_id)
         with self._client.pipeline(transaction=False) as pipeline:
-            pipeline.zrandmember(declared_key(self._season_id), most)
-            pipeline.zrandmember(doubted_key(self._season_id), most)
-            declared, doubted = cast("list[list[bytes]]", pipeline.execute())
-        return self._fetch(self._keep_new([*declared, *doubted], now=now))
+            pipeline.zrandmember(declared_key(self._season_id), most, withscores=True)
+            pipeline.zrandmember(doubted_at, most, withscores=True)
+            pipeline.smembers(lapsed_key(self._season_id))
+            declared, doubted, lapsed = pipeline.execute()
+        drawn, past = read_pairs(declared), []
+        for member, time in read_pairs(doubted):
+            if member.split(b":", 1)[0] in lapsed:
+                drawn.append((member, time))
+            else:
+                past.append(member)
+        if past:
+            self._client.zrem(doubted_at, *past)
+        return self._fetch(self._keep_new(drawn, now=now))
 
     def tell_lapsed(self, node_ids: Collection[int]) -> None:
         """Say whose declarations do not count from now on: those of these nodes and no others."""
@@ -83,18 +103,20 @@ class Claims:
         ]
         self._doubt(keys=keys, args=[self._max_age_s])
 
-    def _keep_new(self, members: list[bytes], *, now: float) -> list[bytes]:
+    def _keep_new(self, drawn: Sequence[tuple[bytes, bytes | float]], *, now: float) -> list[bytes]:
         """Return those that are drawn for the first time, and remember them as long as they last.
 
         A rollout stays in the pool for a while: checked again, one mistake would count many times.
+        Its time tells it from another one that its node publishes later under the same id.
         """
         with self._client.pipeline(transaction=False) as pipeline:
-            for member in members:
-                pipeline.zadd(self._checked_key, {member: now}, nx=True)
+            for member, time in drawn:
+                publication = b"%s@%r" % (member, float(time))
+                pipeline.zadd(self._checked_key, {publication: now}, nx=True)
             pipeline.zremrangebyscore(self._checked_key, "-inf", now - self._max_age_s)
             pipeline.expire(self._checked_key, self._max_age_s)
             *added, _, _ = pipeline.execute()
-        return [member for member, new in zip(members, added, strict=True) if new]
+        return [member for (member, _), new in zip(drawn, added, strict=True) if new]
 
     def _fetch(self, members: list[bytes]) -> list[Claim]:
         if not members:

@@ -196,7 +196,7 @@ class Pool:
             reply: Any = await self._client.zrandmember(key, count + own, withscores=True)
             others = [
                 (member, float(time))
-                for member, time in _pairs(reply)
+                for member, time in read_pairs(reply)
                 if not member.startswith(b"%d:" % excluding) and member not in drawn
             ]
             # Redis promises no order; so any prefix of the draw is uniform too.
@@ -236,7 +236,7 @@ class Pool:
             await pipeline.execute()
 
 
-def _pairs(reply: list[Any]) -> list[tuple[bytes, bytes | float]]:
+def read_pairs(reply: list[Any]) -> list[tuple[bytes, bytes | float]]:
     """Read ZRANDMEMBER WITHSCORES, which is flat in RESP2 and nested in RESP3."""
     if reply and isinstance(reply[0], list):
         return [(member, score) for member, score in reply]

@@ -204,6 +204,20 @@ async def test_a_rollout_that_is_too_large_to_be_shared(
         await assert_rejected(sender, batch, "protocol.too_large")
 
 
+@pytest.mark.parametrize(
+    ("text", "more"), [("2", 1), ("2" * 9_000, 0)], ids=["more completions", "longer completions"]
+)
+async def test_a_rollout_that_no_node_of_the_season_trains_on(
+    gateway: str, amber: Member, bold: Member, season: Season, text: str, more: int
+) -> None:
+    batch = batch_with(season)
+    answers = (season.completions + more) * [Completion(text=text, finish_reason="stop")]
+    useless = msgspec.structs.replace(batch.rollouts[-1], completions=answers)
+    batch = msgspec.structs.replace(batch, rollouts=[*batch.rollouts[:-1], useless])
+    async with two_nodes(gateway, amber, bold) as sender:
+        await assert_rejected(sender, batch, "relay.rollout")
+
+
 @pytest.mark.parametrize("count", [0, 1, 65, 10_000])
 async def test_a_rollout_without_or_with_too_many_completions(
     gateway: str, season: Season, amber: Member, bold: Member, count: int

@@ -67,6 +67,15 @@ async def test_each_is_drawn_once_as_long_as_it_lasts(claims: Claims) -> None:
     assert rest == {(1, "r0"), (1, "r1"), (1, "r2")} - first
 
 
+async def test_another_rollout_of_the_same_id_is_drawn_again(claims: Claims) -> None:
+    await fill(1, 3, declared=range(3))
+    assert len(names(claims, 50)) == 3
+    # A node's share of the pool is 100: 100 newer ones push these out, and they come again.
+    await fill(1, 103, declared=[], now=1)
+    await fill(1, 3, declared=range(3), now=2)
+    assert names(claims, 50, now=2) == {(1, "r0"), (1, "r1"), (1, "r2")}
+
+
 async def test_nothing_is_drawn_of_an_empty_pool(claims: Claims) -> None:
     assert names(claims, 8) == set()
 
@@ -112,6 +121,16 @@ async def test_a_node_that_lapses_loses_what_it_has_declared_already(claims: Cla
     assert sync_redis().zrange(declared_key(SEASON), 0, -1) == [b"12:r0", b"12:r1"]
     assert sync_redis().zrange(doubted_key(SEASON), 0, -1) == [b"1:r0", b"1:r1", b"1:r2"]
     assert 0 < sync_redis().ttl(doubted_key(SEASON)) <= AGE_S
+
+
+async def test_what_was_doubted_does_not_count_once_the_nodes_declarations_count_again(
+    claims: Claims,
+) -> None:
+    claims.tell_lapsed([1])
+    await fill(1, 5, declared=range(5))
+    claims.tell_lapsed([])
+    assert claims.draw(8, now=0) == []
+    assert not sync_redis().exists(doubted_key(SEASON))
 
 
 def test_only_the_nodes_that_were_told_last_have_lapsed(claims: Claims) -> None:

@@ -101,6 +101,30 @@ async def test_a_sample_fits_into_one_frame(season: Season, amber: Node, bold: N
     assert (await contribution(bold)).delivered == len(drawn)
 
 
+async def test_large_rollouts_do_not_keep_smaller_ones_out_of_the_frame(
+    season: Season, amber: Node, bold: Node
+) -> None:
+    long = [Completion(text="x" * (MAX_ROLLOUT_BYTES // 8), finish_reason="length")] * 7
+    large = [
+        msgspec.structs.replace(make_rollout(season, rollout_id=f"large{i}"), completions=long)
+        for i in range(16)
+    ]
+    small = [make_rollout(season, rollout_id=f"small{i}") for i in range(4)]
+    await publish_rollouts(
+        amber,
+        season_id=season.pk,
+        rollouts=[*large, *small],
+        informative=[rollout.id for rollout in large],
+        rejected=0,
+        now=NOW,
+        random=Random(0),
+    )
+    drawn = await sample_rollouts(
+        bold, season_id=season.pk, count=20, now=NOW, random=Random(0), prefer="informative"
+    )
+    assert {rollout.id for rollout in small} < {each.rollout.id for each in drawn}
+
+
 async def test_log_probs_that_are_not_sent_take_no_place_in_the_frame(
     season: Season, amber: Node, bold: Node
 ) -> None:

@@ -30,6 +30,7 @@ class ErrorCode(StrEnum):
     TASK_INDEX = "task.index"
     RELAY_ISOLATED = "relay.isolated"
     RELAY_ISOLATED_PUBLISH = "relay.isolated_publish"
+    RELAY_ROLLOUT = "relay.rollout"
     ROUND_UNKNOWN = "round.unknown"
     ROUND_NOT_OPEN = "round.not_open"
     ROUND_PENDING = "round.pending"
@@ -61,6 +62,9 @@ FIXES: dict[ErrorCode, str] = {
     ErrorCode.RELAY_ISOLATED: "Train on own rollouts only: this node is not in the swarm arm.",
     ErrorCode.RELAY_ISOLATED_PUBLISH: (
         "Nothing to do: in this season isolated nodes share no rollouts. Newer clients send none."
+    ),
+    ErrorCode.RELAY_ROLLOUT: (
+        "Share rollouts with no more and no longer completions than the season's (see the welcome)."
     ),
     ErrorCode.ROUND_UNKNOWN: "Ask for the current round first.",
     ErrorCode.ROUND_NOT_OPEN: "Wait for the next round: you are told when it opens.",

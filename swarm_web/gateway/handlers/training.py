@@ -24,6 +24,9 @@ from swarm_web.gateway.session import Session
 from swarm_web.refusals import note_refusal
 from swarm_web.relay.services import publish_rollouts, record_training, sample_rollouts
 
+# More characters than tokens have on average in any text: the server knows no node's tokenizer.
+TOKEN_CHARACTERS = 32
+
 
 async def publish(session: Session, message: PublishRollouts) -> RolloutsPublished:
     """Offer the rollouts of this season to the others, and tell which were none."""
@@ -68,7 +71,7 @@ def _sort_rollouts(rollouts: list[Rollout], season: Season) -> tuple[list[Rollou
     rejected: list[Rejected] = []
     for rollout in rollouts:
         try:
-            _check_size(rollout)
+            _check_size(rollout, season)
             check_training_spec(rollout.task, seed=season.seed, tasks=tasks)
         except RefusedError as refusal:
             rejected.append(
@@ -84,12 +87,25 @@ def _sort_rollouts(rollouts: list[Rollout], season: Season) -> tuple[list[Rollou
     return taken, rejected
 
 
-def _check_size(rollout: Rollout) -> None:
+def _check_size(rollout: Rollout, season: Season) -> None:
+    """Refuse what no node of the season trains on, or may share; receivers count tokens."""
     size = len(msgspec.json.encode(rollout))
     if size > MAX_ROLLOUT_BYTES:
         raise RefusedError(
             ErrorCode.PROTOCOL_TOO_LARGE,
             f"the rollout has {size} bytes, at most {MAX_ROLLOUT_BYTES} are shared",
+        )
+    if len(rollout.completions) > season.completions:
+        raise RefusedError(
+            ErrorCode.RELAY_ROLLOUT,
+            f"the rollout has {len(rollout.completions)} completions, others train on at most"
+            f" {season.completions}",
+        )
+    longest = max(len(completion.text) for completion in rollout.completions)
+    if longest > season.max_new_tokens * TOKEN_CHARACTERS:
+        raise RefusedError(
+            ErrorCode.RELAY_ROLLOUT,
+            f"a completion has {longest} characters, too many for {season.max_new_tokens} tokens",
         )
 
 

@@ -6,7 +6,6 @@ The calls are async, because they are made for every step of every node.
 from collections import Counter
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from itertools import accumulate
 from random import Random
 
 import msgspec
@@ -73,20 +72,21 @@ async def sample_rollouts(
     """Draw up to `count` rollouts of other nodes uniformly, and count them for both sides.
 
     With a preference for `informative` ones, those that are declared so come first (`Pool.sample`).
-    They come in random order, so those that no longer fit into one frame are left out uniformly.
+    They come in random order. One that no longer fits into the frame is left out, and smaller ones
+    after it still come: large rollouts of one node must not keep out those of all others.
     Log-probs are for nodes that ask for them: an older client would refuse the whole frame.
     """
     pool = _season_pool(season_id)
     drawn = await pool.sample(
         count, excluding=node.pk, prefer=prefer, now=now.timestamp(), random=random
     )
-    offered = [_unpack(pooled, with_logprobs=with_logprobs) for pooled in drawn]
-    sizes = accumulate(len(_encoder.encode(external)) + 1 for external in offered)
-    fitting = [
-        (pooled.node_id, external)
-        for pooled, external, size in zip(drawn, offered, sizes, strict=True)
-        if size < MAX_FRAME_BYTES - _FRAME_REST_BYTES
-    ]
+    fitting, left = [], MAX_FRAME_BYTES - _FRAME_REST_BYTES
+    for pooled in drawn:
+        external = _unpack(pooled, with_logprobs=with_logprobs)
+        size = len(_encoder.encode(external)) + 1
+        if size < left:
+            left -= size
+            fitting.append((pooled.node_id, external))
     if fitting:
         # In Redis: rows of many others in Postgres, for each step of each node, are too many.
         await pool.count_given(Counter(node_id for node_id, _ in fitting))

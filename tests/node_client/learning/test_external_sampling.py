@@ -255,7 +255,7 @@ def test_a_strategy_goes_on_where_it_was_saved(name: str) -> None:
         ("no.such.module:Class", "cannot be imported"),
         ("node_client.errors:Missing", "cannot be imported"),
         ("collections:Counter", "is not a Strategy"),
-        ("math:pi", "math:pi cannot be made"),
+        ("math:pi", "math:pi is not a Strategy"),
         (f"{HERE}:NeedsMore", "NeedsMore cannot be made"),
         ("node_client.learning.external_sampling:Strategy", "Strategy cannot be made"),
     ],
@@ -285,6 +285,15 @@ def trainer_with_candidates(verifier: Verifier, sampling: str) -> Trainer:
         config=TrainConfig(external_sampling=sampling),
         exchange=offers(verifier, 0),
     )
+
+
+@pytest.mark.parametrize(("external", "asked"), [(0, 0), (4, 24), (40, 40)])
+def test_a_step_asks_for_24_candidates_or_for_as_many_as_there_are_places(
+    verifier: Verifier, external: int, asked: int
+) -> None:
+    season = toy_season(local=2, external=external)
+    trainer = make_trainer(verifier, season=season, exchange=offers(verifier, 0))
+    assert trainer.candidates == asked
 
 
 def test_sampling_by_weights_scores_all_candidates_and_uses_as_many_as_places(

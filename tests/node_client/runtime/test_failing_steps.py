@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+from msgspec.structs import replace
 
 from node_client.display.view import View
 from node_client.errors import NodeError
@@ -82,5 +83,23 @@ async def test_a_pause_ends_when_the_node_is_stopped(
     async with ModelWorker() as worker:
         training = make_training(settings, verifier, worker, view, backoff=stop)
         await training.run()
+    assert view.saved is not None
+    assert view.saved.step == 1
+
+
+async def test_a_season_that_this_node_cannot_train_in_costs_no_step(
+    settings: Settings, verifier: Verifier
+) -> None:
+    view = empty_view()
+    another = replace(toy_season(), generator="reasoning-gym 0.0.1")
+
+    def begin_next_season(attempt: int) -> float:
+        training.enrol(Enrolment(season=another, node="here", arm="isolated"))
+        return 0.0
+
+    async with ModelWorker() as worker:
+        training = make_training(settings, verifier, worker, view, backoff=begin_next_season)
+        with pytest.raises(NodeError, match=r"reasoning-gym 0\.0\.1"):
+            await training.run()
     assert view.saved is not None
     assert view.saved.step == 1

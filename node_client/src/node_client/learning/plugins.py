@@ -26,21 +26,20 @@ def make_part(
         )
     try:
         named = getattr(import_module(module), attribute)
-    except (ImportError, AttributeError) as problem:
+    except Exception as problem:  # a participant's own module may raise anything
         raise SettingsError(
             f"{setting}: {name} cannot be imported: {problem}.",
-            fix="Check the spelling, and that the module is on PYTHONPATH.",
+            fix="Check the spelling, that the module is on PYTHONPATH, and its code.",
         ) from problem
-    try:
-        made = named()
-    except TypeError as problem:
-        raise SettingsError(
-            f"{setting}: {name} cannot be made: {problem}.",
-            fix="Name a class that needs no arguments and has all methods of its base.",
-        ) from problem
-    if not isinstance(made, base):
+    if not (isinstance(named, type) and issubclass(named, base)):
         raise SettingsError(
             f"{setting}: {name} is not a {base.__name__}.",
             fix=f"Derive the class from {base.__module__}.{base.__name__}.",
         )
-    return made
+    try:
+        return named()
+    except Exception as problem:  # and so may its class
+        raise SettingsError(
+            f"{setting}: {name} cannot be made: {problem}.",
+            fix="Name a class that needs no arguments and has all methods of its base.",
+        ) from problem

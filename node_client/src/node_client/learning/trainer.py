@@ -68,7 +68,7 @@ from node_client.model.batches import GENERATION_TOKENS
 from node_client.model.policy import Policy
 from node_client.model.room import describe_sampling_room, describe_update_room
 from node_client.settings.objective import check_objective
-from node_client.settings.train_config import TrainConfig, plan_step
+from node_client.settings.train_config import CANDIDATES, TrainConfig, plan_step
 from swarm_protocol.messages import ExternalRollout, Rollout, SeasonInfo
 from swarm_tasks.verifier import Verifier
 
@@ -155,7 +155,8 @@ class Trainer:
     @property
     def candidates(self) -> int:
         """How many rollouts of others each step asks for."""
-        return self.config.external_candidates if self._mix.places.external else 0
+        places = self._mix.places.external
+        return (self.config.external_candidates or max(CANDIDATES, places)) if places else 0
 
     @property
     def evaluation_due(self) -> bool:

@@ -113,7 +113,13 @@ class Training:
         await self.enrolled.wait()
         await warn_of_missing(self._equipment.verifier, worker=self._worker, view=self._view)
         while not self._stopping.is_set() and self._view.steps_here != self._settings.steps:
-            trainer = await self._follow_enrolment()
+            try:
+                trainer = await self._follow_enrolment()
+            except NodeError:
+                # Settings that worked may not fit the rules of the next season.
+                if self._trainer is not None:
+                    await self._saver.save_the_rest(self._trainer)
+                raise
             began = monotonic()
             if self._view.round is not None:
                 trainer.judge_round = self._view.round.number

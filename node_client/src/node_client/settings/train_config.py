@@ -42,6 +42,9 @@ LORA_LEARNING_RATE = 1e-5
 DEMO_LEARNING_RATE = 1e-4
 DEMO_PARAMETERS = 10_000_000
 
+# Rollouts of others that a step asks for where nothing else is said.
+CANDIDATES = 24
+
 
 @dataclass(frozen=True)
 class TrainConfig:
@@ -66,8 +69,9 @@ class TrainConfig:
     batch: Count | None = None
     """Rollouts generated in each step; none is the season's, or I + J where it says nothing."""
 
-    external_candidates: Candidates = 24
-    """How many rollouts of others each step asks for, however many it uses: many teach nothing."""
+    external_candidates: Candidates | None = None
+    """How many rollouts of others each step asks for: many teach nothing. None is 24, or J if that
+    is more."""
 
     external_pool: ExternalPool = "informative"
     """Which rollouts of others the coordinator offers first: those that their senders declared

@@ -1,0 +1,52 @@
+"""A class of one's own takes the place of a part, and what is none says what is wrong with it."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from node_client.errors import SettingsError
+from node_client.learning.external_sampling import Strategy, make_strategy
+
+MODULE = """
+from node_client.learning.external_sampling import Strategy
+
+class Own(Strategy):
+    def weigh(self, groups):
+        return [1.0 for _ in groups]
+
+class Failing(Own):
+    def __init__(self):
+        raise ValueError("no such file")
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "own_part.py").write_text(MODULE)
+    (tmp_path / "torn_part.py").write_text("class Own(")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "own_part", raising=False)
+    return tmp_path
+
+
+def test_a_class_of_ones_own_is_made() -> None:
+    assert isinstance(make_strategy("own_part:Own"), Strategy)
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        ("torn_part:Own", "cannot be imported"),
+        ("own_part:Other", "cannot be imported"),
+        ("own_part:Failing", "cannot be made: no such file"),
+        ("own_part:Strategy", "cannot be made"),
+        # It would end the process if it were called.
+        ("sys:exit", "is not a Strategy"),
+        ("builtins:dict", "is not a Strategy"),
+    ],
+)
+def test_what_is_no_such_class_is_refused_with_what_helps(name: str, complaint: str) -> None:
+    with pytest.raises(SettingsError, match=complaint) as problem:
+        make_strategy(name)
+    assert problem.value.fix
