@@ -86,22 +86,26 @@ class Claims:
         return self._fetch(self._keep_new(drawn, now=now))
 
     def tell_lapsed(self, node_ids: Collection[int]) -> None:
-        """Say whose declarations do not count from now on: those of these nodes and no others."""
+        """Say whose declarations do not count from now on: those of these nodes and no others.
+
+        What they have declared already is offered like undeclared rollouts.
+        """
         key = lapsed_key(self._season_id)
         with self._client.pipeline(transaction=True) as pipeline:
             pipeline.delete(key)
             if node_ids:
                 pipeline.sadd(key, *node_ids)
                 pipeline.expire(key, _LAPSED_AGE_S)
+            for node_id in node_ids:
+                self._doubt(
+                    keys=[
+                        *(declared_key(self._season_id), doubted_key(self._season_id)),
+                        node_key(self._season_id, node_id),
+                    ],
+                    args=[self._max_age_s],
+                    client=pipeline,
+                )
             pipeline.execute()
-
-    def doubt(self, node_id: int) -> None:
-        """Offer what a node has declared already like undeclared rollouts."""
-        keys = [
-            *(declared_key(self._season_id), doubted_key(self._season_id)),
-            node_key(self._season_id, node_id),
-        ]
-        self._doubt(keys=keys, args=[self._max_age_s])
 
     def _keep_new(self, drawn: Sequence[tuple[bytes, bytes | float]], *, now: float) -> list[bytes]:
         """Return those that are drawn for the first time, and remember them as long as they last.

@@ -117,7 +117,7 @@ async def test_what_lapsed_nodes_declare_is_drawn_besides_and_offered_like_the_r
 async def test_a_node_that_lapses_loses_what_it_has_declared_already(claims: Claims) -> None:
     await fill(1, 5, declared=range(3))
     await fill(12, 5, declared=range(2))
-    claims.doubt(1)
+    claims.tell_lapsed([1])
     assert sync_redis().zrange(declared_key(SEASON), 0, -1) == [b"12:r0", b"12:r1"]
     assert sync_redis().zrange(doubted_key(SEASON), 0, -1) == [b"1:r0", b"1:r1", b"1:r2"]
     assert 0 < sync_redis().ttl(doubted_key(SEASON)) <= AGE_S

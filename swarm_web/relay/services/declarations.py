@@ -39,7 +39,8 @@ def check_declarations(*, verifier: AnyVerifier, now: datetime, most: int) -> in
     if season_id is None:
         return 0
     claims = Claims(sync_redis(), season_id=season_id, max_age_s=settings.RELAY_MAX_AGE_S)
-    # Told again each time: Redis may have lost it, or the operator may have decided otherwise.
+    # Told again each time: Redis may have lost it, a worker may have died before it told, or the
+    # operator may have decided otherwise.
     claims.tell_lapsed(_lapsed_nodes(season_id))
     drawn = claims.draw(most, now=now.timestamp())
     findings: dict[int, list[bool]] = {}
@@ -52,8 +53,6 @@ def check_declarations(*, verifier: AnyVerifier, now: datetime, most: int) -> in
     ]
     if lapsed:
         claims.tell_lapsed(_lapsed_nodes(season_id))
-    for node_id in lapsed:
-        claims.doubt(node_id)
     return len(drawn)
 
 

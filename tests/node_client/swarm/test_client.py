@@ -126,7 +126,7 @@ async def test_what_is_declared_informative_is_told_to_a_coordinator_that_can_re
     async with running_exchange(coordinator) as (_, exchange):
         await publish(exchange, *map(rollout, "abc"), informative="ac")
         [published] = await coordinator.heard(PublishRollouts)
-        assert [each.id for each in published.rollouts] == ["a", "b", "c"]
+        assert {each.id for each in published.rollouts} == {"a", "b", "c"}
         assert published.informative == (["a", "c"] if knows else [])
 
 
@@ -186,6 +186,20 @@ async def test_published_rollouts_reach_the_coordinator_and_are_counted() -> Non
         assert [each.id for each in message.rollouts] == ["a", "b"]
         await exchange.outbox.empty.wait()
         assert (exchange.published, exchange.outbox.dropped) == (2, 0)
+
+
+async def test_of_a_step_that_is_too_large_what_teaches_others_is_kept() -> None:
+    coordinator = Coordinator()
+    async with running_exchange(coordinator) as (node, exchange):
+        await coordinator.stop()
+        await node.notebook.until(lambda: node.notebook.links[-1].phase == "waiting")
+        rollouts = [rollout(f"r{n}") for n in range(MAX_OWED_ROLLOUTS + 3)]
+        await asyncio.to_thread(exchange.publish, rollouts, informative=["r0", "r1"])
+        await asyncio.sleep(0)
+        await coordinator.start()
+        await exchange.outbox.empty.wait()
+        messages = await coordinator.heard(PublishRollouts)
+        assert {name for message in messages for name in message.informative} == {"r0", "r1"}
 
 
 async def test_what_is_published_offline_is_bounded_counted_and_sent_later() -> None:

@@ -122,7 +122,8 @@ class SwarmExchange:
             if is_training_spec(rollout.task, seed=season.seed, tasks=season.tasks)
         ]
         self._informative.update(rollout.id for rollout in owed if rollout.id in informative)
-        self.outbox.put(owed)
+        # Here and in the pool the oldest give way first: let these be what teaches nobody.
+        self.outbox.put(sorted(owed, key=lambda rollout: rollout.id in informative))
 
     def _forget(self, rollouts: Sequence[Rollout]) -> None:
         self._informative.difference_update(rollout.id for rollout in rollouts)
