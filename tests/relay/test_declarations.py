@@ -1,6 +1,7 @@
 """Declared rollouts are checked by the real verifier, and who declares falsely is not preferred."""
 
 import itertools
+from collections.abc import Callable
 from random import Random
 
 import msgspec
@@ -12,6 +13,7 @@ from judge.models import Season
 from judge.services.seasons import end_season
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import Completion, Rollout, TaskSpec
+from swarm_tasks.allowlist import GENERATOR
 from swarm_tasks.keyspace import Part, question_part
 from swarm_tasks.starter import STARTER_TASKS
 from swarm_tasks.verifier import DrawnTask, Verdict, Verifier
@@ -104,6 +106,14 @@ async def test_answers_on_which_the_verifier_hangs_teach_nobody(season: Season) 
     assert is_informative(make_rollout(season), verifier=Unable(fails=False)) is False
 
 
+async def test_a_question_that_cannot_be_made_teaches_nobody(
+    season: Season, verifier: Verifier
+) -> None:
+    task = TaskSpec("maze", {}, 20250911, 714_733_159, GENERATOR)
+    rollout = msgspec.structs.replace(make_rollout(season), task=task)
+    assert is_informative(rollout, verifier=verifier) is False
+
+
 async def test_a_verifier_that_fails_is_no_evidence(season: Season) -> None:
     assert is_informative(make_rollout(season), verifier=Unable(fails=True)) is None
 
@@ -130,8 +140,12 @@ async def declare(
     )
 
 
-async def check(verifier: Verifier, *, most: int = 64) -> int:
-    return await sync_to_async(check_declarations)(verifier=verifier, now=NOW, most=most)
+async def check(
+    verifier: Verifier, *, most: int = 64, is_late: Callable[[], bool] = lambda: False
+) -> int:
+    return await sync_to_async(check_declarations)(
+        verifier=verifier, now=NOW, most=most, is_late=is_late
+    )
 
 
 async def preferred(node: Node, season: Season, *, count: int) -> list[str]:
@@ -149,6 +163,16 @@ async def preferred(node: Node, season: Season, *, count: int) -> list[str]:
 
 async def part_of(node: Node) -> Contribution:
     return await Contribution.objects.aget(node=node)
+
+
+async def test_what_is_left_when_it_gets_late_counts_for_nothing(
+    season: Season, verifier: Verifier, amber: Node
+) -> None:
+    await declare(amber, season, verifier, "ww", count=8)
+    clock = iter([False, False, True])
+    await check(verifier, is_late=lambda: next(clock))
+    row = await Contribution.objects.aget(node=amber, season=season)
+    assert (row.declared_checked, row.declared_false) == (2, 2)
 
 
 async def test_true_declarations_are_counted_and_cost_nothing(

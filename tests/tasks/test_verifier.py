@@ -3,11 +3,11 @@
 import pytest
 
 from swarm_protocol.errors import ErrorCode, RefusedError
-from swarm_protocol.messages import MAX_COMPLETION_CHARS, Config, TaskChoice
+from swarm_protocol.messages import MAX_COMPLETION_CHARS, Config, TaskChoice, TaskSpec
 from swarm_tasks.allowlist import GENERATOR, allowed_datasets
-from swarm_tasks.keyspace import Part, index_part, question_part
+from swarm_tasks.keyspace import Part, index_part, keyed_index, question_part
 from swarm_tasks.starter import STARTER_TASKS
-from swarm_tasks.verifier import DrawnTask, Verifier
+from swarm_tasks.verifier import DRAW_ATTEMPTS, DrawnTask, UnmadeError, Verifier
 from tests.tasks.specs import ONE_DIGIT, SEED, answered, make_spec, solve_sum
 
 
@@ -27,6 +27,39 @@ def draw(
         seed=SEED,
         counter=counter,
     )
+
+
+# The generator raises at this index, the first of the stream's 5,801st task.
+UNMADE = TaskSpec("maze", {}, 20250911, 714_733_159, GENERATOR)
+UNMADE_KEY, UNMADE_COUNTER = b"k", 5801
+
+
+def test_a_task_that_cannot_be_made_says_so(verifier: Verifier) -> None:
+    for ask in (verifier.question, lambda spec: verifier.score(spec, ["1"])):
+        with pytest.raises(UnmadeError, match="Could not find suitable path"):
+            ask(UNMADE)
+
+
+def test_a_stream_passes_over_what_cannot_be_made(verifier: Verifier) -> None:
+    drawn = verifier.draw(
+        key=UNMADE_KEY,
+        part=Part.TRAINING,
+        dataset=UNMADE.dataset,
+        config={},
+        seed=UNMADE.seed,
+        counter=UNMADE_COUNTER,
+    )
+    attempts = [
+        keyed_index(
+            key=UNMADE_KEY,
+            part=Part.TRAINING,
+            dataset=UNMADE.dataset,
+            counter=DRAW_ATTEMPTS * UNMADE_COUNTER + attempt,
+        )
+        for attempt in range(DRAW_ATTEMPTS)
+    ]
+    assert attempts[0] == UNMADE.index
+    assert drawn.spec.index in attempts[1:]
 
 
 def test_verdicts_come_in_the_order_of_the_texts(verifier: Verifier) -> None:

@@ -66,6 +66,10 @@ class Verdict:
         return self.reason in ("timeout", "verifier_error")
 
 
+class UnmadeError(RefusedError):
+    """The generator raised or hung at a task: whoever names it cannot have answered it either."""
+
+
 class Verifier:
     """Makes questions and scores answers. Thread-safe; one request at a time.
 
@@ -103,8 +107,8 @@ class Verifier:
     ) -> DrawnTask:
         """Return the `counter`-th task of a keyed stream, the same one at every call.
 
-        Each counter owns DRAW_ATTEMPTS indices; the first one whose question belongs to `part`
-        is the task. The key stays in this process.
+        Each counter owns DRAW_ATTEMPTS indices; the first one whose question can be made and
+        belongs to `part` is the task. The key stays in this process.
 
         Raises RefusedError: TASK_DATASET, TASK_CONFIG (also when the configuration knows so few
         questions that none belongs to the part) or VERIFIER_FAILED.
@@ -130,7 +134,7 @@ class Verifier:
         """Return the spec's question.
 
         Raises RefusedError: TASK_DATASET, TASK_CONFIG, TASK_FOREIGN (another generator version) or
-        VERIFIER_FAILED.
+        VERIFIER_FAILED; UnmadeError where that was the generator's fault.
         """
         _check_spec(spec)
         draw = Draw(spec.dataset, spec.config, spec.seed, [spec.index], None)
@@ -164,6 +168,8 @@ class Verifier:
         child = self._keeper.send(Score(jobs), steps)
         try:
             self._await_reply(child, Scored, len(steps))
+        except RefusedError as problem:
+            raise _not_made(problem) from None
         except (TimeoutError, ChildDiedError, msgspec.DecodeError) as problem:
             steps = child.board.read(len(steps))
             self._keeper.drop()
@@ -176,6 +182,8 @@ class Verifier:
             child = self._keeper.send(request, [UNMADE] * steps)
             try:
                 return self._await_reply(child, Made, steps)
+            except RefusedError as problem:
+                raise _not_made(problem) from None
             except (TimeoutError, ChildDiedError, msgspec.DecodeError) as problem:
                 self._keeper.drop()
                 raise _not_made(problem) from None
@@ -211,7 +219,10 @@ def _name_fault(steps: list[float], problem: Exception) -> list[float]:
 
 
 def _not_made(problem: Exception) -> RefusedError:
-    return RefusedError(ErrorCode.VERIFIER_FAILED, f"the task could not be made: {problem}")
+    """Return what a lost child or its reply says about the task that it was making."""
+    if isinstance(problem, RefusedError) and problem.code is not ErrorCode.VERIFIER_FAILED:
+        return problem
+    return UnmadeError(ErrorCode.VERIFIER_FAILED, f"the task could not be made: {problem}")
 
 
 def _check_spec(spec: TaskSpec) -> None:

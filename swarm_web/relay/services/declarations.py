@@ -4,8 +4,9 @@ A claim that is lost together with the worker that drew it is gone, as rollouts 
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from itertools import takewhile
 
 from django.conf import settings
 from django.db import transaction
@@ -14,6 +15,7 @@ from django.db.models import QuerySet
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import Rollout
 from swarm_tasks.pool import AnyVerifier
+from swarm_tasks.verifier import UnmadeError
 from swarm_web.relay.claims import Claims
 from swarm_web.relay.models import Contribution
 from swarm_web.relay.services.scoring import score_completions
@@ -29,11 +31,13 @@ _COUNTED = (
 )
 
 
-def check_declarations(*, verifier: AnyVerifier, now: datetime, most: int) -> int:
+def check_declarations(
+    *, verifier: AnyVerifier, now: datetime, most: int, is_late: Callable[[], bool]
+) -> int:
     """Check up to `most` declared rollouts of the running season; return how many.
 
     Up to as many more of nodes whose declarations have lapsed are checked, so that these may count
-    again.
+    again. When it gets late the rest is left: one question that hangs the generator takes seconds.
     """
     season_id = _running_season()
     if season_id is None:
@@ -44,7 +48,7 @@ def check_declarations(*, verifier: AnyVerifier, now: datetime, most: int) -> in
     claims.tell_lapsed(_lapsed_nodes(season_id))
     drawn = claims.draw(most, now=now.timestamp())
     findings: dict[int, list[bool]] = {}
-    for claim in drawn:
+    for claim in takewhile(lambda _: not is_late(), drawn):
         informative = is_informative(claim.rollout, verifier=verifier)
         if informative is not None:
             findings.setdefault(claim.node_id, []).append(not informative)
@@ -60,12 +64,14 @@ def is_informative(rollout: Rollout, *, verifier: AnyVerifier) -> bool | None:
     """Tell whether others learn from a rollout; None where our verifier could not find out.
 
     As a declaration says: there are right and wrong completions, so that rewards differ, binary or
-    with partial credit. What a receiver drops teaches nobody: a question of the judge's, and
-    completions on which the verifier hangs or fails.
+    with partial credit. What a receiver drops teaches nobody: a question of the judge's, one that
+    cannot be made, and completions on which the verifier hangs or fails.
     """
     texts = [completion.text for completion in rollout.completions]
     try:
         _, verdicts = score_completions(rollout.task, texts, verifier=verifier)
+    except UnmadeError:
+        return False
     except RefusedError as refusal:
         return None if refusal.code == ErrorCode.VERIFIER_FAILED else False
     if any(verdict.failed for verdict in verdicts):

@@ -3,15 +3,23 @@
 import msgspec
 import pytest
 
-from node_client.learning.external import DropReason, ExternalJudge
+from node_client.learning.external import MOST_UNMADE, DropReason, ExternalJudge
 from node_client.learning.rewards import Binary
 from node_client.learning.sender import SenderLogprobs
 from node_client.model.policy import Policy
+from swarm_protocol.errors import ErrorCode
 from swarm_protocol.logprobs import encode_logprobs
-from swarm_protocol.messages import ExternalRollout, RolloutName
+from swarm_protocol.messages import ExternalRollout, RolloutName, TaskSpec
 from swarm_tasks.keyspace import Part, question_part
-from swarm_tasks.verifier import Verifier
-from tests.node_client.fakes import SEED, FailingVerifier, external_sum, toy_policy, toy_season
+from swarm_tasks.verifier import UnmadeError, Verifier
+from tests.node_client.fakes import (
+    SEED,
+    BorrowingVerifier,
+    FailingVerifier,
+    external_sum,
+    toy_policy,
+    toy_season,
+)
 
 MIXED = ("<answer>{sum}</answer>", "<answer>99</answer>", "no idea", "{sum}")
 
@@ -175,6 +183,34 @@ def test_rollout_whose_task_cannot_be_made_is_unscorable(
         reward=Binary(),
     )
     assert_dropped(judge, external, "unscorable")
+
+
+class HangingVerifier(BorrowingVerifier):
+    """Cannot make any question, and counts how many it was asked for."""
+
+    asked = 0
+
+    def question(self, spec: TaskSpec) -> str:
+        self.asked += 1
+        raise UnmadeError(ErrorCode.VERIFIER_FAILED, "no answer within 5 s")
+
+
+def test_a_node_whose_tasks_cannot_be_made_is_not_looked_at_again(
+    policy: Policy, verifier: Verifier
+) -> None:
+    hanging = HangingVerifier(verifier)
+    judge = ExternalJudge(
+        policy=policy,
+        verifier=hanging,
+        season=toy_season(),
+        node="here",
+        max_completion_length=16,
+        reward=Binary(),
+    )
+    offered = [external_sum(verifier, MIXED, counter=counter) for counter in range(5)]
+    judged = judge.judge(offered, wanted=4)
+    assert judged.dropped == {"unscorable": 5}
+    assert hanging.asked == MOST_UNMADE
 
 
 @pytest.mark.parametrize("text", ["<answer>{sum}</answer>", "wrong"])

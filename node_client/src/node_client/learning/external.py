@@ -17,7 +17,7 @@ from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import ExternalRollout, Rollout, RolloutName, SeasonInfo
 from swarm_tasks.allowlist import check_training_spec
 from swarm_tasks.keyspace import Part, question_part
-from swarm_tasks.verifier import Verifier
+from swarm_tasks.verifier import UnmadeError, Verifier
 
 DropReason = Literal[
     "own",  # this node made it
@@ -32,6 +32,9 @@ DropReason = Literal[
 
 # How many offered rollouts are remembered, so that none is trained on twice.
 REMEMBERED = 4096
+# After so many tasks that cannot be made, a node's rollouts are not looked at: it cannot have
+# answered them, and one on which the generator hangs costs seconds.
+MOST_UNMADE = 2
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,7 @@ class ExternalJudge:
         self._reward = reward
         self._keep_uninformative = keep_uninformative
         self._seen: deque[str] = deque(maxlen=REMEMBERED)
+        self._unmade: Counter[str] = Counter()
 
     @property
     def seen(self) -> list[str]:
@@ -115,7 +119,9 @@ class ExternalJudge:
         # Before it is remembered: a rollout of the next season may come before its news.
         self._check_season(rollout)
         self._seen.append(name)
-        question, rewards = self._score(rollout)
+        if self._unmade[external.node] == MOST_UNMADE:
+            raise _DroppedError("unscorable")
+        question, rewards = self._score(external)
         completions = self._encode(rollout)
         return TrainingGroup(
             prompt=self._policy.prompt_ids(question, system_prompt=self._season.system_prompt),
@@ -155,12 +161,16 @@ class ExternalJudge:
             encoded.append(ids)
         return encoded
 
-    def _score(self, rollout: Rollout) -> tuple[str, list[float]]:
+    def _score(self, external: ExternalRollout) -> tuple[str, list[float]]:
         """Make the question again and return it with every completion's reward."""
+        rollout = external.rollout
         texts = [completion.text for completion in rollout.completions]
         try:
             question = self._verifier.question(rollout.task)
             verdicts = self._verifier.score(rollout.task, texts)
+        except UnmadeError:
+            self._unmade[external.node] += 1
+            raise _DroppedError("unscorable") from None
         except RefusedError as refusal:
             failed = refusal.code is ErrorCode.VERIFIER_FAILED
             raise _DroppedError("unscorable" if failed else "foreign") from None

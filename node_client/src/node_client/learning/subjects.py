@@ -35,7 +35,6 @@ MATHEMATICS: Mapping[str, str] = {
     "leg_counting": "multiplies and adds from a word problem",
     "modulo_grid": "finds the arithmetic rule behind a pattern",
     "number_format": "compares numbers in different notations",
-    "number_sequence": "finds the rule of a sequence",
     "polynomial_equations": "solves an equation",
     "power_function": "calculates a power",
     "prime_factorization": "factors a number",

@@ -74,12 +74,25 @@ class Server:
                 signal.setitimer(signal.ITIMER_REAL, 0)
 
     def _draw(self, request: Draw) -> Made:
+        """Return the first question of the part; an index of which none can be made is no task.
+
+        Raises what the generator raised where none at all could be made.
+        """
+        unmade: list[Exception] = []
         for step, index in enumerate(request.indices):
             self._set_alarm()
-            question = _open_task(request, index).question
+            try:
+                question = _open_task(request, index).question
+            except RefusedError:
+                raise
+            except Exception as problem:  # noqa: BLE001 - a generator may raise anything
+                unmade.append(problem)
+            else:
+                if request.part in (None, question_part(question)):
+                    return Made(index, question)
             self._board.steps[step] = MADE
-            if request.part in (None, question_part(question)):
-                return Made(index, question)
+        if len(unmade) == len(request.indices):
+            raise unmade[-1]
         return Made(None, "")
 
     def _score(self, request: Score) -> Scored:

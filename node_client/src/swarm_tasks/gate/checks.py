@@ -8,7 +8,9 @@ import json
 import statistics
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
+from random import Random
 
 from swarm_tasks.child.generators import build_entry, open_dataset
 from swarm_tasks.gate import probes
@@ -26,6 +28,7 @@ MOST_FOR_A_CONSTANT = 0.8
 SLOWEST_ENTRY_S = 3.0
 _STAGE_DEADLINE_S = 60.0
 _HANG_DEADLINE_S = 10.0
+_MANY, _MANY_S = 5_000, 5.0
 
 
 @dataclass
@@ -48,6 +51,7 @@ def measure_dataset(name: str, count: int, foreign_fingerprint: str | None) -> M
         sample = run_isolated(_STAGE_DEADLINE_S, probes.make_sample, name, count, by_index=by_index)
         _check_reproducible(name, sample.entries, by_index, foreign_fingerprint, findings)
         _check_time(sample, findings)
+        _check_rare_entries(name, by_index, findings)
         _check_right_answers(name, sample.entries, findings)
         _check_wrong_answers(name, sample.entries, findings)
         _check_hangs(name, sample.entries[:2], findings)
@@ -106,6 +110,25 @@ def _check_time(sample: Sample, findings: Findings) -> None:
     findings.figures["entry_ms_below"] = _power_of_ten(statistics.median(sample.seconds) * 1000)
     if worst > SLOWEST_ENTRY_S:
         findings.reasons["slow_entries"] = f"an entry took {worst:.1f} s to make"
+
+
+def _check_rare_entries(name: str, by_index: bool, findings: Findings) -> None:
+    """Make thousands of entries: whoever shares rollouts chooses their indices freely."""
+    try:
+        run_isolated(_MANY_S + SLOWEST_ENTRY_S, _make_many, name, by_index)
+    except HungError:
+        findings.reasons["entry_hangs"] = f"one of up to {_MANY:,} entries is never made"
+
+
+def _make_many(name: str, by_index: bool) -> None:
+    """Make entries for as long as there is time; those that raise are passed over when drawn."""
+    chance, until = Random(SEED), time.process_time() + _MANY_S
+    for _ in range(_MANY):
+        if time.process_time() > until:
+            return
+        with suppress(Exception):
+            index = chance.randrange(INDEX_END)
+            build_entry(name, {}, seed=SEED, index=index, by_index=by_index)
 
 
 def _power_of_ten(value: float) -> float:
