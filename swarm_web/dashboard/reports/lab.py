@@ -101,12 +101,13 @@ class QuestionReport:
 
     @property
     def grid(self) -> Grid | None:
-        """The findings of several experiments with the same arms, side by side."""
-        arms = list(dict.fromkeys(each.comparison.arm for each in self.found))
-        experiments = list(dict.fromkeys(each.finding.experiment for each in self.found))
+        """The findings of several experiments about own reward, side by side."""
+        found = [each for each in self.found if each.comparison.outcome == "own"]
+        arms = list(dict.fromkeys(each.comparison.arm for each in found))
+        experiments = list(dict.fromkeys(each.finding.experiment for each in found))
         if self.key != "map" or len(experiments) < 2 or len(arms) < 2:
             return None
-        at = {(each.finding.experiment, each.comparison.arm): each for each in self.found}
+        at = {(each.finding.experiment, each.comparison.arm): each for each in found}
         rows = [(each, [at.get((each, arm)) for arm in arms]) for each in experiments]
         return Grid(arms, rows)
 
