@@ -14,8 +14,10 @@ TORCH_CPU_INDEX_URL := https://download.pytorch.org/whl/cpu
 VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
-# Bytecode is compiled at the first import: most modules of what is installed are never imported.
+# Bytecode is compiled by all cores after the installation; pip would use one. Some packages hold files
+# that are no Python of this version.
 INSTALL := $(PIP) install --no-compile
+COMPILE := $(PY) -W ignore -m compileall -qq -j 0 $(VENV)/lib || true
 PROJECTS := pyproject.toml node_client/pyproject.toml constraints.txt $(wildcard node_client/pycosat/*)
 CHECKED := swarm_web judge tests bench node_client/src node_client/pycosat
 # The tests start dozens of processes that import the same modules; without bytecode each compiles them.
@@ -53,14 +55,14 @@ $(VENV)/bin/python:
 # stays out. node_client/pycosat stands in for a package that needs a compiler.
 $(VENV)/installed-site: $(PROJECTS) | $(VENV)/bin/python
 	$(call stage,Installing the site,$(INSTALL) -c constraints.txt ./node_client/pycosat \
-		-e '.[embedded]'; $(INSTALL) --no-deps -e ./node_client)
+		-e '.[embedded]'; $(INSTALL) --no-deps -e ./node_client; $(COMPILE))
 	@$(PY) -m swarm_web.catalogues compile
 	@touch $@
 
 # torch first: what depends on it then takes the build that is there.
 $(VENV)/installed: $(VENV)/installed-site
 	$(call stage,Installing torch,$(install_torch))
-	$(call stage,Installing the node client,$(INSTALL) -c constraints.txt -e ./node_client)
+	$(call stage,Installing the node client,$(INSTALL) -c constraints.txt -e ./node_client; $(COMPILE))
 	@touch $@
 
 # The CPU index may be out of reach, or slow to say so: one short try, then the usual index. Only
@@ -78,7 +80,7 @@ else $(INSTALL) -c constraints.txt torch; fi
 endef
 
 $(VENV)/installed-dev: $(VENV)/installed
-	$(call stage,Installing the tools for tests,$(INSTALL) -c constraints.txt -e $(FOR_TESTS))
+	$(call stage,Installing the tools for tests,$(INSTALL) -c constraints.txt -e $(FOR_TESTS); $(COMPILE))
 	@touch $@
 
 # ---- languages

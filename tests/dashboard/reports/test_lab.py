@@ -49,9 +49,10 @@ def test_without_a_summary_nothing_is_claimed(lab: Path) -> None:
     assert (answer.verdict, answer.source, sketch_answer(answer)) == ("unmeasured", None, None)
 
 
-def test_an_answer_knows_its_report_by_the_experiments_name(lab: Path) -> None:
+def test_an_answer_knows_its_report_by_the_folder(lab: Path) -> None:
+    write_report(lab / "sharing")
     write_report(lab / "of-spring")
-    write_summary(lab, sparse=make_answer(make_finding()))
+    write_summary(lab, sparse=make_answer(make_finding(report="of-spring")))
     source = read_answer().source
     assert source is not None
     assert source.name == "of-spring"

@@ -56,5 +56,5 @@ def test_summary_writes_what_the_reports_answer(tmp_path: Path) -> None:
     claim = '[[claims]]\nanswers = "sparse"\nreport = "sparse"\narm = "4/4"\n'
     (tmp_path / "summary.toml").write_text(claim, encoding="utf-8")
     said = lab("summary", tmp_path)
-    assert "sparse: Own cumulative reward: 4/4 against 8/0" in said.output
+    assert "sparse: Cumulative own reward: 4/4 against 8/0" in said.output
     assert json.loads((tmp_path / "summary.json").read_bytes())["sparse"]["gain"] == 2.0
