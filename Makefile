@@ -14,8 +14,8 @@ TORCH_CPU_INDEX_URL := https://download.pytorch.org/whl/cpu
 VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
-# Bytecode is compiled by all cores after the installation; pip would use one. Some packages hold files
-# that are no Python of this version.
+# All cores compile the bytecode after the installation; pip would use one. A few packages contain files
+# that are not valid Python of this version, hence `|| true`.
 INSTALL := $(PIP) install --no-compile
 COMPILE := $(PY) -W ignore -m compileall -qq -j 0 $(VENV)/lib || true
 PROJECTS := pyproject.toml node_client/pyproject.toml constraints.txt $(wildcard node_client/pycosat/*)

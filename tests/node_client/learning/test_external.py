@@ -29,8 +29,7 @@ def policy() -> Policy:
     return toy_policy()
 
 
-@pytest.fixture
-def judge(policy: Policy, verifier: Verifier) -> ExternalJudge:
+def make_judge(policy: Policy, verifier: Verifier) -> ExternalJudge:
     return ExternalJudge(
         policy=policy,
         verifier=verifier,
@@ -39,6 +38,11 @@ def judge(policy: Policy, verifier: Verifier) -> ExternalJudge:
         max_completion_length=16,
         reward=Binary(),
     )
+
+
+@pytest.fixture
+def judge(policy: Policy, verifier: Verifier) -> ExternalJudge:
+    return make_judge(policy, verifier)
 
 
 def assert_dropped(judge: ExternalJudge, external: ExternalRollout, reason: DropReason) -> None:
@@ -174,14 +178,7 @@ def test_rollout_whose_task_cannot_be_made_is_unscorable(
     policy: Policy, verifier: Verifier
 ) -> None:
     external = external_sum(verifier, MIXED)
-    judge = ExternalJudge(
-        policy=policy,
-        verifier=FailingVerifier(verifier, external.rollout.task),
-        season=toy_season(),
-        node="here",
-        max_completion_length=16,
-        reward=Binary(),
-    )
+    judge = make_judge(policy, FailingVerifier(verifier, external.rollout.task))
     assert_dropped(judge, external, "unscorable")
 
 
@@ -199,14 +196,7 @@ def test_a_node_whose_tasks_cannot_be_made_is_not_looked_at_again(
     policy: Policy, verifier: Verifier
 ) -> None:
     hanging = HangingVerifier(verifier)
-    judge = ExternalJudge(
-        policy=policy,
-        verifier=hanging,
-        season=toy_season(),
-        node="here",
-        max_completion_length=16,
-        reward=Binary(),
-    )
+    judge = make_judge(policy, hanging)
     offered = [external_sum(verifier, MIXED, counter=counter) for counter in range(5)]
     judged = judge.judge(offered, wanted=4)
     assert judged.dropped == {"unscorable": 5}

@@ -39,7 +39,7 @@ Attack = Literal["none", "poison", "poison and lie"]
 # A node of the smallest model takes megabytes; the public demo of the paper had thousands of nodes.
 Nodes = Annotated[int, Meta(ge=1, le=10_000)]
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9 .,+/_-]{0,63}$")]
-# An experiment's name is that of its folder too, and stands in the address of its report.
+# An experiment's name is also its folder's, and part of its report's address.
 FolderName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 Base = Annotated[str, Meta(min_length=1)]
 

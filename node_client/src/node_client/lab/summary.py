@@ -306,6 +306,6 @@ def _read(summary: Path, name: str) -> Report | None:
     if report.missing:
         raise SummaryError(
             f"The report in {folder} lacks runs: {', '.join(report.missing)}.",
-            fix="Finish the experiment first: whoever looks earlier can choose when to stop.",
+            fix="Finish the experiment first: an early look lets its reader choose when to stop.",
         )
     return report

@@ -32,8 +32,8 @@ DropReason = Literal[
 
 # How many offered rollouts are remembered, so that none is trained on twice.
 REMEMBERED = 4096
-# After so many tasks that cannot be made, a node's rollouts are not looked at: it cannot have
-# answered them, and one on which the generator hangs costs seconds.
+# After this many tasks that cannot be made, a node's rollouts are ignored: it cannot have answered
+# such tasks, and one on which the generator hangs costs seconds.
 MOST_UNMADE = 2
 
 

@@ -113,11 +113,11 @@ def _check_time(sample: Sample, findings: Findings) -> None:
 
 
 def _check_rare_entries(name: str, by_index: bool, findings: Findings) -> None:
-    """Make thousands of entries: whoever shares rollouts chooses their indices freely."""
+    """Make thousands of entries, because a node that shares rollouts may choose any index."""
     try:
         run_isolated(_MANY_S + SLOWEST_ENTRY_S, _make_many, name, by_index)
     except HungError:
-        findings.reasons["entry_hangs"] = f"one of up to {_MANY:,} entries is never made"
+        findings.reasons["entry_hangs"] = f"one of up to {_MANY:,} entries never ends"
 
 
 def _make_many(name: str, by_index: bool) -> None:
