@@ -81,6 +81,13 @@ def test_a_confirmed_recipe_is_named(lab: Path, client: Client) -> None:
     assert "<bdi>4/4 sender</bdi> against <bdi>4/4</bdi>: +50\u202f% cumulative own" in html
 
 
+def test_a_recipe_that_did_not_win_everywhere_says_where_it_did(lab: Path, client: Client) -> None:
+    lost = make_answer(make_finding(), make_finding(), make_finding(holds=False))
+    write_summary(lab, sparse=make_answer(make_finding()), recipe=lost)
+    html = read(client, "/lab/")
+    assert "did as well as announced against the paper’s in 2 of 3 comparisons." in html
+
+
 def test_findings_that_are_not_as_expected_say_so(lab: Path, client: Client) -> None:
     write_summary(lab, rival=make_answer(make_finding(holds=False), make_finding()))
     html = read(client, "/lab/")
