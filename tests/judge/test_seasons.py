@@ -194,9 +194,9 @@ def test_how_many_nodes_a_coin_assigned_is_told(coin: Site) -> None:
 
 @pytest.mark.slow
 def test_a_round_is_scored_in_the_arm_that_the_coin_said(coin: Site) -> None:
-    nodes = coin.join(*(f"node-{i}" for i in range(8)))
-    arms = {node.name: enrol(node, coin.season, wish="swarm") for node in nodes}
-    judge_round = coin.play(**{node.name: "rrrr" for node in nodes})
-    scored = judge_round.scores.values_list("node__name", "arm")
-    assert dict(scored) == arms
-    assert set(arms.values()) == {"swarm", "isolated"}
+    nodes = coin.join("amber", "birch")
+    said = {node.name: flip_coin(node, coin.season) for node in nodes}
+    for node in nodes:
+        enrol(node, coin.season, wish="isolated" if said[node.name] == "swarm" else "swarm")
+    judge_round = coin.play(amber="rrrr", birch="rrrr")
+    assert dict(judge_round.scores.values_list("node__name", "arm")) == said
