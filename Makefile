@@ -104,6 +104,10 @@ admin: $(VENV)/installed-site ## Create an administrator of the site that runs
 bench-judge: $(VENV)/installed-dev ## Measure a judge round of 1,000 nodes, grading and ranking
 	@$(PY) -m bench.judge
 
+.PHONY: bench-calibration
+bench-calibration: $(VENV)/installed-dev ## Simulate seasons: false claims, and questions that a claim takes
+	@$(PY) -m bench.calibration
+
 .PHONY: bench-web
 bench-web: $(VENV)/installed-dev ## Measure pages, downloads and live updates with five million answers
 	@$(PY) -m bench.web

@@ -4,14 +4,15 @@
 window, and writes back what changed. The cost of booking a round is the number of its scores.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
-from judge.ring import RING, Bits, slots
-from swarm_tasks.marks import Cells, add_cells, subtract_cells
+from judge.ranking import Record
+from judge.stream import QUESTIONS, Bits, Singles, weigh_questions
+from swarm_tasks.marks import Cells, add_cells, macro_score, subtract_cells
 
 SEASON_WINDOW = "season"
 
@@ -26,7 +27,7 @@ class Tally:
 
 @dataclass
 class Account:
-    """One node's ledger; its bits stand in row `row` of the books."""
+    """One node's ledger; its part of the stream is in row `row` of the books."""
 
     node_id: int
     row: int
@@ -51,11 +52,17 @@ class Entry:
 
 
 class Books:
-    """All ledgers of a season, with the rings of answers as (rows, RING) matrices."""
+    """All ledgers of a season, with the stream (`judge.stream`) a row for each node.
 
-    def __init__(self, accounts: Iterable[Account], *, answered: Bits, solved: Bits) -> None:
+    `answered` and `solved` [rows, QUESTIONS] are of single questions, `scores` [rows, rounds] of
+    the rounds after them, NaN where a node took no part.
+    """
+
+    def __init__(
+        self, accounts: Iterable[Account], *, answered: Bits, solved: Bits, scores: Singles
+    ) -> None:
         self.accounts = {account.node_id: account for account in accounts}
-        self.answered, self.solved = answered, solved
+        self.answered, self.solved, self.scores = answered, solved, scores
         self.touched: set[int] = set()
 
     def open_accounts(self, entries: Iterable[Entry]) -> None:
@@ -63,25 +70,39 @@ class Books:
         new = [entry for entry in entries if entry.node_id not in self.accounts]
         for row, entry in enumerate(new, start=len(self.answered)):
             self.accounts[entry.node_id] = Account(entry.node_id, row, entry.model, entry.arm)
-        empty = np.zeros((len(new), RING), dtype=bool)
+        empty = np.zeros((len(new), QUESTIONS), dtype=bool)
         self.answered = np.concatenate([self.answered, empty])
         self.solved = np.concatenate([self.solved, empty])
+        absent = np.full((len(new), self.scores.shape[1]), np.nan, dtype=np.float32)
+        self.scores = np.concatenate([self.scores, absent])
 
-    def write_bits(self, entries: Iterable[Entry], *, start: int, count: int, end: int) -> None:
-        """Write a round's answers into the rings, at the round's place in the stream up to `end`.
+    def write_round(self, entries: Sequence[Entry], *, start: int, datasets: Sequence[str]) -> None:
+        """Write a round at its place in the stream; `datasets` has its questions' ones.
 
-        What stood there is cleared: an earlier version of the round's scores. Questions from
-        before the stream's last RING ones have no place any more.
+        What was there is cleared: an earlier version of the round's scores.
         """
-        kept = np.arange(start, start + count) >= end - RING
-        at = slots(start, count)[kept]
-        stale = set(np.flatnonzero(self.answered[:, at].any(axis=1)))
-        self.touched |= {a.node_id for a in self.accounts.values() if a.row in stale}
-        self.answered[:, at] = self.solved[:, at] = False
+        if start >= QUESTIONS:
+            self._write_score(entries, column=start - QUESTIONS, datasets=len(set(datasets)))
+        else:
+            at = slice(start, start + len(datasets))
+            self._touch(np.any(self.answered[:, at], axis=1))
+            self.answered[:, at] = self.solved[:, at] = False
+            for entry in entries:
+                row = self.accounts[entry.node_id].row
+                self.answered[row, at], self.solved[row, at] = entry.answered, entry.solved
+        self.touched |= {entry.node_id for entry in entries}
+
+    def _write_score(self, entries: Iterable[Entry], *, column: int, datasets: int) -> None:
+        self._touch(~np.isnan(self.scores[:, column]))
+        self.scores[:, column] = np.nan
         for entry in entries:
+            # A score without one of the datasets does not compare with one that has them all.
+            score = macro_score(entry.cells) if len(entry.cells) == datasets else None
             row = self.accounts[entry.node_id].row
-            self.answered[row, at], self.solved[row, at] = entry.answered[kept], entry.solved[kept]
-            self.touched.add(entry.node_id)
+            self.scores[row, column] = np.nan if score is None else score
+
+    def _touch(self, stale: Bits) -> None:
+        self.touched |= {a.node_id for a in self.accounts.values() if stale[a.row]}
 
     def add(self, window: str, entries: Iterable[Entry]) -> None:
         """Count a round in a window."""
@@ -121,3 +142,27 @@ class Books:
     def rows(self, accounts: Iterable[Account]) -> npt.NDArray[np.int64]:
         """Return where in the matrices these accounts stand."""
         return np.array([account.row for account in accounts], dtype=np.int64)
+
+    def read_record(
+        self, rows: npt.NDArray[np.int64], rounds: Sequence[tuple[int, Sequence[str]]]
+    ) -> Record:
+        """Return what nodes, by row, did in some rounds, given in the order of the stream.
+
+        Each round is its place in the stream and, where it has a column for each question, the
+        questions' datasets.
+        """
+        single = [weigh_questions(datasets) for start, datasets in rounds if start < QUESTIONS]
+        weights = np.concatenate([*single, np.empty(0, np.float32)])
+        columns = [start + np.arange(len(w)) for (start, _), w in zip(rounds, single, strict=False)]
+        at = np.concatenate([*columns, np.empty(0, np.int64)])
+        later = np.array([start - QUESTIONS for start, _ in rounds[len(single) :]], np.int64)
+        questions = np.where(
+            self.answered[np.ix_(rows, at)], self.solved[np.ix_(rows, at)] * weights, np.nan
+        )
+        lengths = [len(each) for each in single] + [1] * len(later)
+        return Record(
+            values=np.hstack([questions, self.scores[np.ix_(rows, later)]]).astype(np.float32),
+            weights=np.concatenate([weights, np.ones(len(later), np.float32)]),
+            rounds=np.repeat(np.arange(len(rounds)), lengths),
+            questions=len(weights),
+        )

@@ -1,14 +1,12 @@
-"""One window's leaderboard is drawn up from tallies and answer bits; pure."""
+"""One window's leaderboard is drawn up from tallies and the season's record; pure."""
 
-import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from judge.ranking import rank_nodes
-from judge.ring import Bits
+from judge.ranking import Record, rank_nodes
 from judge.stats import effective_n, macro_intervals
 from swarm_tasks.marks import Cells, macro_score
 
@@ -16,26 +14,7 @@ BASE_ARM = "base"
 # Standing.Remark's values, in the order in which leaderboards list them.
 _GROUPS = ("", "too_few", "base", "quarantined")
 
-Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-
-
-class Ranker:
-    """Ranks nodes, and only once where several windows hold the same answers.
-
-    Comparing all pairs is most of the work of a refresh, and windows often agree: a day of a
-    season that began today is the season.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[bytes, tuple[Ints, Ints]] = {}
-
-    def rank(self, solved: Bits, answered: Bits, scores: Floats) -> tuple[Ints, Ints]:
-        """Return best and worst ranks, as `rank_nodes` does."""
-        seen = hashlib.sha256(scores.tobytes() + solved.tobytes() + answered.tobytes()).digest()
-        if seen not in self._known:
-            self._known[seen] = rank_nodes(solved, answered, scores)
-        return self._known[seen]
 
 
 @dataclass(frozen=True)
@@ -52,7 +31,10 @@ class Entrant:
 
 @dataclass(frozen=True)
 class Line:
-    """A node's line: `rank` is (best, worst), or None while `remark` says why there is none."""
+    """A node's line: `rank` is (best, worst), or None in windows without ranks.
+
+    It is None too while `remark` says why the node is not ranked.
+    """
 
     entrant: Entrant
     remark: str
@@ -63,13 +45,11 @@ class Line:
     n: int
 
 
-def draw_up(
-    entrants: Sequence[Entrant], *, answered: Bits, solved: Bits, minimum: int, ranker: Ranker
-) -> list[Line]:
+def draw_up(entrants: Sequence[Entrant], *, record: Record | None, minimum: int) -> list[Line]:
     """Return the lines of a window.
 
-    Row i of `answered` and `solved`, (nodes, questions), belongs to entrant i and holds the
-    window's questions. Nodes with fewer than `minimum` questions that count are not ranked.
+    Row i of the `record` belongs to entrant i; a window without one has no ranks. Nodes with fewer
+    than `minimum` questions that count are not ranked.
     """
     if not entrants:
         return []
@@ -77,9 +57,7 @@ def draw_up(
     effective = np.array([effective_n(entrant.cells) for entrant in entrants])
     lows, highs = macro_intervals(scores, effective)
     remarks = [_remark(entrant, minimum=minimum) for entrant in entrants]
-    ranked = np.array([i for i, remark in enumerate(remarks) if not remark], dtype=np.int64)
-    best, worst = ranker.rank(solved[ranked], answered[ranked], scores[ranked])
-    ranks = {int(i): (int(b), int(w)) for i, b, w in zip(ranked, best, worst, strict=True)}
+    ranks = _rank(remarks, record, scores) if record is not None else {}
     return [
         Line(
             entrant=entrant,
@@ -94,18 +72,25 @@ def draw_up(
     ]
 
 
+def _rank(remarks: Sequence[str], record: Record, scores: Floats) -> dict[int, tuple[int, int]]:
+    """Return the ranks of the entrants without a remark, by their place."""
+    ranked = np.flatnonzero([not remark for remark in remarks])
+    best, worst = rank_nodes(replace(record, values=record.values[ranked]), scores[ranked])
+    return {int(i): (int(b), int(w)) for i, b, w in zip(ranked, best, worst, strict=True)}
+
+
 def in_order(lines: Sequence[Line]) -> list[Line]:
     """Return the lines as leaderboards list them, best first.
 
-    Ranked nodes come by rank, then those with too few questions, then untrained models, and
-    quarantined nodes last. Those that nothing else tells apart stand by score and key.
+    Ranked nodes come by their best rank, then those with too few questions, then untrained
+    models, and quarantined nodes last. Those that nothing else tells apart stand by score and key.
     """
     unranked = len(lines) + 1
     return sorted(
         lines,
         key=lambda line: (
             _GROUPS.index(line.remark),
-            line.rank or (unranked, unranked),
+            line.rank[0] if line.rank else unranked,
             -line.score,
             line.entrant.node_id,
         ),

@@ -1,52 +1,95 @@
-"""Ranks of nodes that answered the same questions; pure.
+"""Ranks of nodes that took part in the same rounds, valid however often they are looked at; pure.
 
-All nodes of a round get the same questions, so two nodes are compared on the questions that both
-answered: those that both solved or both missed say nothing about which is better, and hard
-questions harm nobody. What is left are the discordant ones, solved by one of the two.
+Two nodes are compared by the difference of their macro scores, which the leaderboard shows, over
+the questions that both answered. A leaderboard is read after every round of a season, and a test
+for one look would find differences between equal nodes sooner or later. So the evidence here is a
+test martingale: between nodes that are alike it ever reaches 1 / alpha with a probability of at
+most alpha (J. Ville, 1939; A. Ramdas et al., Statistical Science 38(4), 2023).
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+# The differences of macro scores that the evidence is sought for, and the share of each: above all
+# five points, and others to see large ones within few rounds and small ones at all.
+EFFECTS = np.array([0.05, 0.025, 0.2, 0.6], dtype=np.float32)
+# The last share is for a bet that never changes. It cannot ruin itself on a pair that differed in
+# nothing for long: it gains in each round in which its node is ahead.
+STEADY_BET = 1.5
+_SHARES = np.array([0.7, 0.1, 0.08, 0.05, 0.07], dtype=np.float32)
+# Bets are made anew after 1, 2, 4, 8, ... rounds, from the variance of the rounds before. To begin
+# with, half a round is assumed in which a quarter of the answers differ; fewer than the last of
+# these are never assumed.
+_PRIOR_ROUNDS, _PRIOR_DIFFERING, _LEAST_DIFFERING = 0.5, 0.25, 0.04
+# Pairs closer than so many standard errors are not looked at: no claim would come of it.
+_LEAST_ERRORS = 2.0
 # Nodes on each side of a tile of pairs, so that its arrays fit a processor's cache.
 _TILE = 512
+# Sums of squares below this are rounding.
+_ROUNDING = 1e-6
+_LOG_2 = np.float32(np.log(2))
 
-Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
-Counts = npt.NDArray[np.float32]
+Singles = npt.NDArray[np.float32]
+Reals = npt.NDArray[np.floating[Any]]
 Ints = npt.NDArray[np.int64]
-# Rows, columns, questions that only the row's node solved, questions that only the column's did.
-Tile = tuple[slice, slice, Ints, Ints]
+# Rows, columns, and the log evidence of their pairs, above 0 if the row's node is ahead.
+Tile = tuple[slice, slice, Singles]
 
 
-def rank_nodes(
-    solved: Bools, answered: Bools, scores: Floats, *, alpha: float = 0.05
-) -> tuple[Ints, Ints]:
+@dataclass(frozen=True)
+class Record:
+    """What nodes did in a season: its first questions one by one, and later rounds as a whole.
+
+    `values` [nodes, columns] is what a column adds to a node's macro score of its round, NaN where
+    the node took no part. A question adds its weight or nothing, a round the score. `weights`
+    [columns] is the most that a column can add: 1 / (datasets · questions of its dataset) for a
+    question, 1 for a round. `rounds` [columns] numbers the columns' rounds, from 0, in order; the
+    first `questions` columns are questions.
+    """
+
+    values: Singles
+    weights: Singles
+    rounds: Ints
+    questions: int
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """What pairs did in some rounds: sums of differences, and of their squares.
+
+    `by_question` and `by_round` are the squares of single questions and of whole rounds, `shared`
+    is how many rounds both took part in.
+    """
+
+    differences: Reals
+    by_question: Reals
+    by_round: Reals
+    shared: Reals
+
+
+def rank_nodes(record: Record, scores: Floats, *, alpha: float = 0.05) -> tuple[Ints, Ints]:
     """Return each node's best and worst rank; nodes that cannot be told apart share ranks.
 
-    `solved` and `answered` have one row for each node and one column for each question; a question
-    counts for a pair where both have `answered` true. `scores` are the nodes' macro scores.
-
-    Node i is better than j when McNemar's exact two-sided test on their discordant questions
-    (Q. McNemar, Psychometrika 12, 1947) is significant for i after Holm's correction over all
-    pairs (S. Holm, Scandinavian Journal of Statistics 6, 1979), and its macro score is higher too.
-    The best rank is 1 + the number of nodes that are better; the worst one is the number of all
-    minus those that are worse. Nodes that are alike are told apart in at most `alpha` of all cases,
-    however much their answers depend on the question: for one look at one set of questions, not
-    for the best moment of many.
+    Node i is better than j when the evidence (`weigh`) for it is significant after Holm's
+    correction over all pairs (S. Holm, Scandinavian Journal of Statistics 6, 1979), and its macro
+    score, of `scores`, is higher too. The best rank is 1 + the number of nodes that are better; the
+    worst is the number of all minus those that are worse. In at most `alpha` of all seasons nodes
+    that are alike are told apart, at whatever time.
     """
-    right = (solved & answered).astype(np.float32)
-    wrong = (~solved & answered).astype(np.float32)
-    limits = _find_limits(right, wrong, alpha=alpha)
-    nodes = len(right)
+    nodes = len(scores)
+    tiles = list(_compare_pairs(record))
+    level = _find_level(tiles, pairs=nodes * (nodes - 1) // 2, alpha=alpha)
     better, worse = np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
-    for rows, columns, won, lost in _discordant(right, wrong):
-        significant = np.minimum(won, lost) <= limits[won + lost]
+    for rows, columns, evidence in tiles:
         gaps = scores[rows, None] - scores[None, columns]
-        above = significant & (won > lost) & (gaps > 0)
-        below = significant & (won < lost) & (gaps < 0)
+        above = (evidence >= level) & (gaps > 0)
+        below = (evidence <= -level) & (gaps < 0)
         worse[rows] += above.sum(axis=1)
         better[columns] += above.sum(axis=0)
         worse[columns] += below.sum(axis=0)
@@ -54,71 +97,134 @@ def rank_nodes(
     return 1 + better, nodes - worse
 
 
-def _discordant(right: Counts, wrong: Counts) -> Iterator[Tile]:
-    """Yield the discordant counts of all pairs, each pair once.
+def weigh(stretches: list[Stretch], *, unit: float, all_differ: float) -> Reals:
+    """Return the log evidence that the two nodes of each pair differ, after all stretches.
 
-    Counts are sums of zeros and ones and therefore exact in float32 up to 2^24 questions. Places
-    of a tile that hold no pair of their own (a node with itself, a pair seen before) are zero.
+    If two nodes are alike, a difference d is as likely to be -d, whatever its size. Then for a
+    bet z that does not depend on d or on anything later,
+
+        product of exp(z d) / cosh(z d),   log cosh(z d) <= (z d)² / 2,
+
+    is a martingale that begins at 1 (V. de la Peña, Annals of Probability 27(1), 1999), and so is
+    an average of several. The best bet on an effect is effect / variance of a round's difference:
+    it is made before a stretch, from the squares before it. Half is bet on either node, and
+    `_SHARES` on the effects. `unit` is the least that a question adds to a score; as
+    log cosh(x) / x² falls, questions that add more pay the price of as many that add `unit`.
+    `all_differ` is the sum of squares of a round in which the nodes answer all questions
+    differently.
     """
-    nodes = len(right)
+    pairs = stretches[0].differences
+    squares = np.full_like(pairs, _PRIOR_ROUNDS * _PRIOR_DIFFERING * all_differ)
+    shared = np.full_like(pairs, _PRIOR_ROUNDS)
+    gain = price = np.zeros_like(pairs, shape=(len(_SHARES), *pairs.shape))
+    for stretch in stretches:
+        variance = np.maximum(squares / shared, _LEAST_DIFFERING * all_differ)
+        steady = np.full_like(pairs, STEADY_BET)
+        bet = np.stack([*np.divide.outer(EFFECTS, variance), steady])
+        gain = gain + bet * stretch.differences
+        price = price + stretch.by_question / unit**2 * _log_cosh(bet * unit)
+        price = price + stretch.by_round * bet**2 / 2
+        squares = squares + stretch.by_question + stretch.by_round
+        shared = shared + stretch.shared
+    wealth = _log_cosh(gain) - price + np.log(_SHARES).reshape(-1, *([1] * pairs.ndim))
+    most = wealth.max(axis=0)
+    total: Reals = most + np.log(np.exp(wealth - most).sum(axis=0))
+    return total
+
+
+def _log_cosh(x: Reals) -> Reals:
+    size = np.abs(x)
+    value: Reals = size + np.log1p(np.exp(-2 * size)) - _LOG_2
+    return value
+
+
+def _compare_pairs(record: Record) -> Iterator[Tile]:
+    """Yield the evidence of all pairs, each once; 0 where a tile holds no pair of its own."""
+    there = ~np.isnan(record.values)
+    values, there = np.where(there, record.values, 0), there.astype(np.float32)
+    unit, spans = float(record.weights.min(initial=1)), list(_spans(record))
+    all_differ = float((record.weights[record.rounds == 0] ** 2).sum())
+    # Without a round there is nothing to compare.
+    nodes = len(values) if spans else 0
     for i in range(0, nodes, _TILE):
         rows = slice(i, i + _TILE)
-        # A whole strip at once: threads of a matrix product wait for each other at its end.
-        won = right[rows] @ wrong[i:].T
-        lost = wrong[rows] @ right[i:].T
-        won[:, :_TILE], lost[:, :_TILE] = np.triu(won[:, :_TILE]), np.triu(lost[:, :_TILE])
         for j in range(i, nodes, _TILE):
-            part = slice(j - i, j - i + _TILE)
             columns = slice(j, j + _TILE)
-            yield rows, columns, won[:, part].astype(np.int64), lost[:, part].astype(np.int64)
+            stretches = [_add_up(record, span, values, there, rows, columns) for span in spans]
+            evidence = _weigh_tile(stretches, unit=unit, all_differ=all_differ)
+            yield rows, columns, np.triu(evidence, k=1) if i == j else evidence
 
 
-def _find_limits(right: Counts, wrong: Counts, *, alpha: float) -> Ints:
-    """Return, by number of discordant questions, how few may go to the loser of a real difference.
+def _spans(record: Record) -> Iterator[slice]:
+    """Yield the columns of each stretch of rounds between two bets."""
+    if not len(record.rounds):
+        return
+    total = int(record.rounds[-1]) + 1
+    starts = [0, 1]
+    while starts[-1] < total:
+        starts.append(2 * starts[-1])
+    for first, last in pairwise(np.searchsorted(record.rounds, starts)):
+        yield slice(int(first), int(last))
 
-    A pair is significant when the smaller of its two counts is at most the limit at their sum;
-    -1 where no split is significant.
 
-    A p-value depends on the two counts only, so Holm's procedure needs no list of all pairs, but
-    only how many there are of each kind. Up to alpha / pairs every p-value is significant and
-    above alpha none is: pairs are told apart by kind only in the narrow band between.
+def _add_up(
+    record: Record, span: slice, values: Singles, there: Singles, rows: slice, columns: slice
+) -> Stretch:
+    """Return what the pairs of a tile did in the columns of a span."""
+    weights, single = record.weights[span], max(0, record.questions - span.start)
+    one, other = values[rows, span], values[columns, span]
+    if there[rows, span].all() and there[columns, span].all():
+        # Most nodes take part in most rounds, and without gaps most products are sums.
+        differences = one.sum(axis=1)[:, None] - other.sum(axis=1)
+        squares = [
+            (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1) - 2 * a @ b.T
+            for a, b in _split(one, other, at=single)
+        ]
+        shared = np.full(differences.shape, weights.sum())
+    else:
+        here, here_too = there[rows, span], there[columns, span]
+        differences = one @ here_too.T - here @ other.T
+        squares = [
+            a**2 @ there_b.T + there_a @ b.T**2 - 2 * a @ b.T
+            for (a, b), (there_a, there_b) in zip(
+                _split(one, other, at=single), _split(here, here_too, at=single), strict=True
+            )
+        ]
+        shared = (here * weights) @ here_too.T
+    by_question, by_round = (np.maximum(each, 0) for each in squares)
+    return Stretch(differences, by_question, by_round, shared)
+
+
+def _split(one: Singles, other: Singles, *, at: int) -> list[tuple[Singles, Singles]]:
+    """Return the columns before `at` of both, and those from there on."""
+    return [(one[:, :at], other[:, :at]), (one[:, at:], other[:, at:])]
+
+
+def _weigh_tile(stretches: list[Stretch], *, unit: float, all_differ: float) -> Singles:
+    """Return the signed evidence of a tile's pairs, of those that are far enough apart."""
+    differences = sum((each.differences for each in stretches), np.zeros(()))
+    squares = sum((each.by_question + each.by_round for each in stretches), np.zeros(()))
+    apart = (differences**2 > _LEAST_ERRORS**2 * squares) & (squares > _ROUNDING)
+    evidence = np.zeros(differences.shape, dtype=np.float32)
+    if apart.any():
+        chosen = [
+            Stretch(*(getattr(each, name)[apart] for name in Stretch.__dataclass_fields__))
+            for each in stretches
+        ]
+        found = weigh(chosen, unit=unit, all_differ=all_differ)
+        evidence[apart] = np.sign(differences[apart]) * np.maximum(found, 0)
+    return evidence
+
+
+def _find_level(tiles: list[Tile], *, pairs: int, alpha: float) -> float:
+    """Return from what log evidence on Holm's procedure rejects.
+
+    The first pair has to reach pairs / alpha; each that does lowers the bar for the next.
     """
-    # Imported late: it takes most of a second, and few processes need it.
-    from scipy.stats import binom
-
-    nodes, questions = right.shape
-    pairs = max(1, nodes * (nodes - 1) // 2)
-    sums = np.arange(questions + 1)
-    first = binom.ppf(alpha / pairs / 2, sums, 0.5).astype(np.int64)
-    last = binom.ppf(alpha / 2, sums, 0.5).astype(np.int64)
-    widths = last - first + 1
-    # Kind (sum, fewer) of the band has its tally at offsets[sum] + fewer.
-    offsets = np.cumsum(widths) - widths - first
-    certain, tally = 0, np.zeros(widths.sum(), np.int64)
-    for _, _, won, lost in _discordant(right, wrong):
-        total, fewer = won + lost, np.minimum(won, lost)
-        certain += int(np.count_nonzero(fewer < first[total]))
-        in_band = (fewer >= first[total]) & (fewer <= last[total])
-        kinds = (offsets[total] + fewer)[in_band]
-        tally += np.bincount(kinds, minlength=len(tally))
-    seen = np.flatnonzero(tally)
-    total = np.repeat(sums, widths)[seen]
-    fewer = seen - offsets[total]
-    p_values = 2 * binom.cdf(fewer, total, 0.5)
-    rejected = _reject(p_values, tally[seen], before=certain, pairs=pairs, alpha=alpha)
-    limits: Ints = first - 1
-    np.maximum.at(limits, total[rejected], fewer[rejected])
-    return limits
-
-
-def _reject(p_values: Floats, tally: Ints, *, before: int, pairs: int, alpha: float) -> Bools:
-    """Return which p-values Holm's procedure rejects, where each occurs `tally` times.
-
-    `before` smaller ones are rejected already. Equal p-values are decided together: the first of
-    them meets the strictest threshold, and once it passes the others do.
-    """
-    levels, kinds = np.unique(p_values[p_values <= alpha], return_inverse=True)
-    held = np.bincount(kinds, weights=tally[p_values <= alpha], minlength=len(levels))
-    smaller = before + np.cumsum(held) - held
-    passed = np.logical_and.accumulate(levels <= alpha / (pairs - smaller))
-    return np.isin(p_values, levels[passed])
+    rejected = 0
+    while True:
+        level = float(np.log(max(1, pairs - rejected) / alpha))
+        reached = sum(int(np.count_nonzero(np.abs(each) >= level)) for *_, each in tiles)
+        if reached == rejected:
+            return level
+        rejected = reached

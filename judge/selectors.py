@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
-from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from judge.engine import Phase
@@ -58,10 +58,16 @@ def started_seasons() -> QuerySet[Season]:
 
 
 def seasons_with_books(*, now: datetime) -> QuerySet[Season]:
-    """Return the seasons whose windows may still change: a week after the last round none does."""
-    lately = Q(rounds__closed_at__gt=now - timedelta(days=8))
+    """Return the seasons whose windows may still change: a week after the last round none does.
+
+    Besides those with closed rounds that are not booked: an update may want its books anew.
+    """
+    lately = Q(closed_at__gt=now - timedelta(days=8))
+    booked = Counted.objects.filter(round=OuterRef("pk"), window=Window.SEASON)
+    closed = Round.objects.filter(season=OuterRef("pk"), phase=Phase.CLOSED)
+    wanting = Exists(closed.filter(lately | ~Exists(booked)))
     started = Season.objects.exclude(state=Season.State.DRAFT)
-    return started.filter(lately | Q(state=Season.State.RUNNING)).distinct()
+    return started.filter(Q(state=Season.State.RUNNING) | wanting)
 
 
 def task_choices(tasks: object) -> list[TaskChoice]:

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.utils.translation import gettext
 
 from judge.models import Season, Standing, Window
 from judge.selectors import counted_rounds, standings_in
@@ -26,9 +27,10 @@ _UNTRAINED = (Standing.Remark.BASE,)
 class LeaderboardRow:
     """One node's line; `score` and `interval` are fractions in [0, 1] over `n` questions.
 
-    `rank` is (best, worst), or None while `remark` (Standing.Remark) says why the node is not
-    ranked. `cells` maps each dataset to (correct, n). `external_used` is how many rollouts of
-    others it trained on, `used_by_others` how many times another node trained on one of its own.
+    `rank` is (best, worst), or None in windows without ranks and while `remark` (Standing.Remark)
+    says why the node is not ranked. `cells` maps each dataset to (correct, n). `external_used` is
+    how many rollouts of others it trained on, `used_by_others` how many times another node trained
+    on one of its own.
     """
 
     rank: tuple[int, int] | None
@@ -49,8 +51,10 @@ class LeaderboardRow:
 
     @property
     def why_unranked(self) -> str:
-        """The remark in words."""
-        return str(Standing.Remark(self.remark).label) if self.remark else ""
+        """Why there is no rank, in words."""
+        if self.remark:
+            return str(Standing.Remark(self.remark).label)
+        return "" if self.rank else gettext("ranks compare nodes over the whole season")
 
     @property
     def is_base(self) -> bool:

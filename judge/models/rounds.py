@@ -53,7 +53,7 @@ class Round(models.Model):
     stream_at = models.BigIntegerField(
         null=True,
         editable=False,
-        help_text="How many questions of the season were counted before the round's first one.",
+        help_text="Where the round's columns begin in the season's stream (judge.stream).",
     )
     inspected_at = models.DateTimeField(
         null=True, editable=False, help_text="When its answers were searched for copies and jumps."

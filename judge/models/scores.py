@@ -109,10 +109,10 @@ class Counted(models.Model):
 class Ledger(models.Model):
     """A node's running account in a season.
 
-    `tallies` maps each window to {"cells": {dataset: [correct, n]}, "rounds": k}. `answered` and
-    `solved` are rings of bits: the season's counted questions form one stream, and bit `p mod size`
-    belongs to question `p`, up to question `stream_end` (`judge.ring`). `deviations` adds up
-    Score.deviation over `deviation_rounds` rounds.
+    `tallies` maps each window to {"cells": {dataset: [correct, n]}, "rounds": k}. `answered`,
+    `solved` and `scores` are the node's part of the season's stream (`judge.stream`): two bits a
+    question, and the macro scores of the rounds after them (float32, little-endian, NaN where it
+    took no part). `deviations` adds up Score.deviation over `deviation_rounds` rounds.
     """
 
     season = models.ForeignKey(
@@ -130,7 +130,7 @@ class Ledger(models.Model):
     tallies = models.JSONField(default=dict)
     answered = models.BinaryField(default=bytes)
     solved = models.BinaryField(default=bytes)
-    stream_end = models.BigIntegerField(default=0)
+    scores = models.BinaryField(default=bytes)
     deviations = models.FloatField(default=0.0)
     deviation_rounds = models.PositiveIntegerField(default=0)
 

@@ -3,13 +3,12 @@
 from collections.abc import Iterable
 
 import msgspec
-import numpy as np
 from django.db.models import TextField
 from django.db.models.functions import Cast
 
 from judge.accounts import Account, Books, Entry, Tally
 from judge.models import Ledger, Round, Score, Season, Window
-from judge.ring import RING, align, pack, unpack
+from judge.stream import QUESTIONS, pack, stack_scores, unpack
 from swarm_tasks.marks import Cells
 from swarm_web.bulk import copy_rows
 
@@ -18,12 +17,12 @@ _decode_tallies = msgspec.json.Decoder(dict[str, Tally]).decode
 _decode_cells = msgspec.json.Decoder(Cells).decode
 _COLUMNS = (
     *("season_id", "node_id", "model", "arm", "tallies", "deviations", "deviation_rounds"),
-    *("answered", "solved", "stream_end"),
+    *("answered", "solved", "scores"),
 )
 
 
 def load_books(season: Season, *, end: int) -> Books:
-    """Read all ledgers of a season, with rings up to question `end` of the stream."""
+    """Read all ledgers of a season, whose stream has `end` columns."""
     rows = (
         Ledger.objects.filter(season=season)
         .annotate(text=Cast("tallies", TextField()))
@@ -33,28 +32,26 @@ def load_books(season: Season, *, end: int) -> Books:
         Account(node_id, i, model, arm, _decode_tallies(text), deviations, rounds)
         for i, (node_id, model, arm, text, deviations, rounds) in enumerate(rows.order_by("pk"))
     ]
-    rings = list(
+    stored = list(
         Ledger.objects.filter(season=season)
         .order_by("pk")
-        .values_list("answered", "solved", "stream_end")
+        .values_list("answered", "solved", "scores")
     )
-    ends = np.array([to for _, _, to in rings], dtype=np.int64)
-    answered = unpack([bytes(ring) for ring, _, _ in rings], RING)
-    solved = unpack([bytes(ring) for _, ring, _ in rings], RING)
     return Books(
         accounts,
-        answered=align(answered, ends=ends, end=end),
-        solved=align(solved, ends=ends, end=end),
+        answered=unpack([bytes(row[0]) for row in stored], QUESTIONS),
+        solved=unpack([bytes(row[1]) for row in stored], QUESTIONS),
+        scores=stack_scores([bytes(row[2]) for row in stored], max(0, end - QUESTIONS)),
     )
 
 
-def save_books(season: Season, books: Books, *, end: int) -> None:
+def save_books(season: Season, books: Books) -> None:
     """Write the ledgers that were touched; nodes of which nothing is left lose theirs."""
     Ledger.objects.filter(season=season, node__in=books.touched).delete()
-    copy_rows(Ledger, _COLUMNS, _touched_rows(season, books, end=end))
+    copy_rows(Ledger, _COLUMNS, _touched_rows(season, books))
 
 
-def _touched_rows(season: Season, books: Books, *, end: int) -> Iterable[tuple[object, ...]]:
+def _touched_rows(season: Season, books: Books) -> Iterable[tuple[object, ...]]:
     for node_id in sorted(books.touched):
         account = books.accounts[node_id]
         if not account.tallies:
@@ -63,7 +60,8 @@ def _touched_rows(season: Season, books: Books, *, end: int) -> Iterable[tuple[o
             *(season.pk, node_id, account.model, account.arm),
             msgspec.json.encode(account.tallies).decode(),
             *(account.deviations, account.deviation_rounds),
-            *(pack(books.answered[account.row]), pack(books.solved[account.row]), end),
+            *(pack(books.answered[account.row]), pack(books.solved[account.row])),
+            books.scores[account.row].astype("<f4").tobytes(),
         )
 
 

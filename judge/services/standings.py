@@ -1,28 +1,29 @@
 """The leaderboard is kept ready: ledgers and standings follow the rounds that close.
 
 A refresh books the rounds that entered or left each window since the last one. It reads the scores
-of those rounds and the season's ledgers, never answers and never other rounds: its cost grows with
-a round and with the number of nodes, not with the history.
+of those rounds and the season's ledgers, never answers and never other rounds. Its cost grows with
+a round and with the number of nodes; of the history it reads a few kilobytes for each node.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
 from django.db import connection, transaction
-from django.db.models import Max
 
-from judge.accounts import Books, Entry
-from judge.models import Round, Season, Standing, Window
-from judge.publishing import Entrant, Line, Ranker, draw_up, in_order
+from judge.accounts import Account, Books, Entry
+from judge.models import Question, Round, Season, Standing, Window
+from judge.publishing import Entrant, Line, draw_up, in_order
+from judge.ranking import Record
 from judge.services.ledgers import load_books, read_entries, read_newest_labels, save_books
 from judge.services.windows import (
     Change,
     is_older_than_counted,
-    mask_of,
     note_counted,
     plan_changes,
 )
+from judge.stream import QUESTIONS, place_round
 from swarm_web import bus
 from swarm_web.bulk import copy_rows
 from swarm_web.nodes.models import Node
@@ -47,11 +48,10 @@ def refresh_standings(
             return False
         end = _place_in_stream(season, _first_counted(changes))
         books = load_books(season, end=end)
-        _book(books, changes, end=end)
-        save_books(season, books, end=end)
-        ranker = Ranker()
+        _book(books, changes)
+        save_books(season, books)
         for window in changes:
-            _publish(season, window, books, ranker, end=end)
+            _publish(season, window, books)
         bus.ring(bus.VIEWERS)
     return True
 
@@ -60,11 +60,9 @@ def republish_standings(season: Season) -> None:
     """Draw up all windows again, after the operator changed who is ranked."""
     with transaction.atomic():
         lock_standings(season)
-        end = _stream_end(season)
-        books = load_books(season, end=end)
-        ranker = Ranker()
+        books = load_books(season, end=_stream_end(season))
         for window in Window:
-            _publish(season, window, books, ranker, end=end)
+            _publish(season, window, books)
         bus.ring(bus.VIEWERS)
 
 
@@ -78,39 +76,39 @@ def lock_standings(season: Season) -> None:
 
 
 def _first_counted(changes: Mapping[Window, Change]) -> list[Round]:
-    """Return the rounds whose answers go into the rings: every round begins in this window."""
+    """Return the rounds that join the stream: every round begins in this window."""
     return changes[Window.SEASON].entering if Window.SEASON in changes else []
 
 
 def _place_in_stream(season: Season, rounds: Iterable[Round]) -> int:
-    """Give rounds that have none a place in the stream of questions; return the stream's end."""
+    """Give rounds that have none a place in the stream; return the stream's end."""
     end = _stream_end(season)
     for judge_round in rounds:
         if judge_round.stream_at is None:
-            judge_round.stream_at = end
+            judge_round.stream_at, end = place_round(end, judge_round.questions.count())
             judge_round.save(update_fields=["stream_at"])
-            end += judge_round.questions.count()
     return end
 
 
 def _stream_end(season: Season) -> int:
-    last = season.rounds.aggregate(at=Max("stream_at"))["at"]
-    return 0 if last is None else last + season.rounds.get(stream_at=last).questions.count()
+    last = season.rounds.filter(stream_at__isnull=False).order_by("-stream_at").first()
+    if last is None or last.stream_at is None:
+        return 0
+    return last.stream_at + (1 if last.stream_at >= QUESTIONS else last.questions.count())
 
 
-def _book(books: Books, changes: Mapping[Window, Change], *, end: int) -> None:
-    """Add and subtract rounds, and write the answers of new ones into the rings."""
+def _book(books: Books, changes: Mapping[Window, Change]) -> None:
+    """Add and subtract rounds, and write new ones into the stream."""
     rounds = {r.pk: r for change in changes.values() for r in [*change.entering, *change.leaving]}
     entries = {pk: read_entries(judge_round) for pk, judge_round in rounds.items()}
     for own in entries.values():
         books.open_accounts(own)
     for judge_round in _first_counted(changes):
         if judge_round.stream_at is not None:
-            books.write_bits(
+            books.write_round(
                 entries[judge_round.pk],
                 start=judge_round.stream_at,
-                count=judge_round.questions.count(),
-                end=end,
+                datasets=list(judge_round.questions.values_list("dataset", flat=True)),
             )
     for window, change in changes.items():
         for judge_round in change.entering:
@@ -137,7 +135,7 @@ def _rename(books: Books, change: Change, entries: Mapping[int, Sequence[Entry]]
             books.rename(entry.node_id, model=entry.model, arm=entry.arm)
 
 
-def _publish(season: Season, window: Window, books: Books, ranker: Ranker, *, end: int) -> None:
+def _publish(season: Season, window: Window, books: Books) -> None:
     """Replace a window's standings."""
     quarantined = set(Node.objects.filter(quarantined=True).values_list("pk", flat=True))
     accounts = books.in_window(window)
@@ -152,17 +150,27 @@ def _publish(season: Season, window: Window, books: Books, ranker: Ranker, *, en
         )
         for account in accounts
     ]
-    rows, mask = books.rows(accounts), mask_of(season, window, end=end)
     lines = draw_up(
         entrants,
-        answered=books.answered[rows][:, mask],
-        solved=books.solved[rows][:, mask],
+        record=_read_record(season, books, accounts) if window == Window.SEASON else None,
         minimum=_minimum(season, window),
-        ranker=ranker,
     )
     Standing.objects.filter(season=season, window=window).delete()
     placed = enumerate(in_order(lines), start=1)
     copy_rows(Standing, _COLUMNS, (_row(season, window, line, place) for place, line in placed))
+
+
+def _read_record(season: Season, books: Books, accounts: Sequence[Account]) -> Record:
+    """Return what these accounts' nodes did in the rounds that the season counts."""
+    counted = season.rounds.filter(counted__window=Window.SEASON)
+    placed = counted.order_by("stream_at").values_list("stream_at", flat=True)
+    starts = [start for start in placed if start is not None]
+    asked = Question.objects.filter(round__in=counted.filter(stream_at__lt=QUESTIONS))
+    by_start: defaultdict[int, list[str]] = defaultdict(list)
+    questions = asked.order_by("round__stream_at", "position")
+    for start, dataset in questions.values_list("round__stream_at", "dataset"):
+        by_start[start or 0].append(dataset)
+    return books.read_record(books.rows(accounts), [(at, by_start[at]) for at in starts])
 
 
 def _minimum(season: Season, window: Window) -> int:

@@ -4,11 +4,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Count, Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 
 from judge.engine import Phase
 from judge.models import Counted, Round, Season, Window
-from judge.ring import RING, Bits, window_mask
 
 _SPANS = {Window.DAY: timedelta(hours=24), Window.WEEK: timedelta(days=7)}
 
@@ -62,14 +61,3 @@ def note_counted(window: Window, change: Change) -> None:
     """Note which rounds the window counts now."""
     Counted.objects.filter(window=window, round__in=change.leaving).delete()
     Counted.objects.bulk_create(Counted(window=window, round=r) for r in change.entering)
-
-
-def mask_of(season: Season, window: Window, *, end: int) -> Bits:
-    """Return which slots of the rings hold questions of the window's rounds."""
-    counted = season.rounds.filter(counted__window=window, stream_at__gt=end - 2 * RING)
-    spans = [
-        (judge_round.stream_at, judge_round.asked)
-        for judge_round in counted.annotate(asked=Count("questions"))
-        if judge_round.stream_at is not None
-    ]
-    return window_mask(spans, end=end)

@@ -64,8 +64,6 @@ def hold_rounds(
         )
         for i in range(size.rounds_a_season)
     ]
-    for i, judge_round in enumerate(rounds):
-        judge_round.stream_at = i * size.questions
     made = Round.objects.bulk_create(rounds, batch_size=_BATCH)
     papers = [_word(judge_round, tasks, random=random) for judge_round in made]
     for judge_round, paper in zip(made, papers, strict=True):

@@ -4,17 +4,16 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import combinations
 
-from scipy.stats import binomtest
+import numpy as np
 
 from judge.models import Answer, Question, Round, Score, Season, Seat, Standing
-from judge.ring import RING
+from judge.ranking import Record
 from judge.stats import effective_n, macro_interval
+from judge.stream import QUESTIONS
 from swarm_tasks.marks import Cells, add_cells, mark
 from swarm_web.nodes.models import Node
-
-ALPHA = 0.05
+from tests.judge.naive_ranks import rank_pair_by_pair
 
 # By node: the dataset and the outcome of each question of a round, in order.
 Sheets = dict[int, list[tuple[str, bool | None]]]
@@ -121,7 +120,8 @@ class Papers:
             played[score.node_id] += 1
         newest = self._newest_scores()
         remarks = {pk: self._remark(window, newest[pk], own) for pk, own in cells.items()}
-        ranks = self._rank(rounds, {pk: cells[pk] for pk, told in remarks.items() if not told})
+        ranked = {pk: cells[pk] for pk, told in remarks.items() if not told}
+        ranks = self._rank(ranked) if window == "season" else {}
         return {
             self.nodes[pk].name: _row(
                 own, newest[pk], remark=remarks[pk], rank=ranks.get(pk), rounds=played[pk]
@@ -160,44 +160,52 @@ class Papers:
 
     # ---- ranks, pair by pair
 
-    def _rank(self, rounds: list[Round], cells: dict[int, Cells]) -> dict[int, tuple[int, int]]:
-        """Return best and worst ranks: McNemar's exact test of all pairs, Holm's correction."""
-        answers = self._by_place(rounds)
-        tests = []
-        for one, other in combinations(sorted(cells), 2):
-            first, second = answers[one], answers[other]
-            shared = [(first[place], second[place]) for place in first.keys() & second.keys()]
-            won, lost = shared.count((True, False)), shared.count((False, True))
-            p_value = binomtest(won, won + lost).pvalue if won + lost else 1.0
-            tests.append((p_value, *((one, other) if won > lost else (other, one))))
-        better: list[tuple[int, int]] = []
-        for i, (p_value, winner, loser) in enumerate(sorted(tests)):
-            if p_value > ALPHA / (len(tests) - i):
-                break
-            if _macro(cells[winner]) > _macro(cells[loser]):
-                better.append((winner, loser))
-        return {
-            node: (
-                1 + sum(loser == node for _, loser in better),
-                len(cells) - sum(winner == node for winner, _ in better),
-            )
-            for node in cells
-        }
+    def _rank(self, cells: dict[int, Cells]) -> dict[int, tuple[int, int]]:
+        """Return best and worst ranks over the season, by their definition."""
+        nodes = sorted(cells)
+        if not nodes:
+            return {}
+        placed = sorted(self.closed, key=_place)
+        columns: list[list[float]] = []
+        weights: list[float] = []
+        rounds: list[int] = []
+        for number, judge_round in enumerate(placed):
+            for weight, values in self._columns(judge_round, nodes):
+                columns.append(values)
+                weights.append(weight)
+                rounds.append(number)
+        record = Record(
+            values=np.array(columns, dtype=np.float32).reshape(-1, len(nodes)).T,
+            weights=np.array(weights, dtype=np.float32),
+            rounds=np.array(rounds, dtype=np.int64),
+            questions=sum(_place(placed[number]) < QUESTIONS for number in rounds),
+        )
+        scores = np.array([_macro(cells[node]) for node in nodes])
+        return dict(zip(nodes, rank_pair_by_pair(record, scores), strict=True))
 
-    def _by_place(self, rounds: list[Round]) -> defaultdict[int, dict[int, bool]]:
-        """Return by node, by the question's place in the season, whether it was solved.
+    def _columns(self, judge_round: Round, nodes: list[int]) -> list[tuple[float, list[float]]]:
+        """Return what a round's questions, or a later round, are worth, and what each node got."""
+        sheets = self.sheets[judge_round.pk]
+        questions = self.questions[judge_round.pk]
+        asked = Counter(question.dataset for question in questions)
+        if _place(judge_round) >= QUESTIONS:
+            cells = self.marked_cells(judge_round)
+            whole = {node: own for node, own in cells.items() if own.keys() == asked.keys()}
+            return [(1, [_macro(whole[n]) if n in whole else np.nan for n in nodes])]
+        return [
+            (weight, [self._worth(sheets.get(node), at, weight) for node in nodes])
+            for at, question in enumerate(questions)
+            for weight in [1 / (len(asked) * asked[question.dataset])]
+        ]
 
-        Only the last RING questions that the season has counted are compared.
-        """
-        starts = {r.pk: r.stream_at for r in self.rounds if r.stream_at is not None}
-        end = max((start + len(self.questions[pk]) for pk, start in starts.items()), default=0)
-        answers: defaultdict[int, dict[int, bool]] = defaultdict(dict)
-        for judge_round in rounds:
-            for node, sheet in self.sheets[judge_round.pk].items():
-                for place, (_, outcome) in enumerate(sheet, start=starts[judge_round.pk]):
-                    if outcome is not None and place >= end - RING:
-                        answers[node][place] = outcome
-        return answers
+    def _worth(self, sheet: list[tuple[str, bool | None]] | None, at: int, weight: float) -> float:
+        outcome = None if sheet is None else sheet[at][1]
+        return np.nan if outcome is None else weight * outcome
+
+
+def _place(judge_round: Round) -> int:
+    assert judge_round.stream_at is not None
+    return judge_round.stream_at
 
 
 def _cells_of(score: Score) -> Cells:

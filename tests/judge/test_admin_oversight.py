@@ -89,7 +89,7 @@ def test_a_quarantined_node_leaves_the_ranks_and_the_ruling_says_why(
 ) -> None:
     decide(operator, NODES, "quarantine", node("amber").pk, reason="copies answers")
     assert remarks() == {"amber": "quarantined", "birch": ""}
-    assert standing_of("birch").rank_low == 1
+    assert standing_of("birch").place == 1
     assert only_ruling() == ("quarantine", "olive", "copies answers")
 
 

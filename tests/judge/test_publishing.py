@@ -24,9 +24,14 @@ def test_ranked_nodes_come_first_and_hidden_ones_last() -> None:
     assert listed(*lines) == [4, 3, 2, 1]
 
 
-def test_ranks_decide_before_scores() -> None:
-    first, tied = make_line(1, rank=(1, 1), score=0.6), make_line(2, rank=(1, 2), score=0.7)
-    assert listed(tied, first) == [1, 2]
+def test_best_ranks_decide_before_scores() -> None:
+    first, second = make_line(1, rank=(1, 3), score=0.6), make_line(2, rank=(2, 3), score=0.7)
+    assert listed(second, first) == [1, 2]
+
+
+def test_nodes_that_share_their_best_rank_stand_by_score() -> None:
+    narrow, wide = make_line(1, rank=(1, 2), score=0.6), make_line(2, rank=(1, 5), score=0.7)
+    assert listed(narrow, wide) == [2, 1]
 
 
 def test_equals_stand_by_score_and_then_by_key() -> None:

@@ -21,12 +21,22 @@ def test_nodes_that_cannot_be_told_apart_share_ranks(site: Site) -> None:
 @pytest.mark.slow
 def test_a_node_that_is_clearly_better_ranks_first(site: Site) -> None:
     site.join("amber", "birch")
-    for _ in range(3):
+    for _ in range(6):
         site.hold(amber="rrrr", birch="wwww")
     site.refresh()
     assert ranks(site) == {"amber": (1, 1), "birch": (2, 2)}
-    assert ranks(site, "round") == {"amber": (1, 2), "birch": (1, 2)}
     assert_exact(site)
+
+
+@pytest.mark.slow
+def test_only_the_season_has_ranks(site: Site) -> None:
+    site.join("amber", "birch")
+    for _ in range(6):
+        site.hold(amber="rrrr", birch="wwww")
+    site.refresh()
+    for window in ("round", "recent", "24h", "7d"):
+        assert ranks(site, window) == {"amber": (None, None), "birch": (None, None)}
+        assert [row.place for row in site.board(window).values()] == [1, 2]
 
 
 @pytest.mark.slow
@@ -97,7 +107,7 @@ def test_absent_nodes_have_no_line(site: Site) -> None:
 @pytest.mark.slow
 def test_quarantine_hides_a_node_and_release_returns_it(site: Site) -> None:
     site.join("amber", "birch")
-    for _ in range(3):
+    for _ in range(6):
         site.hold(amber="rrrr", birch="wwww")
     site.refresh()
     amber = site.nodes["amber"]

@@ -10,7 +10,18 @@ from django.contrib.auth.models import User
 
 from judge import tasks
 from judge.engine import TICK
-from judge.models import Answer, Flag, Round, RoundSummary, Ruling, Score, Standing
+from judge.models import (
+    Answer,
+    Counted,
+    Flag,
+    Ledger,
+    Round,
+    RoundSummary,
+    Ruling,
+    Score,
+    Standing,
+)
+from judge.selectors import seasons_with_books
 from judge.services import grading
 from judge.services.scheduling import LEAD
 from judge.services.seasons import end_season
@@ -177,6 +188,28 @@ def test_the_books_find_a_closed_round_whose_refresh_was_lost(site: Site) -> Non
     assert site.board() == {}
     tasks.keep_books()
     assert site.board()["amber"].correct == 3
+
+
+@pytest.mark.slow
+def test_the_books_of_a_season_that_ended_long_ago_are_written_anew_where_they_are_missing(
+    site: Site,
+) -> None:
+    """An update that keeps answers in another way begins with empty books."""
+    site.join("amber", "birch")
+    for _ in range(6):
+        site.hold(amber="rrrr", birch="wwww")
+    end_season(site.season, now=site.clock.now)
+    site.clock.advance(30 * 86_400)
+    Ledger.objects.all().delete()
+    Counted.objects.all().delete()
+    Round.objects.update(stream_at=None)
+    Standing.objects.all().delete()
+    tasks.keep_books()
+    assert {name: (row.rank_low, row.n) for name, row in site.board().items()} == {
+        "amber": (1, 24),
+        "birch": (2, 24),
+    }
+    assert list(seasons_with_books(now=site.clock.now)) == []
 
 
 def test_closed_rounds_are_inspected(site: Site) -> None:

@@ -6,7 +6,7 @@ from itertools import accumulate
 
 from django.utils.translation import gettext as _
 
-from judge.stats import wilson_interval
+from judge.stats import macro_interval
 from swarm_web.dashboard.charts.parts import (
     STYLES,
     Figure,
@@ -33,7 +33,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class PassRate:
-    """The share solved in the rounds up to `round`, with its 95 % interval (Wilson)."""
+    """The share solved in the rounds up to `round`, with its 95 % interval."""
 
     round: int
     rate: float
@@ -51,7 +51,7 @@ def pool_tallies(tallies: Sequence[Tally], *, width: int = POOLED_ROUNDS) -> lis
         start = max(0, end - width)
         solved, n = correct[end] - correct[start], counted[end] - counted[start]
         if n:
-            low, high = wilson_interval(solved, n)
+            low, high = macro_interval(solved / n, n)
             rates.append(PassRate(tally.round, solved / n, low, high, n))
     return rates
 

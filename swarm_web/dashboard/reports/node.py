@@ -6,7 +6,7 @@ from datetime import datetime
 
 from judge.models import Score, Season
 from judge.selectors import shown_season
-from judge.stats import Interval, wilson_interval
+from judge.stats import Interval, macro_interval
 from swarm_web.brief_cache import keep_briefly
 from swarm_web.dashboard.reports.history import WINDOW, read_bases, scores_since_start
 from swarm_web.dashboard.reports.lineup import Lift, measure_lift
@@ -27,7 +27,7 @@ _UNTOLD = ("answered", "solved", "round__rules", "round__secret")
 
 @dataclass(frozen=True)
 class Cell:
-    """A node's share in one dataset with its Wilson interval, as fractions of one."""
+    """A node's share in one dataset with its interval, as fractions of one."""
 
     dataset: str
     correct: int
@@ -110,7 +110,7 @@ def _count_ranked(season: Season) -> int:
 def describe_cells(cells: Mapping[str, tuple[int, int]]) -> list[Cell]:
     """Return the cells, dataset -> (correct, n), by dataset with their intervals."""
     return [
-        Cell(dataset, correct, n, correct / n, wilson_interval(correct, n))
+        Cell(dataset, correct, n, correct / n, macro_interval(correct / n, n))
         for dataset, (correct, n) in sorted(cells.items())
     ]
 

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 
 from judge.models import Question, Round, RoundSummary, Season
 from judge.selectors import shown_season, task_choices
-from judge.stats import wilson_interval
+from judge.stats import macro_interval
 from swarm_protocol.messages import ConfigValue, TaskChoice
 from swarm_tasks.allowlist import allowed_datasets
 from swarm_tasks.levels import Rungs, rungs_around
@@ -38,7 +38,7 @@ NAMED_QUESTIONS = 5
 
 @dataclass(frozen=True)
 class Rate:
-    """A share of `n` things, with its 95 % interval (Wilson)."""
+    """A share of `n` things, with its 95 % interval."""
 
     share: float
     interval: tuple[float, float]
@@ -198,7 +198,7 @@ def _pool(summaries: Sequence[RoundSummary], dataset: str) -> dict[str, Rate]:
 
 def make_rate(part: int, n: int) -> Rate:
     """Return the share that `part` is of `n` things; there is at least one."""
-    return Rate(part / n, wilson_interval(part, n), n)
+    return Rate(part / n, macro_interval(part / n, n), n)
 
 
 def _draw(summaries: Sequence[RoundSummary], dataset: str) -> Drawing:

@@ -73,6 +73,16 @@ def test_a_node_that_missed_the_last_round_does_not_wait_for_its_first(
     assert node.name not in html
 
 
+def test_a_window_that_slides_says_that_ranks_are_of_the_season(
+    season: Season, client: Client
+) -> None:
+    judge_nodes(season, count=2, rounds=1)
+    html = read(client, "?window=round")
+    assert "2 nodes by their scores in this window</h1>" in html
+    assert "Ranks compare nodes over the whole season, not in this window." in html
+    assert '<abbr title="ranks compare nodes over the whole season">–</abbr>' in html
+
+
 def test_a_quarantined_node_is_not_named_as_waiting(judged: list[Node], client: Client) -> None:
     sly, _ = make_node("sly-fox", last_seen=timezone.now())
     quarantine_node(sly, reason="copies", actor=None, now=timezone.now())

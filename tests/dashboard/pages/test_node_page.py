@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from judge.models import Round, Season
 from judge.services.oversight import quarantine_node, release_node
-from judge.stats import wilson_interval
+from judge.stats import macro_interval
 from swarm_web.dashboard.templatetags.figures import interval
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Contribution
@@ -40,9 +40,9 @@ def test_it_shows_its_rank_among_the_ranked(judged: list[Node], client: Client) 
 def test_it_shows_each_dataset_with_its_own_interval(amber: Node, client: Client) -> None:
     html = read(client, amber)
     assert "6 of 8" in html
-    assert interval(wilson_interval(6, 8)) in html
+    assert interval(macro_interval(6 / 8, 8)) in html
     assert "5 of 8" in html
-    assert interval(wilson_interval(5, 8)) in html
+    assert interval(macro_interval(5 / 8, 8)) in html
 
 
 def test_the_api_has_the_same_cells(amber: Node, client: Client) -> None:
@@ -52,13 +52,13 @@ def test_the_api_has_the_same_cells(amber: Node, client: Client) -> None:
             "correct": 6,
             "n": 8,
             "share": 0.75,
-            "interval": list(wilson_interval(6, 8)),
+            "interval": list(macro_interval(6 / 8, 8)),
         },
         "products": {
             "correct": 5,
             "n": 8,
             "share": 0.625,
-            "interval": list(wilson_interval(5, 8)),
+            "interval": list(macro_interval(5 / 8, 8)),
         },
     }
 

@@ -43,7 +43,8 @@ Moment = Annotated[
 Rank = Annotated[
     tuple[int, int] | None,
     Field(
-        description="Best and worst rank; null while `remark` says why there is none.",
+        description="Best and worst rank over the season; null while `remark` says why there is "
+        "none, and in the other windows.",
         examples=[[3, 5]],
     ),
 ]

@@ -50,7 +50,7 @@ class VerdictOut(Schema):
 
 
 class CellOut(Schema):
-    """A node's share in one dataset, with its Wilson interval at 95 %."""
+    """A node's share in one dataset, with its interval at 95 %."""
 
     correct: int = Field(description="How many questions it solved.", examples=[14])
     n: Answered

@@ -9,7 +9,7 @@ from swarm_web.dashboard.api.schemas.fields import Answered, Arm, Interval, Roun
 
 
 class RateOut(Schema):
-    """A share of `n` things, with its Wilson interval at 95 %."""
+    """A share of `n` things, with its interval at 95 %."""
 
     share: float = Field(description="A fraction of one.", examples=[0.4375])
     interval: Interval

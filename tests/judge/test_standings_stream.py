@@ -1,47 +1,32 @@
-"""What the ring of answers holds, and what keeping the leaderboard costs."""
+"""What is kept of a season's answers, and what keeping the leaderboard costs."""
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from judge.models import Answer, Counted, Round, Score, Window
-from judge.ring import RING
 from judge.selectors import standings_in
 from judge.services.oversight import (
     recompute_round,
 )
 from judge.services.standings import republish_standings
+from judge.stream import QUESTIONS
 from swarm_web.leaderboard import read_leaderboard
 from tests.judge.boards import assert_exact, change_rules, ranks
 from tests.judge.toys import Site
 
-# As many as a round may ask: four of them fill the ring.
-QUESTIONS = 256
+# As many as a round may ask: eight of them are kept question by question.
+LARGEST = 256
 
 
-@pytest.mark.slow
-def test_only_the_seasons_last_questions_tell_nodes_apart(site: Site) -> None:
-    change_rules(site, questions_per_round=QUESTIONS)
-    site.join("amber", "birch")
-    site.play(amber="r" * QUESTIONS, birch="w" * QUESTIONS)
-    assert ranks(site)["amber"] == (1, 1)
-    for _ in range(RING // QUESTIONS):
-        site.play(amber="w" * QUESTIONS, birch="w" * QUESTIONS)
-    assert site.board()["amber"].score > site.board()["birch"].score
-    assert ranks(site) == {"amber": (1, 2), "birch": (1, 2)}
-    assert_exact(site)
-
-
-@pytest.mark.slow
-def test_what_a_node_answered_long_ago_does_not_pass_for_newer_answers(site: Site) -> None:
-    change_rules(site, questions_per_round=QUESTIONS, recent_rounds=1)
-    site.join("away", "here", "there")
-    site.play(away="r" * QUESTIONS, here="w" * QUESTIONS)
-    for _ in range(RING // QUESTIONS):
-        site.play(here="w" * QUESTIONS, there="w" * QUESTIONS)
-    site.play(away="w" + "-" * (QUESTIONS - 1), here="w" * QUESTIONS)
-    assert ranks(site)["away"] == (1, 3)
-    assert_exact(site)
+def fill_stream(site: Site, **letters: str) -> list[Round]:
+    """Play rounds until no further one is kept question by question."""
+    change_rules(site, questions_per_round=LARGEST)
+    site.join(*letters)
+    return [
+        site.play(**{name: letter * LARGEST for name, letter in letters.items()})
+        for _ in range(QUESTIONS // LARGEST)
+    ]
 
 
 def recompute_as_wrong(site: Site, judge_round: Round) -> None:
@@ -50,34 +35,36 @@ def recompute_as_wrong(site: Site, judge_round: Round) -> None:
 
 
 @pytest.mark.slow
-def test_a_round_that_is_scored_anew_changes_what_is_left_of_it_in_the_ring(site: Site) -> None:
-    """The 900 questions after it have left 124 of its 256."""
-    change_rules(site, questions_per_round=QUESTIONS)
-    site.join("amber", "birch")
-    judge_round = site.play(amber="r" * QUESTIONS, birch="w" * QUESTIONS)
-    change_rules(site, questions_per_round=225)
-    for _ in range(4):
-        site.play(amber="w" * 225, birch="w" * 225)
-    assert ranks(site)["amber"] == (1, 1)
-    recompute_as_wrong(site, judge_round)
-    assert ranks(site)["amber"] == (1, 2)
+def test_rounds_beyond_the_stream_of_questions_count_by_their_scores(site: Site) -> None:
+    fill_stream(site, amber="w", birch="w")
+    change_rules(site, questions_per_round=8)
+    for _ in range(6):
+        site.play(amber="r" * 8, birch="w" * 8)
+    assert ranks(site) == {"amber": (1, 2), "birch": (1, 2)}
+    for _ in range(26):
+        site.hold(amber="r" * 8, birch="w" * 8)
+    site.refresh()
+    assert ranks(site) == {"amber": (1, 1), "birch": (2, 2)}
     assert_exact(site)
 
 
 @pytest.mark.slow
-def test_a_round_that_is_scored_anew_changes_nothing_that_took_its_place_in_the_ring(
-    site: Site,
-) -> None:
-    """The last 132 of the 900 questions after it took the places of its first ones."""
-    change_rules(site, questions_per_round=QUESTIONS)
-    site.join("amber", "birch")
-    judge_round = site.play(amber="w" * QUESTIONS, birch="w" * QUESTIONS)
-    change_rules(site, questions_per_round=225)
-    for _ in range(3):
-        site.play(amber="w" * 225, birch="w" * 225)
-    site.play(amber="w" * 93 + "r" * 132, birch="w" * 225)
-    recompute_as_wrong(site, judge_round)
-    assert ranks(site)["amber"] == (1, 1)
+@pytest.mark.parametrize("at", [0, -1])
+def test_a_round_that_is_scored_anew_changes_ranks_wherever_it_is_kept(site: Site, at: int) -> None:
+    rounds = fill_stream(site, amber="w", birch="w")
+    rounds += [site.play(amber="r" * LARGEST, birch="r" * LARGEST)]
+    before = site.board()["amber"].score
+    recompute_as_wrong(site, rounds[at])
+    assert (site.board()["amber"].score < before) == (at == -1)
+    assert_exact(site)
+
+
+@pytest.mark.slow
+def test_who_comes_after_the_stream_of_questions_is_compared_by_scores_alone(site: Site) -> None:
+    fill_stream(site, amber="w")
+    site.join("late")
+    site.play(amber="w" * LARGEST, late="r" * LARGEST)
+    assert ranks(site) == {"amber": (1, 2), "late": (1, 2)}
     assert_exact(site)
 
 

@@ -1,0 +1,199 @@
+"""`make bench-calibration`: what the judge's claims promise, tried out on simulated seasons.
+
+Identical nodes must not be told apart, however often one looks, and different ones should be,
+on few questions. Everything is drawn with fixed seeds, so the same code prints the same figures.
+"""
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from rich.console import Console
+from rich.table import Table
+from scipy.stats import binom, norm
+
+from bench.report import Target, print_targets, write_results
+from judge.ranking import Stretch, weigh
+from judge.stream import QUESTIONS
+
+ALPHA = 0.05
+ROUNDS = 200
+EVEN, UNEVEN = (8, 8, 8, 8), (28, 1, 1, 1, 1)
+# As many seasons as take a minute or less, by number of nodes.
+SEASONS = {2: 2000, 10: 400, 50: 100}
+COMMON = 0.3
+POWER = 0.8
+
+TARGETS = [
+    Target("false_claims", "seasons of identical nodes that ever show a winner", "", at_most=ALPHA),
+    Target(
+        "questions_ratio", "questions for a lead of 5 points : best for one look", "", at_most=1.7
+    ),
+]
+
+Floats = npt.NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class Looks:
+    """What all pairs [seasons, pairs] come to after a round: evidence, and counts for McNemar.
+
+    `squares` are of the rounds whose questions are kept one by one.
+    """
+
+    rounds: int
+    ahead: Floats
+    squares: Floats
+    evidence: Floats
+    won: Floats
+    lost: Floats
+
+
+def play(
+    shares: Floats, *, mix: Sequence[int], rounds: int, seasons: int, missing: float, seed: int
+) -> Iterator[Looks]:
+    """Play seasons of nodes with true `shares` [nodes, datasets], and look after each round.
+
+    What is hard is hard for everybody: on the share COMMON of the questions all nodes have the
+    same luck. Each node misses the share `missing` of the rounds.
+    """
+    rng = np.random.default_rng(seed)
+    weights = np.concatenate([np.full(n, 1 / (len(mix) * n)) for n in mix])
+    chances = np.repeat(shares, mix, axis=1)
+    one, other = np.triu_indices(len(shares), 1)
+    stretches: list[Stretch] = []
+    won = lost = np.zeros((seasons, len(one)))
+    for number in range(rounds):
+        if number & (number - 1) == 0:
+            stretches.append(
+                Stretch(*(np.zeros((seasons, len(one)), np.float32) for _ in range(4)))
+            )
+        drawn = rng.random((seasons, *chances.shape))
+        is_common = rng.random((seasons, 1, len(weights))) < COMMON
+        solved = np.where(is_common, drawn[:, :1], drawn) < chances
+        there = rng.random((seasons, len(shares))) >= missing
+        both = (there[:, one] & there[:, other])[..., None]
+        gaps = (solved[:, one].astype(np.float32) - solved[:, other]) * both
+        won, lost = won + (gaps > 0).sum(axis=2), lost + (gaps < 0).sum(axis=2)
+        stretches[-1] = _add_round(
+            stretches[-1], gaps, weights, both=both[..., 0], single=number < QUESTIONS // sum(mix)
+        )
+        yield Looks(
+            rounds=number + 1,
+            ahead=sum((each.differences for each in stretches), np.zeros(())),
+            squares=sum((each.by_question for each in stretches), np.zeros(())),
+            evidence=weigh(
+                stretches, unit=float(weights.min()), all_differ=float((weights**2).sum())
+            ),
+            won=won,
+            lost=lost,
+        )
+
+
+def _add_round(
+    stretch: Stretch, gaps: Floats, weights: Floats, *, both: npt.NDArray[np.bool_], single: bool
+) -> Stretch:
+    """Add a round to what pairs did: `gaps` [seasons, pairs, questions] in answers, 1, 0 or -1."""
+    differences = gaps @ weights
+    return Stretch(
+        differences=stretch.differences + differences,
+        by_question=stretch.by_question + (gaps**2 @ weights**2 if single else 0),
+        by_round=stretch.by_round + (0 if single else differences**2),
+        shared=stretch.shared + both,
+    )
+
+
+def measure_false_claims(
+    shares: Floats, *, mix: Sequence[int], missing: float = 0.0
+) -> tuple[float, float]:
+    """Return in what part of seasons a claim is ever made about equal nodes.
+
+    The first figure is of McNemar's exact test after each round, a usual choice for one look; the
+    second is of ours.
+    """
+    nodes = len(shares)
+    pairs, seasons = nodes * (nodes - 1) // 2, SEASONS[nodes]
+    usual, ours = np.zeros(seasons, bool), np.zeros(seasons, bool)
+    for looks in play(shares, mix=mix, rounds=ROUNDS, seasons=seasons, missing=missing, seed=nodes):
+        ours |= (looks.evidence >= np.log(pairs / ALPHA)).any(axis=1)
+        tail = 2 * binom.cdf(np.minimum(looks.won, looks.lost), looks.won + looks.lost, 0.5)
+        usual |= (tail <= ALPHA / pairs).any(axis=1)
+    return float(usual.mean()), float(ours.mean())
+
+
+def measure_power(
+    share: float, lead: float, *, pairs: int, mix: Sequence[int] = EVEN
+) -> tuple[int, int]:
+    """Return after how many questions 80 % of seasons rank the better node first.
+
+    The first figure is of the best test for one look, planned in advance: a z-test with the true
+    variance. The second is of ours. Both must pass what the first of so many `pairs` has to.
+    """
+    shares = np.array([[share + lead], [share]]).repeat(len(mix), axis=1)
+    ever = np.zeros(600, bool)
+    errors = norm.ppf(1 - ALPHA / pairs / 2) + norm.ppf(POWER)
+    for looks in play(shares, mix=mix, rounds=600, seasons=600, missing=0, seed=1):
+        ever |= ((looks.evidence >= np.log(pairs / ALPHA)) & (looks.ahead > 0))[:, 0]
+        if ever.mean() >= POWER:
+            # A round's difference has the mean `lead`, divided over its questions by weight.
+            even_out = lead**2 * sum(1 / n for n in mix) / len(mix) ** 2
+            singles = min(looks.rounds, QUESTIONS // sum(mix))
+            variance = float(looks.squares.mean()) / singles - even_out
+            return round(variance * (errors / lead) ** 2 * sum(mix)), looks.rounds * sum(mix)
+    raise RuntimeError(f"600 rounds are too few for a lead of {lead} at {share}.")
+
+
+def main() -> int:
+    """Measure everything, print it, write the results; 1 when a promise is missed."""
+    claims = Table(
+        "seasons", "mix", "McNemar", "ours", title="Seasons that ever show a false winner"
+    )
+    powers = Table("share", "lead", "mix", "pairs", "one look", "ours", "ratio", title="Questions")
+    false, ratios = {}, {}
+    for words, shares, mix, missing in _equal_nodes():
+        usual, ours = measure_false_claims(shares, mix=mix, missing=missing)
+        claims.add_row(words, _say_mix(mix), f"{usual:.1%}", f"{ours:.1%}")
+        false[f"{words}; {_say_mix(mix)}"] = ours
+    for share, lead, pairs, mix in _leads():
+        single, many = measure_power(share, lead, pairs=pairs, mix=mix)
+        case = (f"{share:g}", f"{lead:g}", _say_mix(mix), str(pairs))
+        powers.add_row(*case, f"{single:,}", f"{many:,}", f"{many / single:.2f}")
+        ratios[case] = many / single
+    Console().print(claims, powers)
+    figures = {
+        "false_claims": max(false.values()),
+        "questions_ratio": max(ratio for case, ratio in ratios.items() if case[1] == "0.05"),
+        **{f"false claims, {words}": value for words, value in false.items()},
+        **{f"questions, {' '.join(case)}": ratio for case, ratio in ratios.items()},
+    }
+    kept = print_targets(figures, TARGETS)
+    print(f"written to {write_results('calibration', figures)}")  # noqa: T201 - a command's output
+    return 0 if kept else 1
+
+
+def _equal_nodes() -> Iterator[tuple[str, Floats, tuple[int, ...], float]]:
+    """Yield seasons of nodes with equal scores: words, true shares, mix and rounds missed."""
+    for mix in (EVEN, UNEVEN):
+        for nodes in SEASONS:
+            for share in (0.02, 0.3, 0.6):
+                yield f"{nodes} nodes, {share:g}", np.full((nodes, len(mix)), share), mix, 0.0
+    yield "10 nodes, 0.3, 30% of rounds missed", np.full((10, len(EVEN)), 0.3), EVEN, 0.3
+    # One is better at what is asked often, the other by as much at what is asked seldom.
+    yield "2 unlike nodes, 0.3", np.array([[0.4, 0.2], [0.3, 0.3]]), (27, 5), 0.0
+
+
+def _leads() -> list[tuple[float, float, int, tuple[int, ...]]]:
+    five = [(share, 0.05, pairs, EVEN) for pairs in (1, 45) for share in (0.02, 0.3, 0.6)]
+    others = [(0.3, lead, 1, EVEN) for lead in (0.2, 0.1, 0.03)]
+    return [*five, (0.3, 0.05, 1, (16, 4, 4, 4, 4)), *others]
+
+
+def _say_mix(mix: Sequence[int]) -> str:
+    return ":".join(map(str, mix))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
