@@ -53,9 +53,7 @@ COLUMNS = (
         "interval_low",
         "interval_low",
         Kind.FRACTION,
-        _(
-            "Lower end of the score's 95 % interval (Clopper-Pearson, Kish's effective n)."
-        ),
+        _("Lower end of the score's 95 % interval (Clopper-Pearson, Kish's effective n)."),
     ),
     Column("interval_high", "interval_high", Kind.FRACTION, _("Upper end of that interval.")),
     Column("n", "n", Kind.WHOLE, _("Questions that count for the node in this round.")),
