@@ -130,7 +130,7 @@ async def test_every_figure_of_the_panel_stands_on_the_nodes_page(
     low, high = (f"{bound:.3f}" for bound in view.standing.interval)
     for in_panel, on_page in (
         ("score 0.750", "Judge score .750"),
-        ("rank 1–2 of 3", "It ranks 1–2 of 3."),
+        ("rank 1–3 of 3", "It ranks 1–3 of 3."),
         (f"interval {low}–{high}, n = 16", f"interval {low[1:]}–{high[1:]}, n = 16"),
         ("from 1 round", "Rounds answered 1"),
         ("step 1,234", "Step 1234"),
