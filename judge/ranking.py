@@ -173,31 +173,36 @@ def _add_up(
     """Return what the pairs of a tile did in the columns of a span."""
     weights, single = record.weights[span], max(0, record.questions - span.start)
     one, other = values[rows, span], values[columns, span]
-    if there[rows, span].all() and there[columns, span].all():
-        # Most nodes take part in most rounds, and without gaps most products are sums.
+    here, here_too = there[rows, span], there[columns, span]
+    # Most nodes take part in most rounds, and without gaps most products are sums.
+    whole = bool(here.all() and here_too.all())
+    if whole:
         differences = one.sum(axis=1)[:, None] - other.sum(axis=1)
-        squares = [
-            (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1) - 2 * a @ b.T
-            for a, b in _split(one, other, at=single)
-        ]
-        shared = np.full(differences.shape, weights.sum())
+        shared = np.broadcast_to(weights.sum(), differences.shape)
     else:
-        here, here_too = there[rows, span], there[columns, span]
         differences = one @ here_too.T - here @ other.T
-        squares = [
-            a**2 @ there_b.T + there_a @ b.T**2 - 2 * a @ b.T
-            for (a, b), (there_a, there_b) in zip(
-                _split(one, other, at=single), _split(here, here_too, at=single), strict=True
-            )
-        ]
         shared = (here * weights) @ here_too.T
-    by_question, by_round = (np.maximum(each, 0) for each in squares)
+    by_question, by_round = (
+        _add_squares(one[:, part], other[:, part], here[:, part], here_too[:, part], whole=whole)
+        for part in (slice(None, single), slice(single, None))
+    )
     return Stretch(differences, by_question, by_round, shared)
 
 
-def _split(one: Singles, other: Singles, *, at: int) -> list[tuple[Singles, Singles]]:
-    """Return the columns before `at` of both, and those from there on."""
-    return [(one[:, :at], other[:, :at]), (one[:, at:], other[:, at:])]
+def _add_squares(
+    one: Singles, other: Singles, here: Singles, here_too: Singles, *, whole: bool
+) -> Singles:
+    """Return the sums of the squared differences of all pairs, over columns with both."""
+    if not one.shape[1]:
+        return np.broadcast_to(np.float32(0), (len(one), len(other)))
+    sums: Singles = one @ (-2 * other.T)
+    if whole:
+        sums += (one**2).sum(axis=1)[:, None]
+        sums += (other**2).sum(axis=1)
+    else:
+        sums += one**2 @ here_too.T
+        sums += here @ other.T**2
+    return np.maximum(sums, 0, out=sums)
 
 
 def _weigh_tile(stretches: list[Stretch], *, unit: float, all_differ: float) -> Singles:
