@@ -3,7 +3,7 @@
 Page, API, live socket and the node's own terminal panel all read these rows, so they agree.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -28,7 +28,8 @@ class LeaderboardRow:
     """One node's line; `score` and `interval` are fractions in [0, 1] over `n` questions.
 
     `rank` is (best, worst), or None in windows without ranks and while `remark` (Standing.Remark)
-    says why the node is not ranked. `cells` maps each dataset to (correct, n). `external_used` is
+    says why the node is not ranked. `recent_score` is of the season's last rounds ("recent"), None
+    where the node took part in none. `cells` maps each dataset to (correct, n). `external_used` is
     how many rollouts of others it trained on, `used_by_others` how many times another node trained
     on one of its own.
     """
@@ -41,6 +42,7 @@ class LeaderboardRow:
     arm: str
     score: float
     interval: Interval
+    recent_score: float | None
     n: int
     rounds: int
     cells: dict[str, tuple[int, int]]
@@ -139,6 +141,7 @@ def read_leaderboard(
     found = list(listed.filter(place__gt=after)[: limit + 1])
     rows = found[:limit]
     parts = _read_parts(season, [standing.node_id for standing in rows])
+    recent = _read_recent(season, [standing.node_id for standing in rows])
     is_whole = not filters and after == 0 and len(found) <= limit
     models = None if is_whole else {standing.model for standing in rows}
     waiting = _waiting(season, now=now)
@@ -148,7 +151,7 @@ def read_leaderboard(
         as_of=now,
         recent_rounds=season.recent_rounds,
         minimum_questions=season.minimum_questions,
-        rows=[_describe(s, parts.get(s.node_id, _NO_PART), now=now) for s in rows],
+        rows=[_describe(s, parts.get(s.node_id, _NO_PART), recent, now=now) for s in rows],
         base=_read_bases(season, window, models, now=now) if filters.arm != Node.Arm.BASE else [],
         waiting=waiting[:WAITING_NAMES],
         totals=_count(season, window, listed if filters else None),
@@ -225,8 +228,9 @@ def _read_bases(
     bases = standings_in(season, window).filter(remark=Standing.Remark.BASE)
     if models is not None:
         bases = bases.filter(model__in=models)
-    each = bases.order_by("model", "-n", "place").distinct("model")[:PAGE_ROWS]
-    return [_describe(standing, _NO_PART, now=now) for standing in each]
+    each = list(bases.order_by("model", "-n", "place").distinct("model")[:PAGE_ROWS])
+    recent = _read_recent(season, [standing.node_id for standing in each])
+    return [_describe(standing, _NO_PART, recent, now=now) for standing in each]
 
 
 def _waiting(season: Season, *, now: datetime) -> list[str]:
@@ -259,13 +263,14 @@ def read_line(
         part = _read_parts(season, [node.pk]).get(node.pk, _NO_PART)
     else:
         part = _Part(contribution.external_used, contribution.used_by_others)
-    return _describe(standing, part, now=now)
+    return _describe(standing, part, _read_recent(season, [node.pk]), now=now)
 
 
 def read_base(model: str, *, season: Season, window: str, now: datetime) -> list[LeaderboardRow]:
     """Return the lines of a model's untrained nodes; what they took and gave is left at 0."""
-    standings = standings_in(season, window).filter(remark=Standing.Remark.BASE, model=model)
-    return [_describe(standing, _NO_PART, now=now) for standing in standings]
+    standings = list(standings_in(season, window).filter(remark=Standing.Remark.BASE, model=model))
+    recent = _read_recent(season, [standing.node_id for standing in standings])
+    return [_describe(standing, _NO_PART, recent, now=now) for standing in standings]
 
 
 def count_ranked(season: Season, window: str) -> int:
@@ -280,7 +285,15 @@ def _read_parts(season: Season, nodes: Collection[int]) -> dict[int, _Part]:
     return {node: _Part(taken, given) for node, taken, given in columns}
 
 
-def _describe(standing: Standing, part: _Part, *, now: datetime) -> LeaderboardRow:
+def _read_recent(season: Season, nodes: Collection[int]) -> dict[int, float]:
+    """Return these nodes' scores in the season's last rounds, by node id."""
+    recent = Standing.objects.filter(season=season, window=Window.RECENT, node__in=nodes)
+    return dict(recent.values_list("node_id", "score"))
+
+
+def _describe(
+    standing: Standing, part: _Part, recent: Mapping[int, float], *, now: datetime
+) -> LeaderboardRow:
     return LeaderboardRow(
         rank=_rank(standing),
         remark=standing.remark,
@@ -290,6 +303,7 @@ def _describe(standing: Standing, part: _Part, *, now: datetime) -> LeaderboardR
         arm=standing.arm,
         score=standing.score,
         interval=(standing.interval_low, standing.interval_high),
+        recent_score=recent.get(standing.node_id),
         n=standing.n,
         rounds=standing.rounds,
         cells={dataset: (cell[0], cell[1]) for dataset, cell in standing.cells.items()},

@@ -83,6 +83,20 @@ def test_a_window_that_slides_says_that_ranks_are_of_the_season(
     assert '<abbr title="ranks compare nodes over the whole season">–</abbr>' in html
 
 
+def test_beside_the_seasons_score_stands_that_of_the_last_rounds(
+    season: Season, client: Client
+) -> None:
+    Season.objects.update(recent_rounds=1)
+    season.refresh_from_db()
+    calm = judge(season, calm=0)["calm"]
+    make_score(make_round(season, phase=Round.Phase.CLOSED, questions=16), calm, correct=16)
+    publish(season)
+    row, page = row_of(read(client), calm), client.get("/nodes/calm/").content.decode()
+    assert '<data value="0.5">.500</data>' in row
+    assert '<small class="num">1.000</small>' in row
+    assert ">1.000</data> <small>over the season’s last rounds</small>" in page
+
+
 def test_a_quarantined_node_is_not_named_as_waiting(judged: list[Node], client: Client) -> None:
     sly, _ = make_node("sly-fox", last_seen=timezone.now())
     quarantine_node(sly, reason="copies", actor=None, now=timezone.now())

@@ -19,6 +19,7 @@ def make_row(
         arm="base" if base else "swarm",
         score=score,
         interval=(score - 0.03, score + 0.04),
+        recent_score=score,
         n=n,
         rounds=1,
         cells={},

@@ -7,8 +7,17 @@ from swarm_web.leaderboard import Leaderboard, LeaderboardRow
 
 # What is copied as it is.
 _ROW = (
-    *("rank", "remark", "node", "model", "parameters", "arm", "score", "interval", "n", "rounds"),
-    *("cells", "external_used", "used_by_others", "last_seen", "connected"),
+    *("rank", "remark", "node", "model", "parameters", "arm", "score", "interval"),
+    *(
+        "recent_score",
+        "n",
+        "rounds",
+        "cells",
+        "external_used",
+        "used_by_others",
+        "last_seen",
+        "connected",
+    ),
 )
 
 

@@ -33,6 +33,10 @@ class BaseItem(Schema):
     arm: Arm
     score: Score
     interval: Interval
+    recent_score: float | None = Field(
+        description="The score over the season's last rounds, as many as the window `recent` has.",
+        examples=[0.38],
+    )
     n: Answered
     rounds: int = Field(description="How many rounds of the window it answered.", examples=[4])
     cells: Cells
