@@ -68,6 +68,8 @@ class Books:
     def open_accounts(self, entries: Iterable[Entry]) -> None:
         """Make room for nodes that have no ledger yet."""
         new = [entry for entry in entries if entry.node_id not in self.accounts]
+        if not new:
+            return
         for row, entry in enumerate(new, start=len(self.answered)):
             self.accounts[entry.node_id] = Account(entry.node_id, row, entry.model, entry.arm)
         empty = np.zeros((len(new), QUESTIONS), dtype=bool)

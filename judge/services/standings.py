@@ -12,7 +12,7 @@ from datetime import datetime
 import msgspec
 from django.db import connection, transaction
 
-from judge.accounts import Account, Books, Entry
+from judge.accounts import Account, Books
 from judge.models import Question, Round, Season, Standing, Window
 from judge.publishing import Entrant, Line, draw_up, in_order
 from judge.ranking import Record
@@ -98,41 +98,43 @@ def _stream_end(season: Season) -> int:
 
 
 def _book(books: Books, changes: Mapping[Window, Change]) -> None:
-    """Add and subtract rounds, and write new ones into the stream."""
-    rounds = {r.pk: r for change in changes.values() for r in [*change.entering, *change.leaving]}
-    entries = {pk: read_entries(judge_round) for pk, judge_round in rounds.items()}
-    for own in entries.values():
-        books.open_accounts(own)
-    for judge_round in _first_counted(changes):
-        if judge_round.stream_at is not None:
-            books.write_round(
-                entries[judge_round.pk],
-                start=judge_round.stream_at,
-                datasets=list(judge_round.questions.values_list("dataset", flat=True)),
-            )
+    """Add and subtract rounds, and write new ones into the stream.
+
+    One round after the other: books that are written anew take in all rounds of a season.
+    """
+    placed = {judge_round.pk: judge_round.stream_at for judge_round in _first_counted(changes)}
+    entering = {window: {r.pk for r in change.entering} for window, change in changes.items()}
+    leaving = {window: {r.pk for r in change.leaving} for window, change in changes.items()}
+    changed = {r.pk: r for change in changes.values() for r in [*change.entering, *change.leaving]}
+    for judge_round in sorted(changed.values(), key=lambda each: each.number):
+        entries = read_entries(judge_round)
+        books.open_accounts(entries)
+        start = placed.get(judge_round.pk)
+        if start is not None:
+            datasets = list(judge_round.questions.values_list("dataset", flat=True))
+            books.write_round(entries, start=start, datasets=datasets)
+        for window in changes:
+            if judge_round.pk in entering[window]:
+                books.add(window, entries)
+            elif judge_round.pk in leaving[window]:
+                books.subtract(window, entries)
+        if judge_round.pk in placed:
+            for entry in entries:
+                books.rename(entry.node_id, model=entry.model, arm=entry.arm)
     for window, change in changes.items():
-        for judge_round in change.entering:
-            books.add(window, entries[judge_round.pk])
-        for judge_round in change.leaving:
-            books.subtract(window, entries[judge_round.pk])
         note_counted(window, change)
     if Window.SEASON in changes:
-        _rename(books, changes[Window.SEASON], entries)
+        _rename_back(books, changes[Window.SEASON])
 
 
-def _rename(books: Books, change: Change, entries: Mapping[int, Sequence[Entry]]) -> None:
+def _rename_back(books: Books, change: Change) -> None:
     """Let the accounts of a change's nodes follow the newest of their rounds that count.
 
-    That is the round that enters, unless an older one was recomputed or one left: a void one.
+    That is the round that entered, unless an older one was recomputed or one left: a void one.
     """
-    changed = [*change.entering, *change.leaving]
     if change.leaving or is_older_than_counted(change.entering):
-        for node_id, model, arm in read_newest_labels(changed):
+        for node_id, model, arm in read_newest_labels([*change.entering, *change.leaving]):
             books.rename(node_id, model=model, arm=arm)
-        return
-    for judge_round in change.entering:
-        for entry in entries[judge_round.pk]:
-            books.rename(entry.node_id, model=entry.model, arm=entry.arm)
 
 
 def _publish(season: Season, window: Window, books: Books) -> None:
