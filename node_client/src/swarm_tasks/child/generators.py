@@ -18,6 +18,7 @@ import msgspec
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import Config
 from swarm_tasks.allowlist import allowed_datasets, check_config
+from swarm_tasks.answers import find_answer
 from swarm_tasks.board import NO_ANSWER
 from swarm_tasks.keyspace import INDEX_END
 
@@ -33,7 +34,6 @@ for _name in (
 gc.disable()
 import reasoning_gym  # noqa: E402
 from reasoning_gym.factory import DATASETS  # noqa: E402
-from reasoning_gym.utils import extract_answer  # noqa: E402
 
 from swarm_tasks.child.own import OWN_DATASETS  # noqa: E402
 
@@ -72,7 +72,7 @@ class Task:
 
         Raises ValueError when the verifier returns no such number, and whatever else it raises.
         """
-        answer = extract_answer(text)
+        answer = find_answer(text)
         if answer is None:
             return NO_ANSWER
         score: float = self._score_answer(answer, self._entry)
