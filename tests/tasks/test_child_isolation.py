@@ -103,7 +103,7 @@ def test_the_child_refuses_by_itself_what_is_not_allowed(
 ) -> None:
     for request in (
         Draw(dataset, config, 1, [index], None),
-        Score([Job(dataset, config, 1, index, ["text"])]),
+        Score([Job(dataset, config, 1, index, ["text"])], 5.0),
     ):
         child.send(encode_message(request), deadline_s=10)
         with pytest.raises(RefusedError) as caught:
