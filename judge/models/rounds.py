@@ -130,6 +130,12 @@ class Seat(models.Model):
     came_late = models.BooleanField(default=False)
     offered_at = models.DateTimeField(null=True, blank=True)
     completed_at = models.DateTimeField(null=True, blank=True)
+    grading_seconds = models.FloatField(
+        default=0.0,
+        db_default=0.0,
+        editable=False,
+        help_text="What slow answers cost the verifier (judge.services.patience).",
+    )
 
     class Meta:
         constraints = [
