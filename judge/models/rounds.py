@@ -14,6 +14,7 @@ from django.db.models import F, Q
 
 from judge.engine import Deadlines, Phase
 from judge.models.seasons import Season
+from swarm_tasks.answers import AnswerRules, known_rules
 from swarm_web.nodes.models import Node
 
 SECRET_BYTES = 32
@@ -91,6 +92,11 @@ class Round(models.Model):
     def get_absolute_url(self) -> str:
         """Return the path of the round's page."""
         return f"/rounds/{self.number}/"
+
+    @property
+    def answer_rules(self) -> AnswerRules:
+        """How its answers are read: to the letter where its rules do not say."""
+        return known_rules(self.rules.get("answers", AnswerRules.EXACT))
 
     @property
     def deadlines(self) -> Deadlines:

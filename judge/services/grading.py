@@ -1,8 +1,9 @@
 """Answers are graded in batches, each exactly once, by as many workers as there are."""
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain, starmap
 from time import monotonic
 from typing import NamedTuple
@@ -13,7 +14,7 @@ from django.db import connection, transaction
 from django.db.models import QuerySet
 
 from judge.engine import Phase
-from judge.models import Answer, Question
+from judge.models import Answer, Question, Round
 from judge.selectors import answers_to_grade
 from judge.services.patience import (
     PATIENCE_S,
@@ -79,6 +80,11 @@ class _Pace:
     until: float
 
 
+Attempts = list[tuple[_Waiting, Attempt]]
+Job = tuple[TaskSpec, list[str]]
+Score = Callable[[list[Job]], list[list[Attempt]]]
+
+
 def grade_batch(*, verifier: AnyVerifier) -> int:
     """Grade up to BATCH answers that have no verdict; return how many were graded or put off.
 
@@ -124,7 +130,7 @@ def _grade(claimed: Sequence[_Waiting], text_s: float, verifier: AnyVerifier) ->
     if not claimed:
         return 0
     pace = _Pace(text_s, monotonic() + SLICE_S)
-    attempts = _attempt(_pile_up(claimed), pace, verifier=verifier)
+    attempts = _attempt(claimed, pace, verifier=verifier)
     graded = [(a.pk, attempt.verdict) for a, attempt in attempts if attempt.verdict is not None]
     stored = _store(graded) if graded else 0
     # One that was not reached has cost nothing and waits on as it was.
@@ -140,34 +146,41 @@ def _pile_up(claimed: Iterable[_Waiting]) -> list[_Pile]:
     return list(piles.values())
 
 
-def _attempt(
-    piles: list[_Pile], pace: _Pace, *, verifier: AnyVerifier
-) -> list[tuple[_Waiting, Attempt]]:
+def _attempt(claimed: Sequence[_Waiting], pace: _Pace, *, verifier: AnyVerifier) -> Attempts:
+    """Grade the answers to each round as it reads them."""
+    rounds = Round.objects.in_bulk({answer.round for answer in claimed})
+    attempts: Attempts = []
+    for pk, judge_round in rounds.items():
+        score = partial(
+            verifier.score_some,
+            until=pace.until,
+            text_s=pace.text_s,
+            rules=judge_round.answer_rules,
+        )
+        attempts += _attempt_piles(_pile_up(a for a in claimed if a.round == pk), score)
+    return attempts
+
+
+def _attempt_piles(piles: list[_Pile], score: Score) -> Attempts:
     """Grade all piles at once, or one by one when a question among them cannot be made again."""
     questions = Question.objects.in_bulk([pile.question for pile in piles])
     jobs = [
         (msgspec.convert(questions[pile.question].spec, TaskSpec), pile.texts) for pile in piles
     ]
     try:
-        groups = verifier.score_some(jobs, until=pace.until, text_s=pace.text_s)
+        groups = score(jobs)
     except RefusedError:
-        return _attempt_one_by_one(piles, jobs, pace, verifier=verifier)
+        return _attempt_one_by_one(piles, jobs, score)
     answers = (answer for pile in piles for answer in pile.answers)
     return list(zip(answers, chain.from_iterable(groups), strict=True))
 
 
-def _attempt_one_by_one(
-    piles: list[_Pile],
-    jobs: list[tuple[TaskSpec, list[str]]],
-    pace: _Pace,
-    *,
-    verifier: AnyVerifier,
-) -> list[tuple[_Waiting, Attempt]]:
+def _attempt_one_by_one(piles: list[_Pile], jobs: list[Job], score: Score) -> Attempts:
     """Let a bad question cost only its own answers: they are tried again, after all others."""
-    attempts: list[tuple[_Waiting, Attempt]] = []
+    attempts: Attempts = []
     for pile, job in zip(piles, jobs, strict=True):
         try:
-            (group,) = verifier.score_some([job], until=pace.until, text_s=pace.text_s)
+            (group,) = score([job])
         except RefusedError as refusal:
             logger.error("answers about %s cannot be graded: %s", job[0].dataset, refusal.message)
             ids = [answer.pk for answer in pile.answers]

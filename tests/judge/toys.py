@@ -22,6 +22,7 @@ from judge.services.standings import refresh_standings
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import AnswerText, Config, TaskSpec
 from swarm_tasks.allowlist import GENERATOR
+from swarm_tasks.answers import AnswerRules
 from swarm_tasks.batches import Batch
 from swarm_tasks.keyspace import Part
 from swarm_tasks.verifier import DEADLINE_S, Attempt, DrawnTask, Verdict, Verifier
@@ -84,7 +85,9 @@ class ToyVerifier(Verifier):
         spec = TaskSpec(dataset, config, seed, counter, GENERATOR)
         return DrawnTask(spec, f"{dataset} {counter} of {key.hex()[:8]}?")
 
-    def score_many(self, batch: Batch) -> list[list[Verdict]]:
+    def score_many(
+        self, batch: Batch, *, rules: AnswerRules = AnswerRules.EXACT
+    ) -> list[list[Verdict]]:
         self.on_grading()
         for spec, _ in batch:
             if spec.dataset in self.broken:
@@ -94,13 +97,18 @@ class ToyVerifier(Verifier):
         return [[_judge(text) for text in texts] for _, texts in batch]
 
     def score_some(
-        self, batch: Batch, *, until: float, text_s: float = DEADLINE_S
+        self,
+        batch: Batch,
+        *,
+        until: float,
+        text_s: float = DEADLINE_S,
+        rules: AnswerRules = AnswerRules.EXACT,
     ) -> list[list[Attempt]]:
         """Say at once what each answer is worth, but put off one that says it is slow.
 
         A slow one is wrong in the end, if it has the whole deadline.
         """
-        groups = self.score_many(batch)
+        groups = self.score_many(batch, rules=rules)
         if not self.in_time:
             return [[Attempt(None, 0.0)] * len(texts) for _, texts in batch]
         return [

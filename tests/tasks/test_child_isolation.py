@@ -11,6 +11,7 @@ import pytest
 
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import Config
+from swarm_tasks.answers import AnswerRules
 from swarm_tasks.child.landlock import landlock_version
 from swarm_tasks.child.sandbox import Measure
 from swarm_tasks.keyspace import INDEX_END
@@ -103,7 +104,7 @@ def test_the_child_refuses_by_itself_what_is_not_allowed(
 ) -> None:
     for request in (
         Draw(dataset, config, 1, [index], None),
-        Score([Job(dataset, config, 1, index, ["text"])], 5.0),
+        Score([Job(dataset, config, 1, index, ["text"])], AnswerRules.EXACT, 5.0),
     ):
         child.send(encode_message(request), deadline_s=10)
         with pytest.raises(RefusedError) as caught:

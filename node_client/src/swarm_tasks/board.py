@@ -19,6 +19,9 @@ MAX_STEPS = 1024
 _ROW_BYTES = MAX_STEPS * 8
 _BYTES = 2 * _ROW_BYTES
 
+# Verifiers give partial credit and floating sums: from here on an answer counts as right.
+SOLVED = 0.99
+
 # What a step holds. Pending ones are negative; a score is itself, in [0, 1].
 UNMADE = -2.0
 UNSCORED = -1.0

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import Config
+from swarm_tasks.answers import AnswerRules
 from swarm_tasks.keyspace import Part
 
 
@@ -44,12 +45,14 @@ class Job(Struct, frozen=True):
 
 
 class Score(Message, frozen=True, tag="score"):
-    """Do the jobs in order. Their steps, one for each task and each text, fit on the board.
+    """Do the jobs in order, and read their texts by `rules`.
 
-    After `seconds` no other text is begun; steps that were not reached stay pending.
+    Their steps, one for each task and each text, fit on the board. After `seconds` no other text
+    is begun; steps that were not reached stay pending.
     """
 
     jobs: list[Job]
+    rules: AnswerRules
     seconds: float
 
 

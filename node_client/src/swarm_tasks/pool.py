@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Self, TypeVar
 
 from swarm_protocol.messages import Config, TaskSpec
+from swarm_tasks.answers import AnswerRules
 from swarm_tasks.batches import Batch, Load, split_batch
 from swarm_tasks.keyspace import Part
 from swarm_tasks.verifier import (
@@ -71,12 +72,16 @@ class VerifierPool:
         with self._take() as verifier:
             return verifier.question(spec)
 
-    def score(self, spec: TaskSpec, texts: Sequence[str]) -> list[Verdict]:
+    def score(
+        self, spec: TaskSpec, texts: Sequence[str], *, rules: AnswerRules = AnswerRules.EXACT
+    ) -> list[Verdict]:
         """Return one verdict for each completion text, in order (`score_many`)."""
-        (verdicts,) = self.score_many([(spec, texts)])
+        (verdicts,) = self.score_many([(spec, texts)], rules=rules)
         return verdicts
 
-    def score_many(self, batch: Batch) -> list[list[Verdict]]:
+    def score_many(
+        self, batch: Batch, *, rules: AnswerRules = AnswerRules.EXACT
+    ) -> list[list[Verdict]]:
         """Return one verdict for each completion text of each task, in order.
 
         The batch is divided among the children; a text that hangs holds up its own child only.
@@ -85,11 +90,16 @@ class VerifierPool:
         return self._share_out(
             batch,
             most=self._load_size(batch),
-            score=lambda verifier, part: verifier.score_many(part),
+            score=lambda verifier, part: verifier.score_many(part, rules=rules),
         )
 
     def score_some(
-        self, batch: Batch, *, until: float, text_s: float = DEADLINE_S
+        self,
+        batch: Batch,
+        *,
+        until: float,
+        text_s: float = DEADLINE_S,
+        rules: AnswerRules = AnswerRules.EXACT,
     ) -> list[list[Attempt]]:
         """Score as many texts as there is time for, in order (`Verifier.score_some`).
 
@@ -98,7 +108,9 @@ class VerifierPool:
         return self._share_out(
             batch,
             most=self._load_size(batch) if text_s < DEADLINE_S else 1,
-            score=lambda verifier, part: verifier.score_some(part, until=until, text_s=text_s),
+            score=lambda verifier, part: verifier.score_some(
+                part, until=until, text_s=text_s, rules=rules
+            ),
         )
 
     def _share_out(

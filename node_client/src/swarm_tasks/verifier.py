@@ -17,9 +17,11 @@ import msgspec
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import Config, TaskSpec
 from swarm_tasks.allowlist import GENERATOR, check_config
+from swarm_tasks.answers import AnswerRules
 from swarm_tasks.batches import Batch, Progress, Trial, lay_out_steps
 from swarm_tasks.board import (
     NO_ANSWER,
+    SOLVED,
     TIMEOUT,
     UNMADE,
     UNSCORED,
@@ -30,9 +32,6 @@ from swarm_tasks.keeper import ChildKeeper
 from swarm_tasks.keyspace import Part, keyed_index
 from swarm_tasks.pipe import Draw, Job, Made, Score, Scored, Wanted, decode_reply
 from swarm_tasks.process import ChildDiedError, ChildProcess
-
-# Verifiers give partial credit and floating sums: from here on an answer counts as right.
-SOLVED = 0.99
 
 DEADLINE_S = 5.0
 MEMORY_BYTES = 1 << 30
@@ -87,6 +86,18 @@ class Attempt:
 
     verdict: Verdict | None
     seconds: float
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """No text is begun after `until` (`time.monotonic`), and each may take `text_s` seconds."""
+
+    until: float
+    text_s: float
+
+    @property
+    def left_s(self) -> float:
+        return self.until - time.monotonic()
 
 
 class UnmadeError(RefusedError):
@@ -163,25 +174,35 @@ class Verifier:
         draw = Draw(spec.dataset, spec.config, spec.seed, [spec.index], None)
         return self._make(draw).question
 
-    def score(self, spec: TaskSpec, texts: Sequence[str]) -> list[Verdict]:
+    def score(
+        self, spec: TaskSpec, texts: Sequence[str], *, rules: AnswerRules = AnswerRules.EXACT
+    ) -> list[Verdict]:
         """Return one verdict for each completion text, in order (`score_many`)."""
-        (verdicts,) = self.score_many([(spec, texts)])
+        (verdicts,) = self.score_many([(spec, texts)], rules=rules)
         return verdicts
 
-    def score_many(self, batch: Batch) -> list[list[Verdict]]:
+    def score_many(
+        self, batch: Batch, *, rules: AnswerRules = AnswerRules.EXACT
+    ) -> list[list[Verdict]]:
         """Return one verdict for each completion text of each task, in order.
 
-        The answer is what `swarm_tasks.answers` finds in a text. A text that hangs or breaks the
-        verifier costs its own verdict only.
+        What a text answers is read by `rules`, which a season fixes. A text that hangs or breaks
+        the verifier costs its own verdict only.
 
         Raises RefusedError as `question` does, for the first task that cannot be made; then no
         verdict is returned at all.
         """
-        trials = self._try(batch, until=math.inf, text_s=self._deadline_s)
+        limits = _Limits(math.inf, self._deadline_s)
+        trials = self._try(batch, rules, limits)
         return [[_verdict(worth) for worth, _ in group] for group in trials]
 
     def score_some(
-        self, batch: Batch, *, until: float, text_s: float = DEADLINE_S
+        self,
+        batch: Batch,
+        *,
+        until: float,
+        text_s: float = DEADLINE_S,
+        rules: AnswerRules = AnswerRules.EXACT,
     ) -> list[list[Attempt]]:
         """Score as many texts as there is time for, in order, and say what each of them cost.
 
@@ -190,27 +211,27 @@ class Verifier:
 
         Raises RefusedError as `score_many` does.
         """
-        trials = self._try(batch, until=until, text_s=min(text_s, self._deadline_s))
+        limits = _Limits(until, min(text_s, self._deadline_s))
+        trials = self._try(batch, rules, limits)
         return [[_attempt(worth, seconds) for worth, seconds in group] for group in trials]
 
-    def _try(self, batch: Batch, *, until: float, text_s: float) -> list[list[Trial]]:
+    def _try(self, batch: Batch, rules: AnswerRules, limits: _Limits) -> list[list[Trial]]:
         for spec, _ in batch:
             _check_spec(spec)
         progress = Progress(batch)
         with self._lock:
-            while (left_s := until - time.monotonic()) > 0 and (jobs := progress.take_jobs()):
-                progress.note(self._score_jobs(jobs, left_s=left_s, text_s=text_s))
+            while limits.left_s > 0 and (jobs := progress.take_jobs()):
+                progress.note(self._score_jobs(jobs, rules, limits))
         return progress.result()
 
-    def _score_jobs(self, jobs: list[Job], *, left_s: float, text_s: float) -> list[Trial]:
+    def _score_jobs(self, jobs: list[Job], rules: AnswerRules, limits: _Limits) -> list[Trial]:
         """Return what came of the steps of one request, up to the one that lost the child."""
         steps = lay_out_steps(jobs)
-        until = time.monotonic() + left_s
-        child = self._keeper.send(Score(jobs, left_s), steps)
+        child = self._keeper.send(Score(jobs, rules, limits.left_s), steps)
         try:
-            self._await_reply(child, Scored, len(steps), text_s=text_s)
+            self._await_reply(child, Scored, len(steps), text_s=limits.text_s)
             trials, pending = _read_trials(child, len(steps))
-            if pending is not None and time.monotonic() < until:
+            if pending is not None and limits.left_s > 0:
                 raise ChildDiedError("the verifier child left steps out")
         except RefusedError as problem:
             raise _not_made(problem) from None
@@ -220,7 +241,7 @@ class Verifier:
             if pending == UNMADE:
                 raise _not_made(problem) from None
             if pending is not None:
-                trials.append(self._name_fault(problem, text_s=text_s))
+                trials.append(self._name_fault(problem, text_s=limits.text_s))
         return trials
 
     def _name_fault(self, problem: Exception, *, text_s: float) -> Trial:

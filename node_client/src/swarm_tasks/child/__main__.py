@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import time
+from functools import partial
 from typing import BinaryIO
 
 from swarm_protocol.errors import ErrorCode, RefusedError
@@ -102,7 +103,7 @@ class Server:
         first = 0
         for job in request.jobs:
             renew_at = self._set_alarm()
-            score_text = _open_task(job, job.index).score_text
+            score_text = partial(_open_task(job, job.index).score_text, rules=request.rules)
             steps[first] = MADE
             now = clock()
             for step, text in enumerate(job.texts, first + 1):

@@ -52,3 +52,50 @@ CONSTANTS = (
     *("Yes", "No", "yes", "no", "YES", "NO", "A", "B", "C", "D", "a", "x", "x = 0", "[0]", "1 2 3"),
     *("6*4*1*1", "(0, 0)", "Monday", "infeasible", "impossible", "unknown", "on", "off", "knight"),
 )
+
+# What people and models put around an answer; {} stands for it.
+WRAPPINGS = (
+    *("{}", "{}.", "${}$", "$${}$$", "\\({}\\)", "**{}**", "*{}*", "_{}_", "`{}`", '"{}"', "'{}'"),
+    *(
+        "“{}”",
+        "\\boxed{{{}}}",
+        "$\\boxed{{{}}}$",
+        "\\text{{{}}}",
+        "```\n{}\n```",
+        "```text\n{}\n```",
+    ),
+    *("The answer is {}", "The answer is {}.", "Answer: {}", "**Answer:** {}", "Final answer: {}"),
+    *("So, the final answer is: **{}**.", "The answer is **$\\boxed{{{}}}$**."),
+)
+
+# Wrappings with nothing in them, and several answers at once.
+EMPTY = (
+    *(wrapping.format(inside) for wrapping in WRAPPINGS[1:] for inside in ("", " ")),
+    *(
+        "...",
+        "$",
+        "**",
+        "``",
+        "```",
+        "****",
+        "\\boxed",
+        "\\boxed{",
+        "}",
+        '""""',
+        "Answer",
+        "Answer:",
+    ),
+)
+HEDGES = (
+    *("0 or 1", "**0** or **1**", "$0$ $1$", '"yes", "no"', "`yes` or `no`", "True/False", "A. B."),
+    *(
+        "\\boxed{0} or \\boxed{1}",
+        "The answer is 0 or 1.",
+        "Answer: 0. Answer: 1",
+        "**Answer:** A/B",
+    ),
+    *("0. 1. 2.", "'0', '1'", "The answer is yes. The answer is no.", "\\text{yes} \\text{no}"),
+)
+
+# No text of these becomes right by being unwrapped.
+NEVER_RIGHT = (*JUNK, *HANGING, *EXECUTING, *EMPTY, *HEDGES)
