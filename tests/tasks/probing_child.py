@@ -56,9 +56,10 @@ def share_much_memory() -> None:
 
 
 def attempts(secret: str, library: str) -> dict[str, Callable[[], object]]:
-    """Return what is tried; `library` is a file that may be read."""
+    """Return what is tried; `library` is a file that may be read, and is left as it is."""
+    read = os.stat(library)
     name = ctypes.create_string_buffer(b"probe")
-    path = ctypes.create_string_buffer(library.encode())
+    path = ctypes.create_string_buffer(secret.encode())
     return {
         "socket": lambda: socket.socket(),
         "unix socket": lambda: socket.socket(socket.AF_UNIX),
@@ -81,7 +82,7 @@ def attempts(secret: str, library: str) -> dict[str, Callable[[], object]]:
         "chown": lambda: os.chown(secret, os.getuid(), os.getgid()),
         "lchown": lambda: os.lchown(secret, os.getuid(), os.getgid()),
         "utime": lambda: os.utime(secret, (0, 0)),
-        "utime of a library": lambda: os.utime(library, (0, 0)),
+        "utime of a library": lambda: os.utime(library, ns=(read.st_atime_ns, read.st_mtime_ns)),
         "set attribute": lambda: os.setxattr(secret, "user.probe", b"x"),
         "read attribute": lambda: os.getxattr(secret, "user.probe"),
         "list attributes": lambda: os.listxattr(secret),
