@@ -89,7 +89,7 @@ class Attempt:
 
 
 @dataclass(frozen=True)
-class _Limits:
+class Limits:
     """No text is begun after `until` (`time.monotonic`), and each may take `text_s` seconds."""
 
     until: float
@@ -97,6 +97,7 @@ class _Limits:
 
     @property
     def left_s(self) -> float:
+        """How many seconds are left."""
         return self.until - time.monotonic()
 
 
@@ -192,7 +193,7 @@ class Verifier:
         Raises RefusedError as `question` does, for the first task that cannot be made; then no
         verdict is returned at all.
         """
-        limits = _Limits(math.inf, self._deadline_s)
+        limits = Limits(math.inf, self._deadline_s)
         trials = self._try(batch, rules, limits)
         return [[_verdict(worth) for worth, _ in group] for group in trials]
 
@@ -211,11 +212,11 @@ class Verifier:
 
         Raises RefusedError as `score_many` does.
         """
-        limits = _Limits(until, min(text_s, self._deadline_s))
+        limits = Limits(until, min(text_s, self._deadline_s))
         trials = self._try(batch, rules, limits)
         return [[_attempt(worth, seconds) for worth, seconds in group] for group in trials]
 
-    def _try(self, batch: Batch, rules: AnswerRules, limits: _Limits) -> list[list[Trial]]:
+    def _try(self, batch: Batch, rules: AnswerRules, limits: Limits) -> list[list[Trial]]:
         for spec, _ in batch:
             _check_spec(spec)
         progress = Progress(batch)
@@ -224,7 +225,7 @@ class Verifier:
                 progress.note(self._score_jobs(jobs, rules, limits))
         return progress.result()
 
-    def _score_jobs(self, jobs: list[Job], rules: AnswerRules, limits: _Limits) -> list[Trial]:
+    def _score_jobs(self, jobs: list[Job], rules: AnswerRules, limits: Limits) -> list[Trial]:
         """Return what came of the steps of one request, up to the one that lost the child."""
         steps = lay_out_steps(jobs)
         child = self._keeper.send(Score(jobs, rules, limits.left_s), steps)
