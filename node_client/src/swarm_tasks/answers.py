@@ -5,7 +5,6 @@ new version is a new member of `AnswerRules`; what an old one reads never change
 """
 
 import re
-from collections.abc import Iterator
 from enum import StrEnum
 
 _OPENING, _CLOSING = "<answer>", "</answer>"
@@ -25,12 +24,15 @@ _PAIRS = (
 _FENCE = "```"
 _LANGUAGE = re.compile(r"[A-Za-z0-9_+-]{0,20}[ \t]{0,8}\n")
 _STOPS = (".", "。")
+_ENDS = frozenset([*(closing[-1] for _, closing in _PAIRS), *_STOPS])
 # Repetitions are bounded, and the pattern is tried at the beginning alone.
 _LEAD_IN = re.compile(
     r"(\*\*|__|)(?:(?:so|thus|hence|therefore),? )?(?:the |my )?(?:final |correct )?"
     r"answer\b ?(?:is\b ?:?|[:=])?\1 ?[:=]?\s{0,8}",
     re.IGNORECASE | re.ASCII,
 )
+# What a lead-in may begin with.
+_STARTS = frozenset("*_sthmfcaSTHMFCA")
 
 
 class AnswerRules(StrEnum):
@@ -64,7 +66,7 @@ def list_answers(text: str, *, rules: AnswerRules) -> list[str]:
         return [] if answer is None else [answer]
     if answer is None:
         answer = _find_in_any_case(text)
-    return [] if answer is None else list(_unwrap(answer))
+    return [] if answer is None else _unwrap(answer)
 
 
 def find_answer(text: str) -> str | None:
@@ -98,14 +100,16 @@ def _find_in_any_case(text: str) -> str | None:
     return None if answer is None else answer.strip()
 
 
-def _unwrap(answer: str) -> Iterator[str]:
-    """Yield the answer, then what is left of it with one wrapping less each time."""
-    yield answer
-    for _ in range(MOST_WRAPPINGS):
+def _unwrap(answer: str) -> list[str]:
+    """Return the answer, then what is left of it with one wrapping less each time."""
+    answers = [answer]
+    # Nearly all answers have none, and end here.
+    while answer[-1:] in _ENDS or (answer[:1] in _STARTS and _LEAD_IN.match(answer)):
         answer = _take_off(answer).strip()
-        if not answer:
-            return
-        yield answer
+        if not answer or len(answers) > MOST_WRAPPINGS:
+            break
+        answers.append(answer)
+    return answers
 
 
 def _take_off(answer: str) -> str:
