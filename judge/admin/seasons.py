@@ -53,6 +53,7 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
         "answer_formats",
         "seed",
         "generator",
+        "answer_rules",
         "started_at",
         "ended_at",
     ]
@@ -101,7 +102,13 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
         ("Who may take part", {"fields": ["minimum_client", "next_minimum_client"]}),
         (
             "So far",
-            {"fields": [("state", "paused"), ("started_at", "ended_at"), ("seed", "generator")]},
+            {
+                "fields": [
+                    ("state", "paused"),
+                    ("started_at", "ended_at"),
+                    ("seed", "generator", "answer_rules"),
+                ]
+            },
         ),
     ]
     actions = ["start", "pause", "resume", "end", "add_round"]

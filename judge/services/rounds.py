@@ -12,6 +12,7 @@ from django.db.models import Q
 from judge.engine import Facts, Phase, catch_up, due_move, lost_time, note_tick
 from judge.models import Answer, Round, Season, Seat
 from judge.services.announcing import announce_round
+from judge.services.patience import time_out_round
 from judge.services.scheduling import season_deadlines
 from judge.services.scores import write_scores
 from swarm_web.nodes.models import Node
@@ -109,6 +110,7 @@ def _end_answering(judge_round: Round, now: datetime) -> None:
 def _close(judge_round: Round, now: datetime) -> None:
     judge_round.phase, judge_round.closed_at = Phase.CLOSED, now
     judge_round.save(update_fields=["phase", "closed_at"])
+    time_out_round(judge_round)
     write_scores(judge_round)
 
 

@@ -10,8 +10,9 @@ from judge.engine import Deadlines, set_deadlines
 from judge.models import Question, Round, Season
 from judge.selectors import task_choices
 from judge.services.announcing import announce_round
+from swarm_tasks.answers import known_rules
 from swarm_tasks.pool import AnyVerifier
-from swarm_tasks.quiz import QuizRules, commit_quiz, draw_quiz
+from swarm_tasks.quiz import QuizRules, commit_quiz, draw_quiz, with_answers
 from swarm_tasks.verifier import DrawnTask
 
 # The shortest time between making a round and opening it, so that a countdown can be seen.
@@ -98,7 +99,7 @@ def season_deadlines(season: Season, *, opens_at: datetime) -> Deadlines:
 
 def _rules(season: Season, *, number: int) -> QuizRules:
     """Return what is committed to; the questions do not depend on the round's number."""
-    return QuizRules(
+    rules = QuizRules(
         round=number,
         season=season.name,
         seed=season.seed,
@@ -106,6 +107,7 @@ def _rules(season: Season, *, number: int) -> QuizRules:
         tasks=task_choices(season.tasks),
         questions=season.questions_per_round,
     )
+    return with_answers(rules, known_rules(season.answer_rules))
 
 
 def _next_number() -> int:

@@ -15,8 +15,17 @@ from hypothesis import strategies as st
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import TaskChoice
 from swarm_tasks.allowlist import GENERATOR
+from swarm_tasks.answers import AnswerRules
 from swarm_tasks.keyspace import Part, index_part, question_part
-from swarm_tasks.quiz import QuizRules, commit_quiz, draw_quiz, encode_rules, share_questions
+from swarm_tasks.quiz import (
+    QUIZ_FORMAT_WITH_ANSWERS,
+    QuizRules,
+    commit_quiz,
+    draw_quiz,
+    encode_rules,
+    share_questions,
+    with_answers,
+)
 from swarm_tasks.starter import STARTER_TASKS
 from swarm_tasks.verifier import Verifier
 from tests.tasks.faulty import REPOSITORY
@@ -148,7 +157,14 @@ def test_the_names_of_round_and_season_play_no_part(verifier: Verifier) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"format": "murmuration-quiz-9"}, {"generator": "reasoning-gym 9.9"}]
+    "change",
+    [
+        {"format": "murmuration-quiz-9"},
+        {"generator": "reasoning-gym 9.9"},
+        {"format": QUIZ_FORMAT_WITH_ANSWERS},
+        {"format": QUIZ_FORMAT_WITH_ANSWERS, "answers": "answers-99"},
+        {"answers": "answers-2"},
+    ],
 )
 def test_rules_that_this_version_does_not_follow_are_refused(
     verifier: Verifier, change: dict[str, str]
@@ -172,6 +188,7 @@ def test_rules_that_this_version_does_not_follow_are_refused(
         {"tasks": list(reversed(STARTER_TASKS))},
         {"questions": 9},
         {"format": "murmuration-quiz-9"},
+        {"answers": "answers-2"},
     ],
     ids=lambda change: next(iter(change)),
 )
@@ -180,13 +197,35 @@ def test_every_rule_is_committed_to(change: dict[str, object]) -> None:
     assert commit_quiz(changed, secret=SECRET) != commit_quiz(rules_of(), secret=SECRET)
 
 
+def test_the_way_to_read_answers_changes_no_question(verifier: Verifier) -> None:
+    rules = rules_of()
+    newer = with_answers(rules, AnswerRules.UNWRAPPED)
+    assert newer.answer_rules is AnswerRules.UNWRAPPED
+    assert draw_quiz(newer, secret=SECRET, verifier=verifier) == draw_quiz(
+        rules, secret=SECRET, verifier=verifier
+    )
+
+
+def test_rules_that_read_answers_to_the_letter_are_those_of_the_first_format() -> None:
+    """So rounds of earlier seasons keep their commitments, and older clients can check them."""
+    rules = with_answers(rules_of(), AnswerRules.EXACT)
+    assert rules == rules_of()
+    assert rules.answer_rules is AnswerRules.EXACT
+    assert b"answers" not in encode_rules(rules)
+
+
 def test_the_secret_is_committed_to() -> None:
     assert commit_quiz(rules_of(), secret=SECRET[::-1]) != commit_quiz(rules_of(), secret=SECRET)
 
 
-def test_rules_that_travelled_as_json_have_the_same_commitment() -> None:
-    rules = rules_of(TaskChoice("chain_sum", {"min_terms": 2, "max_terms": 3}, 1.0))
-    other_order = rules_of(TaskChoice("chain_sum", {"max_terms": 3, "min_terms": 2}, 1.0))
+@pytest.mark.parametrize("answers", AnswerRules)
+def test_rules_that_travelled_as_json_have_the_same_commitment(answers: AnswerRules) -> None:
+    rules = with_answers(
+        rules_of(TaskChoice("chain_sum", {"min_terms": 2, "max_terms": 3}, 1.0)), answers
+    )
+    other_order = with_answers(
+        rules_of(TaskChoice("chain_sum", {"max_terms": 3, "min_terms": 2}, 1.0)), answers
+    )
     travelled = msgspec.json.decode(msgspec.json.encode(other_order), type=QuizRules)
     assert commit_quiz(travelled, secret=SECRET) == commit_quiz(rules, secret=SECRET)
 

@@ -11,16 +11,20 @@ from fractions import Fraction
 from itertools import count
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import TaskChoice
 from swarm_tasks.allowlist import GENERATOR
+from swarm_tasks.answers import AnswerRules
 from swarm_tasks.keyspace import Part
 from swarm_tasks.pool import AnyVerifier
 from swarm_tasks.verifier import DrawnTask
 
 QUIZ_FORMAT = "murmuration-quiz-1"
+# The same, with the rules by which answers are read; a client that does not know these cannot check
+# a round, and has to see that.
+QUIZ_FORMAT_WITH_ANSWERS = "murmuration-quiz-2"
 SECRET_BYTES = 32
 # How many candidates a question may take before repeated ones are accepted: a dataset that knows
 # fewer different questions than are asked repeats them.
@@ -31,7 +35,8 @@ class QuizRules(Struct, frozen=True):
     """All that decides a round's questions but its secret.
 
     `tasks` is the season's mix and `questions` how many there are in all; `format` names the
-    algorithm of this module.
+    algorithm of this module. `answers` names the rules by which answers are read
+    (`swarm_tasks.answers`); rounds of the first format leave it out, and read them to the letter.
     """
 
     round: int
@@ -41,6 +46,23 @@ class QuizRules(Struct, frozen=True):
     tasks: list[TaskChoice]
     questions: int
     format: str = QUIZ_FORMAT
+    answers: str | UnsetType = UNSET
+
+    @property
+    def answer_rules(self) -> AnswerRules | None:
+        """How answers are read; None where this version does not know."""
+        if self.format == QUIZ_FORMAT and self.answers is UNSET:
+            return AnswerRules.EXACT
+        if self.format == QUIZ_FORMAT_WITH_ANSWERS and self.answers in list(AnswerRules):
+            return AnswerRules(self.answers)
+        return None
+
+
+def with_answers(rules: QuizRules, answers: AnswerRules) -> QuizRules:
+    """Return rules of a round whose answers are read so, in the oldest format that can say it."""
+    if answers is AnswerRules.EXACT:
+        return rules
+    return msgspec.structs.replace(rules, format=QUIZ_FORMAT_WITH_ANSWERS, answers=answers.value)
 
 
 def encode_rules(rules: QuizRules) -> bytes:
@@ -73,11 +95,11 @@ def draw_quiz(rules: QuizRules, *, secret: bytes, verifier: AnyVerifier) -> list
     Raises RefusedError TASK_FOREIGN for rules that this version does not follow, and what
     `Verifier.draw` raises; ValueError when there are fewer questions than tasks.
     """
-    if rules.format != QUIZ_FORMAT or rules.generator != GENERATOR:
+    if rules.answer_rules is None or rules.generator != GENERATOR:
         raise RefusedError(
             ErrorCode.TASK_FOREIGN,
-            f"made by {rules.format!r} with {rules.generator!r}, this side has {QUIZ_FORMAT!r}"
-            f" with {GENERATOR!r}",
+            f"made by {rules.format!r} with {rules.generator!r}, this side has"
+            f" {QUIZ_FORMAT_WITH_ANSWERS!r} with {GENERATOR!r}",
         )
     asked: set[str] = set()
     drawn: list[DrawnTask] = []

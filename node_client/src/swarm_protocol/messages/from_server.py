@@ -38,6 +38,7 @@ class SeasonInfo(Struct, frozen=True):
     `batch` is how many rollouts a node generates in each step, in every arm; null is I + J.
     `isolated_publish` says whether isolated nodes share rollouts, though they take none.
     `system_prompt` is what models are told beside every question, in training and by the judge.
+    `answers` names the rules by which answers are read (`swarm_tasks.answers`).
     """
 
     name: str
@@ -53,6 +54,7 @@ class SeasonInfo(Struct, frozen=True):
     system_prompt: str = SYSTEM_PROMPT
     isolated_publish: bool = False
     batch: int | None = None
+    answers: str = "answers-1"
 
 
 class RoundInfo(Struct, frozen=True):

@@ -15,8 +15,9 @@ from node_client.commands.verification.records import (
 )
 from swarm_protocol.messages import TaskChoice
 from swarm_tasks.allowlist import GENERATOR
+from swarm_tasks.answers import AnswerRules
 from swarm_tasks.marks import mark
-from swarm_tasks.quiz import QuizRules, commit_quiz, draw_quiz
+from swarm_tasks.quiz import QuizRules, commit_quiz, draw_quiz, with_answers
 from swarm_tasks.verifier import DrawnTask, Verifier
 from tests.node_client.fakes import SEED, SUMS
 
@@ -61,21 +62,27 @@ class Published:
         return [answer for answer in self.answers if answer["node"] == node]
 
 
-def publish_round(verifier: Verifier) -> Published:
+def publish_round(
+    verifier: Verifier, *, reading: AnswerRules = AnswerRules.EXACT, wrapping: str = "{}"
+) -> Published:
     """Return a round of four nodes, of which one was absent.
 
     `able-owl` is always right; `bold-fox` is sometimes wrong, leaves one question out, and has one
-    answer that was not graded; `calm-elk` is right but for the last one.
+    answer that was not graded; `calm-elk` is right but for the last one. Right answers stand in the
+    `wrapping`.
     """
-    drawn = draw_quiz(RULES, secret=SECRET, verifier=verifier)
-    right: list[str | None] = [f"<answer>{_solve(task)}</answer>" for task in drawn]
+    rules = with_answers(RULES, reading)
+    drawn = draw_quiz(rules, secret=SECRET, verifier=verifier)
+    right: list[str | None] = [
+        f"<answer>{wrapping.format(_solve(task))}</answer>" for task in drawn
+    ]
     texts: dict[str, list[str | None]] = {
         "able-owl": right,
         "bold-fox": [*right[:2], "no idea", None, "<answer>dog</answer>", right[5]],
         "calm-elk": [*(f"It must be {text}" for text in right[:5]), "<answer></answer>"],
     }
     answers = [
-        _answer(node, place, text, drawn, verifier)
+        _answer(node, place, text, drawn, verifier, reading)
         for node, given in texts.items()
         for place, text in enumerate(given)
         if text is not None
@@ -87,9 +94,9 @@ def publish_round(verifier: Verifier) -> Published:
     record = {
         "number": NUMBER,
         "phase": "closed",
-        "commitment": commit_quiz(RULES, secret=SECRET),
+        "commitment": commit_quiz(rules, secret=SECRET),
         "secret": SECRET.hex(),
-        "rules": msgspec.to_builtins(RULES),
+        "rules": msgspec.to_builtins(rules),
         "questions": [
             {
                 "id": f"q{position}",
@@ -109,9 +116,14 @@ def publish_round(verifier: Verifier) -> Published:
 
 
 def _answer(
-    node: str, place: int, text: str, drawn: list[DrawnTask], verifier: Verifier
+    node: str,
+    place: int,
+    text: str,
+    drawn: list[DrawnTask],
+    verifier: Verifier,
+    reading: AnswerRules,
 ) -> dict[str, Any]:
-    [verdict] = verifier.score(drawn[place].spec, [text])
+    [verdict] = verifier.score(drawn[place].spec, [text], rules=reading)
     return {
         "node": node,
         "question": f"q{place + 1}",

@@ -6,10 +6,11 @@ from node_client.commands.verification.audit import audit_round
 from node_client.commands.verification.checks import NAMED, Check, Outcome
 from node_client.storage.commitments import NotedCommitment
 from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_tasks.answers import AnswerRules
 from swarm_tasks.batches import Batch
 from swarm_tasks.pool import VerifierPool
 from swarm_tasks.verifier import DrawnTask, Verdict, Verifier
-from tests.node_client.commands.verification.rounds import NUMBER, Published
+from tests.node_client.commands.verification.rounds import NUMBER, Published, publish_round
 from tests.node_client.fakes import BorrowingVerifier
 
 
@@ -50,6 +51,15 @@ def test_an_honest_round_holds(published: Published, verifier: Verifier) -> None
     assert "16 answers scored again" in checks["answers"].compared
     assert "1 not graded in time" in checks["answers"].compared
     assert "4 nodes" in checks["scores"].compared
+
+
+@pytest.mark.parametrize(("reading", "score"), [("answers-1", 0.0), ("answers-2", 1.0)])
+def test_answers_are_read_as_the_round_s_rules_say(
+    verifier: Verifier, reading: str, score: float
+) -> None:
+    published = publish_round(verifier, reading=AnswerRules(reading), wrapping="**{}**")
+    assert published.score_of("able-owl")["score"] == score
+    assert outcomes(published, verifier) == HOLDS
 
 
 @pytest.mark.slow
@@ -304,7 +314,9 @@ class HopelessVerifier(BorrowingVerifier):
     def draw(self, **task: object) -> DrawnTask:
         raise RefusedError(ErrorCode.VERIFIER_FAILED, "Gone.")
 
-    def score_many(self, batch: Batch) -> list[list[Verdict]]:
+    def score_many(
+        self, batch: Batch, *, rules: AnswerRules = AnswerRules.EXACT
+    ) -> list[list[Verdict]]:
         raise RefusedError(ErrorCode.VERIFIER_FAILED, "Gone.")
 
 

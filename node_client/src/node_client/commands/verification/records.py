@@ -7,13 +7,14 @@ does not fit is an UncheckableError instead of a result.
 from typing import Annotated, Literal, TypeVar
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct
 
 from node_client.display.terminal import fold_line
 from node_client.errors import UncheckableError
 from swarm_protocol.messages import Id, Name, RoundPhase, Share, TaskSpec, Text
 from swarm_tasks.allowlist import GENERATOR
-from swarm_tasks.quiz import QUIZ_FORMAT, QuizRules
+from swarm_tasks.answers import NEWEST_RULES
+from swarm_tasks.quiz import QUIZ_FORMAT_WITH_ANSWERS, QuizRules
 
 MAX_QUESTIONS = 256
 MAX_NODES = 100_000
@@ -132,8 +133,10 @@ def _unreadable(what: str, problem: Exception) -> UncheckableError:
 
 def _check_rules(rules: QuizRules) -> None:
     """Check that drawing by these rules is possible here, and takes no more than a quiz does."""
-    theirs, ours = f"{rules.format} with {rules.generator}", f"{QUIZ_FORMAT} with {GENERATOR}"
-    if theirs != ours:
+    if rules.answer_rules is None or rules.generator != GENERATOR:
+        read = "" if rules.answers is UNSET else f", {rules.answers}"
+        theirs = f"{rules.format}{read} with {rules.generator}"
+        ours = f"{QUIZ_FORMAT_WITH_ANSWERS}, {NEWEST_RULES} with {GENERATOR}"
         raise UncheckableError(
             f"The round was drawn by {fold_line(theirs, most=80)}, but this client knows {ours}.",
             fix=UPDATE,
