@@ -1,7 +1,8 @@
 """The socket to the coordinator: kept open, spoken over, and told apart from a refusal.
 
 The only module that imports websockets. A coordinator that cannot be reached is tried again for
-ever, with growing random pauses; one that refuses this node for good ends `run`.
+ever, with random pauses that grow, in a round only to a few seconds; one that refuses this node for
+good ends `run`.
 """
 
 import asyncio
@@ -18,6 +19,7 @@ from websockets.frames import CloseCode
 
 from node_client.errors import CoordinatorRefusedError
 from node_client.swarm.backoff import STABLE_S, jittered_backoff
+from node_client.swarm.urgency import Urgency
 from swarm_protocol.codec import UndecodableError, decode_from_server, encode
 from swarm_protocol.errors import FIXES, ErrorCode, RefusedError
 from swarm_protocol.messages import Hello, NodeMessage, Refused, ServerMessage, Welcome
@@ -69,7 +71,7 @@ class Connection:
         token: str,
         hello: Hello,
         listener: Listener,
-        backoff: Callable[[int], float] = jittered_backoff,
+        backoff: Callable[[int, float], float] = jittered_backoff,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._url = url
@@ -82,6 +84,7 @@ class Connection:
         self._waiting: dict[str, asyncio.Future[ServerMessage]] = {}
         self._lease: asyncio.Timeout | None = None
         self._welcomed_at: float | None = None
+        self._urgency = Urgency()
         self.connected = asyncio.Event()
         # What the coordinator of the latest connection said that it knows.
         self.knows_logprobs = False
@@ -91,13 +94,17 @@ class Connection:
     async def run(self) -> None:
         """Stay connected until cancelled. Raises CoordinatorRefusedError when refused for good."""
         attempt = 0
+        lost_at = self._clock()
         while True:
             self._listener.link_changed(Link("connecting"))
             self._welcomed_at = None
             reason = await self._connect_once()
+            now = self._clock()
+            if self._welcomed_at is not None:
+                lost_at = now
             if self._was_stable():
                 attempt = 0
-            delay = self._backoff(attempt)
+            delay = self._backoff(attempt, self._urgency.longest_pause(lost_at=lost_at, now=now))
             attempt += 1
             log.info("disconnected (%s), trying again in %.1f s", reason, delay)
             self._listener.link_changed(Link("waiting", reason, self._clock() + delay))
@@ -148,6 +155,7 @@ class Connection:
         try:
             async with open_socket(self._url, self._token) as socket:
                 welcome = await self._greet(socket)
+                self._urgency.note(welcome, at=self._clock())
                 self._listener.welcomed(welcome)
                 self.knows_logprobs = welcome.logprobs
                 self.knows_provenance = welcome.provenance
@@ -208,6 +216,7 @@ class Connection:
             return
         if isinstance(message, Refused):
             _stop_if_fatal(message)
+        self._urgency.note(message, at=self._clock())
         if message.reply_to is None and not isinstance(message, Refused):
             self._listener.rung(message)
             return
