@@ -49,9 +49,7 @@ kept_pages = PageCache(
     marks={announcements.COOKIE: reverse("home")},
 )
 requests = BodyLimit(kept_pages, most_bytes=settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
-application = ProtocolTypeRouter(
-    {"http": requests, "websocket": sockets, "lifespan": lifespan}  # type: ignore[dict-item]
-)
+application = ProtocolTypeRouter({"http": requests, "websocket": sockets, "lifespan": lifespan})
 
 # What is loaded stays until the process ends: the collector need not look through it again. It took
 # some 100 ms each time, in which nobody was served; now 10 to 20 ms.
