@@ -301,7 +301,7 @@ def test_a_round_waits_for_a_web_process_and_then_invites_the_nodes_that_came_ba
     waiting = site.schedule(in_seconds=30)
     go_silent(site, seconds=100)
     assert phase_of(waiting) == Phase.SCHEDULED
-    touch(node.pk, now=site.clock.advance(5))
+    touch(node, now=site.clock.advance(5))
     watch_seasons(now=site.clock.now, silence=timedelta(0))
     site.advance(5)
     waiting.refresh_from_db()

@@ -101,6 +101,16 @@ async def test_a_coordinator_in_trouble_is_tried_again() -> None:
         await node.notebook.until(lambda: len(node.notebook.welcomes) == 2)
 
 
+async def test_a_hello_that_is_refused_for_now_is_said_again_on_a_new_connection() -> None:
+    coordinator = Coordinator()
+    async with running(coordinator), running_connection(coordinator) as node:
+        coordinator.refusals[Hello] = ErrorCode.SERVER_BUSY
+        await coordinator.hang_up()
+        await node.notebook.until(lambda: "not ready" in node.notebook.links[-1].reason)
+        del coordinator.refusals[Hello]
+        await node.notebook.until(lambda: len(node.notebook.welcomes) == 2)
+
+
 async def test_a_lost_coordinator_is_found_again_on_the_same_address() -> None:
     async with running(Coordinator()) as coordinator, running_connection(coordinator) as node:
         await coordinator.stop()

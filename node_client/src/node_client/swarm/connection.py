@@ -171,13 +171,18 @@ class Connection:
             return f"the connection was lost: {closed}"
         except TimeoutError:
             return "the coordinator did not answer in time"
+        except RefusedError as refusal:
+            return f"the coordinator is not ready: {refusal.message}"
         except (OSError, WebSocketException) as problem:
             return _explain_trouble(problem)
         finally:
             self._forget_socket()
 
     async def _greet(self, socket: ClientConnection) -> Welcome:
-        """Say hello and return the welcome. Raises CoordinatorRefusedError and TimeoutError."""
+        """Say hello and return the welcome.
+
+        Raises CoordinatorRefusedError, RefusedError when it is refused for now, and TimeoutError.
+        """
         async with asyncio.timeout(REPLY_TIMEOUT_S):
             hello = self._hello
             await socket.send(encode(hello))
@@ -189,6 +194,8 @@ class Connection:
                         # A coordinator of 0.1 knows no such field.
                         hello = msgspec.structs.replace(hello, hardware=None)
                         await socket.send(encode(hello))
+                    elif message.reply_to == hello.id:
+                        raise _as_error(message)
                 if isinstance(message, Welcome):
                     return message
 
@@ -224,14 +231,7 @@ class Connection:
         if waiting is None or waiting.done():
             log.debug("nobody waits for this %s any more", type(message).__name__)
         elif isinstance(message, Refused):
-            waiting.set_exception(
-                RefusedError(
-                    message.code,
-                    message.message,
-                    fix=message.fix,
-                    retry_after=message.retry_after,
-                )
-            )
+            waiting.set_exception(_as_error(message))
         else:
             waiting.set_result(message)
 
@@ -307,6 +307,12 @@ def _explain_denial(refused: InvalidStatus) -> str:
 def _explain_trouble(problem: Exception) -> str:
     """Return why there is no connection, without the error's number."""
     return f"the coordinator cannot be reached: {getattr(problem, 'strerror', None) or problem}"
+
+
+def _as_error(refused: Refused) -> RefusedError:
+    return RefusedError(
+        refused.code, refused.message, fix=refused.fix, retry_after=refused.retry_after
+    )
 
 
 def _stop_if_fatal(refused: Refused) -> None:
