@@ -10,6 +10,7 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.db import OperationalError
 from django.utils import timezone
+from pytest_django import Settings
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from judge.models import Season
@@ -54,6 +55,16 @@ async def test_a_hello_is_answered_with_the_season_and_the_round(
     assert welcome.season.name == season.name
     assert welcome.round is not None
     assert (welcome.round.number, welcome.round.questions) == (judge_round.number, 2)
+
+
+async def test_the_welcome_says_how_soon_nodes_come_back(
+    gateway: str, amber: Member, settings: Settings
+) -> None:
+    settings.GATEWAY_RETURN_WITHIN_S = 20.0
+    async with node_socket(gateway, amber.token, greet=False) as socket:
+        welcome = await socket.ask(make_hello())
+    assert isinstance(welcome, Welcome)
+    assert welcome.return_within == 20
 
 
 async def test_without_a_season_the_welcome_says_so(gateway: str, amber: Member) -> None:

@@ -5,6 +5,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 from django.db import IntegrityError, transaction
+from pytest_django import Settings
 
 from judge.engine import TICK, Phase
 from judge.models import Question, Round, Season, Seat
@@ -292,6 +293,17 @@ def test_while_no_web_process_is_ready_a_round_stays_open_and_gets_the_time_back
     judge_round.refresh_from_db()
     assert judge_round.phase == Phase.OPEN
     assert judge_round.closes_at - closes_at == timedelta(seconds=2 * OPEN_S + 10)
+
+
+def test_where_nodes_come_back_more_slowly_rounds_wait_for_them(
+    site: Site, settings: Settings
+) -> None:
+    settings.GATEWAY_RETURN_WITHIN_S = 30.0
+    judge_round = site.open()
+    closes_at = judge_round.closes_at
+    go_silent(site, seconds=20)
+    judge_round.refresh_from_db()
+    assert judge_round.closes_at - closes_at == timedelta(seconds=20 + 30 + 5)
 
 
 def test_a_round_waits_for_a_web_process_and_then_invites_the_nodes_that_came_back(
