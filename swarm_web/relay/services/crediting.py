@@ -1,8 +1,8 @@
 """Credits are booked in batches: who learned from whom, and from which archived rollout.
 
 A credit is taken off its list before it is booked, so it is never booked twice; while Postgres is
-away it is put back. A rollout that our own check refutes counts for nobody, and of one pair only so
-many count in a minute (`relay.pairs`).
+away it is put back. Who learned from whom is stored as it was reported. A giver's total leaves out
+rollouts that our own check refutes, and what one pair has beyond so many a minute (`relay.pairs`).
 """
 
 from collections import Counter
@@ -82,20 +82,17 @@ def _book(credits: Sequence[Credit]) -> None:
         for c in credits
         if c.giver in givers and c.taker_id in takers
     ]
+    if not known:
+        return
     archived = _lock_archived(known)
     refuted = {place for place, row in archived.items() if row.is_refuted}
-    sound = [lesson for lesson in known if lesson.place not in refuted]
-    if not sound:
-        return
-    _store_flows(Counter(lesson.flow for lesson in sound))
-    _note_learners(sound, archived)
-    _count_for_givers(sound)
+    _store_flows(Counter(lesson.flow for lesson in known))
+    _note_learners(known, archived)
+    _count_for_givers([lesson for lesson in known if lesson.place not in refuted])
 
 
 def _lock_archived(lessons: Sequence[_Lesson]) -> dict[_Place, ArchivedRollout]:
     """Return the archived rollouts among those that were used; none is checked meanwhile."""
-    if not lessons:
-        return {}
     seasons, authors, ids = (set(part) for part in zip(*(x.place for x in lessons), strict=True))
     found = ArchivedRollout.objects.filter(season__in=seasons, author__in=authors, rollout__in=ids)
     locked = found.select_for_update(of=("self",)).order_by("pk")
@@ -169,17 +166,16 @@ def _note_learners(lessons: Sequence[_Lesson], archived: Mapping[_Place, Archive
 
 
 def withdraw_credits(refuted: Iterable[ArchivedRollout]) -> None:
-    """Take back what others' use of these rollouts counted, for use in a transaction.
+    """Take back what others' use of these rollouts counted, once for each, in a transaction.
 
-    Also what was above the limit of a pair: the total is an estimate, and never below 0.
+    Also what was above the limit of a pair: the total is an estimate, and never below 0. Who
+    learned from them stays stored, as it was reported.
     """
     for row in refuted:
         if row.learned_by:
             giver = Contribution.objects.filter(season=row.season_id, node=row.author_id)
             left = Greatest(F("used_by_others") - row.learned_by, 0)
             giver.update(used_by_others=left)
-            Learned.objects.filter(rollout=row).delete()
-            ArchivedRollout.objects.filter(pk=row.pk).update(learned_by=0)
 
 
 def _hour_of(moment: datetime) -> datetime:
