@@ -146,7 +146,7 @@ def connect_node(
     """Make a node whose socket is open."""
     node, _ = create_node(name=name, arm=arm)
     Node.objects.filter(pk=node.pk).update(model=model)
-    touch(node.pk, now=clock.now)
+    touch(node, now=clock.now)
     node.refresh_from_db()
     return node
 
@@ -214,7 +214,7 @@ class Site:
     def open(self, *present: str) -> Round:
         """Open a round while these nodes are connected, and so invited."""
         for name in present:
-            touch(self.nodes[name].pk, now=self.clock.now)
+            touch(self.nodes[name], now=self.clock.now)
         made = self.schedule()
         assert made in self.advance()
         made.refresh_from_db()

@@ -18,6 +18,7 @@ from swarm_tasks.pool import AnyVerifier
 from swarm_web.nodes.models import Node
 from swarm_web.relay.intake import Sample, take_samples
 from swarm_web.relay.models import ArchivedRollout, Exchange, TrainingPoint
+from swarm_web.relay.services.crediting import withdraw_credits
 from swarm_web.relay.services.scoring import score_completions
 from swarm_web.store import sync_redis
 
@@ -59,6 +60,7 @@ def check_samples(*, verifier: AnyVerifier, now: datetime) -> int:
         ArchivedRollout.objects.bulk_update(
             rows, ["question", "completions", "solved", "failure", "checked_at"]
         )
+        withdraw_credits(row for row in rows if row.is_refuted)
     return len(rows)
 
 

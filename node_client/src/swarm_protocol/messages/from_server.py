@@ -13,6 +13,7 @@ from swarm_protocol.messages.rollouts import (
     ExternalRollout,
 )
 from swarm_protocol.prompts import SYSTEM_PROMPT
+from swarm_protocol.returning import RETURN_WITHIN_S
 
 
 class ServerMessage(Struct, frozen=True, tag_field="type"):
@@ -79,7 +80,8 @@ class Welcome(ServerMessage, frozen=True, tag="welcome"):
     below which nodes will be refused soon, when this client is older; else null. `logprobs` says
     that the server knows the fields of that name, `provenance` that it knows `used` and
     `reflection` of a report, `declarations` that it knows `informative` of a publication and
-    `prefer` of a request; an older one would refuse them.
+    `prefer` of a request; an older one would refuse them. `return_within` is the longest pause,
+    in seconds, between two attempts of a node to come back in a round (`swarm_protocol.returning`).
     """
 
     protocol: int
@@ -93,6 +95,7 @@ class Welcome(ServerMessage, frozen=True, tag="welcome"):
     logprobs: bool = False
     provenance: bool = False
     declarations: bool = False
+    return_within: float = RETURN_WITHIN_S
 
 
 class Rejected(Struct, frozen=True):
