@@ -67,13 +67,20 @@ RECOMPUTE = Decision[Round](
 
 
 class QuestionInline(admin.TabularInline[Question, Round]):
-    """A round's sealed questions; whoever may see this page sees their specs."""
+    """A round's questions; of sealed ones only how many there are of each dataset.
+
+    `manage.py unseal_round` shows them, and leaves a record.
+    """
 
     model = Question
-    fields = ["position", "dataset", "prompt", "spec", "answered"]
     readonly_fields = ["answered"]
     extra = 0
     can_delete = False
+
+    def get_fields(self, request: HttpRequest, obj: Round | None = None) -> list[str]:
+        """Leave out what would tell the answers of a round that has not closed."""
+        told = ["prompt", "spec", "answered"] if obj is not None and obj.is_revealed else []
+        return ["position", "dataset", *told]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Question]:
         """Count each question's answers."""

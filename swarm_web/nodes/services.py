@@ -5,6 +5,7 @@ stretching because the token cannot be guessed.
 """
 
 import hashlib
+import logging
 import secrets
 from datetime import datetime
 from random import Random
@@ -13,8 +14,10 @@ import msgspec
 from django.db import IntegrityError, transaction
 
 from swarm_protocol.messages import Hello
-from swarm_web.nodes.models import Node
+from swarm_web.nodes.models import Node, NodeKey
 from swarm_web.nodes.names import draw_name
+
+logger = logging.getLogger(__name__)
 
 _TOKEN_PREFIX = "swarm_"
 
@@ -89,3 +92,11 @@ def touch(node_id: int, *, now: datetime) -> bool:
 def leave(node_id: int, *, now: datetime) -> None:
     """Note that the node's socket was closed."""
     Node.objects.filter(pk=node_id).update(left_at=now)
+
+
+def bind_key(node: Node, public: str, *, now: datetime) -> NodeKey:
+    """Return the key that a node signs with, noted for good when it comes for the first time."""
+    key, new = NodeKey.objects.get_or_create(node=node, public=public, defaults={"first_seen": now})
+    if new and node.keys.count() > 1:
+        logger.warning("%s signs with a new key, %s", node.name, public)
+    return key

@@ -87,6 +87,7 @@ class Connection:
         self.knows_logprobs = False
         self.knows_provenance = False
         self.knows_declarations = False
+        self.knows_signatures = False
 
     async def run(self) -> None:
         """Stay connected until cancelled. Raises CoordinatorRefusedError when refused for good."""
@@ -152,6 +153,7 @@ class Connection:
                 self.knows_logprobs = welcome.logprobs
                 self.knows_provenance = welcome.provenance
                 self.knows_declarations = welcome.declarations
+                self.knows_signatures = welcome.chain is not None
                 self._socket = socket
                 self._welcomed_at = self._clock()
                 self.connected.set()
@@ -177,9 +179,8 @@ class Connection:
                 message = self._decode(await socket.recv())
                 if isinstance(message, Refused):
                     _stop_if_fatal(message)
-                    if hello.hardware is not None and message.code == ErrorCode.PROTOCOL_INVALID:
-                        # A coordinator of 0.1 knows no such field.
-                        hello = msgspec.structs.replace(hello, hardware=None)
+                    if message.code == ErrorCode.PROTOCOL_INVALID and hello != _shorten(hello):
+                        hello = _shorten(hello)
                         await socket.send(encode(hello))
                 if isinstance(message, Welcome):
                     return message
@@ -243,6 +244,14 @@ class Connection:
         for waiting in self._waiting.values():
             if not waiting.done():
                 waiting.set_exception(UnansweredError("the connection was lost"))
+
+
+def _shorten(hello: Hello) -> Hello:
+    """Leave out the newest field that the hello has and older coordinators do not know."""
+    # Those of 0.2 know no key, those of 0.1 no hardware either.
+    if hello.key is not None:
+        return msgspec.structs.replace(hello, key=None)
+    return msgspec.structs.replace(hello, hardware=None)
 
 
 def open_socket(url: str, token: str) -> connect:

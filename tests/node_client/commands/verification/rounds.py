@@ -64,8 +64,8 @@ class Published:
 def publish_round(verifier: Verifier) -> Published:
     """Return a round of four nodes, of which one was absent.
 
-    `able-owl` is always right; `bold-fox` is sometimes wrong, leaves one question out, and has one
-    answer that was not graded; `calm-elk` is right but for the last one.
+    `able-owl` is always right; `bold-fox` is sometimes wrong and leaves one question out;
+    `calm-elk` is right but for the last one.
     """
     drawn = draw_quiz(RULES, secret=SECRET, verifier=verifier)
     right: list[str | None] = [f"<answer>{_solve(task)}</answer>" for task in drawn]
@@ -80,10 +80,6 @@ def publish_round(verifier: Verifier) -> Published:
         for place, text in enumerate(given)
         if text is not None
     ]
-    [ungraded] = [
-        each for each in answers if (each["node"], each["question"]) == ("bold-fox", "q6")
-    ]
-    ungraded.update(score=None, solved=None, verdict="")
     record = {
         "number": NUMBER,
         "phase": "closed",
