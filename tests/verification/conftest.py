@@ -9,7 +9,7 @@ from django.utils import timezone
 from typer.testing import CliRunner, Result
 
 from node_client.cli import app
-from node_client.commands.verification import download
+from node_client.commands.verification import download, season_command
 from swarm_tasks import pool
 from swarm_tasks.verifier import Verifier
 from swarm_web.dashboard.downloads import batches
@@ -38,6 +38,7 @@ def check(
     # The page is read in the test's own transaction, whose connection must stay.
     monkeypatch.setattr(batches, "close_old_connections", lambda: None)
     monkeypatch.setattr(pool, "VerifierPool", lambda count: borrowed(verifier))
+    monkeypatch.setattr(season_command, "PAUSE_S", 0)
     state = tmp_path / "amber"
     shutil.copytree(judged.members["amber"].state.path, state)
 

@@ -4,6 +4,7 @@ import io
 import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -51,7 +52,7 @@ def test_a_round_is_fixed_in_three_links(judged: JudgedSite) -> None:
 
 def test_decisions_of_the_operator_are_links(site: JudgedSite, check: Check) -> None:
     bold = site.members["bold"].node
-    grounds = {"reason": "a test", "actor": None, "now": site.now}
+    grounds: dict[str, Any] = {"reason": "a test", "actor": None, "now": site.now}
     quarantine_node(bold, **grounds)
     release_node(bold, **grounds)
     quarantine_node(bold, **grounds)

@@ -179,8 +179,10 @@ class Connection:
                 message = self._decode(await socket.recv())
                 if isinstance(message, Refused):
                     _stop_if_fatal(message)
-                    if message.code == ErrorCode.PROTOCOL_INVALID and hello != _shorten(hello):
-                        hello = _shorten(hello)
+                    short = msgspec.structs.replace(hello, hardware=None, key=None)
+                    if hello != short and message.code == ErrorCode.PROTOCOL_INVALID:
+                        # A coordinator of 0.1 knows no such fields.
+                        hello = short
                         await socket.send(encode(hello))
                 if isinstance(message, Welcome):
                     return message
@@ -244,14 +246,6 @@ class Connection:
         for waiting in self._waiting.values():
             if not waiting.done():
                 waiting.set_exception(UnansweredError("the connection was lost"))
-
-
-def _shorten(hello: Hello) -> Hello:
-    """Leave out the newest field that the hello has and older coordinators do not know."""
-    # Those of 0.2 know no key, those of 0.1 no hardware either.
-    if hello.key is not None:
-        return msgspec.structs.replace(hello, key=None)
-    return msgspec.structs.replace(hello, hardware=None)
 
 
 def open_socket(url: str, token: str) -> connect:

@@ -1,6 +1,7 @@
 """The command `swarm-node verify-season`: adds a season up again from what the site published."""
 
 from collections.abc import Iterator
+from time import sleep
 
 from rich.console import Console
 from rich.text import Text
@@ -35,6 +36,9 @@ from node_client.errors import UncheckableError
 from node_client.site import Site
 from node_client.storage.heads import find_heads
 from node_client.storage.state import StateDir
+
+# The leaderboard follows a moment after a round has closed: one that differs is read once more.
+PAUSE_S = 5.0
 
 
 def verify_season(site: Site, name: str | None, *, state: StateDir, console: Console) -> Outcome:
@@ -93,7 +97,13 @@ def _run_checks(
         questions=season.questions_per_round,
         quarantined=find_quarantined(chain),
     )
-    yield check_board(board, drawn)
+    check = check_board(board, drawn)
+    if check.outcome is Outcome.DIFFERS:
+        sleep(PAUSE_S)
+        _, board = list_board(site)
+        _check_unmoved(site, chain)
+        check = check_board(board, drawn)
+    yield check
 
 
 def _fetch_round(site: Site, listed: ListedRound) -> PlayedRound:
