@@ -38,7 +38,7 @@ class NotedHead(msgspec.Struct, frozen=True):
 
 
 class HeadLog:
-    """The file of noted heads: the first one at each place, and the latest KEPT of them."""
+    """The file of noted heads: one at each place, or two that differ, and the latest KEPT."""
 
     def __init__(
         self,
@@ -51,10 +51,11 @@ class HeadLog:
         self._site = site
         self._clock = clock
         self._noted = {(line.site, line.sequence): line for line in read_heads(path)}
+        self._changed: set[int] = set()
 
     def note(self, told: ChainHead | None) -> None:
         """Note a head that is new here and signed; a full disk costs only the note."""
-        if told is None or self._known(told):
+        if told is None or self._is_known(told):
             return
         stated = state_head(sequence=told.sequence, head=told.head)
         if not is_signed(stated, key=told.key, signature=told.signature):
@@ -73,16 +74,20 @@ class HeadLog:
         except OSError as problem:
             log.warning("link %d of the chain was not noted: %s", told.sequence, problem)
 
-    def _known(self, told: ChainHead) -> bool:
+    def _is_known(self, told: ChainHead) -> bool:
+        """Tell whether the head was noted; another one at its place is noted once, as evidence."""
         known = self._noted.get((self._site.base, told.sequence))
-        if known is None:
-            return False
-        if known.head != told.head and told.restored is None:
+        if known is None or known.head == told.head:
+            return known is not None
+        if told.sequence in self._changed:
+            return True
+        self._changed.add(told.sequence)
+        if told.restored is None:
             log.warning(
                 "the coordinator changed link %d of its chain: %s on %s, now %s",
                 *(told.sequence, known.head, known.seen_at, told.head),
             )
-        return known.head == told.head
+        return False
 
     def _append(self, line: NotedHead) -> None:
         self._noted[line.site, line.sequence] = line
