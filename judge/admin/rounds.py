@@ -1,6 +1,5 @@
 """Rounds: made by hand, looked at, voided and recomputed; and the scores they came to."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin, messages
@@ -80,7 +79,7 @@ class QuestionInline(admin.TabularInline[Question, Round]):
     extra = 0
     can_delete = False
 
-    def get_fields(self, request: HttpRequest, obj: Round | None = None) -> Sequence[Any]:
+    def get_fields(self, request: HttpRequest, obj: Round | None = None) -> list[Any]:
         """Leave out what would tell the answers of a round that has not closed."""
         told = ["prompt", "spec", "answered"] if obj is not None and obj.is_revealed else []
         return ["position", "dataset", *told]
