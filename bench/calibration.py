@@ -16,8 +16,8 @@ from rich.table import Table
 from scipy.stats import binom, norm
 
 from bench.report import Target, print_targets, write_results
-from judge.ranking import Scale, Stretch, weigh
-from judge.stream import QUESTIONS
+from swarm_record.ranking import Scale, Stretch, weigh
+from swarm_record.stream import QUESTIONS
 
 ALPHA = 0.05
 ROUNDS = 200

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import binom
 
-from judge.stats import effective_n, macro_intervals
+from swarm_record.stats import effective_n, macro_intervals
 
 WINDOWS = 4_000
 MIXES = 400

@@ -24,7 +24,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from judge.stats import CONFIDENCE, Interval, adjust_by_holm
+from swarm_record.stats import CONFIDENCE, Interval, adjust_by_holm
 
 ALPHA = 0.05
 # Five against five can be shuffled in 252 ways: a p-value of 2/252 survives six models' correction.

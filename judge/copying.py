@@ -17,7 +17,7 @@ import numpy as np
 
 from judge.forensics import ALPHA, choose_flagged, write_p
 from judge.matching import Ints, compare_pairs, find_candidates
-from judge.stats import adjust_by_holm
+from swarm_record.stats import adjust_by_holm
 
 
 class WrongAnswer(NamedTuple):

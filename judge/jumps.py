@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judge.forensics import ALPHA, choose_flagged, write_p
-from judge.stats import adjust_by_holm
+from swarm_record.stats import adjust_by_holm
 
 # How many of a node's last rounds count, and how few do not suffice.
 MAX_ROUNDS = 5

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, Exists, F, Func, OuterRef, Q, QuerySet, Subquery, TextField
 from django.db.models.functions import Coalesce
 
 from judge.engine import Phase
@@ -25,6 +25,8 @@ from judge.models import (
     Window,
 )
 from swarm_protocol.messages import RoundInfo, RoundPhase, SeasonInfo, TaskChoice
+from swarm_record.answers import AnswerEntry
+from swarm_record.results import ResultLine, ResultsHead, encode_results
 from swarm_web.nodes.models import Node
 
 # The wire's names of the phases and of who assigns arms.
@@ -268,4 +270,56 @@ def exported_scores() -> QuerySet[Score]:
         Score.objects.filter(round__phase=Phase.CLOSED)
         .select_related("round__season", "node")
         .order_by("round__number", "node__name")
+    )
+
+
+# ---- the public record
+
+
+class _TextHash(Func):
+    """SHA-256 of a text as UTF-8, in hex, so that texts need not leave the database."""
+
+    template = "ENCODE(SHA256(CONVERT_TO(%(expressions)s, 'UTF8')), 'hex')"
+    output_field = TextField()
+
+
+def read_entries(judge_round: Round) -> list[AnswerEntry]:
+    """Return all answers of a round as its Merkle tree has them, in any order."""
+    rows = Answer.objects.filter(question__round=judge_round).values_list(
+        "node__name",
+        "question__position",
+        "question_id",
+        _TextHash(F("text")),
+        "key__public",
+        "signature",
+    )
+    return [
+        AnswerEntry(node, position, str(question), digest, key or "", signature)
+        for node, position, question, digest, key, signature in rows
+    ]
+
+
+def read_result_lines(judge_round: Round) -> list[bytes]:
+    """Return a closed round's results as they are published and fixed, without line feeds."""
+    datasets = judge_round.questions.order_by("position").values_list("dataset", flat=True)
+    head = ResultsHead(judge_round.number, judge_round.season.name, list(datasets))
+    scores = judge_round.scores.select_related("node")
+    return encode_results(head, map(_describe_result, scores))
+
+
+def _describe_result(score: Score) -> ResultLine:
+    low, high = score.interval_low, score.interval_high
+    return ResultLine(
+        node=score.node.name,
+        model=score.model,
+        arm=score.arm,
+        status="scored" if score.status == Score.Status.SCORED else "absent",
+        reason=score.reason,
+        correct=score.correct,
+        n=score.n,
+        cells=score.cells,
+        score=score.score,
+        interval=None if low is None or high is None else (low, high),
+        answered=bytes(score.answered).hex(),
+        solved=bytes(score.solved).hex(),
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from judge.stream import unpack
+from swarm_record.stream import unpack
 from swarm_tasks.marks import Cells, add_cells
 
 BASE_ARM = "base"
@@ -19,7 +19,7 @@ MOST_GROUPS = 32
 
 @dataclass(frozen=True)
 class Result:
-    """A node's score in a round, with one packed bit a question (`judge.stream.pack`).
+    """A node's score in a round, with one packed bit a question (`swarm_record.stream.pack`).
 
     A node that the operator has quarantined answered as the others did, but does not compete.
     """

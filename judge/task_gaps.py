@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from judge.comparison import MIN_ROUNDS, welch_interval
-from judge.stats import Interval
+from swarm_record.stats import Interval
 from swarm_tasks.marks import Cells
 
 

@@ -13,7 +13,7 @@ from django.utils.translation import gettext
 
 from judge.models import Season, Standing, Window
 from judge.selectors import counted_rounds, standings_in
-from judge.stats import Interval
+from swarm_record.stats import Interval
 from swarm_web.nodes.models import Node
 from swarm_web.paging import EVERYBODY, PAGE_ROWS, Filters
 from swarm_web.relay.models import Contribution

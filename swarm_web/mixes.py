@@ -11,7 +11,7 @@ from django.db.models.functions import Cast
 
 from judge.comparison import MIN_ROUNDS
 from judge.models import Season
-from judge.stats import Interval, student_quantile
+from swarm_record.stats import Interval, student_quantile
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Contribution
 

@@ -163,7 +163,8 @@ CELERY_BEAT_SCHEDULE = {
 API_REQUESTS_PER_MINUTE = env.int("API_REQUESTS_PER_MINUTE", default=600)
 # Pages of other sites may read what is public, without cookies.
 CORS_URLS_REGEX = (
-    r"^/(api/|downloads/|lab/[^/]+/[a-z]+\.|rounds/\d+/[a-z]+\.|nodes/[-\w]+/badge\.|badge\.)"
+    r"^/(api/|downloads/|lab/[^/]+/[a-z]+\.|rounds/(\d+/[a-z]+|chain)\.|nodes/[-\w]+/badge\."
+    r"|badge\.)"
 )
 CORS_ALLOW_ALL_ORIGINS = True
 CORS_ALLOW_METHODS = ("GET", "HEAD", "OPTIONS")

@@ -16,10 +16,10 @@ from judge.selectors import task_choices
 from judge.services.seasons import start_season
 from judge.services.standings import refresh_standings
 from judge.services.summaries import store_summary
-from judge.stats import effective_n, macro_interval
-from judge.stream import pack
 from swarm_protocol.messages import Completion, Hello, Rollout, TaskSpec
 from swarm_protocol.version import CLIENT_VERSION, PROTOCOL_VERSION
+from swarm_record.stats import effective_n, macro_interval
+from swarm_record.stream import pack
 from swarm_tasks.allowlist import GENERATOR
 from swarm_tasks.marks import mark
 from swarm_tasks.quiz import QuizRules, commit_quiz

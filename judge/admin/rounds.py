@@ -1,5 +1,7 @@
 """Rounds: made by hand, looked at, voided and recomputed; and the scores they came to."""
 
+from typing import Any
+
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import Count, Q, QuerySet
@@ -67,13 +69,20 @@ RECOMPUTE = Decision[Round](
 
 
 class QuestionInline(admin.TabularInline[Question, Round]):
-    """A round's sealed questions; whoever may see this page sees their specs."""
+    """A round's questions; of sealed ones only how many there are of each dataset.
+
+    `manage.py unseal_round` shows them, and leaves a record.
+    """
 
     model = Question
-    fields = ["position", "dataset", "prompt", "spec", "answered"]
     readonly_fields = ["answered"]
     extra = 0
     can_delete = False
+
+    def get_fields(self, request: HttpRequest, obj: Round | None = None) -> list[Any]:
+        """Leave out what would tell the answers of a round that has not closed."""
+        told = ["prompt", "spec", "answered"] if obj is not None and obj.is_revealed else []
+        return ["position", "dataset", *told]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Question]:
         """Count each question's answers."""

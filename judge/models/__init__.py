@@ -1,6 +1,7 @@
 """The judge's tables, with the rules that the database enforces."""
 
 from judge.models.oversight import Flag, Ruling
+from judge.models.record import ChainLink, SiteKey
 from judge.models.rounds import Answer, Question, Round, Seat
 from judge.models.scores import Comparison, Counted, Ledger, Score, Standing, Window
 from judge.models.seasons import Enrolment, Season
@@ -8,6 +9,7 @@ from judge.models.summaries import RoundSummary
 
 __all__ = [
     "Answer",
+    "ChainLink",
     "Comparison",
     "Counted",
     "Enrolment",
@@ -20,6 +22,7 @@ __all__ = [
     "Score",
     "Season",
     "Seat",
+    "SiteKey",
     "Standing",
     "Window",
 ]

@@ -15,7 +15,7 @@ from django.db.models import F, Q
 from judge.engine import Deadlines, Phase
 from judge.models.seasons import Season
 from swarm_tasks.answers import AnswerRules, known_rules
-from swarm_web.nodes.models import Node
+from swarm_web.nodes.models import Node, NodeKey
 
 SECRET_BYTES = 32
 
@@ -51,10 +51,19 @@ class Round(models.Model):
     secret = models.BinaryField(max_length=SECRET_BYTES, default=draw_secret, editable=False)
     rules = models.JSONField(default=dict, editable=False)
     commitment = models.CharField(max_length=64, blank=True, editable=False)
+    answers_root = models.CharField(
+        max_length=64,
+        blank=True,
+        editable=False,
+        help_text="The Merkle root over all answers, fixed when answering ended.",
+    )
+    results_root = models.CharField(
+        max_length=64, blank=True, editable=False, help_text="The Merkle root over its scores."
+    )
     stream_at = models.BigIntegerField(
         null=True,
         editable=False,
-        help_text="Where the round's columns begin in the season's stream (judge.stream).",
+        help_text="Where the round's columns begin in the season's stream (swarm_record.stream).",
     )
     inspected_at = models.DateTimeField(
         null=True, editable=False, help_text="When its answers were searched for copies and jumps."
@@ -97,6 +106,13 @@ class Round(models.Model):
     def answer_rules(self) -> AnswerRules:
         """How its answers are read: to the letter where its rules do not say."""
         return known_rules(self.rules.get("answers", AnswerRules.EXACT))
+
+    @property
+    def is_revealed(self) -> bool:
+        """Whether the questions, answers and secret are public: once the round has closed."""
+        if self.phase == Phase.VOID:
+            return self.closed_at is not None
+        return self.phase == Phase.CLOSED
 
     @property
     def deadlines(self) -> Deadlines:
@@ -160,6 +176,21 @@ class Answer(models.Model):
     )
     node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="answers", db_index=False)
     text = models.TextField(blank=True)
+    key = models.ForeignKey(
+        NodeKey,
+        null=True,
+        on_delete=models.DO_NOTHING,
+        related_name="+",
+        db_index=False,
+        db_constraint=False,
+    )
+    signature = models.CharField(
+        max_length=128,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="The node's own, in hex; empty if it signs nothing.",
+    )
     finish_reason = models.CharField(max_length=16)
     received_at = models.DateTimeField()
     latency_ms = models.PositiveIntegerField(

@@ -110,9 +110,9 @@ class Ledger(models.Model):
     """A node's running account in a season.
 
     `tallies` maps each window to {"cells": {dataset: [correct, n]}, "rounds": k}. `answered`,
-    `solved` and `scores` are the node's part of the season's stream (`judge.stream`): two bits a
-    question, and the macro scores of the rounds after them (float32, little-endian, NaN where it
-    took no part). `deviations` adds up Score.deviation over `deviation_rounds` rounds.
+    `solved` and `scores` are the node's part of the season's stream (`swarm_record.stream`): two
+    bits a question, and the macro scores of the rounds after them (float32, little-endian, NaN
+    where it took no part). `deviations` adds up Score.deviation over `deviation_rounds` rounds.
     """
 
     season = models.ForeignKey(
@@ -148,7 +148,8 @@ class Standing(models.Model):
 
     Nodes that cannot be told apart share ranks `rank_low` to `rank_high`; both are null while
     `remark` says why the node is not ranked. `place` numbers the window's lines from 1 without a
-    gap (`judge.publishing.in_order`): pages begin after a place, which costs the same everywhere.
+    gap (`swarm_record.publishing.in_order`): pages begin after a place, which costs the same
+    everywhere.
     """
 
     class Remark(models.TextChoices):

@@ -4,6 +4,7 @@ from datetime import datetime
 
 from judge.models import Round
 from judge.selectors import current_round, describe_round
+from judge.services.record import read_chain_head
 from swarm_protocol.messages import RoundState
 from swarm_web import bus
 
@@ -11,6 +12,11 @@ from swarm_web import bus
 def announce_round(judge_round: Round, *, now: datetime) -> None:
     """Ring nodes and viewers once the surrounding transaction has committed."""
     shown = current_round(judge_round.season) or judge_round
-    state = RoundState(reply_to=None, round=describe_round(shown), now=now.isoformat())
+    state = RoundState(
+        reply_to=None,
+        round=describe_round(shown),
+        now=now.isoformat(),
+        chain=read_chain_head(now=now),
+    )
     bus.ring_nodes(state)
     bus.ring(bus.VIEWERS)

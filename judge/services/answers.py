@@ -13,9 +13,10 @@ from functools import lru_cache
 from django.db import connection, transaction
 
 from judge.engine import Deadlines, Phase, lost_time, takes_answers
-from judge.models import Answer, Question, Round, Season, Seat
+from judge.models import Answer, Question, Round, Season, Seat, SiteKey
+from judge.services.receipts import Paper, Signer, find_forged, sign_receipt
 from swarm_protocol.errors import FIXES, ErrorCode, RefusedError
-from swarm_protocol.messages import AnswerText, Rejected
+from swarm_protocol.messages import AnswerText, Rejected, SignedReceipt
 from swarm_web.nodes.models import Node
 
 
@@ -75,6 +76,10 @@ def offered_questions(round_id: int) -> tuple[Question, ...]:
     return tuple(Question.objects.filter(round_id=round_id).order_by("position"))
 
 
+# By node and question: the signature of the stored answer.
+ByNode = defaultdict[int, dict[str, str]]
+
+
 @dataclass(frozen=True)
 class Submission:
     """Answers that one node handed in to one round."""
@@ -83,22 +88,25 @@ class Submission:
     number: int
     answers: Sequence[AnswerText]
     received_at: datetime
+    signer: Signer | None = None
 
 
 @dataclass
 class Receipt:
-    """What became of submitted answers, by question id."""
+    """What became of submitted answers, by question id; `signed` is for the node to keep."""
 
     accepted: list[str] = field(default_factory=list)
     duplicate: list[str] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
+    signed: SignedReceipt | None = None
 
 
 def store_submissions(submissions: Sequence[Submission]) -> list[Receipt | RefusedError]:
     """Store answers durably; the first to a question counts, a repeated one changes nothing.
 
-    Answers after the deadline or to questions that the node was not offered are rejected one by
-    one; a submission to a round that does not exist is refused.
+    Answers after the deadline, to questions that the node was not offered or with a signature that
+    is not the node's are rejected one by one; a submission to a round that does not exist is
+    refused.
     """
     outcomes: dict[int, Receipt | RefusedError] = {}
     for number in {submission.number for submission in submissions}:
@@ -115,6 +123,8 @@ def _store_in_round(
         judge_round = _get_round(number)
     except RefusedError as refusal:
         return [refusal] * len(submissions)
+    paper = _lay_out(judge_round)
+    forged = [find_forged(paper, each.answers, each.signer) for each in submissions]
     nodes = {submission.node_id for submission in submissions}
     now = max(submission.received_at for submission in submissions)
     with transaction.atomic():
@@ -123,42 +133,68 @@ def _store_in_round(
         # for each other in a circle.
         seats = Seat.objects.select_for_update().filter(round=judge_round, node__in=nodes)
         offered = {s.node_id: s for s in seats.exclude(offered_at=None).order_by("pk")}
-        questions = {str(question.pk) for question in offered_questions(judge_round.pk)}
         in_time = [
-            submission
-            for submission in submissions
+            (submission, paper.positions.keys() - bad)
+            for submission, bad in zip(submissions, forged, strict=True)
             if takes_answers(phase, deadlines, now=submission.received_at)
         ]
-        new = _insert(in_time, seats=offered, questions=questions)
+        new = _insert(in_time, seats=offered)
         stored = _read_stored(judge_round, offered)
         _complete(
             [
                 seat
                 for node, seat in offered.items()
-                if node in new and len(stored[node]) == len(questions)
+                if node in new and len(stored[node]) == len(paper.positions)
             ],
             now=now,
         )
     late = f"round {number} took answers until {deadlines.closes_at.isoformat()}"
-    return [
+    receipts = [
         _sort_answers(
             submission.answers,
-            offered=questions if submission.node_id in offered else frozenset(),
+            offered=paper.positions.keys() if submission.node_id in offered else frozenset(),
+            forged=bad,
             new=new[submission.node_id],
-            stored=stored[submission.node_id],
+            stored=stored[submission.node_id].keys(),
             late=late,
         )
-        for submission in submissions
+        for submission, bad in zip(submissions, forged, strict=True)
     ]
+    _sign(receipts, submissions, paper, stored)
+    return receipts
 
 
-ByNode = defaultdict[int, set[str]]
+def _lay_out(judge_round: Round) -> Paper:
+    positions = {str(asked.pk): asked.position for asked in offered_questions(judge_round.pk)}
+    return Paper(judge_round.number, judge_round.commitment, positions)
+
+
+def _sign(
+    receipts: Iterable[Receipt], submissions: Iterable[Submission], paper: Paper, stored: ByNode
+) -> None:
+    """Sign for the answers that are stored as their nodes signed them."""
+    key = None
+    for receipt, submission in zip(receipts, submissions, strict=True):
+        kept = stored[submission.node_id]
+        answers = [
+            answer
+            for answer in submission.answers
+            if answer.signature and kept.get(answer.question) == answer.signature
+        ]
+        if submission.signer is not None and answers:
+            key = key or SiteKey.objects.latest("pk")
+            receipt.signed = sign_receipt(
+                paper,
+                [paper.enter(answer, submission.signer) for answer in answers],
+                received_at=submission.received_at,
+                key=key,
+            )
 
 
 def _insert(
-    submissions: Sequence[Submission], *, seats: Mapping[int, Seat], questions: Set[str]
-) -> ByNode:
-    """Insert the answers to offered questions that have none yet; return these questions."""
+    submissions: Iterable[tuple[Submission, Set[str]]], *, seats: Mapping[int, Seat]
+) -> defaultdict[int, set[str]]:
+    """Insert the answers that have none yet to the questions with each; return these questions."""
     rows = [
         (
             answer.question,
@@ -167,22 +203,26 @@ def _insert(
             answer.finish_reason,
             submission.received_at,
             _latency_ms(seat, submission),
+            submission.signer.key_id if answer.signature and submission.signer else None,
+            answer.signature or "",
         )
-        for submission in submissions
+        for submission, questions in submissions
         if (seat := seats.get(submission.node_id)) is not None
         for answer in submission.answers
         if answer.question in questions
     ]
-    new: ByNode = defaultdict(set)
+    new: defaultdict[int, set[str]] = defaultdict(set)
     if not rows:
         return new
     with connection.cursor() as cursor:
         cursor.execute(
             """
             INSERT INTO judge_answer
-                (question_id, node_id, text, finish_reason, received_at, latency_ms, verdict)
+                (question_id, node_id, text, finish_reason, received_at, latency_ms, key_id,
+                 signature, verdict)
             SELECT given.*, '' FROM unnest(
-                %s::uuid[], %s::bigint[], %s::text[], %s::text[], %s::timestamptz[], %s::int[]
+                %s::uuid[], %s::bigint[], %s::text[], %s::text[], %s::timestamptz[], %s::int[],
+                %s::bigint[], %s::text[]
             ) AS given
             ON CONFLICT (question_id, node_id) DO NOTHING
             RETURNING node_id, question_id
@@ -201,11 +241,11 @@ def _latency_ms(seat: Seat, submission: Submission) -> int:
 
 
 def _read_stored(judge_round: Round, nodes: Iterable[int]) -> ByNode:
-    """Return the questions of the round that these nodes have answered."""
-    stored: ByNode = defaultdict(set)
+    """Return the questions of the round that these nodes have answered, with the signatures."""
+    stored: ByNode = defaultdict(dict)
     answers = Answer.objects.filter(question__round=judge_round, node__in=list(nodes))
-    for node_id, question in answers.values_list("node_id", "question_id"):
-        stored[node_id].add(str(question))
+    for node_id, question, signature in answers.values_list("node_id", "question_id", "signature"):
+        stored[node_id][str(question)] = signature
     return stored
 
 
@@ -219,6 +259,7 @@ def _sort_answers(
     answers: Sequence[AnswerText],
     *,
     offered: Set[str],
+    forged: Set[str],
     new: set[str],
     stored: Set[str],
     late: str,
@@ -228,6 +269,8 @@ def _sort_answers(
     for answer in answers:
         if answer.question not in offered:
             _reject(receipt, answer, ErrorCode.ANSWER_NOT_YOURS, "not offered to this node")
+        elif answer.question in forged:
+            _reject(receipt, answer, ErrorCode.ANSWER_SIGNATURE, "not signed by this node's key")
         elif answer.question in new:
             new.remove(answer.question)
             receipt.accepted.append(answer.question)

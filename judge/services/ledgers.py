@@ -6,9 +6,9 @@ import msgspec
 from django.db.models import TextField
 from django.db.models.functions import Cast
 
-from judge.accounts import Account, Books, Entry, Tally
 from judge.models import Ledger, Round, Score, Season, Window
-from judge.stream import QUESTIONS, pack, stack_scores, unpack
+from swarm_record.accounts import Account, Books, Entry, Tally
+from swarm_record.stream import QUESTIONS, pack, stack_scores, unpack
 from swarm_tasks.marks import Cells
 from swarm_web.bulk import copy_rows
 

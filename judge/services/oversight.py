@@ -15,6 +15,7 @@ from judge.models import Answer, Flag, Question, Round, Ruling, Score, Season
 from judge.services.announcing import announce_round
 from judge.services.grading import Graded, store_again
 from judge.services.inspection import compare_season
+from judge.services.record import add_link, fix_results
 from judge.services.scores import write_scores
 from judge.services.standings import lock_standings, refresh_standings, republish_standings
 from judge.services.summaries import mark_stale
@@ -48,6 +49,7 @@ def void_round(judge_round: Round, *, reason: str, actor: Actor, now: datetime) 
         )
         refresh_standings(judge_round.season, now=now)
         compare_season(judge_round.season, now=now)
+        add_link("void", now=now, round=judge_round.number, reason=reason)
         announce_round(judge_round, now=now)
     return True
 
@@ -81,6 +83,7 @@ def recompute_round(
         compare_season(judge_round.season, now=now)
         after = _score_table(judge_round)
         changed = sum(before.get(node) != score for node, score in after.items())
+        fix_results(judge_round, "recomputed", now=now, reason=reason)
         return _rule(
             Ruling.Action.RECOMPUTE,
             reason,
@@ -117,6 +120,8 @@ def quarantine_node(
     """Take a node out of the ranks; it is judged as ever and its data stays."""
     with transaction.atomic():
         changed = _set_quarantined(node, to=True, now=now)
+        if changed:
+            add_link("quarantined", now=now, node=node.name, reason=reason)
         if flag is not None:
             opened = Flag.objects.filter(pk=flag.pk, state=Flag.State.OPEN)
             changed = bool(opened.update(state=Flag.State.UPHELD)) or changed
@@ -130,6 +135,7 @@ def release_node(node: Node, *, reason: str, actor: Actor, now: datetime) -> boo
     with transaction.atomic():
         if not _set_quarantined(node, to=False, now=now):
             return False
+        add_link("released", now=now, node=node.name, reason=reason)
         _rule(Ruling.Action.RELEASE, reason, actor, now, node=node)
     return True
 

@@ -23,6 +23,7 @@ from judge.engine import (
 from judge.models import Answer, Round, Season, Seat
 from judge.services.announcing import announce_round
 from judge.services.patience import time_out_round
+from judge.services.record import fix_answers, fix_results
 from judge.services.scheduling import season_deadlines
 from judge.services.scores import write_scores
 from swarm_web.nodes.models import Node
@@ -115,6 +116,7 @@ def _open(judge_round: Round, now: datetime) -> None:
 def _end_answering(judge_round: Round, now: datetime) -> None:
     judge_round.phase = Phase.SCORING
     judge_round.save(update_fields=["phase"])
+    fix_answers(judge_round, now=now)
 
 
 def _close(judge_round: Round, now: datetime) -> None:
@@ -122,6 +124,7 @@ def _close(judge_round: Round, now: datetime) -> None:
     judge_round.save(update_fields=["phase", "closed_at"])
     time_out_round(judge_round)
     write_scores(judge_round)
+    fix_results(judge_round, "closed", now=now, secret=bytes(judge_round.secret).hex())
 
 
 _MOVES: dict[Phase, Callable[[Round, datetime], None]] = {

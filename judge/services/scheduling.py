@@ -10,6 +10,7 @@ from judge.engine import Deadlines, set_deadlines
 from judge.models import Question, Round, Season
 from judge.selectors import task_choices
 from judge.services.announcing import announce_round
+from judge.services.record import fix_commitment
 from swarm_tasks.answers import known_rules
 from swarm_tasks.pool import AnyVerifier
 from swarm_tasks.quiz import QuizRules, commit_quiz, draw_quiz, with_answers
@@ -86,6 +87,7 @@ def _make(judge_round: Round, drawn: list[DrawnTask], *, now: datetime) -> Round
         )
         for position, task in enumerate(drawn, start=1)
     )
+    fix_commitment(judge_round, now=now)
     announce_round(judge_round, now=now)
     return judge_round
 

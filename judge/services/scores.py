@@ -11,8 +11,8 @@ from django.db.models import Q
 
 from judge.models import Answer, Enrolment, Round, Score, Seat
 from judge.services.summaries import store_summary
-from judge.stats import effective_n, macro_interval
-from judge.stream import pack
+from swarm_record.stats import effective_n, macro_interval
+from swarm_record.stream import pack
 from swarm_tasks.marks import mark
 from swarm_web.nodes.models import Node
 

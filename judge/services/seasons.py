@@ -3,10 +3,12 @@
 from datetime import datetime
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils.crypto import salted_hmac
 
 from judge.models import Enrolment, Round, Season
 from judge.selectors import describe_season
+from judge.services.record import fix_withdrawn
 from swarm_protocol.messages import SeasonState
 from swarm_tasks.allowlist import GENERATOR
 from swarm_web import bus
@@ -34,9 +36,15 @@ def end_season(season: Season, *, now: datetime) -> bool:
             state=Season.State.ENDED, ended_at=now
         )
         if won:
-            season.rounds.filter(phase=Round.Phase.SCHEDULED).delete()
+            _withdraw(season.rounds.filter(phase=Round.Phase.SCHEDULED), now=now)
             _ring(None)
     return bool(won)
+
+
+def _withdraw(rounds: QuerySet[Round], *, now: datetime) -> None:
+    numbers = list(rounds.order_by("number").values_list("number", flat=True))
+    rounds.delete()
+    fix_withdrawn(numbers, now=now)
 
 
 def pause_season(season: Season) -> bool:

@@ -12,10 +12,7 @@ from datetime import datetime
 import msgspec
 from django.db import connection, transaction
 
-from judge.accounts import Account, Books
 from judge.models import Question, Round, Season, Standing, Window
-from judge.publishing import Entrant, Line, draw_up, in_order
-from judge.ranking import Record
 from judge.services.ledgers import load_books, read_entries, read_newest_labels, save_books
 from judge.services.windows import (
     Change,
@@ -23,7 +20,10 @@ from judge.services.windows import (
     note_counted,
     plan_changes,
 )
-from judge.stream import QUESTIONS, place_round
+from swarm_record.accounts import Account, Books
+from swarm_record.publishing import Entrant, Line, draw_up, in_order
+from swarm_record.ranking import Record
+from swarm_record.stream import QUESTIONS, place_round
 from swarm_web import bus
 from swarm_web.bulk import copy_rows
 from swarm_web.nodes.models import Node

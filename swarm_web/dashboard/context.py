@@ -1,4 +1,4 @@
-"""What every template may show: the site's name and address, and the round pill."""
+"""What every template may show: the site's name and address, the pill, the newest link."""
 
 from dataclasses import replace
 
@@ -7,16 +7,18 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.functional import SimpleLazyObject
 
+from judge.models import ChainLink
 from swarm_web.brief_cache import keep_briefly
 from swarm_web.dashboard.reports.pill import Pill, read_pill
 
 
 def describe_site(_request: HttpRequest) -> dict[str, object]:
-    """Name the site; the pill is read only by pages that show it."""
+    """Name the site; what has to be read is read only by pages that show it."""
     return {
         "site_name": settings.SITE_NAME,
         "site_url": settings.SITE_URL,
         "pill": SimpleLazyObject(_read_pill),
+        "chain_link": SimpleLazyObject(lambda: keep_briefly("chain", ChainLink.objects.last)),
     }
 
 

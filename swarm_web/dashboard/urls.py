@@ -3,6 +3,7 @@
 from django.urls import path, re_path
 
 from swarm_web.dashboard.downloads import lab as lab_downloads
+from swarm_web.dashboard.downloads import record
 from swarm_web.dashboard.downloads import views as downloads
 from swarm_web.dashboard.operations import health, package_index
 from swarm_web.dashboard.pages import (
@@ -43,6 +44,7 @@ urlpatterns = [
     path("rounds/", rounds.rounds, name="rounds"),
     path("rounds/figure.json", rounds.rounds_figure, name="rounds-figure"),
     path("rounds/feed.atom", ClosedRounds(), name="rounds-feed"),
+    path("rounds/chain.jsonl", record.download_chain, name="chain"),
     path("rounds/<int:number>/", rounds.judge_round, name="round"),
     path("rounds/<int:number>/replay.json", rounds.round_replay, name="round-replay"),
     path("rounds/<int:number>/questions/<int:position>/", rounds.question, name="question"),
@@ -55,6 +57,11 @@ urlpatterns = [
         r"^rounds/(?P<number>\d{1,9})/answers\.jsonl$",
         downloads.download_round_answers,
         name="round-answers",
+    ),
+    re_path(
+        r"^rounds/(?P<number>\d{1,9})/results\.jsonl$",
+        record.download_results,
+        name="round-results",
     ),
     # ---- the swarm
     path("rollouts/", rollouts.rollouts, name="rollouts"),

@@ -36,6 +36,11 @@ class NodeAdmin(admin.ModelAdmin[Node]):
         "quarantined",
     ]
     autocomplete_fields = ["owner"]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Node | None = None) -> list[str]:
+        """A node keeps its name: what it signed and what the chain fixed has it."""
+        return [*self.readonly_fields, *(["name"] if obj is not None else [])]
+
     actions = ["give_new_token"]
 
     def save_model(self, request: HttpRequest, obj: Node, form: object, change: bool) -> None:

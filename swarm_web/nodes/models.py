@@ -91,3 +91,23 @@ class Node(models.Model):
         if self.last_seen is None or self.last_seen <= now - PRESENCE:
             return False
         return self.left_at is None or self.left_at < self.last_seen
+
+
+class NodeKey(models.Model):
+    """A public key with which a node signs its answers: the first it came with, or a later one.
+
+    Every one stays on record, because a new one may mean that somebody else speaks for the node.
+    """
+
+    node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="keys", db_index=False)
+    public = models.CharField(max_length=64, help_text="Ed25519, in hex.")
+    first_seen = models.DateTimeField()
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.UniqueConstraint(fields=["node", "public"], name="one_key_of_a_node"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.public[:16]}… of {self.node}"

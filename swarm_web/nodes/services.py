@@ -5,6 +5,7 @@ stretching because the token cannot be guessed.
 """
 
 import hashlib
+import logging
 import secrets
 from datetime import datetime
 from random import Random
@@ -15,8 +16,10 @@ from django.db.models import QuerySet
 
 from swarm_protocol.messages import Hello
 from swarm_web import bus
-from swarm_web.nodes.models import Node
+from swarm_web.nodes.models import Node, NodeKey
 from swarm_web.nodes.names import draw_name
+
+logger = logging.getLogger(__name__)
 
 _TOKEN_PREFIX = "swarm_"
 
@@ -106,3 +109,11 @@ def _admitted(node: Node) -> QuerySet[Node]:
 def leave(node_id: int, *, now: datetime) -> None:
     """Note that the node's socket was closed."""
     Node.objects.filter(pk=node_id).update(left_at=now)
+
+
+def bind_key(node: Node, public: str, *, now: datetime) -> NodeKey:
+    """Return the key that a node signs with, noted for good when it comes for the first time."""
+    key, new = NodeKey.objects.get_or_create(node=node, public=public, defaults={"first_seen": now})
+    if new and node.keys.count() > 1:
+        logger.warning("%s signs with a new key, %s", node.name, public)
+    return key

@@ -14,8 +14,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from judge.stats import effective_n, macro_interval
-from judge.stream import pack
+from swarm_record.stats import effective_n, macro_interval
+from swarm_record.stream import pack
 from swarm_tasks.marks import mark
 from swarm_web.seeding.course import Sitting
 from swarm_web.seeding.wording import Asked

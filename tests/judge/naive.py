@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 import numpy as np
 
 from judge.models import Answer, Question, Round, Score, Season, Seat, Standing
-from judge.ranking import Record
-from judge.stats import effective_n, macro_interval
-from judge.stream import QUESTIONS
+from swarm_record.ranking import Record
+from swarm_record.stats import effective_n, macro_interval
+from swarm_record.stream import QUESTIONS
 from swarm_tasks.marks import Cells, add_cells, mark
 from swarm_web.nodes.models import Node
 from tests.judge.naive_ranks import rank_pair_by_pair

@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from judge.ranking import Record
+from swarm_record.ranking import Record
 
 Floats = npt.NDArray[np.float64]
 

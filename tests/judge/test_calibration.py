@@ -8,8 +8,8 @@ import pytest
 from scipy.stats import binom
 
 from judge.comparison import Claim, Unit, compare_arms
-from judge.ranking import Record, rank_nodes
-from judge.stats import effective_n, macro_intervals
+from swarm_record.ranking import Record, rank_nodes
+from swarm_record.stats import effective_n, macro_intervals
 
 pytestmark = pytest.mark.slow
 

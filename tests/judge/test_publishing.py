@@ -1,6 +1,6 @@
 """The order in which a leaderboard lists its lines."""
 
-from judge.publishing import Entrant, Line, in_order
+from swarm_record.publishing import Entrant, Line, in_order
 
 
 def make_line(

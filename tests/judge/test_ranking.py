@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from judge import ranking
-from judge.ranking import Record, Scale, Stretch, rank_nodes, weigh
+from swarm_record import ranking
+from swarm_record.ranking import Record, Scale, Stretch, rank_nodes, weigh
 from tests.judge.naive_ranks import rank_pair_by_pair
 
 Bools = npt.NDArray[np.bool_]

@@ -6,8 +6,8 @@ from judge.models import Enrolment, Round, Score, Season
 from judge.services.answers import take_seat
 from judge.services.scores import write_scores
 from judge.services.seasons import enrol
-from judge.stats import effective_n, macro_interval
 from swarm_protocol.errors import RefusedError
+from swarm_record.stats import effective_n, macro_interval
 from swarm_web.nodes.models import Node
 from tests.judge.toys import OPEN_S, SCORING_S, Site
 

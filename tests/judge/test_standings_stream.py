@@ -10,7 +10,7 @@ from judge.services.oversight import (
     recompute_round,
 )
 from judge.services.standings import republish_standings
-from judge.stream import QUESTIONS
+from swarm_record.stream import QUESTIONS
 from swarm_web.leaderboard import read_leaderboard
 from tests.judge.boards import assert_exact, change_rules, ranks
 from tests.judge.toys import Site

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
-from judge.stats import (
+from swarm_record.stats import (
     adjust_by_holm,
     effective_n,
     macro_interval,

@@ -4,8 +4,8 @@ import numpy as np
 
 from judge.models import RoundSummary
 from judge.services.scores import write_scores
-from judge.stream import pack
 from judge.summaries import MOST_GROUPS, Result, summarise, tally_datasets
+from swarm_record.stream import pack
 from tests.judge.toys import Site
 
 

@@ -103,5 +103,5 @@ def test_a_command_starts_without_scipy_stats(
 ) -> None:
     """Its import takes most of a second; only rare calculations need it."""
     modules = {line.rpartition("|")[2].strip() for line in created_node.stderr.splitlines()}
-    assert {"judge.ranking", "swarm_web.dashboard.charts.arms"} <= modules
+    assert {"swarm_record.ranking", "swarm_web.dashboard.charts.arms"} <= modules
     assert "scipy.stats" not in modules

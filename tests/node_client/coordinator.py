@@ -20,6 +20,7 @@ from swarm_protocol.errors import FIXES, ErrorCode
 from swarm_protocol.messages import (
     AnswersReceived,
     Arm,
+    ChainHead,
     ExternalRollout,
     Hardware,
     Hello,
@@ -39,6 +40,7 @@ from swarm_protocol.messages import (
     RoundState,
     SeasonInfo,
     ServerMessage,
+    SignedReceipt,
     Standing,
     SubmitAnswers,
     TrainingReported,
@@ -77,6 +79,8 @@ class Coordinator:
         self.knows_provenance = True
         self.knows_declarations = True
         self.knows_hardware = True
+        self.chain: ChainHead | None = None
+        self.receipt: SignedReceipt | None = None
         self.round: RoundInfo | None = None
         self.system_prompt = SYSTEM_PROMPT
         self.pool: list[ExternalRollout] = []
@@ -184,7 +188,7 @@ class Coordinator:
             fatal = code.startswith(("auth.", "client.", "protocol.version"))
             return Refused(message.id, code, "No.", FIXES[code], fatal=fatal, retry_after=0.01)
         match message:
-            case Hello(hardware=Hardware()) if not self.knows_hardware:
+            case Hello(hardware=Hardware()) | Hello(key=str()) if not self.knows_hardware:
                 code = ErrorCode.PROTOCOL_INVALID
                 return Refused(message.id, code, "No such field.", FIXES[code])
             case Hello():
@@ -201,6 +205,7 @@ class Coordinator:
                     logprobs=self.knows_logprobs,
                     provenance=self.knows_provenance,
                     declarations=self.knows_declarations,
+                    chain=self.chain,
                 )
             case PublishRollouts():
                 return RolloutsPublished(message.id, len(message.rollouts), [])
@@ -233,7 +238,7 @@ class Coordinator:
         for answer in message.answers:
             self.answers.setdefault(answer.question, answer.text)
         accepted = [question for question in given if question not in duplicate]
-        return AnswersReceived(message.id, message.round, accepted, duplicate, [])
+        return AnswersReceived(message.id, message.round, accepted, duplicate, [], self.receipt)
 
 
 @asynccontextmanager

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from node_client.commands import configuration, lab, models
-from node_client.commands.problems import FAILED, UNCHECKED, explain_problems
+from node_client.commands.problems import DOUBTFUL, FAILED, UNCHECKED, explain_problems
 from node_client.errors import NodeError
 from node_client.settings.config import (
     Settings,
@@ -193,20 +193,45 @@ def status(url: ShownUrl = None, *, flags: Flags) -> None:
 @explain_problems
 @takes_settings("state_dir", "config")
 def verify_round(url: Url, number: RoundNumber, *, flags: Flags) -> None:
-    """Check a closed judge round: its questions, every answer's verdict, every node's score.
+    """Check a closed judge round: questions, answers, signatures, verdicts, scores, the chain.
 
-    Needs no token. Exits with 0 if all holds, 1 if something differs, 2 if it cannot be told.
+    Needs no token. Exits with 0 if all holds, 1 if something differs, 2 if it cannot be told, 3 if
+    nothing differs but something is in doubt.
     """
-    from node_client.commands.verification.checks import Outcome
     from node_client.commands.verification.command import verify_round as verify  # imports httpx
     from swarm_tasks.pool import VerifierPool
 
     site = parse_site(url)
-    noted = choose(site, flags=flags).state.commitments
+    state = choose(site, flags=flags).state
     with VerifierPool(os.cpu_count() or 1) as verifier:
-        outcome = verify(site, number, commitments=noted, console=Console(), verifier=verifier)
-    if outcome != Outcome.HOLDS:
-        raise typer.Exit(FAILED if outcome == Outcome.DIFFERS else UNCHECKED)
+        outcome = verify(site, number, state=state, console=Console(), verifier=verifier)
+    _exit_with(outcome)
+
+
+@app.command()
+@explain_problems
+@takes_settings("state_dir", "config")
+def verify_season(
+    url: Url,
+    season: Annotated[str | None, typer.Argument(help="Its name; the newest one without")] = None,
+    *,
+    flags: Flags,
+) -> None:
+    """Add a season up again from its published rounds: the chain, scores, intervals and ranks.
+
+    Needs no token. Exits as verify-round does.
+    """
+    from node_client.commands.verification.season_command import verify_season as verify
+
+    site = parse_site(url)
+    _exit_with(verify(site, season, state=choose(site, flags=flags).state, console=Console()))
+
+
+def _exit_with(outcome: str) -> None:
+    """End with the exit code of what a check came to."""
+    code = {"differs": FAILED, "unknown": UNCHECKED, "doubtful": DOUBTFUL}.get(outcome)
+    if code is not None:
+        raise typer.Exit(code)
 
 
 def _train(settings: Settings) -> None:

@@ -52,6 +52,15 @@ class Site:
         """Return the address of a judge round's answers, one JSON object a line."""
         return f"{self.base}/rounds/{number}/answers.jsonl"
 
+    def round_results(self, number: int) -> str:
+        """Return the address of a judge round's results, as the chain fixes them."""
+        return f"{self.base}/rounds/{number}/results.jsonl"
+
+    @property
+    def chain(self) -> str:
+        """The address of the chain of all that the coordinator fixed."""
+        return f"{self.base}/rounds/chain.jsonl"
+
 
 def parse_site(text: str) -> Site:
     """Return the site that an address belongs to; a path, such as a copied page's, is ignored.

@@ -36,6 +36,7 @@ class ErrorCode(StrEnum):
     ROUND_PENDING = "round.pending"
     ANSWER_LATE = "answer.late"
     ANSWER_NOT_YOURS = "answer.not_yours"
+    ANSWER_SIGNATURE = "answer.signature"
     VERIFIER_FAILED = "verifier.failed"
     SERVER_BUSY = "server.busy"
     SERVER_INTERNAL = "server.internal"
@@ -71,6 +72,9 @@ FIXES: dict[ErrorCode, str] = {
     ErrorCode.ROUND_PENDING: "Nothing to do: this node takes part in the next round that opens.",
     ErrorCode.ANSWER_LATE: "Answer before the deadline: shorten answers or use a faster device.",
     ErrorCode.ANSWER_NOT_YOURS: "Answer only questions that this node was given in this round.",
+    ErrorCode.ANSWER_SIGNATURE: (
+        "Sign with the key of the hello, as docs/verification.md describes, or do not sign at all."
+    ),
     ErrorCode.VERIFIER_FAILED: "Try again; if it goes on, tell the operator which dataset it was.",
     ErrorCode.SERVER_BUSY: "Wait for retry_after seconds, then send again.",
     ErrorCode.SERVER_INTERNAL: "Try again; if it goes on, tell the operator when it happened.",

@@ -6,7 +6,7 @@ from math import sqrt
 
 from django.utils.translation import gettext as _
 
-from judge.stats import student_quantile
+from swarm_record.stats import student_quantile
 from swarm_web.dashboard.charts.parts import (
     STYLES,
     Figure,

@@ -6,7 +6,7 @@ from itertools import accumulate
 
 from django.utils.translation import gettext as _
 
-from judge.stats import macro_interval
+from swarm_record.stats import macro_interval
 from swarm_web.dashboard.charts.parts import (
     STYLES,
     Figure,

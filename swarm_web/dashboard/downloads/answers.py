@@ -7,7 +7,6 @@ from django.utils.translation import gettext_lazy as _
 from judge.models import Answer, Round
 from swarm_web.dashboard.downloads.batches import Row, read_batches
 from swarm_web.dashboard.downloads.columns import Column, Kind
-from swarm_web.dashboard.reports.round import is_revealed
 from swarm_web.errors import RequestError
 
 COLUMNS = (
@@ -25,6 +24,13 @@ COLUMNS = (
     Column("score", "score", Kind.FRACTION, _("The judge's score of the answer, from 0 to 1.")),
     Column("solved", "solved", Kind.TRUTH, _("Whether that counts as solved.")),
     Column("verdict", "verdict", Kind.TEXT, _("The judge's reason in a word, such as right.")),
+    Column(
+        "key",
+        "key__public",
+        Kind.TEXT,
+        _("The public key that the node signed with; empty if it did not sign."),
+    ),
+    Column("signature", "signature", Kind.TEXT, _("The node's Ed25519 signature, in hex.")),
 )
 _FIELDS = tuple(column.field for column in COLUMNS)
 
@@ -42,7 +48,7 @@ def read_answers(number: int) -> Iterator[Sequence[Row]]:
             fix="List what there is with /api/v1/rounds.",
             status=404,
         )
-    if not is_revealed(judge_round):
+    if not judge_round.is_revealed:
         raise RequestError(
             "round.sealed",
             f"The answers of round {number} are sealed: it has not closed.",

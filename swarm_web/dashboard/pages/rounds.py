@@ -10,7 +10,7 @@ from judge.models import Round
 from swarm_web.dashboard.reports.marks import explain_signs
 from swarm_web.dashboard.reports.pill import tell_phase
 from swarm_web.dashboard.reports.question import read_answers, read_filters
-from swarm_web.dashboard.reports.round import QuestionReport, is_revealed, read_round
+from swarm_web.dashboard.reports.round import QuestionReport, read_round
 from swarm_web.dashboard.reports.rounds import (
     RoundsReport,
     read_cursor,
@@ -99,7 +99,7 @@ def _find_round(number: int) -> Round:
 def _find_revealed(number: int) -> Round:
     """Return a round that has closed. Raises RequestError while it is sealed."""
     found = _find_round(number)
-    if not is_revealed(found):
+    if not found.is_revealed:
         raise RequestError(
             "round.sealed",
             f"Round {number} is sealed: it has not closed.",

@@ -7,7 +7,7 @@ from itertools import chain
 from math import hypot
 from types import MappingProxyType
 
-from judge.stats import Interval
+from swarm_record.stats import Interval
 from swarm_web.leaderboard import Leaderboard, LeaderboardRow
 
 # Ends of the scale on which a page draws its scores; most read as a round number of percent.

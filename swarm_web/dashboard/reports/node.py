@@ -6,7 +6,7 @@ from datetime import datetime
 
 from judge.models import Score, Season
 from judge.selectors import shown_season
-from judge.stats import Interval, macro_interval
+from swarm_record.stats import Interval, macro_interval
 from swarm_web.brief_cache import keep_briefly
 from swarm_web.dashboard.reports.history import WINDOW, read_bases, scores_since_start
 from swarm_web.dashboard.reports.lineup import Lift, measure_lift
@@ -14,7 +14,7 @@ from swarm_web.dashboard.reports.rulings import RulingLine, describe_rulings
 from swarm_web.dashboard.reports.turn import Turn, read_turn
 from swarm_web.dashboard.reports.verdict import Place, Verdict, judge_health
 from swarm_web.leaderboard import LeaderboardRow, count_ranked, read_line
-from swarm_web.nodes.models import Node
+from swarm_web.nodes.models import Node, NodeKey
 from swarm_web.relay.models import Contribution
 from swarm_web.relay.selectors import delivered_to_others
 
@@ -42,8 +42,8 @@ class NodeReport:
 
     `row` is its line of the season's leaderboard, `lift` its distance from the same model
     untrained, and `ranked` how many nodes have a rank. `turn` is its part in the round that goes
-    on. `delivered_to_others` counts how many times its rollouts were given to other nodes; None if
-    that cannot be told.
+    on. `keys` are those that it signed with, oldest first. `delivered_to_others` counts how many
+    times its rollouts were given to other nodes; None if that cannot be told.
     """
 
     node: Node
@@ -58,6 +58,7 @@ class NodeReport:
     contribution: Contribution | None
     delivered_to_others: int | None
     rulings: list[RulingLine]
+    keys: list[NodeKey]
     verdict: Verdict
 
     @property
@@ -91,6 +92,7 @@ def read_report(node: Node, *, now: datetime, rounds: int = LISTED_ROUNDS) -> No
         contribution=contribution,
         delivered_to_others=(delivered_to_others(node.pk, season_id=season.pk) if season else None),
         rulings=describe_rulings(node.rulings.order_by("made_at")),
+        keys=list(node.keys.all()),
         verdict=judge_health(
             node,
             connected=connected,

@@ -78,13 +78,6 @@ class RoundReport:
         return list(scores_of(self.round).defer("answered", "solved"))
 
 
-def is_revealed(judge_round: Round) -> bool:
-    """Tell whether a round's questions, answers and secret are public: once it has closed."""
-    if judge_round.phase == Round.Phase.VOID:
-        return judge_round.closed_at is not None
-    return judge_round.phase == Round.Phase.CLOSED
-
-
 def scores_of(judge_round: Round) -> QuerySet[Score]:
     """Return the scores of a round that counts, best first, and absent nodes last."""
     if judge_round.phase != Round.Phase.CLOSED:
@@ -102,7 +95,7 @@ def read_round(judge_round: Round) -> RoundReport:
     """Read a round's report in a constant number of queries."""
     turnout = judge_round.seats.aggregate(seats=Count("pk"), completed=Count("completed_at"))
     rulings = describe_rulings(rulings_about(judge_round))
-    if not is_revealed(judge_round):
+    if not judge_round.is_revealed:
         count = judge_round.questions.count()
         return RoundReport(judge_round, question_count=count, rulings=rulings, **turnout)
     tell = question_teller(judge_round)

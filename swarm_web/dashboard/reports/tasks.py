@@ -14,8 +14,8 @@ from django.utils.translation import gettext as _
 
 from judge.models import Question, Round, RoundSummary, Season
 from judge.selectors import shown_season, task_choices
-from judge.stats import macro_interval
 from swarm_protocol.messages import ConfigValue, TaskChoice
+from swarm_record.stats import macro_interval
 from swarm_tasks.allowlist import allowed_datasets
 from swarm_tasks.levels import Rungs, rungs_around
 from swarm_web.dashboard.charts.tasks import (

@@ -7,7 +7,7 @@ from django.conf import settings
 
 from judge.models import Standing
 from judge.selectors import recent_scores, shown_season
-from judge.stats import Interval
+from swarm_record.stats import Interval
 from swarm_web.dashboard.reports.board import read_board
 from swarm_web.dashboard.reports.pill import read_pill
 from swarm_web.leaderboard import count_ranked, read_line

@@ -1,6 +1,6 @@
 """Figures as badges and cards write them: as the pages do; pure."""
 
-from judge.stats import Interval
+from swarm_record.stats import Interval
 from swarm_web.dashboard.sharing.facts import NodeFacts, SiteFacts
 
 

@@ -1,17 +1,21 @@
 """The first message of a connection."""
 
+from datetime import datetime
+
 from channels.db import database_sync_to_async
 from django.conf import settings
 
 from judge.models import Season
 from judge.selectors import describe_season
+from judge.services.receipts import Signer
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import Hello, Welcome
 from swarm_protocol.version import PROTOCOL_VERSION, parse_version
 from swarm_web.gateway.arms import assign_arm
 from swarm_web.gateway.handlers.season import read_round
 from swarm_web.gateway.session import Session
-from swarm_web.nodes.services import introduce
+from swarm_web.nodes.models import Node
+from swarm_web.nodes.services import bind_key, introduce
 
 Version = tuple[int, ...]
 
@@ -26,6 +30,7 @@ async def greet(session: Session, hello: Hello) -> Welcome:
     now = session.clock()
     session.wish = hello.arm
     await database_sync_to_async(introduce)(session.node, hello, now=now)
+    session.signer = await database_sync_to_async(_read_signer)(session.node, hello, now=now)
     welcome = Welcome(
         reply_to=hello.id,
         protocol=PROTOCOL_VERSION,
@@ -40,10 +45,18 @@ async def greet(session: Session, hello: Hello) -> Welcome:
         provenance=True,
         declarations=True,
         return_within=settings.GATEWAY_RETURN_WITHIN_S,
+        chain=await session.shared.chain.get(),
     )
     # Last: a hello that failed may be said again.
     session.greeted = True
     return welcome
+
+
+def _read_signer(node: Node, hello: Hello, *, now: datetime) -> Signer | None:
+    if hello.key is None:
+        return None
+    key = bind_key(node, hello.key, now=now)
+    return Signer(node=node.name, key_id=key.pk, public=key.public)
 
 
 def _read_client(client: str) -> Version:

@@ -62,7 +62,7 @@ def _offer(node: Node, message: RequestQuestions, *, now: datetime) -> Questions
 async def receive_answers(session: Session, message: SubmitAnswers) -> AnswersReceived:
     """Store answers, then have them graded."""
     receipt = await session.shared.desk.hand_in(
-        Submission(session.node.pk, message.round, message.answers, session.clock())
+        Submission(session.node.pk, message.round, message.answers, session.clock(), session.signer)
     )
     if receipt.accepted:
         session.shared.grading.ring()
@@ -74,4 +74,5 @@ async def receive_answers(session: Session, message: SubmitAnswers) -> AnswersRe
         accepted=receipt.accepted,
         duplicate=receipt.duplicate,
         rejected=receipt.rejected,
+        receipt=receipt.signed,
     )

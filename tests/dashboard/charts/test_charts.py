@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from judge.stats import effective_n, macro_interval
+from swarm_record.stats import effective_n, macro_interval
 from swarm_web.dashboard.charts.scores import Point, draw_leaders, draw_node, pool_rounds
 
 

@@ -59,6 +59,8 @@ async def test_a_line_has_its_keys_and_the_answers_values() -> None:
         "score": 1.0,
         "solved": True,
         "verdict": "right",
+        "key": None,
+        "signature": "",
     }
 
 

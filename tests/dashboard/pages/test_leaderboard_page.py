@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from judge.models import Round, Season, Standing
 from judge.services.oversight import quarantine_node
-from judge.stats import macro_interval
+from swarm_record.stats import macro_interval
 from swarm_web.dashboard.templatetags.figures import interval
 from swarm_web.nodes.models import Node
 from tests.dashboard.conftest import judge_nodes

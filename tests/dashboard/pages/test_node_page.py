@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from judge.models import Round, Season
 from judge.services.oversight import quarantine_node, release_node
-from judge.stats import macro_interval
+from swarm_record.stats import macro_interval
 from swarm_web.dashboard.templatetags.figures import interval
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Contribution

@@ -12,6 +12,7 @@ from swarm_protocol.messages import (
     MAX_COMPLETION_CHARS,
     MAX_ROLLOUTS,
     AnswerText,
+    ChainHead,
     Completion,
     ExternalRollout,
     Preference,
@@ -20,6 +21,8 @@ from swarm_protocol.messages import (
     RequestRollouts,
     Rollout,
     RolloutName,
+    SignedReceipt,
+    SubmitAnswers,
     TaskSpec,
 )
 from swarm_tasks.allowlist import GENERATOR
@@ -370,3 +373,18 @@ async def test_what_was_used_is_told_to_a_coordinator_that_can_read_it(knows: bo
         await node.client.report(report)
         [told] = await coordinator.heard(ReportTraining)
     assert (told.used, told.reflection) == ((report.used, report.reflection) if knows else ([], {}))
+
+
+@pytest.mark.parametrize("knows", [True, False])
+async def test_signatures_go_to_a_coordinator_that_reads_them_and_its_receipt_is_kept(
+    knows: bool,
+) -> None:
+    coordinator, kept = Coordinator(), list[SignedReceipt]()
+    if knows:
+        coordinator.chain = ChainHead(1, "9f" * 32, "d7" * 32, "e5" * 64)
+        coordinator.receipt = SignedReceipt("c0ffee", "now", [], "d7" * 32, "e5" * 64)
+    async with running(coordinator), running_connection(coordinator) as node:
+        await node.client.submit(1, [AnswerText("q1", "1", "stop", "ab" * 64)], keep=kept.append)
+    [said] = await coordinator.heard(SubmitAnswers)
+    assert said.answers[0].signature == ("ab" * 64 if knows else None)
+    assert kept == ([coordinator.receipt] if knows else [])

@@ -340,3 +340,12 @@ async def test_hardware_is_left_out_for_a_coordinator_that_knows_no_such_field()
     async with running(coordinator), running_connection(coordinator, hello=hello):
         hellos = await coordinator.heard(Hello)
     assert [said.hardware for said in hellos] == [hello.hardware, None]
+
+
+async def test_a_key_is_left_out_for_a_coordinator_that_knows_no_such_field() -> None:
+    coordinator = Coordinator()
+    coordinator.knows_hardware = False
+    hello = msgspec.structs.replace(HELLO, key="ab" * 32)
+    async with running(coordinator), running_connection(coordinator, hello=hello):
+        hellos = await coordinator.heard(Hello)
+    assert [said.key for said in hellos] == ["ab" * 32, None]

@@ -11,6 +11,7 @@ from node_client.errors import CoordinatorRefusedError, NodeError, UncheckableEr
 FAILED = 1
 REFUSED = 2
 UNCHECKED = 2
+DOUBTFUL = 3
 
 Parameters = ParamSpec("Parameters")
 

@@ -24,6 +24,7 @@ from swarm_protocol.messages import (
     Question,
     QuestionsOffered,
     RoundInfo,
+    SignedReceipt,
 )
 
 POLL_S = 20.0
@@ -34,6 +35,9 @@ QUESTIONS_AT_ONCE = 16
 ROUNDS_REMEMBERED = 64
 
 log = logging.getLogger(__name__)
+
+Sign = Callable[[Sequence[AnswerText], QuestionsOffered], list[AnswerText]]
+Keep = Callable[[int, Sequence[AnswerText], SignedReceipt], None]
 
 
 class Answered(Protocol):
@@ -66,7 +70,8 @@ class Exam:
     `ring` is the quick way in and the poll the sure one, because announcements may be lost. Every
     answer is in the spool before it is sent. So a client that restarts in a round hands in what it
     owed, and answers only the questions that it had not answered; and as the coordinator keeps the
-    first answer to each, none counts twice. `note` is told about every round that is heard of.
+    first answer to each, none counts twice. `note` is told about every round that is heard of,
+    `sign` signs answers before they are owed, and `keep` gets what the coordinator signs in return.
     """
 
     def __init__(
@@ -78,6 +83,8 @@ class Exam:
         view: View,
         spool: AnswerSpool,
         note: Callable[[RoundInfo | None], None] = lambda announced: None,
+        sign: Sign = lambda answers, offered: list(answers),
+        keep: Keep = lambda number, answers, signed: None,
         poll_s: float = POLL_S,
         chance: Callable[[], float] = random.random,
     ) -> None:
@@ -87,6 +94,8 @@ class Exam:
         self._view = view
         self._spool = spool
         self._note = note
+        self._sign = sign
+        self._keep = keep
         self._poll_s = poll_s
         self._chance = chance
         self._rung = asyncio.Event()
@@ -201,7 +210,7 @@ class Exam:
                     break
                 batch = questions[start : start + QUESTIONS_AT_ONCE]
                 answers = await self._worker.run(partial(self._answer, batch, offered))
-                owed = [(number, answer) for answer in answers]
+                owed = [(number, answer) for answer in self._sign(answers, offered)]
                 self._spool.add(owed)
                 self.outbox.put(owed)
 
@@ -239,7 +248,9 @@ class Exam:
 
     async def _hand_in(self, owed: Sequence[Owed]) -> None:
         number = owed[0][0]
-        received = await self._client.submit(number, [answer for _, answer in owed])
+        answers = [answer for _, answer in owed]
+        keep = partial(self._keep, number, answers)
+        received = await self._client.submit(number, answers, keep=keep)
         self._view.note_answers(number, len(received.accepted) + len(received.duplicate))
         for rejected in received.rejected:
             self._view.note_problem(rejected.code, rejected.message, rejected.fix)

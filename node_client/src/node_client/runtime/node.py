@@ -20,12 +20,15 @@ from node_client.runtime.alone import practice_season
 from node_client.runtime.exam import Exam
 from node_client.runtime.hardware import describe_hardware
 from node_client.runtime.reporting import REPORT_EVERY_S, Reporter
+from node_client.runtime.signing import Signing
 from node_client.runtime.training import Enrolment, Equipment, Training
 from node_client.runtime.untrained import NoTraining
 from node_client.settings.config import Settings
 from node_client.site import Site
 from node_client.storage.answers import AnswerSpool
 from node_client.storage.commitments import CommitmentLog
+from node_client.storage.heads import HeadLog
+from node_client.storage.receipts import ReceiptLog
 from node_client.storage.state import Remembered
 from node_client.swarm.backoff import jittered_backoff
 from node_client.swarm.client import SwarmClient, new_id
@@ -33,6 +36,7 @@ from node_client.swarm.connection import Connection, Link
 from node_client.swarm.exchange import SwarmExchange
 from swarm_protocol.messages import (
     Arm,
+    ChainHead,
     Hello,
     RoundState,
     SeasonInfo,
@@ -41,6 +45,7 @@ from swarm_protocol.messages import (
     Welcome,
 )
 from swarm_protocol.version import CLIENT_VERSION, PROTOCOL_VERSION
+from swarm_record.keys import public_key_of
 
 # How long a node that starts waits for its coordinator before it trains alone.
 FIRST_WELCOME_S = 10.0
@@ -80,6 +85,8 @@ class Node:
             backoff=backoff,
         )
         client = SwarmClient(self._connection)
+        self._heads = HeadLog(settings.state.heads, site=site)
+        self._commitments = CommitmentLog(settings.state.commitments, site=site)
         self._exchange = SwarmExchange(
             client=client,
             loop=asyncio.get_running_loop(),
@@ -87,13 +94,21 @@ class Node:
             prefer="informative" if settings.training.external_pool == "informative" else "any",
             with_logprobs=settings.training.importance == "sender",
         )
+        signing = Signing(
+            settings.state.signing_key(),
+            site=site,
+            receipts=ReceiptLog(settings.state.receipts),
+            node=lambda: view.node,
+        )
         self._exam = Exam(
             client=client,
             worker=equipment.worker,
             examinee=policy,
             view=view,
             spool=AnswerSpool(settings.state.answers, site=site, token=settings.token),
-            note=CommitmentLog(settings.state.commitments, site=site).note,
+            sign=signing.sign,
+            keep=signing.keep,
+            note=self._commitments.note,
         )
         self._reporter = Reporter(client=client, refused=view.note_refusal, every_s=report_every_s)
         self._training = self._make_training(equipment)
@@ -137,6 +152,7 @@ class Node:
             log.info("the coordinator put this node in the %s arm", welcome.arm)
         self._note_upgrade(welcome.upgrade)
         self._follow(welcome.season)
+        self._note_chain(welcome.chain)
         self._exam.ring(welcome.round)
 
     def rung(self, doorbell: ServerMessage) -> None:
@@ -145,7 +161,12 @@ class Node:
             self._change_season(doorbell.season)
         elif isinstance(doorbell, RoundState):
             self._set_clock(doorbell.now)
+            self._note_chain(doorbell.chain)
             self._exam.ring(doorbell.round)
+
+    def _note_chain(self, chain: ChainHead | None) -> None:
+        self._heads.note(chain)
+        self._commitments.follow(chain)
 
     def _make_training(self, equipment: Equipment) -> Training | NoTraining:
         if self._settings.arm == "base":
@@ -293,4 +314,5 @@ def _introduce(settings: Settings, policy: Policy) -> Hello:
         arm=settings.arm,
         parameters=policy.parameters,
         hardware=describe_hardware(policy.device) if settings.share_hardware else None,
+        key=public_key_of(settings.state.signing_key()),
     )

@@ -15,7 +15,7 @@ import msgspec
 from node_client.site import Site
 from node_client.storage.lines import append_lines
 from node_client.storage.state import write_private
-from swarm_protocol.messages import AnswerText, FinishReason
+from swarm_protocol.messages import AnswerText, FinishReason, Signature
 
 VERSION = 1
 # Far more than a round asks: owed answers beyond it are forgotten, the oldest first.
@@ -37,6 +37,7 @@ class _Line(msgspec.Struct, frozen=True, omit_defaults=True):
     text: str = ""
     finish_reason: FinishReason = "stop"
     settled: bool = False
+    signature: Signature | None = None
     v: int = 1
 
 
@@ -58,7 +59,7 @@ class AnswerSpool:
     def owed(self) -> list[Owed]:
         """The answers that were not confirmed, oldest first, each with its round's number."""
         return [
-            (line.round, AnswerText(line.question, line.text, line.finish_reason))
+            (line.round, AnswerText(line.question, line.text, line.finish_reason, line.signature))
             for line in self._lines.values()
             if not line.settled
         ]
@@ -75,7 +76,14 @@ class AnswerSpool:
     def add(self, answers: Sequence[Owed]) -> None:
         """Keep these answers; they are on the disk when this returns."""
         lines = [
-            _Line(self._owner, number, answer.question, answer.text, answer.finish_reason)
+            _Line(
+                self._owner,
+                number,
+                answer.question,
+                answer.text,
+                answer.finish_reason,
+                signature=answer.signature,
+            )
             for number, answer in answers
         ]
         self._lines |= {(line.round, line.question): line for line in lines}

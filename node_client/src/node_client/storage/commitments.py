@@ -13,11 +13,10 @@ from pathlib import Path
 
 import msgspec
 
-from node_client.errors import SettingsError
 from node_client.site import Site
-from node_client.storage.lines import append_lines
+from node_client.storage.lines import append_lines, read_lines
 from node_client.storage.state import write_private
-from swarm_protocol.messages import RoundInfo
+from swarm_protocol.messages import ChainHead, Restored, RoundInfo
 
 KEPT = 10_000
 # No hash in use is longer; what is longer comes from no coordinator of this project.
@@ -29,16 +28,23 @@ log = logging.getLogger(__name__)
 
 
 class NotedCommitment(msgspec.Struct, frozen=True):
-    """A line of the file. `seen_at` is ISO 8601 in UTC, by this machine's clock."""
+    """A line of the file. `seen_at` is ISO 8601 in UTC, by this machine's clock.
+
+    `restored` is the link of the chain that told last of a backup, when the line was written.
+    """
 
     site: str
     round: int
     commitment: str
     seen_at: str
+    restored: int = 0
 
 
 class CommitmentLog:
-    """The file of noted commitments: the first one of each round, and the latest KEPT of them."""
+    """The file of noted commitments: the first one of each round, and the latest KEPT of them.
+
+    Only a restored backup makes a second one of a round count.
+    """
 
     def __init__(
         self,
@@ -52,8 +58,14 @@ class CommitmentLog:
         self._clock = clock
         self._noted: dict[tuple[str, int], NotedCommitment] = {}
         for line in read_commitments(path):
-            self._noted.setdefault((line.site, line.round), line)
+            self._noted[line.site, line.round] = line
         self._blamed: set[tuple[int, str]] = set()
+        self._restored: Restored | None = None
+
+    def follow(self, chain: ChainHead | None) -> None:
+        """Take note of a backup that the chain says was restored: later rounds are made anew."""
+        if chain is not None:
+            self._restored = chain.restored
 
     def note(self, announced: RoundInfo | None) -> None:
         """Note a round's commitment if it is the first one; a full disk costs only the note."""
@@ -62,10 +74,15 @@ class CommitmentLog:
         if not 0 < len(announced.commitment) <= MOST_CHARS:
             return
         known = self._noted.get((self._site.base, announced.number))
-        if known is None:
+        if known is None or self._was_undone(known):
             self._append(announced)
         elif known.commitment != announced.commitment:
             self._blame(announced, known)
+
+    def _was_undone(self, known: NotedCommitment) -> bool:
+        """Tell whether a round was lost in a backup after its commitment was noted."""
+        told = self._restored
+        return told is not None and known.restored < told.sequence and known.round > told.round
 
     def _append(self, announced: RoundInfo) -> None:
         line = NotedCommitment(
@@ -73,6 +90,7 @@ class CommitmentLog:
             round=announced.number,
             commitment=announced.commitment,
             seen_at=self._clock().isoformat(timespec="seconds"),
+            restored=self._restored.sequence if self._restored is not None else 0,
         )
         self._noted[line.site, line.round] = line
         try:
@@ -102,11 +120,12 @@ class CommitmentLog:
 
 
 def find_commitment(path: Path, *, site: Site, number: int) -> NotedCommitment | None:
-    """Return the first commitment that this machine saw for a round. Raises SettingsError."""
-    for line in read_commitments(path):
-        if (line.site, line.round) == (site.base, number):
-            return line
-    return None
+    """Return the commitment that this machine noted for a round. Raises SettingsError."""
+    found = [
+        line for line in read_commitments(path) if (line.site, line.round) == (site.base, number)
+    ]
+    # A later one is noted only after a backup.
+    return found[-1] if found else None
 
 
 def read_commitments(path: Path) -> list[NotedCommitment]:
@@ -114,22 +133,7 @@ def read_commitments(path: Path) -> list[NotedCommitment]:
 
     Raises SettingsError when the file is there and cannot be read.
     """
-    try:
-        raw = path.read_bytes()
-    except FileNotFoundError:
-        return []
-    except OSError as problem:
-        raise SettingsError(
-            f"{path} cannot be read: {problem.strerror or problem}.",
-            fix="Check who may read it, or choose another folder with --state-dir.",
-        ) from problem
-    noted = []
-    for line in raw.splitlines():
-        try:
-            noted.append(msgspec.json.decode(line, type=NotedCommitment))
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            log.warning("%s holds a line that is no commitment; it is passed over", path)
-    return noted
+    return read_lines(path, NotedCommitment)
 
 
 def _encode(line: NotedCommitment) -> bytes:

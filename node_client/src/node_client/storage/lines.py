@@ -1,8 +1,18 @@
 """Files of one JSON object a line, which a crash may leave with half a line at their end."""
 
+import logging
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from node_client.errors import SettingsError
+
+Line = TypeVar("Line", bound=msgspec.Struct)
+
+log = logging.getLogger(__name__)
 
 
 def append_lines(path: Path, lines: Iterable[bytes], *, durable: bool = False) -> None:
@@ -18,3 +28,26 @@ def append_lines(path: Path, lines: Iterable[bytes], *, durable: bool = False) -
         if durable:
             file.flush()
             os.fsync(file.fileno())
+
+
+def read_lines(path: Path, kind: type[Line]) -> list[Line]:
+    """Return a file's lines, without those that a crash left unfinished; none without a file.
+
+    Raises SettingsError when the file is there and cannot be read.
+    """
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        return []
+    except OSError as problem:
+        raise SettingsError(
+            f"{path} cannot be read: {problem.strerror or problem}.",
+            fix="Check who may read it, or choose another folder with --state-dir.",
+        ) from problem
+    lines = []
+    for text in raw.splitlines():
+        try:
+            lines.append(msgspec.json.decode(text, type=kind))
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            log.warning("%s holds a line that cannot be read; it is passed over", path)
+    return lines

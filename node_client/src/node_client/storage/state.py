@@ -102,6 +102,16 @@ class StateDir:
         return self.path / "answers.jsonl"
 
     @property
+    def heads(self) -> Path:
+        """The file of what coordinators told of their chains."""
+        return self.path / "heads.jsonl"
+
+    @property
+    def receipts(self) -> Path:
+        """The file of what coordinators signed of having this node's answers."""
+        return self.path / "receipts.jsonl"
+
+    @property
     def metrics(self) -> Path:
         """The file with a line for each training step."""
         return self.path / "metrics.jsonl"
@@ -164,7 +174,15 @@ class StateDir:
 
     def task_key(self) -> bytes:
         """Return the secret that this node's training tasks are drawn with; made once."""
-        path = self.path / "task.key"
+        return self._make_once("task.key")
+
+    def signing_key(self) -> bytes:
+        """Return the private key that this node signs its answers with (Ed25519); made once."""
+        return self._make_once("signing.key")
+
+    def _make_once(self, name: str) -> bytes:
+        """Return 32 random bytes that the folder keeps, which any private key of Ed25519 is."""
+        path = self.path / name
         if not path.exists():
             write_private(path, secrets.token_bytes(32))
         return path.read_bytes()

@@ -1,7 +1,7 @@
 """What a node can ask of its coordinator, as typed calls over the connection."""
 
 import secrets
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -30,6 +30,7 @@ from swarm_protocol.messages import (
     RolloutsSampled,
     RoundInfo,
     RoundState,
+    SignedReceipt,
     Standing,
     SubmitAnswers,
     TrainingReported,
@@ -121,8 +122,19 @@ class SwarmClient:
         message = RequestQuestions(id=new_id(), round=number)
         return await self._connection.request(message, QuestionsOffered)
 
-    async def submit(self, number: int, answers: Sequence[AnswerText]) -> AnswersReceived:
-        """Hand in answers, in as many frames as they fill; each one's fate is in the result."""
+    async def submit(
+        self,
+        number: int,
+        answers: Sequence[AnswerText],
+        *,
+        keep: Callable[[SignedReceipt], None] = lambda signed: None,
+    ) -> AnswersReceived:
+        """Hand in answers, in as many frames as they fill; each one's fate is in the result.
+
+        Signatures go to a coordinator that can read them, and `keep` gets what it signs in return.
+        """
+        if not self._connection.knows_signatures:
+            answers = [msgspec.structs.replace(answer, signature=None) for answer in answers]
         accepted, duplicate, rejected = list[str](), list[str](), list[Rejected]()
         for batch in split_into_frames(answers, most=MAX_ANSWERS):
             message = SubmitAnswers(id=new_id(), round=number, answers=batch)
@@ -130,6 +142,8 @@ class SwarmClient:
             accepted += received.accepted
             duplicate += received.duplicate
             rejected += received.rejected
+            if received.receipt is not None:
+                keep(received.receipt)
         return AnswersReceived(None, number, accepted, duplicate, rejected)
 
     async def report(self, report: ReportTraining) -> None:

@@ -90,6 +90,7 @@ class Connection:
         self.knows_logprobs = False
         self.knows_provenance = False
         self.knows_declarations = False
+        self.knows_signatures = False
 
     async def run(self) -> None:
         """Stay connected until cancelled. Raises CoordinatorRefusedError when refused for good."""
@@ -160,6 +161,7 @@ class Connection:
                 self.knows_logprobs = welcome.logprobs
                 self.knows_provenance = welcome.provenance
                 self.knows_declarations = welcome.declarations
+                self.knows_signatures = welcome.chain is not None
                 self._socket = socket
                 self._welcomed_at = self._clock()
                 self.connected.set()
@@ -190,9 +192,10 @@ class Connection:
                 message = self._decode(await socket.recv())
                 if isinstance(message, Refused):
                     _stop_if_fatal(message)
-                    if hello.hardware is not None and message.code == ErrorCode.PROTOCOL_INVALID:
-                        # A coordinator of 0.1 knows no such field.
-                        hello = msgspec.structs.replace(hello, hardware=None)
+                    short = msgspec.structs.replace(hello, hardware=None, key=None)
+                    if hello != short and message.code == ErrorCode.PROTOCOL_INVALID:
+                        # A coordinator of 0.1 knows no such fields.
+                        hello = short
                         await socket.send(encode(hello))
                     elif message.reply_to == hello.id:
                         raise _as_error(message)

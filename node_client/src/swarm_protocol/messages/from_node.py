@@ -16,8 +16,10 @@ from swarm_protocol.messages.fields import (
     Id,
     Name,
     Preference,
+    PublicKey,
     Reflection,
     Share,
+    Signature,
     Text,
 )
 from swarm_protocol.messages.rollouts import Rollout, RolloutName
@@ -42,7 +44,8 @@ class Hello(NodeMessage, frozen=True, tag="hello", omit_defaults=True):
 
     `arm` is the owner's wish; in a season that assigns arms by coin the welcome says which arm it
     became. A `base` node answers the judge with an untrained model and never trains. `hardware` is
-    shown on the node's page; it is told only by owners who chose to.
+    shown on the node's page; it is told only by owners who chose to. `key` is the public key with
+    which the node signs its answers.
     """
 
     protocol: int
@@ -52,6 +55,7 @@ class Hello(NodeMessage, frozen=True, tag="hello", omit_defaults=True):
     arm: Arm
     parameters: Count = 0
     hardware: Hardware | None = None
+    key: PublicKey | None = None
 
 
 class PublishRollouts(NodeMessage, frozen=True, tag="rollouts.publish", omit_defaults=True):
@@ -118,12 +122,17 @@ class RequestQuestions(NodeMessage, frozen=True, tag="questions.request"):
     round: Count
 
 
-class AnswerText(Struct, frozen=True, forbid_unknown_fields=True):
-    """The answer to one judge question."""
+class AnswerText(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The answer to one judge question.
+
+    `signature` is the node's, by the key of its hello, of what `swarm_record.answers.state_answer`
+    says of the answer. It is for servers whose welcome has a `chain`.
+    """
 
     question: Id
     text: Text
     finish_reason: FinishReason
+    signature: Signature | None = None
 
 
 class SubmitAnswers(NodeMessage, frozen=True, tag="answers.submit"):

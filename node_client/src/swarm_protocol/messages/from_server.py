@@ -73,6 +73,27 @@ class RoundInfo(Struct, frozen=True):
     commitment: str = ""
 
 
+class Restored(Struct, frozen=True):
+    """The operator restored a backup, whose last round was `round`; link `sequence` says so."""
+
+    sequence: int
+    round: int
+
+
+class ChainHead(Struct, frozen=True):
+    """The newest link of the site's chain (`swarm_record.chain`): its place and its hash.
+
+    `key` is the site's public key, and `signature` its signature of the two. `restored` is the last
+    time that the chain was cut short: rounds after it are numbered anew.
+    """
+
+    sequence: int
+    head: str
+    key: str
+    signature: str
+    restored: Restored | None = None
+
+
 class Welcome(ServerMessage, frozen=True, tag="welcome"):
     """The hello was accepted. `season` is null while none is running.
 
@@ -82,6 +103,7 @@ class Welcome(ServerMessage, frozen=True, tag="welcome"):
     `reflection` of a report, `declarations` that it knows `informative` of a publication and
     `prefer` of a request; an older one would refuse them. `return_within` is the longest pause,
     in seconds, between two attempts of a node to come back in a round (`swarm_protocol.returning`).
+    With a `chain` the server knows `key` of the hello and `signature` of an answer.
     """
 
     protocol: int
@@ -96,6 +118,7 @@ class Welcome(ServerMessage, frozen=True, tag="welcome"):
     provenance: bool = False
     declarations: bool = False
     return_within: float = RETURN_WITHIN_S
+    chain: ChainHead | None = None
 
 
 class Rejected(Struct, frozen=True):
@@ -134,10 +157,14 @@ class SeasonState(ServerMessage, frozen=True, tag="season.state"):
 
 
 class RoundState(ServerMessage, frozen=True, tag="round.state"):
-    """The current round, as a reply or as a doorbell when its phase changed."""
+    """The current round, as a reply or as a doorbell when its phase changed.
+
+    A doorbell has the newest link of the chain too.
+    """
 
     round: RoundInfo | None
     now: str
+    chain: ChainHead | None = None
 
 
 class Question(Struct, frozen=True):
@@ -162,13 +189,38 @@ class QuestionsOffered(ServerMessage, frozen=True, tag="questions.offered"):
     system_prompt: str = SYSTEM_PROMPT
 
 
+class ReceivedAnswer(Struct, frozen=True):
+    """An answer that a receipt is for, and its question's place in the round, from 1."""
+
+    question: str
+    position: int
+
+
+class SignedReceipt(Struct, frozen=True):
+    """The site's signature, by `key`, that it has stored these signed answers, in this order.
+
+    `swarm_record.answers.state_receipt` says what is signed.
+    """
+
+    commitment: str
+    received_at: str
+    answers: list[ReceivedAnswer]
+    key: str
+    signature: str
+
+
 class AnswersReceived(ServerMessage, frozen=True, tag="answers.received"):
-    """Which answers are stored durably; `duplicate` ones were stored before."""
+    """Which answers are stored durably; `duplicate` ones were stored before.
+
+    The receipt is for those of them that are stored with the signature that they came with; null
+    without any.
+    """
 
     round: int
     accepted: list[str]
     duplicate: list[str]
     rejected: list[Rejected]
+    receipt: SignedReceipt | None = None
 
 
 class Standing(ServerMessage, frozen=True, tag="standing"):

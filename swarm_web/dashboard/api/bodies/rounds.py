@@ -22,6 +22,8 @@ def describe_round(judge_round: Round) -> dict[str, Any]:
         "closed_at": judge_round.closed_at,
         "commitment": judge_round.commitment,
         "void_reason": judge_round.void_reason,
+        "answers_root": judge_round.answers_root,
+        "results_root": judge_round.results_root,
     }
 
 

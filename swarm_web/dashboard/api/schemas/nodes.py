@@ -58,6 +58,16 @@ class CellOut(Schema):
     interval: Interval
 
 
+class NodeKeyOut(Schema):
+    """A public key that the node signs its answers with."""
+
+    public: str = Field(
+        description="Ed25519, in hex.",
+        examples=["d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"],
+    )
+    first_seen: Moment
+
+
 class NodeOut(Schema):
     """A node: judge score, training reward and participation are three different numbers."""
 
@@ -80,6 +90,7 @@ class NodeOut(Schema):
     over_base: OverBase
     over_base_interval: Interval | None
     rulings: list[RulingOut]
+    keys: list[NodeKeyOut] = Field(description="Oldest first; more than one is a change.")
     step: int = Field(description="Training steps made, as reported.", examples=[310])
     training_reward: float | None = Field(
         description="Mean reward of its own rollouts, as reported; no judge score.", examples=[0.52]

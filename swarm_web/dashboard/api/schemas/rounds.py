@@ -49,6 +49,14 @@ class RoundOut(Schema):
         examples=["9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"],
     )
     void_reason: str = Field(description="Why it counts for nothing; else empty.", examples=[""])
+    answers_root: str = Field(
+        description="Merkle root over all answers, fixed when answering ended; empty until then.",
+        examples=["60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752"],
+    )
+    results_root: str = Field(
+        description="Merkle root over /rounds/<number>/results.jsonl, fixed when the round closed.",
+        examples=["fd61a03af4f77d870fc21e05e7e80678095c92d808cfb3b5c279ee04c74aca13"],
+    )
 
 
 class RoundsOut(Schema):

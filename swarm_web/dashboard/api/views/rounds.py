@@ -28,7 +28,7 @@ from swarm_web.dashboard.api.schemas.rounds import (
     RoundsOut,
     ScoresOut,
 )
-from swarm_web.dashboard.reports.round import is_revealed, question_teller, read_round
+from swarm_web.dashboard.reports.round import question_teller, read_round
 from swarm_web.errors import RequestError
 
 router = Router(tags=["rounds"])
@@ -71,7 +71,7 @@ def get_round(
     it counts once for every 500 scores, and only once if you have it already.
     """
     found = get_object_or_404(Round.objects.select_related("season"), number=number)
-    if is_revealed(found):
+    if found.is_revealed:
         rows = found.scores.count()
         answer = name_answer(request, response, etag=_name_edition(found, rows=rows))
         if answer is not response:
@@ -146,7 +146,7 @@ def list_answers(
 def _find_revealed(number: int) -> Round:
     """Return a round whose questions are public. Raises Http404, and RequestError if sealed."""
     judge_round: Round = get_object_or_404(Round, number=number)
-    if not is_revealed(judge_round):
+    if not judge_round.is_revealed:
         raise RequestError(
             "round.sealed",
             f"Round {number} is sealed: it has not closed.",

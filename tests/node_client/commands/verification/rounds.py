@@ -67,9 +67,8 @@ def publish_round(
 ) -> Published:
     """Return a round of four nodes, of which one was absent.
 
-    `able-owl` is always right; `bold-fox` is sometimes wrong, leaves one question out, and has one
-    answer that was not graded; `calm-elk` is right but for the last one. Right answers stand in the
-    `wrapping`.
+    `able-owl` is always right; `bold-fox` is sometimes wrong and leaves one question out;
+    `calm-elk` is right but for the last one. Right answers stand in the `wrapping`.
     """
     rules = with_answers(RULES, reading)
     drawn = draw_quiz(rules, secret=SECRET, verifier=verifier)
@@ -87,10 +86,6 @@ def publish_round(
         for place, text in enumerate(given)
         if text is not None
     ]
-    [ungraded] = [
-        each for each in answers if (each["node"], each["question"]) == ("bold-fox", "q6")
-    ]
-    ungraded.update(score=None, solved=None, verdict="")
     record = {
         "number": NUMBER,
         "phase": "closed",

@@ -11,7 +11,7 @@ from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from node_client.cli import app
-from node_client.commands.problems import FAILED, UNCHECKED
+from node_client.commands.problems import DOUBTFUL, FAILED, UNCHECKED
 from node_client.commands.verification import download
 from node_client.commands.verification.checks import Outcome
 from node_client.commands.verification.command import verify_round
@@ -35,6 +35,7 @@ def serve(coordinator: Coordinator, published: Published) -> None:
     lines = "".join(json.dumps(answer) + "\n" for answer in published.answers)
     coordinator.pages[RECORD] = (HTTPStatus.OK, json.dumps(published.record))
     coordinator.pages[ANSWERS] = (HTTPStatus.OK, lines)
+    coordinator.pages["/rounds/chain.jsonl"] = (HTTPStatus.NOT_FOUND, "")
 
 
 async def verify(coordinator: Coordinator, state: StateDir) -> Result:
@@ -51,7 +52,7 @@ async def check(
         verify_round,
         coordinator.site,
         NUMBER,
-        commitments=state.commitments,
+        state=state,
         console=console,
         verifier=verifier,
     )
@@ -84,7 +85,7 @@ async def test_an_honest_round_is_confirmed_check_by_check(
         result = await verify(coordinator, state)
     assert result.exit_code == 0, result.output
     signs = [line[0] for line in result.output.splitlines()[1:-1]]
-    assert signs == ["✓", "–", "✓", "✓", "✓"]
+    assert signs == ["–", "✓", "–", "✓", "✓", "✓", "–", "–", "–", "–"]
     assert "all is as the site published it" in result.output
 
 
@@ -130,6 +131,25 @@ async def test_the_commitment_that_the_node_noted_is_compared(
     assert f"{'✓' if kept else '✗'} noted before" in output
 
 
+@pytest.mark.slow
+async def test_the_command_exits_with_3_when_an_answer_was_not_graded(
+    published: Published, state: StateDir
+) -> None:
+    last = published.answers_of("calm-elk")[-1]
+    assert last["solved"] is False
+    last.update(score=None, solved=None, verdict="")
+    marked = published.score_of("calm-elk")
+    correct, n = marked["cells"]["spell_backward"]
+    marked["cells"]["spell_backward"] = [correct, n - 1]
+    marked.update(n=marked["n"] - 1, score=1.0)
+    async with running(Coordinator()) as coordinator:
+        serve(coordinator, published)
+        result = await verify(coordinator, state)
+    assert result.exit_code == DOUBTFUL == 3, result.output
+    assert "! answers" in result.output
+    assert "1 not graded in time" in result.output
+
+
 async def test_a_round_that_is_open_cannot_be_told(state: StateDir) -> None:
     async with running(Coordinator()) as coordinator:
         coordinator.pages[RECORD] = (HTTPStatus.OK, '{"phase": "open", "commitment": "c0ffee"}')
@@ -144,7 +164,7 @@ async def test_a_round_that_does_not_exist_cannot_be_told(state: StateDir) -> No
         coordinator.pages[RECORD] = (HTTPStatus.NOT_FOUND, "{}")
         result = await verify(coordinator, state)
     assert result.exit_code == UNCHECKED
-    assert f"{coordinator.site.base}/rounds/" in result.output
+    assert "/rounds/" in result.output
 
 
 @pytest.mark.parametrize("page", [RECORD, ANSWERS])

@@ -20,6 +20,7 @@ class Outcome(StrEnum):
     """What a check came to."""
 
     HOLDS = "holds"
+    DOUBTFUL = "doubtful"
     DIFFERS = "differs"
     SKIPPED = "skipped"
     UNKNOWN = "unknown"
@@ -58,10 +59,13 @@ class Check:
     differences: Differences = field(default_factory=Differences)
 
 
-def conclude(name: str, *, compared: str, differences: Differences) -> Check:
-    """Return the check that holds if there are no differences."""
-    outcome = Outcome.DIFFERS if differences.count else Outcome.HOLDS
-    return Check(name, outcome, compared, differences)
+def conclude(
+    name: str, *, compared: str, differences: Differences, doubts: Sequence[str] = ()
+) -> Check:
+    """Return the check that holds if there are no differences, and no doubts either."""
+    otherwise = Outcome.DOUBTFUL if doubts else Outcome.HOLDS
+    outcome = Outcome.DIFFERS if differences.count else otherwise
+    return Check(name, outcome, " · ".join([compared, *doubts]), differences)
 
 
 def check_commitment(published: PublishedRound, *, number: int) -> Check:

@@ -1,7 +1,6 @@
 """The command `swarm-node verify-round`: fetches, checks and shows."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from tempfile import TemporaryFile
 
 from rich.console import Console
@@ -9,32 +8,53 @@ from rich.progress import Progress
 from rich.text import Text
 
 from node_client.commands.verification.audit import audit_round
+from node_client.commands.verification.chain import (
+    Chain,
+    check_chain,
+    check_fixed,
+    read_chain,
+    read_histories,
+)
 from node_client.commands.verification.checks import Check, Outcome
-from node_client.commands.verification.download import fetch_answers, fetch_round, read_answers
+from node_client.commands.verification.download import (
+    fetch_answers,
+    fetch_chain,
+    fetch_results,
+    fetch_round,
+    read_answers,
+)
+from node_client.commands.verification.evidence import Evidence
 from node_client.commands.verification.records import PublishedRound, read_round
-from node_client.commands.verification.report import conclude_round, draw_check
+from node_client.commands.verification.report import conclude_checks, draw_check
+from node_client.commands.verification.results import (
+    check_results,
+    read_results,
+    without_results,
+)
 from node_client.display.terminal import fold_line
 from node_client.errors import UncheckableError
 from node_client.site import Site
-from node_client.storage.commitments import NotedCommitment, find_commitment
+from node_client.storage.commitments import find_commitment
+from node_client.storage.heads import find_heads
+from node_client.storage.receipts import find_receipts
+from node_client.storage.state import StateDir
 from swarm_tasks.pool import AnyVerifier
 
 
 def verify_round(
-    site: Site, number: int, *, commitments: Path, console: Console, verifier: AnyVerifier
+    site: Site, number: int, *, state: StateDir, console: Console, verifier: AnyVerifier
 ) -> Outcome:
     """Check a round, show each result as it comes, and return what they come to.
 
-    `commitments` is where this machine's node noted what it saw. Raises NodeError when the round
-    cannot be checked.
+    `state` is the folder of this machine's node, which holds what it saw. Raises NodeError when
+    the round cannot be checked.
     """
-    noted = find_commitment(commitments, site=site, number=number)
     with console.status(f"Fetching round {number}"):
         published = read_round(fetch_round(site, number))
     season = fold_line(published.rules.season, most=80)
     console.print(Text(f"Round {number} of {site.base}, season {season}"), soft_wrap=True)
     outcomes = []
-    checks = _run_checks(site, number, published, noted=noted, console=console, verifier=verifier)
+    checks = _run_checks(site, number, published, state=state, console=console, verifier=verifier)
     try:
         for check in checks:
             outcomes.append(check.outcome)
@@ -44,7 +64,7 @@ def verify_round(
         if Outcome.DIFFERS not in outcomes:
             raise
         console.print(Text(f"? {problem.message}\n{problem.fix}"), soft_wrap=True)
-    outcome, words = conclude_round(number, outcomes)
+    outcome, words = conclude_checks(f"Round {number}", outcomes)
     console.print(Text(words), soft_wrap=True)
     return outcome
 
@@ -54,10 +74,16 @@ def _run_checks(
     number: int,
     published: PublishedRound,
     *,
-    noted: NotedCommitment | None,
+    state: StateDir,
     console: Console,
     verifier: AnyVerifier,
 ) -> Iterator[Check]:
+    evidence = Evidence(published)
+    with console.status("Fetching the chain"):
+        chain = fetch_read_chain(site)
+    yield check_chain(chain, find_heads(state.heads, site=site))
+    if chain is not None:
+        yield check_fixed(published, chain, read_histories(chain).get(number))
     with TemporaryFile() as file:
         with console.status("Fetching the answers"):
             lines = fetch_answers(site, number, into=file)
@@ -68,8 +94,22 @@ def _run_checks(
             yield from audit_round(
                 published,
                 number=number,
-                noted=noted,
-                answers=read_answers(file),
+                noted=find_commitment(state.commitments, site=site, number=number),
+                answers=evidence.watch(read_answers(file)),
                 verifier=verifier,
                 progress=lambda done: bar.advance(scoring, done),
             )
+    yield evidence.check_signatures()
+    yield evidence.check_root()
+    receipts = find_receipts(state.receipts, site=site, number=number)
+    yield evidence.check_receipts(receipts, chain.keys if chain else set())
+    if published.results_root:
+        yield check_results(published, read_results(fetch_results(site, number)))
+    else:
+        yield without_results()
+
+
+def fetch_read_chain(site: Site) -> Chain | None:
+    """Return a site's chain, or None if it publishes none. Raises UncheckableError."""
+    lines = fetch_chain(site)
+    return None if lines is None else read_chain(lines)

@@ -13,24 +13,50 @@ HTTP_TIMEOUT_S = 30.0
 # Some 100,000 nodes' scores, and some 10,000 nodes' answers to 16 questions, at their longest.
 MAX_RECORD_BYTES = 64 << 20
 MAX_ANSWERS_BYTES = 4 << 30
+# Some two million links: years of rounds.
+MAX_CHAIN_BYTES = 1 << 30
 # An answer's characters may each be two escapes of six bytes.
 MAX_LINE_BYTES = 1 << 18
+
+
+class MissingError(UncheckableError):
+    """The site has no such page."""
 
 
 def fetch_round(site: Site, number: int) -> bytes:
     """Return a round's record as the site gives it. Raises UncheckableError."""
     address = site.round_record(number)
-    return b"".join(_stream(address, most=MAX_RECORD_BYTES, site=site, number=number))
+    return b"".join(_stream(address, most=MAX_RECORD_BYTES))
 
 
 def fetch_answers(site: Site, number: int, *, into: IO[bytes]) -> int:
     """Write a round's answers to a file and return how many lines came. Raises UncheckableError."""
     lines = 0
     address = site.round_answers(number)
-    for chunk in _stream(address, most=MAX_ANSWERS_BYTES, site=site, number=number):
+    for chunk in _stream(address, most=MAX_ANSWERS_BYTES):
         _write(chunk, into)
         lines += chunk.count(b"\n")
     return lines
+
+
+def fetch_chain(site: Site) -> list[bytes] | None:
+    """Return the lines of a site's chain; None if it has none. Raises UncheckableError."""
+    try:
+        lines = b"".join(_stream(site.chain, most=MAX_CHAIN_BYTES)).splitlines()
+    except MissingError:
+        return None
+    return lines
+
+
+def fetch_results(site: Site, number: int) -> list[bytes]:
+    """Return the lines of a closed round's results. Raises UncheckableError."""
+    address = site.round_results(number)
+    return b"".join(_stream(address, most=MAX_RECORD_BYTES)).splitlines()
+
+
+def fetch_json(address: str) -> bytes:
+    """Return a page of the site's API. Raises UncheckableError."""
+    return b"".join(_stream(address, most=MAX_RECORD_BYTES))
 
 
 def read_answers(file: IO[bytes]) -> Iterator[PublishedAnswer]:
@@ -54,15 +80,15 @@ def _write(chunk: bytes, into: IO[bytes]) -> None:
         ) from problem
 
 
-def _stream(address: str, *, most: int, site: Site, number: int) -> Iterator[bytes]:
+def _stream(address: str, *, most: int) -> Iterator[bytes]:
     """Yield an answer's body as it comes, up to `most` bytes. Raises UncheckableError."""
     size = 0
     try:
         with httpx.stream("GET", address, timeout=HTTP_TIMEOUT_S) as response:
             if response.status_code == httpx.codes.NOT_FOUND:
-                raise UncheckableError(
-                    f"{site.base} knows no round {number}.",
-                    fix=f"Its rounds are on {site.base}/rounds/.",
+                raise MissingError(
+                    f"{address} does not exist.",
+                    fix="Check the round's number: the site's rounds are on its page /rounds/.",
                 )
             response.raise_for_status()
             for chunk in response.iter_bytes():

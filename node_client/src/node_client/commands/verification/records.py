@@ -49,6 +49,9 @@ class PublishedScore(Struct, frozen=True):
     n: Tally
     correct: Tally
     cells: Annotated[dict[Name, tuple[Tally, Tally]], Meta(max_length=MAX_QUESTIONS)]
+    model: Annotated[str, Meta(max_length=200)] = ""
+    arm: Annotated[str, Meta(max_length=16)] = ""
+    interval: tuple[Share, Share] | None = None
     reason: Annotated[str, Meta(max_length=64)] = ""
 
 
@@ -60,6 +63,8 @@ class PublishedRound(Struct, frozen=True):
     rules: QuizRules
     questions: Annotated[list[PublishedQuestion], Meta(max_length=MAX_QUESTIONS)]
     scores: Annotated[list[PublishedScore], Meta(max_length=MAX_NODES)]
+    answers_root: str = ""
+    results_root: str = ""
 
 
 class PublishedAnswer(Struct, frozen=True):
@@ -74,6 +79,8 @@ class PublishedAnswer(Struct, frozen=True):
     score: Share | None
     solved: bool | None
     verdict: Annotated[str, Meta(max_length=64)] | None = None
+    key: Annotated[str, Meta(max_length=64)] | None = None
+    signature: Annotated[str, Meta(max_length=128)] = ""
 
 
 class _Phase(Struct):

@@ -93,11 +93,11 @@ class Recount:
 
     def check_answers(self) -> Check:
         """Conclude whether every published verdict is what the answer deserves."""
-        skipped = "".join(f" · {count:,} {why}" for why, count in self._skipped.items())
         return conclude(
             "answers",
-            compared=f"{self._scored:,} answers scored again against their verdicts{skipped}",
+            compared=f"{self._scored:,} answers scored again against their verdicts",
             differences=self._verdicts,
+            doubts=[f"{count:,} {why}" for why, count in self._skipped.items()],
         )
 
     def give_up_answers(self, why: str) -> Check:

@@ -9,6 +9,7 @@ from node_client.display.terminal import fold_line
 
 _SIGNS = {
     Outcome.HOLDS: ("✓", "green"),
+    Outcome.DOUBTFUL: ("!", "yellow"),
     Outcome.DIFFERS: ("✗", "red"),
     Outcome.SKIPPED: ("–", "dim"),
     Outcome.UNKNOWN: ("?", "yellow"),
@@ -29,16 +30,21 @@ def draw_check(check: Check) -> Text:
     return line
 
 
-def conclude_round(number: int, outcomes: Sequence[Outcome]) -> tuple[Outcome, str]:
+def conclude_checks(subject: str, outcomes: Sequence[Outcome]) -> tuple[Outcome, str]:
     """Return what all checks together came to, and how to say it."""
     if Outcome.DIFFERS in outcomes:
-        return Outcome.DIFFERS, f"Round {number}: something is not as the site published it."
+        return Outcome.DIFFERS, f"{subject}: something is not as the site published it."
     if Outcome.UNKNOWN in outcomes:
         return Outcome.UNKNOWN, (
-            f"Round {number} could not be checked on this machine. "
+            f"{subject} could not be checked on this machine. "
             "Run `swarm-node doctor`; it tests the verifier."
         )
-    return Outcome.HOLDS, f"Round {number}: all is as the site published it."
+    if Outcome.DOUBTFUL in outcomes:
+        return Outcome.DOUBTFUL, (
+            f"{subject}: nothing differs, but not all of it can be confirmed: see the lines "
+            "with an exclamation mark."
+        )
+    return Outcome.HOLDS, f"{subject}: all is as the site published it."
 
 
 def _describe(difference: Difference) -> str:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from judge.ranking import Record, rank_nodes
-from judge.stats import effective_n, macro_intervals
+from swarm_record.ranking import Record, rank_nodes
+from swarm_record.stats import effective_n, macro_intervals
 from swarm_tasks.marks import Cells, macro_score
 
 BASE_ARM = "base"

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from judge.ranking import Record
-from judge.stream import QUESTIONS, Bits, Singles, weigh_questions
+from swarm_record.ranking import Record
+from swarm_record.stream import QUESTIONS, Bits, Singles, weigh_questions
 from swarm_tasks.marks import Cells, add_cells, macro_score, subtract_cells
 
 SEASON_WINDOW = "season"
@@ -52,7 +52,7 @@ class Entry:
 
 
 class Books:
-    """All ledgers of a season, with the stream (`judge.stream`) a row for each node.
+    """All ledgers of a season, with the stream (`swarm_record.stream`) a row for each node.
 
     `answered` and `solved` [rows, QUESTIONS] are of single questions, `scores` [rows, rounds] of
     the rounds after them, NaN where a node took no part.

@@ -1,0 +1,26 @@
+"""`manage.py record_restore`: say in the chain that a backup was restored."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+from django.db.models import Max
+from django.utils import timezone
+
+from judge.models import Round
+from judge.services.record import add_link
+
+
+class Command(BaseCommand):
+    """Add a link that names the last round of the backup, so that nodes know what is gone."""
+
+    help = "Run once after a backup was restored, before the site is started again."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Declare the options."""
+        parser.add_argument("--reason", required=True, help="what happened; it becomes public")
+
+    def handle(self, *, reason: str, **_options: Any) -> None:
+        """Add the link."""
+        last = Round.objects.aggregate(last=Max("number"))["last"] or 0
+        link = add_link("restored", now=timezone.now(), round=last, reason=reason)
+        self.stdout.write(f"link {link.sequence} says: restored to round {last}")

@@ -1,0 +1,18 @@
+"""`manage.py rotate_site_key`: sign receipts and heads with a new key."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from django.utils import timezone
+
+from judge.services.record import rotate_site_key
+
+
+class Command(BaseCommand):
+    """Make a new key, signed by the old one in a link of the chain."""
+
+    help = "Make a new key of the site. Clients accept it, because the old one signs it."
+
+    def handle(self, **_options: Any) -> None:
+        """Rotate, and print the public key."""
+        self.stdout.write(f"the site signs with {rotate_site_key(now=timezone.now()).public}")

@@ -1,0 +1,50 @@
+"""The site's key, and the chain of all that it fixed."""
+
+from django.db import models
+
+from swarm_record.keys import make_key, public_key_of
+
+
+class SiteKey(models.Model):
+    """An Ed25519 key of the site, which signs receipts and heads; the newest one is in use.
+
+    The private key is 32 bytes. It stands where the secrets of sealed rounds do: whoever reads the
+    database can sign for the site.
+    """
+
+    private = models.BinaryField(max_length=32, editable=False)
+    public = models.CharField(max_length=64, unique=True, editable=False)
+    made_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.public
+
+    @classmethod
+    def draw(cls) -> "SiteKey":
+        """Return a new key, which is not stored yet."""
+        private = make_key()
+        return cls(private=private, public=public_key_of(private))
+
+
+class ChainLink(models.Model):
+    """A link of the chain (`swarm_record.chain`): only ever added, never changed or deleted.
+
+    `line` is what is hashed and published, and `head` its hash.
+    """
+
+    sequence = models.PositiveBigIntegerField(primary_key=True)
+    kind = models.CharField(max_length=16)
+    round = models.PositiveIntegerField(default=0, help_text="0 for what is about no round.")
+    line = models.TextField()
+    head = models.CharField(max_length=64)
+
+    class Meta:
+        ordering = ["sequence"]
+        indexes = [
+            models.Index(
+                fields=["sequence"], condition=models.Q(kind="restored"), name="restored_links"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"link {self.sequence}"

@@ -1,0 +1,113 @@
+"""What nodes and the site signed of a round's answers, held against what is published; pure."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from node_client.commands.verification.checks import Check, Differences, Outcome, conclude
+from node_client.commands.verification.records import PublishedAnswer, PublishedRound
+from node_client.storage.receipts import KeptReceipt
+from swarm_record.answers import AnswerEntry, encode_entry, hash_text, state_answer
+from swarm_record.keys import is_signed
+from swarm_record.merkle import hash_leaf, join_leaves
+
+Place = tuple[str, int]
+
+
+class Evidence:
+    """Takes every published answer of a round once. Memory grows with them, but not their texts."""
+
+    def __init__(self, published: PublishedRound) -> None:
+        self._published = published
+        self._number, self._commitment = published.rules.round, published.commitment
+        self._positions = {question.id: question.position for question in published.questions}
+        self._leaves: dict[Place, bytes] = {}
+        self._forged = Differences()
+        self._signed = self._unsigned = 0
+
+    def watch(self, answers: Iterable[PublishedAnswer]) -> Iterator[PublishedAnswer]:
+        """Pass answers on, and take them."""
+        for answer in answers:
+            self._take(answer)
+            yield answer
+
+    def _take(self, answer: PublishedAnswer) -> None:
+        entry = AnswerEntry(
+            node=answer.node,
+            position=self._positions.get(answer.question, 0),
+            question=answer.question,
+            text_hash=hash_text(answer.text),
+            key=answer.key or "",
+            signature=answer.signature,
+        )
+        self._leaves[entry.node, entry.position] = self._hash(entry)
+        if not entry.signature and not entry.key:
+            self._unsigned += 1
+            return
+        self._signed += 1
+        stated = state_answer(entry, number=self._number, commitment=self._commitment)
+        if not is_signed(stated, key=entry.key, signature=entry.signature):
+            self._forged.add(
+                f"answer of {entry.node} to question {entry.position}",
+                published="signed by its node",
+                ours="the signature is not of this answer",
+            )
+
+    def _hash(self, entry: AnswerEntry) -> bytes:
+        return hash_leaf(encode_entry(entry, number=self._number, commitment=self._commitment))
+
+    def check_signatures(self) -> Check:
+        """Conclude whether every signature is what it should be."""
+        if not self._signed:
+            return Check("signatures", Outcome.SKIPPED, f"{self._unsigned:,} answers, none signed")
+        return conclude(
+            "signatures",
+            compared=f"{self._signed:,} signatures with their keys; {self._unsigned:,} without",
+            differences=self._forged,
+        )
+
+    def check_root(self) -> Check:
+        """Conclude whether these are all the answers that were fixed when answering ended."""
+        if not self._published.answers_root:
+            return Check("all answers", Outcome.SKIPPED, "the round is older than the chain")
+        ordered = sorted(self._leaves, key=lambda place: (place[0].encode(), place[1]))
+        ours = join_leaves([self._leaves[place] for place in ordered])
+        differences = Differences()
+        if ours != self._published.answers_root:
+            differences.add(
+                "Merkle root of the answers", published=self._published.answers_root, ours=ours
+            )
+        return conclude(
+            "all answers",
+            compared=f"{len(self._leaves):,} answers with the root that was fixed before the close",
+            differences=differences,
+        )
+
+    def check_receipts(self, receipts: Sequence[KeptReceipt], site_keys: set[str]) -> Check:
+        """Conclude whether what the site signed of having from this machine's node is there."""
+        if not receipts:
+            return Check("receipts", Outcome.SKIPPED, "this machine's node has none of the round")
+        differences, count = Differences(), 0
+        for receipt in receipts:
+            if not receipt.is_genuine or (site_keys and receipt.key not in site_keys):
+                differences.add("receipt", published="no key of this site", ours=receipt.key)
+            if receipt.commitment != self._commitment:
+                differences.add(
+                    "commitment", published=self._commitment, ours=f"receipt: {receipt.commitment}"
+                )
+                continue
+            for entry in receipt.answers:
+                count += 1
+                self._look_for(entry, receipt, differences)
+        return conclude(
+            "receipts",
+            compared=f"{count:,} answers that the site signed to have from this machine's node",
+            differences=differences,
+        )
+
+    def _look_for(self, entry: AnswerEntry, receipt: KeptReceipt, differences: Differences) -> None:
+        found = self._leaves.get((entry.node, entry.position))
+        if found != self._hash(entry):
+            differences.add(
+                f"answer of {entry.node} to question {entry.position}",
+                published="not there" if found is None else "another answer or signature",
+                ours=f"the site signed on {receipt.received_at} that it has it",
+            )

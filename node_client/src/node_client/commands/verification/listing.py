@@ -1,0 +1,95 @@
+"""What the site lists of seasons, rounds and nodes, page by page."""
+
+from collections.abc import Iterator
+from typing import Generic, TypeVar
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Struct
+
+from node_client.commands.verification.download import fetch_json
+from node_client.errors import UncheckableError
+from node_client.site import Site
+from swarm_tasks.marks import Cells
+
+# Far more than any site has.
+MOST_PAGES = 10_000
+
+Item = TypeVar("Item")
+
+
+class ListedSeason(Struct, frozen=True):
+    """A season's rules, as far as its leaderboard follows from them."""
+
+    season: str
+    questions_per_round: int
+    minimum_questions: int
+
+
+class ListedRound(Struct, frozen=True):
+    """A round in short; `closed_at` is null until it has closed."""
+
+    number: int
+    season: str
+    phase: str
+    closed_at: str | None
+    commitment: str
+
+
+class BoardRow(Struct, frozen=True):
+    """A line of the season's leaderboard."""
+
+    node: str
+    model: str
+    arm: str
+    rank: tuple[int, int] | None
+    remark: str
+    score: float
+    interval: tuple[float, float]
+    n: int
+    rounds: int
+    cells: Cells
+
+
+class _Page(Struct, Generic[Item], frozen=True):
+    items: list[Item]
+    next: str | None = None
+    season: str = ""
+
+
+def list_seasons(site: Site) -> list[ListedSeason]:
+    """Return the seasons that have started, newest first. Raises UncheckableError."""
+    return [item for page in _walk(site, "seasons?", ListedSeason) for item in page.items]
+
+
+def list_rounds(site: Site) -> list[ListedRound]:
+    """Return all rounds. Raises UncheckableError."""
+    return [item for page in _walk(site, "rounds?limit=500", ListedRound) for item in page.items]
+
+
+def list_board(site: Site) -> tuple[str, list[BoardRow]]:
+    """Return the season that the leaderboard shows, and its lines. Raises UncheckableError."""
+    season, rows = "", list[BoardRow]()
+    for arm in ("", "base"):
+        for page in _walk(site, f"leaderboard?window=season&limit=500&arm={arm}", BoardRow):
+            season = page.season
+            rows += page.items
+    return season, rows
+
+
+def _walk(site: Site, path: str, kind: type[Item]) -> Iterator[_Page[Item]]:
+    cursor: str | None = ""
+    for _ in range(MOST_PAGES):
+        more = f"&cursor={quote(cursor)}" if cursor else ""
+        raw = fetch_json(f"{site.base}/api/v1/{path}{more}")
+        try:
+            page = msgspec.json.decode(raw, type=_Page[kind])  # type: ignore[valid-type]
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+            raise UncheckableError(
+                f"The site's list of {path.split('?')[0]} cannot be read: {problem}.",
+                fix="Install the client that the coordinator's join page names.",
+            ) from problem
+        yield page
+        cursor = page.next
+        if cursor is None:
+            return

@@ -1,0 +1,251 @@
+"""A season added up again from its rounds' results; pure.
+
+The same code makes the judge's leaderboard (`swarm_record.accounts`, `swarm_record.publishing`):
+what is checked is that it was given what the site published, and nothing else.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from node_client.commands.verification.chain import Chain, RoundHistory
+from node_client.commands.verification.checks import Check, Differences, Outcome, conclude
+from node_client.commands.verification.listing import BoardRow, ListedRound
+from node_client.commands.verification.results import Results, find_mistakes, is_close
+from swarm_record.accounts import SEASON_WINDOW, Books, Entry
+from swarm_record.publishing import Entrant, Line, draw_up
+from swarm_record.results import ResultLine
+from swarm_record.stream import QUESTIONS, Bits, place_round, unpack
+from swarm_tasks.marks import mark
+
+TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class PlayedRound:
+    """A round that closed: what the site lists of it, and its results unless it became void."""
+
+    listed: ListedRound
+    results: Results | None
+
+
+# ---- the rounds
+
+
+def check_rounds(
+    listed: Sequence[ListedRound], chain: Chain, histories: Mapping[int, RoundHistory]
+) -> Check:
+    """Check that no round that the chain knows is missing, and that each stands as it was fixed."""
+    differences, by_number = Differences(), {each.number: each for each in listed}
+    last = max([*by_number, *histories], default=0)
+    known = range(chain.covered_from, last + 1)
+    for number in known:
+        where, history = f"round {number}", histories.get(number)
+        shown = by_number.get(number)
+        if history is None:
+            # The chain may have begun in a round that was open.
+            if number >= chain.scheduled_from:
+                differences.add(where, published="listed" if shown else "missing", ours="a gap")
+        elif shown is None:
+            if not history.is_gone:
+                differences.add(where, published="not listed", ours="in the chain")
+        else:
+            _compare_round(shown, history, differences)
+    withdrawn = sum(history.withdrawn for history in histories.values())
+    doubts = [
+        f"round {number}: the operator read its sealed questions"
+        for number, history in sorted(histories.items())
+        if history.unsealed
+    ]
+    return conclude(
+        "rounds",
+        compared=f"{len(known):,} numbers in a row; {withdrawn:,} withdrawn before they opened",
+        differences=differences,
+        doubts=doubts,
+    )
+
+
+def _compare_round(shown: ListedRound, history: RoundHistory, differences: Differences) -> None:
+    closed = history.closed is not None
+    phase = "void" if history.void else "closed" if closed else shown.phase
+    if shown.phase != phase or (not closed and shown.phase == "closed"):
+        differences.add(f"phase of round {shown.number}", published=shown.phase, ours=phase)
+    if history.scheduled and shown.commitment != history.scheduled.commitment:
+        differences.add(
+            f"commitment to round {shown.number}",
+            published=shown.commitment,
+            ours=history.scheduled.commitment,
+        )
+    for kind in history.twice:
+        differences.add(f"round {shown.number}", published=f"{kind} twice", ours="once")
+
+
+def check_season_results(
+    played: Sequence[PlayedRound], histories: Mapping[int, RoundHistory]
+) -> Check:
+    """Check each round's results against the chain, and that they follow from their own bits."""
+    differences, anchored, count = Differences(), 0, 0
+    for each in played:
+        if each.results is None:
+            continue
+        number, count = each.listed.number, count + len(each.results.lines)
+        fixed = histories[number].results if number in histories else ""
+        if number in histories and each.results.root != fixed:
+            differences.add(
+                f"results of round {number}", published=each.results.root, ours=fixed or "none"
+            )
+        anchored += number in histories
+        for line in each.results.lines:
+            mistakes = [*find_mistakes(line), *_find_miscounts(line, each.results.head.datasets)]
+            for what, told, ours in mistakes:
+                where = f"{what} of {line.node} in round {number}"
+                differences.add(where, published=str(told), ours=str(ours))
+    older = len(played) - anchored
+    return conclude(
+        "results",
+        compared=f"{count:,} scores and intervals of {len(played):,} rounds"
+        + (f"; {older:,} are older than the chain or void" if older else ""),
+        differences=differences,
+    )
+
+
+def _find_miscounts(
+    line: ResultLine, datasets: Sequence[str]
+) -> Iterable[tuple[str, object, object]]:
+    """Yield what does not follow from the bits of a line."""
+    answered, solved = _read_bits(line, len(datasets))
+    outcomes = [bool(s) if a else None for a, s in zip(answered, solved, strict=True)]
+    marks = mark(zip(datasets, outcomes, strict=True))
+    for what, told, ours in (
+        ("cells", line.cells, marks.cells),
+        ("n", line.n, marks.n),
+        ("correct", line.correct, marks.correct),
+        ("status", line.status, "absent" if marks.score is None else "scored"),
+    ):
+        if told != ours:
+            yield what, told, ours
+
+
+def _read_bits(line: ResultLine, count: int) -> tuple[Bits, Bits]:
+    size = (count + 7) // 8
+    packed = [
+        bytes.fromhex(text).ljust(size, b"\0")[:size] for text in (line.answered, line.solved)
+    ]
+    answered, solved = unpack(packed, count)
+    return answered, solved
+
+
+# ---- the leaderboard
+
+
+def draw_board(
+    played: Sequence[PlayedRound], *, minimum: int, questions: int, quarantined: set[str]
+) -> dict[str, Line]:
+    """Return the season's lines by node, as the judge draws them up from these rounds.
+
+    `questions` is how many a round asks, and `minimum` from how many on a node is ranked.
+    """
+    places = _place(played, questions=questions)
+    counted = [
+        (each.results, places[each.listed.number])
+        for each in sorted(played, key=lambda each: each.listed.number)
+        if each.results is not None
+    ]
+    end = max((start for _, start in counted), default=0) + 1
+    empty = np.zeros((0, QUESTIONS), dtype=bool)
+    later = np.zeros((0, max(0, end - QUESTIONS)), dtype=np.float32)
+    books = Books([], answered=empty, solved=empty.copy(), scores=later)
+    keys: dict[str, int] = {}
+    for results, start in counted:
+        _book(books, results, start=start, keys=keys)
+    names = {key: name for name, key in keys.items()}
+    accounts = books.in_window(SEASON_WINDOW)
+    rounds = [(start, results.head.datasets) for results, start in counted]
+    record = books.read_record(books.rows(accounts), sorted(rounds, key=lambda each: each[0]))
+    entrants = [
+        Entrant(
+            node_id=account.node_id,
+            model=account.model,
+            arm=account.arm,
+            cells=account.tallies[SEASON_WINDOW].cells,
+            rounds=account.tallies[SEASON_WINDOW].rounds,
+            quarantined=names[account.node_id] in quarantined,
+        )
+        for account in accounts
+    ]
+    lines = draw_up(entrants, record=record, minimum=minimum)
+    return {names[line.entrant.node_id]: line for line in lines}
+
+
+def _place(played: Sequence[PlayedRound], *, questions: int) -> dict[int, int]:
+    """Return where each round begins in the season's stream, in the order in which they closed."""
+    places, end = {}, 0
+    for each in sorted(played, key=lambda each: (each.listed.closed_at or "", each.listed.number)):
+        size = len(each.results.head.datasets) if each.results else questions
+        places[each.listed.number], end = place_round(end, size)
+    return places
+
+
+def _book(books: Books, results: Results, *, start: int, keys: dict[str, int]) -> None:
+    entries = [
+        Entry(
+            keys.setdefault(line.node, len(keys)),
+            line.model,
+            line.arm,
+            line.cells,
+            *_read_bits(line, len(results.head.datasets)),
+            deviation=None,
+        )
+        for line in results.lines
+        if line.status == "scored" and line.cells
+    ]
+    books.open_accounts(entries)
+    books.write_round(entries, start=start, datasets=results.head.datasets)
+    books.add(SEASON_WINDOW, entries)
+    for entry in entries:
+        books.rename(entry.node_id, model=entry.model, arm=entry.arm)
+
+
+def check_board(shown: Sequence[BoardRow], drawn: Mapping[str, Line]) -> Check:
+    """Hold the published leaderboard of a season against the one that its rounds give."""
+    differences = Differences()
+    expected = {name: line for name, line in drawn.items() if line.remark != "quarantined"}
+    for name in sorted(expected.keys() - {row.node for row in shown}):
+        differences.add(f"line of {name}", published="not listed", ours="listed")
+    for row in shown:
+        line = expected.get(row.node)
+        if line is None:
+            differences.add(f"line of {row.node}", published="listed", ours="not listed")
+            continue
+        for what, told, ours in _compare_line(row, line):
+            differences.add(f"{what} of {row.node}", published=str(told), ours=str(ours))
+    return conclude(
+        "leaderboard",
+        compared=f"{len(shown):,} lines: scores, intervals, ranks and labels from all rounds",
+        differences=differences,
+    )
+
+
+def _compare_line(row: BoardRow, line: Line) -> Iterable[tuple[str, object, object]]:
+    entrant = line.entrant
+    if not is_close(row.score, line.score, TOLERANCE):
+        yield "score", row.score, line.score
+    if not all(map(is_close, row.interval, line.interval, (TOLERANCE,) * 2)):
+        yield "interval", row.interval, line.interval
+    for what, told, ours in (
+        ("rank", row.rank, line.rank),
+        ("remark", row.remark, line.remark),
+        ("model", row.model, entrant.model),
+        ("arm", row.arm, entrant.arm),
+        ("n", row.n, line.n),
+        ("rounds", row.rounds, entrant.rounds),
+        ("cells", row.cells, entrant.cells),
+    ):
+        if told != ours:
+            yield what, told, ours
+
+
+def without_board(season: str) -> Check:
+    """Return the check of a season whose leaderboard the site shows no more."""
+    return Check("leaderboard", Outcome.SKIPPED, f"the site shows another season than {season}")

@@ -1,0 +1,135 @@
+"""The command `swarm-node verify-season`: adds a season up again from what the site published."""
+
+from collections.abc import Iterator
+from time import sleep
+
+from rich.console import Console
+from rich.text import Text
+
+from node_client.commands.verification.chain import (
+    Chain,
+    check_chain,
+    read_histories,
+)
+from node_client.commands.verification.checks import Check, Outcome
+from node_client.commands.verification.command import fetch_read_chain
+from node_client.commands.verification.download import fetch_results
+from node_client.commands.verification.listing import (
+    ListedRound,
+    ListedSeason,
+    list_board,
+    list_rounds,
+    list_seasons,
+)
+from node_client.commands.verification.report import conclude_checks, draw_check
+from node_client.commands.verification.results import read_results
+from node_client.commands.verification.season import (
+    PlayedRound,
+    check_board,
+    check_rounds,
+    check_season_results,
+    draw_board,
+    without_board,
+)
+from node_client.display.terminal import fold_line
+from node_client.errors import UncheckableError
+from node_client.site import Site
+from node_client.storage.heads import find_heads
+from node_client.storage.state import StateDir
+
+# The leaderboard follows a moment after a round has closed: one that differs is read once more.
+PAUSE_S = 5.0
+
+
+def verify_season(site: Site, name: str | None, *, state: StateDir, console: Console) -> Outcome:
+    """Check a season, by default the newest, and return what all checks come to.
+
+    Raises NodeError when it cannot be checked.
+    """
+    season = _choose(list_seasons(site), name)
+    subject = f"Season {fold_line(season.season, most=80)}"
+    console.print(Text(f"{subject} of {site.base}"), soft_wrap=True)
+    outcomes = []
+    for check in _run_checks(site, season, state=state, console=console):
+        outcomes.append(check.outcome)
+        console.print(draw_check(check), soft_wrap=True)
+    outcome, words = conclude_checks(subject, outcomes)
+    console.print(Text(words), soft_wrap=True)
+    return outcome
+
+
+def _choose(seasons: list[ListedSeason], name: str | None) -> ListedSeason:
+    for season in seasons:
+        if name is None or season.season == name:
+            return season
+    raise UncheckableError(
+        f"The site has no season {name}." if name else "The site has no season yet.",
+        fix="Its seasons are listed at /api/v1/seasons.",
+    )
+
+
+def _run_checks(
+    site: Site, season: ListedSeason, *, state: StateDir, console: Console
+) -> Iterator[Check]:
+    with console.status("Fetching the chain"):
+        chain = fetch_read_chain(site)
+    yield check_chain(chain, find_heads(state.heads, site=site))
+    chain = chain or Chain([])
+    histories = read_histories(chain)
+    with console.status("Fetching the rounds"):
+        shown, board = list_board(site)
+        listed = list_rounds(site)
+        played = [
+            _fetch_round(site, each)
+            for each in listed
+            if each.season == season.season and each.closed_at is not None
+        ]
+    _check_unmoved(site, chain)
+    if chain.links:
+        yield check_rounds(listed, chain, histories)
+    yield check_season_results(played, histories)
+    if shown != season.season:
+        yield without_board(season.season)
+        return
+    drawn = draw_board(
+        played,
+        minimum=season.minimum_questions,
+        questions=season.questions_per_round,
+        quarantined=find_quarantined(chain),
+    )
+    check = check_board(board, drawn)
+    if check.outcome is Outcome.DIFFERS:
+        sleep(PAUSE_S)
+        _, board = list_board(site)
+        _check_unmoved(site, chain)
+        check = check_board(board, drawn)
+    yield check
+
+
+def _fetch_round(site: Site, listed: ListedRound) -> PlayedRound:
+    if listed.phase != "closed":
+        return PlayedRound(listed, None)
+    return PlayedRound(listed, read_results(fetch_results(site, listed.number)))
+
+
+def _check_unmoved(site: Site, chain: Chain) -> None:
+    """Check that nothing was fixed meanwhile: the leaderboard would be of another moment."""
+    again = fetch_read_chain(site)
+    if again is not None and len(again.links) != len(chain.links):
+        raise UncheckableError(
+            "A round moved on while the season was being read.", fix="Run the command again."
+        )
+
+
+def find_quarantined(chain: Chain) -> set[str]:
+    """Return the nodes that the operator has taken out of the ranks."""
+    names: set[str] = set()
+    for linked in chain.links:
+        link = linked.link
+        if link.kind == "began":
+            names |= set(link.nodes)
+        elif link.kind == "quarantined":
+            names.add(link.node)
+        elif link.kind == "released":
+            names.discard(link.node)
+    return names

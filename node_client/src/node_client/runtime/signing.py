@@ -1,0 +1,82 @@
+"""A node signs its answers to the judge, and keeps what the coordinator signs in return."""
+
+import logging
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from node_client.site import Site
+from node_client.storage.receipts import KeptReceipt, ReceiptLog
+from swarm_protocol.messages import AnswerText, QuestionsOffered, SignedReceipt
+from swarm_record.answers import AnswerEntry, hash_text, state_answer
+from swarm_record.keys import public_key_of, sign
+
+log = logging.getLogger(__name__)
+
+
+class Signing:
+    """One node's key at work. `node` tells its name, which the coordinator's welcome does."""
+
+    def __init__(
+        self, key: bytes, *, site: Site, receipts: ReceiptLog, node: Callable[[], str]
+    ) -> None:
+        self._key = key
+        self._public = public_key_of(key)
+        self._site = site
+        self._receipts = receipts
+        self._node = node
+
+    def sign(self, answers: Sequence[AnswerText], offered: QuestionsOffered) -> list[AnswerText]:
+        """Return the answers with signatures; without a commitment there is nothing to sign to."""
+        node, told = self._node(), offered.round
+        if not told.commitment or not node:
+            return list(answers)
+        positions = {asked.id: place for place, asked in enumerate(offered.questions, start=1)}
+        return [
+            msgspec.structs.replace(
+                answer,
+                signature=sign(
+                    self._key,
+                    state_answer(
+                        _enter(answer, node=node, position=positions[answer.question]),
+                        number=told.number,
+                        commitment=told.commitment,
+                    ),
+                ),
+            )
+            for answer in answers
+        ]
+
+    def keep(self, number: int, answers: Sequence[AnswerText], signed: SignedReceipt) -> None:
+        """Keep a receipt for answers that were just handed in, if the coordinator signed it."""
+        node, texts = self._node(), {answer.question: answer for answer in answers}
+        if not node or any(named.question not in texts for named in signed.answers):
+            log.warning("the coordinator's receipt names answers that were not handed in")
+            return
+        receipt = KeptReceipt(
+            site=self._site.base,
+            round=number,
+            commitment=signed.commitment,
+            received_at=signed.received_at,
+            answers=[
+                _enter(texts[named.question], node=node, position=named.position, key=self._public)
+                for named in signed.answers
+            ],
+            key=signed.key,
+            signature=signed.signature,
+        )
+        if receipt.is_genuine:
+            self._receipts.keep(receipt)
+        else:
+            log.warning("the coordinator's receipt of round %d is not signed by it", number)
+
+
+def _enter(answer: AnswerText, *, node: str, position: int, key: str = "") -> AnswerEntry:
+    return AnswerEntry(
+        node=node,
+        position=position,
+        question=answer.question,
+        text_hash=hash_text(answer.text),
+        key=key,
+        signature=answer.signature or "",
+    )

@@ -1,0 +1,69 @@
+"""What a coordinator signed of having this node's answers, kept for later checks."""
+
+import logging
+from pathlib import Path
+
+import msgspec
+
+from node_client.site import Site
+from node_client.storage.lines import append_lines, read_lines
+from node_client.storage.state import write_private
+from swarm_record.answers import AnswerEntry, state_receipt
+from swarm_record.keys import is_signed
+
+# Receipts, of which a round gives one or a few: some ten megabytes.
+KEPT = 4_000
+
+log = logging.getLogger(__name__)
+
+
+class KeptReceipt(msgspec.Struct, frozen=True):
+    """A line of the file: the site's signature by `key` of having `answers`, in this order."""
+
+    site: str
+    round: int
+    commitment: str
+    received_at: str
+    answers: list[AnswerEntry]
+    key: str
+    signature: str
+
+    @property
+    def is_genuine(self) -> bool:
+        """Whether the site signed it."""
+        stated = state_receipt(
+            self.answers,
+            number=self.round,
+            commitment=self.commitment,
+            received_at=self.received_at,
+        )
+        return is_signed(stated, key=self.key, signature=self.signature)
+
+
+class ReceiptLog:
+    """The file of receipts, of which the latest are kept."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._count = len(read_lines(path, KeptReceipt))
+
+    def keep(self, receipt: KeptReceipt) -> None:
+        """Append a receipt; a full disk costs only the receipt."""
+        try:
+            append_lines(self._path, [msgspec.json.encode(receipt)])
+            self._count += 1
+            if self._count > KEPT:
+                self._forget_oldest()
+        except OSError as problem:
+            log.warning("a receipt of round %d was not kept: %s", receipt.round, problem)
+
+    def _forget_oldest(self) -> None:
+        latest = read_lines(self._path, KeptReceipt)[-KEPT // 2 :]
+        write_private(self._path, b"".join(msgspec.json.encode(each) + b"\n" for each in latest))
+        self._count = len(latest)
+
+
+def find_receipts(path: Path, *, site: Site, number: int) -> list[KeptReceipt]:
+    """Return the receipts of a round. Raises SettingsError when they cannot be read."""
+    kept = read_lines(path, KeptReceipt)
+    return [each for each in kept if (each.site, each.round) == (site.base, number)]

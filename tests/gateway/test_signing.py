@@ -1,0 +1,77 @@
+"""A node signs over its socket, and is told the chain's head and given a receipt."""
+
+import msgspec
+from asgiref.sync import sync_to_async
+
+from judge.models import Answer, Season
+from swarm_protocol.messages import (
+    AnswersReceived,
+    AnswerText,
+    QuestionsOffered,
+    RequestQuestions,
+    SubmitAnswers,
+    Welcome,
+)
+from swarm_record.answers import AnswerEntry, hash_text, state_answer, state_receipt
+from swarm_record.chain import state_head
+from swarm_record.keys import is_signed, make_key, public_key_of, sign
+from tests.factories import make_hello, make_round
+from tests.gateway.conftest import Member, invite
+from tests.sockets import NodeSocket, node_socket
+
+PRIVATE = make_key()
+KEY = public_key_of(PRIVATE)
+
+
+async def answer_one(node: NodeSocket, number: int) -> tuple[AnswerEntry, AnswersReceived, str]:
+    """Sign and hand in an answer; return it, what the judge says, and the commitment."""
+    offered = await node.ask(RequestQuestions(id="take", round=number))
+    assert isinstance(offered, QuestionsOffered)
+    asked, commitment = offered.questions[0], offered.round.commitment
+    entry = AnswerEntry("amber", 1, asked.id, hash_text("2"), KEY)
+    signature = sign(PRIVATE, state_answer(entry, number=number, commitment=commitment))
+    entry = AnswerEntry("amber", 1, asked.id, hash_text("2"), KEY, signature)
+    hand_in = SubmitAnswers("s", number, [AnswerText(asked.id, "2", "stop", signature)])
+    received = await node.ask(hand_in)
+    assert isinstance(received, AnswersReceived)
+    return entry, received, commitment
+
+
+async def test_a_signed_answer_is_stored_with_its_key_and_acknowledged_with_a_receipt(
+    gateway: str, season: Season, amber: Member
+) -> None:
+    judge_round = await sync_to_async(make_round)(season, questions=2)
+    await sync_to_async(invite)(judge_round, amber)
+    async with node_socket(gateway, amber.token, greet=False) as node:
+        welcome = await node.ask(msgspec.structs.replace(make_hello(), key=KEY))
+        assert isinstance(welcome, Welcome)
+        entry, received, commitment = await answer_one(node, judge_round.number)
+    chain, receipt = welcome.chain, received.receipt
+    assert chain is not None
+    stated = state_head(sequence=chain.sequence, head=chain.head)
+    assert is_signed(stated, key=chain.key, signature=chain.signature)
+    assert receipt is not None
+    stated = state_receipt(
+        [entry],
+        number=judge_round.number,
+        commitment=commitment,
+        received_at=receipt.received_at,
+    )
+    assert is_signed(stated, key=chain.key, signature=receipt.signature)
+    stored = await Answer.objects.select_related("key").aget()
+    assert (stored.key.public if stored.key else "", stored.signature) == (KEY, entry.signature)
+
+
+async def test_a_client_without_a_key_gets_no_receipt(
+    gateway: str, season: Season, amber: Member
+) -> None:
+    judge_round = await sync_to_async(make_round)(season, questions=1)
+    await sync_to_async(invite)(judge_round, amber)
+    async with node_socket(gateway, amber.token) as node:
+        offered = await node.ask(RequestQuestions(id="take", round=judge_round.number))
+        assert isinstance(offered, QuestionsOffered)
+        answers = [AnswerText(offered.questions[0].id, "2", "stop")]
+        received = await node.ask(SubmitAnswers("s", judge_round.number, answers))
+    assert isinstance(received, AnswersReceived)
+    assert received.accepted
+    assert received.receipt is None

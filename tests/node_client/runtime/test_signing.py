@@ -1,0 +1,53 @@
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from node_client.runtime.signing import Signing
+from node_client.site import Site
+from node_client.storage.receipts import ReceiptLog, find_receipts
+from swarm_protocol.messages import (
+    AnswerText,
+    Question,
+    QuestionsOffered,
+    ReceivedAnswer,
+    SignedReceipt,
+)
+from swarm_record.answers import AnswerEntry, hash_text, state_answer
+from swarm_record.keys import is_signed, make_key, public_key_of
+from tests.node_client.coordinator import now, open_round
+
+SITE, PRIVATE = Site("https://swarm.org"), make_key()
+ANSWERS = [AnswerText("q2", "2", "stop")]
+
+
+def offer(commitment: str) -> QuestionsOffered:
+    questions = [Question(f"q{place}", "chain_sum", "1 + 1 = ?") for place in (1, 2)]
+    told = open_round(12, commitment=commitment)
+    return QuestionsOffered(None, told, 8, 0.0, now(), questions)
+
+
+@pytest.fixture
+def signing(tmp_path: Path) -> Signing:
+    return Signing(PRIVATE, site=SITE, receipts=ReceiptLog(tmp_path / "r"), node=lambda: "amber")
+
+
+def test_an_answer_is_signed_at_its_question_s_place(signing: Signing) -> None:
+    [signed] = signing.sign(ANSWERS, offer("c0ffee"))
+    entry = AnswerEntry("amber", 2, "q2", hash_text("2"))
+    stated = state_answer(entry, number=12, commitment="c0ffee")
+    assert is_signed(stated, key=public_key_of(PRIVATE), signature=signed.signature or "")
+
+
+def test_without_a_commitment_nothing_is_signed(signing: Signing) -> None:
+    assert signing.sign(ANSWERS, offer("")) == ANSWERS
+
+
+@pytest.mark.parametrize("question", ["q2", "q9"])
+def test_a_receipt_that_the_coordinator_did_not_sign_is_not_kept(
+    signing: Signing, tmp_path: Path, caplog: pytest.LogCaptureFixture, question: str
+) -> None:
+    told = SignedReceipt("c0ffee", "now", [ReceivedAnswer(question, 2)], "d7" * 32, "e5" * 64)
+    signing.keep(12, [msgspec.structs.replace(ANSWERS[0], signature="ab" * 64)], told)
+    assert find_receipts(tmp_path / "r", site=SITE, number=12) == []
+    assert "receipt" in caplog.text
