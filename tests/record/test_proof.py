@@ -8,7 +8,7 @@ import pytest
 
 from swarm_record.answers import AnswerEntry, answers_root, encode_entry, hash_text, state_answer
 from swarm_record.chain import NOTHING, BrokenChainError, Link, encode_link, follow_chain, hash_link
-from swarm_record.keys import is_signed, make_key, public_key_of, sign
+from swarm_record.keys import is_signed, public_key_of, sign
 from swarm_record.merkle import merkle_root
 
 # RFC 8032, 7.1, test 1.
