@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 from collections import Counter
+from collections.abc import Container, Sequence
 from fractions import Fraction
 from itertools import pairwise
 
@@ -15,10 +16,12 @@ from hypothesis import strategies as st
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import TaskChoice
 from swarm_tasks.allowlist import GENERATOR
+from swarm_tasks.asked import NOTHING_ASKED, digest_question
 from swarm_tasks.keyspace import Part, index_part, question_part
-from swarm_tasks.quiz import QuizRules, commit_quiz, draw_quiz, encode_rules, share_questions
+from swarm_tasks import quiz
+from swarm_tasks.quiz import QUIZ_FORMAT_1, QuizRules, commit_quiz, encode_rules, share_questions
 from swarm_tasks.starter import STARTER_TASKS
-from swarm_tasks.verifier import Verifier
+from swarm_tasks.verifier import DrawnTask, Verifier
 from tests.tasks.faulty import REPOSITORY
 from tests.tasks.specs import ONE_DIGIT, SEED
 
@@ -43,7 +46,17 @@ def rules_of(
         generator=GENERATOR,
         tasks=list(tasks or STARTER_TASKS),
         questions=questions,
+        asked=NOTHING_ASKED,
     )
+
+
+def draw_quiz(
+    rules: QuizRules, *, secret: bytes, verifier: Verifier, asked: Container[int] = ()
+) -> list[DrawnTask]:
+    def seen(digests: Sequence[int]) -> list[int]:
+        return [digest for digest in digests if digest in asked]
+
+    return quiz.draw_quiz(rules, secret=secret, seen=seen, verifier=verifier)
 
 
 # ---- shares
@@ -131,9 +144,56 @@ def test_every_question_is_the_judge_s_and_different(verifier: Verifier) -> None
     assert len({task.question for task in drawn}) == 24
 
 
-def test_a_small_question_space_repeats_only_when_it_is_used_up(verifier: Verifier) -> None:
+FEW = TaskChoice("count_bits", {"min_n": 1, "max_n": 200}, 1.0)
+
+
+def test_no_question_is_asked_twice_until_the_dataset_says_that_none_is_left(
+    verifier: Verifier,
+) -> None:
+    """Two hundred questions, of which about fifty are the judge's, four a round."""
+    asked: list[int] = []
+    with pytest.raises(RefusedError, match="count_bits has too few questions left") as caught:
+        for round in range(1, 100):
+            secret = round.to_bytes(32, "big")
+            drawn = draw_quiz(
+                rules_of(FEW, questions=4), secret=secret, verifier=verifier, asked=asked
+            )
+            asked += [digest_question(task.question) for task in drawn]
+    assert caught.value.code is ErrorCode.TASK_EXHAUSTED
+    judges = [f"{n}" for n in range(1, 201) if question_part(_count_bits(n)) is Part.JUDGE]
+    assert len(judges) - 4 < len(set(asked)) == len(asked) <= len(judges)
+
+
+def _count_bits(n: int) -> str:
+    return f"How many 1 bits are there in the binary representation of the number {n:,}?"
+
+
+def test_what_was_asked_is_passed_over_and_all_else_stays_in_order(verifier: Verifier) -> None:
+    rules = rules_of(TaskChoice("chain_sum", {}, 1.0), questions=8)
+    before = draw_quiz(rules, secret=SECRET, verifier=verifier)
+    asked = {digest_question(task.question) for task in (before[2], before[5])}
+    after = draw_quiz(rules, secret=SECRET, verifier=verifier, asked=asked)
+    assert after[:6] == [*before[:2], *before[3:5], *before[6:]]
+
+
+def test_the_same_question_under_another_index_is_a_repeat(verifier: Verifier) -> None:
+    one = draw_quiz(rules_of(FEW, questions=8), secret=SECRET, verifier=verifier)
+    asked = {digest_question(task.question) for task in one}
+    other = draw_quiz(
+        rules_of(FEW, questions=8), secret=SECRET[::-1], verifier=verifier, asked=asked
+    )
+    assert {task.spec.index for task in other}.isdisjoint(task.spec.index for task in one)
+    assert {task.question for task in other}.isdisjoint(task.question for task in one)
+
+
+def test_in_the_first_format_a_small_question_space_repeats_only_when_it_is_used_up(
+    verifier: Verifier,
+) -> None:
     few = TaskChoice("count_bits", {"min_n": 1, "max_n": 40}, 1.0)
-    drawn = draw_quiz(rules_of(few, questions=24), secret=SECRET, verifier=verifier)
+    rules = msgspec.structs.replace(
+        rules_of(few, questions=24), format=QUIZ_FORMAT_1, asked=msgspec.UNSET
+    )
+    drawn = draw_quiz(rules, secret=SECRET, verifier=verifier)
     assert len(drawn) == 24
     asked = Counter(task.question for task in drawn)
     assert 1 < len(asked) < 24
@@ -172,6 +232,7 @@ def test_rules_that_this_version_does_not_follow_are_refused(
         {"tasks": list(reversed(STARTER_TASKS))},
         {"questions": 9},
         {"format": "murmuration-quiz-9"},
+        {"asked": "1" * 64},
     ],
     ids=lambda change: next(iter(change)),
 )
@@ -195,6 +256,24 @@ def test_rules_that_travelled_as_json_have_the_same_commitment() -> None:
 def test_a_secret_of_another_length_is_refused(secret: bytes) -> None:
     with pytest.raises(ValueError, match="32"):
         commit_quiz(rules_of(), secret=secret)
+
+
+def test_rules_of_the_first_format_have_the_commitment_that_they_always_had() -> None:
+    """As docs/tasks.md published it when rules knew nothing of earlier rounds."""
+    rules = QuizRules(
+        round=7,
+        season="Sums and letters",
+        seed=20250911,
+        generator="reasoning-gym 0.1.25",
+        tasks=[
+            TaskChoice("chain_sum", {"max_terms": 2, "min_terms": 2}, 3.0),
+            TaskChoice("spell_backward", {}, 1.0),
+        ],
+        questions=4,
+        format=QUIZ_FORMAT_1,
+    )
+    published = "f15a6c92531f917ed98ce1c9f45aefdf914ce814487562909960f03640e0f167"
+    assert commit_quiz(rules, secret=SECRET) == published
 
 
 # ---- the worked example of docs/tasks.md

@@ -1,0 +1,87 @@
+"""Reads: what a season asked in its earlier rounds. Void rounds count, as they may have been seen.
+
+A season's rounds are ordered by number, the order in which their questions were drawn.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from django.db.models import QuerySet
+
+from judge.engine import Phase
+from judge.models import Round, Season
+from swarm_tasks.asked import NOTHING_ASKED, entry_of, extend_chain, seal_of
+
+# What an entry of the chain follows from, so that long seasons are read without their rules.
+_ENTRY_FIELDS = ("number", "phase", "secret", "digests")
+_CHUNK = 2_000
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a season asked so far: in rounds up to number `last` (0: in none), with their chain."""
+
+    season: Season
+    last: int
+    chain: str
+
+    def seen(self, digests: Sequence[int]) -> set[int]:
+        """Return those of the digests that the season asked, by one indexed query."""
+        return _known(self.season.rounds.filter(number__lte=self.last), digests)
+
+
+def read_asked(season: Season) -> Asked:
+    """Read what the season asked so far; one row, unless its last round was drawn by old rules."""
+    last = season.rounds.order_by("-number").first()
+    if last is None:
+        return Asked(season, last=0, chain=NOTHING_ASKED)
+    if "asked" in last.rules:
+        return Asked(season, last.number, extend_chain(last.rules["asked"], [_entry(last)]))
+    chain = extend_chain(NOTHING_ASKED, map(_entry, _in_order(season, before=last.number + 1)))
+    return Asked(season, last.number, chain)
+
+
+def count_seen_before(judge_round: Round) -> int:
+    """Return how many of a round's questions its season had asked already when it asked them."""
+    digests = judge_round.digests
+    known = _known(judge_round.season.rounds.filter(number__lt=judge_round.number), digests)
+    return sum(digest in known or digest in digests[:i] for i, digest in enumerate(digests))
+
+
+@dataclass(frozen=True)
+class AskedRound:
+    """An earlier round's part of the chain; while it is sealed only its entry may be told."""
+
+    number: int
+    entry: bytes
+    seal: bytes | None
+    digests: Sequence[int]
+
+
+def asked_before(judge_round: Round) -> Iterator[AskedRound]:
+    """Yield the earlier rounds of a round's season, in order."""
+    for earlier in _in_order(judge_round.season, before=judge_round.number):
+        over = earlier.phase in (Phase.CLOSED, Phase.VOID)
+        yield AskedRound(
+            earlier.number,
+            entry=_entry(earlier),
+            seal=seal_of(bytes(earlier.secret)) if over else None,
+            digests=earlier.digests if over else (),
+        )
+
+
+def _known(rounds: QuerySet[Round], digests: Sequence[int]) -> set[int]:
+    """Return those of the digests that the rounds asked."""
+    asked = rounds.filter(digests__overlap=list(digests)).order_by()
+    return {digest for row in asked.values_list("digests", flat=True) for digest in row} & set(
+        digests
+    )
+
+
+def _in_order(season: Season, *, before: int) -> Iterable[Round]:
+    rounds = season.rounds.filter(number__lt=before).order_by("number")
+    return rounds.only(*_ENTRY_FIELDS).iterator(chunk_size=_CHUNK)
+
+
+def _entry(judge_round: Round) -> bytes:
+    return entry_of(judge_round.digests, seal=seal_of(bytes(judge_round.secret)))

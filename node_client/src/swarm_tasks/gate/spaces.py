@@ -1,0 +1,53 @@
+"""Write how many questions the allowed datasets have: `python -m swarm_tasks.gate.spaces`.
+
+Each dataset is measured at its defaults and at each of its levels, so write those first.
+"""
+
+import sys
+from importlib import resources
+from pathlib import Path
+
+import msgspec
+
+from swarm_protocol.errors import RefusedError
+from swarm_protocol.messages import Config
+from swarm_tasks.allowlist import GENERATOR, allowed_datasets
+from swarm_tasks.levels import level_record
+from swarm_tasks.pool import AnyVerifier
+from swarm_tasks.spaces import MeasuredSpace, SpaceRecord, measure_space
+from swarm_tasks.verifier import Verifier
+
+_DRAWS, _SECONDS = 20_000, 2.0
+
+
+def measure_dataset(dataset: str, *, verifier: AnyVerifier) -> list[MeasuredSpace]:
+    """Return the spaces of a dataset's default configuration and of its levels."""
+    configs: list[Config] = [{}, *level_record().levels.get(dataset, [])]
+    measured = []
+    for config in configs:
+        try:
+            space = measure_space(
+                dataset, config, verifier=verifier, draws=_DRAWS, seconds=_SECONDS
+            )
+        except RefusedError as refusal:
+            print(f"{dataset} {config}: {refusal}", file=sys.stderr)  # noqa: T201
+            continue
+        measured.append(MeasuredSpace(**msgspec.structs.asdict(space), config=config))
+    return measured
+
+
+def main() -> None:
+    """Run the command."""
+    with Verifier() as verifier:
+        spaces = {}
+        for dataset in sorted(allowed_datasets()):
+            spaces[dataset] = measure_dataset(dataset, verifier=verifier)
+            print(f"{dataset}: {len(spaces[dataset])} configurations", flush=True)  # noqa: T201
+    out = Path(str(resources.files("swarm_tasks").joinpath("spaces.json")))
+    encoded = msgspec.json.encode(SpaceRecord(GENERATOR, spaces), order="sorted")
+    out.write_bytes(msgspec.json.format(encoded, indent=1) + b"\n")
+    print(f"written to {out}")  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()
