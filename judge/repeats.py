@@ -3,8 +3,9 @@
 A season's rounds are ordered by number, the order in which their questions were drawn.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from django.db.models import QuerySet
 
@@ -37,8 +38,8 @@ def read_asked(season: Season) -> Asked:
         return Asked(season, last=0, chain=NOTHING_ASKED)
     if "asked" in last.rules:
         return Asked(season, last.number, extend_chain(last.rules["asked"], [_entry(last)]))
-    chain = extend_chain(NOTHING_ASKED, map(_entry, _in_order(season, before=last.number + 1)))
-    return Asked(season, last.number, chain)
+    rounds = season.rounds.order_by("number").only(*_ENTRY_FIELDS).iterator(chunk_size=_CHUNK)
+    return Asked(season, last.number, extend_chain(NOTHING_ASKED, map(_entry, rounds)))
 
 
 def count_seen_before(judge_round: Round) -> int:
@@ -58,29 +59,31 @@ class AskedRound:
     digests: Sequence[int]
 
 
-def asked_before(judge_round: Round) -> Iterator[AskedRound]:
-    """Yield the earlier rounds of a round's season, in order."""
-    for earlier in _in_order(judge_round.season, before=judge_round.number):
-        over = earlier.phase in (Phase.CLOSED, Phase.VOID)
-        yield AskedRound(
-            earlier.number,
-            entry=_entry(earlier),
-            seal=seal_of(bytes(earlier.secret)) if over else None,
-            digests=earlier.digests if over else (),
+def numbers_before(judge_round: Round) -> list[int]:
+    """Return the numbers of the earlier rounds of a round's season, in order."""
+    earlier = judge_round.season.rounds.filter(number__lt=judge_round.number)
+    return list(earlier.order_by("number").values_list("number", flat=True))
+
+
+def tell_asked(numbers: Sequence[int]) -> list[AskedRound]:
+    """Return what may be told of these rounds' questions, in order."""
+    rounds = Round.objects.filter(number__in=numbers).order_by("number").only(*_ENTRY_FIELDS)
+    return [
+        AskedRound(
+            judge_round.number,
+            entry=_entry(judge_round),
+            seal=seal_of(bytes(judge_round.secret)) if over else None,
+            digests=judge_round.digests if over else (),
         )
+        for judge_round in rounds
+        for over in [judge_round.phase in (Phase.CLOSED, Phase.VOID)]
+    ]
 
 
 def _known(rounds: QuerySet[Round], digests: Sequence[int]) -> set[int]:
     """Return those of the digests that the rounds asked."""
     asked = rounds.filter(digests__overlap=list(digests)).order_by()
-    return {digest for row in asked.values_list("digests", flat=True) for digest in row} & set(
-        digests
-    )
-
-
-def _in_order(season: Season, *, before: int) -> Iterable[Round]:
-    rounds = season.rounds.filter(number__lt=before).order_by("number")
-    return rounds.only(*_ENTRY_FIELDS).iterator(chunk_size=_CHUNK)
+    return set(digests).intersection(chain.from_iterable(asked.values_list("digests", flat=True)))
 
 
 def _entry(judge_round: Round) -> bytes:

@@ -22,6 +22,7 @@ from swarm_protocol.messages import Completion, Hello, Rollout, TaskSpec
 from swarm_protocol.version import CLIENT_VERSION, PROTOCOL_VERSION
 from swarm_tasks.allowlist import GENERATOR
 from swarm_tasks.marks import mark
+from swarm_tasks.asked import NOTHING_ASKED
 from swarm_tasks.quiz import QuizRules, commit_quiz
 from swarm_tasks.starter import STARTER_TASKS
 from swarm_web.nodes.models import Node
@@ -82,6 +83,7 @@ def make_round(
         generator=season.generator,
         tasks=task_choices(season.tasks),
         questions=questions,
+        asked=NOTHING_ASKED,
     )
     judge_round.rules = msgspec.to_builtins(rules)
     judge_round.commitment = commit_quiz(rules, secret=bytes(judge_round.secret))

@@ -13,7 +13,7 @@ from judge.selectors import task_choices
 from swarm_protocol.messages import TaskChoice, TaskSpec
 from swarm_tasks.allowlist import GENERATOR
 from swarm_tasks.keyspace import Part, keyed_index
-from swarm_tasks.quiz import QuizRules, commit_quiz
+from swarm_tasks.quiz import QUIZ_FORMAT_1, QuizRules, commit_quiz
 from swarm_tasks.starter import STARTER_SEASON_SEED, STARTER_TASKS
 from swarm_web.seeding.rows import Paper
 from swarm_web.seeding.settling import Clock
@@ -105,6 +105,8 @@ def _make_round(season: Season, number: int, *, opens_at: datetime, random: Rand
         generator=season.generator,
         tasks=task_choices(season.tasks),
         questions=season.questions_per_round,
+        # Demo questions are worded anew and may repeat, so these rules claim no more.
+        format=QUIZ_FORMAT_1,
     )
     secret = random.randbytes(SECRET_BYTES)
     closed_at = opens_at + _OPEN + _GRADED_AFTER

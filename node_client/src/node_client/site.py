@@ -52,6 +52,10 @@ class Site:
         """Return the address of a judge round's answers, one JSON object a line."""
         return f"{self.base}/rounds/{number}/answers.jsonl"
 
+    def round_asked(self, number: int) -> str:
+        """Return the address of what a judge round's season had asked before, as JSON lines."""
+        return f"{self.base}/rounds/{number}/asked.jsonl"
+
 
 def parse_site(text: str) -> Site:
     """Return the site that an address belongs to; a path, such as a copied page's, is ignored.

@@ -5,7 +5,8 @@ order: texts travel as they are, with nothing to escape and no end to look for.
 
 The parent sends one request and reads one reply: `Draw` is answered by `Made`, `Sample` by
 `Sampled`, and `Score` by `Scored` once every step of it stands on the board (`swarm_tasks.board`).
-`Failed` in the place of any ends the request. When the child is up it says `Ready`, or `Failed` if it cannot work at all.
+`Failed` in the place of any ends the request. When the child is up it says `Ready`, or `Failed` if
+it cannot work at all.
 """
 
 import struct

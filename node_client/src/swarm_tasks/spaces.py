@@ -25,6 +25,7 @@ from swarm_tasks.board import MAX_STEPS
 from swarm_tasks.keyspace import INDEX_END, RANGES, Part
 from swarm_tasks.pool import AnyVerifier
 from swarm_tasks.quiz import share_questions
+from swarm_tasks.verifier import UnmadeError
 
 # A dataset lasts while at least this part of what is drawn was not asked yet.
 LEAST_NEW = 0.2
@@ -46,7 +47,7 @@ class Space(Struct, frozen=True):
     @property
     def used_up(self) -> bool:
         """Whether the sample went on until hardly anything that was drawn was new."""
-        return self.once <= LEAST_NEW * self.draws
+        return self.draws > 0 and self.once <= LEAST_NEW * self.draws
 
     @property
     def questions(self) -> float:
@@ -68,7 +69,9 @@ class Space(Struct, frozen=True):
     def _extrapolate(self, twice: float) -> float:
         if self.used_up:
             return self.distinct
-        undrawn = self.once**2 / (2 * twice) if twice else math.inf
+        if not self.once or not twice:
+            return 0.0 if twice else math.inf
+        undrawn = self.once**2 / (2 * twice)
         return self.distinct + undrawn * (1 - LEAST_NEW * self.draws / self.once)
 
 
@@ -104,7 +107,8 @@ def measure_space(
 ) -> Space:
     """Draw questions until the dataset is used up, at most so many and for about so long.
 
-    Raises RefusedError: TASK_DATASET, TASK_CONFIG or VERIFIER_FAILED.
+    The sample ends, too, where the generator hangs. Raises RefusedError TASK_DATASET or
+    TASK_CONFIG, or VERIFIER_FAILED when there is no verifier.
     """
     chance, until = Random(_SEED), time.monotonic() + seconds
     counts: Counter[int] = Counter()
@@ -112,7 +116,10 @@ def measure_space(
     while space.draws < draws and time.monotonic() < until:
         start = time.monotonic()
         indices = [chance.randrange(INDEX_END) for _ in range(min(size, draws - space.draws))]
-        digests = verifier.sample(dataset=dataset, config=config, seed=_SEED, indices=indices)
+        try:
+            digests = verifier.sample(dataset=dataset, config=config, seed=_SEED, indices=indices)
+        except UnmadeError:
+            break
         space = _count(digests, counts, space)
         if not digests or (space.used_up and space.draws > _FIRST_BATCH):
             break

@@ -45,8 +45,8 @@ def test_another_version_of_the_generator_asks_for_another_client(published: Pub
 
 
 def test_another_way_to_draw_asks_for_another_client(published: Published) -> None:
-    published.record["rules"]["format"] = "murmuration-quiz-2"
-    with pytest.raises(UncheckableError, match="murmuration-quiz-2") as told:
+    published.record["rules"]["format"] = "murmuration-quiz-9"
+    with pytest.raises(UncheckableError, match="murmuration-quiz-9") as told:
         read(published.record)
     assert "join page" in told.value.fix
 

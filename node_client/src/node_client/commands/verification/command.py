@@ -10,7 +10,13 @@ from rich.text import Text
 
 from node_client.commands.verification.audit import audit_round
 from node_client.commands.verification.checks import Check, Outcome
-from node_client.commands.verification.download import fetch_answers, fetch_round, read_answers
+from node_client.commands.verification.download import (
+    fetch_answers,
+    fetch_asked,
+    fetch_round,
+    read_answers,
+    read_earlier,
+)
 from node_client.commands.verification.records import PublishedRound, read_round
 from node_client.commands.verification.report import conclude_round, draw_check
 from node_client.display.terminal import fold_line
@@ -18,6 +24,7 @@ from node_client.errors import UncheckableError
 from node_client.site import Site
 from node_client.storage.commitments import NotedCommitment, find_commitment
 from swarm_tasks.pool import AnyVerifier
+from swarm_tasks.quiz import QUIZ_FORMAT_1
 
 
 def verify_round(
@@ -58,9 +65,13 @@ def _run_checks(
     console: Console,
     verifier: AnyVerifier,
 ) -> Iterator[Check]:
-    with TemporaryFile() as file:
+    with TemporaryFile() as earlier, TemporaryFile() as file:
+        if published.rules.format != QUIZ_FORMAT_1:
+            with console.status("Fetching what was asked before"):
+                fetch_asked(site, number, into=earlier)
         with console.status("Fetching the answers"):
             lines = fetch_answers(site, number, into=file)
+        earlier.seek(0)
         file.seek(0)
         bar = Progress(console=console, transient=True, disable=not console.is_terminal)
         with bar:
@@ -69,6 +80,7 @@ def _run_checks(
                 published,
                 number=number,
                 noted=noted,
+                asked=read_earlier(earlier),
                 answers=read_answers(file),
                 verifier=verifier,
                 progress=lambda done: bar.advance(scoring, done),
