@@ -21,8 +21,8 @@ from judge.stream import pack
 from swarm_protocol.messages import Completion, Hello, Rollout, TaskSpec
 from swarm_protocol.version import CLIENT_VERSION, PROTOCOL_VERSION
 from swarm_tasks.allowlist import GENERATOR
-from swarm_tasks.marks import mark
 from swarm_tasks.asked import NOTHING_ASKED
+from swarm_tasks.marks import mark
 from swarm_tasks.quiz import QuizRules, commit_quiz
 from swarm_tasks.starter import STARTER_TASKS
 from swarm_web.nodes.models import Node

@@ -61,8 +61,10 @@ class Space(Struct, frozen=True):
     @property
     def surely(self) -> float:
         """The lower end of `questions`' interval at 95 %, from the Poisson interval (Byar) of how
-        many questions were drawn twice.
+        many questions were drawn twice, or once where the dataset was used up.
         """
+        if self.used_up:
+            return self.distinct - _Z * math.sqrt(self.once)
         above = self.twice + 1
         return self._extrapolate(above * (1 - 1 / (9 * above) + _Z / (3 * math.sqrt(above))) ** 3)
 
@@ -148,7 +150,8 @@ def _complete(dataset: str, config: Config) -> Config:
 
 
 class Lasting(Struct, frozen=True):
-    """For how many rounds a dataset has questions: surely, and by the best estimate (may be inf).
+    """For how many rounds a dataset has questions: surely, and by the best estimate, which is
+    infinite where no question came twice.
 
     `asked` is how many of its questions each round asks.
     """
@@ -169,7 +172,7 @@ def tell_lasting(
             task.dataset,
             asked=share,
             surely=int(_of_judge(spaces[task.dataset].surely, deviations=_Z) / share),
-            about=_of_judge(spaces[task.dataset].questions, deviations=0) // share,
+            about=_of_judge(spaces[task.dataset].questions, deviations=0) / share,
         )
         for task, share in zip(tasks, shares, strict=True)
     ]
