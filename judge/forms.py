@@ -168,7 +168,8 @@ def check_tasks(tasks: list[TaskChoice], *, verifier: AnyVerifier) -> list[Drawn
 def check_lasting(tasks: list[TaskChoice], questions: int, *, rounds: int) -> list[Lasting]:
     """Return for how many rounds each dataset lasts.
 
-    Raises ValidationError naming those that most likely have too few questions for `rounds`.
+    Raises ValidationError naming those that have too few questions for `rounds`, as far as their
+    samples tell: one that may have enough passes.
     """
     try:
         lasting = read_lasting(tasks, questions)
@@ -178,7 +179,7 @@ def check_lasting(tasks: list[TaskChoice], questions: int, *, rounds: int) -> li
         f"{each.dataset} has questions for {describe_lasting(each)}, and {rounds:,} are planned: "
         f"widen its ranges, take fewer questions or more time for a round, or plan fewer rounds."
         for each in lasting
-        if each.about < rounds
+        if each.at_most < rounds
     ]
     if problems:
         raise forms.ValidationError(problems)
@@ -189,7 +190,7 @@ def describe_lasting(lasting: Lasting) -> str:
     """Say for how many rounds a dataset has questions, as far as its sample tells."""
     if lasting.about == math.inf:
         return f"at least {lasting.surely:,} rounds"
-    return f"about {lasting.about:,.0f} rounds (at least {lasting.surely:,})"
+    return f"about {int(lasting.about):,} rounds (at least {lasting.surely:,})"
 
 
 def draw_sample(task: TaskChoice, *, verifier: AnyVerifier) -> DrawnTask:

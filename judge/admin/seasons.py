@@ -194,12 +194,12 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
             messages.info(
                 request,
                 format_html(
-                    "Sample of {}, {} of {} questions in a round, with questions for {}: <q>{}</q>",
+                    "Sample of {}, {} of {} questions in a round: <q>{}</q>. It has questions for {}.",
                     dataset,
                     counts[dataset],
                     season.questions_per_round,
-                    describe_lasting(lasting[dataset]),
                     sample.question,
+                    describe_lasting(lasting[dataset]),
                 ),
             )
 

@@ -10,7 +10,8 @@ from swarm_protocol.errors import ErrorCode
 from swarm_protocol.messages import Config, TaskChoice
 from swarm_tasks.allowlist import GENERATOR, allowed_datasets
 from swarm_tasks.levels import level_record
-from swarm_tasks.spaces import Space, find_space, measure_space, space_record, tell_lasting
+from swarm_tasks.spaces import Lasting, Space, find_space, measure_space, space_record, tell_lasting
+from swarm_tasks.starter import DEMO_TASKS, YEAR_TASKS
 from swarm_tasks.verifier import UnmadeError, Verifier
 
 
@@ -53,14 +54,14 @@ def asked_until_used_up(urn: Urn) -> int:
 @pytest.mark.parametrize("size", [300, 5_000, 40_000])
 @pytest.mark.parametrize("common", [0, 100])
 def test_the_interval_holds_the_number_of_questions(size: int, common: int) -> None:
-    """In nearly all of 40 samples it begins below the truth, and the estimate is near it."""
-    below = near = 0
+    """In at least 33 of 40 samples, as estimates have it where some come often."""
+    held = near = 0
     for salt in range(40):
         urn = Urn(size, common=common, salt=salt)
         space, truth = measure(urn), asked_until_used_up(urn)
-        below += space.surely <= truth
+        held += space.surely <= truth <= space.at_most
         near += 0.6 <= space.questions / truth <= 1.7
-    assert below >= 37
+    assert held >= 33
     assert near >= 36
 
 
@@ -105,9 +106,9 @@ def test_rounds_are_told_by_the_judges_share() -> None:
     exact = Space(draws=9_000, distinct=4_000, once=1_000, twice=900)
     unknown = Space(draws=0, distinct=0, once=0, twice=0)
     gcd, lcm = tell_lasting(tasks, 4, spaces={"gcd": exact, "lcm": unknown})
-    assert (gcd.asked, gcd.about) == (3, 333)
-    assert 300 < gcd.surely < 333
-    assert (lcm.asked, lcm.about, lcm.surely) == (1, math.inf, 0)
+    assert (gcd.asked, round(gcd.about)) == (3, 333)
+    assert 300 < gcd.surely < gcd.about < gcd.at_most < 366
+    assert lcm == Lasting("lcm", asked=1, surely=0, about=math.inf, at_most=math.inf)
 
 
 # ---- what the gate measured
@@ -117,8 +118,17 @@ def test_the_shipped_record_has_every_allowed_dataset_at_its_defaults_and_levels
     record = space_record()
     assert record.generator == GENERATOR
     assert set(record.spaces) == set(allowed_datasets())
-    for dataset, levels in level_record().levels.items():
-        assert len(record.spaces[dataset]) == 1 + len(levels)
+    measured = sum(len(spaces) for spaces in record.spaces.values())
+    levels = sum(map(len, level_record().levels.values()))
+    assert measured > 0.97 * (len(allowed_datasets()) + levels), "but where an entry takes 5 s"
+
+
+def test_the_mixes_of_the_package_last_as_long_as_they_should() -> None:
+    """A year of rounds of 16 questions, one every five minutes; a demo of 25 minutes."""
+    for tasks, questions, rounds in ((YEAR_TASKS, 16, 105_120), (DEMO_TASKS, 128, 34)):
+        spaces = {task.dataset: space for task in tasks if (space := find_space(task))}
+        for lasting in tell_lasting(tasks, questions, spaces=spaces):
+            assert lasting.about >= rounds, lasting
 
 
 def test_a_configuration_is_found_with_its_defaults_left_out_or_written_down() -> None:

@@ -33,6 +33,8 @@ _SEED = 20_250_911
 _JUDGE_SHARE = len(RANGES[Part.JUDGE]) / INDEX_END
 # The normal distribution's quantile of a two-sided interval at 95 %.
 _Z = 1.959964
+# A Poisson count with this mean is 0 in one of forty samples.
+_UNSEEN_PAIRS = -math.log(0.025)
 _FIRST_BATCH, _BATCH_S = 16, 0.1
 
 
@@ -56,25 +58,32 @@ class Space(Struct, frozen=True):
 
         A lower bound in expectation where questions differ in how often they are drawn.
         """
-        return self._extrapolate(self.twice)
+        return self._extrapolate(0)
 
     @property
     def surely(self) -> float:
-        """The lower end of `questions`' interval at 95 %, from the Poisson interval (Byar) of how
-        many questions were drawn twice, or once where the dataset was used up.
+        """The lower end of `questions`' interval at 95 %, which is log-normal (Chao, Biometrics 43,
+        1987); where none came twice, from the most pairs that would often have gone unseen.
         """
-        if self.used_up:
-            return self.distinct - _Z * math.sqrt(self.once)
-        above = self.twice + 1
-        return self._extrapolate(above * (1 - 1 / (9 * above) + _Z / (3 * math.sqrt(above))) ** 3)
+        return self._extrapolate(-_Z)
 
-    def _extrapolate(self, twice: float) -> float:
+    @property
+    def at_most(self) -> float:
+        """The upper end of that interval; infinite if none came twice."""
+        return self._extrapolate(_Z)
+
+    def _extrapolate(self, deviations: float) -> float:
+        """Return `questions`, so many standard deviations of its logarithm away."""
         if self.used_up:
-            return self.distinct
-        if not self.once or not twice:
-            return 0.0 if twice else math.inf
-        undrawn = self.once**2 / (2 * twice)
-        return self.distinct + undrawn * (1 - LEAST_NEW * self.draws / self.once)
+            return self.distinct + deviations * math.sqrt(self.once)
+        if not self.twice and deviations >= 0:
+            return math.inf
+        undrawn = self.once**2 / (2 * (self.twice or _UNSEEN_PAIRS))
+        if self.twice:
+            turn = self.twice / self.once
+            variance = (1 + 4 * turn + 2 * turn**2) / self.twice
+            undrawn *= math.exp(deviations * math.sqrt(math.log1p(variance)))
+        return self.distinct + undrawn * max(0.0, 1 - LEAST_NEW * self.draws / max(1, self.once))
 
 
 class MeasuredSpace(Space, frozen=True, kw_only=True):
@@ -150,8 +159,8 @@ def _complete(dataset: str, config: Config) -> Config:
 
 
 class Lasting(Struct, frozen=True):
-    """For how many rounds a dataset has questions: surely, and by the best estimate, which is
-    infinite where no question came twice.
+    """For how many rounds a dataset has questions: the interval at 95 % and the best estimate
+    between; infinite where too few questions came twice.
 
     `asked` is how many of its questions each round asks.
     """
@@ -160,6 +169,7 @@ class Lasting(Struct, frozen=True):
     asked: int
     surely: int
     about: float
+    at_most: float
 
 
 def tell_lasting(
@@ -173,6 +183,7 @@ def tell_lasting(
             asked=share,
             surely=int(_of_judge(spaces[task.dataset].surely, deviations=_Z) / share),
             about=_of_judge(spaces[task.dataset].questions, deviations=0) / share,
+            at_most=_of_judge(spaces[task.dataset].at_most, deviations=-_Z) / share,
         )
         for task, share in zip(tasks, shares, strict=True)
     ]
@@ -180,5 +191,7 @@ def tell_lasting(
 
 def _of_judge(questions: float, *, deviations: float) -> float:
     """Return how many of the questions are the judge's; hashes decide, so that it is binomial."""
-    spread = math.sqrt(questions * _JUDGE_SHARE * (1 - _JUDGE_SHARE)) if deviations else 0.0
+    if questions == math.inf:
+        return questions
+    spread = math.sqrt(questions * _JUDGE_SHARE * (1 - _JUDGE_SHARE))
     return max(questions * _JUDGE_SHARE - deviations * spread, 0.0)

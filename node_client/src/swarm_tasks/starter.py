@@ -6,7 +6,7 @@ applied to two numbers, copying in reverse order), and knows enough different qu
 learned in training shows in the judge's. Nodes practise them alone, and models made on the spot
 begin with them.
 
-No season asks a question twice, so a mix lasts only so long (`swarm_tasks.spaces`, `docs/tasks.md`).
+No season asks a question twice, so a mix lasts only so long (`swarm_tasks.spaces`).
 """
 
 from msgspec.structs import replace

@@ -1,6 +1,7 @@
 """Write how many questions the allowed datasets have: `python -m swarm_tasks.gate.spaces`.
 
-Each dataset is measured at its defaults and at each of its levels, so write those first.
+Each dataset is measured at its defaults, at each of its levels, and as the mixes have it that the
+package brings (`swarm_tasks.starter`). Write the levels first.
 """
 
 import sys
@@ -15,14 +16,16 @@ from swarm_tasks.allowlist import GENERATOR, allowed_datasets
 from swarm_tasks.levels import level_record
 from swarm_tasks.pool import AnyVerifier
 from swarm_tasks.spaces import MeasuredSpace, SpaceRecord, measure_space
+from swarm_tasks.starter import DEMO_TASKS, YEAR_TASKS
 from swarm_tasks.verifier import Verifier
 
 _DRAWS, _SECONDS = 20_000, 2.0
 
 
 def measure_dataset(dataset: str, *, verifier: AnyVerifier) -> list[MeasuredSpace]:
-    """Return the spaces of a dataset's default configuration and of its levels."""
-    configs: list[Config] = [{}, *level_record().levels.get(dataset, [])]
+    """Return the spaces of a dataset's default configuration, levels and starting mixes."""
+    starting = [task.config for task in (*DEMO_TASKS, *YEAR_TASKS) if task.dataset == dataset]
+    configs: list[Config] = [{}, *level_record().levels.get(dataset, []), *starting]
     measured = []
     for config in configs:
         try:
