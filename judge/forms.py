@@ -112,7 +112,7 @@ class SeasonForm(forms.ModelForm[Season]):
         tasks, questions = data.get("tasks"), data.get("questions_per_round")
         if not tasks or not questions or self.errors:
             return
-        planned, cadence = data.get("planned_rounds"), data.get("cadence_seconds")
+        planned, cadence = data.get("planned_rounds"), data.get("cadence_seconds") or 0
         rounds = Season(planned_rounds=planned, cadence_seconds=cadence).rounds_to_ask
         try:
             self.lasting = check_lasting(task_choices(tasks), questions, rounds=rounds)

@@ -194,7 +194,8 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
             messages.info(
                 request,
                 format_html(
-                    "Sample of {}, {} of {} questions in a round: <q>{}</q>. It has questions for {}.",
+                    "Sample of {}, {} of {} questions in a round: <q>{}</q>. It has questions "
+                    "for {}.",
                     dataset,
                     counts[dataset],
                     season.questions_per_round,

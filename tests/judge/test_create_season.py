@@ -7,8 +7,9 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from judge.models import Season
-from judge.services.seasons import end_season
+from judge.services.seasons import end_season, halt_season
 from judge.services.spaces import season_lasting
+from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_tasks.starter import DEMO_TASKS, YEAR_TASKS
 from tests.judge.conftest import Clock
 
@@ -44,6 +45,15 @@ def test_a_demo_has_questions_for_the_rounds_that_it_plans(transactional_db: Non
     season = Season.objects.get()
     assert 20 * 60 < season.rounds_to_ask * season.cadence_seconds < 40 * 60
     assert all(lasting.surely >= season.rounds_to_ask for lasting in season_lasting(season))
+
+
+def test_a_demo_whose_questions_are_used_up_begins_another_season(transactional_db: None) -> None:
+    create_season(demo=True)
+    refusal = RefusedError(ErrorCode.TASK_EXHAUSTED, "gcd has too few questions left")
+    halt_season(Season.objects.get(), refusal)
+    assert "already" in create_season()
+    assert create_season(demo=True) == "season First light 2 is running\n"
+    assert Season.objects.get(name="First light").state == Season.State.ENDED
 
 
 def test_a_running_season_is_left_alone(season: Season) -> None:

@@ -183,7 +183,7 @@ def test_a_season_that_was_halted_tries_again_when_it_is_resumed(site: Site, clo
 
 def test_another_refusal_does_not_pause_the_season(site: Site, clock: Clock) -> None:
     class Broken(ToyVerifier):
-        def draw(self, **_: object) -> DrawnTask:  # type: ignore[override]
+        def draw(self, **_: object) -> DrawnTask:
             raise RefusedError(ErrorCode.VERIFIER_FAILED, "no memory")
 
     with pytest.raises(RefusedError, match="no memory"):

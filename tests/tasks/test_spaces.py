@@ -86,7 +86,7 @@ def test_without_a_sample_nothing_is_told() -> None:
 
 def test_a_generator_that_hangs_ends_the_sample() -> None:
     class Hangs(Urn):
-        def sample(self, **named: object) -> list[int]:  # type: ignore[override]
+        def sample(self, **named: object) -> list[int]:
             raise UnmadeError(ErrorCode.VERIFIER_FAILED, "no answer within 5 s")
 
     assert measure(Hangs(300)).draws == 0
@@ -96,7 +96,7 @@ def test_the_child_tells_digests_of_what_it_can_make(verifier: Verifier) -> None
     """There are 1,600 pairs of numbers up to 40; the generator makes those without a common divisor
     more rarely.
     """
-    config = {"min_numbers": 2, "max_numbers": 2, "max_value": 40}
+    config: Config = {"min_numbers": 2, "max_numbers": 2, "max_value": 40}
     space = measure_space("gcd", config, verifier=verifier, draws=20_000, seconds=60)
     assert 850 < space.questions < 1_050
 

@@ -42,7 +42,10 @@ class Command(BaseCommand):
     def handle(self, *, name: str, demo: bool, **_options: object) -> None:
         """Create and start the season."""
         running = running_season()
-        if running is not None:
+        if running is not None and demo and running.halt_reason:
+            # A demo that is started again should have rounds, too.
+            name = f"{name} {Season.objects.count() + 1}"
+        elif running is not None:
             self.stdout.write(f"season {running.name} is running already")
             return
         season = Season(name=name, **(DEMO if demo else {}))

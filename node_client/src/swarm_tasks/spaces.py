@@ -107,10 +107,14 @@ def space_record() -> SpaceRecord:
 
 
 def find_space(task: TaskChoice) -> Space | None:
-    """Return what the gate measured for a task's configuration, None if it did not."""
+    """Return what the gate measured for a task's configuration, None if it did not.
+
+    The larger sample where there are two.
+    """
     wanted = _complete(task.dataset, task.config)
     measured = space_record().spaces.get(task.dataset, [])
-    return next((each for each in measured if _complete(task.dataset, each.config) == wanted), None)
+    samples = [each for each in measured if _complete(task.dataset, each.config) == wanted]
+    return max(samples, key=lambda sample: sample.draws, default=None)
 
 
 def measure_space(
