@@ -32,7 +32,7 @@ SECRET_BYTES = 32
 # fewer different questions than are asked repeats them.
 _PATIENCE = 19
 # How many candidates a dataset may take for its share of a round before it counts as used up:
-# where nine candidates of ten were asked already, one round in 700,000 fails.
+# one question is missed in one draw of 700,000 where nine candidates of ten were asked already.
 _LEAST_CANDIDATES, _CANDIDATES_FOR_EACH = 128, 16
 
 
