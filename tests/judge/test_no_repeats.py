@@ -194,4 +194,4 @@ def test_another_refusal_does_not_pause_the_season(site: Site, clock: Clock) -> 
 def test_rules_are_stored_as_they_are_committed_to(site: Site, clock: Clock) -> None:
     made = schedule(site, clock, FewQuestions(100))
     assert msgspec.json.decode(msgspec.json.encode(made.rules)) == made.rules
-    assert made.rules["format"] == "murmuration-quiz-2"
+    assert made.rules["format"] == "murmuration-quiz-3"

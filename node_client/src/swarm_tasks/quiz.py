@@ -23,7 +23,7 @@ from swarm_tasks.keyspace import Part
 from swarm_tasks.pool import AnyVerifier
 from swarm_tasks.verifier import DrawnTask
 
-QUIZ_FORMAT = "murmuration-quiz-2"
+QUIZ_FORMAT = "murmuration-quiz-3"
 # Rounds of this format differed from earlier rounds by chance only, and are still checked.
 QUIZ_FORMAT_1 = "murmuration-quiz-1"
 QUIZ_FORMATS = (QUIZ_FORMAT_1, QUIZ_FORMAT)
