@@ -16,7 +16,7 @@ from rich.table import Table
 from scipy.stats import binom, norm
 
 from bench.report import Target, print_targets, write_results
-from judge.ranking import Stretch, weigh
+from judge.ranking import Scale, Stretch, weigh
 from judge.stream import QUESTIONS
 
 ALPHA = 0.05
@@ -63,6 +63,11 @@ def play(
     rng = np.random.default_rng(seed)
     weights = np.concatenate([np.full(n, 1 / (len(mix) * n)) for n in mix])
     chances = np.repeat(shares, mix, axis=1)
+    scale = Scale(
+        least=float(weights.min()),
+        most=float(weights.max()),
+        all_differ=float((weights**2).sum()),
+    )
     one, other = np.triu_indices(len(shares), 1)
     stretches: list[Stretch] = []
     won = lost = np.zeros((seasons, len(one)))
@@ -85,9 +90,7 @@ def play(
             rounds=number + 1,
             ahead=sum((each.differences for each in stretches), np.zeros(())),
             squares=sum((each.by_question for each in stretches), np.zeros(())),
-            evidence=weigh(
-                stretches, unit=float(weights.min()), all_differ=float((weights**2).sum())
-            ),
+            evidence=weigh(stretches, scale),
             won=won,
             lost=lost,
         )
@@ -183,6 +186,11 @@ def _equal_nodes() -> Iterator[tuple[str, Floats, tuple[int, ...], float]]:
     yield "10 nodes, 0.3, 30% of rounds missed", np.full((10, len(EVEN)), 0.3), EVEN, 0.3
     # One is better at what is asked often, the other by as much at what is asked seldom.
     yield "2 unlike nodes, 0.3", np.array([[0.4, 0.2], [0.3, 0.3]]), (27, 5), 0.0
+    rare = np.array([[0.06, 0], [0, 0.06]])
+    for mix in ((31, 1), (28, 4), (24, 8)):
+        yield "2 unlike nodes, 0.03", rare, mix, 0.0
+    yield "2 unlike nodes, 0.02", np.array([[0.1, 0, 0, 0, 0], [0, *[0.025] * 4]]), UNEVEN, 0.0
+    yield "2 unlike nodes, 0.985", np.array([[0.97, 1], [1, 0.97]]), (27, 5), 0.0
 
 
 def _leads() -> list[tuple[float, float, int, tuple[int, ...]]]:

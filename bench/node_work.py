@@ -5,6 +5,7 @@ from node_client.learning.curriculum import SeasonMix
 from node_client.learning.stream import TaskStream
 from swarm_protocol.messages import SeasonInfo
 from swarm_tasks.allowlist import GENERATOR
+from swarm_tasks.answers import AnswerRules
 from swarm_tasks.batches import Batch
 from swarm_tasks.starter import STARTER_SEASON_SEED, STARTER_TASKS
 from swarm_tasks.verifier import DrawnTask, Verdict, Verifier
@@ -18,9 +19,11 @@ class LenientVerifier(Verifier):
     An untrained model is never right, and rollouts without a right answer cost no update.
     """
 
-    def score_many(self, batch: Batch) -> list[list[Verdict]]:
+    def score_many(
+        self, batch: Batch, *, rules: AnswerRules = AnswerRules.EXACT
+    ) -> list[list[Verdict]]:
         """Return verdicts that are right for every other answer."""
-        super().score_many(batch)
+        super().score_many(batch, rules=rules)
         return [
             [Verdict(score=float(place % 2), reason="right") for place in range(len(texts))]
             for _, texts in batch

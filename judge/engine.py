@@ -13,10 +13,16 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from swarm_protocol.returning import HURRY_S, LONGEST_PAUSE_S
+
 # How often the judge's clock ticks when all is well.
 TICK = timedelta(seconds=1)
 # A clock that was away for less than this was merely slow.
 TOLERANCE = timedelta(seconds=15)
+# Web processes give a sign of life each second: with this much silence none is ready.
+SILENCE = timedelta(seconds=3)
+# What nodes need after their pause: a handshake, and a tick that notes late that the site is back.
+SETTLING = timedelta(seconds=5)
 
 
 class Phase(StrEnum):
@@ -114,3 +120,36 @@ def catch_up(last_seen: datetime | None, *, now: datetime) -> datetime:
     Others have ticked meanwhile: what it opens by its own old time would have no time left.
     """
     return now if last_seen is None else max(last_seen, now)
+
+
+# ---- no web process was ready
+
+
+def return_time(silence: timedelta, *, within: timedelta) -> timedelta:
+    """Return how long nodes may take to be back after a silence of the site.
+
+    They pause as `swarm_protocol.returning` says, for `within` at most at first.
+    """
+    hurry = silence < timedelta(seconds=HURRY_S)
+    return (within if hurry else timedelta(seconds=LONGEST_PAUSE_S)) + SETTLING
+
+
+def unserved_time(
+    last_seen: datetime | None, *, silence: timedelta | None, within: timedelta, now: datetime
+) -> timedelta:
+    """Return how much time is due at this tick because no web process was ready.
+
+    `silence` is how long ago one was, None if that is not known; `last_seen` is the tick before. A
+    silence is worth its length and the time to return. It is given piece by piece, each tick what
+    its silence is worth more than that of the tick before, so that no deadline passes meanwhile.
+    """
+    if last_seen is None or silence is None:
+        return timedelta(0)
+    given = _worth(silence - (now - last_seen), within=within)
+    return max(timedelta(0), _worth(silence, within=within) - given)
+
+
+def _worth(silence: timedelta, *, within: timedelta) -> timedelta:
+    if silence < SILENCE:
+        return timedelta(0)
+    return silence + return_time(silence, within=within)

@@ -5,7 +5,7 @@ from django.core.exceptions import ValidationError
 from swarm_protocol.prompts import SYSTEM_PROMPT
 
 MAX_PROMPT_CHARS = 2_000
-# Scores are computed on what stands between them (`extract_answer` of reasoning-gym).
+# Scores are computed on what stands between them (`swarm_tasks.answers`).
 ANSWER_TAGS = ("<answer>", "</answer>")
 
 # Ways to answer, and the prompt that asks for each.

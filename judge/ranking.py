@@ -26,6 +26,10 @@ _SHARES = np.array([0.7, 0.1, 0.08, 0.05, 0.07], dtype=np.float32)
 # with, half a round is assumed in which a quarter of the answers differ; fewer than the last of
 # these are never assumed.
 _PRIOR_ROUNDS, _PRIOR_DIFFERING, _LEAST_DIFFERING = 0.5, 0.25, 0.04
+# The most that a bet gains on a single question. If one node is better at the dataset of an uneven
+# mix that is asked seldom, the other one leads steadily until such a question comes, and a larger
+# bet on that lead would win too often before it does.
+_MOST_PER_QUESTION = 0.5
 # Pairs closer than so many standard errors are not looked at: no claim would come of it.
 _LEAST_ERRORS = 2.0
 # Nodes on each side of a tile of pairs, so that its arrays fit a processor's cache.
@@ -57,6 +61,19 @@ class Record:
     weights: Singles
     rounds: Ints
     questions: int
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What a season's questions can add to a score of their round.
+
+    `least` and `most` are the least and the most that one of them adds; `all_differ` is the sum of
+    squares of a round in which two nodes answer all questions differently.
+    """
+
+    least: float
+    most: float
+    all_differ: float
 
 
 @dataclass(frozen=True)
@@ -97,7 +114,7 @@ def rank_nodes(record: Record, scores: Floats, *, alpha: float = 0.05) -> tuple[
     return 1 + better, nodes - worse
 
 
-def weigh(stretches: list[Stretch], *, unit: float, all_differ: float) -> Reals:
+def weigh(stretches: list[Stretch], scale: Scale) -> Reals:
     """Return the log evidence that the two nodes of each pair differ, after all stretches.
 
     If two nodes are alike, a difference d is as likely to be -d, whatever its size. Then for a
@@ -108,21 +125,25 @@ def weigh(stretches: list[Stretch], *, unit: float, all_differ: float) -> Reals:
     is a martingale that begins at 1 (V. de la Peña, Annals of Probability 27(1), 1999), and so is
     an average of several. The best bet on an effect is effect / variance of a round's difference:
     it is made before a stretch, from the squares before it. Half is bet on either node, and
-    `_SHARES` on the effects. `unit` is the least that a question adds to a score; as
-    log cosh(x) / x² falls, questions that add more pay the price of as many that add `unit`.
-    `all_differ` is the sum of squares of a round in which the nodes answer all questions
-    differently.
+    `_SHARES` on the effects. As log cosh(x) / x² falls, questions that add more than `scale.least`
+    pay the price of as many that add that much, which is too much: the product is then worth less
+    than 1 on average.
+
+    Nodes with equal scores that are better at different datasets are alike in the sum over a round,
+    not in each question. For them the bound is not proven; `_MOST_PER_QUESTION` keeps it in
+    simulation (`make bench-calibration`).
     """
     pairs = stretches[0].differences
-    squares = np.full_like(pairs, _PRIOR_ROUNDS * _PRIOR_DIFFERING * all_differ)
+    squares = np.full_like(pairs, _PRIOR_ROUNDS * _PRIOR_DIFFERING * scale.all_differ)
     shared = np.full_like(pairs, _PRIOR_ROUNDS)
     gain = price = np.zeros_like(pairs, shape=(len(_SHARES), *pairs.shape))
     for stretch in stretches:
-        variance = np.maximum(squares / shared, _LEAST_DIFFERING * all_differ)
+        variance = np.maximum(squares / shared, _LEAST_DIFFERING * scale.all_differ)
         steady = np.full_like(pairs, STEADY_BET)
         bet = np.stack([*np.divide.outer(EFFECTS, variance), steady])
+        bet = np.minimum(bet, _MOST_PER_QUESTION / scale.most)
         gain = gain + bet * stretch.differences
-        price = price + stretch.by_question / unit**2 * _log_cosh(bet * unit)
+        price = price + stretch.by_question / scale.least**2 * _log_cosh(bet * scale.least)
         price = price + stretch.by_round * bet**2 / 2
         squares = squares + stretch.by_question + stretch.by_round
         shared = shared + stretch.shared
@@ -142,8 +163,7 @@ def _compare_pairs(record: Record) -> Iterator[Tile]:
     """Yield the evidence of all pairs, each once; 0 where a tile holds no pair of its own."""
     there = ~np.isnan(record.values)
     values, there = np.where(there, record.values, 0), there.astype(np.float32)
-    unit, spans = float(record.weights.min(initial=1)), list(_spans(record))
-    all_differ = float((record.weights[record.rounds == 0] ** 2).sum())
+    scale, spans = _find_scale(record), list(_spans(record))
     # Without a round there is nothing to compare.
     nodes = len(values) if spans else 0
     for i in range(0, nodes, _TILE):
@@ -151,8 +171,17 @@ def _compare_pairs(record: Record) -> Iterator[Tile]:
         for j in range(i, nodes, _TILE):
             columns = slice(j, j + _TILE)
             stretches = [_add_up(record, span, values, there, rows, columns) for span in spans]
-            evidence = _weigh_tile(stretches, unit=unit, all_differ=all_differ)
+            evidence = _weigh_tile(stretches, scale)
             yield rows, columns, np.triu(evidence, k=1) if i == j else evidence
+
+
+def _find_scale(record: Record) -> Scale:
+    questions = record.weights[: record.questions]
+    return Scale(
+        least=float(questions.min(initial=1)),
+        most=float(questions.max()) if questions.size else 1.0,
+        all_differ=float((record.weights[record.rounds == 0] ** 2).sum()),
+    )
 
 
 def _spans(record: Record) -> Iterator[slice]:
@@ -205,7 +234,7 @@ def _add_squares(
     return np.maximum(sums, 0, out=sums)
 
 
-def _weigh_tile(stretches: list[Stretch], *, unit: float, all_differ: float) -> Singles:
+def _weigh_tile(stretches: list[Stretch], scale: Scale) -> Singles:
     """Return the signed evidence of a tile's pairs, of those that are far enough apart."""
     differences = sum((each.differences for each in stretches), np.zeros(()))
     squares = sum((each.by_question + each.by_round for each in stretches), np.zeros(()))
@@ -216,7 +245,7 @@ def _weigh_tile(stretches: list[Stretch], *, unit: float, all_differ: float) -> 
             Stretch(*(getattr(each, name)[apart] for name in Stretch.__dataclass_fields__))
             for each in stretches
         ]
-        found = weigh(chosen, unit=unit, all_differ=all_differ)
+        found = weigh(chosen, scale)
         evidence[apart] = np.sign(differences[apart]) * np.maximum(found, 0)
     return evidence
 

@@ -91,6 +91,7 @@ def describe_season(season: Season) -> SeasonInfo:
         system_prompt=season.system_prompt,
         isolated_publish=season.isolated_publish,
         batch=season.batch,
+        answers=season.answer_rules,
     )
 
 

@@ -27,14 +27,22 @@ def effective_n(cells: Mapping[str, tuple[int, int]]) -> float:
     """Return how many questions of one kind would measure as well as these cells do.
 
     `cells` maps each dataset to (correct, n); datasets with n = 0 are left out, and without any
-    question the answer is 0. The score weighs the k datasets that are left equally, w = 1/k, so
-    this is Kish's effective sample size 1 / sum(w² / n) (L. Kish, Survey Sampling, 1965): the sum
-    of all n where the datasets have equally many questions, and less where they do not.
+    question the answer is 0. The score m weighs the k datasets that are left equally, w = 1/k.
+    With equal shares everywhere that is Kish's effective sample size 1 / sum(w² / n) (L. Kish,
+    Survey Sampling, 1965): the sum of all n where the datasets have equally many questions, and
+    less where they do not. Where the share that is solved is in a dataset with few questions, the
+    score varies more than that: then it is m (1 - m) / sum(w² p (1 - p) / n), if that is less. The
+    shares p and their mean m are taken with two right and two wrong answers more (A. Agresti,
+    B. A. Coull, The American Statistician 52, 1998), as a share of 0 or 1 would have no variance.
     """
-    sizes = [n for _, n in cells.values() if n > 0]
-    if not sizes:
+    counts = [(correct, n) for correct, n in cells.values() if n > 0]
+    if not counts:
         return 0.0
-    return len(sizes) ** 2 / sum(1 / n for n in sizes)
+    shares = [(correct + 2) / (n + 4) for correct, n in counts]
+    mean = sum(shares) / len(counts)
+    spread = sum(p * (1 - p) / n for p, (_, n) in zip(shares, counts, strict=True))
+    kish = sum(1 / n for _, n in counts)
+    return float(len(counts) ** 2 * min(1 / kish, mean * (1 - mean) / spread))
 
 
 def macro_intervals(scores: npt.ArrayLike, effective: npt.ArrayLike) -> tuple[Floats, Floats]:
@@ -42,13 +50,12 @@ def macro_intervals(scores: npt.ArrayLike, effective: npt.ArrayLike) -> tuple[Fl
 
     `scores` are fractions and `effective` their `effective_n` > 0, element by element.
 
-    Clopper and Pearson's interval (Biometrika 26, 1934) with Kish's n in place of a count: the
-    quantiles of Beta(s·n, (1 - s)·n + 1) and Beta(s·n + 1, (1 - s)·n). For one dataset it covers
-    95 % at least, whatever the share. For several it does so in all cases that were tried, because
-    shares that differ vary less than equal ones with the same mean: `docs/statistics.md` has the
-    figures. Jeffreys' interval is a tenth narrower at 50 questions and a fortieth at 500, and
-    covers .87 to .99: least where most questions are of one dataset, and where nearly none or
-    nearly all are solved.
+    Clopper and Pearson's interval (Biometrika 26, 1934) with the effective n in place of a count:
+    the quantiles of Beta(s·n, (1 - s)·n + 1) and Beta(s·n + 1, (1 - s)·n). For one dataset it
+    covers 95 % at least, whatever the share. For several datasets with equally many questions it
+    does so too, because shares that differ vary less than equal ones with the same mean. With
+    unequal numbers it is approximate: `docs/statistics.md` has the figures. Jeffreys' interval is
+    a tenth narrower at 50 questions and a fortieth at 500, and covers .87 to .99.
     """
     share = np.asarray(scores, dtype=np.float64)
     n = np.asarray(effective, dtype=np.float64)

@@ -32,7 +32,7 @@ RENEWAL_S = 2.0
 def tick_rounds() -> None:
     """Move every round on as far as the clock allows."""
     now = timezone.now()
-    watch_seasons(now=now)
+    watch_seasons(now=now, silence=heartbeat.web_silence())
     moved = advance_rounds(now=now)
     for season in {judge_round.season for judge_round in moved}:
         refresh_standings(season, now=now)

@@ -31,6 +31,7 @@ from swarm_web.dashboard.pages import announcements  # noqa: E402
 from swarm_web.gateway.auth import TokenGate  # noqa: E402
 from swarm_web.gateway.consumers import NodeConsumer  # noqa: E402
 from swarm_web.gateway.denial import deny_unknown_path  # noqa: E402
+from swarm_web.gateway.pulse import lifespan  # noqa: E402
 from swarm_web.page_cache import PageCache  # noqa: E402
 
 # Django's types know views, not ASGI applications.
@@ -48,7 +49,7 @@ kept_pages = PageCache(
     marks={announcements.COOKIE: reverse("home")},
 )
 requests = BodyLimit(kept_pages, most_bytes=settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
-application = ProtocolTypeRouter({"http": requests, "websocket": sockets})
+application = ProtocolTypeRouter({"http": requests, "websocket": sockets, "lifespan": lifespan})
 
 # What is loaded stays until the process ends: the collector need not look through it again. It took
 # some 100 ms each time, in which nobody was served; now 10 to 20 ms.

@@ -23,6 +23,8 @@ logger = logging.getLogger(__name__)
 
 NODES = "bus.nodes"
 VIEWERS = "bus.viewers"
+# On a node's own topic: its token or its block changed, so look whether it may stay.
+LOOK_AGAIN = "look again"
 _RETRY_S = 1.0
 _CANCEL_AGAIN_S = 0.1
 

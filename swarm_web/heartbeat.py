@@ -1,13 +1,16 @@
-"""Signs of life of the background parts, left in Redis where every web process can read them.
+"""Signs of life of the site's parts, left in Redis where every process can read them.
 
 The worker stamps its own heartbeat. The clock is stamped at the end of each tick of the rounds, so
 an old clock beside a fresh worker means that beat is down or that ticks fail.
+
+Web processes share one sign, so it is as old as the silence of all of them. Redis alone measures
+its age, because their clocks may differ from each other and from the worker's.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
-from swarm_web.store import sync_redis
+from swarm_web.store import async_redis, sync_redis
 
 # Rounds tick every second and workers beat every two: ten missed ones are no accident.
 STALE_AFTER_S = 20.0
@@ -38,3 +41,21 @@ def read_ages(*, now: datetime) -> dict[Part, float | None]:
 def is_alive(age: float | None) -> bool:
     """Tell whether a sign of life of this age is fresh enough."""
     return age is not None and age < STALE_AFTER_S
+
+
+# ---- web processes
+
+_SERVING = "alive:web"
+# Redis tells for how long it will still keep a key, and not for how long it has kept it.
+_KEPT = timedelta(days=30)
+
+
+async def stamp_web() -> None:
+    """Note that a web process can serve."""
+    await async_redis().set(_SERVING, 1, px=_KEPT)
+
+
+def web_silence() -> timedelta | None:
+    """Return how long ago a web process said that it can serve; None when none ever did."""
+    left_ms = sync_redis().pttl(_SERVING)
+    return None if left_ms < 0 else max(timedelta(0), _KEPT - timedelta(milliseconds=left_ms))

@@ -116,6 +116,8 @@ RELAY_ARCHIVE_DAYS = env.int("RELAY_ARCHIVE_DAYS", default=7)
 # ---- the node gateway
 GATEWAY_MESSAGES_PER_SECOND = env.float("GATEWAY_MESSAGES_PER_SECOND", default=20)
 GATEWAY_BURST = env.int("GATEWAY_BURST", default=100)
+# How soon nodes that lost their connection in a round are back, each after a random pause.
+GATEWAY_RETURN_WITHIN_S = env.float("GATEWAY_RETURN_WITHIN_S", default=5)
 MINIMUM_CLIENT_VERSION = env.str("MINIMUM_CLIENT_VERSION", default="0.1.0")
 
 # ---- pages of visitors who are not signed in (swarm_web.page_cache)

@@ -83,6 +83,7 @@ def make_round(
         generator=season.generator,
         tasks=task_choices(season.tasks),
         questions=questions,
+        answers=season.answer_rules,
         asked=NOTHING_ASKED,
     )
     judge_round.rules = msgspec.to_builtins(rules)

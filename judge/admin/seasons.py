@@ -57,6 +57,7 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
         "answer_formats",
         "seed",
         "generator",
+        "answer_rules",
         "started_at",
         "ended_at",
     ]
@@ -112,7 +113,7 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
                     ("state", "paused"),
                     "halt_reason",
                     ("started_at", "ended_at"),
-                    ("seed", "generator"),
+                    ("seed", "generator", "answer_rules"),
                 ]
             },
         ),

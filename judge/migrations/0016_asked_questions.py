@@ -22,7 +22,7 @@ WHERE judge_round.id = asked.round_id
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('judge', '0013_ranks_of_a_season'),
+        ('judge', '0014_verifier_rules'),
     ]
 
     operations = [

@@ -16,6 +16,7 @@ from django.db.models import F, Q
 
 from judge.engine import Deadlines, Phase
 from judge.models.seasons import Season
+from swarm_tasks.answers import AnswerRules, known_rules
 from swarm_web.nodes.models import Node
 
 SECRET_BYTES = 32
@@ -103,6 +104,11 @@ class Round(models.Model):
         return f"/rounds/{self.number}/"
 
     @property
+    def answer_rules(self) -> AnswerRules:
+        """How its answers are read: to the letter where its rules do not say."""
+        return known_rules(self.rules.get("answers", AnswerRules.EXACT))
+
+    @property
     def deadlines(self) -> Deadlines:
         """The round's deadlines."""
         return Deadlines(self.opens_at, self.closes_at, self.score_by)
@@ -140,6 +146,12 @@ class Seat(models.Model):
     came_late = models.BooleanField(default=False)
     offered_at = models.DateTimeField(null=True, blank=True)
     completed_at = models.DateTimeField(null=True, blank=True)
+    grading_seconds = models.FloatField(
+        default=0.0,
+        db_default=0.0,
+        editable=False,
+        help_text="What slow answers cost the verifier (judge.services.patience).",
+    )
 
     class Meta:
         constraints = [

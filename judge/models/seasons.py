@@ -14,6 +14,7 @@ from django.db.models import Q
 
 from judge.prompts import MAX_PROMPT_CHARS, check_system_prompt
 from swarm_protocol.prompts import SYSTEM_PROMPT
+from swarm_tasks.answers import NEWEST_RULES, AnswerRules
 from swarm_web.nodes.models import Node
 
 _VERSION = RegexValidator(r"^\d+\.\d+\.\d+\Z", "Give a version such as 1.2.3.")
@@ -93,6 +94,15 @@ class Season(models.Model):
         validators=[MaxLengthValidator(MAX_PROMPT_CHARS), check_system_prompt],
         help_text="What models are told beside every question, by nodes that train and by the "
         "judge. It must ask for the answer between <answer> and </answer>.",
+    )
+
+    answer_rules = models.CharField(
+        max_length=16,
+        choices=[(rules.value, rules.value) for rules in AnswerRules],
+        default=NEWEST_RULES.value,
+        editable=False,
+        help_text="How answers are read (swarm_tasks.answers): the newest way when the season was "
+        "made, and the same in all of its rounds.",
     )
 
     # ---- how nodes train

@@ -97,7 +97,9 @@ def _grade_again(judge_round: Round, *, verifier: AnyVerifier) -> list[Graded]:
     for question in Question.objects.filter(round=judge_round):
         answers = list(Answer.objects.filter(question=question).values_list("pk", "text"))
         spec = msgspec.convert(question.spec, TaskSpec)
-        (verdicts,) = verifier.score_many([(spec, [text for _, text in answers])])
+        (verdicts,) = verifier.score_many(
+            [(spec, [text for _, text in answers])], rules=judge_round.answer_rules
+        )
         graded += zip((pk for pk, _ in answers), verdicts, strict=True)
     return graded
 

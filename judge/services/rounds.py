@@ -6,12 +6,23 @@ Every move locks the round's row and looks again, so beats may come twice, at on
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 
-from judge.engine import Facts, Phase, catch_up, due_move, lost_time, note_tick
+from judge.engine import (
+    Facts,
+    Phase,
+    catch_up,
+    due_move,
+    lost_time,
+    note_tick,
+    return_time,
+    unserved_time,
+)
 from judge.models import Answer, Round, Season, Seat
 from judge.services.announcing import announce_round
+from judge.services.patience import time_out_round
 from judge.services.scheduling import season_deadlines
 from judge.services.scores import write_scores
 from swarm_web.nodes.models import Node
@@ -109,6 +120,7 @@ def _end_answering(judge_round: Round, now: datetime) -> None:
 def _close(judge_round: Round, now: datetime) -> None:
     judge_round.phase, judge_round.closed_at = Phase.CLOSED, now
     judge_round.save(update_fields=["phase", "closed_at"])
+    time_out_round(judge_round)
     write_scores(judge_round)
 
 
@@ -122,29 +134,38 @@ _MOVES: dict[Phase, Callable[[Round, datetime], None]] = {
 # ---- outages
 
 
-def watch_seasons(*, now: datetime) -> None:
-    """Note that the judge's clock looks, and give back the time in which it stood still."""
+def watch_seasons(*, now: datetime, silence: timedelta | None = None) -> None:
+    """Note that the judge's clock looks, and give back the time in which the site was away.
+
+    That is: the clock stood still, or no web process was ready; `silence` is how long ago one was.
+    """
     busy = Q(rounds__phase__in=[Phase.OPEN, Phase.SCORING]) | Q(state=Season.State.RUNNING)
     for pk in Season.objects.filter(busy).values_list("pk", flat=True).distinct():
-        _watch(pk, now=now)
+        _watch(pk, silence=silence, now=now)
 
 
-def _watch(season_id: int, *, now: datetime) -> None:
+def _watch(season_id: int, *, silence: timedelta | None, now: datetime) -> None:
     """Move the deadlines of a season's rounds by what an outage cost them, once."""
+    within = timedelta(seconds=settings.GATEWAY_RETURN_WITHIN_S)
     with transaction.atomic():
         season = Season.objects.select_for_update().get(pk=season_id)
         lost = lost_time(season.watched_at, now=now)
+        unserved = unserved_time(season.watched_at, silence=silence, within=within, now=now)
         if lost:
-            _give_back(season, lost, now=now)
+            _give_back(season, max(lost, unserved), opens_from=now + RETURN, now=now)
+        elif unserved and silence is not None:
+            opens_from = now + return_time(silence, within=within)
+            _give_back(season, unserved, opens_from=opens_from, now=now)
         season.watched_at = note_tick(season.watched_at, now=now)
         season.save(update_fields=["watched_at"])
 
 
-def _give_back(season: Season, lost: timedelta, *, now: datetime) -> None:
+def _give_back(season: Season, lost: timedelta, *, opens_from: datetime, now: datetime) -> None:
+    """Move deadlines by what was lost; what has not opened yet opens when nodes are back."""
     rounds = season.rounds.select_for_update(of=("self",)).filter(phase__in=_UNFINISHED)
     for judge_round in rounds:
         if judge_round.phase == Phase.SCHEDULED:
-            opens_at = max(judge_round.opens_at, now + RETURN)
+            opens_at = max(judge_round.opens_at, opens_from)
             later = season_deadlines(season, opens_at=opens_at)
         else:
             later = judge_round.deadlines.give_back(lost)

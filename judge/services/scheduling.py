@@ -15,9 +15,10 @@ from judge.selectors import task_choices
 from judge.services.announcing import announce_round
 from judge.services.seasons import halt_season
 from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_tasks.answers import known_rules
 from swarm_tasks.asked import digest_question
 from swarm_tasks.pool import AnyVerifier
-from swarm_tasks.quiz import QuizRules, commit_quiz, draw_quiz
+from swarm_tasks.quiz import QuizRules, commit_quiz, draw_quiz, with_answers
 from swarm_tasks.verifier import DrawnTask
 
 logger = logging.getLogger(__name__)
@@ -134,7 +135,7 @@ def season_deadlines(season: Season, *, opens_at: datetime) -> Deadlines:
 
 def _rules(season: Season, *, number: int, asked: Asked) -> QuizRules:
     """Return what is committed to; the questions do not depend on the round's number."""
-    return QuizRules(
+    rules = QuizRules(
         round=number,
         season=season.name,
         seed=season.seed,
@@ -143,6 +144,7 @@ def _rules(season: Season, *, number: int, asked: Asked) -> QuizRules:
         questions=season.questions_per_round,
         asked=asked.chain,
     )
+    return with_answers(rules, known_rules(season.answer_rules))
 
 
 def _next_number() -> int:

@@ -63,7 +63,8 @@ async def answer(session: Session, frame: str | bytes, *, wait_s: float) -> Serv
         _check_turn(session, message, wait_s)
         return await HANDLERS[type(message)](session, message)
     except UndecodableError as refusal:
-        return await _refuse_node(session, refusal, reply_to=refusal.request_id)
+        problem = _too_fast(wait_s) if wait_s > 0 else refusal
+        return await _refuse_node(session, problem, reply_to=refusal.request_id)
     except RefusedError as refusal:
         return await _refuse_node(session, refusal, reply_to=request_id)
     except (db.OperationalError, db.InterfaceError, redis.exceptions.RedisError):
@@ -88,11 +89,13 @@ def _decode(frame: str | bytes) -> NodeMessage:
 def _check_turn(session: Session, message: NodeMessage, wait_s: float) -> None:
     """Refuse what comes too fast or before the hello."""
     if wait_s > 0:
-        raise RefusedError(
-            ErrorCode.RATE_LIMITED, "too many messages", retry_after=round(wait_s, 3)
-        )
+        raise _too_fast(wait_s)
     if not session.greeted and not isinstance(message, Hello):
         raise RefusedError(ErrorCode.PROTOCOL_HELLO, "the first message was no hello")
+
+
+def _too_fast(wait_s: float) -> RefusedError:
+    return RefusedError(ErrorCode.RATE_LIMITED, "too many messages", retry_after=round(wait_s, 3))
 
 
 async def _refuse_node(session: Session, refusal: RefusedError, *, reply_to: str | None) -> Refused:

@@ -21,7 +21,7 @@ from swarm_web.gateway.limits import TokenBucket
 from swarm_web.gateway.mailbox import Mailbox
 from swarm_web.gateway.session import Session, shared_reads
 from swarm_web.nodes.models import Node
-from swarm_web.nodes.services import leave, touch
+from swarm_web.nodes.services import leave, may_stay, touch
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +29,9 @@ logger = logging.getLogger(__name__)
 TOUCH_S = 15.0
 # After a touch that failed: who looks away when the next round opens is not invited to it.
 RETRY_S = 2.0
+# How long a socket may stay open without a hello, and the close code then.
+HELLO_S = 20.0
+NO_HELLO = 4408
 
 _SEASON_RING = f'{{"type":"{SeasonState.__struct_config__.tag}"'
 
@@ -65,11 +68,10 @@ class NodeConsumer(AsyncWebsocketConsumer):
         await self.accept()
         self.accepted = True
         await counters.count(counters.CONNECTIONS, "accepted")
-        await self._touch()
         await bus.switchboard().listen(bus.NODES, self._on_ring)
-        await bus.switchboard().listen(bus.node_topic(self.node.pk), self._on_newer)
+        await bus.switchboard().listen(bus.node_topic(self.node.pk), self._on_own_ring)
         await database_sync_to_async(bus.ring)(bus.node_topic(self.node.pk), str(self.opened_ns))
-        self._start(self._stay_present())
+        self._start(self._await_hello())
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         """Answer one frame; what still arrives after a fatal refusal is not read."""
@@ -84,6 +86,7 @@ class NodeConsumer(AsyncWebsocketConsumer):
         await self._say(reply)
         if isinstance(reply, Welcome):
             self._start(self._forward_rings())
+            self._start(self._stay_present())
 
     async def _say(self, message: ServerMessage) -> None:
         """Send a message; after a fatal refusal close the connection."""
@@ -100,6 +103,14 @@ class NodeConsumer(AsyncWebsocketConsumer):
             if close_code is not None:
                 await self.close(code=close_code)
 
+    async def _await_hello(self) -> None:
+        """Close the connection if it says no hello: nobody counts it as present meanwhile."""
+        await asyncio.sleep(HELLO_S)
+        async with self.sending:
+            if not self.session.greeted and not self.closed:
+                self.closed = True
+                await self.close(code=NO_HELLO, reason=f"no hello within {HELLO_S:g} s")
+
     # ---- doorbells
 
     def _on_ring(self, payload: str) -> None:
@@ -115,13 +126,23 @@ class NodeConsumer(AsyncWebsocketConsumer):
             if dropped := self.mailbox.collect_dropped():
                 await counters.count(counters.DOORBELLS, "dropped", by=dropped)
 
-    # ---- one connection a node
+    # ---- one connection a node, with a valid token
 
-    def _on_newer(self, opened_ns: str) -> None:
-        """Give way to a connection with the same token that was opened after this one."""
-        if int(opened_ns) > self.opened_ns and not self.superseded:
+    def _on_own_ring(self, payload: str) -> None:
+        """Give way to a connection of the node that was opened later, and to the operator."""
+        if payload == bus.LOOK_AGAIN:
+            self._start(self._end_unless_valid())
+        elif int(payload) > self.opened_ns and not self.superseded:
             self.superseded = True
             self._start(self._end(ErrorCode.AUTH_SUPERSEDED, "a newer connection took over"))
+
+    async def _end_unless_valid(self) -> None:
+        if not await database_sync_to_async(may_stay)(self.node):
+            await self._show_out()
+
+    async def _show_out(self) -> None:
+        why = "this token was replaced, or the operator blocked this node"
+        await self._end(ErrorCode.AUTH_INVALID, why)
 
     async def _end(self, code: ErrorCode, message: str) -> None:
         await self._say(await refuse(RefusedError(code, message), reply_to=None))
@@ -129,22 +150,22 @@ class NodeConsumer(AsyncWebsocketConsumer):
     # ---- presence
 
     async def _stay_present(self) -> None:
-        """Touch the node for as long as the socket is open and the node is allowed in."""
+        """Touch the node for as long as the socket is open and the node is allowed in.
+
+        The hello was its first touch. It is also found here that it is not allowed in any more, if
+        the ring that says so was lost.
+        """
         pause_s = TOUCH_S
         while True:
             await asyncio.sleep(pause_s)
             pause_s = TOUCH_S
             try:
-                if not await self._touch():
-                    await self._end(ErrorCode.AUTH_INVALID, "the operator blocked this node")
+                if not await database_sync_to_async(touch)(self.node, now=self.session.clock()):
+                    await self._show_out()
+                    return
             except db.Error:
                 pause_s = RETRY_S
                 logger.warning("could not touch node %s", self.node, exc_info=True)
-
-    async def _touch(self) -> bool:
-        now = self.session.clock()
-        allowed: bool = await database_sync_to_async(touch)(self.node.pk, now=now)
-        return allowed
 
     # ---- the end
 
@@ -155,7 +176,7 @@ class NodeConsumer(AsyncWebsocketConsumer):
     async def _hang_up(self) -> None:
         """Stop listening and working, and note that the node left unless it is here anew."""
         bus.switchboard().forget(bus.NODES, self._on_ring)
-        bus.switchboard().forget(bus.node_topic(self.node.pk), self._on_newer)
+        bus.switchboard().forget(bus.node_topic(self.node.pk), self._on_own_ring)
         for task in self.background:
             task.cancel()
         # A task may have failed because the socket was gone; that is no news any more.

@@ -132,6 +132,18 @@ class Horizons(Struct, frozen=True):
     gains: list[GainAfter]
 
 
+class Reached(Struct, frozen=True):
+    """When an arm's held-out score is as high as the baseline's at the end.
+
+    `runs` of the paired runs get there; `rounds` and `tokens` are medians, None if half do not.
+    """
+
+    arm: str
+    runs: int
+    rounds: float | None
+    tokens: float | None
+
+
 class PaperArm(Struct, frozen=True):
     """An arm of the paper's controlled experiment."""
 
@@ -171,10 +183,13 @@ class Report(Struct, frozen=True):
     commands: list[str]
     runs: list[RunFile]
     horizons: list[Horizons] = []
+    reached: list[Reached] = []
 
     def __post_init__(self) -> None:
         names = {arm.name for arm in self.arms}
-        compared = {each.arm for each in self.comparisons} | {each.arm for each in self.onsets}
+        compared = {
+            each.arm for each in (*self.comparisons, *self.onsets, *self.horizons, *self.reached)
+        }
         if len(names) < len(self.arms):
             raise ValueError("each arm has a name of its own")
         if not {self.baseline, *compared} <= names:

@@ -5,7 +5,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from swarm_web.nodes.models import Node
-from swarm_web.nodes.services import create_node, rotate_token
+from swarm_web.nodes.services import create_node, rotate_token, show_out
 
 
 @admin.register(Node)
@@ -42,6 +42,7 @@ class NodeAdmin(admin.ModelAdmin[Node]):
         """Create through the service, so that the node gets a token, and show it once."""
         if change:
             super().save_model(request, obj, form, change)
+            show_out(obj)
             return
         node, token = create_node(name=obj.name, arm=obj.arm)
         Node.objects.filter(pk=node.pk).update(owner=obj.owner, blocked=obj.blocked)

@@ -11,8 +11,10 @@ from random import Random
 
 import msgspec
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 
 from swarm_protocol.messages import Hello
+from swarm_web import bus
 from swarm_web.nodes.models import Node
 from swarm_web.nodes.names import draw_name
 
@@ -41,10 +43,16 @@ def create_node(*, name: str | None = None, arm: str = Node.Arm.SWARM) -> tuple[
 
 
 def rotate_token(node: Node) -> str:
-    """Give the node a new token, which ends the old one, and return it."""
+    """Give the node a new token, which ends the old one and its connection, and return it."""
     token = _TOKEN_PREFIX + secrets.token_urlsafe(32)
     Node.objects.filter(pk=node.pk).update(token_hash=hash_token(token))
+    show_out(node)
     return token
+
+
+def show_out(node: Node) -> None:
+    """End the node's connection if its token is not valid any more, or the node is blocked."""
+    bus.ring(bus.node_topic(node.pk), bus.LOOK_AGAIN)
 
 
 def hash_token(token: str) -> str:
@@ -81,9 +89,18 @@ def introduce(node: Node, hello: Hello, *, now: datetime) -> None:
     )
 
 
-def touch(node_id: int, *, now: datetime) -> bool:
+def touch(node: Node, *, now: datetime) -> bool:
     """Note that the node's socket is open, and tell whether it may stay open."""
-    return bool(Node.objects.filter(pk=node_id, blocked=False).update(last_seen=now))
+    return bool(_admitted(node).update(last_seen=now))
+
+
+def may_stay(node: Node) -> bool:
+    """Tell whether the token that the node came with is still valid, and the node not blocked."""
+    return _admitted(node).exists()
+
+
+def _admitted(node: Node) -> QuerySet[Node]:
+    return Node.objects.filter(pk=node.pk, token_hash=node.token_hash, blocked=False)
 
 
 def leave(node_id: int, *, now: datetime) -> None:

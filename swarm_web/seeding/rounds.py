@@ -12,8 +12,9 @@ from judge.models.rounds import SECRET_BYTES
 from judge.selectors import task_choices
 from swarm_protocol.messages import TaskChoice, TaskSpec
 from swarm_tasks.allowlist import GENERATOR
+from swarm_tasks.answers import known_rules
 from swarm_tasks.keyspace import Part, keyed_index
-from swarm_tasks.quiz import QUIZ_FORMAT_1, QuizRules, commit_quiz
+from swarm_tasks.quiz import QUIZ_FORMAT_1, QuizRules, commit_quiz, with_answers
 from swarm_tasks.starter import STARTER_SEASON_SEED, STARTER_TASKS
 from swarm_web.seeding.rows import Paper
 from swarm_web.seeding.settling import Clock
@@ -108,6 +109,7 @@ def _make_round(season: Season, number: int, *, opens_at: datetime, random: Rand
         # Demo questions are worded anew and may repeat, so these rules claim no more.
         format=QUIZ_FORMAT_1,
     )
+    rules = with_answers(rules, known_rules(season.answer_rules))
     secret = random.randbytes(SECRET_BYTES)
     closed_at = opens_at + _OPEN + _GRADED_AFTER
     return Round(

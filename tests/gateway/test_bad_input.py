@@ -274,6 +274,22 @@ async def test_too_many_messages(gateway: str, amber: Member, bold: Member, sett
     assert read_all()["refused"] == {"rate.limited": 1}
 
 
+async def test_frames_that_cannot_be_read_count_as_messages(
+    gateway: str, amber: Member, bold: Member, settings: Any
+) -> None:
+    settings.GATEWAY_BURST = 3
+    settings.GATEWAY_MESSAGES_PER_SECOND = 0.5
+    async with node_socket(gateway, amber.token) as sender:  # Its hello was the first of three.
+        codes = []
+        for frame in ("no JSON", b"binary", "no JSON", '{"type": "no type", "id": "x"}'):
+            await sender.send(frame)
+            refused = await sender.hear()
+            assert isinstance(refused, Refused)
+            codes.append(refused.code)
+    assert codes == ["protocol.not_json", "protocol.not_json", "rate.limited", "rate.limited"]
+    assert refused.reply_to == "x"
+
+
 async def test_an_isolated_node_gets_no_external_rollouts(
     gateway: str, season: Season, amber: Member
 ) -> None:

@@ -3,12 +3,14 @@
 import asyncio
 import contextlib
 from datetime import datetime
+from typing import Any
 
 import msgspec
 import pytest
 from asgiref.sync import sync_to_async
 from django.db import OperationalError
 from django.utils import timezone
+from pytest_django import Settings
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from judge.models import Season
@@ -53,6 +55,16 @@ async def test_a_hello_is_answered_with_the_season_and_the_round(
     assert welcome.season.name == season.name
     assert welcome.round is not None
     assert (welcome.round.number, welcome.round.questions) == (judge_round.number, 2)
+
+
+async def test_the_welcome_says_how_soon_nodes_come_back(
+    gateway: str, amber: Member, settings: Settings
+) -> None:
+    settings.GATEWAY_RETURN_WITHIN_S = 20.0
+    async with node_socket(gateway, amber.token, greet=False) as socket:
+        welcome = await socket.ask(make_hello())
+    assert isinstance(welcome, Welcome)
+    assert welcome.return_within == 20
 
 
 async def test_without_a_season_the_welcome_says_so(gateway: str, amber: Member) -> None:
@@ -249,6 +261,29 @@ async def test_a_node_is_connected_while_its_socket_is_open_and_gone_after(
     assert not (await Node.objects.aget(name="amber")).is_connected(now=timezone.now())
 
 
+async def test_a_socket_without_a_hello_is_not_present_and_is_closed(
+    gateway: str, amber: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumers, "HELLO_S", 0.05)
+    async with node_socket(gateway, amber.token, greet=False) as socket:
+        await socket.send(ASK)  # A message that is no hello changes nothing.
+        assert await socket.close_code() == consumers.NO_HELLO
+    assert not await Node.objects.seen_lately(now=timezone.now()).aexists()
+
+
+@pytest.mark.slow
+async def test_a_socket_with_a_hello_stays_open(
+    gateway: str, amber: Member, bold: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumers, "HELLO_S", 2)
+    async with (
+        node_socket(gateway, amber.token) as greeted,
+        node_socket(gateway, bold.token, greet=False) as later,
+    ):
+        assert await later.close_code() == consumers.NO_HELLO
+        assert isinstance(await greeted.ask(ASK), RoundState)
+
+
 async def wait_for_touches(node: Node, *, count: int) -> None:
     """Wait until the node's presence was noted this many times."""
     touched = Node.objects.filter(pk=node.pk, last_seen__isnull=False)
@@ -279,12 +314,13 @@ async def test_a_database_that_is_away_for_a_touch_costs_no_connection(
         assert isinstance(await socket.ask(ASK), RoundState)
 
 
-async def test_a_node_that_is_blocked_while_connected_is_shown_out(
-    gateway: str, amber: Member, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("change", [{"blocked": True}, {"token_hash": "another"}])
+async def test_a_node_that_may_not_stay_is_shown_out_although_the_ring_was_lost(
+    gateway: str, amber: Member, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
 ) -> None:
     monkeypatch.setattr(consumers, "TOUCH_S", 0.01)
     async with node_socket(gateway, amber.token) as socket:
-        await Node.objects.filter(name="amber").aupdate(blocked=True)
+        await Node.objects.filter(name="amber").aupdate(**change)
         refused = await socket.hear()
         assert isinstance(refused, Refused)
         assert refused.code == ErrorCode.AUTH_INVALID

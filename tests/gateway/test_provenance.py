@@ -1,5 +1,7 @@
 """Who made it, who learned from it: from a node's messages to what pages read."""
 
+import re
+
 import msgspec
 import pytest
 from asgiref.sync import sync_to_async
@@ -39,7 +41,7 @@ def forget_samples() -> None:
 
 @pytest.fixture
 def rollout(season: Season) -> Rollout:
-    """A rollout about a training task, with one completion without an answer and one wrong."""
+    """A rollout about a training task, with one completion without an answer and one right."""
     task = task_choices(season.tasks)[0]
     drawn = process_verifier().draw(
         key=b"k",
@@ -49,7 +51,9 @@ def rollout(season: Season) -> Rollout:
         seed=season.seed,
         counter=0,
     )
-    texts = ("no idea", "<answer>x</answer>")
+    terms = re.findall(r"[-+]?\s*\d+", drawn.question.split(":", 1)[-1])
+    total = sum(int(term.replace(" ", "")) for term in terms)
+    texts = ("no idea", f"<answer>{total}</answer>")
     completions = [Completion(text=text, finish_reason="stop") for text in texts]
     made = make_rollout(season, rollout_id="r")
     return msgspec.structs.replace(made, task=drawn.spec, completions=completions)
@@ -89,7 +93,7 @@ async def test_a_rollout_that_a_node_reports_as_used_shows_it_as_a_learner(
     row = await ArchivedRollout.objects.select_related("author").aget()
     assert row.author.name == "amber"
     assert row.question
-    assert [made["verdict"] for made in row.completions] == ["no_answer", "wrong"]
+    assert [made["verdict"] for made in row.completions] == ["no_answer", "right"]
 
 
 async def test_a_report_that_is_sent_twice_counts_once(

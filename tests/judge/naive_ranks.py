@@ -13,6 +13,7 @@ Floats = npt.NDArray[np.float64]
 ALPHA = 0.05
 EFFECTS = (0.05, 0.025, 0.2, 0.6)
 STEADY_BET = 1.5
+MOST_PER_QUESTION = 0.5
 SHARES = (0.7, 0.1, 0.08, 0.05, 0.07)
 
 
@@ -31,7 +32,8 @@ def weigh_pair(record: Record, one: int, other: int) -> float:
     for column, number in enumerate(record.rounds):
         if number != before and number in starts:
             variance = max(squares / shared, 0.04 * all_differ)
-            bets = [*(effect / variance for effect in EFFECTS), STEADY_BET]
+            most = MOST_PER_QUESTION / max(record.weights[: record.questions])
+            bets = [min(most, bet) for bet in (*(e / variance for e in EFFECTS), STEADY_BET)]
         before = number
         difference = float(record.values[one, column]) - float(record.values[other, column])
         if math.isnan(difference):

@@ -88,7 +88,7 @@ def _seen(name: str, clock: Clock) -> Node:
     known = Node.objects.filter(name=name).first()
     if known is None:
         return connect_node(name, clock)
-    touch(known.pk, now=clock.now)
+    touch(known, now=clock.now)
     return known
 
 

@@ -1,5 +1,6 @@
 """Answers are graded in batches, each once; a bad question costs only its own answers."""
 
+import msgspec
 import pytest
 
 from judge.engine import Phase
@@ -48,6 +49,29 @@ def test_every_answer_gets_its_own_verdict(site: Site, judge_round: Round) -> No
         right = "right" in answer.text
         assert (answer.solved, answer.score) == (right, float(right)), answer.text
         assert answer.verdict == ("right" if right else "wrong")
+
+
+@pytest.mark.parametrize(("reading", "right"), [("answers-1", False), ("answers-2", True)])
+def test_answers_are_read_as_their_season_says(
+    season: Season, clock: Clock, verifier: Verifier, reading: str, right: bool
+) -> None:
+    Season.objects.update(answer_rules=reading)
+    season.refresh_from_db()
+    site = Site(season, clock, verifier)
+    site.join("amber")
+    judge_round = site.open("amber")
+    site.sit(judge_round, "amber")
+    # The round has begun by its own rules.
+    Season.objects.update(answer_rules="answers-1")
+    answers = [
+        msgspec.structs.replace(each, text=each.text.replace(">", ">$").replace("</", "$</"))
+        for each in answers_to(judge_round, right=4)
+    ]
+    node = site.nodes["amber"]
+    submit_answers(node, number=judge_round.number, answers=answers, now=clock.now)
+    grade_batch(verifier=verifier)
+    assert set(Answer.objects.values_list("solved", flat=True)) == {right}
+    assert judge_round.rules["answers"] == reading
 
 
 def test_a_graded_answer_is_not_graded_again(site: Site, judge_round: Round) -> None:

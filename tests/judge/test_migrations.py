@@ -56,3 +56,18 @@ def test_in_seasons_that_had_begun_isolated_nodes_go_on_publishing(
     after.migrate(after.loader.graph.leaf_nodes("judge"))
     told = dict(Season.objects.values_list("name", "isolated_publish"))
     assert told == {"draft": False, "running": True, "ended": True}
+
+
+@pytest.mark.slow
+def test_seasons_that_had_begun_go_on_reading_answers_to_the_letter(
+    executor: MigrationExecutor,
+) -> None:
+    before = executor.migrate([("judge", "0013_ranks_of_a_season")])
+    for number, state in enumerate(("draft", "running", "ended")):
+        before.apps.get_model("judge", "Season").objects.create(
+            name=state, state=state, tasks=[], generator="g", seed=number
+        )
+    after = MigrationExecutor(connection)
+    after.migrate(after.loader.graph.leaf_nodes("judge"))
+    told = dict(Season.objects.values_list("name", "answer_rules"))
+    assert told == {"draft": "answers-2", "running": "answers-1", "ended": "answers-1"}

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pytest
 
 from judge import ranking
-from judge.ranking import Record, Stretch, rank_nodes, weigh
+from judge.ranking import Record, Scale, Stretch, rank_nodes, weigh
 from tests.judge.naive_ranks import rank_pair_by_pair
 
 Bools = npt.NDArray[np.bool_]
@@ -95,8 +95,7 @@ def test_evidence_is_worth_one_on_average_if_nodes_are_alike() -> None:
                     make_stretch(first, 4 - first, unit=0.125, rounds=1),
                     make_stretch(second, 4 - second, unit=0.125, rounds=1),
                 ],
-                unit=0.125,
-                all_differ=0.125,
+                Scale(least=0.125, most=0.125, all_differ=0.125),
             )[0]
         )
         for first in range(5)
@@ -109,7 +108,10 @@ def test_evidence_on_heavier_questions_is_worth_no_more_than_one_on_average() ->
     wealth = [
         math.comb(4, won)
         * math.exp(
-            weigh([make_stretch(won, 4 - won, unit=0.25, rounds=1)], unit=0.125, all_differ=0.25)[0]
+            weigh(
+                [make_stretch(won, 4 - won, unit=0.25, rounds=1)],
+                Scale(least=0.125, most=0.25, all_differ=0.25),
+            )[0]
         )
         for won in range(5)
     ]

@@ -28,6 +28,7 @@ from judge.services.rounds import watch_seasons
 from judge.services.scheduling import ensure_next_round
 from judge.services.seasons import enrol, pause_season, resume_season, start_season
 from swarm_protocol.errors import RefusedError
+from swarm_tasks.answers import AnswerRules
 from swarm_tasks.batches import Batch
 from swarm_tasks.verifier import Verdict
 from swarm_web.nodes.models import Node
@@ -51,8 +52,13 @@ ORDER = [Phase.SCHEDULED, Phase.OPEN, Phase.SCORING, Phase.CLOSED, Phase.VOID]
 class Contrarian(ToyVerifier):
     """Finds right what the other one finds wrong."""
 
-    def score_many(self, batch: Batch) -> list[list[Verdict]]:
-        return [[_turn(verdict) for verdict in group] for group in super().score_many(batch)]
+    def score_many(
+        self, batch: Batch, *, rules: AnswerRules = AnswerRules.EXACT
+    ) -> list[list[Verdict]]:
+        return [
+            [_turn(verdict) for verdict in group]
+            for group in super().score_many(batch, rules=rules)
+        ]
 
 
 def _turn(verdict: Verdict) -> Verdict:

@@ -5,6 +5,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 from django.db import IntegrityError, transaction
+from pytest_django import Settings
 
 from judge.engine import TICK, Phase
 from judge.models import Question, Round, Season, Seat
@@ -14,7 +15,7 @@ from judge.services.seasons import end_season, pause_season, resume_season
 from swarm_tasks.keyspace import Part, index_part, question_part
 from swarm_tasks.quiz import QuizRules, commit_quiz
 from swarm_tasks.verifier import Verifier
-from swarm_web.nodes.services import leave
+from swarm_web.nodes.services import leave, touch
 from tests.judge.toys import OPEN_S, SCORING_S, Clock, Site, make_toy_season
 
 
@@ -271,6 +272,65 @@ def test_a_clock_that_was_merely_slow_moves_no_deadline(site: Site) -> None:
     before = judge_round.closes_at
     judge_round.refresh_from_db()
     assert judge_round.closes_at == before
+
+
+def go_silent(site: Site, *, seconds: int) -> None:
+    """Tick each second while no web process is ready."""
+    watch_seasons(now=site.clock.now, silence=timedelta(0))
+    for silent in range(1, seconds + 1):
+        watch_seasons(now=site.clock.advance(1), silence=timedelta(seconds=silent))
+        site.advance(0)
+
+
+def test_while_no_web_process_is_ready_a_round_stays_open_and_gets_the_time_back(
+    site: Site,
+) -> None:
+    judge_round = site.open()
+    closes_at = judge_round.closes_at
+    go_silent(site, seconds=2 * OPEN_S)
+    watch_seasons(now=site.clock.advance(1), silence=timedelta(0))
+    site.advance(0)
+    judge_round.refresh_from_db()
+    assert judge_round.phase == Phase.OPEN
+    assert judge_round.closes_at - closes_at == timedelta(seconds=2 * OPEN_S + 10)
+
+
+def test_where_nodes_come_back_more_slowly_rounds_wait_for_them(
+    site: Site, settings: Settings
+) -> None:
+    settings.GATEWAY_RETURN_WITHIN_S = 30.0
+    judge_round = site.open()
+    closes_at = judge_round.closes_at
+    go_silent(site, seconds=20)
+    judge_round.refresh_from_db()
+    assert judge_round.closes_at - closes_at == timedelta(seconds=20 + 30 + 5)
+
+
+def test_a_round_waits_for_a_web_process_and_then_invites_the_nodes_that_came_back(
+    site: Site,
+) -> None:
+    (node,) = site.join("amber")
+    waiting = site.schedule(in_seconds=30)
+    go_silent(site, seconds=100)
+    assert phase_of(waiting) == Phase.SCHEDULED
+    touch(node, now=site.clock.advance(5))
+    watch_seasons(now=site.clock.now, silence=timedelta(0))
+    site.advance(5)
+    waiting.refresh_from_db()
+    assert waiting.phase == Phase.OPEN
+    assert [seat.came_late for seat in waiting.seats.all()] == [False]
+    assert waiting.closes_at == site.clock.now + timedelta(seconds=OPEN_S)
+
+
+def test_an_outage_of_everything_is_given_back_once(site: Site) -> None:
+    judge_round = site.open()
+    closes_at = judge_round.closes_at
+    watch_seasons(now=site.clock.now, silence=timedelta(0))
+    watch_seasons(now=site.clock.advance(100), silence=timedelta(seconds=100))
+    watch_seasons(now=site.clock.advance(1), silence=timedelta(seconds=101))
+    watch_seasons(now=site.clock.advance(1), silence=timedelta(0))
+    judge_round.refresh_from_db()
+    assert judge_round.closes_at - closes_at == timedelta(seconds=101 + 10)
 
 
 def test_answers_after_an_outage_are_in_time_before_the_clock_ticks_again(site: Site) -> None:

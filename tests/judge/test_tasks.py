@@ -134,6 +134,19 @@ def test_the_first_tick_after_an_outage_gives_the_time_back_before_it_moves_roun
     assert judge_round.closes_at - before == timedelta(seconds=1000)
 
 
+def test_a_tick_reads_for_how_long_no_web_process_was_ready(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge_round = site.open()
+    tasks.tick_rounds()
+    site.clock.advance(4)
+    monkeypatch.setattr(heartbeat, "web_silence", lambda: timedelta(seconds=4))
+    tasks.tick_rounds()
+    before = judge_round.closes_at
+    judge_round.refresh_from_db()
+    assert judge_round.closes_at - before == timedelta(seconds=4 + 10)
+
+
 def test_without_a_running_season_a_tick_finishes_what_is_open_and_makes_nothing(
     site: Site,
 ) -> None:

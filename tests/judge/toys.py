@@ -1,7 +1,7 @@
 """A judge for tests: questions that cost nothing, answers that say what they are worth, a clock.
 
 `Site.play` lets nodes sit a whole round through the real services, from letters: `r` is a right
-answer, `w` a wrong one, `-` none.
+answer, `w` a wrong one, `s` one on which the verifier hangs, `-` none.
 """
 
 import copy
@@ -22,9 +22,10 @@ from judge.services.standings import refresh_standings
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import AnswerText, Config, TaskSpec
 from swarm_tasks.allowlist import GENERATOR
+from swarm_tasks.answers import AnswerRules
 from swarm_tasks.batches import Batch
 from swarm_tasks.keyspace import Part
-from swarm_tasks.verifier import DrawnTask, Verdict, Verifier
+from swarm_tasks.verifier import DEADLINE_S, Attempt, DrawnTask, Verdict, Verifier
 from swarm_web.nodes.models import Node
 from swarm_web.nodes.services import create_node, touch
 
@@ -36,7 +37,11 @@ TASKS = [
 QUESTIONS = 4
 OPEN_S, SCORING_S = 60, 30
 
-_TEXTS = {"r": "<answer>right</answer>", "w": "<answer>wrong</answer>"}
+_TEXTS = {
+    "r": "<answer>right</answer>",
+    "w": "<answer>wrong</answer>",
+    "s": "<answer>slow</answer>",
+}
 
 
 def submit_answers(
@@ -64,7 +69,7 @@ class ToyVerifier(Verifier):
     """Makes questions out of counters, and believes what an answer says of itself.
 
     Questions of the datasets in `broken` cannot be made again. `seen` counts how often each text
-    was graded; `on_grading` is called first.
+    was graded; `on_grading` is called first. Unless `in_time`, no answer is reached.
     """
 
     def __init__(self) -> None:
@@ -72,6 +77,7 @@ class ToyVerifier(Verifier):
         self.broken: set[str] = set()
         self.seen: Counter[str] = Counter()
         self.on_grading: Callable[[], object] = lambda: None
+        self.in_time = True
 
     def draw(
         self, *, key: bytes, part: Part, dataset: str, config: Config, seed: int, counter: int
@@ -79,7 +85,9 @@ class ToyVerifier(Verifier):
         spec = TaskSpec(dataset, config, seed, counter, GENERATOR)
         return DrawnTask(spec, f"{dataset} {counter} of {key.hex()[:8]}?")
 
-    def score_many(self, batch: Batch) -> list[list[Verdict]]:
+    def score_many(
+        self, batch: Batch, *, rules: AnswerRules = AnswerRules.EXACT
+    ) -> list[list[Verdict]]:
         self.on_grading()
         for spec, _ in batch:
             if spec.dataset in self.broken:
@@ -87,6 +95,32 @@ class ToyVerifier(Verifier):
         for _, texts in batch:
             self.seen.update(texts)
         return [[_judge(text) for text in texts] for _, texts in batch]
+
+    def score_some(
+        self,
+        batch: Batch,
+        *,
+        until: float,
+        text_s: float = DEADLINE_S,
+        rules: AnswerRules = AnswerRules.EXACT,
+    ) -> list[list[Attempt]]:
+        """Say at once what each answer is worth, but put off one that says it is slow.
+
+        A slow one is wrong in the end, if it has the whole deadline.
+        """
+        groups = self.score_many(batch, rules=rules)
+        if not self.in_time:
+            return [[Attempt(None, 0.0)] * len(texts) for _, texts in batch]
+        return [
+            [_try(text, verdict, text_s) for text, verdict in zip(texts, verdicts, strict=True)]
+            for (_, texts), verdicts in zip(batch, groups, strict=True)
+        ]
+
+
+def _try(text: str, verdict: Verdict, text_s: float) -> Attempt:
+    if "slow" not in text:
+        return Attempt(verdict, 0.0)
+    return Attempt(None if text_s < DEADLINE_S else Verdict(0.0, "timeout"), text_s)
 
 
 def _judge(text: str) -> Verdict:
@@ -112,7 +146,7 @@ def connect_node(
     """Make a node whose socket is open."""
     node, _ = create_node(name=name, arm=arm)
     Node.objects.filter(pk=node.pk).update(model=model)
-    touch(node.pk, now=clock.now)
+    touch(node, now=clock.now)
     node.refresh_from_db()
     return node
 
@@ -180,7 +214,7 @@ class Site:
     def open(self, *present: str) -> Round:
         """Open a round while these nodes are connected, and so invited."""
         for name in present:
-            touch(self.nodes[name].pk, now=self.clock.now)
+            touch(self.nodes[name], now=self.clock.now)
         made = self.schedule()
         assert made in self.advance()
         made.refresh_from_db()

@@ -23,7 +23,7 @@ HELLO = Hello(
 )
 
 
-def at_once(attempt: int) -> float:
+def at_once(attempt: int, longest_s: float) -> float:
     """Wait hardly at all before connecting again."""
     return 0.01
 
@@ -72,7 +72,7 @@ async def running_connection(
     *,
     token: str = TOKEN,
     hello: Hello = HELLO,
-    backoff: Callable[[int], float] = at_once,
+    backoff: Callable[[int, float], float] = at_once,
     clock: Callable[[], float] = monotonic,
 ) -> AsyncIterator[Connected]:
     """Keep a client connected to the coordinator while the block runs."""

@@ -64,7 +64,7 @@ def test_a_name_has_two_different_adjectives() -> None:
 def test_a_touched_node_is_connected_until_it_is_silent() -> None:
     now = timezone.now()
     node, _ = create_node()
-    touch(node.pk, now=now)
+    touch(node, now=now)
     assert list(Node.objects.connected(now=now)) == [node]
     assert not Node.objects.connected(now=now + PRESENCE).exists()
 
@@ -72,7 +72,7 @@ def test_a_touched_node_is_connected_until_it_is_silent() -> None:
 def test_a_node_that_left_is_not_connected() -> None:
     now = timezone.now()
     node, _ = create_node()
-    touch(node.pk, now=now)
+    touch(node, now=now)
     leave(node.pk, now=now + timedelta(seconds=1))
     node.refresh_from_db()
     assert not node.is_connected(now=now + timedelta(seconds=1))

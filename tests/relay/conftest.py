@@ -46,6 +46,6 @@ def nothing_noted() -> Iterator[None]:
 
 def forget_noted() -> None:
     """Forget samples and credits that wait to be stored."""
-    for pattern in ("relay:sample*", "relay:credits"):
+    for pattern in ("relay:sample*", "relay:credits", "relay:*:pairs:*"):
         for key in sync_redis().scan_iter(pattern):
             sync_redis().delete(key)

@@ -6,17 +6,22 @@ from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.contrib.auth.models import User
 from django.db import DatabaseError
 from django.utils import timezone
 
 from judge.models import Season
+from swarm_protocol.errors import ErrorCode
 from swarm_protocol.messages import ReportTraining, RolloutName
+from swarm_tasks.verifier import Verifier
 from swarm_web.nodes.models import Node
 from swarm_web.relay.deliveries import REMEMBERED
 from swarm_web.relay.models import ArchivedRollout, Contribution, Exchange, Learned, TrainingPoint
+from swarm_web.relay.pairs import MOST_A_MINUTE
 from swarm_web.relay.selectors import Flow, exchanges_in
 from swarm_web.relay.services import (
     book_credits,
+    check_samples,
     crediting,
     publish_rollouts,
     record_training,
@@ -161,6 +166,88 @@ async def test_credits_of_several_nodes_are_added_up(
     assert await used(season, amber) == 3
     row = await ArchivedRollout.objects.aget(rollout="a")
     assert row.learned_by == 2
+
+
+async def test_a_pair_that_colludes_gains_little(season: Season, amber: Node, bold: Node) -> None:
+    ids = [f"r{i}" for i in range(3 * MOST_A_MINUTE)]
+    await deliver(season, *ids, giver=amber, taker=bold)
+    for _ in range(2):
+        await report(bold, season, *(("amber", name) for name in ids))
+        await book()
+    assert await used(season, amber) == MOST_A_MINUTE
+    assert await flows(season) == [Flow("amber", "bold", len(ids))]
+
+
+async def test_the_limit_of_a_pair_is_for_a_minute(season: Season, amber: Node, bold: Node) -> None:
+    ids = [f"r{i}" for i in range(2 * MOST_A_MINUTE)]
+    await deliver(season, *ids, giver=amber, taker=bold)
+    first, second = ids[:MOST_A_MINUTE], ids[MOST_A_MINUTE:]
+    await report(bold, season, *(("amber", name) for name in first))
+    later = timedelta(minutes=1)
+    await report(bold, season, *(("amber", name) for name in second), later=later)
+    await book()
+    assert await used(season, amber) == 2 * MOST_A_MINUTE
+
+
+async def test_nodes_of_one_owner_share_the_limit_of_a_pair(
+    season: Season, amber: Node, bold: Node
+) -> None:
+    calm, _ = await sync_to_async(make_node)("calm")
+    owner = await User.objects.acreate(username="olive")
+    await Node.objects.filter(pk__in=[bold.pk, calm.pk]).aupdate(owner=owner)
+    ids = [f"r{i}" for i in range(MOST_A_MINUTE)]
+    await deliver(season, *ids, giver=amber, taker=bold)
+    await deliver(season, giver=amber, taker=calm)
+    for taker in (bold, calm):
+        await report(taker, season, *(("amber", name) for name in ids))
+    await book()
+    assert await used(season, amber) == MOST_A_MINUTE
+
+
+async def test_other_pairs_have_limits_of_their_own(
+    season: Season, amber: Node, bold: Node
+) -> None:
+    calm, _ = await sync_to_async(make_node)("calm")
+    ids = [f"r{i}" for i in range(MOST_A_MINUTE)]
+    await deliver(season, *ids, giver=amber, taker=bold)
+    await deliver(season, giver=amber, taker=calm)
+    for taker in (bold, calm):
+        await report(taker, season, *(("amber", name) for name in ids))
+    await book()
+    assert await used(season, amber) == 2 * MOST_A_MINUTE
+
+
+REFUTED = [{"solved": 0}, {"failure": ErrorCode.TASK_FOREIGN}]
+SOUND = [{"solved": 1}, {"failure": ErrorCode.VERIFIER_FAILED}]
+
+
+@pytest.mark.parametrize(
+    ("found", "counted"), [*((each, 0) for each in REFUTED), *((each, 1) for each in SOUND)]
+)
+async def test_a_rollout_that_our_check_refuted_credits_nobody(
+    season: Season, amber: Node, bold: Node, found: dict[str, Any], counted: int
+) -> None:
+    await deliver(season, "a", giver=amber, taker=bold)
+    await book()
+    await ArchivedRollout.objects.aupdate(checked_at=NOW, **found)
+    await report(bold, season, ("amber", "a"))
+    await book()
+    assert await used(season, amber) == counted
+    assert await flows(season) == [Flow("amber", "bold", 1)]
+
+
+async def test_credits_of_a_rollout_that_is_refuted_later_are_taken_back(
+    season: Season, amber: Node, bold: Node, verifier: Verifier
+) -> None:
+    await deliver(season, "a", giver=amber, taker=bold)
+    await report(bold, season, ("amber", "a"))
+    await book()
+    assert await used(season, amber) == 1
+    wrong = [{"text": "<answer>wrong</answer>", "finish_reason": "stop"}] * 2
+    await ArchivedRollout.objects.aupdate(completions=wrong)
+    assert await sync_to_async(check_samples)(verifier=verifier, now=NOW)
+    assert await used(season, amber) == 0
+    assert await flows(season) == [Flow("amber", "bold", 1)]
 
 
 async def test_beyond_the_most_pairs_of_an_hour_only_known_ones_are_told_apart(

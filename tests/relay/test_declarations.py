@@ -14,6 +14,7 @@ from judge.services.seasons import end_season
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import Completion, Rollout, TaskSpec
 from swarm_tasks.allowlist import GENERATOR
+from swarm_tasks.answers import AnswerRules
 from swarm_tasks.keyspace import Part, question_part
 from swarm_tasks.starter import STARTER_TASKS
 from swarm_tasks.verifier import DrawnTask, Verdict, Verifier
@@ -68,7 +69,7 @@ class Unable(Verifier):
         questions = (f"{number} + 1?" for number in itertools.count())
         return next(text for text in questions if question_part(text) is Part.TRAINING)
 
-    def score(self, spec: TaskSpec, texts: object) -> list[Verdict]:
+    def score(self, spec: TaskSpec, texts: object, *, rules: object = None) -> list[Verdict]:
         return [Verdict(1.0, "right"), Verdict(0.0, "timeout")]
 
 
@@ -82,7 +83,7 @@ async def test_a_rollout_is_informative_with_right_and_wrong_answers(
     season: Season, verifier: Verifier, answers: str, informative: bool
 ) -> None:
     rollout = rollout_of(season, draw(verifier, season), answers)
-    assert is_informative(rollout, verifier=verifier) is informative
+    assert is_informative(rollout, rules=AnswerRules.EXACT, verifier=verifier) is informative
 
 
 async def test_partial_credit_alone_makes_no_rollout_informative(
@@ -94,16 +95,19 @@ async def test_partial_credit_alone_makes_no_rollout_informative(
     mixed = msgspec.structs.replace(rollout, completions=[rollout.completions[0], vague])
     first, second = verifier.score(task.spec, [each.text for each in mixed.completions])
     assert first.score != second.score
-    assert is_informative(mixed, verifier=verifier) is False
+    assert is_informative(mixed, rules=AnswerRules.EXACT, verifier=verifier) is False
 
 
 async def test_a_question_of_the_judge_teaches_nobody(season: Season, verifier: Verifier) -> None:
     rollout = rollout_of(season, draw(verifier, season, part=Part.JUDGE), "rw")
-    assert is_informative(rollout, verifier=verifier) is False
+    assert is_informative(rollout, rules=AnswerRules.EXACT, verifier=verifier) is False
 
 
 async def test_answers_on_which_the_verifier_hangs_teach_nobody(season: Season) -> None:
-    assert is_informative(make_rollout(season), verifier=Unable(fails=False)) is False
+    assert (
+        is_informative(make_rollout(season), rules=AnswerRules.EXACT, verifier=Unable(fails=False))
+        is False
+    )
 
 
 async def test_a_question_that_cannot_be_made_teaches_nobody(
@@ -111,11 +115,14 @@ async def test_a_question_that_cannot_be_made_teaches_nobody(
 ) -> None:
     task = TaskSpec("maze", {}, 20250911, 714_733_159, GENERATOR)
     rollout = msgspec.structs.replace(make_rollout(season), task=task)
-    assert is_informative(rollout, verifier=verifier) is False
+    assert is_informative(rollout, rules=AnswerRules.EXACT, verifier=verifier) is False
 
 
 async def test_a_verifier_that_fails_is_no_evidence(season: Season) -> None:
-    assert is_informative(make_rollout(season), verifier=Unable(fails=True)) is None
+    assert (
+        is_informative(make_rollout(season), rules=AnswerRules.EXACT, verifier=Unable(fails=True))
+        is None
+    )
 
 
 # ---- what follows

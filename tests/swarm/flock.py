@@ -6,6 +6,7 @@ import asyncio
 import math
 import re
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -26,6 +27,7 @@ from swarm_protocol.messages import (
     AnswerText,
     FinishReason,
     Hello,
+    RoundInfo,
     RoundState,
     ServerMessage,
     Welcome,
@@ -57,9 +59,10 @@ def solve(question: str) -> int:
 
 
 class Pupil:
-    """An examinee that writes one answer each time that the test allows one."""
+    """An examinee that writes one answer each time that the test allows one, in `pace_s`."""
 
     def __init__(self, *, skill: int) -> None:
+        self.pace_s = 0.0
         self._skill = skill
         self._asked = 0
         self._allowed = threading.Semaphore(0)
@@ -80,6 +83,7 @@ class Pupil:
 
     def _answer(self, question: str) -> str:
         self._allowed.acquire()
+        time.sleep(self.pace_s)
         is_able = self._asked % MOST_SKILL < self._skill
         self._asked += 1
         return f"Sure: <answer>{solve(question)}</answer>" if is_able else WRONG
@@ -104,12 +108,17 @@ class RecordingClient(SwarmClient):
 
 
 class ToyNode:
-    """One node: a real client without a model."""
+    """One node: a real client without a model.
+
+    A deaf one takes no note of rounds until it hears: it is connected and has no seat.
+    """
 
     def __init__(self, *, site: Site, name: str, token: str, skill: int, folder: Path) -> None:
         self.name = name
         self.pupil = Pupil(skill=skill)
         self.is_connected = False
+        self._is_deaf = False
+        self._missed: RoundInfo | None = None
         hello = Hello(
             id=new_id(),
             protocol=PROTOCOL_VERSION,
@@ -136,11 +145,24 @@ class ToyNode:
 
     def welcomed(self, welcome: Welcome) -> None:
         self._view.season = welcome.season
-        self.exam.ring(welcome.round)
+        self._note(welcome.round)
 
     def rung(self, doorbell: ServerMessage) -> None:
         if isinstance(doorbell, RoundState):
-            self.exam.ring(doorbell.round)
+            self._note(doorbell.round)
+
+    def go_deaf(self) -> None:
+        self._is_deaf = True
+
+    def hear(self) -> None:
+        """Take note of rounds again, and of what was missed. Call it on the flock's loop."""
+        self._is_deaf = False
+        self.exam.ring(self._missed)
+
+    def _note(self, current: RoundInfo | None) -> None:
+        self._missed = current
+        if not self._is_deaf:
+            self.exam.ring(current)
 
     async def run(self) -> None:
         async with self._worker, asyncio.TaskGroup() as group:
@@ -193,6 +215,11 @@ class Flock:
         turns = [*(self.nodes if nodes is None else nodes)] * each
         self.allowed += len(turns)
         asyncio.run_coroutine_threadsafe(_allow(turns, pause_s=pause_s), self._loop)
+
+    def hear(self) -> None:
+        """Let nodes that were deaf take note of rounds again."""
+        for node in self.nodes:
+            self._loop.call_soon_threadsafe(node.hear)
 
     @property
     def connected(self) -> int:

@@ -2,10 +2,10 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeVar
@@ -48,6 +48,7 @@ class Story:
     quiz: Round
     next_quiz: Round
     console: str
+    outages: Sequence[timedelta]
 
 
 def tell_story(site: LaunchedSite, stack: ExitStack) -> Story:
@@ -65,8 +66,7 @@ def tell_story(site: LaunchedSite, stack: ExitStack) -> Story:
     flock = stack.enter_context(Flock(site=parse_site(site.url), tokens=tokens, folder=folder))
     eventually(lambda: flock.connected == NODES, within_s=60, what="all nodes are connected")
     quiz = open_round(season)
-    for part in PARTS:
-        lose(part, site, flock, quiz)
+    outages = [lose(part, site, flock, quiz) for part in PARTS]
     flock.hand_in(each=QUESTIONS - 3 * len(PARTS))
     await_end(quiz)
     Season.objects.filter(pk=season.pk).update(open_seconds=SHORT_S)
@@ -76,7 +76,7 @@ def tell_story(site: LaunchedSite, stack: ExitStack) -> Story:
     flock.hand_in(each=FEW, nodes=flock.nodes[:1], pause_s=0)
     flock.hand_in(each=QUESTIONS, nodes=flock.nodes[1:], pause_s=0)
     await_end(next_quiz)
-    return Story(flock, season, quiz, next_quiz, site.console())
+    return Story(flock, season, quiz, next_quiz, site.console(), outages)
 
 
 def make_season() -> Season:
@@ -114,11 +114,11 @@ def await_end(quiz: Round) -> None:
 # ---- outages
 
 
-def lose(part: str, site: LaunchedSite, flock: Flock, quiz: Round) -> None:
+def lose(part: str, site: LaunchedSite, flock: Flock, quiz: Round) -> timedelta:
     """Kill a part while acknowledged answers wait for grades, and others for acknowledgement.
 
-    Returns when it is back: when all that was written is acknowledged and graded, and the judge's
-    clock ticks.
+    Returns how long it was away when it is back: when all that was written is acknowledged and
+    graded, and the judge's clock ticks.
     """
     pid = site.pid_of(part)
     assert pid is not None
@@ -126,12 +126,14 @@ def lose(part: str, site: LaunchedSite, flock: Flock, quiz: Round) -> None:
     with stalled(flock, quiz):
         flock.hand_in(each=1)
         eventually(lambda: flock.are_all_waiting, within_s=30, what="all wait for acknowledgement")
+        killed_at = timezone.now()
         os.kill(pid, signal.SIGKILL)
     eventually(lambda: site.pid_of(part) not in (None, pid), within_s=30, what=f"{part} runs again")
     since = timezone.now()
     eventually(
         lambda: is_caught_up(flock, quiz, since=since), within_s=60, what=f"{part} does its work"
     )
+    return timezone.now() - killed_at
 
 
 @contextmanager

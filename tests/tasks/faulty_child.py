@@ -4,6 +4,7 @@ import os
 import time
 
 import tests.tasks.arithmetic_alone  # noqa: F401  # before reasoning-gym
+from swarm_tasks.answers import AnswerRules
 from swarm_tasks.child import __main__ as child
 from swarm_tasks.child import generators
 from tests.tasks.specs import WAIT_S
@@ -11,7 +12,7 @@ from tests.tasks.specs import WAIT_S
 score_as_it_is = generators.Task.score_text
 
 
-def score_text(self: generators.Task, text: str) -> float:
+def score_text(self: generators.Task, text: str, *, rules: AnswerRules) -> float:
     """Hang, die, wait or evaluate as the text says; score it as the real one does if it can."""
     if "please hang" in text:
         while True:
@@ -22,7 +23,7 @@ def score_text(self: generators.Task, text: str) -> float:
         time.sleep(WAIT_S)
     if "please evaluate" in text:
         eval(text.split("<answer>")[1].split("</answer>")[0])
-    return score_as_it_is(self, text)
+    return score_as_it_is(self, text, rules=rules)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from swarm_protocol.messages import MAX_COMPLETION_CHARS
 from swarm_tasks.batches import Batch, Progress, lay_out_steps, split_batch
-from swarm_tasks.board import MADE, MAX_STEPS, TIMEOUT, UNMADE
+from swarm_tasks.board import MADE, MAX_STEPS, TIMEOUT, UNMADE, UNSCORED
 from tests.tasks.specs import make_spec
 
 LONG = "x" * (MAX_COMPLETION_CHARS + 1)
@@ -27,7 +27,7 @@ def serve(progress: Progress, *, lost_after: list[int]) -> None:
     """Answer requests as a child does that is lost after so many steps of each request."""
     losses = iter(lost_after)
     while jobs := progress.take_jobs():
-        steps = [worth for job in jobs for worth in (MADE, *map(float, job.texts))]
+        steps = [(worth, 0.5) for job in jobs for worth in (MADE, *map(float, job.texts))]
         assert 1 < len(steps) <= MAX_STEPS
         assert len(steps) == len(lay_out_steps(jobs))
         progress.note(steps[: next(losses, len(steps))])
@@ -40,7 +40,7 @@ def test_every_text_gets_its_own_worth_however_often_the_child_is_lost(
     batch = batch_of(sizes)
     progress = Progress(batch)
     serve(progress, lost_after=lost_after)
-    assert progress.result() == [list(map(float, texts)) for _, texts in batch]
+    assert progress.result() == [[(float(text), 0.5) for text in texts] for _, texts in batch]
 
 
 def test_small_groups_share_a_request() -> None:
@@ -51,19 +51,26 @@ def test_small_groups_share_a_request() -> None:
 def test_a_fault_takes_the_place_of_its_text() -> None:
     progress = Progress(batch_of([3]))
     progress.take_jobs()
-    progress.note([MADE, 0.0, TIMEOUT])
+    progress.note([(MADE, 0.0), (0.0, 0.1), (TIMEOUT, 5.0)])
     (rest,) = progress.take_jobs()
     assert rest.texts == ["2"]
-    progress.note([MADE, 1.0])
-    assert progress.result() == [[0.0, TIMEOUT, 1.0]]
+    progress.note([(MADE, 0.0), (1.0, 0.2)])
+    assert progress.result() == [[(0.0, 0.1), (TIMEOUT, 5.0), (1.0, 0.2)]]
+
+
+def test_texts_that_were_not_reached_are_unscored() -> None:
+    progress = Progress([(make_spec(), ["0", LONG, "1"])])
+    progress.take_jobs()
+    progress.note([(MADE, 0.0), (0.0, 0.1)])
+    assert progress.result() == [[(0.0, 0.1), (0.0, 0.0), (UNSCORED, 0.0)]]
 
 
 def test_texts_over_the_cap_are_wrong_and_never_sent() -> None:
     progress = Progress([(make_spec(), [LONG, "0.5", LONG]), (make_spec(), [LONG])])
     (job,) = progress.take_jobs()
     assert job.texts == ["0.5"]
-    progress.note([MADE, 0.5])
-    assert progress.result() == [[0.0, 0.5, 0.0], [0.0]]
+    progress.note([(MADE, 0.0), (0.5, 0.1)])
+    assert [[worth for worth, _ in group] for group in progress.result()] == [[0, 0.5, 0], [0]]
 
 
 def test_every_job_begins_with_making_its_task() -> None:

@@ -14,7 +14,9 @@ def test_two_views_of_one_board_see_the_same_steps() -> None:
     os.close(memory)
     one.lay_out([UNMADE, UNSCORED, UNSCORED])
     other.steps[0], other.steps[1] = MADE, 0.25
+    other.seconds[1] = 0.5
     assert one.read(3) == [MADE, 0.25, UNSCORED]
+    assert one.read_seconds(2)[1] == 0.5
     one.close()
     other.close()
 

@@ -1,12 +1,14 @@
 """A child that hangs, dies or loses its parent."""
 
 import errno
+import math
 import os
 import select
 import signal
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -80,6 +82,45 @@ def test_the_deadline_is_each_text_s_own() -> None:
     with faulty_verifier(deadline_s=2 * WAIT_S) as verifier:
         verdicts = verifier.score(spec, [slow] * 6)
     assert [verdict.reason for verdict in verdicts] == ["wrong"] * 6
+
+
+# ---- in limited time
+
+
+def test_a_text_that_takes_too_long_is_put_off_and_says_what_it_cost() -> None:
+    spec = make_spec(config=ONE_DIGIT)
+    with faulty_verifier() as verifier:
+        right = answered(solve_sum(verifier.question(spec)))
+        texts = [right, answered("please hang"), right]
+        ((first, hung, last),) = verifier.score_some([(spec, texts)], until=math.inf, text_s=0.5)
+    assert first.verdict is not None
+    assert last.verdict is not None
+    assert first.verdict.solved
+    assert last.verdict.solved
+    assert hung.verdict is None
+    assert hung.seconds >= 0.5
+    assert first.seconds < 0.1
+
+
+def test_a_text_that_takes_the_whole_deadline_is_not_put_off_again() -> None:
+    with faulty_verifier(deadline_s=0.5) as verifier:
+        texts = [answered("please hang")]
+        ((hung,),) = verifier.score_some([(make_spec(), texts)], until=math.inf)
+    assert hung.verdict is not None
+    assert hung.verdict.reason == "timeout"
+
+
+def test_no_text_is_begun_when_the_time_is_over() -> None:
+    with faulty_verifier() as verifier:
+        verifier.question(make_spec())
+        before = child_pid(verifier)
+        texts = [answered("please wait")] * 6
+        until = time.monotonic() + 1.5 * WAIT_S
+        (attempts,) = verifier.score_some([(make_spec(), texts)], until=until)
+        reached = [attempt for attempt in attempts if attempt.verdict is not None]
+        assert 0 < len(reached) < len(texts)
+        assert all(attempt.seconds >= WAIT_S for attempt in reached)
+        assert child_pid(verifier) == before
 
 
 def test_a_lost_child_is_gone_and_another_one_answers() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import TaskSpec
+from swarm_tasks.answers import AnswerRules
 from swarm_tasks.batches import Batch
 from swarm_tasks.keyspace import INDEX_END, Part
 from swarm_tasks.pool import VerifierPool
@@ -52,7 +53,7 @@ def test_no_tasks_give_no_verdicts(pool: VerifierPool) -> None:
 def test_loads_are_scored_at_once(pool: VerifierPool, monkeypatch: pytest.MonkeyPatch) -> None:
     both = threading.Barrier(2, timeout=30)
 
-    def score_many(_: Verifier, batch: Batch) -> list[list[Verdict]]:
+    def score_many(_: Verifier, batch: Batch, *, rules: AnswerRules) -> list[list[Verdict]]:
         both.wait()
         return [[Verdict(0.0, "wrong")] * len(texts) for _, texts in batch]
 

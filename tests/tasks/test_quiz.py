@@ -17,9 +17,18 @@ from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import TaskChoice
 from swarm_tasks import quiz
 from swarm_tasks.allowlist import GENERATOR
+from swarm_tasks.answers import AnswerRules
 from swarm_tasks.asked import NOTHING_ASKED, digest_question
 from swarm_tasks.keyspace import Part, index_part, question_part
-from swarm_tasks.quiz import QUIZ_FORMAT_1, QuizRules, commit_quiz, encode_rules, share_questions
+from swarm_tasks.quiz import (
+    QUIZ_FORMAT_1,
+    QUIZ_FORMAT_2,
+    QuizRules,
+    commit_quiz,
+    encode_rules,
+    share_questions,
+    with_answers,
+)
 from swarm_tasks.starter import STARTER_TASKS
 from swarm_tasks.verifier import DrawnTask, Verifier
 from tests.tasks.faulty import REPOSITORY
@@ -46,7 +55,14 @@ def rules_of(
         generator=GENERATOR,
         tasks=list(tasks or STARTER_TASKS),
         questions=questions,
+        answers=AnswerRules.EXACT.value,
         asked=NOTHING_ASKED,
+    )
+
+
+def first_format(rules: QuizRules) -> QuizRules:
+    return msgspec.structs.replace(
+        rules, format=QUIZ_FORMAT_1, answers=msgspec.UNSET, asked=msgspec.UNSET
     )
 
 
@@ -190,13 +206,12 @@ def test_the_same_question_under_another_index_is_a_repeat(verifier: Verifier) -
     assert {task.question for task in other}.isdisjoint(task.question for task in one)
 
 
-def test_in_the_first_format_a_small_question_space_repeats_only_when_it_is_used_up(
-    verifier: Verifier,
+@pytest.mark.parametrize("answers", AnswerRules)
+def test_in_earlier_formats_a_small_question_space_repeats_only_when_it_is_used_up(
+    verifier: Verifier, answers: AnswerRules
 ) -> None:
     few = TaskChoice("count_bits", {"min_n": 1, "max_n": 40}, 1.0)
-    rules = msgspec.structs.replace(
-        rules_of(few, questions=24), format=QUIZ_FORMAT_1, asked=msgspec.UNSET
-    )
+    rules = with_answers(first_format(rules_of(few, questions=24)), answers)
     drawn = draw_quiz(rules, secret=SECRET, verifier=verifier)
     assert len(drawn) == 24
     asked = Counter(task.question for task in drawn)
@@ -212,10 +227,19 @@ def test_the_names_of_round_and_season_play_no_part(verifier: Verifier) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"format": "murmuration-quiz-9"}, {"generator": "reasoning-gym 9.9"}]
+    "change",
+    [
+        {"format": "murmuration-quiz-9"},
+        {"generator": "reasoning-gym 9.9"},
+        {"answers": msgspec.UNSET},
+        {"answers": "answers-99"},
+        {"format": QUIZ_FORMAT_2, "answers": msgspec.UNSET},
+        {"format": QUIZ_FORMAT_2, "answers": "answers-99"},
+        {"format": QUIZ_FORMAT_1, "answers": "answers-2"},
+    ],
 )
 def test_rules_that_this_version_does_not_follow_are_refused(
-    verifier: Verifier, change: dict[str, str]
+    verifier: Verifier, change: dict[str, object]
 ) -> None:
     rules = msgspec.structs.replace(rules_of(), **change)
     with pytest.raises(RefusedError, match=GENERATOR) as caught:
@@ -236,6 +260,7 @@ def test_rules_that_this_version_does_not_follow_are_refused(
         {"tasks": list(reversed(STARTER_TASKS))},
         {"questions": 9},
         {"format": "murmuration-quiz-9"},
+        {"answers": "answers-2"},
         {"asked": "1" * 64},
     ],
     ids=lambda change: next(iter(change)),
@@ -245,13 +270,35 @@ def test_every_rule_is_committed_to(change: dict[str, object]) -> None:
     assert commit_quiz(changed, secret=SECRET) != commit_quiz(rules_of(), secret=SECRET)
 
 
+def test_the_way_to_read_answers_changes_no_question(verifier: Verifier) -> None:
+    rules = rules_of()
+    newer = with_answers(rules, AnswerRules.UNWRAPPED)
+    assert newer.answer_rules is AnswerRules.UNWRAPPED
+    assert draw_quiz(newer, secret=SECRET, verifier=verifier) == draw_quiz(
+        rules, secret=SECRET, verifier=verifier
+    )
+
+
+def test_rules_of_the_first_format_that_read_answers_to_the_letter_stay_as_they_are() -> None:
+    """So rounds of earlier seasons keep their commitments, and older clients can check them."""
+    rules = with_answers(first_format(rules_of()), AnswerRules.EXACT)
+    assert rules == first_format(rules_of())
+    assert rules.answer_rules is AnswerRules.EXACT
+    assert b"answers" not in encode_rules(rules)
+
+
 def test_the_secret_is_committed_to() -> None:
     assert commit_quiz(rules_of(), secret=SECRET[::-1]) != commit_quiz(rules_of(), secret=SECRET)
 
 
-def test_rules_that_travelled_as_json_have_the_same_commitment() -> None:
-    rules = rules_of(TaskChoice("chain_sum", {"min_terms": 2, "max_terms": 3}, 1.0))
-    other_order = rules_of(TaskChoice("chain_sum", {"max_terms": 3, "min_terms": 2}, 1.0))
+@pytest.mark.parametrize("answers", AnswerRules)
+def test_rules_that_travelled_as_json_have_the_same_commitment(answers: AnswerRules) -> None:
+    rules = with_answers(
+        rules_of(TaskChoice("chain_sum", {"min_terms": 2, "max_terms": 3}, 1.0)), answers
+    )
+    other_order = with_answers(
+        rules_of(TaskChoice("chain_sum", {"max_terms": 3, "min_terms": 2}, 1.0)), answers
+    )
     travelled = msgspec.json.decode(msgspec.json.encode(other_order), type=QuizRules)
     assert commit_quiz(travelled, secret=SECRET) == commit_quiz(rules, secret=SECRET)
 
@@ -262,8 +309,25 @@ def test_a_secret_of_another_length_is_refused(secret: bytes) -> None:
         commit_quiz(rules_of(), secret=secret)
 
 
-def test_rules_of_the_first_format_have_the_commitment_that_they_always_had() -> None:
-    """As docs/tasks.md published it when rules knew nothing of earlier rounds."""
+@pytest.mark.parametrize(
+    ("answers", "format", "published"),
+    [
+        (
+            AnswerRules.EXACT,
+            QUIZ_FORMAT_1,
+            "f15a6c92531f917ed98ce1c9f45aefdf914ce814487562909960f03640e0f167",
+        ),
+        (
+            AnswerRules.UNWRAPPED,
+            QUIZ_FORMAT_2,
+            "a35bec980fb5f89393477604439c6d016850f252639e319132581c754a12fd3e",
+        ),
+    ],
+)
+def test_rules_of_earlier_formats_have_the_commitments_that_they_always_had(
+    answers: AnswerRules, format: str, published: str
+) -> None:
+    """Computed when rules knew nothing of earlier rounds."""
     rules = QuizRules(
         round=7,
         season="Sums and letters",
@@ -276,7 +340,8 @@ def test_rules_of_the_first_format_have_the_commitment_that_they_always_had() ->
         questions=4,
         format=QUIZ_FORMAT_1,
     )
-    published = "f15a6c92531f917ed98ce1c9f45aefdf914ce814487562909960f03640e0f167"
+    rules = with_answers(rules, answers)
+    assert rules.format == format
     assert commit_quiz(rules, secret=SECRET) == published
 
 

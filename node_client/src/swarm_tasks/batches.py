@@ -13,7 +13,11 @@ from swarm_tasks.pipe import Job
 # Completion texts, each group with the task that it answers.
 Batch = Sequence[tuple[TaskSpec, Sequence[str]]]
 
-_WRONG = 0.0
+# What came of a text: what it is worth, as a step on the board, and the seconds that it took.
+Trial = tuple[float, float]
+
+_WRONG: Trial = (0.0, 0.0)
+_WAITING: Trial = (UNSCORED, 0.0)
 
 
 class Progress:
@@ -21,7 +25,7 @@ class Progress:
 
     def __init__(self, batch: Batch) -> None:
         self._texts = [texts for _, texts in batch]
-        self._worth: list[list[float]] = [[] for _ in batch]
+        self._trials: list[list[Trial]] = [[] for _ in batch]
         self._waiting: deque[tuple[int, Job]] = deque(_cut_jobs(batch))
         self._taken: list[tuple[int, Job]] = []
 
@@ -33,24 +37,27 @@ class Progress:
             self._taken.append(self._waiting.popleft())
         return [job for _, job in self._taken]
 
-    def note(self, steps: Iterable[float]) -> None:
+    def note(self, trials: Iterable[Trial]) -> None:
         """Note what the taken jobs' steps came to; what is missing at the end waits again."""
-        done = iter(steps)
+        done = iter(trials)
         unfinished: list[tuple[int, Job]] = []
         for place, job in self._taken:
             next(done, None)
-            worth = list(islice(done, len(job.texts)))
-            self._worth[place] += worth
-            if len(worth) < len(job.texts):
-                rest = msgspec.structs.replace(job, texts=job.texts[len(worth) :])
+            scored = list(islice(done, len(job.texts)))
+            self._trials[place] += scored
+            if len(scored) < len(job.texts):
+                rest = msgspec.structs.replace(job, texts=job.texts[len(scored) :])
                 unfinished.append((place, rest))
         self._waiting.extendleft(reversed(unfinished))
 
-    def result(self) -> list[list[float]]:
-        """Return what each text is worth, group by group; one over the cap is wrong unread."""
+    def result(self) -> list[list[Trial]]:
+        """Return what came of each text, group by group.
+
+        One over the cap is wrong unread, one that still waits is worth UNSCORED.
+        """
         return [
-            worth if len(worth) == len(texts) else list(_fill_in(texts, worth))
-            for texts, worth in zip(self._texts, self._worth, strict=True)
+            scored if len(scored) == len(texts) else list(_fill_in(texts, scored))
+            for texts, scored in zip(self._texts, self._trials, strict=True)
         ]
 
 
@@ -85,10 +92,10 @@ def _make_readable(text: str) -> str:
     return text.encode(errors="replace").decode()
 
 
-def _fill_in(texts: Sequence[str], worth: Sequence[float]) -> Iterator[float]:
-    scored = iter(worth)
+def _fill_in(texts: Sequence[str], trials: Sequence[Trial]) -> Iterator[Trial]:
+    scored = iter(trials)
     for text in texts:
-        yield next(scored) if len(text) <= MAX_COMPLETION_CHARS else _WRONG
+        yield next(scored, _WAITING) if len(text) <= MAX_COMPLETION_CHARS else _WRONG
 
 
 # A part of a batch: groups of texts, with the place in the whole that each came from.

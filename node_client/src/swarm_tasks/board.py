@@ -2,8 +2,8 @@
 
 A request is a row of steps: a `Draw` or `Sample` makes one task after the other; a `Score` makes
 each job's task and then scores each of its texts. The parent lays the steps out, and the child puts
-a number for each that it has done. So a verdict costs no system call, and the step that a lost
-child was busy with is the first one that is still pending.
+a number for each that it has done, and beside it the seconds that a text took. So a verdict costs
+no system call, and the step that a lost child was busy with is the first one that is still pending.
 """
 
 import mmap
@@ -16,7 +16,11 @@ from typing import cast
 
 # How many steps a request may have: the child holds its texts in memory, each up to 16 KiB.
 MAX_STEPS = 1024
-_BYTES = MAX_STEPS * 8
+_ROW_BYTES = MAX_STEPS * 8
+_BYTES = 2 * _ROW_BYTES
+
+# Verifiers give partial credit and floating sums: from here on an answer counts as right.
+SOLVED = 0.99
 
 # What a step holds. Pending ones are negative; a score is itself, in [0, 1].
 UNMADE = -2.0
@@ -28,14 +32,16 @@ TIMEOUT = 5.0
 
 
 class Board:
-    """One row of steps, shared by a parent and its child. Not thread-safe.
+    """A row of steps and a row of seconds, shared by a parent and its child. Not thread-safe.
 
-    `steps` is the row itself, for the child to write to.
+    `steps` and `seconds` are the rows themselves, for the child to write to.
     """
 
     def __init__(self, descriptor: int) -> None:
         self._memory = mmap.mmap(descriptor, _BYTES)
-        self.steps: memoryview[float] = memoryview(self._memory).cast("d")
+        whole = memoryview(self._memory)
+        self.steps: memoryview[float] = whole[:_ROW_BYTES].cast("d")
+        self.seconds: memoryview[float] = whole[_ROW_BYTES:].cast("d")
 
     def lay_out(self, steps: Sequence[float]) -> None:
         """Put the steps of a request on the board, pending."""
@@ -45,9 +51,14 @@ class Board:
         """Return the first `count` steps as they are now."""
         return cast(list[float], self.steps[:count].tolist())
 
+    def read_seconds(self, count: int) -> list[float]:
+        """Return the seconds of the first `count` steps; they mean nothing unless it was scored."""
+        return cast(list[float], self.seconds[:count].tolist())
+
     def close(self) -> None:
         """Give up this process's view of the board."""
         self.steps.release()
+        self.seconds.release()
         self._memory.close()
 
 

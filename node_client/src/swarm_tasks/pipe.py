@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import Config
+from swarm_tasks.answers import AnswerRules
 from swarm_tasks.keyspace import Part
 
 
@@ -54,9 +55,15 @@ class Job(Struct, frozen=True):
 
 
 class Score(Message, frozen=True, tag="score"):
-    """Do the jobs in order. Their steps, one for each task and each text, fit on the board."""
+    """Do the jobs in order, and read their texts by `rules`.
+
+    Their steps, one for each task and each text, fit on the board. After `seconds` no other text
+    is begun; steps that were not reached stay pending.
+    """
 
     jobs: list[Job]
+    rules: AnswerRules
+    seconds: float
 
 
 class Ready(Message, frozen=True, tag="ready"):
@@ -79,7 +86,7 @@ class Sampled(Message, frozen=True, tag="sampled"):
 
 
 class Scored(Message, frozen=True, tag="scored"):
-    """Every step of the request was done."""
+    """Every step of the request was done, or its time is over."""
 
 
 class Failed(Message, frozen=True, tag="failed"):

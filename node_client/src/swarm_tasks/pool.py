@@ -1,15 +1,25 @@
 """Several verifiers that work at once, one child for each core that is to be used."""
 
 import queue
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Self
+from typing import Self, TypeVar
 
 from swarm_protocol.messages import Config, TaskSpec
+from swarm_tasks.answers import AnswerRules
 from swarm_tasks.batches import Batch, Load, split_batch
 from swarm_tasks.keyspace import Part
-from swarm_tasks.verifier import DEADLINE_S, MEMORY_BYTES, DrawnTask, Verdict, Verifier
+from swarm_tasks.verifier import (
+    DEADLINE_S,
+    MEMORY_BYTES,
+    Attempt,
+    DrawnTask,
+    Verdict,
+    Verifier,
+)
+
+Result = TypeVar("Result")
 
 # Each child takes several loads of a batch, so that one which hangs holds up little else. A small
 # load is not worth a thread, a large one no less than a request.
@@ -69,38 +79,75 @@ class VerifierPool:
         with self._take() as verifier:
             return verifier.sample(dataset=dataset, config=config, seed=seed, indices=indices)
 
-    def score(self, spec: TaskSpec, texts: Sequence[str]) -> list[Verdict]:
+    def score(
+        self, spec: TaskSpec, texts: Sequence[str], *, rules: AnswerRules = AnswerRules.EXACT
+    ) -> list[Verdict]:
         """Return one verdict for each completion text, in order (`score_many`)."""
-        (verdicts,) = self.score_many([(spec, texts)])
+        (verdicts,) = self.score_many([(spec, texts)], rules=rules)
         return verdicts
 
-    def score_many(self, batch: Batch) -> list[list[Verdict]]:
+    def score_many(
+        self, batch: Batch, *, rules: AnswerRules = AnswerRules.EXACT
+    ) -> list[list[Verdict]]:
         """Return one verdict for each completion text of each task, in order.
 
         The batch is divided among the children; a text that hangs holds up its own child only.
         Raises RefusedError as `Verifier.score_many` does.
         """
-        loads = split_batch(batch, most=self._load_size(batch))
-        verdicts: list[list[Verdict]] = [[] for _ in batch]
-        for load, scored in zip(loads, self._score_loads(loads), strict=True):
+        return self._share_out(
+            batch,
+            most=self._load_size(batch),
+            score=lambda verifier, part: verifier.score_many(part, rules=rules),
+        )
+
+    def score_some(
+        self,
+        batch: Batch,
+        *,
+        until: float,
+        text_s: float = DEADLINE_S,
+        rules: AnswerRules = AnswerRules.EXACT,
+    ) -> list[list[Attempt]]:
+        """Score as many texts as there is time for, in order (`Verifier.score_some`).
+
+        Where a text may take the whole deadline, each one is a load of its own.
+        """
+        return self._share_out(
+            batch,
+            most=self._load_size(batch) if text_s < DEADLINE_S else 1,
+            score=lambda verifier, part: verifier.score_some(
+                part, until=until, text_s=text_s, rules=rules
+            ),
+        )
+
+    def _share_out(
+        self, batch: Batch, *, most: int, score: Callable[[Verifier, Batch], list[list[Result]]]
+    ) -> list[list[Result]]:
+        """Score loads of at most `most` texts at once, and return all results in order."""
+
+        def score_load(load: Load) -> list[list[Result]]:
+            with self._take() as verifier:
+                return score(verifier, [group for _, group in load])
+
+        loads = split_batch(batch, most=most)
+        results: list[list[Result]] = [[] for _ in batch]
+        for load, scored in zip(loads, self._map(score_load, loads), strict=True):
             for (place, _), group in zip(load, scored, strict=True):
-                verdicts[place] += group
-        return verdicts
+                results[place] += group
+        return results
 
     def _load_size(self, batch: Batch) -> int:
         fair = sum(len(texts) for _, texts in batch) // (len(self._verifiers) * _LOADS_FOR_EACH)
         return min(max(fair, _LOAD_TEXTS.start), _LOAD_TEXTS.stop)
 
-    def _score_loads(self, loads: Sequence[Load]) -> list[list[list[Verdict]]]:
+    def _map(
+        self, score_load: Callable[[Load], list[list[Result]]], loads: Sequence[Load]
+    ) -> list[list[list[Result]]]:
         if len(loads) <= 1:
-            return [self._score_load(load) for load in loads]
+            return [score_load(load) for load in loads]
         # Threads of this call only: a pool of them would not outlive a fork.
         with ThreadPoolExecutor(min(len(loads), len(self._verifiers))) as threads:
-            return list(threads.map(self._score_load, loads))
-
-    def _score_load(self, load: Load) -> list[list[Verdict]]:
-        with self._take() as verifier:
-            return verifier.score_many([group for _, group in load])
+            return list(threads.map(score_load, loads))
 
     @contextmanager
     def _take(self) -> Iterator[Verifier]:

@@ -18,15 +18,17 @@ from msgspec import UNSET, Struct, UnsetType
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import TaskChoice
 from swarm_tasks.allowlist import GENERATOR
+from swarm_tasks.answers import AnswerRules
 from swarm_tasks.asked import Seen, digest_question
 from swarm_tasks.keyspace import Part
 from swarm_tasks.pool import AnyVerifier
 from swarm_tasks.verifier import DrawnTask
 
 QUIZ_FORMAT = "murmuration-quiz-3"
-# Rounds of this format differed from earlier rounds by chance only, and are still checked.
+# Rounds of earlier formats are still checked. They differed from earlier rounds by chance only. The
+# first says nothing of how answers are read.
 QUIZ_FORMAT_1 = "murmuration-quiz-1"
-QUIZ_FORMATS = (QUIZ_FORMAT_1, QUIZ_FORMAT)
+QUIZ_FORMAT_2 = "murmuration-quiz-2"
 SECRET_BYTES = 32
 # How many candidates a question may take before repeated ones are accepted: a dataset that knows
 # fewer different questions than are asked repeats them.
@@ -40,8 +42,10 @@ class QuizRules(Struct, frozen=True):
     """All that decides a round's questions but its secret.
 
     `tasks` is the season's mix and `questions` how many there are in all; `format` names the
-    algorithm of this module. `asked` is the chain of what the season's earlier rounds asked
-    (`swarm_tasks.asked`), which the first format does not have.
+    algorithm of this module. `answers` names the rules by which answers are read
+    (`swarm_tasks.answers`); rounds of the first format leave it out, and read them to the letter.
+    `asked` is the chain of what the season's earlier rounds asked (`swarm_tasks.asked`), which the
+    first two formats do not have.
     """
 
     round: int
@@ -51,7 +55,35 @@ class QuizRules(Struct, frozen=True):
     tasks: list[TaskChoice]
     questions: int
     format: str = QUIZ_FORMAT
+    answers: str | UnsetType = UNSET
     asked: str | UnsetType = UNSET
+
+    @property
+    def answer_rules(self) -> AnswerRules | None:
+        """How answers are read; None where this version does not know."""
+        if self.format == QUIZ_FORMAT_1:
+            return AnswerRules.EXACT if self.answers is UNSET else None
+        if self.format in (QUIZ_FORMAT_2, QUIZ_FORMAT) and self.answers in list(AnswerRules):
+            return AnswerRules(self.answers)
+        return None
+
+    @property
+    def may_repeat(self) -> bool:
+        """Whether questions may be those of earlier rounds, which these rules are not bound to."""
+        return self.format in (QUIZ_FORMAT_1, QUIZ_FORMAT_2)
+
+
+def with_answers(rules: QuizRules, answers: AnswerRules) -> QuizRules:
+    """Return rules of a round whose answers are read so.
+
+    Rules of the first format stay so where answers are read to the letter, and else become rules of
+    the second: only these can name another way.
+    """
+    if rules.format != QUIZ_FORMAT_1:
+        return msgspec.structs.replace(rules, answers=answers.value)
+    if answers is AnswerRules.EXACT:
+        return rules
+    return msgspec.structs.replace(rules, format=QUIZ_FORMAT_2, answers=answers.value)
 
 
 def encode_rules(rules: QuizRules) -> bytes:
@@ -81,18 +113,18 @@ def draw_quiz(
 
     They come from the judge's part of the key space, by the stream that the secret opens. They
     differ from each other and from all that `seen` knows of the season's earlier rounds. In the
-    first format they differ from each other only, and repeat where a dataset is too small for
+    first two formats they differ from each other only, and repeat where a dataset is too small for
     that. The round's number and the season's name play no part.
 
     Raises RefusedError TASK_FOREIGN for rules that this version does not follow, TASK_EXHAUSTED
     when a dataset has no question left, and what `Verifier.draw` raises; ValueError when there are
     fewer questions than tasks.
     """
-    if rules.format not in QUIZ_FORMATS or rules.generator != GENERATOR:
+    if rules.answer_rules is None or rules.generator != GENERATOR:
         raise RefusedError(
             ErrorCode.TASK_FOREIGN,
-            f"made by {rules.format!r} with {rules.generator!r}, this side has {QUIZ_FORMAT!r}"
-            f" with {GENERATOR!r}",
+            f"made by {rules.format!r} with {rules.generator!r}, this side has"
+            f" {QUIZ_FORMAT!r} with {GENERATOR!r}",
         )
     drawn: list[DrawnTask] = []
     texts: set[str] = set()
@@ -100,7 +132,7 @@ def draw_quiz(
     shares = share_questions(rules.tasks, rules.questions)
     for task, share in zip(rules.tasks, shares, strict=True):
         draw = Stream(task, key=secret, part=Part.JUDGE, seed=rules.seed, verifier=verifier)
-        if rules.format == QUIZ_FORMAT_1:
+        if rules.may_repeat:
             drawn += draw_different(draw, share, texts)
         else:
             drawn += _draw_unasked(draw, share, digests, seen=seen)

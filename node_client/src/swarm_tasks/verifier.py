@@ -5,7 +5,9 @@ in `swarm_tasks.child`: without secrets, network or files, under limits, on allo
 """
 
 import functools
+import math
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
@@ -15,15 +17,21 @@ import msgspec
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import Config, TaskSpec
 from swarm_tasks.allowlist import GENERATOR, check_config
-from swarm_tasks.batches import Batch, Progress, lay_out_steps
-from swarm_tasks.board import NO_ANSWER, TIMEOUT, UNMADE, VERIFIER_ERROR, count_done
+from swarm_tasks.answers import AnswerRules
+from swarm_tasks.batches import Batch, Progress, Trial, lay_out_steps
+from swarm_tasks.board import (
+    NO_ANSWER,
+    SOLVED,
+    TIMEOUT,
+    UNMADE,
+    UNSCORED,
+    VERIFIER_ERROR,
+    count_done,
+)
 from swarm_tasks.keeper import ChildKeeper
 from swarm_tasks.keyspace import Part, keyed_index
 from swarm_tasks.pipe import Draw, Job, Made, Sample, Sampled, Score, Scored, Wanted, decode_reply
 from swarm_tasks.process import ChildDiedError, ChildProcess
-
-# Verifiers give partial credit and floating sums: from here on an answer counts as right.
-SOLVED = 0.99
 
 DEADLINE_S = 5.0
 MEMORY_BYTES = 1 << 30
@@ -31,6 +39,8 @@ DRAW_ATTEMPTS = 256
 _DRAW_BATCH = 8
 # How often within a deadline the parent looks whether the child came on.
 _LOOKS = 8
+# What a text that loses the child is charged beyond its own time: a new child has to start.
+_RESTART_S = 1.0
 
 Reason = Literal["right", "partial", "wrong", "no_answer", "timeout", "verifier_error"]
 _REASONS: dict[float, Reason] = {
@@ -64,6 +74,31 @@ class Verdict:
     def failed(self) -> bool:
         """Whether the verifier hung or failed on the answer, so that its score says nothing."""
         return self.reason in ("timeout", "verifier_error")
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What came of scoring an answer in limited time.
+
+    `verdict` is None when the answer was not reached, or put off because it takes too long;
+    `seconds` is what it cost.
+    """
+
+    verdict: Verdict | None
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Limits:
+    """No text is begun after `until` (`time.monotonic`), and each may take `text_s` seconds."""
+
+    until: float
+    text_s: float
+
+    @property
+    def left_s(self) -> float:
+        """How many seconds are left."""
+        return self.until - time.monotonic()
 
 
 class UnmadeError(RefusedError):
@@ -151,82 +186,122 @@ class Verifier:
         check_config(dataset, config)
         return self._make(Sample(dataset, config, seed, list(indices)), Sampled).digests
 
-    def score(self, spec: TaskSpec, texts: Sequence[str]) -> list[Verdict]:
+    def score(
+        self, spec: TaskSpec, texts: Sequence[str], *, rules: AnswerRules = AnswerRules.EXACT
+    ) -> list[Verdict]:
         """Return one verdict for each completion text, in order (`score_many`)."""
-        (verdicts,) = self.score_many([(spec, texts)])
+        (verdicts,) = self.score_many([(spec, texts)], rules=rules)
         return verdicts
 
-    def score_many(self, batch: Batch) -> list[list[Verdict]]:
+    def score_many(
+        self, batch: Batch, *, rules: AnswerRules = AnswerRules.EXACT
+    ) -> list[list[Verdict]]:
         """Return one verdict for each completion text of each task, in order.
 
-        The answer is what stands between the last `<answer>` and `</answer>`. A text that hangs
-        or breaks the verifier costs its own verdict only.
+        What a text answers is read by `rules`, which a season fixes. A text that hangs or breaks
+        the verifier costs its own verdict only.
 
         Raises RefusedError as `question` does, for the first task that cannot be made; then no
         verdict is returned at all.
         """
+        limits = Limits(math.inf, self._deadline_s)
+        trials = self._try(batch, rules, limits)
+        return [[_verdict(worth) for worth, _ in group] for group in trials]
+
+    def score_some(
+        self,
+        batch: Batch,
+        *,
+        until: float,
+        text_s: float = DEADLINE_S,
+        rules: AnswerRules = AnswerRules.EXACT,
+    ) -> list[list[Attempt]]:
+        """Score as many texts as there is time for, in order, and say what each of them cost.
+
+        None is begun after `until`, a time of `time.monotonic`. A text may take `text_s` seconds,
+        at most the verifier's deadline: one that needs longer is put off if it is less than that.
+
+        Raises RefusedError as `score_many` does.
+        """
+        limits = Limits(until, min(text_s, self._deadline_s))
+        trials = self._try(batch, rules, limits)
+        return [[_attempt(worth, seconds) for worth, seconds in group] for group in trials]
+
+    def _try(self, batch: Batch, rules: AnswerRules, limits: Limits) -> list[list[Trial]]:
         for spec, _ in batch:
             _check_spec(spec)
         progress = Progress(batch)
         with self._lock:
-            while jobs := progress.take_jobs():
-                progress.note(self._score_jobs(jobs))
-        return [list(map(_verdict, group)) for group in progress.result()]
+            while limits.left_s > 0 and (jobs := progress.take_jobs()):
+                progress.note(self._score_jobs(jobs, rules, limits))
+        return progress.result()
 
-    def _score_jobs(self, jobs: list[Job]) -> list[float]:
-        """Return what the steps of one request came to, up to the one that lost the child."""
+    def _score_jobs(self, jobs: list[Job], rules: AnswerRules, limits: Limits) -> list[Trial]:
+        """Return what came of the steps of one request, up to the one that lost the child."""
         steps = lay_out_steps(jobs)
-        child = self._keeper.send(Score(jobs), steps)
+        child = self._keeper.send(Score(jobs, rules, limits.left_s), steps)
         try:
-            self._await_reply(child, Scored, len(steps))
+            self._await_reply(child, Scored, len(steps), text_s=limits.text_s)
+            trials, pending = _read_trials(child, len(steps))
+            if pending is not None and limits.left_s > 0:
+                raise ChildDiedError("the verifier child left steps out")
         except RefusedError as problem:
             raise _not_made(problem) from None
         except (TimeoutError, ChildDiedError, msgspec.DecodeError) as problem:
-            steps = child.board.read(len(steps))
+            trials, pending = _read_trials(child, len(steps))
             self._keeper.drop()
-            return _name_fault(steps, problem)
-        return child.board.read(len(steps))
+            if pending == UNMADE:
+                raise _not_made(problem) from None
+            if pending is not None:
+                trials.append(self._name_fault(problem, text_s=limits.text_s))
+        return trials
+
+    def _name_fault(self, problem: Exception, *, text_s: float) -> Trial:
+        """Return what came of the text that a lost child was busy with."""
+        if not isinstance(problem, TimeoutError):
+            return VERIFIER_ERROR, _RESTART_S
+        return TIMEOUT if text_s >= self._deadline_s else UNSCORED, text_s + _RESTART_S
 
     def _make(self, request: Draw | Sample, wanted: type[Wanted]) -> Wanted:
         with self._lock:
             steps = len(request.indices)
             child = self._keeper.send(request, [UNMADE] * steps)
             try:
-                return self._await_reply(child, wanted, steps)
+                return self._await_reply(child, wanted, steps, text_s=self._deadline_s)
             except RefusedError as problem:
                 raise _not_made(problem) from None
             except (TimeoutError, ChildDiedError, msgspec.DecodeError) as problem:
                 self._keeper.drop()
                 raise _not_made(problem) from None
 
-    def _await_reply(self, child: ChildProcess, wanted: type[Wanted], steps: int) -> Wanted:
-        """Wait for the reply to a request; each of its steps may take `deadline_s` seconds.
+    def _await_reply(
+        self, child: ChildProcess, wanted: type[Wanted], steps: int, *, text_s: float
+    ) -> Wanted:
+        """Wait for the reply to a request whose texts may take `text_s`, its tasks the deadline.
 
         A step hangs when it is still the same after so many looks.
         """
         done = same = 0
+        limit_s = self._deadline_s  # a request begins with a task
         while same < _LOOKS:
             try:
-                raw = child.receive(deadline_s=self._deadline_s / _LOOKS)
+                raw = child.receive(deadline_s=limit_s / _LOOKS)
             except TimeoutError:
-                before, done = done, count_done(child.board.read(steps))
+                board = child.board.read(steps)
+                before, done = done, count_done(board)
                 same = same + 1 if done == before else 0
+                limit_s = text_s if UNSCORED in board[done : done + 1] else self._deadline_s
             else:
                 return decode_reply(raw, wanted)
-        raise TimeoutError(f"no answer within {self._deadline_s:g} s")
+        raise TimeoutError(f"no answer within {limit_s:g} s")
 
 
-def _name_fault(steps: list[float], problem: Exception) -> list[float]:
-    """Return the steps that a lost child did, and the fault of the text that it was busy with.
-
-    Raises RefusedError VERIFIER_FAILED when it was making a task.
-    """
+def _read_trials(child: ChildProcess, count: int) -> tuple[list[Trial], float | None]:
+    """Return what came of the steps that were done, and the first one that was not, if any."""
+    steps = child.board.read(count)
     done = count_done(steps)
-    if done == len(steps):
-        return steps
-    if steps[done] == UNMADE:
-        raise _not_made(problem) from None
-    return [*steps[:done], TIMEOUT if isinstance(problem, TimeoutError) else VERIFIER_ERROR]
+    trials = list(zip(steps[:done], child.board.read_seconds(done), strict=True))
+    return trials, steps[done] if done < count else None
 
 
 def _not_made(problem: Exception) -> RefusedError:
@@ -252,3 +327,7 @@ def _verdict(worth: float) -> Verdict:
     if worth >= SOLVED:
         return Verdict(worth, "right")
     return Verdict(worth, "partial" if worth > 0 else "wrong")
+
+
+def _attempt(worth: float, seconds: float) -> Attempt:
+    return Attempt(None if worth == UNSCORED else _verdict(worth), seconds)

@@ -39,6 +39,7 @@ async def greet(session: Session, hello: Hello) -> Welcome:
         logprobs=True,
         provenance=True,
         declarations=True,
+        return_within=settings.GATEWAY_RETURN_WITHIN_S,
     )
     # Last: a hello that failed may be said again.
     session.greeted = True

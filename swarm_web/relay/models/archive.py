@@ -7,6 +7,7 @@ from django.contrib.postgres.search import SearchVector
 from django.db import models
 from django.db.models import Q
 
+from swarm_protocol.errors import ErrorCode
 from swarm_web.nodes.models import Node
 
 
@@ -102,6 +103,11 @@ class ArchivedRollout(models.Model):
 
     def __str__(self) -> str:
         return f"{self.rollout} of {self.author}"
+
+    @property
+    def is_refuted(self) -> bool:
+        """Whether the check found no right completion, or that there is no such question."""
+        return self.solved == 0 or self.failure not in ("", ErrorCode.VERIFIER_FAILED)
 
 
 class Learned(models.Model):

@@ -13,10 +13,12 @@ from django.db import transaction
 
 from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import TaskSpec
+from swarm_tasks.answers import known_rules
 from swarm_tasks.pool import AnyVerifier
 from swarm_web.nodes.models import Node
 from swarm_web.relay.intake import Sample, take_samples
 from swarm_web.relay.models import ArchivedRollout, Exchange, TrainingPoint
+from swarm_web.relay.services.crediting import withdraw_credits
 from swarm_web.relay.services.scoring import score_completions
 from swarm_web.store import sync_redis
 
@@ -58,6 +60,7 @@ def check_samples(*, verifier: AnyVerifier, now: datetime) -> int:
         ArchivedRollout.objects.bulk_update(
             rows, ["question", "completions", "solved", "failure", "checked_at"]
         )
+        withdraw_credits(row for row in rows if row.is_refuted)
     return len(rows)
 
 
@@ -102,6 +105,7 @@ def _check(row: ArchivedRollout, *, verifier: AnyVerifier) -> None:
         question, verdicts = score_completions(
             msgspec.convert(row.spec, TaskSpec),
             [completion["text"] for completion in row.completions],
+            rules=known_rules(row.season.answer_rules),
             verifier=verifier,
         )
     except RefusedError as refusal:

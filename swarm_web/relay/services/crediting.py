@@ -1,19 +1,23 @@
 """Credits are booked in batches: who learned from whom, and from which archived rollout.
 
 A credit is taken off its list before it is booked, so it is never booked twice; while Postgres is
-away it is put back.
+away it is put back. Who learned from whom is stored as it was reported. A giver's total leaves out
+rollouts that our own check refutes, and what one pair has beyond so many a minute (`relay.pairs`).
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import DatabaseError, InterfaceError, connection, transaction
-from django.db.models import Count, OuterRef, Subquery
+from django.db.models import Count, F, OuterRef, Subquery
+from django.db.models.functions import Greatest
 
 from swarm_web.nodes.models import Node
 from swarm_web.relay.deliveries import Credit, give_back, take_credits
-from swarm_web.relay.models import ArchivedRollout, Exchange, Learned
+from swarm_web.relay.models import ArchivedRollout, Contribution, Exchange, Learned
+from swarm_web.relay.pairs import Pair, admit
 from swarm_web.store import sync_redis
 
 _BOOKED_AT_ONCE = 2000
@@ -22,7 +26,36 @@ _BOOKED_AT_ONCE = 2000
 MOST_PAIRS_AN_HOUR = 20_000
 
 # season, hour, giver, taker -> how many rollouts
-_Flows = Mapping[tuple[int, datetime, int, int], int]
+_Flow = tuple[int, datetime, int, int]
+_Flows = Mapping[_Flow, int]
+# season, author, the author's id of it
+_Place = tuple[int, int, str]
+
+
+@dataclass(frozen=True)
+class _Lesson:
+    """A credit with the nodes that it names."""
+
+    credit: Credit
+    giver: Node
+    taker: Node
+
+    @property
+    def place(self) -> _Place:
+        return self.credit.season_id, self.giver.pk, self.credit.rollout
+
+    @property
+    def flow(self) -> _Flow:
+        return self.credit.season_id, _hour_of(self.credit.at), self.giver.pk, self.taker.pk
+
+    @property
+    def pair(self) -> Pair:
+        minute = self.credit.at.replace(second=0, microsecond=0)
+        return Pair(self.credit.season_id, minute, _party(self.giver), _party(self.taker))
+
+
+def _party(node: Node) -> str:
+    return f"node {node.pk}" if node.owner_id is None else f"owner {node.owner_id}"
 
 
 def book_credits() -> int:
@@ -40,29 +73,40 @@ def book_credits() -> int:
 
 
 def _book(credits: Sequence[Credit]) -> None:
-    givers = dict(
-        Node.objects.filter(name__in={credit.giver for credit in credits}).values_list("name", "pk")
-    )
-    takers = set(
-        Node.objects.filter(pk__in={credit.taker_id for credit in credits}).values_list(
-            "pk", flat=True
-        )
-    )
+    giving = Node.objects.filter(name__in={credit.giver for credit in credits})
+    taking = Node.objects.filter(pk__in={credit.taker_id for credit in credits})
+    givers, takers = {node.name: node for node in giving}, {node.pk: node for node in taking}
     # Either may have been deleted meanwhile.
-    known = [c for c in credits if c.giver in givers and c.taker_id in takers]
-    flows = Counter((c.season_id, _hour_of(c.at), givers[c.giver], c.taker_id) for c in known)
-    if not flows:
+    known = [
+        _Lesson(c, givers[c.giver], takers[c.taker_id])
+        for c in credits
+        if c.giver in givers and c.taker_id in takers
+    ]
+    if not known:
         return
-    _count_for_givers(flows)
-    _store_flows(flows)
-    _note_learners(known, givers)
+    archived = _lock_archived(known)
+    refuted = {place for place, row in archived.items() if row.is_refuted}
+    _store_flows(Counter(lesson.flow for lesson in known))
+    _note_learners(known, archived)
+    _count_for_givers([lesson for lesson in known if lesson.place not in refuted])
 
 
-def _count_for_givers(flows: _Flows) -> None:
-    """Add to every giver's total; who published has a contribution."""
+def _lock_archived(lessons: Sequence[_Lesson]) -> dict[_Place, ArchivedRollout]:
+    """Return the archived rollouts among those that were used; none is checked meanwhile."""
+    seasons, authors, ids = (set(part) for part in zip(*(x.place for x in lessons), strict=True))
+    found = ArchivedRollout.objects.filter(season__in=seasons, author__in=authors, rollout__in=ids)
+    locked = found.select_for_update(of=("self",)).order_by("pk")
+    return {(row.season_id, row.author_id, row.rollout): row for row in locked}
+
+
+def _count_for_givers(lessons: Sequence[_Lesson]) -> None:
+    """Add to every giver's total what counts of each pair; who published has a contribution."""
+    left = admit(sync_redis(), Counter(lesson.pair for lesson in lessons))
     totals: Counter[tuple[int, int]] = Counter()
-    for (season, _, giver, _), used in flows.items():
-        totals[season, giver] += used
+    for lesson in lessons:
+        if left[lesson.pair] > 0:
+            left[lesson.pair] -= 1
+            totals[lesson.credit.season_id, lesson.giver.pk] += 1
     with connection.cursor() as cursor:
         cursor.execute(
             """
@@ -105,19 +149,12 @@ def _store_flows(flows: _Flows) -> None:
         )
 
 
-def _note_learners(credits: Sequence[Credit], givers: Mapping[str, int]) -> None:
+def _note_learners(lessons: Sequence[_Lesson], archived: Mapping[_Place, ArchivedRollout]) -> None:
     """Note who trained on an archived rollout, and count them anew."""
-    takers: defaultdict[tuple[int, int, str], list[Credit]] = defaultdict(list)
-    for credit in credits:
-        takers[credit.season_id, givers[credit.giver], credit.rollout].append(credit)
-    seasons, authors, ids = (set(part) for part in zip(*takers, strict=True))
-    archived = ArchivedRollout.objects.filter(
-        season__in=seasons, author__in=authors, rollout__in=ids
-    ).values_list("pk", "season_id", "author_id", "rollout")
     learned = [
-        Learned(rollout_id=pk, node_id=credit.taker_id, at=credit.at)
-        for pk, season, author, rollout in archived
-        for credit in takers.get((season, author, rollout), ())
+        Learned(rollout=archived[x.place], node_id=x.credit.taker_id, at=x.credit.at)
+        for x in lessons
+        if x.place in archived
     ]
     if not learned:
         return
@@ -126,6 +163,19 @@ def _note_learners(credits: Sequence[Credit], givers: Mapping[str, int]) -> None
     ArchivedRollout.objects.filter(pk__in={row.rollout_id for row in learned}).update(
         learned_by=Subquery(learners.annotate(count=Count("pk")).values("count"))
     )
+
+
+def withdraw_credits(refuted: Iterable[ArchivedRollout]) -> None:
+    """Take back what others' use of these rollouts counted, once for each, in a transaction.
+
+    Also what was above the limit of a pair: the total is an estimate, and never below 0. Who
+    learned from them stays stored, as it was reported.
+    """
+    for row in refuted:
+        if row.learned_by:
+            giver = Contribution.objects.filter(season=row.season_id, node=row.author_id)
+            left = Greatest(F("used_by_others") - row.learned_by, 0)
+            giver.update(used_by_others=left)
 
 
 def _hour_of(moment: datetime) -> datetime:

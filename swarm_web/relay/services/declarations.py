@@ -14,6 +14,7 @@ from django.db.models import QuerySet
 
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import Rollout
+from swarm_tasks.answers import AnswerRules, known_rules
 from swarm_tasks.pool import AnyVerifier
 from swarm_tasks.verifier import UnmadeError
 from swarm_web.relay.claims import Claims
@@ -39,9 +40,10 @@ def check_declarations(
     Up to as many more of nodes whose declarations have lapsed are checked, so that these may count
     again. When it gets late the rest is left: one question that hangs the generator takes seconds.
     """
-    season_id = _running_season()
-    if season_id is None:
+    season = _running_season()
+    if season is None:
         return 0
+    season_id, rules = season
     claims = Claims(sync_redis(), season_id=season_id, max_age_s=settings.RELAY_MAX_AGE_S)
     # Told again each time: Redis may have lost it, a worker may have died before it told, or the
     # operator may have decided otherwise.
@@ -49,7 +51,7 @@ def check_declarations(
     drawn = claims.draw(most, now=now.timestamp())
     findings: dict[int, list[bool]] = {}
     for claim in takewhile(lambda _: not is_late(), drawn):
-        informative = is_informative(claim.rollout, verifier=verifier)
+        informative = is_informative(claim.rollout, rules=rules, verifier=verifier)
         if informative is not None:
             findings.setdefault(claim.node_id, []).append(not informative)
     lapsed = [
@@ -60,7 +62,7 @@ def check_declarations(
     return len(drawn)
 
 
-def is_informative(rollout: Rollout, *, verifier: AnyVerifier) -> bool | None:
+def is_informative(rollout: Rollout, *, rules: AnswerRules, verifier: AnyVerifier) -> bool | None:
     """Tell whether others learn from a rollout; None where our verifier could not find out.
 
     As a declaration says: there are right and wrong completions, so that rewards differ, binary or
@@ -69,7 +71,7 @@ def is_informative(rollout: Rollout, *, verifier: AnyVerifier) -> bool | None:
     """
     texts = [completion.text for completion in rollout.completions]
     try:
-        _, verdicts = score_completions(rollout.task, texts, verifier=verifier)
+        _, verdicts = score_completions(rollout.task, texts, rules=rules, verifier=verifier)
     except UnmadeError:
         return False
     except RefusedError as refusal:
@@ -89,10 +91,11 @@ def restore_declarations(contributions: QuerySet[Contribution]) -> int:
     )
 
 
-def _running_season() -> int | None:
-    """Return the running season, if any node took part in it."""
+def _running_season() -> tuple[int, AnswerRules] | None:
+    """Return the running season and how it reads answers, if any node took part in it."""
     parts = Contribution.objects.filter(season__state="running")
-    return next(iter(parts.values_list("season_id", flat=True)[:1]), None)
+    rows = parts.values_list("season_id", "season__answer_rules")[:1]
+    return next(((pk, known_rules(name)) for pk, name in rows), None)
 
 
 def _lapsed_nodes(season_id: int) -> list[int]:

@@ -194,7 +194,9 @@ def test_a_figure_that_is_not_there_is_refused(
 
 
 def test_a_baseline_alone_is_a_report_too(lab: Path, client: Client) -> None:
-    write_report(lab / "sharing", own={"8/0": 0.1}, comparisons=[], onsets=[])
+    write_report(
+        lab / "sharing", own={"8/0": 0.1}, comparisons=[], horizons=[], onsets=[], reached=[]
+    )
     html = read(client, "/lab/sharing/")
     assert "chart=difference" not in html
     assert client.get("/lab/sharing/figure.json?chart=difference").status_code == 400
@@ -244,6 +246,16 @@ def test_a_map_has_its_experiments_side_by_side(lab: Path, client: Client) -> No
     assert "+10\u202f%" in rows[0]
     assert "+150\u202f%" in rows[1]
     assert "as was expected" not in html
+
+
+def test_a_report_says_how_soon_an_arm_is_as_good_as_the_baseline_at_the_end(
+    lab: Path, client: Client
+) -> None:
+    publish_sharing(lab)
+    html = read(client, "/lab/sharing/")
+    row = html.split("How soon an arm is as good")[1].split("<bdi>4/4</bdi>")[1].split("</tr>")[0]
+    cells = [cell.split("</td>")[0] for cell in row.split('<td class="num">')[1:]]
+    assert cells == ["5 of 6", "20", "61\u202f500"]
 
 
 def test_a_report_says_what_the_gain_was_earlier(lab: Path, client: Client) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from node_client.lab.outcomes import drawdown, judge_held_out, spread, take_off, wobble
+from node_client.lab.outcomes import drawdown, judge_held_out, reaches, spread, take_off, wobble
 from node_client.lab.results import RunData, read_results
 from tests.node_client.lab.folders import LabFolder
 
@@ -91,3 +91,14 @@ def test_a_run_that_is_always_above_took_off_in_the_first_average() -> None:
 def test_the_spread_is_between_nodes() -> None:
     assert spread(np.array([1.0, 3.0])) == pytest.approx(np.sqrt(2))
     assert spread(np.array([1.0])) == 0
+
+
+def test_a_run_reaches_a_level_where_the_average_of_three_evaluations_stays_above(
+    tmp_path: Path,
+) -> None:
+    scores = [0.0, 0.9, 0.0, 0.3, 0.6, 0.6]
+    run = run_with(tmp_path, {4 * at: [score, score] for at, score in enumerate(scores)})
+    # Means of three, of rounds 8, 12, 16 and 20: .3, .4, .3, .5.
+    assert reaches(run, 0.3) == 8
+    assert reaches(run, 0.35) == 20
+    assert reaches(run, 0.6) is None

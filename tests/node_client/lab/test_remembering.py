@@ -6,9 +6,11 @@ from node_client.lab.remembering import RememberingVerifier
 from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import MAX_COMPLETION_CHARS, TaskSpec
 from swarm_tasks.allowlist import GENERATOR
+from swarm_tasks.answers import AnswerRules
+from swarm_tasks.batches import Trial
 from swarm_tasks.keyspace import Part
 from swarm_tasks.pipe import Draw, Job, Made
-from swarm_tasks.verifier import DrawnTask, Verifier
+from swarm_tasks.verifier import DrawnTask, Limits, Verifier
 from tests.node_client.fakes import SEED, SUMS, external_sum
 
 
@@ -21,9 +23,9 @@ class Listening(RememberingVerifier):
         self.jobs: list[Job] = []
         self.draws = 0
 
-    def _score_jobs(self, jobs: list[Job]) -> list[float]:
+    def _score_jobs(self, jobs: list[Job], rules: AnswerRules, limits: Limits) -> list[Trial]:
         self.jobs += jobs
-        return super()._score_jobs(jobs)
+        return super()._score_jobs(jobs, rules, limits)
 
     def _make(self, request: Draw) -> Made:
         self.draws += 1
@@ -64,6 +66,14 @@ def test_texts_that_were_scored_before_are_not_scored_again(verifier: Verifier) 
     assert [job.index for job in remembering.jobs] == [
         spec.index for spec, _ in (first, second, third)
     ]
+
+
+def test_a_text_that_was_scored_by_other_rules_is_scored_again(verifier: Verifier) -> None:
+    remembering = Listening(verifier)
+    spec, [right, *_] = texts_of(verifier, 0)
+    wrapped = [right.replace("</", ".</").replace("<answer>", "<answer>**Answer:** ")]
+    assert not remembering.score(spec, wrapped)[0].solved
+    assert remembering.score(spec, wrapped, rules=AnswerRules.UNWRAPPED)[0].solved
 
 
 def test_other_texts_to_the_same_task_are_scored(verifier: Verifier) -> None:

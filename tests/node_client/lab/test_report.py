@@ -149,6 +149,29 @@ def test_a_run_takes_off_at_half_of_the_best_arms_end_unless_said_otherwise(
     assert said.commands[-1].endswith("--take-off-at 0.15")
 
 
+def climbing(top: float) -> list[list[float]]:
+    """Return two nodes' rewards in rounds that rise evenly to `top`."""
+    return [[top * number / 20] * 2 for number in range(1, 21)]
+
+
+def test_an_arm_reaches_the_baselines_end_after_so_many_rounds_and_tokens(tmp_path: Path) -> None:
+    lab = LabFolder(tmp_path, seeds=[1, 2, 3])
+    for seed in (1, 2, 3):
+        lab.add_rounds("8/0", seed, climbing(0.2))
+        lab.add_rounds("4/4", seed, climbing(0.4 if seed < 3 else 0.1))
+    _, mixed = report_of(tmp_path).reached
+    # The baseline's last three evaluations, of rounds 10, 15 and 20, are .15 on average; the
+    # arm's are .2 by round 15, and .1 by round 10. Two nodes generate 100 tokens a round each.
+    assert (mixed.runs, mixed.rounds, mixed.tokens) == (2, 15, 15 * 200)
+
+
+def test_nothing_is_reached_where_the_baseline_scores_nothing(tmp_path: Path) -> None:
+    lab = LabFolder(tmp_path, seeds=[1])
+    lab.add_rounds("8/0", 1, climbing(0.0))
+    lab.add_rounds("4/4", 1, climbing(0.4))
+    assert report_of(tmp_path).reached == []
+
+
 def test_curves_are_thinned_and_keep_both_ends(tmp_path: Path) -> None:
     lab = LabFolder(tmp_path, seeds=[1, 2, 3, 4], rounds=300)
     lab.add_all({"8/0": [0.1, 0.3], "4/4": [0.3, 0.5]})

@@ -12,6 +12,7 @@ from node_client.settings.train_config import TrainConfig
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import TaskSpec
 from swarm_tasks.allowlist import GENERATOR
+from swarm_tasks.answers import AnswerRules
 from swarm_tasks.batches import Batch
 from swarm_tasks.verifier import Verdict, Verifier
 from tests.node_client.fakes import (
@@ -157,11 +158,13 @@ class UnscoringVerifier(BorrowingVerifier):
         self._failing = failing
         self.scored: list[TaskSpec] = []
 
-    def score_many(self, batch: Batch) -> list[list[Verdict]]:
+    def score_many(
+        self, batch: Batch, *, rules: AnswerRules = AnswerRules.EXACT
+    ) -> list[list[Verdict]]:
         self.scored += [spec for spec, texts in batch if texts]
         if any(spec == self._failing and texts for spec, texts in batch):
             raise RefusedError(ErrorCode.VERIFIER_FAILED, "Gone.")
-        return super().score_many(batch)
+        return super().score_many(batch, rules=rules)
 
 
 def test_old_questions_of_a_batch_that_fails_come_again_all_but_the_one_that_failed(

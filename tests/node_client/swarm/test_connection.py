@@ -17,11 +17,13 @@ from swarm_protocol.messages import (
     Hello,
     Refused,
     RequestRound,
+    RoundInfo,
     RoundState,
     SeasonState,
     Standing,
 )
-from tests.node_client.coordinator import TOKEN, Coordinator, now, running, with_field
+from swarm_protocol.returning import HURRY_S, LONGEST_PAUSE_S, RETURN_WITHIN_S
+from tests.node_client.coordinator import TOKEN, Coordinator, now, open_round, running, with_field
 from tests.node_client.shell_fakes import HELLO, Connected, Notebook, at_once, running_connection
 
 
@@ -99,6 +101,16 @@ async def test_a_coordinator_in_trouble_is_tried_again() -> None:
         await node.notebook.until(lambda: len(node.notebook.welcomes) == 2)
 
 
+async def test_a_hello_that_is_refused_for_now_is_said_again_on_a_new_connection() -> None:
+    coordinator = Coordinator()
+    async with running(coordinator), running_connection(coordinator) as node:
+        coordinator.refusals[Hello] = ErrorCode.SERVER_BUSY
+        await coordinator.hang_up()
+        await node.notebook.until(lambda: "not ready" in node.notebook.links[-1].reason)
+        del coordinator.refusals[Hello]
+        await node.notebook.until(lambda: len(node.notebook.welcomes) == 2)
+
+
 async def test_a_lost_coordinator_is_found_again_on_the_same_address() -> None:
     async with running(Coordinator()) as coordinator, running_connection(coordinator) as node:
         await coordinator.stop()
@@ -122,13 +134,15 @@ class Clock:
 
 @dataclass
 class Retries:
-    """Keeps the attempt that each pause before a new connection was computed for."""
+    """Keeps what each pause before a new connection was computed for."""
 
     attempts: list[int] = field(default_factory=list)
+    longest: list[float] = field(default_factory=list)
 
-    def __call__(self, attempt: int) -> float:
+    def __call__(self, attempt: int, longest_s: float) -> float:
         self.attempts.append(attempt)
-        return at_once(attempt)
+        self.longest.append(longest_s)
+        return at_once(attempt, longest_s)
 
 
 async def lose(coordinator: Coordinator, node: Connected) -> None:
@@ -151,6 +165,42 @@ async def test_the_first_retry_after_a_stable_connection_has_the_shortest_pause(
         await lose(coordinator, node)
         await lose(coordinator, node)
     assert retries.attempts == [0, 1, 2, 0, 1]
+
+
+async def test_what_was_said_of_rounds_decides_how_long_a_pause_may_be() -> None:
+    retries = Retries()
+    coordinator = Coordinator()
+    coordinator.round = open_round()
+    async with (
+        running(coordinator),
+        running_connection(coordinator, backoff=retries) as node,
+    ):
+        await lose(coordinator, node)
+        later = RoundInfo(2, "scheduled", now(later_s=999), now(later_s=1099), 2, "")
+        await coordinator.ring(RoundState(None, later, now()))
+        await node.notebook.until(lambda: len(node.notebook.doorbells) == 1)
+        coordinator.round = later
+        await lose(coordinator, node)
+    assert retries.longest == [RETURN_WITHIN_S, LONGEST_PAUSE_S]
+
+
+async def test_hurry_is_counted_from_the_loss_of_the_latest_connection() -> None:
+    clock, retries = Clock(), Retries()
+    async with (
+        running(Coordinator()) as coordinator,
+        running_connection(coordinator, backoff=retries, clock=clock) as node,
+    ):
+        clock.now += HURRY_S
+        await lose(coordinator, node)
+        coordinator.denial = (HTTPStatus.SERVICE_UNAVAILABLE, "busy")
+        clock.now += 1
+        await coordinator.hang_up()
+        await node.notebook.until(lambda: "503" in node.notebook.links[-1].reason)
+        clock.now += HURRY_S
+        tries = len(retries.longest)
+        await node.notebook.until(lambda: len(retries.longest) > tries + 1)
+    assert set(retries.longest[:2]) == {RETURN_WITHIN_S}
+    assert retries.longest[-1] == LONGEST_PAUSE_S
 
 
 async def test_a_server_that_accepts_and_drops_at_once_meets_growing_pauses() -> None:

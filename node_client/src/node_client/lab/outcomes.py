@@ -85,6 +85,24 @@ def take_off(rewards: Floats, *, above: float) -> int | None:
     return int(below[-1]) + 1 + len(rewards) - len(level) + 1
 
 
+def held_out_level(run: RunData) -> Floats:
+    """Return the nodes' mean held-out score, averaged over an evaluation and the two before it.
+
+    Its values belong to `run.held_out_rounds` from the third on.
+    """
+    return moving_average(run.held_out.mean(axis=1), HELD_OUT_WINDOW)
+
+
+def reaches(run: RunData, level: float) -> int | None:
+    """Return the round from which the run's `held_out_level` stays at or above `level`, or None."""
+    curve = held_out_level(run)
+    below = np.flatnonzero(curve < level)
+    first = int(below[-1]) + 1 if len(below) else 0
+    if first == len(curve):
+        return None
+    return run.held_out_rounds[first - len(curve)]
+
+
 def final_level(rewards: Floats) -> float:
     """Return the mean over the nodes and the last ten rounds."""
     return float(rewards[-WINDOW:].mean())

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from swarm_protocol.messages import Config, TaskSpec
+from swarm_tasks.answers import AnswerRules
 from swarm_tasks.batches import Batch
 from swarm_tasks.keyspace import Part
 from swarm_tasks.verifier import DrawnTask, Verdict, Verifier
@@ -13,7 +14,7 @@ from swarm_tasks.verifier import DrawnTask, Verdict, Verifier
 # A few rounds of a large swarm. A task that was forgotten is made again.
 REMEMBERED = 1 << 16
 
-Answered = tuple[bytes, tuple[str, ...]]
+Answered = tuple[AnswerRules, bytes, tuple[str, ...]]
 
 
 class RememberingVerifier(Verifier):
@@ -39,12 +40,14 @@ class RememberingVerifier(Verifier):
         """Return the spec's question."""
         return self._questions.get(_name(spec)) or super().question(spec)
 
-    def score_many(self, batch: Batch) -> list[list[Verdict]]:
+    def score_many(
+        self, batch: Batch, *, rules: AnswerRules = AnswerRules.EXACT
+    ) -> list[list[Verdict]]:
         """Return one verdict for each completion text of each task, in order."""
-        keys = [(_name(spec), tuple(texts)) for spec, texts in batch]
+        keys = [(rules, _name(spec), tuple(texts)) for spec, texts in batch]
         unknown = [place for place, key in enumerate(keys) if key not in self._verdicts]
         if unknown:
-            scored = super().score_many([batch[place] for place in unknown])
+            scored = super().score_many([batch[place] for place in unknown], rules=rules)
             for place, verdicts in zip(unknown, scored, strict=True):
                 self._verdicts[keys[place]] = verdicts
         found = [self._verdicts[key] for key in keys]

@@ -16,6 +16,7 @@ from node_client.model.policy import Policy
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import ExternalRollout, Rollout, RolloutName, SeasonInfo
 from swarm_tasks.allowlist import check_training_spec
+from swarm_tasks.answers import known_rules
 from swarm_tasks.keyspace import Part, question_part
 from swarm_tasks.verifier import UnmadeError, Verifier
 
@@ -167,7 +168,8 @@ class ExternalJudge:
         texts = [completion.text for completion in rollout.completions]
         try:
             question = self._verifier.question(rollout.task)
-            verdicts = self._verifier.score(rollout.task, texts)
+            rules = known_rules(self._season.answers)
+            verdicts = self._verifier.score(rollout.task, texts, rules=rules)
         except UnmadeError:
             self._unmade[external.node] += 1
             raise _DroppedError("unscorable") from None

@@ -15,6 +15,7 @@ from node_client.model.policy import Policy
 from node_client.settings.train_config import StepPlan, TrainConfig
 from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import SeasonInfo, TaskSpec
+from swarm_tasks.answers import known_rules
 from swarm_tasks.verifier import DrawnTask, Verifier
 
 
@@ -93,7 +94,8 @@ class RolloutMaker:
         pairs = list(zip(tasks, answers, strict=True))
         try:
             verdicts = self._verifier.score_many(
-                [(task.spec, [answer.text for answer in given]) for task, given in pairs]
+                [(task.spec, [answer.text for answer in given]) for task, given in pairs],
+                rules=known_rules(self._season.answers),
             )
         except RefusedError:
             self._give_up_broken(task.spec for task in tasks)

@@ -6,6 +6,7 @@ from node_client.runtime.training import Enrolment, Equipment, Training
 from node_client.settings.config import Settings
 from swarm_protocol.messages import ExternalRollout, Rollout, SeasonInfo
 from swarm_tasks.allowlist import GENERATOR
+from swarm_tasks.answers import NEWEST_RULES
 from swarm_tasks.starter import STARTER_SEASON_SEED, STARTER_TASKS
 
 
@@ -21,6 +22,7 @@ def practice_season() -> SeasonInfo:
         external=4,
         max_new_tokens=24,
         temperature=0.0,
+        answers=NEWEST_RULES,
     )
 
 

@@ -61,7 +61,7 @@ class Node:
         *,
         site: Site,
         equipment: Equipment,
-        backoff: Callable[[int], float] = jittered_backoff,
+        backoff: Callable[[int, float], float] = jittered_backoff,
         chance: Callable[[], float] = random.random,
         report_every_s: float = REPORT_EVERY_S,
     ) -> None:

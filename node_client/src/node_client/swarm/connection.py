@@ -1,7 +1,8 @@
 """The socket to the coordinator: kept open, spoken over, and told apart from a refusal.
 
 The only module that imports websockets. A coordinator that cannot be reached is tried again for
-ever, with growing random pauses; one that refuses this node for good ends `run`.
+ever, with random pauses that grow, in a round only to a few seconds; one that refuses this node for
+good ends `run`.
 """
 
 import asyncio
@@ -18,6 +19,7 @@ from websockets.frames import CloseCode
 
 from node_client.errors import CoordinatorRefusedError
 from node_client.swarm.backoff import STABLE_S, jittered_backoff
+from node_client.swarm.urgency import Urgency
 from swarm_protocol.codec import UndecodableError, decode_from_server, encode
 from swarm_protocol.errors import FIXES, ErrorCode, RefusedError
 from swarm_protocol.messages import Hello, NodeMessage, Refused, ServerMessage, Welcome
@@ -69,7 +71,7 @@ class Connection:
         token: str,
         hello: Hello,
         listener: Listener,
-        backoff: Callable[[int], float] = jittered_backoff,
+        backoff: Callable[[int, float], float] = jittered_backoff,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._url = url
@@ -82,6 +84,7 @@ class Connection:
         self._waiting: dict[str, asyncio.Future[ServerMessage]] = {}
         self._lease: asyncio.Timeout | None = None
         self._welcomed_at: float | None = None
+        self._urgency = Urgency()
         self.connected = asyncio.Event()
         # What the coordinator of the latest connection said that it knows.
         self.knows_logprobs = False
@@ -91,13 +94,17 @@ class Connection:
     async def run(self) -> None:
         """Stay connected until cancelled. Raises CoordinatorRefusedError when refused for good."""
         attempt = 0
+        lost_at = self._clock()
         while True:
             self._listener.link_changed(Link("connecting"))
             self._welcomed_at = None
             reason = await self._connect_once()
+            now = self._clock()
+            if self._welcomed_at is not None:
+                lost_at = now
             if self._was_stable():
                 attempt = 0
-            delay = self._backoff(attempt)
+            delay = self._backoff(attempt, self._urgency.longest_pause(lost_at=lost_at, now=now))
             attempt += 1
             log.info("disconnected (%s), trying again in %.1f s", reason, delay)
             self._listener.link_changed(Link("waiting", reason, self._clock() + delay))
@@ -148,6 +155,7 @@ class Connection:
         try:
             async with open_socket(self._url, self._token) as socket:
                 welcome = await self._greet(socket)
+                self._urgency.note(welcome, at=self._clock())
                 self._listener.welcomed(welcome)
                 self.knows_logprobs = welcome.logprobs
                 self.knows_provenance = welcome.provenance
@@ -163,13 +171,18 @@ class Connection:
             return f"the connection was lost: {closed}"
         except TimeoutError:
             return "the coordinator did not answer in time"
+        except RefusedError as refusal:
+            return f"the coordinator is not ready: {refusal.message}"
         except (OSError, WebSocketException) as problem:
             return _explain_trouble(problem)
         finally:
             self._forget_socket()
 
     async def _greet(self, socket: ClientConnection) -> Welcome:
-        """Say hello and return the welcome. Raises CoordinatorRefusedError and TimeoutError."""
+        """Say hello and return the welcome.
+
+        Raises CoordinatorRefusedError, RefusedError when it is refused for now, and TimeoutError.
+        """
         async with asyncio.timeout(REPLY_TIMEOUT_S):
             hello = self._hello
             await socket.send(encode(hello))
@@ -181,6 +194,8 @@ class Connection:
                         # A coordinator of 0.1 knows no such field.
                         hello = msgspec.structs.replace(hello, hardware=None)
                         await socket.send(encode(hello))
+                    elif message.reply_to == hello.id:
+                        raise _as_error(message)
                 if isinstance(message, Welcome):
                     return message
 
@@ -208,6 +223,7 @@ class Connection:
             return
         if isinstance(message, Refused):
             _stop_if_fatal(message)
+        self._urgency.note(message, at=self._clock())
         if message.reply_to is None and not isinstance(message, Refused):
             self._listener.rung(message)
             return
@@ -215,14 +231,7 @@ class Connection:
         if waiting is None or waiting.done():
             log.debug("nobody waits for this %s any more", type(message).__name__)
         elif isinstance(message, Refused):
-            waiting.set_exception(
-                RefusedError(
-                    message.code,
-                    message.message,
-                    fix=message.fix,
-                    retry_after=message.retry_after,
-                )
-            )
+            waiting.set_exception(_as_error(message))
         else:
             waiting.set_result(message)
 
@@ -298,6 +307,12 @@ def _explain_denial(refused: InvalidStatus) -> str:
 def _explain_trouble(problem: Exception) -> str:
     """Return why there is no connection, without the error's number."""
     return f"the coordinator cannot be reached: {getattr(problem, 'strerror', None) or problem}"
+
+
+def _as_error(refused: Refused) -> RefusedError:
+    return RefusedError(
+        refused.code, refused.message, fix=refused.fix, retry_after=refused.retry_after
+    )
 
 
 def _stop_if_fatal(refused: Refused) -> None:

@@ -13,6 +13,7 @@ from swarm_protocol.messages.rollouts import (
     ExternalRollout,
 )
 from swarm_protocol.prompts import SYSTEM_PROMPT
+from swarm_protocol.returning import RETURN_WITHIN_S
 
 
 class ServerMessage(Struct, frozen=True, tag_field="type"):
@@ -38,6 +39,7 @@ class SeasonInfo(Struct, frozen=True):
     `batch` is how many rollouts a node generates in each step, in every arm; null is I + J.
     `isolated_publish` says whether isolated nodes share rollouts, though they take none.
     `system_prompt` is what models are told beside every question, in training and by the judge.
+    `answers` names the rules by which answers are read (`swarm_tasks.answers`).
     """
 
     name: str
@@ -53,6 +55,7 @@ class SeasonInfo(Struct, frozen=True):
     system_prompt: str = SYSTEM_PROMPT
     isolated_publish: bool = False
     batch: int | None = None
+    answers: str = "answers-1"
 
 
 class RoundInfo(Struct, frozen=True):
@@ -77,7 +80,8 @@ class Welcome(ServerMessage, frozen=True, tag="welcome"):
     below which nodes will be refused soon, when this client is older; else null. `logprobs` says
     that the server knows the fields of that name, `provenance` that it knows `used` and
     `reflection` of a report, `declarations` that it knows `informative` of a publication and
-    `prefer` of a request; an older one would refuse them.
+    `prefer` of a request; an older one would refuse them. `return_within` is the longest pause,
+    in seconds, between two attempts of a node to come back in a round (`swarm_protocol.returning`).
     """
 
     protocol: int
@@ -91,6 +95,7 @@ class Welcome(ServerMessage, frozen=True, tag="welcome"):
     logprobs: bool = False
     provenance: bool = False
     declarations: bool = False
+    return_within: float = RETURN_WITHIN_S
 
 
 class Rejected(Struct, frozen=True):

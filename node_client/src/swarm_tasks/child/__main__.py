@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import time
+from functools import partial
 from typing import BinaryIO
 
 from swarm_protocol.errors import ErrorCode, RefusedError
@@ -124,20 +125,26 @@ class Server:
 
     def _score(self, request: Score) -> Scored:
         """Do the jobs step by step; this loop is what grading costs beyond the verifiers."""
-        steps, clock = self._board.steps, time.monotonic
+        steps, seconds, clock = self._board.steps, self._board.seconds, time.monotonic
+        until = clock() + request.seconds
         first = 0
         for job in request.jobs:
             renew_at = self._set_alarm()
-            score_text = _open_task(job, job.index).score_text
+            score_text = partial(_open_task(job, job.index).score_text, rules=request.rules)
             steps[first] = MADE
+            now = clock()
             for step, text in enumerate(job.texts, first + 1):
-                if clock() > renew_at:
+                if now > until:
+                    return Scored()
+                if now > renew_at:
                     renew_at = self._set_alarm()
                 try:
                     steps[step] = score_text(text)
                 except Exception as problem:  # noqa: BLE001 - a verifier may raise anything
                     steps[step] = VERIFIER_ERROR
                     _complain(job.dataset, job.index, problem)
+                began, now = now, clock()
+                seconds[step] = now - began
             first += 1 + len(job.texts)
         return Scored()
 

@@ -10,7 +10,7 @@ import gc
 import importlib.metadata
 import sys
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -18,7 +18,8 @@ import msgspec
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import Config
 from swarm_tasks.allowlist import allowed_datasets, check_config
-from swarm_tasks.board import NO_ANSWER
+from swarm_tasks.answers import AnswerRules, list_answers
+from swarm_tasks.board import NO_ANSWER, SOLVED
 from swarm_tasks.keyspace import INDEX_END
 
 # cellpylib, which one generator needs, imports matplotlib only to draw. Empty modules in its place
@@ -33,7 +34,6 @@ for _name in (
 gc.disable()
 import reasoning_gym  # noqa: E402
 from reasoning_gym.factory import DATASETS  # noqa: E402
-from reasoning_gym.utils import extract_answer  # noqa: E402
 
 from swarm_tasks.child.own import OWN_DATASETS  # noqa: E402
 
@@ -67,14 +67,37 @@ class Task:
         self._entry = entry
         self._score_answer = scorer.score_answer
 
-    def score_text(self, text: str) -> float:
+    @property
+    def right_answer(self) -> str:
+        """The key's answer, for the gate and for tests."""
+        return str(self._entry["answer"])
+
+    def score_text(self, text: str, *, rules: AnswerRules) -> float:
         """Return the score in [0, 1] of a completion's answer, NO_ANSWER if it gives none.
 
-        Raises ValueError when the verifier returns no such number, and whatever else it raises.
+        Where it gives several (`swarm_tasks.answers`), the first one that is right counts, else the
+        best one. Raises ValueError when the verifier returns no such number, and whatever else it
+        raises, unless another of the answers can be scored.
         """
-        answer = extract_answer(text)
-        if answer is None:
+        answers = list_answers(text, rules=rules)
+        if not answers:
             return NO_ANSWER
+        return self._score_best(answers) if len(answers) > 1 else self._score(answers[0])
+
+    def _score_best(self, answers: Sequence[str]) -> float:
+        best, problem = -1.0, None
+        for answer in answers:
+            try:
+                best = max(best, self._score(answer))
+            except Exception as raised:  # noqa: BLE001 - a verifier may raise anything
+                problem = problem or raised
+            if best >= SOLVED:
+                break
+        if best < 0 and problem is not None:
+            raise problem
+        return best
+
+    def _score(self, answer: str) -> float:
         score: float = self._score_answer(answer, self._entry)
         if 0 <= score <= 1:
             return score

@@ -30,6 +30,17 @@ class Measure(StrEnum):
     FILESYSTEM = "filesystem"  # reads Python and its libraries only, writes nothing
     NETWORK = "network"  # no socket of any kind
     PROCESSES = "processes"  # no new process or program, no signal to and no memory of others
+    ATTRIBUTES = (
+        "attributes"  # no mode, owner, time or extended attribute of a file, no watch on it
+    )
+    SHARED_MEMORY = "shared_memory"  # no memory, semaphore or queue that outlives the process
+    SCHEDULING = "scheduling"  # no other priority, core or share of the disk
+
+
+_BY_SECCOMP = (
+    *(Measure.NETWORK, Measure.PROCESSES),
+    *(Measure.ATTRIBUTES, Measure.SHARED_MEMORY, Measure.SCHEDULING),
+)
 
 
 def apply_sandbox(*, memory_bytes: int) -> frozenset[Measure]:
@@ -42,7 +53,7 @@ def apply_sandbox(*, memory_bytes: int) -> frozenset[Measure]:
         (lambda: _limit_resources(memory_bytes), (Measure.RLIMITS,)),
         (_refuse_new_privileges, (Measure.NO_NEW_PRIVS,)),
         (lambda: allow_reading_only(library_paths()), (Measure.FILESYSTEM,)),
-        (refuse_system_calls, (Measure.NETWORK, Measure.PROCESSES)),
+        (refuse_system_calls, _BY_SECCOMP),
     )
     for step, measures in steps:
         try:

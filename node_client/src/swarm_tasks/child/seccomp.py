@@ -1,9 +1,11 @@
 """A seccomp filter: system calls that a verifier never needs fail with EPERM (Linux).
 
 It refuses by list instead of allowing by list: what Python and the C library call differs between
-versions, and a verifier that breaks on a new one would protect nobody. The list holds what leads
+versions, and a verifier that breaks on a new one would protect nobody. The lists hold what leads
 out of the process: sockets, new processes and programs, signals to and memory of other processes,
-namespaces, mounts, and the kernel interfaces that have been ways around such filters.
+namespaces, mounts, and the kernel interfaces that have been ways around such filters; what changes
+or reads a file's attributes, which Landlock does not cover; memory that no limit on the process
+counts; and what would give it another share of the processor or the disk.
 
 https://docs.kernel.org/userspace-api/seccomp_filter.html; numbers from <asm/unistd.h>.
 """
@@ -26,6 +28,11 @@ _SAME_EVERYWHERE = {
     "pidfd_send_signal": 424, "io_uring_setup": 425, "io_uring_enter": 426,
     "io_uring_register": 427, "open_tree": 428, "move_mount": 429, "fsopen": 430, "fsmount": 432,
     "pidfd_open": 434, "clone3": 435, "pidfd_getfd": 438,
+    # attributes of files
+    "fchmodat2": 452, "setxattrat": 463, "getxattrat": 464, "listxattrat": 465,
+    "removexattrat": 466, "file_getattr": 468, "file_setattr": 469,
+    # memory that others could share
+    "memfd_secret": 447,
 }
 _X86_64 = {
     "socket": 41, "connect": 42, "bind": 49, "socketpair": 53, "clone": 56, "fork": 57,
@@ -34,6 +41,21 @@ _X86_64 = {
     "request_key": 249, "keyctl": 250, "unshare": 272, "perf_event_open": 298, "prlimit64": 302,
     "open_by_handle_at": 304, "setns": 308, "process_vm_readv": 310, "process_vm_writev": 311,
     "finit_module": 313, "memfd_create": 319, "bpf": 321, "execveat": 322, "userfaultfd": 323,
+    # attributes of files, and notices of what becomes of them
+    "chmod": 90, "fchmod": 91, "chown": 92, "fchown": 93, "lchown": 94, "utime": 132,
+    "setxattr": 188, "lsetxattr": 189, "fsetxattr": 190, "getxattr": 191, "lgetxattr": 192,
+    "fgetxattr": 193, "listxattr": 194, "llistxattr": 195, "flistxattr": 196, "removexattr": 197,
+    "lremovexattr": 198, "fremovexattr": 199, "utimes": 235, "inotify_init": 253,
+    "inotify_add_watch": 254, "fchownat": 260, "futimesat": 261, "fchmodat": 268,
+    "utimensat": 280, "inotify_init1": 294, "fanotify_init": 300, "fanotify_mark": 301,
+    # System V and POSIX memory, semaphores and queues
+    "shmget": 29, "shmat": 30, "shmctl": 31, "semget": 64, "semop": 65, "semctl": 66,
+    "shmdt": 67, "msgget": 68, "msgsnd": 69, "msgrcv": 70, "msgctl": 71, "semtimedop": 220,
+    "mq_open": 240, "mq_unlink": 241, "mq_timedsend": 242, "mq_timedreceive": 243,
+    "mq_notify": 244, "mq_getsetattr": 245,
+    # shares of the processor and the disk
+    "setpriority": 141, "sched_setparam": 142, "sched_setscheduler": 144,
+    "sched_setaffinity": 203, "ioprio_set": 251, "sched_setattr": 314,
 }
 _AARCH64 = {
     "umount2": 39, "mount": 40, "pivot_root": 41, "chroot": 51, "init_module": 105, "ptrace": 117,
@@ -42,6 +64,20 @@ _AARCH64 = {
     "execve": 221, "perf_event_open": 241, "prlimit64": 261, "open_by_handle_at": 265,
     "setns": 268, "process_vm_readv": 270, "process_vm_writev": 271, "finit_module": 273,
     "memfd_create": 279, "bpf": 280, "execveat": 281, "userfaultfd": 282,
+    # attributes of files, and notices of what becomes of them
+    "setxattr": 5, "lsetxattr": 6, "fsetxattr": 7, "getxattr": 8, "lgetxattr": 9, "fgetxattr": 10,
+    "listxattr": 11, "llistxattr": 12, "flistxattr": 13, "removexattr": 14, "lremovexattr": 15,
+    "fremovexattr": 16, "inotify_init1": 26, "inotify_add_watch": 27, "fchmod": 52,
+    "fchmodat": 53, "fchownat": 54, "fchown": 55, "utimensat": 88, "fanotify_init": 262,
+    "fanotify_mark": 263,
+    # System V and POSIX memory, semaphores and queues
+    "mq_open": 180, "mq_unlink": 181, "mq_timedsend": 182, "mq_timedreceive": 183,
+    "mq_notify": 184, "mq_getsetattr": 185, "msgget": 186, "msgctl": 187, "msgrcv": 188,
+    "msgsnd": 189, "semget": 190, "semctl": 191, "semtimedop": 192, "semop": 193, "shmget": 194,
+    "shmctl": 195, "shmat": 196, "shmdt": 197,
+    # shares of the processor and the disk
+    "ioprio_set": 30, "sched_setparam": 118, "sched_setscheduler": 119, "sched_setaffinity": 122,
+    "setpriority": 140, "sched_setattr": 274,
 }
 # fmt: on
 _ARCHITECTURES = {

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from swarm_tasks.allowlist import gate_result
 from swarm_tasks.child.generators import dataset_names, installed_generator
 from swarm_tasks.gate.checks import fingerprint, measure_dataset
 from swarm_tasks.gate_records import GateResult, Measured
@@ -35,6 +36,16 @@ def run_gate(names: Sequence[str], *, entries: int, report: Callable[[str], None
             measured[name] = job.result()
             report(f"[{number}/{len(names)}] {_describe(name, measured[name])}")
     return GateResult(installed_generator(), measured)
+
+
+def put_into(shipped: GateResult, measured: GateResult) -> GateResult:
+    """Return the shipped list with the measured lines in the place of its own.
+
+    Raises ValueError when the two are about different versions of the library.
+    """
+    if shipped.generator != measured.generator:
+        raise ValueError(f"the list is of {shipped.generator}, measured was {measured.generator}")
+    return GateResult(shipped.generator, {**shipped.datasets, **measured.datasets})
 
 
 def write_gate_result(result: GateResult) -> bytes:
@@ -68,10 +79,18 @@ def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m swarm_tasks.gate", description=__doc__)
     parser.add_argument("--datasets", help="only these, separated by commas (default: all)")
     parser.add_argument("--out", type=Path, help="file to write (default: the package's own)")
+    parser.add_argument(
+        "--update", action="store_true", help="put these datasets' lines into the package's file"
+    )
     parser.add_argument("--quick", action="store_true", help="10 entries a dataset, not 50")
     parsed = parser.parse_args(arguments)
-    if parsed.datasets and parsed.out is None:
-        parser.error("--datasets measures only a part of the list: name another file with --out")
+    if parsed.datasets and parsed.out is None and not parsed.update:
+        parser.error(
+            "--datasets measures only a part of the list: name another file with --out, or put what"
+            " was measured into the list with --update"
+        )
+    if parsed.update and (parsed.quick or parsed.out):
+        parser.error("--update is for the package's own file and whole measurements")
     return parsed
 
 
@@ -87,10 +106,12 @@ def main(arguments: Sequence[str]) -> None:
         entries=_ENTRIES_QUICK if parsed.quick else _ENTRIES,
         report=lambda line: print(line, flush=True),  # noqa: T201
     )
+    if parsed.update:
+        result = put_into(gate_result(), result)
     out = parsed.out or Path(str(resources.files("swarm_tasks").joinpath("allowlist.json")))
     out.write_bytes(write_gate_result(result))
     allowed = sum(line.allowed for line in result.datasets.values())
-    print(f"{allowed} of {len(names)} datasets are allowed; written to {out}")  # noqa: T201
+    print(f"{allowed} of {len(result.datasets)} datasets are allowed; written to {out}")  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from reasoning_gym.utils import extract_answer
-
+from swarm_tasks.answers import find_answer
 from swarm_tasks.child.generators import build_entry, open_dataset
 from swarm_tasks.gate.answers import CANARY, EXECUTING
 from swarm_tasks.keyspace import INDEX_END
@@ -61,7 +60,7 @@ def hash_entries(entries: list[Entry]) -> str:
 
 
 def score_pairs(name: str, pairs: Iterable[Pair]) -> list[float]:
-    """Score as the child does: what `extract_answer` leaves of a text, and 0 for an exception.
+    """Score as the child does: what `find_answer` leaves of a text, and 0 for an exception.
 
     Raises TimeoutError when one score took too long.
     """
@@ -70,7 +69,7 @@ def score_pairs(name: str, pairs: Iterable[Pair]) -> list[float]:
     for entry, text in pairs:
         start = time.process_time()
         try:
-            score = float(scorer.score_answer(extract_answer(f"<answer>{text}</answer>"), entry))
+            score = float(scorer.score_answer(find_answer(f"<answer>{text}</answer>"), entry))
         except Exception:  # noqa: BLE001 - verifiers may raise anything; the child gives 0 too
             score = 0.0
         if time.process_time() - start > _SLOWEST_SCORE_S:

@@ -43,6 +43,9 @@ class SeasonOut(Schema):
         description="Whether isolated nodes share rollouts, though they take none.",
         examples=[False],
     )
+    answer_rules: str = Field(
+        description="How answers are read; see `docs/tasks.md`.", examples=["answers-2"]
+    )
 
 
 class SeasonsOut(Schema):

@@ -17,6 +17,7 @@ from node_client.commands.verification.records import (
 )
 from swarm_protocol.messages import TaskChoice
 from swarm_tasks.allowlist import GENERATOR
+from swarm_tasks.answers import AnswerRules
 from swarm_tasks.asked import (
     NOTHING_ASKED,
     digest_question,
@@ -26,7 +27,7 @@ from swarm_tasks.asked import (
     seal_of,
 )
 from swarm_tasks.marks import mark
-from swarm_tasks.quiz import QuizRules, commit_quiz, draw_quiz
+from swarm_tasks.quiz import QuizRules, commit_quiz, draw_quiz, with_answers
 from swarm_tasks.verifier import DrawnTask, Verifier
 from tests.node_client.fakes import SEED, SUMS
 
@@ -42,6 +43,7 @@ RULES = QuizRules(
         TaskChoice("spell_backward", {"min_word_len": 3, "max_word_len": 5}, 1.0),
     ],
     questions=6,
+    answers=AnswerRules.EXACT.value,
     asked=NOTHING_ASKED,
 )
 
@@ -77,23 +79,28 @@ class Published:
         return [answer for answer in self.answers if answer["node"] == node]
 
 
-def publish_round(verifier: Verifier) -> Published:
+def publish_round(
+    verifier: Verifier, *, reading: AnswerRules = AnswerRules.EXACT, wrapping: str = "{}"
+) -> Published:
     """Return a round of four nodes, of which one was absent.
 
     `able-owl` is always right; `bold-fox` is sometimes wrong, leaves one question out, and has one
-    answer that was not graded; `calm-elk` is right but for the last one. Two earlier rounds asked
-    some of the questions that the secret gives.
+    answer that was not graded; `calm-elk` is right but for the last one. Right answers stand in the
+    `wrapping`. Two earlier rounds asked some of the questions that the secret gives.
     """
     asked, rules = _ask_before(verifier)
+    rules = with_answers(rules, reading)
     drawn = _draw(rules, {digest for _, digests in asked for digest in digests}, verifier)
-    right: list[str | None] = [f"<answer>{_solve(task)}</answer>" for task in drawn]
+    right: list[str | None] = [
+        f"<answer>{wrapping.format(_solve(task))}</answer>" for task in drawn
+    ]
     texts: dict[str, list[str | None]] = {
         "able-owl": right,
         "bold-fox": [*right[:2], "no idea", None, "<answer>dog</answer>", right[5]],
         "calm-elk": [*(f"It must be {text}" for text in right[:5]), "<answer></answer>"],
     }
     answers = [
-        _answer(node, place, text, drawn, verifier)
+        _answer(node, place, text, drawn, verifier, reading)
         for node, given in texts.items()
         for place, text in enumerate(given)
         if text is not None
@@ -153,9 +160,14 @@ def _tell(number: int, digests: list[int]) -> dict[str, Any]:
 
 
 def _answer(
-    node: str, place: int, text: str, drawn: list[DrawnTask], verifier: Verifier
+    node: str,
+    place: int,
+    text: str,
+    drawn: list[DrawnTask],
+    verifier: Verifier,
+    reading: AnswerRules,
 ) -> dict[str, Any]:
-    [verdict] = verifier.score(drawn[place].spec, [text])
+    [verdict] = verifier.score(drawn[place].spec, [text], rules=reading)
     return {
         "node": node,
         "question": f"q{place + 1}",

@@ -8,12 +8,19 @@ from node_client.commands.verification.checks import NAMED, Check, Outcome
 from node_client.commands.verification.earlier import gather_earlier
 from node_client.storage.commitments import NotedCommitment
 from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_tasks.answers import AnswerRules
 from swarm_tasks.asked import digest_question, encode_digests
 from swarm_tasks.batches import Batch
 from swarm_tasks.pool import VerifierPool
-from swarm_tasks.quiz import QUIZ_FORMAT_1, QuizRules, commit_quiz, draw_quiz
+from swarm_tasks.quiz import QUIZ_FORMAT_1, QuizRules, commit_quiz, draw_quiz, with_answers
 from swarm_tasks.verifier import DrawnTask, Verdict, Verifier
-from tests.node_client.commands.verification.rounds import NUMBER, RULES, SECRET, Published
+from tests.node_client.commands.verification.rounds import (
+    NUMBER,
+    RULES,
+    SECRET,
+    Published,
+    publish_round,
+)
 from tests.node_client.fakes import BorrowingVerifier
 
 
@@ -62,6 +69,15 @@ def test_an_honest_round_holds(published: Published, verifier: Verifier) -> None
     assert "16 answers scored again" in checks["answers"].compared
     assert "1 not graded in time" in checks["answers"].compared
     assert "4 nodes" in checks["scores"].compared
+
+
+@pytest.mark.parametrize(("reading", "score"), [("answers-1", 0.0), ("answers-2", 1.0)])
+def test_answers_are_read_as_the_round_s_rules_say(
+    verifier: Verifier, reading: str, score: float
+) -> None:
+    published = publish_round(verifier, reading=AnswerRules(reading), wrapping="**{}**")
+    assert published.score_of("able-owl")["score"] == score
+    assert outcomes(published, verifier) == HOLDS
 
 
 @pytest.mark.slow
@@ -151,10 +167,20 @@ def test_a_sealed_round_that_plays_no_part_leaves_the_questions_confirmed(
     assert outcomes(published, verifier) == HOLDS
 
 
-def test_rounds_of_the_first_format_are_checked_as_before(
-    published: Published, verifier: Verifier
+@pytest.mark.parametrize(
+    ("reading", "format"),
+    [(AnswerRules.EXACT, "murmuration-quiz-1"), (AnswerRules.UNWRAPPED, "murmuration-quiz-2")],
+)
+def test_rounds_of_earlier_formats_are_checked_as_before(
+    published: Published, verifier: Verifier, reading: AnswerRules, format: str
 ) -> None:
-    rules = msgspec.structs.replace(RULES, format=QUIZ_FORMAT_1, asked=msgspec.UNSET)
+    rules = with_answers(
+        msgspec.structs.replace(
+            RULES, format=QUIZ_FORMAT_1, answers=msgspec.UNSET, asked=msgspec.UNSET
+        ),
+        reading,
+    )
+    assert rules.format == format
     drawn = draw_quiz(rules, secret=SECRET, seen=lambda _: (), verifier=verifier)
     published.asked.clear()
     published.record["rules"] = msgspec.to_builtins(rules)
@@ -393,7 +419,9 @@ class HopelessVerifier(BorrowingVerifier):
     def draw(self, **task: object) -> DrawnTask:
         raise RefusedError(ErrorCode.VERIFIER_FAILED, "Gone.")
 
-    def score_many(self, batch: Batch) -> list[list[Verdict]]:
+    def score_many(
+        self, batch: Batch, *, rules: AnswerRules = AnswerRules.EXACT
+    ) -> list[list[Verdict]]:
         raise RefusedError(ErrorCode.VERIFIER_FAILED, "Gone.")
 
 

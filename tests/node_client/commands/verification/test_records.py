@@ -51,6 +51,13 @@ def test_another_way_to_draw_asks_for_another_client(published: Published) -> No
     assert "join page" in told.value.fix
 
 
+def test_another_way_to_read_answers_asks_for_another_client(published: Published) -> None:
+    published.record["rules"]["answers"] = "answers-9"
+    with pytest.raises(UncheckableError, match="answers-9") as told:
+        read(published.record)
+    assert "join page" in told.value.fix
+
+
 @pytest.mark.parametrize("questions", [0, 1, MAX_QUESTIONS + 1, 10**9])
 def test_rules_for_too_few_or_too_many_questions_are_refused(
     published: Published, questions: int

@@ -26,6 +26,7 @@ from node_client.commands.verification.records import (
 from node_client.commands.verification.recount import Recount
 from node_client.storage.commitments import NotedCommitment
 from swarm_protocol.errors import RefusedError
+from swarm_tasks.answers import NEWEST_RULES, AnswerRules
 from swarm_tasks.pool import AnyVerifier
 from swarm_tasks.quiz import draw_quiz
 
@@ -55,7 +56,13 @@ def audit_round(
     earlier = gather_earlier(asked)
     yield check_earlier(published, earlier)
     yield _draw_again(published, earlier, verifier=verifier)
-    yield from _score_again(Recount(published), answers, verifier=verifier, progress=progress)
+    yield from _score_again(
+        Recount(published),
+        answers,
+        rules=published.rules.answer_rules or NEWEST_RULES,
+        verifier=verifier,
+        progress=progress,
+    )
 
 
 def _draw_again(published: PublishedRound, earlier: Earlier, *, verifier: AnyVerifier) -> Check:
@@ -71,6 +78,7 @@ def _score_again(
     recount: Recount,
     answers: Iterable[PublishedAnswer],
     *,
+    rules: AnswerRules,
     verifier: AnyVerifier,
     progress: Callable[[int], None],
 ) -> Iterator[Check]:
@@ -80,7 +88,7 @@ def _score_again(
         graded = [(answer, question) for answer in batch if (question := recount.take(answer))]
         if not failure:
             try:
-                _compare_verdicts(recount, graded, verifier=verifier)
+                _compare_verdicts(recount, graded, rules=rules, verifier=verifier)
             except RefusedError as refusal:
                 failure = f"not all scored again: {refusal.message}"
         progress(len(batch))
@@ -88,13 +96,16 @@ def _score_again(
     yield recount.check_scores()
 
 
-def _compare_verdicts(recount: Recount, graded: Iterable[Graded], *, verifier: AnyVerifier) -> None:
+def _compare_verdicts(
+    recount: Recount, graded: Iterable[Graded], *, rules: AnswerRules, verifier: AnyVerifier
+) -> None:
     """Score answers question by question. Raises RefusedError."""
     piles: dict[str, list[Graded]] = defaultdict(list)
     for answer, question in graded:
         piles[question.id].append((answer, question))
     batch = [(pile[0][1].spec, [answer.text for answer, _ in pile]) for pile in piles.values()]
-    for pile, verdicts in zip(piles.values(), verifier.score_many(batch), strict=True):
+    scored = verifier.score_many(batch, rules=rules)
+    for pile, verdicts in zip(piles.values(), scored, strict=True):
         for (answer, question), verdict in zip(pile, verdicts, strict=True):
             recount.compare(answer, question, verdict)
 

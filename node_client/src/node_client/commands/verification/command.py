@@ -24,7 +24,6 @@ from node_client.errors import UncheckableError
 from node_client.site import Site
 from node_client.storage.commitments import NotedCommitment, find_commitment
 from swarm_tasks.pool import AnyVerifier
-from swarm_tasks.quiz import QUIZ_FORMAT_1
 
 
 def verify_round(
@@ -66,7 +65,7 @@ def _run_checks(
     verifier: AnyVerifier,
 ) -> Iterator[Check]:
     with TemporaryFile() as earlier, TemporaryFile() as file:
-        if published.rules.format != QUIZ_FORMAT_1:
+        if not published.rules.may_repeat:
             with console.status("Fetching what was asked before"):
                 fetch_asked(site, number, into=earlier)
         with console.status("Fetching the answers"):

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from node_client.commands.verification.checks import Check, Differences, Outcome, conclude
 from node_client.commands.verification.records import PublishedAsked, PublishedRound
 from swarm_tasks.asked import NOTHING_ASKED, decode_digests, entry_of, extend_chain
-from swarm_tasks.quiz import QUIZ_FORMAT_1
 
 _NAME = "asked before"
 
@@ -46,7 +45,7 @@ def gather_earlier(asked: Iterable[PublishedAsked]) -> Earlier:
 def check_earlier(published: PublishedRound, earlier: Earlier) -> Check:
     """Hold what is said to have been asked before against what the round was bound to."""
     rules = published.rules
-    if rules.format == QUIZ_FORMAT_1:
+    if rules.may_repeat:
         return Check(_NAME, Outcome.SKIPPED, "by the rules of this round, questions might repeat")
     differences = Differences()
     if earlier.chain != rules.asked:

@@ -14,8 +14,9 @@ from node_client.display.terminal import fold_line
 from node_client.errors import UncheckableError
 from swarm_protocol.messages import Id, Name, RoundPhase, Share, TaskSpec, Text
 from swarm_tasks.allowlist import GENERATOR
+from swarm_tasks.answers import NEWEST_RULES
 from swarm_tasks.asked import DIGEST_BYTES
-from swarm_tasks.quiz import QUIZ_FORMAT, QUIZ_FORMAT_1, QUIZ_FORMATS, QuizRules
+from swarm_tasks.quiz import QUIZ_FORMAT, QuizRules
 
 MAX_QUESTIONS = 256
 MAX_NODES = 100_000
@@ -157,13 +158,15 @@ def _unreadable(what: str, problem: Exception) -> UncheckableError:
 
 def _check_rules(rules: QuizRules) -> None:
     """Check that drawing by these rules is possible here, and takes no more than a quiz does."""
-    theirs, ours = f"{rules.format} with {rules.generator}", f"{QUIZ_FORMAT} with {GENERATOR}"
-    if rules.format not in QUIZ_FORMATS or rules.generator != GENERATOR:
+    if rules.answer_rules is None or rules.generator != GENERATOR:
+        read = "" if rules.answers is UNSET else f", {rules.answers}"
+        theirs = f"{rules.format}{read} with {rules.generator}"
+        ours = f"{QUIZ_FORMAT}, {NEWEST_RULES} with {GENERATOR}"
         raise UncheckableError(
             f"The round was drawn by {fold_line(theirs, most=80)}, but this client knows {ours}.",
             fix=UPDATE,
         )
-    bound = rules.asked is UNSET if rules.format == QUIZ_FORMAT_1 else _is_chain(rules.asked)
+    bound = rules.asked is UNSET if rules.may_repeat else _is_chain(rules.asked)
     sized = 1 <= len(rules.tasks) <= rules.questions <= MAX_QUESTIONS
     # A comparison with NaN is false, so this refuses it too.
     if not bound or not sized or not all(0 < task.weight <= MAX_WEIGHT for task in rules.tasks):

@@ -13,6 +13,7 @@ from node_client.lab.report.claims import caution, headline
 from node_client.lab.report.comparing import adjust, compare
 from node_client.lab.report.horizons import gains_by_horizon
 from node_client.lab.report.paper import PAPER, unlike_the_paper
+from node_client.lab.report.reaching import reach_baseline
 from node_client.lab.report.rounding import all_rounded, rounded
 from node_client.lab.report.shape import (
     ArmReport,
@@ -86,6 +87,11 @@ def make_report(results: Results, *, take_off_at: float | None = None) -> Report
             RunFile(data.arm.name, seed, run.file, run.sha256)
             for data in results.arms
             for seed, run in data.runs.items()
+        ],
+        reached=[
+            reached
+            for data in results.arms
+            if (reached := reach_baseline(data, results.baseline, paired=results.paired))
         ],
     )
 

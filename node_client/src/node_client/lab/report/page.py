@@ -14,6 +14,7 @@ from node_client.lab.report.tables import (
     horizon_table,
     main_table,
     paper_table,
+    reached_table,
     seed_table,
     steadiness_table,
 )
@@ -38,6 +39,7 @@ def make_page(report: Report, *, plotly: str) -> str:
             "main": main_table(report),
             "steadiness": steadiness_table(report),
             "horizons": horizon_table(report) if report.horizons else None,
+            "reached": reached_table(report) if report.reached else None,
             "comparisons": comparison_table(report),
             "seeds": seed_table(report),
             "paper": paper_table(report),

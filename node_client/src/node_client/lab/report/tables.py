@@ -106,6 +106,22 @@ def horizon_table(report: Report) -> Table:
     )
 
 
+def reached_table(report: Report) -> Table:
+    """Return how soon each arm is as good on held-out questions as the baseline is at the end."""
+    return Table(
+        head=["arm", "runs that get there", "rounds", "tokens generated"],
+        rows=[
+            [
+                each.arm,
+                f"{each.runs} of {len(report.seeds)}",
+                NONE if each.rounds is None else say_number(each.rounds),
+                NONE if each.tokens is None else say_number(each.tokens),
+            ]
+            for each in report.reached
+        ],
+    )
+
+
 def comparison_table(report: Report) -> Table:
     """Return every comparison, an outcome after the other."""
 

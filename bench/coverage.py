@@ -1,0 +1,76 @@
+"""How often the judge's intervals hold the true score, for `make bench-calibration`."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import binom
+
+from judge.stats import effective_n, macro_intervals
+
+WINDOWS = 4_000
+MIXES = 400
+LEAST_QUESTIONS = 50
+# Coverage that is aimed at, less what WINDOWS draws may be off by.
+AIMED_AT = 0.94
+
+Floats = npt.NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Over random mixes: the lowest coverage, and the share of mixes below AIMED_AT."""
+
+    lowest: float
+    below: float
+
+
+def cover_one_dataset() -> float:
+    """Return the lowest exact coverage of one dataset's share, with 50 questions or more."""
+    lowest = 1.0
+    for n in (50, 100, 500):
+        solved = np.arange(n + 1)
+        lows, highs = macro_intervals(solved / n, np.full(n + 1, n))
+        for share in np.linspace(0.005, 0.995, 199):
+            covered = (lows <= share) & (share <= highs)
+            lowest = min(lowest, float(binom.pmf(solved, n, share)[covered].sum()))
+    return lowest
+
+
+def cover_mixes(*, even: bool) -> Coverage:
+    """Return the coverage over MIXES random mixes of two to eight datasets.
+
+    `even` mixes have equally many questions of each; in others sizes differ by up to 512 to 1.
+    """
+    rng = np.random.default_rng(1)
+    mixes = islice(_draw_mixes(rng, even=even), MIXES)
+    found = np.array([cover_mix(rng, sizes, shares) for sizes, shares in mixes])
+    return Coverage(float(found.min()), float(np.mean(found < AIMED_AT)))
+
+
+def cover_mix(rng: np.random.Generator, sizes: Sequence[int], shares: Floats) -> float:
+    """Return how often the interval holds the mean of true `shares` over WINDOWS windows."""
+    solved = rng.binomial(sizes, shares, (WINDOWS, len(sizes)))
+    effective = [
+        effective_n({str(at): (count, sizes[at]) for at, count in enumerate(row)})
+        for row in solved.tolist()
+    ]
+    lows, highs = macro_intervals((solved / sizes).mean(axis=1), effective)
+    true = shares.mean()
+    return float(np.mean((lows <= true) & (true <= highs)))
+
+
+def _draw_mixes(
+    rng: np.random.Generator, *, even: bool
+) -> Iterator[tuple[tuple[int, ...], Floats]]:
+    """Yield sizes and true shares of datasets: all kinds of shares, or mostly small ones."""
+    while True:
+        datasets = int(rng.integers(2, 9))
+        sizes = rng.choice(2 ** np.arange(10), 1 if even else datasets)
+        sizes = np.broadcast_to(sizes, datasets)
+        shares = rng.beta(*((0.3, 0.3) if rng.random() < 0.5 else (0.5, 4)), datasets)
+        if sizes.sum() >= LEAST_QUESTIONS:
+            yield tuple(map(int, sizes)), shares

@@ -1,0 +1,127 @@
+"""What of a completion is its answer, by versioned rules; pure, in time linear in its length.
+
+A season keeps the version that it began with (`docs/tasks.md`), so its rounds stay comparable. A
+new version is a new member of `AnswerRules`; what an old one reads never changes.
+"""
+
+import re
+from enum import StrEnum
+
+_OPENING, _CLOSING = "<answer>", "</answer>"
+# One alternative of fixed length at each place: no text makes this slow. ASCII, because other
+# alphabets have letters whose small form is one of these.
+_ANY_TAG = re.compile("<(/?)answer>", re.IGNORECASE | re.ASCII)
+
+# How many wrappings are taken off, such as all of "The answer is **$\\boxed{42}$**.": each one is
+# another answer for the verifier to look at.
+MOST_WRAPPINGS = 5
+_PAIRS = (
+    *(("`", "`"), ("$$", "$$"), ("$", "$"), ("\\(", "\\)"), ("\\[", "\\]")),
+    *(("**", "**"), ("__", "__"), ("*", "*"), ("_", "_")),
+    *(('"', '"'), ("'", "'"), ("“", "”"), ("‘", "’"), ("«", "»"), ("「", "」")),
+    *(("\\boxed{", "}"), ("\\text{", "}")),
+)
+_FENCE = "```"
+_LANGUAGE = re.compile(r"[A-Za-z0-9_+-]{0,20}[ \t]{0,8}\n")
+_STOPS = (".", "。")
+_ENDS = frozenset([*(closing[-1] for _, closing in _PAIRS), *_STOPS])
+# Repetitions are bounded, and the pattern is tried at the beginning alone.
+_LEAD_IN = re.compile(
+    r"(\*\*|__|)(?:(?:so|thus|hence|therefore),? )?(?:the |my )?(?:final |correct )?"
+    r"answer\b ?(?:is\b ?:?|[:=])?\1 ?[:=]?\s{0,8}",
+    re.IGNORECASE | re.ASCII,
+)
+# What a lead-in may begin with.
+_STARTS = frozenset("*_sthmfcaSTHMFCA")
+
+
+class AnswerRules(StrEnum):
+    """Which answers a completion gives."""
+
+    # What stands between the tags, to the letter.
+    EXACT = "answers-1"
+    # Besides, what is left of it without the wrappings that people and models put around answers.
+    UNWRAPPED = "answers-2"
+
+
+NEWEST_RULES = AnswerRules.UNWRAPPED
+
+
+def known_rules(name: str) -> AnswerRules:
+    """Return the rules of this name; the newest known ones for a name of a later version."""
+    try:
+        return AnswerRules(name)
+    except ValueError:
+        return NEWEST_RULES
+
+
+def list_answers(text: str, *, rules: AnswerRules) -> list[str]:
+    """Return the answers that a completion gives, as it stands first; none if it gives none.
+
+    The completion is worth what the best of them is. Each but the first one is what the one before
+    it holds inside a wrapping, so a completion cannot name two answers and have both looked at.
+    """
+    answer = find_answer(text)
+    if rules is AnswerRules.EXACT:
+        return [] if answer is None else [answer]
+    if answer is None:
+        answer = _find_in_any_case(text)
+    return [] if answer is None else _unwrap(answer)
+
+
+def find_answer(text: str) -> str | None:
+    """Return what stands in the text's last pair of answer tags, stripped; None without a pair.
+
+    A pair is an opening tag and the first closing tag after it; pairs do not overlap. The result is
+    that of `extract_answer` of reasoning-gym, whose regular expression takes time that grows with
+    the square of the number of opening tags.
+    """
+    answer = None
+    at = text.find(_OPENING)
+    while at >= 0:
+        begin = at + len(_OPENING)
+        end = text.find(_CLOSING, begin)
+        if end < 0:
+            break
+        answer = text[begin:end]
+        at = text.find(_OPENING, end + len(_CLOSING))
+    return None if answer is None else answer.strip()
+
+
+def _find_in_any_case(text: str) -> str | None:
+    """Return what `find_answer` does, with tags in capital letters too."""
+    answer, begin = None, None
+    for tag in _ANY_TAG.finditer(text):
+        closes = bool(tag[1])
+        if begin is None and not closes:
+            begin = tag.end()
+        elif begin is not None and closes:
+            answer, begin = text[begin : tag.start()], None
+    return None if answer is None else answer.strip()
+
+
+def _unwrap(answer: str) -> list[str]:
+    """Return the answer, then what is left of it with one wrapping less each time."""
+    answers = [answer]
+    # Nearly all answers have none, and end here.
+    while answer[-1:] in _ENDS or (answer[:1] in _STARTS and _LEAD_IN.match(answer)):
+        answer = _take_off(answer).strip()
+        if not answer or len(answers) > MOST_WRAPPINGS:
+            break
+        answers.append(answer)
+    return answers
+
+
+def _take_off(answer: str) -> str:
+    """Return what the outermost wrapping holds, nothing if there is none."""
+    if lead_in := _LEAD_IN.match(answer):
+        return answer[lead_in.end() :]
+    if answer.startswith(_FENCE) and answer.endswith(_FENCE):
+        inside = answer[len(_FENCE) : -len(_FENCE)]
+        language = _LANGUAGE.match(inside)
+        code = inside[language.end() :] if language else ""
+        return code if code.strip() else inside
+    for opening, closing in _PAIRS:
+        if answer.startswith(opening) and answer.endswith(closing):
+            return answer[len(opening) : -len(closing)]
+    return answer[:-1] if answer.endswith(_STOPS) else ""

@@ -1,0 +1,49 @@
+"""The pulse of a web process: each second in which it can serve nodes it says so.
+
+The judge gives the time without any pulse back to open rounds (`judge.engine.unserved_time`).
+"""
+
+import asyncio
+import logging
+
+import redis.exceptions
+from asgiref.typing import ASGIReceiveCallable, ASGISendCallable, Scope
+from channels.db import database_sync_to_async
+from django import db
+
+from swarm_web import heartbeat
+
+logger = logging.getLogger(__name__)
+
+PULSE_S = 1.0
+
+
+async def lifespan(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+    """Keep the pulse from the server's start to its end, as the ASGI application of its life."""
+    await receive()
+    beating = asyncio.create_task(keep_pulse())
+    await send({"type": "lifespan.startup.complete"})
+    await receive()
+    beating.cancel()
+    await asyncio.wait([beating])
+    await send({"type": "lifespan.shutdown.complete"})
+
+
+async def keep_pulse() -> None:
+    """Leave a sign of life each second; none while a store cannot be reached from here."""
+    while True:
+        try:
+            await _ask_database()
+            await heartbeat.stamp_web()
+        except (db.Error, redis.exceptions.RedisError):
+            logger.warning("cannot serve now", exc_info=True)
+        await asyncio.sleep(PULSE_S)
+
+
+def _run_a_query() -> None:
+    with db.connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+
+
+# In a thread of its own: a thousand nodes that take their seats keep the others' busy for seconds.
+_ask_database = database_sync_to_async(_run_a_query, thread_sensitive=False)

@@ -1,0 +1,65 @@
+"""An operator takes a token back, and its connection ends at once."""
+
+import asyncio
+
+from asgiref.sync import sync_to_async
+from django.contrib.auth.models import User
+from django.test import Client
+
+from swarm_protocol.errors import ErrorCode
+from swarm_protocol.messages import Refused, RequestRound, RoundState
+from swarm_web.nodes.services import rotate_token, show_out
+from tests.gateway.conftest import Member
+from tests.sockets import NodeSocket, node_socket
+
+WITHIN_S = 2
+ASK = RequestRound(id="ask")
+
+
+@sync_to_async
+def operate(path: str, fields: dict[str, object]) -> None:
+    """Send a form of the admin as an operator."""
+    browser = Client()
+    browser.force_login(User.objects.create_superuser("olive"))
+    assert browser.post(f"/admin/nodes/node/{path}", fields).status_code == 302
+
+
+async def is_shown_out(socket: NodeSocket) -> bool:
+    async with asyncio.timeout(WITHIN_S):
+        refused = await socket.hear()
+        assert isinstance(refused, Refused)
+        return refused.code == ErrorCode.AUTH_INVALID and await socket.close_code() == 4401
+
+
+async def test_a_new_token_ends_the_connection_of_the_old_one(gateway: str, amber: Member) -> None:
+    async with node_socket(gateway, amber.token) as socket:
+        await operate("", {"action": "give_new_token", "_selected_action": [amber.node.pk]})
+        assert await is_shown_out(socket)
+
+
+async def test_a_block_ends_the_connection(gateway: str, amber: Member) -> None:
+    fields: dict[str, object] = {"name": "amber", "arm": "swarm", "blocked": "on"}
+    async with node_socket(gateway, amber.token) as socket:
+        await operate(f"{amber.node.pk}/change/", fields)
+        assert await is_shown_out(socket)
+
+
+async def test_a_change_of_other_fields_ends_no_connection(
+    gateway: str, amber: Member, bold: Member
+) -> None:
+    async with node_socket(gateway, amber.token) as stays, node_socket(gateway, bold.token) as goes:
+        await operate(f"{amber.node.pk}/change/", {"name": "amber", "arm": "swarm"})
+        await sync_to_async(rotate_token)(bold.node)
+        assert await is_shown_out(goes)  # So the earlier ring was heard too.
+        assert isinstance(await stays.ask(ASK), RoundState)
+
+
+async def test_a_connection_with_the_new_token_survives_a_late_ring(
+    gateway: str, amber: Member, bold: Member
+) -> None:
+    new = await sync_to_async(rotate_token)(amber.node)
+    async with node_socket(gateway, new) as stays, node_socket(gateway, bold.token) as goes:
+        await sync_to_async(show_out)(amber.node)
+        await sync_to_async(rotate_token)(bold.node)
+        assert await is_shown_out(goes)
+        assert isinstance(await stays.ask(ASK), RoundState)

@@ -1,0 +1,74 @@
+"""What rounds get back when no web process was ready."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from itertools import accumulate, pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from judge.engine import SETTLING, SILENCE, return_time, unserved_time
+from swarm_protocol.returning import HURRY_S, LONGEST_PAUSE_S
+from tests.judge.paper_judge import EPOCH
+
+MOMENT = timedelta(microseconds=1)
+WITHIN = timedelta(seconds=5)
+SECOND = timedelta(seconds=1)
+
+
+def given_by(ticks: Sequence[datetime], *, served_until: datetime) -> timedelta:
+    """Return what ticks give back, one after the other, while no web process is ready."""
+    return sum(
+        (
+            unserved_time(before, silence=now - served_until, within=WITHIN, now=now)
+            for before, now in pairwise(ticks)
+        ),
+        timedelta(0),
+    )
+
+
+@pytest.mark.parametrize("silence", [None, timedelta(0), SILENCE - MOMENT])
+def test_a_site_that_serves_owes_nothing(silence: timedelta | None) -> None:
+    assert not unserved_time(EPOCH, silence=silence, within=WITHIN, now=EPOCH + SECOND)
+
+
+def test_a_season_that_is_watched_for_the_first_time_is_owed_nothing() -> None:
+    assert not unserved_time(None, silence=timedelta(hours=1), within=WITHIN, now=EPOCH)
+
+
+@settings(deadline=None)
+@given(
+    pauses=st.lists(st.integers(1, 14_000), min_size=4, max_size=30),
+    served_for=st.integers(0, 20_000),
+)
+def test_an_outage_is_worth_its_length_and_the_way_back_however_ticks_come(
+    pauses: list[int], served_for: int
+) -> None:
+    ticks = [EPOCH + timedelta(milliseconds=ms) for ms in accumulate(pauses, initial=0)]
+    served_until = EPOCH + timedelta(milliseconds=served_for)
+    away = ticks[-1] - served_until
+    owed = away + WITHIN + SETTLING if away >= SILENCE else timedelta(0)
+    assert given_by(ticks, served_until=served_until) == owed
+
+
+def test_time_is_given_back_while_the_outage_lasts_so_that_no_deadline_passes() -> None:
+    ticks = [EPOCH + i * SECOND for i in range(100)]
+    for i in range(4, 100):
+        passed = ticks[i] - EPOCH
+        assert given_by(ticks[: i + 1], served_until=EPOCH) >= passed
+
+
+def test_a_clock_that_lags_behind_the_last_tick_gives_nothing_twice() -> None:
+    assert not unserved_time(
+        EPOCH, silence=timedelta(seconds=20), within=WITHIN, now=EPOCH - 2 * SECOND
+    )
+
+
+def test_after_a_long_outage_nodes_get_the_longest_pause_to_return() -> None:
+    hurry = timedelta(seconds=HURRY_S)
+    assert return_time(hurry - MOMENT, within=WITHIN) == WITHIN + SETTLING
+    assert return_time(hurry, within=WITHIN) == timedelta(seconds=LONGEST_PAUSE_S) + SETTLING
+    ticks = [EPOCH, EPOCH + SECOND, EPOCH + hurry - SECOND, EPOCH + hurry]
+    owed = hurry + timedelta(seconds=LONGEST_PAUSE_S) + SETTLING
+    assert given_by(ticks, served_until=EPOCH) == owed
