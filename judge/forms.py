@@ -1,5 +1,7 @@
 """Validation of what operators type in the admin."""
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -13,12 +15,14 @@ from django.contrib.admin.widgets import (
 
 from judge.models import Ruling, Season
 from judge.selectors import task_choices
+from judge.services.spaces import read_lasting
 from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import TaskChoice
 from swarm_protocol.version import parse_version
 from swarm_tasks.allowlist import check_config
 from swarm_tasks.keyspace import Part
 from swarm_tasks.pool import AnyVerifier
+from swarm_tasks.spaces import Lasting
 from swarm_tasks.verifier import DrawnTask
 from swarm_web.verifiers import process_verifier
 
@@ -50,6 +54,7 @@ class SeasonForm(forms.ModelForm[Season]):
     """
 
     samples: tuple[DrawnTask, ...] = ()
+    lasting: Sequence[Lasting] = ()
 
     class Meta:
         model = Season
@@ -80,6 +85,7 @@ class SeasonForm(forms.ModelForm[Season]):
         self._check_clock(data)
         self._check_questions(data)
         self._check_batch(data)
+        self._check_lasting(data)
         self._check_versions(data)
         return data
 
@@ -100,6 +106,18 @@ class SeasonForm(forms.ModelForm[Season]):
                 f"{questions} questions cannot represent {len(tasks)} datasets: ask at least "
                 f"{len(tasks)}, one of each, or take datasets out of the mix.",
             )
+
+    def _check_lasting(self, data: Data) -> None:
+        # The tasks of a started season cannot be changed, so the form does not have them.
+        tasks, questions = data.get("tasks"), data.get("questions_per_round")
+        if not tasks or not questions or self.errors:
+            return
+        planned, cadence = data.get("planned_rounds"), data.get("cadence_seconds") or 0
+        rounds = Season(planned_rounds=planned, cadence_seconds=cadence).rounds_to_ask
+        try:
+            self.lasting = check_lasting(task_choices(tasks), questions, rounds=rounds)
+        except forms.ValidationError as problem:
+            self.add_error("tasks", problem)
 
     def _check_batch(self, data: Data) -> None:
         # A started season's batch cannot be changed, so the form does not have it.
@@ -145,6 +163,34 @@ def check_tasks(tasks: list[TaskChoice], *, verifier: AnyVerifier) -> list[Drawn
     if problems:
         raise forms.ValidationError(problems)
     return samples
+
+
+def check_lasting(tasks: list[TaskChoice], questions: int, *, rounds: int) -> list[Lasting]:
+    """Return for how many rounds each dataset lasts.
+
+    Raises ValidationError naming those that have too few questions for `rounds`, as far as their
+    samples tell: one that may have enough passes.
+    """
+    try:
+        lasting = read_lasting(tasks, questions)
+    except RefusedError as refusal:
+        raise forms.ValidationError(refusal.message) from None
+    problems = [
+        f"{each.dataset} has questions for {describe_lasting(each)}, and {rounds:,} are planned: "
+        f"widen its ranges, take fewer questions or more time for a round, or plan fewer rounds."
+        for each in lasting
+        if each.at_most < rounds
+    ]
+    if problems:
+        raise forms.ValidationError(problems)
+    return lasting
+
+
+def describe_lasting(lasting: Lasting) -> str:
+    """Say for how many rounds a dataset has questions, as far as its sample tells."""
+    if lasting.about == math.inf:
+        return f"at least {lasting.surely:,} rounds"
+    return f"about {int(lasting.about):,} rounds (at least {lasting.surely:,})"
 
 
 def draw_sample(task: TaskChoice, *, verifier: AnyVerifier) -> DrawnTask:

@@ -21,6 +21,7 @@ from swarm_protocol.version import CLIENT_VERSION, PROTOCOL_VERSION
 from swarm_record.stats import effective_n, macro_interval
 from swarm_record.stream import pack
 from swarm_tasks.allowlist import GENERATOR
+from swarm_tasks.asked import NOTHING_ASKED
 from swarm_tasks.marks import mark
 from swarm_tasks.quiz import QuizRules, commit_quiz
 from swarm_tasks.starter import STARTER_TASKS
@@ -82,6 +83,8 @@ def make_round(
         generator=season.generator,
         tasks=task_choices(season.tasks),
         questions=questions,
+        answers=season.answer_rules,
+        asked=NOTHING_ASKED,
     )
     judge_round.rules = msgspec.to_builtins(rules)
     judge_round.commitment = commit_quiz(rules, secret=bytes(judge_round.secret))

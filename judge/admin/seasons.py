@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 from django.contrib import admin, messages
+from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest
@@ -11,16 +12,17 @@ from django.template.defaultfilters import linebreaksbr
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 
-from judge.forms import SeasonForm, draw_sample
+from judge.forms import SeasonForm, check_lasting, describe_lasting, draw_sample
 from judge.models import Season
 from judge.prompts import ANSWER_FORMATS
 from judge.selectors import task_choices
 from judge.services.scheduling import LEAD, schedule_round
 from judge.services.seasons import end_season, pause_season, resume_season, start_season
+from judge.services.spaces import season_lasting
 from judge.services.standings import refresh_standings, republish_standings
 from swarm_protocol.errors import RefusedError
 from swarm_tasks.quiz import share_questions
-from swarm_tasks.starter import STARTER_TASKS
+from swarm_tasks.starter import YEAR_TASKS
 from swarm_web.verifiers import process_verifier
 
 # What scores depend on: fixed once the season has started.
@@ -49,6 +51,8 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
         "state",
         "paused",
         "asked",
+        "lasts",
+        "halt_reason",
         "as_read",
         "answer_formats",
         "seed",
@@ -67,6 +71,7 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
                     "tasks",
                     "questions_per_round",
                     "asked",
+                    "lasts",
                     "max_new_tokens",
                     "temperature",
                     "system_prompt",
@@ -91,6 +96,7 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
             {
                 "fields": [
                     "cadence_seconds",
+                    "planned_rounds",
                     "open_seconds",
                     "scoring_seconds",
                     "early_advance",
@@ -105,6 +111,7 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
             {
                 "fields": [
                     ("state", "paused"),
+                    "halt_reason",
                     ("started_at", "ended_at"),
                     ("seed", "generator", "answer_rules"),
                 ]
@@ -114,8 +121,8 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
     actions = ["start", "pause", "resume", "end", "add_round"]
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        """Begin a new season with the starter mix."""
-        tasks = msgspec.to_builtins(list(STARTER_TASKS))
+        """Begin a new season with a mix that lasts for a year."""
+        tasks = msgspec.to_builtins(list(YEAR_TASKS))
         return {"tasks": tasks, **super().get_changeform_initial_data(request)}
 
     def get_readonly_fields(self, request: HttpRequest, obj: Season | None = None) -> list[str]:
@@ -134,6 +141,18 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
         if not obj.pk:
             return "shown once the season is saved"
         return ", ".join(f"{dataset} {count}" for dataset, count in _share(obj).items())
+
+    @admin.display(description="Questions last for")
+    def lasts(self, obj: Season) -> str:
+        """Say for how many rounds each dataset has questions, and how many rounds were made."""
+        if not obj.pk:
+            return "shown once the season is saved"
+        try:
+            lasting = season_lasting(obj)
+        except RefusedError as refusal:
+            return f"not measured: {refusal.message}"
+        told = ", ".join(f"{each.dataset} {describe_lasting(each)}" for each in lasting)
+        return f"{told}; {obj.rounds.count():,} rounds were made so far."
 
     @admin.display(description="Prompts to begin with")
     def answer_formats(self, obj: Season) -> str:
@@ -170,16 +189,19 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
     def _show_samples(self, request: HttpRequest, season: Season, form: ModelForm[Season]) -> None:
         """Show the sample that validation generated for each dataset."""
         counts = _share(season)
+        lasting = {each.dataset: each for each in getattr(form, "lasting", ())}
         for sample in getattr(form, "samples", ()):
             dataset = sample.spec.dataset
             messages.info(
                 request,
                 format_html(
-                    "Sample of {}, {} of {} questions in a round: <q>{}</q>",
+                    "Sample of {}, {} of {} questions in a round: <q>{}</q>. It has questions "
+                    "for {}.",
                     dataset,
                     counts[dataset],
                     season.questions_per_round,
                     sample.question,
+                    describe_lasting(lasting[dataset]),
                 ),
             )
 
@@ -193,6 +215,9 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
             return
         for season in queryset:
             drafted = season.state == Season.State.DRAFT
+            if drafted and (problems := _find_problems(season)):
+                messages.error(request, f"{season} was not started. {problems}")
+                continue
             won = drafted and start_season(season, now=timezone.now())
             self._tell(request, season, "started", won=won)
 
@@ -244,6 +269,16 @@ def _share(season: Season) -> dict[str, int]:
     choices = task_choices(season.tasks)
     counts = share_questions(choices, season.questions_per_round)
     return {choice.dataset: count for choice, count in zip(choices, counts, strict=True)}
+
+
+def _find_problems(season: Season) -> str:
+    """Say which datasets of a season have too few questions; nothing if none has."""
+    choices, questions = task_choices(season.tasks), season.questions_per_round
+    try:
+        check_lasting(choices, questions, rounds=season.rounds_to_ask)
+    except ValidationError as problem:
+        return " ".join(problem.messages)
+    return ""
 
 
 def _follow(season: Season, *, changed: list[str]) -> None:

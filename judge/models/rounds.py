@@ -9,6 +9,8 @@ workers can never both do so.
 import secrets
 import uuid
 
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models import F, Q
 
@@ -60,6 +62,12 @@ class Round(models.Model):
     results_root = models.CharField(
         max_length=64, blank=True, editable=False, help_text="The Merkle root over its scores."
     )
+    digests = ArrayField(
+        models.BigIntegerField(),
+        default=list,
+        editable=False,
+        help_text="The questions' digests in order (swarm_tasks.asked).",
+    )
     stream_at = models.BigIntegerField(
         null=True,
         editable=False,
@@ -93,6 +101,8 @@ class Round(models.Model):
                 condition=Q(phase="closed", inspected_at=None),
                 name="uninspected_rounds",
             ),
+            # Entries are few and each makes a round wait for its drawing, so none is put off.
+            GinIndex(fields=["digests"], name="rounds_by_digest", fastupdate=False),
         ]
 
     def __str__(self) -> str:

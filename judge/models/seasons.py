@@ -1,5 +1,6 @@
 """Seasons: a stretch of rounds with one task mix and one set of rules."""
 
+import math
 import secrets
 
 from django.core.validators import (
@@ -17,6 +18,10 @@ from swarm_tasks.answers import NEWEST_RULES, AnswerRules
 from swarm_web.nodes.models import Node
 
 _VERSION = RegexValidator(r"^\d+\.\d+\.\d+\Z", "Give a version such as 1.2.3.")
+
+
+_DAY_S = 86_400
+_YEAR_S = 365 * _DAY_S
 
 
 def draw_seed() -> int:
@@ -50,6 +55,13 @@ class Season(models.Model):
     state = models.CharField(max_length=16, choices=State, default=State.DRAFT)
     paused = models.BooleanField(
         default=False, help_text="A paused season opens no new rounds; an open one is finished."
+    )
+
+    halt_reason = models.TextField(
+        blank=True,
+        default="",
+        editable=False,
+        help_text="Why the judge itself paused the season, and what helps.",
     )
 
     # ---- what is asked
@@ -144,6 +156,13 @@ class Season(models.Model):
         validators=[MaxValueValidator(86_400 * 7)],
         help_text="From one opening to the next; 0 means that rounds are made by hand.",
     )
+    planned_rounds = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text="For how many rounds the mix must have questions, as none is asked twice. "
+        "Empty: for a year at this cadence.",
+    )
     open_seconds = models.PositiveIntegerField(
         default=120, validators=[MinValueValidator(5), MaxValueValidator(86_400)]
     )
@@ -203,6 +222,14 @@ class Season(models.Model):
     def is_active(self) -> bool:
         """Whether the season opens rounds now."""
         return self.state == self.State.RUNNING and not self.paused
+
+    @property
+    def rounds_to_ask(self) -> int:
+        """For how many rounds the mix must have questions: those planned, else a year's.
+
+        Where rounds are made by hand and none are planned, one a day.
+        """
+        return self.planned_rounds or math.ceil(_YEAR_S / (self.cadence_seconds or _DAY_S))
 
 
 class Enrolment(models.Model):

@@ -1,5 +1,7 @@
 """Rounds are made: numbered, with sealed questions and a public commitment to them."""
 
+import logging
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import msgspec
@@ -8,33 +10,56 @@ from django.db.models import Max
 
 from judge.engine import Deadlines, set_deadlines
 from judge.models import Question, Round, Season
+from judge.repeats import Asked, read_asked
 from judge.selectors import task_choices
 from judge.services.announcing import announce_round
 from judge.services.record import fix_commitment
+from judge.services.seasons import halt_season
+from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_tasks.answers import known_rules
+from swarm_tasks.asked import digest_question
 from swarm_tasks.pool import AnyVerifier
 from swarm_tasks.quiz import QuizRules, commit_quiz, draw_quiz, with_answers
 from swarm_tasks.verifier import DrawnTask
 
+logger = logging.getLogger(__name__)
+
 # The shortest time between making a round and opening it, so that a countdown can be seen.
 LEAD = timedelta(seconds=3)
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A round that is not stored yet, its questions, and what its season had asked before."""
+
+    round: Round
+    drawn: list[DrawnTask]
+    asked: Asked
 
 
 def ensure_next_round(season: Season, *, now: datetime, verifier: AnyVerifier) -> Round | None:
     """Schedule the season's next round by its cadence, unless one waits or is open.
 
     Drawing takes seconds, so the season is looked at once more, locked, before the round is made:
-    another worker may have been faster, or the season may have ended.
+    another worker may have been faster, or the season may have ended. A season without questions
+    is halted, and says why.
     """
     if not _lacks_round(season):
         return None
     last = season.rounds.aggregate(last=Max("opens_at"))["last"]
     due = last + timedelta(seconds=season.cadence_seconds) if last else now
-    judge_round, drawn = _draw(season, opens_at=max(due, now + LEAD), verifier=verifier)
+    try:
+        draft = _draw(season, opens_at=max(due, now + LEAD), verifier=verifier)
+    except RefusedError as refusal:
+        if refusal.code != ErrorCode.TASK_EXHAUSTED:
+            raise
+        logger.error("season %s opens no more rounds: %s", season, refusal)
+        halt_season(season, refusal)
+        return None
     with transaction.atomic():
         if not _lacks_round(Season.objects.select_for_update().get(pk=season.pk)):
             return None
-        return _make(judge_round, drawn, now=now)
+        return _make(draft, now=now)
 
 
 def _lacks_round(season: Season) -> bool:
@@ -48,17 +73,19 @@ def schedule_round(
 ) -> Round:
     """Make a round with its sealed questions, drawn under a secret key of its own.
 
-    Raises RefusedError when a question cannot be drawn.
+    If another round of the season was made meanwhile, its questions are drawn again. Raises
+    RefusedError when a question cannot be drawn.
     """
-    judge_round, drawn = _draw(season, opens_at=opens_at, verifier=verifier)
-    with transaction.atomic():
-        return _make(judge_round, drawn, now=now)
+    while True:
+        draft = _draw(season, opens_at=opens_at, verifier=verifier)
+        with transaction.atomic():
+            made = _make(draft, now=now)
+        if made is not None:
+            return made
 
 
-def _draw(
-    season: Season, *, opens_at: datetime, verifier: AnyVerifier
-) -> tuple[Round, list[DrawnTask]]:
-    """Return a round that is not stored yet, and its questions. Raises RefusedError."""
+def _draw(season: Season, *, opens_at: datetime, verifier: AnyVerifier) -> Draft:
+    """Draw the questions of one more round. Raises RefusedError."""
     deadlines = season_deadlines(season, opens_at=opens_at)
     judge_round = Round(
         season=season,
@@ -66,14 +93,23 @@ def _draw(
         closes_at=deadlines.closes_at,
         score_by=deadlines.score_by,
     )
-    secret = bytes(judge_round.secret)
-    return judge_round, draw_quiz(_rules(season, number=0), secret=secret, verifier=verifier)
+    asked = read_asked(season)
+    rules, secret = _rules(season, number=0, asked=asked), bytes(judge_round.secret)
+    drawn = draw_quiz(rules, secret=secret, seen=asked.seen, verifier=verifier)
+    judge_round.digests = [digest_question(task.question) for task in drawn]
+    return Draft(judge_round, drawn, asked)
 
 
-def _make(judge_round: Round, drawn: list[DrawnTask], *, now: datetime) -> Round:
-    """Store a round with its questions, and tell everybody; for use in a transaction."""
+def _make(draft: Draft, *, now: datetime) -> Round | None:
+    """Store a round with its questions, and tell everybody; for use in a transaction.
+
+    None if the season has another round since the questions were drawn: they might be its own.
+    """
+    judge_round, season = draft.round, draft.round.season
     judge_round.number = _next_number()
-    rules = _rules(judge_round.season, number=judge_round.number)
+    if season.rounds.filter(number__gt=draft.asked.last).exists():
+        return None
+    rules = _rules(season, number=judge_round.number, asked=draft.asked)
     judge_round.rules = msgspec.to_builtins(rules)
     judge_round.commitment = commit_quiz(rules, secret=bytes(judge_round.secret))
     judge_round.save()
@@ -85,7 +121,7 @@ def _make(judge_round: Round, drawn: list[DrawnTask], *, now: datetime) -> Round
             spec=msgspec.to_builtins(task.spec),
             prompt=task.question,
         )
-        for position, task in enumerate(drawn, start=1)
+        for position, task in enumerate(draft.drawn, start=1)
     )
     fix_commitment(judge_round, now=now)
     announce_round(judge_round, now=now)
@@ -99,7 +135,7 @@ def season_deadlines(season: Season, *, opens_at: datetime) -> Deadlines:
     )
 
 
-def _rules(season: Season, *, number: int) -> QuizRules:
+def _rules(season: Season, *, number: int, asked: Asked) -> QuizRules:
     """Return what is committed to; the questions do not depend on the round's number."""
     rules = QuizRules(
         round=number,
@@ -108,6 +144,7 @@ def _rules(season: Season, *, number: int) -> QuizRules:
         generator=season.generator,
         tasks=task_choices(season.tasks),
         questions=season.questions_per_round,
+        asked=asked.chain,
     )
     return with_answers(rules, known_rules(season.answer_rules))
 

@@ -9,6 +9,7 @@ from django.utils.crypto import salted_hmac
 from judge.models import Enrolment, Round, Season
 from judge.selectors import describe_season
 from judge.services.record import fix_withdrawn
+from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import SeasonState
 from swarm_tasks.allowlist import GENERATOR
 from swarm_web import bus
@@ -57,8 +58,18 @@ def resume_season(season: Season) -> bool:
     return _set_paused(season, to=False)
 
 
-def _set_paused(season: Season, *, to: bool) -> bool:
-    won = Season.objects.filter(pk=season.pk, paused=not to).update(paused=to)
+def halt_season(season: Season, refusal: RefusedError) -> bool:
+    """Pause a season for which no round can be made, and keep the code, the reason and the remedy.
+
+    Resumed, it tries again.
+    """
+    reason = f"{refusal.code}: {refusal.message}. {refusal.fix}"
+    return _set_paused(season, to=True, reason=reason)
+
+
+def _set_paused(season: Season, *, to: bool, reason: str = "") -> bool:
+    others = Season.objects.filter(pk=season.pk, paused=not to)
+    won = others.update(paused=to, halt_reason=reason)
     bus.ring(bus.VIEWERS)
     return bool(won)
 

@@ -63,6 +63,11 @@ urlpatterns = [
         record.download_results,
         name="round-results",
     ),
+    re_path(
+        r"^rounds/(?P<number>\d{1,9})/asked\.jsonl$",
+        downloads.download_round_asked,
+        name="round-asked",
+    ),
     # ---- the swarm
     path("rollouts/", rollouts.rollouts, name="rollouts"),
     path("rollouts/flow/", rollouts.flow, name="flow"),

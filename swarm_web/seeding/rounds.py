@@ -14,7 +14,7 @@ from swarm_protocol.messages import TaskChoice, TaskSpec
 from swarm_tasks.allowlist import GENERATOR
 from swarm_tasks.answers import known_rules
 from swarm_tasks.keyspace import Part, keyed_index
-from swarm_tasks.quiz import QuizRules, commit_quiz, with_answers
+from swarm_tasks.quiz import QUIZ_FORMAT_1, QuizRules, commit_quiz, with_answers
 from swarm_tasks.starter import STARTER_SEASON_SEED, STARTER_TASKS
 from swarm_web.seeding.rows import Paper
 from swarm_web.seeding.settling import Clock
@@ -106,6 +106,8 @@ def _make_round(season: Season, number: int, *, opens_at: datetime, random: Rand
         generator=season.generator,
         tasks=task_choices(season.tasks),
         questions=season.questions_per_round,
+        # Demo questions are worded anew and may repeat, so these rules claim no more.
+        format=QUIZ_FORMAT_1,
     )
     rules = with_answers(rules, known_rules(season.answer_rules))
     secret = random.randbytes(SECRET_BYTES)

@@ -10,7 +10,7 @@ from django.test import Client
 
 from judge.models import Round, Season, Standing
 from swarm_protocol.prompts import SYSTEM_PROMPT
-from swarm_tasks.starter import STARTER_TASKS
+from swarm_tasks.starter import YEAR_TASKS
 from swarm_tasks.verifier import Verifier
 from tests.judge.conftest import SUMS, Clock
 from tests.judge.crew import PATIENCE_S, Crew, wait_until_somebody_waits
@@ -31,6 +31,7 @@ RULES = {
     "assignment": "choice",
     "isolated_share": 0.5,
     "cadence_seconds": 120,
+    "planned_rounds": 3,
     "open_seconds": 60,
     "scoring_seconds": 30,
     "early_advance": "on",
@@ -64,9 +65,9 @@ def _post(operator: Client, path: str, changes: dict[str, Any]) -> str:
 # ---- drafts
 
 
-def test_a_new_seasons_form_begins_with_the_starter_mix(operator: Client) -> None:
+def test_a_new_seasons_form_begins_with_a_mix_for_a_year(operator: Client) -> None:
     page = html.unescape(operator.get("/admin/judge/season/add/").content.decode())
-    assert all(f'\n  {{"dataset": "{task.dataset}", "config": {{' in page for task in STARTER_TASKS)
+    assert all(f'\n  {{"dataset": "{task.dataset}", "config": {{' in page for task in YEAR_TASKS)
 
 
 def test_a_stored_task_mix_is_shown_with_a_task_on_each_line(operator: Client) -> None:
@@ -119,6 +120,42 @@ def test_an_unticked_early_advance_is_off(operator: Client) -> None:
     )
     assert response.status_code == 302
     assert not Season.objects.get().early_advance
+
+
+# ---- how long the questions last
+
+
+FEW = {"dataset": "gcd", "config": {"max_numbers": 2, "max_value": 40}, "weight": 1.0}
+
+
+def test_a_mix_with_too_few_questions_for_the_planned_rounds_is_refused(operator: Client) -> None:
+    page = post_season(operator, [FEW], planned_rounds=1000)
+    assert not Season.objects.exists()
+    assert "gcd has questions for about 58 rounds (at least " in page
+    assert "and 1,000 are planned: widen its ranges" in page
+
+
+def test_without_planned_rounds_the_mix_must_last_for_a_year(operator: Client) -> None:
+    page = post_season(operator, [FEW], planned_rounds="")
+    assert not Season.objects.exists()
+    assert "262,800 are planned" in page, "one each two minutes"
+
+
+def test_the_form_says_for_how_many_rounds_each_dataset_lasts(operator: Client) -> None:
+    page = post_season(operator, [FEW], planned_rounds=10)
+    assert "It has questions for about 58 rounds (at least " in page
+    page = operator.get(f"/admin/judge/season/{Season.objects.get().pk}/change/").content.decode()
+    assert "gcd about 58 rounds (at least " in page
+    assert "0 rounds were made so far" in page
+
+
+def test_a_draft_with_too_few_questions_is_not_started(operator: Client) -> None:
+    """As a draft may be that an earlier version of the site let be saved."""
+    post_season(operator, [FEW], planned_rounds=10)
+    Season.objects.update(planned_rounds=1000)
+    page = act(operator, "judge/season", "start", Season.objects.get().pk)
+    assert Season.objects.get().state == Season.State.DRAFT
+    assert "was not started. gcd has questions for about 58 rounds" in page
 
 
 # ---- mistakes

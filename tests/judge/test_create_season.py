@@ -2,12 +2,15 @@
 
 from io import StringIO
 
+import msgspec
 import pytest
 from django.core.management import CommandError, call_command
 
 from judge.models import Season
-from judge.services.seasons import end_season
-from swarm_tasks.starter import STARTER_TASKS
+from judge.services.seasons import end_season, halt_season
+from judge.services.spaces import season_lasting
+from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_tasks.starter import DEMO_TASKS, YEAR_TASKS
 from tests.judge.conftest import Clock
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -20,11 +23,13 @@ def create_season(**options: object) -> str:
     return said.getvalue()
 
 
-def test_a_season_on_the_starter_mix_runs(transactional_db: None) -> None:
+def test_a_season_with_questions_for_a_year_runs(transactional_db: None) -> None:
     assert create_season(name="First") == "season First is running\n"
     season = Season.objects.get()
     assert season.state == Season.State.RUNNING
-    assert [task["dataset"] for task in season.tasks] == [task.dataset for task in STARTER_TASKS]
+    assert season.tasks == msgspec.to_builtins(list(YEAR_TASKS))
+    assert season.rounds_to_ask == 105_120
+    assert all(lasting.about > 105_120 for lasting in season_lasting(season))
 
 
 def test_a_demos_rounds_are_short_and_late_joiners_take_part(transactional_db: None) -> None:
@@ -32,6 +37,23 @@ def test_a_demos_rounds_are_short_and_late_joiners_take_part(transactional_db: N
     season = Season.objects.get()
     assert season.open_seconds < season.cadence_seconds < 60
     assert season.late_joiners == Season.LateJoiners.JOIN
+    assert season.tasks == msgspec.to_builtins(list(DEMO_TASKS))
+
+
+def test_a_demo_has_questions_for_the_rounds_that_it_plans(transactional_db: None) -> None:
+    create_season(demo=True)
+    season = Season.objects.get()
+    assert 20 * 60 < season.rounds_to_ask * season.cadence_seconds < 40 * 60
+    assert all(lasting.surely >= season.rounds_to_ask for lasting in season_lasting(season))
+
+
+def test_a_demo_whose_questions_are_used_up_begins_another_season(transactional_db: None) -> None:
+    create_season(demo=True)
+    refusal = RefusedError(ErrorCode.TASK_EXHAUSTED, "gcd has too few questions left")
+    halt_season(Season.objects.get(), refusal)
+    assert "already" in create_season()
+    assert create_season(demo=True) == "season First light 2 is running\n"
+    assert Season.objects.get(name="First light").state == Season.State.ENDED
 
 
 def test_a_running_season_is_left_alone(season: Season) -> None:

@@ -71,7 +71,7 @@ def test_answers_are_read_as_their_season_says(
     submit_answers(node, number=judge_round.number, answers=answers, now=clock.now)
     grade_batch(verifier=verifier)
     assert set(Answer.objects.values_list("solved", flat=True)) == {right}
-    assert (judge_round.rules["format"] == "murmuration-quiz-2") is right
+    assert judge_round.rules["answers"] == reading
 
 
 def test_a_graded_answer_is_not_graded_again(site: Site, judge_round: Round) -> None:

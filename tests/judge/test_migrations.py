@@ -1,12 +1,17 @@
 """What becomes of earlier seasons when their rules gain one."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
+from django.utils import timezone
 
-from judge.models import Season
+from judge.models import Round, Season
+from swarm_tasks.asked import digest_question
+
+_WEEK = timedelta(days=7)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -18,6 +23,24 @@ def executor() -> Iterator[MigrationExecutor]:
     yield executor
     last = MigrationExecutor(connection)
     last.migrate(last.loader.graph.leaf_nodes("judge"))
+
+
+@pytest.mark.slow
+def test_rounds_that_were_made_before_get_the_digests_of_their_questions(
+    executor: MigrationExecutor,
+) -> None:
+    before = executor.migrate([("judge", "0013_ranks_of_a_season")]).apps
+    season = before.get_model("judge", "Season").objects.create(name="s", tasks=[], generator="g")
+    now = timezone.now()
+    judge_round = before.get_model("judge", "Round").objects.create(
+        number=1, season=season, opens_at=now, closes_at=now + timedelta(1), score_by=now + _WEEK
+    )
+    prompts = ["What is 7 - 3?", "把“你好”倒过来写"]
+    for position, prompt in reversed([*enumerate(prompts, start=1)]):
+        judge_round.questions.create(position=position, dataset="d", spec={}, prompt=prompt)
+    after = MigrationExecutor(connection)
+    after.migrate(after.loader.graph.leaf_nodes("judge"))
+    assert Round.objects.get().digests == [digest_question(prompt) for prompt in prompts]
 
 
 @pytest.mark.slow

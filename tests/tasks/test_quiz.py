@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 from collections import Counter
+from collections.abc import Container, Sequence
 from fractions import Fraction
 from itertools import pairwise
 
@@ -14,20 +15,22 @@ from hypothesis import strategies as st
 
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import TaskChoice
+from swarm_tasks import quiz
 from swarm_tasks.allowlist import GENERATOR
 from swarm_tasks.answers import AnswerRules
+from swarm_tasks.asked import NOTHING_ASKED, digest_question
 from swarm_tasks.keyspace import Part, index_part, question_part
 from swarm_tasks.quiz import (
-    QUIZ_FORMAT_WITH_ANSWERS,
+    QUIZ_FORMAT_1,
+    QUIZ_FORMAT_2,
     QuizRules,
     commit_quiz,
-    draw_quiz,
     encode_rules,
     share_questions,
     with_answers,
 )
 from swarm_tasks.starter import STARTER_TASKS
-from swarm_tasks.verifier import Verifier
+from swarm_tasks.verifier import DrawnTask, Verifier
 from tests.tasks.faulty import REPOSITORY
 from tests.tasks.specs import ONE_DIGIT, SEED
 
@@ -52,7 +55,24 @@ def rules_of(
         generator=GENERATOR,
         tasks=list(tasks or STARTER_TASKS),
         questions=questions,
+        answers=AnswerRules.EXACT.value,
+        asked=NOTHING_ASKED,
     )
+
+
+def first_format(rules: QuizRules) -> QuizRules:
+    return msgspec.structs.replace(
+        rules, format=QUIZ_FORMAT_1, answers=msgspec.UNSET, asked=msgspec.UNSET
+    )
+
+
+def draw_quiz(
+    rules: QuizRules, *, secret: bytes, verifier: Verifier, asked: Container[int] = ()
+) -> list[DrawnTask]:
+    def seen(digests: Sequence[int]) -> list[int]:
+        return [digest for digest in digests if digest in asked]
+
+    return quiz.draw_quiz(rules, secret=secret, seen=seen, verifier=verifier)
 
 
 # ---- shares
@@ -140,9 +160,59 @@ def test_every_question_is_the_judge_s_and_different(verifier: Verifier) -> None
     assert len({task.question for task in drawn}) == 24
 
 
-def test_a_small_question_space_repeats_only_when_it_is_used_up(verifier: Verifier) -> None:
+FEW = TaskChoice("count_bits", {"min_n": 1, "max_n": 200}, 1.0)
+
+
+def test_no_question_is_asked_twice_until_the_dataset_says_that_none_is_left(
+    verifier: Verifier,
+) -> None:
+    """Two hundred questions, of which about fifty are the judge's, four a round."""
+    asked: list[int] = []
+
+    def ask(round: int) -> None:
+        secret, rules = round.to_bytes(32, "big"), rules_of(FEW, questions=4)
+        drawn = draw_quiz(rules, secret=secret, verifier=verifier, asked=asked)
+        asked.extend(digest_question(task.question) for task in drawn)
+
+    judges = sum(question_part(_count_bits(n)) is Part.JUDGE for n in range(1, 201))
+    for round in range(judges // 4 - 1):
+        ask(round)
+    assert len(set(asked)) == len(asked)
+    ask(1000)
+    with pytest.raises(RefusedError, match="count_bits has too few questions left") as caught:
+        ask(1001)
+    assert caught.value.code is ErrorCode.TASK_EXHAUSTED
+
+
+def _count_bits(n: int) -> str:
+    return f"How many 1 bits are there in the binary representation of the number {n:,}?"
+
+
+def test_what_was_asked_is_passed_over_and_all_else_stays_in_order(verifier: Verifier) -> None:
+    rules = rules_of(TaskChoice("chain_sum", {}, 1.0), questions=8)
+    before = draw_quiz(rules, secret=SECRET, verifier=verifier)
+    asked = {digest_question(task.question) for task in (before[2], before[5])}
+    after = draw_quiz(rules, secret=SECRET, verifier=verifier, asked=asked)
+    assert after[:6] == [*before[:2], *before[3:5], *before[6:]]
+
+
+def test_the_same_question_under_another_index_is_a_repeat(verifier: Verifier) -> None:
+    one = draw_quiz(rules_of(FEW, questions=8), secret=SECRET, verifier=verifier)
+    asked = {digest_question(task.question) for task in one}
+    other = draw_quiz(
+        rules_of(FEW, questions=8), secret=SECRET[::-1], verifier=verifier, asked=asked
+    )
+    assert {task.spec.index for task in other}.isdisjoint(task.spec.index for task in one)
+    assert {task.question for task in other}.isdisjoint(task.question for task in one)
+
+
+@pytest.mark.parametrize("answers", AnswerRules)
+def test_in_earlier_formats_a_small_question_space_repeats_only_when_it_is_used_up(
+    verifier: Verifier, answers: AnswerRules
+) -> None:
     few = TaskChoice("count_bits", {"min_n": 1, "max_n": 40}, 1.0)
-    drawn = draw_quiz(rules_of(few, questions=24), secret=SECRET, verifier=verifier)
+    rules = with_answers(first_format(rules_of(few, questions=24)), answers)
+    drawn = draw_quiz(rules, secret=SECRET, verifier=verifier)
     assert len(drawn) == 24
     asked = Counter(task.question for task in drawn)
     assert 1 < len(asked) < 24
@@ -161,13 +231,15 @@ def test_the_names_of_round_and_season_play_no_part(verifier: Verifier) -> None:
     [
         {"format": "murmuration-quiz-9"},
         {"generator": "reasoning-gym 9.9"},
-        {"format": QUIZ_FORMAT_WITH_ANSWERS},
-        {"format": QUIZ_FORMAT_WITH_ANSWERS, "answers": "answers-99"},
-        {"answers": "answers-2"},
+        {"answers": msgspec.UNSET},
+        {"answers": "answers-99"},
+        {"format": QUIZ_FORMAT_2, "answers": msgspec.UNSET},
+        {"format": QUIZ_FORMAT_2, "answers": "answers-99"},
+        {"format": QUIZ_FORMAT_1, "answers": "answers-2"},
     ],
 )
 def test_rules_that_this_version_does_not_follow_are_refused(
-    verifier: Verifier, change: dict[str, str]
+    verifier: Verifier, change: dict[str, object]
 ) -> None:
     rules = msgspec.structs.replace(rules_of(), **change)
     with pytest.raises(RefusedError, match=GENERATOR) as caught:
@@ -189,6 +261,7 @@ def test_rules_that_this_version_does_not_follow_are_refused(
         {"questions": 9},
         {"format": "murmuration-quiz-9"},
         {"answers": "answers-2"},
+        {"asked": "1" * 64},
     ],
     ids=lambda change: next(iter(change)),
 )
@@ -206,10 +279,10 @@ def test_the_way_to_read_answers_changes_no_question(verifier: Verifier) -> None
     )
 
 
-def test_rules_that_read_answers_to_the_letter_are_those_of_the_first_format() -> None:
+def test_rules_of_the_first_format_that_read_answers_to_the_letter_stay_as_they_are() -> None:
     """So rounds of earlier seasons keep their commitments, and older clients can check them."""
-    rules = with_answers(rules_of(), AnswerRules.EXACT)
-    assert rules == rules_of()
+    rules = with_answers(first_format(rules_of()), AnswerRules.EXACT)
+    assert rules == first_format(rules_of())
     assert rules.answer_rules is AnswerRules.EXACT
     assert b"answers" not in encode_rules(rules)
 
@@ -234,6 +307,42 @@ def test_rules_that_travelled_as_json_have_the_same_commitment(answers: AnswerRu
 def test_a_secret_of_another_length_is_refused(secret: bytes) -> None:
     with pytest.raises(ValueError, match="32"):
         commit_quiz(rules_of(), secret=secret)
+
+
+@pytest.mark.parametrize(
+    ("answers", "format", "published"),
+    [
+        (
+            AnswerRules.EXACT,
+            QUIZ_FORMAT_1,
+            "f15a6c92531f917ed98ce1c9f45aefdf914ce814487562909960f03640e0f167",
+        ),
+        (
+            AnswerRules.UNWRAPPED,
+            QUIZ_FORMAT_2,
+            "a35bec980fb5f89393477604439c6d016850f252639e319132581c754a12fd3e",
+        ),
+    ],
+)
+def test_rules_of_earlier_formats_have_the_commitments_that_they_always_had(
+    answers: AnswerRules, format: str, published: str
+) -> None:
+    """Computed when rules knew nothing of earlier rounds."""
+    rules = QuizRules(
+        round=7,
+        season="Sums and letters",
+        seed=20250911,
+        generator="reasoning-gym 0.1.25",
+        tasks=[
+            TaskChoice("chain_sum", {"max_terms": 2, "min_terms": 2}, 3.0),
+            TaskChoice("spell_backward", {}, 1.0),
+        ],
+        questions=4,
+        format=QUIZ_FORMAT_1,
+    )
+    rules = with_answers(rules, answers)
+    assert rules.format == format
+    assert commit_quiz(rules, secret=SECRET) == published
 
 
 # ---- the worked example of docs/tasks.md

@@ -7,11 +7,11 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.forms import ValidationError
 from django.utils import timezone
 
-from judge.forms import check_tasks
+from judge.forms import check_lasting, check_tasks
 from judge.models import Season
 from judge.selectors import running_season
 from judge.services.seasons import start_season
-from swarm_tasks.starter import STARTER_TASKS
+from swarm_tasks.starter import DEMO_TASKS, YEAR_TASKS
 from swarm_web.verifiers import process_verifier
 
 # Short rounds, so that a demo on one machine is judged within its first minute. Enough questions to
@@ -21,6 +21,8 @@ DEMO: dict[str, Any] = {
     "cadence_seconds": 45,
     "open_seconds": 40,
     "scoring_seconds": 20,
+    # Some 25 minutes. Then what tiny models can learn has nearly been asked.
+    "planned_rounds": 34,
     "max_new_tokens": 32,
     # Nobody should wait for a second round to see a first score.
     "late_joiners": Season.LateJoiners.JOIN,
@@ -28,30 +30,34 @@ DEMO: dict[str, Any] = {
 
 
 class Command(BaseCommand):
-    """Create a season with the starter mix; more is configured in the admin."""
+    """Create a season that lasts a year; more is configured in the admin."""
 
-    help = "Create a season on the starter task mix and start it, unless one is running."
+    help = "Create a season with questions for a year and start it, unless one is running."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Declare the options."""
         parser.add_argument("--name", default="First light")
-        parser.add_argument("--demo", action="store_true", help="short rounds and short answers")
+        parser.add_argument("--demo", action="store_true", help="short rounds for tiny models")
 
     def handle(self, *, name: str, demo: bool, **_options: object) -> None:
         """Create and start the season."""
         running = running_season()
-        if running is not None:
+        if running is not None and demo and running.halt_reason:
+            # A demo that is started again should have rounds, too.
+            name = f"{name} {Season.objects.count() + 1}"
+        elif running is not None:
             self.stdout.write(f"season {running.name} is running already")
             return
-        tasks = list(STARTER_TASKS)
+        season = Season(name=name, **(DEMO if demo else {}))
+        tasks = list(DEMO_TASKS if demo else YEAR_TASKS)
+        season.tasks = msgspec.to_builtins(tasks)
         try:
             check_tasks(tasks, verifier=process_verifier())
+            check_lasting(tasks, season.questions_per_round, rounds=season.rounds_to_ask)
         except ValidationError as problem:
             raise CommandError("; ".join(problem.messages)) from None
         if Season.objects.filter(name=name).exists():
             raise CommandError(f"A season {name} exists. Choose another name with --name.")
-        season = Season.objects.create(
-            name=name, tasks=msgspec.to_builtins(tasks), **(DEMO if demo else {})
-        )
+        season.save()
         start_season(season, now=timezone.now())
         self.stdout.write(f"season {season.name} is running")

@@ -61,6 +61,10 @@ class Site:
         """The address of the chain of all that the coordinator fixed."""
         return f"{self.base}/rounds/chain.jsonl"
 
+    def round_asked(self, number: int) -> str:
+        """Return the address of what a judge round's season had asked before, as JSON lines."""
+        return f"{self.base}/rounds/{number}/asked.jsonl"
+
 
 def parse_site(text: str) -> Site:
     """Return the site that an address belongs to; a path, such as a copied page's, is ignored.

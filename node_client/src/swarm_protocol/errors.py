@@ -28,6 +28,7 @@ class ErrorCode(StrEnum):
     TASK_CONFIG = "task.config"
     TASK_FOREIGN = "task.foreign"
     TASK_INDEX = "task.index"
+    TASK_EXHAUSTED = "task.exhausted"
     RELAY_ISOLATED = "relay.isolated"
     RELAY_ISOLATED_PUBLISH = "relay.isolated_publish"
     RELAY_ROLLOUT = "relay.rollout"
@@ -60,6 +61,10 @@ FIXES: dict[ErrorCode, str] = {
     ErrorCode.TASK_CONFIG: "Use the configuration that the season's task mix gives the dataset.",
     ErrorCode.TASK_FOREIGN: "Use the season's seed and generator version (see the welcome).",
     ErrorCode.TASK_INDEX: "Draw indices from the training part of the index range.",
+    ErrorCode.TASK_EXHAUSTED: (
+        "Start another season in which this dataset has wider ranges, fewer questions in a round or"
+        " more time between rounds: the season's form says for how many rounds each dataset lasts."
+    ),
     ErrorCode.RELAY_ISOLATED: "Train on own rollouts only: this node is not in the swarm arm.",
     ErrorCode.RELAY_ISOLATED_PUBLISH: (
         "Nothing to do: in this season isolated nodes share no rollouts. Newer clients send none."

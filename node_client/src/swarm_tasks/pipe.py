@@ -3,9 +3,10 @@
 A message is MessagePack (https://msgpack.org) behind its length in bytes, four of them in network
 order: texts travel as they are, with nothing to escape and no end to look for.
 
-The parent sends one request and reads one reply: `Draw` is answered by `Made`, and `Score` by
-`Scored` once every step of it stands on the board (`swarm_tasks.board`). `Failed` in the place of
-either ends the request. When the child is up it says `Ready`, or `Failed` if it cannot work at all.
+The parent sends one request and reads one reply: `Draw` is answered by `Made`, `Sample` by
+`Sampled`, and `Score` by `Scored` once every step of it stands on the board (`swarm_tasks.board`).
+`Failed` in the place of any ends the request. When the child is up it says `Ready`, or `Failed` if
+it cannot work at all.
 """
 
 import struct
@@ -32,6 +33,15 @@ class Draw(Message, frozen=True, tag="draw"):
     seed: int
     indices: list[int]
     part: Part | None
+
+
+class Sample(Message, frozen=True, tag="sample"):
+    """Make the tasks at these indices."""
+
+    dataset: str
+    config: Config
+    seed: int
+    indices: list[int]
 
 
 class Job(Struct, frozen=True):
@@ -69,6 +79,12 @@ class Made(Message, frozen=True, tag="made"):
     question: str
 
 
+class Sampled(Message, frozen=True, tag="sampled"):
+    """The digests of the questions that could be made, in order (`swarm_tasks.asked`)."""
+
+    digests: list[int]
+
+
 class Scored(Message, frozen=True, tag="scored"):
     """Every step of the request was done, or its time is over."""
 
@@ -80,10 +96,10 @@ class Failed(Message, frozen=True, tag="failed"):
     message: str
 
 
-Request = Draw | Score
-Reply = Ready | Made | Scored | Failed
+Request = Draw | Sample | Score
+Reply = Ready | Made | Sampled | Scored | Failed
 
-Wanted = TypeVar("Wanted", Ready, Made, Scored)
+Wanted = TypeVar("Wanted", Ready, Made, Sampled, Scored)
 
 _LENGTH = struct.Struct("!I")
 LENGTH_BYTES = _LENGTH.size

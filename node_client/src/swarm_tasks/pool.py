@@ -72,6 +72,13 @@ class VerifierPool:
         with self._take() as verifier:
             return verifier.question(spec)
 
+    def sample(
+        self, *, dataset: str, config: Config, seed: int, indices: Sequence[int]
+    ) -> list[int]:
+        """Return the digests of the questions at these indices (`Verifier.sample`)."""
+        with self._take() as verifier:
+            return verifier.sample(dataset=dataset, config=config, seed=seed, indices=indices)
+
     def score(
         self, spec: TaskSpec, texts: Sequence[str], *, rules: AnswerRules = AnswerRules.EXACT
     ) -> list[Verdict]:

@@ -1,12 +1,14 @@
-"""A judge round's questions follow from public rules and one secret.
+"""A judge round's questions follow from public rules, one secret, and what was asked before.
 
 The judge draws them, and publishes a commitment before anybody answers. Once the round has closed
 and the secret is out, whoever has both checks the commitment and draws the same questions again:
-the judge neither chose them by hand nor changed them. `docs/tasks.md` has a worked example.
+the judge neither chose them by hand nor changed them. No question comes twice in a season
+(`swarm_tasks.asked`). `docs/tasks.md` has a worked example.
 """
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import count
 
@@ -17,18 +19,23 @@ from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import TaskChoice
 from swarm_tasks.allowlist import GENERATOR
 from swarm_tasks.answers import AnswerRules
+from swarm_tasks.asked import Seen, digest_question
 from swarm_tasks.keyspace import Part
 from swarm_tasks.pool import AnyVerifier
 from swarm_tasks.verifier import DrawnTask
 
-QUIZ_FORMAT = "murmuration-quiz-1"
-# The same, with the rules by which answers are read; a client that does not know these cannot check
-# a round, and has to see that.
-QUIZ_FORMAT_WITH_ANSWERS = "murmuration-quiz-2"
+QUIZ_FORMAT = "murmuration-quiz-3"
+# Rounds of earlier formats are still checked. They differed from earlier rounds by chance only. The
+# first says nothing of how answers are read.
+QUIZ_FORMAT_1 = "murmuration-quiz-1"
+QUIZ_FORMAT_2 = "murmuration-quiz-2"
 SECRET_BYTES = 32
 # How many candidates a question may take before repeated ones are accepted: a dataset that knows
 # fewer different questions than are asked repeats them.
 _PATIENCE = 19
+# How many candidates a dataset may take for its share of a round before it counts as used up:
+# one question is missed in one draw of 700,000 where nine candidates of ten were asked already.
+_LEAST_CANDIDATES, _CANDIDATES_FOR_EACH = 128, 16
 
 
 class QuizRules(Struct, frozen=True):
@@ -37,6 +44,8 @@ class QuizRules(Struct, frozen=True):
     `tasks` is the season's mix and `questions` how many there are in all; `format` names the
     algorithm of this module. `answers` names the rules by which answers are read
     (`swarm_tasks.answers`); rounds of the first format leave it out, and read them to the letter.
+    `asked` is the chain of what the season's earlier rounds asked (`swarm_tasks.asked`), which the
+    first two formats do not have.
     """
 
     round: int
@@ -47,22 +56,34 @@ class QuizRules(Struct, frozen=True):
     questions: int
     format: str = QUIZ_FORMAT
     answers: str | UnsetType = UNSET
+    asked: str | UnsetType = UNSET
 
     @property
     def answer_rules(self) -> AnswerRules | None:
         """How answers are read; None where this version does not know."""
-        if self.format == QUIZ_FORMAT and self.answers is UNSET:
-            return AnswerRules.EXACT
-        if self.format == QUIZ_FORMAT_WITH_ANSWERS and self.answers in list(AnswerRules):
+        if self.format == QUIZ_FORMAT_1:
+            return AnswerRules.EXACT if self.answers is UNSET else None
+        if self.format in (QUIZ_FORMAT_2, QUIZ_FORMAT) and self.answers in list(AnswerRules):
             return AnswerRules(self.answers)
         return None
 
+    @property
+    def may_repeat(self) -> bool:
+        """Whether questions may be those of earlier rounds, which these rules are not bound to."""
+        return self.format in (QUIZ_FORMAT_1, QUIZ_FORMAT_2)
+
 
 def with_answers(rules: QuizRules, answers: AnswerRules) -> QuizRules:
-    """Return rules of a round whose answers are read so, in the oldest format that can say it."""
+    """Return rules of a round whose answers are read so.
+
+    Rules of the first format stay so where answers are read to the letter, and else become rules of
+    the second: only these can name another way.
+    """
+    if rules.format != QUIZ_FORMAT_1:
+        return msgspec.structs.replace(rules, answers=answers.value)
     if answers is AnswerRules.EXACT:
         return rules
-    return msgspec.structs.replace(rules, format=QUIZ_FORMAT_WITH_ANSWERS, answers=answers.value)
+    return msgspec.structs.replace(rules, format=QUIZ_FORMAT_2, answers=answers.value)
 
 
 def encode_rules(rules: QuizRules) -> bytes:
@@ -85,49 +106,63 @@ def commit_quiz(rules: QuizRules, *, secret: bytes) -> str:
     return hashlib.sha256(secret + encode_rules(rules)).hexdigest()
 
 
-def draw_quiz(rules: QuizRules, *, secret: bytes, verifier: AnyVerifier) -> list[DrawnTask]:
+def draw_quiz(
+    rules: QuizRules, *, secret: bytes, seen: Seen, verifier: AnyVerifier
+) -> list[DrawnTask]:
     """Return a round's questions, dataset by dataset in the order of the tasks.
 
-    They come from the judge's part of the key space, by the stream that the secret opens, and
-    differ from each other unless a dataset's question space is too small for that. The round's
-    number and the season's name play no part.
+    They come from the judge's part of the key space, by the stream that the secret opens. They
+    differ from each other and from all that `seen` knows of the season's earlier rounds. In the
+    first two formats they differ from each other only, and repeat where a dataset is too small for
+    that. The round's number and the season's name play no part.
 
-    Raises RefusedError TASK_FOREIGN for rules that this version does not follow, and what
-    `Verifier.draw` raises; ValueError when there are fewer questions than tasks.
+    Raises RefusedError TASK_FOREIGN for rules that this version does not follow, TASK_EXHAUSTED
+    when a dataset has no question left, and what `Verifier.draw` raises; ValueError when there are
+    fewer questions than tasks.
     """
     if rules.answer_rules is None or rules.generator != GENERATOR:
         raise RefusedError(
             ErrorCode.TASK_FOREIGN,
             f"made by {rules.format!r} with {rules.generator!r}, this side has"
-            f" {QUIZ_FORMAT_WITH_ANSWERS!r} with {GENERATOR!r}",
+            f" {QUIZ_FORMAT!r} with {GENERATOR!r}",
         )
-    asked: set[str] = set()
     drawn: list[DrawnTask] = []
+    texts: set[str] = set()
+    digests: set[int] = set()
     shares = share_questions(rules.tasks, rules.questions)
     for task, share in zip(rules.tasks, shares, strict=True):
-        drawn += draw_different(
-            task,
-            share,
-            asked,
-            key=secret,
-            part=Part.JUDGE,
-            seed=rules.seed,
-            verifier=verifier,
-        )
+        draw = Stream(task, key=secret, part=Part.JUDGE, seed=rules.seed, verifier=verifier)
+        if rules.may_repeat:
+            drawn += draw_different(draw, share, texts)
+        else:
+            drawn += _draw_unasked(draw, share, digests, seen=seen)
     return drawn
 
 
-def draw_different(
-    task: TaskChoice,
-    share: int,
-    asked: set[str],
-    *,
-    key: bytes,
-    part: Part,
-    seed: int,
-    verifier: AnyVerifier,
-) -> list[DrawnTask]:
-    """Return `share` of one task's questions from a keyed stream of one part.
+@dataclass(frozen=True)
+class Stream:
+    """The candidates for one task's questions: a keyed stream of one part."""
+
+    task: TaskChoice
+    key: bytes
+    part: Part
+    seed: int
+    verifier: AnyVerifier
+
+    def __call__(self, counter: int) -> DrawnTask:
+        """Return the candidate number `counter`. Raises RefusedError as `Verifier.draw` does."""
+        return self.verifier.draw(
+            key=self.key,
+            part=self.part,
+            dataset=self.task.dataset,
+            config=self.task.config,
+            seed=self.seed,
+            counter=counter,
+        )
+
+
+def draw_different(stream: Stream, share: int, asked: set[str]) -> list[DrawnTask]:
+    """Return `share` questions of a stream.
 
     None of them was asked already, unless the question space is too small for that; they are added
     to those that were. Raises RefusedError as `Verifier.draw` does.
@@ -136,17 +171,37 @@ def draw_different(
     for counter in count():
         if len(drawn) == share:
             break
-        candidate = verifier.draw(
-            key=key,
-            part=part,
-            dataset=task.dataset,
-            config=task.config,
-            seed=seed,
-            counter=counter,
-        )
+        candidate = stream(counter)
         if candidate.question not in asked or counter >= _PATIENCE * share:
             asked.add(candidate.question)
             drawn.append(candidate)
+    return drawn
+
+
+def _draw_unasked(stream: Stream, share: int, asked: set[int], *, seen: Seen) -> list[DrawnTask]:
+    """Return the first `share` questions of a stream that are neither in `asked` nor seen before.
+
+    Their digests are added to `asked`. Candidates are looked up as many at a time as are missing.
+
+    Raises RefusedError TASK_EXHAUSTED, and what `Verifier.draw` raises.
+    """
+    drawn: list[DrawnTask] = []
+    tried = 0
+    while missing := share - len(drawn):
+        if tried >= _LEAST_CANDIDATES + _CANDIDATES_FOR_EACH * share:
+            raise RefusedError(
+                ErrorCode.TASK_EXHAUSTED,
+                f"{stream.task.dataset} has too few questions left that the season has not asked:"
+                f" {len(drawn)} of {share} among {tried} drawn",
+            )
+        candidates = [stream(counter) for counter in range(tried, tried + missing)]
+        tried += missing
+        digests = [digest_question(candidate.question) for candidate in candidates]
+        known = set(seen(digests))
+        for candidate, digest in zip(candidates, digests, strict=True):
+            if digest not in known and digest not in asked:
+                asked.add(digest)
+                drawn.append(candidate)
     return drawn
 
 

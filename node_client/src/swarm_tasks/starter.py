@@ -1,9 +1,15 @@
-"""The task mix of a first season: four datasets that a tiny character-level model can learn.
+"""Task mixes to begin with: for tiny models, for a demo, and for a season of a year.
 
-Questions are short and answers have few characters. Each dataset pays for something else (adding,
-multiplying, a rule applied to two numbers, copying in reverse order), and knows enough different
-questions that what is learned in training shows in the judge's.
+A tiny character-level model can learn the four datasets of `STARTER_TASKS`: questions are short and
+answers have few characters. Each dataset pays for something else (adding, multiplying, a rule
+applied to two numbers, copying in reverse order), and knows enough different questions that what is
+learned in training shows in the judge's. Nodes practise them alone, and models made on the spot
+begin with them.
+
+No season asks a question twice, so a mix lasts only so long (`swarm_tasks.spaces`).
 """
+
+from msgspec.structs import replace
 
 from swarm_protocol.messages import TaskChoice
 
@@ -30,4 +36,29 @@ STARTER_TASKS: tuple[TaskChoice, ...] = (
         config={"min_word_len": 3, "max_word_len": 6},
         weight=1.0,
     ),
+)
+
+# The same for a demo: with numbers up to 40 its judge would have no divisors left after a few
+# minutes.
+DEMO_TASKS: tuple[TaskChoice, ...] = tuple(
+    replace(task, config={**task.config, "max_value": 100}) if task.dataset == "gcd" else task
+    for task in STARTER_TASKS
+)
+
+# What a new season begins with: enough for a year of rounds of 16 questions, one every five
+# minutes. Each dataset's questions are about equally hard, so that the mix gets no harder when the
+# easy ones have been asked.
+YEAR_TASKS: tuple[TaskChoice, ...] = (
+    TaskChoice(
+        dataset="chain_sum",
+        config={"min_terms": 3, "max_terms": 3, "min_digits": 2, "max_digits": 2},
+        weight=1.0,
+    ),
+    TaskChoice(
+        dataset="gcd",
+        config={"min_numbers": 2, "max_numbers": 2, "max_value": 3000},
+        weight=1.0,
+    ),
+    TaskChoice(dataset="fraction_simplification", config={}, weight=1.0),
+    TaskChoice(dataset="word_sequence_reversal", config={}, weight=1.0),
 )

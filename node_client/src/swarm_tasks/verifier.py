@@ -30,7 +30,7 @@ from swarm_tasks.board import (
 )
 from swarm_tasks.keeper import ChildKeeper
 from swarm_tasks.keyspace import Part, keyed_index
-from swarm_tasks.pipe import Draw, Job, Made, Score, Scored, Wanted, decode_reply
+from swarm_tasks.pipe import Draw, Job, Made, Sample, Sampled, Score, Scored, Wanted, decode_reply
 from swarm_tasks.process import ChildDiedError, ChildProcess
 
 DEADLINE_S = 5.0
@@ -155,7 +155,7 @@ class Verifier:
                 keyed_index(key=key, part=part, dataset=dataset, counter=attempt)
                 for attempt in range(start, start + _DRAW_BATCH)
             ]
-            made = self._make(Draw(dataset, config, seed, indices, part))
+            made = self._make(Draw(dataset, config, seed, indices, part), Made)
             if made.index is not None:
                 spec = TaskSpec(dataset, config, seed, made.index, GENERATOR)
                 return DrawnTask(spec, made.question)
@@ -173,7 +173,18 @@ class Verifier:
         """
         _check_spec(spec)
         draw = Draw(spec.dataset, spec.config, spec.seed, [spec.index], None)
-        return self._make(draw).question
+        return self._make(draw, Made).question
+
+    def sample(
+        self, *, dataset: str, config: Config, seed: int, indices: Sequence[int]
+    ) -> list[int]:
+        """Return the digests of the questions at up to MAX_STEPS indices; without those indices at
+        which the generator raises.
+
+        Raises RefusedError: TASK_DATASET, TASK_CONFIG or VERIFIER_FAILED.
+        """
+        check_config(dataset, config)
+        return self._make(Sample(dataset, config, seed, list(indices)), Sampled).digests
 
     def score(
         self, spec: TaskSpec, texts: Sequence[str], *, rules: AnswerRules = AnswerRules.EXACT
@@ -251,12 +262,12 @@ class Verifier:
             return VERIFIER_ERROR, _RESTART_S
         return TIMEOUT if text_s >= self._deadline_s else UNSCORED, text_s + _RESTART_S
 
-    def _make(self, request: Draw) -> Made:
+    def _make(self, request: Draw | Sample, wanted: type[Wanted]) -> Wanted:
         with self._lock:
             steps = len(request.indices)
             child = self._keeper.send(request, [UNMADE] * steps)
             try:
-                return self._await_reply(child, Made, steps, text_s=self._deadline_s)
+                return self._await_reply(child, wanted, steps, text_s=self._deadline_s)
             except RefusedError as problem:
                 raise _not_made(problem) from None
             except (TimeoutError, ChildDiedError, msgspec.DecodeError) as problem:

@@ -40,7 +40,12 @@ def read_answers(number: int) -> Iterator[Sequence[Row]]:
 
     Raises RequestError when there is no such round, or it has not closed.
     """
-    judge_round = Round.objects.filter(number=number).first()
+    return _read(find_revealed(number))
+
+
+def find_revealed(number: int) -> Round:
+    """Return a round that has closed. Raises RequestError."""
+    judge_round = Round.objects.filter(number=number).select_related("season").first()
     if judge_round is None:
         raise RequestError(
             "not_found",
@@ -51,11 +56,11 @@ def read_answers(number: int) -> Iterator[Sequence[Row]]:
     if not judge_round.is_revealed:
         raise RequestError(
             "round.sealed",
-            f"The answers of round {number} are sealed: it has not closed.",
+            f"Round {number} is sealed: it has not closed.",
             fix=f"Ask again when /api/v1/rounds/{number} says that it is closed.",
             status=409,
         )
-    return _read(judge_round)
+    return judge_round
 
 
 def _read(judge_round: Round) -> Iterator[Sequence[Row]]:

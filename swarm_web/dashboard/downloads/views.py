@@ -1,4 +1,4 @@
-"""Views of the downloads: rewards, the answers of a round, and the rollouts archive."""
+"""Views of the downloads: rewards, what a round was asked and answered, the rollouts archive."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,7 +8,7 @@ from django.shortcuts import get_object_or_404
 from django.views.decorators.http import condition, require_safe
 
 from judge.models import Round, Ruling
-from swarm_web.dashboard.downloads import answers, rollouts
+from swarm_web.dashboard.downloads import answers, asked, rollouts
 from swarm_web.dashboard.downloads.batches import Row, stream
 from swarm_web.dashboard.downloads.columns import Column
 from swarm_web.dashboard.downloads.formats import FORMATS
@@ -53,6 +53,16 @@ def download_round_answers(_request: HttpRequest, number: int) -> HttpResponseBa
         answers.read_answers(number),
         name=f"round-{number}-answers",
         suffix="jsonl",
+    )
+
+
+@require_safe
+@answer_refusals
+@condition(etag_func=_version)
+def download_round_asked(_request: HttpRequest, number: int) -> HttpResponseBase:
+    """Stream what the season had asked before a round; refused before the round has closed."""
+    return _send(
+        asked.COLUMNS, asked.read_asked(number), name=f"round-{number}-asked", suffix="jsonl"
     )
 
 

@@ -134,8 +134,10 @@ def status(request: HttpRequest) -> HttpResponse:
 
 
 def _read_database() -> dict[str, object]:
-    """Read what waits in the database, and what is there."""
+    """Read what waits in the database, what is there, and whether the season goes on."""
+    season = running_season()
     return {
+        "halted": season if season and season.halt_reason else None,
         "ungraded": answers_to_grade().count(),
         "last_closed": Round.objects.filter(phase=Round.Phase.CLOSED).first(),
         "nodes": Node.objects.count(),

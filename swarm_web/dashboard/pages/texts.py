@@ -6,7 +6,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from swarm_web.dashboard.downloads import answers, rewards, rollouts
+from swarm_web.dashboard.downloads import answers, asked, rewards, rollouts
 from swarm_web.dashboard.downloads.formats import FORMATS
 
 
@@ -18,6 +18,7 @@ def downloads(request: HttpRequest) -> HttpResponse:
         "filters": rewards.FILTERS,
         "rewards": rewards.COLUMNS,
         "answers": answers.COLUMNS,
+        "asked": asked.COLUMNS,
         "rollouts": rollouts.COLUMNS,
         "licence": settings.DATA_LICENCE,
         "licence_url": settings.DATA_LICENCE_URL,

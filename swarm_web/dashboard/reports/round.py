@@ -8,6 +8,7 @@ from typing import Any
 from django.db.models import Count, F, QuerySet
 
 from judge.models import Question, Round, RoundSummary, Score
+from judge.repeats import count_seen_before
 from judge.selectors import rulings_about
 from swarm_web.dashboard.reports.rulings import RulingLine, describe_rulings
 from swarm_web.nodes.models import Node
@@ -59,12 +60,14 @@ class Lead:
 class RoundReport:
     """A round, and after it closed its questions.
 
+    `seen_before` of its questions the season had asked in earlier rounds.
     A round that was closed before it became void keeps its revealed questions and loses its
     scores and its lead.
     """
 
     round: Round
     question_count: int
+    seen_before: int
     seats: int
     completed: int
     rulings: list[RulingLine]
@@ -95,14 +98,21 @@ def read_round(judge_round: Round) -> RoundReport:
     """Read a round's report in a constant number of queries."""
     turnout = judge_round.seats.aggregate(seats=Count("pk"), completed=Count("completed_at"))
     rulings = describe_rulings(rulings_about(judge_round))
+    seen_before = count_seen_before(judge_round)
     if not judge_round.is_revealed:
-        count = judge_round.questions.count()
-        return RoundReport(judge_round, question_count=count, rulings=rulings, **turnout)
+        return RoundReport(
+            judge_round,
+            question_count=judge_round.questions.count(),
+            seen_before=seen_before,
+            rulings=rulings,
+            **turnout,
+        )
     tell = question_teller(judge_round)
     questions = [tell(question) for question in judge_round.questions.order_by("position")]
     return RoundReport(
         judge_round,
         question_count=len(questions),
+        seen_before=seen_before,
         rulings=rulings,
         revelation=Revelation(secret=bytes(judge_round.secret).hex(), rules=judge_round.rules),
         questions=questions,

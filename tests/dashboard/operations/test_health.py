@@ -12,7 +12,9 @@ from django.utils import timezone
 from pytest_django import DjangoDbBlocker
 
 from judge.models import Answer, Round, Season
+from judge.services.seasons import halt_season
 from judge.tasks import tick_rounds
+from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_web import heartbeat
 from swarm_web.heartbeat import Part
 from swarm_web.nodes.models import Node
@@ -113,6 +115,17 @@ def test_the_status_page_needs_no_database_to_say_that_there_is_none(client: Cli
     assert answer.status_code == 200
     assert "Something is down" in html
     assert "without it there are no pages but this one" in html
+
+
+def test_the_status_page_says_why_a_season_opens_no_more_rounds(
+    season: Season, client: Client
+) -> None:
+    assert "opens no more rounds" not in client.get("/status/").content.decode()
+    refusal = RefusedError(ErrorCode.TASK_EXHAUSTED, "gcd has too few questions left")
+    assert halt_season(season, refusal)
+    page = client.get("/status/").content.decode()
+    assert "opens no more rounds" in page
+    assert "task.exhausted: gcd has too few questions left. Start another season" in page
 
 
 def test_only_answers_that_will_be_graded_wait_for_it(season: Season, client: Client) -> None:

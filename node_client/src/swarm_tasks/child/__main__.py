@@ -18,6 +18,7 @@ from typing import BinaryIO
 
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_tasks.allowlist import GENERATOR
+from swarm_tasks.asked import digest_question
 from swarm_tasks.board import MADE, VERIFIER_ERROR, Board
 from swarm_tasks.child import generators
 from swarm_tasks.child.sandbox import apply_sandbox
@@ -30,6 +31,9 @@ from swarm_tasks.pipe import (
     Made,
     Message,
     Ready,
+    Request,
+    Sample,
+    Sampled,
     Score,
     Scored,
     decode_request,
@@ -65,7 +69,7 @@ class Server:
         while header := self._requests.read(LENGTH_BYTES):
             try:
                 request = decode_request(self._requests.read(read_length(header)))
-                self.say(self._draw(request) if isinstance(request, Draw) else self._score(request))
+                self.say(self._answer(request))
             except RefusedError as refusal:
                 self.say(Failed(refusal.code, refusal.message))
             except Exception as problem:  # noqa: BLE001 - a generator may raise anything
@@ -73,6 +77,15 @@ class Server:
                 self.say(Failed(ErrorCode.VERIFIER_FAILED, explained))
             finally:
                 signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def _answer(self, request: Request) -> Made | Sampled | Scored:
+        match request:
+            case Draw():
+                return self._draw(request)
+            case Sample():
+                return self._sample(request)
+            case Score():
+                return self._score(request)
 
     def _draw(self, request: Draw) -> Made:
         """Return the first question of the part; an index of which none can be made is no task.
@@ -96,6 +109,20 @@ class Server:
             raise unmade[-1]
         return Made(None, "")
 
+    def _sample(self, request: Sample) -> Sampled:
+        """Return the digests of the questions that can be made."""
+        digests: list[int] = []
+        for step, index in enumerate(request.indices):
+            self._set_alarm()
+            try:
+                digests.append(digest_question(_open_task(request, index).question))
+            except RefusedError:
+                raise
+            except Exception as problem:  # noqa: BLE001 - a generator may raise anything
+                _complain(request.dataset, index, problem)
+            self._board.steps[step] = MADE
+        return Sampled(digests)
+
     def _score(self, request: Score) -> Scored:
         """Do the jobs step by step; this loop is what grading costs beyond the verifiers."""
         steps, seconds, clock = self._board.steps, self._board.seconds, time.monotonic
@@ -115,7 +142,7 @@ class Server:
                     steps[step] = score_text(text)
                 except Exception as problem:  # noqa: BLE001 - a verifier may raise anything
                     steps[step] = VERIFIER_ERROR
-                    _complain(job, problem)
+                    _complain(job.dataset, job.index, problem)
                 began, now = now, clock()
                 seconds[step] = now - began
             first += 1 + len(job.texts)
@@ -129,12 +156,12 @@ class Server:
         return time.monotonic() + self._deadline_s * _RENEW_FACTOR
 
 
-def _open_task(named: Draw | Job, index: int) -> generators.Task:
+def _open_task(named: Draw | Sample | Job, index: int) -> generators.Task:
     return generators.open_task(named.dataset, named.config, seed=named.seed, index=index)
 
 
-def _complain(job: Job, problem: Exception) -> None:
-    print(f"{job.dataset} {job.index}: {problem!r}"[:500], file=sys.stderr)  # noqa: T201
+def _complain(dataset: str, index: int, problem: Exception) -> None:
+    print(f"{dataset} {index}: {problem!r}"[:500], file=sys.stderr)  # noqa: T201
 
 
 def _take_pipes() -> tuple[BinaryIO, BinaryIO]:

@@ -33,6 +33,7 @@ def describe_round_report(report: RoundReport) -> dict[str, Any]:
     return {
         **describe_round(report.round),
         "question_count": report.question_count,
+        "seen_before": report.seen_before,
         "seats": report.seats,
         "completed": report.completed,
         "rulings": report.rulings,

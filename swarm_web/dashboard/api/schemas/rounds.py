@@ -155,6 +155,11 @@ class RoundDetail(RoundOut):
     """
 
     question_count: int = Field(description="How many questions it asks.", examples=[16])
+    seen_before: int = Field(
+        description="How many of them its season had asked in earlier rounds, void ones included: "
+        "0 but for rounds that were made before repeats were ruled out.",
+        examples=[0],
+    )
     seats: int = Field(description="How many nodes take part.", examples=[41])
     completed: int = Field(description="How many have answered all.", examples=[39])
     rulings: list[RulingOut]

@@ -14,6 +14,10 @@ class SeasonOut(Schema):
     season: SeasonName
     state: str = Field(description="`running` or `ended`.", examples=["running"])
     paused: bool = Field(description="Whether new rounds are held back.", examples=[False])
+    halt_reason: str = Field(
+        description="Why the judge itself paused it, with a code and a remedy; else empty.",
+        examples=[""],
+    )
     started_at: Moment | None
     ended_at: Moment | None
     tasks: list[dict[str, Any]] = Field(

@@ -16,7 +16,7 @@ router = Router(tags=["seasons"])
 _SEASON = (
     *("state", "paused", "started_at", "ended_at", "tasks", "seed", "generator"),
     *("questions_per_round", "minimum_questions", "completions", "local", "external", "assignment"),
-    *("isolated_publish", "batch", "answer_rules"),
+    *("isolated_publish", "batch", "answer_rules", "halt_reason"),
 )
 
 

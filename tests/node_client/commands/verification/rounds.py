@@ -9,13 +9,23 @@ import msgspec
 
 from node_client.commands.verification.records import (
     PublishedAnswer,
+    PublishedAsked,
     PublishedRound,
     read_answer,
+    read_asked,
     read_round,
 )
 from swarm_protocol.messages import TaskChoice
 from swarm_tasks.allowlist import GENERATOR
 from swarm_tasks.answers import AnswerRules
+from swarm_tasks.asked import (
+    NOTHING_ASKED,
+    digest_question,
+    encode_digests,
+    entry_of,
+    extend_chain,
+    seal_of,
+)
 from swarm_tasks.marks import mark
 from swarm_tasks.quiz import QuizRules, commit_quiz, draw_quiz, with_answers
 from swarm_tasks.verifier import DrawnTask, Verifier
@@ -33,15 +43,18 @@ RULES = QuizRules(
         TaskChoice("spell_backward", {"min_word_len": 3, "max_word_len": 5}, 1.0),
     ],
     questions=6,
+    answers=AnswerRules.EXACT.value,
+    asked=NOTHING_ASKED,
 )
 
 
 @dataclass
 class Published:
-    """What a site answers with: the round's record, and a line for each answer."""
+    """What a site answers with: the round's record, a line for each answer and earlier round."""
 
     record: dict[str, Any]
     answers: list[dict[str, Any]]
+    asked: list[dict[str, Any]]
 
     @property
     def round(self) -> PublishedRound:
@@ -50,6 +63,10 @@ class Published:
     @property
     def lines(self) -> list[PublishedAnswer]:
         return [read_answer(json.dumps(answer).encode()) for answer in self.answers]
+
+    @property
+    def earlier(self) -> list[PublishedAsked]:
+        return [read_asked(json.dumps(told).encode()) for told in self.asked]
 
     def copy(self) -> "Published":
         return copy.deepcopy(self)
@@ -68,10 +85,12 @@ def publish_round(
     """Return a round of four nodes, of which one was absent.
 
     `able-owl` is always right; `bold-fox` is sometimes wrong and leaves one question out;
-    `calm-elk` is right but for the last one. Right answers stand in the `wrapping`.
+    `calm-elk` is right but for the last one. Right answers stand in the `wrapping`. Two earlier
+    rounds asked some of the questions that the secret gives.
     """
-    rules = with_answers(RULES, reading)
-    drawn = draw_quiz(rules, secret=SECRET, verifier=verifier)
+    asked, rules = _ask_before(verifier)
+    rules = with_answers(rules, reading)
+    drawn = _draw(rules, {digest for _, digests in asked for digest in digests}, verifier)
     right: list[str | None] = [
         f"<answer>{wrapping.format(_solve(task))}</answer>" for task in drawn
     ]
@@ -107,7 +126,33 @@ def publish_round(
             _row("dear-gnu", status="absent", reason="not_offered"),
         ],
     }
-    return Published(record, answers)
+    return Published(record, answers, [_tell(*told) for told in asked])
+
+
+def _ask_before(verifier: Verifier) -> tuple[list[tuple[int, list[int]]], QuizRules]:
+    """Return the questions' digests of two earlier rounds, and the rules that are bound to them."""
+    once = [digest_question(task.question) for task in _draw(RULES, set(), verifier)]
+    asked = [(NUMBER - 2, [once[0], 17]), (NUMBER - 1, [-4, once[5]])]
+    entries = [entry_of(digests, seal=_seal(number)) for number, digests in asked]
+    return asked, msgspec.structs.replace(RULES, asked=extend_chain(NOTHING_ASKED, entries))
+
+
+def _draw(rules: QuizRules, asked: set[int], verifier: Verifier) -> list[DrawnTask]:
+    return draw_quiz(rules, secret=SECRET, seen=asked.intersection, verifier=verifier)
+
+
+def _seal(number: int) -> bytes:
+    return seal_of(bytes([number]) * 32)
+
+
+def _tell(number: int, digests: list[int]) -> dict[str, Any]:
+    seal = _seal(number)
+    return {
+        "round": number,
+        "entry": entry_of(digests, seal=seal).hex(),
+        "seal": seal.hex(),
+        "questions": encode_digests(digests).hex(),
+    }
 
 
 def _answer(

@@ -1,16 +1,26 @@
 from typing import Any
 
+import msgspec
 import pytest
 
 from node_client.commands.verification.audit import audit_round
 from node_client.commands.verification.checks import NAMED, Check, Outcome
+from node_client.commands.verification.earlier import gather_earlier
 from node_client.storage.commitments import NotedCommitment
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_tasks.answers import AnswerRules
+from swarm_tasks.asked import digest_question, encode_digests
 from swarm_tasks.batches import Batch
 from swarm_tasks.pool import VerifierPool
+from swarm_tasks.quiz import QUIZ_FORMAT_1, QuizRules, commit_quiz, draw_quiz, with_answers
 from swarm_tasks.verifier import DrawnTask, Verdict, Verifier
-from tests.node_client.commands.verification.rounds import NUMBER, Published, publish_round
+from tests.node_client.commands.verification.rounds import (
+    NUMBER,
+    RULES,
+    SECRET,
+    Published,
+    publish_round,
+)
 from tests.node_client.fakes import BorrowingVerifier
 
 
@@ -22,7 +32,12 @@ def audit(
     noted: NotedCommitment | None = None,
 ) -> dict[str, Check]:
     checks = audit_round(
-        published.round, number=number, noted=noted, answers=published.lines, verifier=verifier
+        published.round,
+        number=number,
+        noted=noted,
+        asked=published.earlier,
+        answers=published.lines,
+        verifier=verifier,
     )
     return {check.name: check for check in checks}
 
@@ -34,7 +49,9 @@ def outcomes(published: Published, verifier: Verifier) -> dict[str, Outcome]:
     return {name: check.outcome for name, check in checks.items() if name != "noted before"}
 
 
-HOLDS = dict.fromkeys(["commitment", "questions", "answers", "scores"], Outcome.HOLDS)
+HOLDS = dict.fromkeys(
+    ["commitment", "asked before", "questions", "answers", "scores"], Outcome.HOLDS
+)
 
 
 ABSENT: dict[str, Any] = {"status": "absent", "score": None, "n": 0, "correct": 0, "cells": {}}
@@ -47,6 +64,7 @@ def differing(*names: str) -> dict[str, Outcome]:
 def test_an_honest_round_holds(published: Published, verifier: Verifier) -> None:
     checks = audit(published, verifier)
     assert outcomes(published, verifier) == HOLDS
+    assert "4 questions of 2 earlier rounds" in checks["asked before"].compared
     assert "6 questions" in checks["questions"].compared
     assert "17 answers scored again" in checks["answers"].compared
     assert "4 nodes" in checks["scores"].compared
@@ -66,7 +84,12 @@ def test_several_verifiers_at_once_come_to_the_same(published: Published) -> Non
     with VerifierPool(2) as pool:
         checks = list(
             audit_round(
-                published.round, number=NUMBER, noted=None, answers=published.lines, verifier=pool
+                published.round,
+                number=NUMBER,
+                noted=None,
+                asked=published.earlier,
+                answers=published.lines,
+                verifier=pool,
             )
         )
     assert {check.outcome for check in checks} == {Outcome.HOLDS, Outcome.SKIPPED}
@@ -78,12 +101,94 @@ def test_progress_is_told_in_answers(published: Published, verifier: Verifier) -
         published.round,
         number=NUMBER,
         noted=None,
+        asked=published.earlier,
         answers=published.lines,
         verifier=verifier,
         progress=done.append,
     ):
         pass
     assert sum(done) == len(published.answers)
+
+
+# ---- what was asked before
+
+
+def test_earlier_questions_that_the_round_was_not_bound_to_are_refuted(
+    published: Published, verifier: Verifier
+) -> None:
+    """As if the judge had passed over a question because it knew how nodes would answer it."""
+    published.asked[0]["questions"] = "0123456789abcdef" + published.asked[0]["questions"]
+    assert outcomes(published, verifier) == differing("asked before")
+
+
+def test_an_earlier_round_that_is_left_out_is_refuted(
+    published: Published, verifier: Verifier
+) -> None:
+    del published.asked[0]
+    assert outcomes(published, verifier) == differing("asked before", "questions")
+
+
+def test_a_question_that_was_asked_before_is_refuted(
+    published: Published, verifier: Verifier
+) -> None:
+    """The chain is right, and the round asks what an earlier one asked."""
+    repeated = published.record["questions"][2]["prompt"]
+    told = published.asked[1]
+    told["questions"] += encode_digests([digest_question(repeated)]).hex()
+    rebind(published)
+    assert outcomes(published, verifier)["questions"] is Outcome.DIFFERS
+
+
+def rebind(published: Published) -> None:
+    """Commit the round to its earlier rounds as they are now."""
+    rules = msgspec.convert(published.record["rules"], QuizRules)
+    rules = msgspec.structs.replace(rules, asked=gather_earlier(published.earlier).chain)
+    published.record["rules"] = msgspec.to_builtins(rules)
+    published.record["commitment"] = commit_quiz(rules, secret=SECRET)
+
+
+def test_what_a_sealed_round_would_explain_refutes_nothing(
+    published: Published, verifier: Verifier
+) -> None:
+    published.asked[1].update(seal=None, questions=None)
+    checks = audit(published, verifier)
+    assert checks["asked before"].outcome is Outcome.HOLDS
+    assert checks["questions"].outcome is Outcome.UNKNOWN
+    assert f"round {NUMBER - 1}" in checks["questions"].compared
+
+
+def test_a_sealed_round_that_plays_no_part_leaves_the_questions_confirmed(
+    published: Published, verifier: Verifier
+) -> None:
+    sealed = {"round": NUMBER - 1, "entry": "5" * 64, "seal": None, "questions": None}
+    published.asked.append(sealed)
+    rebind(published)
+    assert outcomes(published, verifier) == HOLDS
+
+
+@pytest.mark.parametrize(
+    ("reading", "format"),
+    [(AnswerRules.EXACT, "murmuration-quiz-1"), (AnswerRules.UNWRAPPED, "murmuration-quiz-2")],
+)
+def test_rounds_of_earlier_formats_are_checked_as_before(
+    published: Published, verifier: Verifier, reading: AnswerRules, format: str
+) -> None:
+    rules = with_answers(
+        msgspec.structs.replace(
+            RULES, format=QUIZ_FORMAT_1, answers=msgspec.UNSET, asked=msgspec.UNSET
+        ),
+        reading,
+    )
+    assert rules.format == format
+    drawn = draw_quiz(rules, secret=SECRET, seen=lambda _: (), verifier=verifier)
+    published.asked.clear()
+    published.record["rules"] = msgspec.to_builtins(rules)
+    published.record["commitment"] = commit_quiz(rules, secret=SECRET)
+    for question, task in zip(published.record["questions"], drawn, strict=True):
+        question.update(prompt=task.question, spec=msgspec.to_builtins(task.spec))
+    checks = audit(published, verifier)
+    assert checks["asked before"].outcome is Outcome.SKIPPED
+    assert checks["commitment"].outcome is checks["questions"].outcome is Outcome.HOLDS
 
 
 # ---- the commitment

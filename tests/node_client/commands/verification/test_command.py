@@ -24,6 +24,7 @@ from tests.node_client.coordinator import Coordinator, open_round, running
 
 RECORD = f"/api/v1/rounds/{NUMBER}"
 ANSWERS = f"/rounds/{NUMBER}/answers.jsonl"
+ASKED = f"/rounds/{NUMBER}/asked.jsonl"
 
 
 @pytest.fixture
@@ -36,6 +37,8 @@ def serve(coordinator: Coordinator, published: Published) -> None:
     coordinator.pages[RECORD] = (HTTPStatus.OK, json.dumps(published.record))
     coordinator.pages[ANSWERS] = (HTTPStatus.OK, lines)
     coordinator.pages["/rounds/chain.jsonl"] = (HTTPStatus.NOT_FOUND, "")
+    earlier = "".join(json.dumps(told) + "\n" for told in published.asked)
+    coordinator.pages[ASKED] = (HTTPStatus.OK, earlier)
 
 
 async def verify(coordinator: Coordinator, state: StateDir) -> Result:
@@ -85,7 +88,7 @@ async def test_an_honest_round_is_confirmed_check_by_check(
         result = await verify(coordinator, state)
     assert result.exit_code == 0, result.output
     signs = [line[0] for line in result.output.splitlines()[1:-1]]
-    assert signs == ["–", "✓", "–", "✓", "✓", "✓", "–", "–", "–", "–"]
+    assert signs == ["–", "✓", "–", "✓", "✓", "✓", "✓", "–", "–", "–", "–"]
     assert "all is as the site published it" in result.output
 
 

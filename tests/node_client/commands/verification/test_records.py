@@ -6,7 +6,6 @@ import pytest
 
 from node_client.commands.verification.records import MAX_QUESTIONS, read_answer, read_round
 from node_client.errors import UncheckableError
-from swarm_tasks.quiz import QUIZ_FORMAT_WITH_ANSWERS
 from tests.node_client.commands.verification.rounds import Published
 
 
@@ -53,7 +52,7 @@ def test_another_way_to_draw_asks_for_another_client(published: Published) -> No
 
 
 def test_another_way_to_read_answers_asks_for_another_client(published: Published) -> None:
-    published.record["rules"] |= {"format": QUIZ_FORMAT_WITH_ANSWERS, "answers": "answers-9"}
+    published.record["rules"]["answers"] = "answers-9"
     with pytest.raises(UncheckableError, match="answers-9") as told:
         read(published.record)
     assert "join page" in told.value.fix

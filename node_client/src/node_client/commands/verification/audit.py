@@ -11,8 +11,15 @@ from node_client.commands.verification.checks import (
     check_noted,
     check_questions,
 )
+from node_client.commands.verification.earlier import (
+    Earlier,
+    allow_for_sealed,
+    check_earlier,
+    gather_earlier,
+)
 from node_client.commands.verification.records import (
     PublishedAnswer,
+    PublishedAsked,
     PublishedQuestion,
     PublishedRound,
 )
@@ -34,18 +41,21 @@ def audit_round(
     *,
     number: int,
     noted: NotedCommitment | None,
+    asked: Iterable[PublishedAsked],
     answers: Iterable[PublishedAnswer],
     verifier: AnyVerifier,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Iterator[Check]:
     """Yield every check's result as soon as it is known.
 
-    `progress` is told how many answers have been gone through. Raises UncheckableError when
-    `answers` does.
+    `asked` are the earlier rounds of the season, in order. `progress` is told how many answers
+    have been gone through. Raises UncheckableError when `asked` or `answers` does.
     """
     yield check_commitment(published, number=number)
     yield check_noted(published, noted)
-    yield _draw_again(published, verifier)
+    earlier = gather_earlier(asked)
+    yield check_earlier(published, earlier)
+    yield _draw_again(published, earlier, verifier=verifier)
     yield from _score_again(
         Recount(published),
         answers,
@@ -55,14 +65,13 @@ def audit_round(
     )
 
 
-def _draw_again(published: PublishedRound, verifier: AnyVerifier) -> Check:
+def _draw_again(published: PublishedRound, earlier: Earlier, *, verifier: AnyVerifier) -> Check:
+    secret = bytes.fromhex(published.secret)
     try:
-        drawn = draw_quiz(
-            published.rules, secret=bytes.fromhex(published.secret), verifier=verifier
-        )
+        drawn = draw_quiz(published.rules, secret=secret, seen=earlier.seen, verifier=verifier)
     except RefusedError as refusal:
         return Check("questions", Outcome.UNKNOWN, f"not drawn again: {refusal.message}")
-    return check_questions(published, drawn)
+    return allow_for_sealed(check_questions(published, drawn), earlier)
 
 
 def _score_again(

@@ -18,10 +18,12 @@ from node_client.commands.verification.chain import (
 from node_client.commands.verification.checks import Check, Outcome
 from node_client.commands.verification.download import (
     fetch_answers,
+    fetch_asked,
     fetch_chain,
     fetch_results,
     fetch_round,
     read_answers,
+    read_earlier,
 )
 from node_client.commands.verification.evidence import Evidence
 from node_client.commands.verification.records import PublishedRound, read_round
@@ -84,9 +86,13 @@ def _run_checks(
     yield check_chain(chain, find_heads(state.heads, site=site))
     if chain is not None:
         yield check_fixed(published, chain, read_histories(chain).get(number))
-    with TemporaryFile() as file:
+    with TemporaryFile() as earlier, TemporaryFile() as file:
+        if not published.rules.may_repeat:
+            with console.status("Fetching what was asked before"):
+                fetch_asked(site, number, into=earlier)
         with console.status("Fetching the answers"):
             lines = fetch_answers(site, number, into=file)
+        earlier.seek(0)
         file.seek(0)
         bar = Progress(console=console, transient=True, disable=not console.is_terminal)
         with bar:
@@ -95,6 +101,7 @@ def _run_checks(
                 published,
                 number=number,
                 noted=find_commitment(state.commitments, site=site, number=number),
+                asked=read_earlier(earlier),
                 answers=evidence.watch(read_answers(file)),
                 verifier=verifier,
                 progress=lambda done: bar.advance(scoring, done),

@@ -1,11 +1,16 @@
 """A round's public record, fetched over HTTP with a limit on everything."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import IO
 
 import httpx
 
-from node_client.commands.verification.records import PublishedAnswer, read_answer
+from node_client.commands.verification.records import (
+    PublishedAnswer,
+    PublishedAsked,
+    read_answer,
+    read_asked,
+)
 from node_client.errors import UncheckableError
 from node_client.site import Site
 
@@ -15,6 +20,8 @@ MAX_RECORD_BYTES = 64 << 20
 MAX_ANSWERS_BYTES = 4 << 30
 # Some two million links: years of rounds.
 MAX_CHAIN_BYTES = 1 << 30
+# A year of rounds of 256 questions, one every five minutes, takes less.
+MAX_ASKED_BYTES = 1 << 29
 # An answer's characters may each be two escapes of six bytes.
 MAX_LINE_BYTES = 1 << 18
 
@@ -31,12 +38,17 @@ def fetch_round(site: Site, number: int) -> bytes:
 
 def fetch_answers(site: Site, number: int, *, into: IO[bytes]) -> int:
     """Write a round's answers to a file and return how many lines came. Raises UncheckableError."""
-    lines = 0
     address = site.round_answers(number)
-    for chunk in _stream(address, most=MAX_ANSWERS_BYTES):
-        _write(chunk, into)
-        lines += chunk.count(b"\n")
-    return lines
+    return _keep(_stream(address, most=MAX_ANSWERS_BYTES), into)
+
+
+def fetch_asked(site: Site, number: int, *, into: IO[bytes]) -> int:
+    """Write what was asked before a round to a file; return how many lines came.
+
+    Raises UncheckableError.
+    """
+    address = site.round_asked(number)
+    return _keep(_stream(address, most=MAX_ASKED_BYTES), into)
 
 
 def fetch_chain(site: Site) -> list[bytes] | None:
@@ -61,13 +73,31 @@ def fetch_json(address: str) -> bytes:
 
 def read_answers(file: IO[bytes]) -> Iterator[PublishedAnswer]:
     """Yield the answers of a file, from where it stands. Raises UncheckableError."""
+    return map(read_answer, _read_lines(file))
+
+
+def read_earlier(file: IO[bytes]) -> Iterator[PublishedAsked]:
+    """Yield the earlier rounds of a file, from where it stands. Raises UncheckableError."""
+    return map(read_asked, _read_lines(file))
+
+
+def _read_lines(file: IO[bytes]) -> Iterator[bytes]:
     while line := file.readline(MAX_LINE_BYTES + 1):
         if len(line) > MAX_LINE_BYTES:
             raise UncheckableError(
-                f"The site published an answer of more than {MAX_LINE_BYTES:,} bytes.",
+                f"The site published a line of more than {MAX_LINE_BYTES:,} bytes.",
                 fix="Tell the operator; no coordinator takes such an answer.",
             )
-        yield read_answer(line)
+        yield line
+
+
+def _keep(chunks: Iterable[bytes], into: IO[bytes]) -> int:
+    """Write the chunks to a file and return how many lines they have. Raises UncheckableError."""
+    lines = 0
+    for chunk in chunks:
+        _write(chunk, into)
+        lines += chunk.count(b"\n")
+    return lines
 
 
 def _write(chunk: bytes, into: IO[bytes]) -> None:
@@ -75,7 +105,7 @@ def _write(chunk: bytes, into: IO[bytes]) -> None:
         into.write(chunk)
     except OSError as problem:
         raise UncheckableError(
-            f"The round's answers cannot be kept: {problem.strerror or problem}.",
+            f"The round's record cannot be kept: {problem.strerror or problem}.",
             fix="Free some space in the folder of temporary files, or name another with TMPDIR.",
         ) from problem
 

@@ -4,17 +4,19 @@ The site is the one that is being checked, so nothing is believed: every size ha
 does not fit is an UncheckableError instead of a result.
 """
 
+import re
 from typing import Annotated, Literal, TypeVar
 
 import msgspec
-from msgspec import UNSET, Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from node_client.display.terminal import fold_line
 from node_client.errors import UncheckableError
 from swarm_protocol.messages import Id, Name, RoundPhase, Share, TaskSpec, Text
 from swarm_tasks.allowlist import GENERATOR
 from swarm_tasks.answers import NEWEST_RULES
-from swarm_tasks.quiz import QUIZ_FORMAT_WITH_ANSWERS, QuizRules
+from swarm_tasks.asked import DIGEST_BYTES
+from swarm_tasks.quiz import QUIZ_FORMAT, QuizRules
 
 MAX_QUESTIONS = 256
 MAX_NODES = 100_000
@@ -25,6 +27,8 @@ MAX_WEIGHT = 1e6
 UPDATE = "Install the client that the coordinator's join page names."
 
 Hex = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
+_DIGESTS = r"^([0-9a-f]{16})*\Z"
+_MAX_DIGESTS_CHARS = 2 * DIGEST_BYTES * MAX_QUESTIONS
 Tally = Annotated[int, Meta(ge=0, le=MAX_QUESTIONS)]
 
 Record = TypeVar("Record", bound=Struct)
@@ -83,12 +87,25 @@ class PublishedAnswer(Struct, frozen=True):
     signature: Annotated[str, Meta(max_length=128)] = ""
 
 
+class PublishedAsked(Struct, frozen=True):
+    """An earlier round of the season; `questions` are its digests, one behind the other.
+
+    While it is sealed there is its entry in the chain alone.
+    """
+
+    round: Annotated[int, Meta(ge=0)]
+    entry: Hex
+    seal: Hex | None = None
+    questions: Annotated[str, Meta(pattern=_DIGESTS, max_length=_MAX_DIGESTS_CHARS)] | None = None
+
+
 class _Phase(Struct):
     phase: RoundPhase
     commitment: str = ""
 
 
 _answer_decoder = msgspec.json.Decoder(PublishedAnswer)
+_asked_decoder = msgspec.json.Decoder(PublishedAsked)
 
 
 def read_round(raw: bytes) -> PublishedRound:
@@ -124,6 +141,14 @@ def read_answer(line: bytes) -> PublishedAnswer:
         raise _unreadable("answers", problem) from problem
 
 
+def read_asked(line: bytes) -> PublishedAsked:
+    """Return the earlier round of a line. Raises UncheckableError."""
+    try:
+        return _asked_decoder.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+        raise _unreadable("earlier rounds", problem) from problem
+
+
 def _decode(raw: bytes, kind: type[Record]) -> Record:
     try:
         return msgspec.json.decode(raw, type=kind)
@@ -143,15 +168,20 @@ def _check_rules(rules: QuizRules) -> None:
     if rules.answer_rules is None or rules.generator != GENERATOR:
         read = "" if rules.answers is UNSET else f", {rules.answers}"
         theirs = f"{rules.format}{read} with {rules.generator}"
-        ours = f"{QUIZ_FORMAT_WITH_ANSWERS}, {NEWEST_RULES} with {GENERATOR}"
+        ours = f"{QUIZ_FORMAT}, {NEWEST_RULES} with {GENERATOR}"
         raise UncheckableError(
             f"The round was drawn by {fold_line(theirs, most=80)}, but this client knows {ours}.",
             fix=UPDATE,
         )
+    bound = rules.asked is UNSET if rules.may_repeat else _is_chain(rules.asked)
     sized = 1 <= len(rules.tasks) <= rules.questions <= MAX_QUESTIONS
     # A comparison with NaN is false, so this refuses it too.
-    if not sized or not all(0 < task.weight <= MAX_WEIGHT for task in rules.tasks):
+    if not bound or not sized or not all(0 < task.weight <= MAX_WEIGHT for task in rules.tasks):
         raise UncheckableError(
             "No quiz can be drawn by the rules that the site published.",
             fix="Tell the operator; a coordinator makes no such round.",
         )
+
+
+def _is_chain(asked: str | UnsetType) -> bool:
+    return isinstance(asked, str) and re.fullmatch(r"[0-9a-f]{64}", asked) is not None

@@ -1,0 +1,98 @@
+"""Reads: what a season asked in its earlier rounds. Void rounds count, as they may have been seen.
+
+A season's rounds are ordered by number, the order in which their questions were drawn.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from judge.engine import Phase
+from judge.models import Round, Season
+from swarm_tasks.asked import NOTHING_ASKED, entry_of, extend_chain, seal_of
+
+# What an entry of the chain follows from, so that long seasons are read without their rules.
+_ENTRY_FIELDS = ("number", "phase", "secret", "digests")
+_CHUNK = 2_000
+_AT_ONCE = 8
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a season asked so far: in rounds up to number `last` (0: in none), with their chain."""
+
+    season: Season
+    last: int
+    chain: str
+
+    def seen(self, digests: Sequence[int]) -> set[int]:
+        """Return those of the digests that the season asked, by a few indexed queries."""
+        return _known(self.season.pk, digests, before=self.last + 1)
+
+
+def read_asked(season: Season) -> Asked:
+    """Read what the season asked so far; one row, unless its last round was drawn by old rules."""
+    last = season.rounds.order_by("-number").first()
+    if last is None:
+        return Asked(season, last=0, chain=NOTHING_ASKED)
+    if "asked" in last.rules:
+        return Asked(season, last.number, extend_chain(last.rules["asked"], [_entry(last)]))
+    rounds = season.rounds.order_by("number").only(*_ENTRY_FIELDS).iterator(chunk_size=_CHUNK)
+    return Asked(season, last.number, extend_chain(NOTHING_ASKED, map(_entry, rounds)))
+
+
+def count_seen_before(judge_round: Round) -> int:
+    """Return how many of a round's questions its season had asked already when it asked them."""
+    digests = judge_round.digests
+    known = _known(judge_round.season_id, digests, before=judge_round.number)
+    return sum(digest in known or digest in digests[:i] for i, digest in enumerate(digests))
+
+
+@dataclass(frozen=True)
+class AskedRound:
+    """An earlier round's part of the chain; while it is sealed only its entry may be told."""
+
+    number: int
+    entry: bytes
+    seal: bytes | None
+    digests: Sequence[int]
+
+
+def numbers_before(judge_round: Round) -> list[int]:
+    """Return the numbers of the earlier rounds of a round's season, in order."""
+    earlier = judge_round.season.rounds.filter(number__lt=judge_round.number)
+    return list(earlier.order_by("number").values_list("number", flat=True))
+
+
+def tell_asked(numbers: Sequence[int]) -> list[AskedRound]:
+    """Return what may be told of these rounds' questions, in order."""
+    rounds = Round.objects.filter(number__in=numbers).order_by("number").only(*_ENTRY_FIELDS)
+    return [
+        AskedRound(
+            judge_round.number,
+            entry=_entry(judge_round),
+            seal=seal_of(bytes(judge_round.secret)) if over else None,
+            digests=judge_round.digests if over else (),
+        )
+        for judge_round in rounds
+        for over in [judge_round.phase in (Phase.CLOSED, Phase.VOID)]
+    ]
+
+
+def _known(season_id: int, digests: Sequence[int], *, before: int) -> set[int]:
+    """Return those of the digests that a season's rounds before this number asked.
+
+    Postgres takes arrays for much more alike than these are: asked for many digests at once, or for
+    the season too, it reads all rounds instead of the index.
+    """
+    known: set[int] = set()
+    for first in range(0, len(digests), _AT_ONCE):
+        some = list(digests[first : first + _AT_ONCE])
+        rounds = Round.objects.filter(digests__overlap=some).order_by()
+        for season, number, asked in rounds.values_list("season", "number", "digests"):
+            if season == season_id and number < before:
+                known.update(asked)
+    return known.intersection(digests)
+
+
+def _entry(judge_round: Round) -> bytes:
+    return entry_of(judge_round.digests, seal=seal_of(bytes(judge_round.secret)))

@@ -1,0 +1,72 @@
+"""Write how many questions the allowed datasets have: `python -m swarm_tasks.gate.spaces`.
+
+Each dataset is measured at its defaults, at each of its levels, and as the mixes have it that the
+package brings (`swarm_tasks.starter`). Write the levels first.
+"""
+
+import sys
+from importlib import resources
+from pathlib import Path
+
+import msgspec
+
+from swarm_protocol.errors import RefusedError
+from swarm_protocol.messages import Config
+from swarm_tasks.allowlist import GENERATOR, allowed_datasets
+from swarm_tasks.levels import level_record
+from swarm_tasks.pool import AnyVerifier
+from swarm_tasks.spaces import MeasuredSpace, SpaceRecord, measure_space
+from swarm_tasks.starter import DEMO_TASKS, YEAR_TASKS
+from swarm_tasks.verifier import Verifier
+
+_DRAWS, _SECONDS = 20_000, 2.0
+# Of mixes that many seasons begin with a smaller error is worth the time.
+_DRAWS_STARTING, _SECONDS_STARTING = 100_000, 20.0
+
+
+def measure_dataset(dataset: str, *, verifier: AnyVerifier) -> list[MeasuredSpace]:
+    """Return the spaces of a dataset's default configuration, levels and starting mixes."""
+    levels: list[Config] = [{}, *level_record().levels.get(dataset, [])]
+    usual = [_measure(dataset, config, _DRAWS, _SECONDS, verifier=verifier) for config in levels]
+    return [*filter(None, usual), *measure_starting(dataset, verifier=verifier)]
+
+
+def measure_starting(dataset: str, *, verifier: AnyVerifier) -> list[MeasuredSpace]:
+    """Return the spaces of a dataset as the mixes of the package have it."""
+    configs = [task.config for task in (*DEMO_TASKS, *YEAR_TASKS) if task.dataset == dataset]
+    spaces = [
+        _measure(dataset, config, _DRAWS_STARTING, _SECONDS_STARTING, verifier=verifier)
+        for config in configs
+    ]
+    return [*filter(None, spaces)]
+
+
+def _measure(
+    dataset: str, config: Config, draws: int, seconds: float, *, verifier: AnyVerifier
+) -> MeasuredSpace | None:
+    """Return the space of a configuration, None if a question of it takes too long."""
+    try:
+        # Neither the child's start nor the dataset's making takes of the time.
+        verifier.sample(dataset=dataset, config=config, seed=0, indices=[0])
+        space = measure_space(dataset, config, verifier=verifier, draws=draws, seconds=seconds)
+    except RefusedError as refusal:
+        print(f"{dataset} {config}: {refusal}", file=sys.stderr)  # noqa: T201
+        return None
+    return MeasuredSpace(**msgspec.structs.asdict(space), config=config)
+
+
+def main() -> None:
+    """Run the command."""
+    with Verifier() as verifier:
+        spaces = {}
+        for dataset in sorted(allowed_datasets()):
+            spaces[dataset] = measure_dataset(dataset, verifier=verifier)
+            print(f"{dataset}: {len(spaces[dataset])} configurations", flush=True)  # noqa: T201
+    out = Path(str(resources.files("swarm_tasks").joinpath("spaces.json")))
+    encoded = msgspec.json.encode(SpaceRecord(GENERATOR, spaces), order="sorted")
+    out.write_bytes(msgspec.json.format(encoded, indent=1) + b"\n")
+    print(f"written to {out}")  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

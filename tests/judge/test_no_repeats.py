@@ -1,0 +1,197 @@
+"""A season asks no question twice, and says when it has none left."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import msgspec
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from judge.models import Question, Round, Season
+from judge.repeats import count_seen_before, numbers_before, read_asked, tell_asked
+from judge.services.oversight import void_round
+from judge.services.scheduling import ensure_next_round, schedule_round
+from judge.services.seasons import resume_season, start_season
+from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_protocol.messages import Config, TaskSpec
+from swarm_tasks.allowlist import GENERATOR
+from swarm_tasks.asked import (
+    NOTHING_ASKED,
+    digest_question,
+    entry_of,
+    extend_chain,
+    seal_of,
+)
+from swarm_tasks.keyspace import Part, keyed_index
+from swarm_tasks.verifier import DrawnTask
+from tests.judge.toys import QUESTIONS, Clock, Site, ToyVerifier, make_toy_season
+
+pytestmark = pytest.mark.django_db
+
+
+class FewQuestions(ToyVerifier):
+    """A toy that knows few questions, so that most candidates were asked soon."""
+
+    def __init__(self, size: int, *, happen: Callable[[], object] | None = None) -> None:
+        super().__init__()
+        self.size = size
+        self._happenings = [happen] if happen else []
+
+    def draw(
+        self, *, key: bytes, part: Part, dataset: str, config: Config, seed: int, counter: int
+    ) -> DrawnTask:
+        while self._happenings:
+            self._happenings.pop()()
+        index = keyed_index(key=key, part=part, dataset=dataset, counter=counter)
+        spec = TaskSpec(dataset, config, seed, index, GENERATOR)
+        return DrawnTask(spec, f"{dataset} {index % self.size}?")
+
+
+def schedule(site: Site, clock: Clock, verifier: ToyVerifier) -> Round:
+    clock.advance(60)
+    opens_at = clock.now + timedelta(seconds=5)
+    return schedule_round(site.season, opens_at=opens_at, now=clock.now, verifier=verifier)
+
+
+def prompts(season: Season) -> list[str]:
+    return list(Question.objects.filter(round__season=season).values_list("prompt", flat=True))
+
+
+@pytest.mark.parametrize("size", [33, 60, 400])
+@pytest.mark.parametrize("voided", [set(), {0, 4}, {9}])
+def test_no_question_comes_twice_in_a_season(
+    size: int, voided: set[int], site: Site, clock: Clock
+) -> None:
+    """Ten rounds ask thirty questions of one dataset, up to nine of ten that there are."""
+    few = FewQuestions(size)
+    for number in range(10):
+        made = schedule(site, clock, few)
+        if number in voided:
+            void_round(made, reason="test", actor=None, now=clock.now)
+    asked = prompts(site.season)
+    assert len(set(asked)) == len(asked) == 10 * QUESTIONS
+
+
+def test_a_round_that_was_made_while_another_was_drawn_is_not_repeated(
+    site: Site, clock: Clock
+) -> None:
+    few = FewQuestions(8, happen=lambda: schedule(site, clock, FewQuestions(8)))
+    schedule(site, clock, few)
+    assert Round.objects.count() == 2
+    assert len(set(prompts(site.season))) == 2 * QUESTIONS
+
+
+def test_another_season_may_ask_again(site: Site, clock: Clock) -> None:
+    made = schedule(site, clock, FewQuestions(4))
+    other = make_toy_season("Another")
+    start_season(other, now=clock.now)
+    again = schedule_round(other, opens_at=clock.now, now=clock.now, verifier=FewQuestions(4))
+    assert sum(count_seen_before(each) for each in (made, again)) == 0
+    assert set(made.digests) & set(again.digests)
+
+
+def test_rounds_keep_the_digests_of_their_questions(site: Site, clock: Clock) -> None:
+    made = schedule(site, clock, FewQuestions(100))
+    asked = made.questions.order_by("position").values_list("prompt", flat=True)
+    assert Round.objects.get(pk=made.pk).digests == [digest_question(text) for text in asked]
+
+
+# ---- the chain
+
+
+def test_a_round_is_bound_to_all_that_was_asked_before_it(site: Site, clock: Clock) -> None:
+    rounds = [schedule(site, clock, FewQuestions(100)) for _ in range(3)]
+    void_round(rounds[1], reason="test", actor=None, now=clock.now)
+    entries = [entry_of(r.digests, seal=seal_of(bytes(r.secret))) for r in rounds]
+    for number, judge_round in enumerate(rounds):
+        assert judge_round.rules["asked"] == extend_chain(NOTHING_ASKED, entries[:number])
+
+
+def test_the_chain_begins_with_the_rounds_that_old_rules_drew(site: Site, clock: Clock) -> None:
+    old = [schedule(site, clock, FewQuestions(100)) for _ in range(2)]
+    for judge_round in old:
+        del judge_round.rules["asked"]
+        judge_round.save()
+    made = schedule(site, clock, FewQuestions(100))
+    entries = [entry_of(r.digests, seal=seal_of(bytes(r.secret))) for r in old]
+    assert made.rules["asked"] == extend_chain(NOTHING_ASKED, entries)
+
+
+def test_sealed_rounds_tell_their_entry_alone(site: Site, clock: Clock) -> None:
+    first, second, last = [schedule(site, clock, FewQuestions(100)) for _ in range(3)]
+    void_round(first, reason="test", actor=None, now=clock.now)
+    told, sealed = tell_asked(numbers_before(last))
+    assert (told.number, list(told.digests)) == (first.number, first.digests)
+    assert (sealed.number, sealed.seal, sealed.digests) == (second.number, None, ())
+    assert sealed.entry == entry_of(second.digests, seal=seal_of(bytes(second.secret)))
+
+
+def test_repeats_of_old_rounds_are_counted(site: Site, clock: Clock) -> None:
+    first, second = [schedule(site, clock, FewQuestions(100)) for _ in range(2)]
+    second.digests = [second.digests[0], *first.digests[:2], second.digests[0]]
+    second.save()
+    assert (count_seen_before(first), count_seen_before(second)) == (0, 3)
+
+
+def test_what_was_asked_is_found_with_queries_that_do_not_grow(site: Site, clock: Clock) -> None:
+    def count_queries() -> int:
+        with CaptureQueriesContext(connection) as queries:
+            read_asked(site.season).seen([1, 2, 3])
+        return len(queries)
+
+    schedule(site, clock, FewQuestions(1000))
+    before = count_queries()
+    for _ in range(5):
+        schedule(site, clock, FewQuestions(1000))
+    assert count_queries() == before == 2
+
+
+# ---- no question left
+
+
+def use_up(site: Site, clock: Clock, few: FewQuestions) -> None:
+    schedule(site, clock, few)
+    schedule(site, clock, few)
+    with pytest.raises(RefusedError) as caught:
+        schedule(site, clock, few)
+    assert caught.value.code is ErrorCode.TASK_EXHAUSTED
+    assert "chain_sum" in caught.value.message
+
+
+def test_a_season_without_questions_pauses_and_says_why(site: Site, clock: Clock) -> None:
+    few = FewQuestions(7)
+    use_up(site, clock, few)
+    Round.objects.update(phase=Round.Phase.VOID)
+    assert ensure_next_round(site.season, now=clock.now, verifier=few) is None
+    season = Season.objects.get(pk=site.season.pk)
+    assert season.paused
+    assert season.halt_reason.startswith("task.exhausted: chain_sum has too few questions left")
+    assert "Start another season" in season.halt_reason
+
+
+def test_a_season_that_was_halted_tries_again_when_it_is_resumed(site: Site, clock: Clock) -> None:
+    few = FewQuestions(7)
+    use_up(site, clock, few)
+    Round.objects.update(phase=Round.Phase.VOID)
+    ensure_next_round(site.season, now=clock.now, verifier=few)
+    assert resume_season(site.season)
+    season = Season.objects.get(pk=site.season.pk)
+    assert season.halt_reason == ""
+    assert ensure_next_round(season, now=clock.now, verifier=FewQuestions(1000)) is not None
+
+
+def test_another_refusal_does_not_pause_the_season(site: Site, clock: Clock) -> None:
+    class Broken(ToyVerifier):
+        def draw(self, **_: object) -> DrawnTask:
+            raise RefusedError(ErrorCode.VERIFIER_FAILED, "no memory")
+
+    with pytest.raises(RefusedError, match="no memory"):
+        ensure_next_round(site.season, now=clock.now, verifier=Broken())
+    assert not Season.objects.get(pk=site.season.pk).paused
+
+
+def test_rules_are_stored_as_they_are_committed_to(site: Site, clock: Clock) -> None:
+    made = schedule(site, clock, FewQuestions(100))
+    assert msgspec.json.decode(msgspec.json.encode(made.rules)) == made.rules
+    assert made.rules["format"] == "murmuration-quiz-3"
