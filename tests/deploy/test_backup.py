@@ -132,9 +132,11 @@ def test_a_restored_site_has_the_constraints_of_the_backup(restored: Host) -> No
 def test_the_parts_that_write_stop_first_and_start_last_behind_the_migrations(
     restored: Host,
 ) -> None:
-    first, *_, before_last, last = restored.notes.read_text().splitlines()
+    first, *_, migrated, noted, last = restored.notes.read_text().splitlines()
     assert first == "compose stop web worker beat"
-    assert (before_last, last) == ("compose run migrate", "compose up -d")
+    assert migrated == "compose run migrate"
+    assert "manage.py record_restore" in noted
+    assert last == "compose up -d"
 
 
 def test_what_was_there_is_kept_until_it_is_dropped(restored: Host) -> None:

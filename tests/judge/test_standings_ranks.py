@@ -21,7 +21,7 @@ def test_nodes_that_cannot_be_told_apart_share_ranks(site: Site) -> None:
 @pytest.mark.slow
 def test_a_node_that_is_clearly_better_ranks_first(site: Site) -> None:
     site.join("amber", "birch")
-    for _ in range(6):
+    for _ in range(8):
         site.hold(amber="rrrr", birch="wwww")
     site.refresh()
     assert ranks(site) == {"amber": (1, 1), "birch": (2, 2)}
@@ -107,7 +107,7 @@ def test_absent_nodes_have_no_line(site: Site) -> None:
 @pytest.mark.slow
 def test_quarantine_hides_a_node_and_release_returns_it(site: Site) -> None:
     site.join("amber", "birch")
-    for _ in range(6):
+    for _ in range(8):
         site.hold(amber="rrrr", birch="wwww")
     site.refresh()
     amber = site.nodes["amber"]

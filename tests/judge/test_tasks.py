@@ -209,7 +209,7 @@ def test_the_books_of_a_season_that_ended_long_ago_are_written_anew_where_they_a
 ) -> None:
     """An update that keeps answers in another way begins with empty books."""
     site.join("amber", "birch")
-    for _ in range(6):
+    for _ in range(8):
         site.hold(amber="rrrr", birch="wwww")
     end_season(site.season, now=site.clock.now)
     site.clock.advance(30 * 86_400)
@@ -219,8 +219,8 @@ def test_the_books_of_a_season_that_ended_long_ago_are_written_anew_where_they_a
     Standing.objects.all().delete()
     tasks.keep_books()
     assert {name: (row.rank_low, row.n) for name, row in site.board().items()} == {
-        "amber": (1, 24),
-        "birch": (2, 24),
+        "amber": (1, 32),
+        "birch": (2, 32),
     }
     assert list(seasons_with_books(now=site.clock.now)) == []
 
