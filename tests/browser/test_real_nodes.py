@@ -166,11 +166,12 @@ async def check_pages(visitor: Visitor, quiz: Round) -> None:
 
 
 def check_credits() -> None:
-    """Credit is given for rollouts of others alone, and the totals agree."""
+    """Credit is given for rollouts of others alone, and for no more than others used."""
     learned = Learned.objects.filter(rollout__in=ArchivedRollout.objects.verified())
     assert not learned.filter(node=F("rollout__author")).exists()
     assert not Contribution.objects.get(node__name="calm").external_used
     assert not Exchange.objects.filter(taker__name="calm").exists()
+    # A pair of nodes is credited with so many a minute, and refuted rollouts with none.
     credited = Contribution.objects.aggregate(total=Sum("used_by_others"))["total"]
-    assert credited == Exchange.objects.aggregate(total=Sum("used"))["total"]
+    assert 0 < credited <= Exchange.objects.aggregate(total=Sum("used"))["total"]
     assert TrainingPoint.objects.filter(node__name="calm", reflection__has_key="recheck").exists()

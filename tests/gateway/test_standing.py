@@ -24,7 +24,7 @@ ASK = RequestStanding(id="s")
 def closed(season: Season, amber: Member) -> Round:
     """A closed round in which amber was judged; not published yet."""
     judged = make_round(season, phase=Round.Phase.CLOSED)
-    make_score(judged, amber.node, correct=12)
+    make_score(judged, amber.node, correct=16)
     return judged
 
 
@@ -37,7 +37,7 @@ def assert_same(standing: Standing, row: LeaderboardRow) -> None:
 async def test_a_standing_is_the_nodes_row_of_the_leaderboard(
     season: Season, closed: Round, bold: Member
 ) -> None:
-    await sync_to_async(make_score)(closed, bold.node, correct=2)
+    await sync_to_async(make_score)(closed, bold.node, correct=0)
     await sync_to_async(publish)(season)
     await Contribution.objects.acreate(season=season, node=bold.node, external_used=9)
     standing = await tell_standing(session_of(bold), ASK)

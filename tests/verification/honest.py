@@ -123,7 +123,7 @@ class JudgedSite:
 
     def open(self) -> Round:
         for member in self.members.values():
-            touch(member.node.pk, now=self.now)
+            touch(member.node, now=self.now)
         judge_round = self.schedule()
         self.now += LEAD
         advance_rounds(now=self.now)

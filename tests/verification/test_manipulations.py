@@ -85,7 +85,11 @@ def regenerate_round(judge_round: Round, site: JudgedSite) -> None:
     rules = msgspec.convert(judge_round.rules, QuizRules)
     judge_round.commitment = commit_quiz(rules, secret=judge_round.secret)
     judge_round.save()
-    drawn = draw_quiz(rules, secret=judge_round.secret, verifier=site.verifier)
+    earlier = Round.objects.filter(season=judge_round.season, number__lt=judge_round.number)
+    asked = {digest for digests in earlier.values_list("digests", flat=True) for digest in digests}
+    drawn = draw_quiz(
+        rules, secret=judge_round.secret, seen=asked.intersection, verifier=site.verifier
+    )
     for question, task in zip(judge_round.questions.order_by("position"), drawn, strict=True):
         question.spec, question.prompt = msgspec.to_builtins(task.spec), task.question
         question.save()

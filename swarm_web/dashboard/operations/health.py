@@ -124,8 +124,8 @@ def status(request: HttpRequest) -> HttpResponse:
         "version": CLIENT_VERSION,
         "protocol": PROTOCOL_VERSION,
         "pool_limit": settings.RELAY_POOL_SIZE,
-        # Without the database not even the round pill can be told.
-        **(_read_database() if vitals.database.ok else {"pill": None}),
+        # Without the database neither the round pill nor the newest link can be shown.
+        **(_read_database() if vitals.database.ok else {"pill": None, "chain_link": None}),
         **(_read_queues() if vitals.redis.ok else {}),
     }
     if vitals.database.ok and vitals.redis.ok:

@@ -58,7 +58,7 @@ class NodeReport:
     contribution: Contribution | None
     delivered_to_others: int | None
     rulings: list[RulingLine]
-    keys: list[NodeKey]
+    signing_keys: list[NodeKey]
     verdict: Verdict
 
     @property
@@ -92,7 +92,7 @@ def read_report(node: Node, *, now: datetime, rounds: int = LISTED_ROUNDS) -> No
         contribution=contribution,
         delivered_to_others=(delivered_to_others(node.pk, season_id=season.pk) if season else None),
         rulings=describe_rulings(node.rulings.order_by("made_at")),
-        keys=list(node.keys.all()),
+        signing_keys=list(node.keys.all()),
         verdict=judge_health(
             node,
             connected=connected,

@@ -52,7 +52,7 @@ def test_it_is_ready_when_every_part_answers(db: None, client: Client) -> None:
 
 def test_it_is_not_ready_while_a_migration_is_missing(db: None, client: Client) -> None:
     heartbeat.stamp(Part.WORKER, now=timezone.now())
-    MigrationRecorder(connection).record_unapplied("nodes", "0004_names_are_slugs")
+    MigrationRecorder(connection).record_unapplied("nodes", "0005_node_keys")
     answer = client.get("/readyz")
     assert (answer.status_code, answer.json()["schema"]) == (503, False)
 
@@ -81,7 +81,7 @@ def test_a_probe_reads_the_schema_in_two_queries(db: None, client: Client) -> No
 
 
 def test_the_status_page_says_that_the_tables_do_not_fit(db: None, client: Client) -> None:
-    MigrationRecorder(connection).record_unapplied("nodes", "0004_names_are_slugs")
+    MigrationRecorder(connection).record_unapplied("nodes", "0005_node_keys")
     assert "Its tables do not fit this version" in client.get("/status/").content.decode()
 
 

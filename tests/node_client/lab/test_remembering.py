@@ -9,7 +9,7 @@ from swarm_tasks.allowlist import GENERATOR
 from swarm_tasks.answers import AnswerRules
 from swarm_tasks.batches import Trial
 from swarm_tasks.keyspace import Part
-from swarm_tasks.pipe import Draw, Job, Made
+from swarm_tasks.pipe import Draw, Job, Sample, Wanted
 from swarm_tasks.verifier import DrawnTask, Limits, Verifier
 from tests.node_client.fakes import SEED, SUMS, external_sum
 
@@ -27,9 +27,9 @@ class Listening(RememberingVerifier):
         self.jobs += jobs
         return super()._score_jobs(jobs, rules, limits)
 
-    def _make(self, request: Draw) -> Made:
+    def _make(self, request: Draw | Sample, wanted: type[Wanted]) -> Wanted:
         self.draws += 1
-        return super()._make(request)
+        return super()._make(request, wanted)
 
 
 def texts_of(verifier: Verifier, counter: int) -> tuple[TaskSpec, list[str]]:

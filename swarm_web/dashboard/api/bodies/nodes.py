@@ -41,7 +41,9 @@ def describe_node(report: NodeReport) -> dict[str, Any]:
         "verdict": report.verdict,
         "season": report.season.name if report.season else None,
         "rulings": report.rulings,
-        "keys": [{"public": key.public, "first_seen": key.first_seen} for key in report.keys],
+        "keys": [
+            {"public": key.public, "first_seen": key.first_seen} for key in report.signing_keys
+        ],
         "scores": describe_scores(report.scores),
         **_describe_standing(report),
         **_describe_contribution(report),
