@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from scipy.stats import binom, norm
 
+from bench import calibration_sharing
 from bench.report import Target, print_targets, write_results
 from swarm_record.ranking import Scale, Stretch, weigh
 from swarm_record.stream import QUESTIONS
@@ -165,14 +166,16 @@ def main() -> int:
         case = (f"{share:g}", f"{lead:g}", _say_mix(mix), str(pairs))
         powers.add_row(*case, f"{single:,}", f"{many:,}", f"{many / single:.2f}")
         ratios[case] = many / single
-    Console().print(claims, powers)
+    sharing: dict[str, float] = {}
+    Console().print(claims, powers, *calibration_sharing.measure(sharing))
     figures = {
         "false_claims": max(false.values()),
         "questions_ratio": max(ratio for case, ratio in ratios.items() if case[1] == "0.05"),
         **{f"false claims, {words}": value for words, value in false.items()},
         **{f"questions, {' '.join(case)}": ratio for case, ratio in ratios.items()},
+        **sharing,
     }
-    kept = print_targets(figures, TARGETS)
+    kept = print_targets(figures, [*TARGETS, *calibration_sharing.TARGETS])
     print(f"written to {write_results('calibration', figures)}")  # noqa: T201 - a command's output
     return 0 if kept else 1
 

@@ -222,7 +222,7 @@ def differences_by_model() -> dict[str, dict[str, float]]:
         season__state=Season.State.ENDED, season__assignment=Season.Assignment.COIN
     )
     found: defaultdict[str, dict[str, float]] = defaultdict(dict)
-    for model, season, claim in ended.order_by("model", "season").values_list(
+    for model, season, claim in ended.order_by("model", "season__ended_at").values_list(
         "model", "season__name", "claim"
     ):
         if claim["missing"] is None:

@@ -36,6 +36,7 @@ FROZEN = [
     "assignment",
     "isolated_share",
     "isolated_publish",
+    "trial_rounds",
 ]
 
 
@@ -83,11 +84,11 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
         (
             "How nodes train",
             {
-                "description": "Completions, assignment, isolated share, and whether isolated "
-                "nodes publish are fixed once the season has started.",
+                "description": "Completions, assignment, isolated share, whether isolated nodes "
+                "publish, and the rounds of the trial are fixed once the season has started.",
                 "fields": [
                     *("completions", "local", "external", "batch"),
-                    *("assignment", "isolated_share", "isolated_publish"),
+                    *("assignment", "isolated_share", "isolated_publish", "trial_rounds"),
                 ],
             },
         ),

@@ -10,7 +10,7 @@ from django.core.validators import (
     RegexValidator,
 )
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 
 from judge.prompts import MAX_PROMPT_CHARS, check_system_prompt
 from swarm_protocol.prompts import SYSTEM_PROMPT
@@ -142,6 +142,13 @@ class Season(models.Model):
         validators=[MinValueValidator(0.05), MaxValueValidator(0.95)],
         help_text="With a coin: the chance that a node is isolated.",
     )
+    trial_rounds = models.PositiveIntegerField(
+        "rounds of the trial",
+        default=200,
+        validators=[MinValueValidator(3), MaxValueValidator(100_000)],
+        help_text="The arms are compared for the last time after so many rounds, and at a few "
+        "times before. Later rounds change no claim.",
+    )
     isolated_publish = models.BooleanField(
         "isolated nodes publish",
         default=False,
@@ -232,18 +239,49 @@ class Season(models.Model):
         return self.planned_rounds or math.ceil(_YEAR_S / (self.cadence_seconds or _DAY_S))
 
 
+class CoinBlock(models.Model):
+    """Arms that a coin drew in advance for the next nodes of a model, as many as the block's size.
+
+    `arms` has one for each place, sealed until a node takes it; the first `taken` ones are. So the
+    arms of a model stay even, and `judge.randomisation` knows what else might have been drawn.
+    """
+
+    season = models.ForeignKey(Season, on_delete=models.CASCADE, related_name="coin_blocks")
+    model = models.CharField(max_length=200)
+    arms = models.JSONField()
+    size = models.PositiveSmallIntegerField()
+    taken = models.PositiveSmallIntegerField(default=0)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=Q(taken__lte=F("size")), name="block_has_places"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.taken} of {self.size} {self.model} in {self.season}"
+
+
 class Enrolment(models.Model):
-    """A node's arm in a season, and who decided it; a coin is flipped once."""
+    """A node's arm in a season, and who decided it; a coin is flipped once.
+
+    `block` and `place` say where the coin's arm stands. Nodes that were enrolled before there were
+    blocks, and those whose owners chose, have none.
+    """
 
     season = models.ForeignKey(Season, on_delete=models.CASCADE, related_name="enrolments")
     node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="enrolments")
     arm = models.CharField(max_length=16, choices=Node.Arm)
     assignment = models.CharField(max_length=16, choices=Season.Assignment)
+    block = models.ForeignKey(
+        CoinBlock, null=True, on_delete=models.CASCADE, related_name="enrolments"
+    )
+    place = models.PositiveSmallIntegerField(null=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["season", "node"], name="one_enrolment_a_season"),
+            models.UniqueConstraint(fields=["block", "place"], name="one_node_a_place"),
         ]
 
     def __str__(self) -> str:

@@ -8,28 +8,23 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-import msgspec
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import F
 from django.db.models import Window as Over
 from django.db.models.functions import RowNumber
 
-from judge.comparison import Unit, compare_arms
 from judge.copying import WrongAnswer, find_copies
 from judge.engine import Phase
 from judge.jumps import MAX_ROUNDS, History, find_jumps
 from judge.models import (
     Answer,
-    Comparison,
     Flag,
     Ledger,
     Question,
     Round,
     Score,
-    Season,
-    Window,
 )
-from judge.task_gaps import CellUnit, compare_tasks
+from judge.services.comparing import compare_after_round
 from swarm_web.nodes.models import Node
 
 # Copies are looked for in so many rounds together: one of 16 questions says too little.
@@ -51,7 +46,7 @@ def inspect_round(judge_round: Round, *, now: datetime) -> None:
     flags = [*_flag_copies(judge_round, now=now), *_flag_jumps(judge_round, now=now)]
     with transaction.atomic():
         Flag.objects.bulk_create(flags, ignore_conflicts=True)
-        compare_season(judge_round.season, now=now)
+        compare_after_round(judge_round.season, now=now)
         Round.objects.filter(pk=judge_round.pk).update(inspected_at=now)
 
 
@@ -144,43 +139,3 @@ def _histories(judge_round: Round) -> list[History]:
 def _results(scores: Iterable[Score]) -> Iterator[tuple[int, tuple[int, int]]]:
     for score in scores:
         yield score.node_id, (score.correct, score.n)
-
-
-# ---- the arms
-
-
-def compare_season(season: Season, *, now: datetime) -> None:
-    """Store the judge's claims about swarm and isolated nodes of each model."""
-    units: defaultdict[str, list[Unit]] = defaultdict(list)
-    cells: defaultdict[str, list[CellUnit]] = defaultdict(list)
-    for ledger in _trained_ledgers(season):
-        rounds = ledger.deviation_rounds
-        unit = Unit(ledger.node.name, ledger.arm, ledger.deviations / rounds, rounds)
-        units[ledger.model].append(unit)
-        if tally := ledger.tallies.get(Window.SEASON):
-            cells[ledger.model].append(CellUnit(ledger.arm, rounds, tally["cells"]))
-    claims = compare_arms(units, seed=season.seed)
-    Comparison.objects.filter(season=season).exclude(model__in=list(units)).delete()
-    for claim in claims:
-        gaps = compare_tasks(cells[claim.model])
-        Comparison.objects.update_or_create(
-            season=season,
-            model=claim.model,
-            defaults={
-                "claim": msgspec.to_builtins(claim),
-                "tasks": msgspec.to_builtins(gaps),
-                "updated_at": now,
-            },
-        )
-
-
-def _trained_ledgers(season: Season) -> QuerySet[Ledger]:
-    """Return the ledgers that count in a comparison, with their nodes."""
-    ledgers = Ledger.objects.filter(
-        season=season, deviation_rounds__gt=0, node__quarantined=False
-    ).exclude(arm=Node.Arm.BASE)
-    return (
-        ledgers.select_related("node")
-        .order_by("model", "node_id")
-        .only("node__name", "model", "arm", "tallies", "deviations", "deviation_rounds")
-    )

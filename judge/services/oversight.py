@@ -13,8 +13,8 @@ from django.db import transaction
 from judge.engine import Phase
 from judge.models import Answer, Flag, Question, Round, Ruling, Score, Season
 from judge.services.announcing import announce_round
+from judge.services.comparing import compare_season
 from judge.services.grading import Graded, store_again
-from judge.services.inspection import compare_season
 from judge.services.record import add_link, fix_results
 from judge.services.scores import write_scores
 from judge.services.standings import lock_standings, refresh_standings, republish_standings

@@ -4,10 +4,10 @@ from datetime import datetime
 
 from django.db import transaction
 from django.db.models import QuerySet
-from django.utils.crypto import salted_hmac
 
 from judge.models import Enrolment, Round, Season
 from judge.selectors import describe_season
+from judge.services.coin import flip_coin
 from judge.services.record import fix_withdrawn
 from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import SeasonState
@@ -89,21 +89,10 @@ def enrol(node: Node, season: Season, *, wish: str) -> str:
     That is its owner's wish, or in a season with a coin what the coin said; an untrained `base`
     node is in neither arm, whoever decides.
     """
-    by_coin = season.assignment == Season.Assignment.COIN and wish != Node.Arm.BASE
-    assignment = Season.Assignment.COIN if by_coin else Season.Assignment.CHOICE
+    if season.assignment == Season.Assignment.COIN and wish != Node.Arm.BASE:
+        return flip_coin(node, season)
     kept = Enrolment.objects.filter(season=season, node=node).first()
-    if kept is not None and by_coin and kept.assignment == assignment:
-        return kept.arm
-    arm = flip_coin(node, season) if by_coin else Node.Arm(wish)
-    if kept is None or (kept.arm, kept.assignment) != (arm, assignment):
-        Enrolment.objects.update_or_create(
-            season=season, node=node, defaults={"arm": arm, "assignment": assignment}
-        )
-    return arm
-
-
-def flip_coin(node: Node, season: Season) -> Node.Arm:
-    """Draw the node's arm from a keyed hash: nobody can foresee it or have it drawn again."""
-    digest = salted_hmac(f"judge.coin.{season.pk}", str(node.pk), algorithm="sha256").digest()
-    drawn = int.from_bytes(digest[:8], "big") / 2**64
-    return Node.Arm.ISOLATED if drawn < season.isolated_share else Node.Arm.SWARM
+    chosen = {"arm": Node.Arm(wish), "assignment": Season.Assignment.CHOICE}
+    if kept is None or (kept.arm, kept.assignment) != (wish, Season.Assignment.CHOICE):
+        Enrolment.objects.update_or_create(season=season, node=node, defaults=chosen)
+    return wish

@@ -8,7 +8,7 @@ from django.db import connection, transaction
 
 from judge.models import Answer, Score, Season, Seat
 from judge.selectors import running_season
-from judge.services.inspection import compare_season
+from judge.services.comparing import compare_season
 from judge.services.seasons import end_season
 from judge.services.standings import refresh_standings
 from judge.services.summaries import summarise_season

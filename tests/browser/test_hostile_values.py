@@ -6,7 +6,7 @@ from django.utils import timezone
 from playwright.async_api import ViewportSize
 
 from judge.models import Answer
-from judge.services.inspection import compare_season
+from judge.services.comparing import compare_season
 from swarm_web.relay.models import ArchivedRollout, Contribution
 from tests.browser.conftest import Visitor
 from tests.dashboard.conftest import judge_nodes

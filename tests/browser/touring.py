@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from django.utils import timezone
 from playwright.async_api import Page, Request
 
-from judge.services.inspection import compare_season
+from judge.services.comparing import compare_season
 from tests.browser.conftest import Visitor
 from tests.dashboard.conftest import judge_nodes
 from tests.factories import make_archived_rollout, make_exchange, make_season

@@ -30,6 +30,7 @@ RULES = {
     "external": 4,
     "assignment": "choice",
     "isolated_share": 0.5,
+    "trial_rounds": 200,
     "cadence_seconds": 120,
     "planned_rounds": 3,
     "open_seconds": 60,
@@ -102,6 +103,7 @@ def test_every_field_of_a_draft_is_stored(operator: Client) -> None:
     typed = {
         "assignment": "coin",
         "isolated_share": 0.25,
+        "trial_rounds": 96,
         "isolated_publish": True,
         "late_joiners": "join",
         "recent_rounds": 7,
@@ -234,6 +236,7 @@ def test_a_version_that_is_none_is_refused(operator: Client) -> None:
         ("system_prompt", "Another <answer>prompt</answer>."),
         ("assignment", "coin"),
         ("isolated_share", 0.1),
+        ("trial_rounds", 96),
         ("isolated_publish", True),
     ],
 )

@@ -1,13 +1,15 @@
 """What the judge's statistics promise, tried out on simulated nodes; every seed is fixed."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 from scipy.stats import binom
 
-from judge.comparison import Claim, Unit, compare_arms
+from bench.trials import Plan, play_trial
+from judge.comparison import Claim, compare_arms, plan_looks
 from swarm_record.ranking import Record, rank_nodes
 from swarm_record.stats import effective_n, macro_intervals
 
@@ -165,57 +167,32 @@ def test_clearly_different_nodes_are_told_apart_within_a_few_rounds() -> None:
 # ---- arms that do nothing are not claimed to
 
 
-def simulate_units(
-    rng: np.random.Generator, *, nodes: int, rounds: int = 8, questions: int = 64
-) -> list[Unit]:
-    """Return a model's season in which arms, drawn by shuffling, change nothing.
-
-    Nodes differ, rounds differ, and every node misses a fifth of them.
-    """
-    skill, ease = rng.normal(0, 0.05, (nodes, 1)), rng.normal(0, 0.1, rounds)
-    scores = rng.binomial(questions, np.clip(0.3 + skill + ease, 0, 1)) / questions
-    scores[rng.random(scores.shape) < 0.2] = np.nan
-    deviations = scores - np.nanmean(scores, axis=0)
-    arms = rng.permutation((["swarm", "isolated"] * nodes)[:nodes])
-    return [
-        Unit(
-            node=f"node-{i}",
-            arm=str(arms[i]),
-            deviation=float(np.nanmean(deviations[i])),
-            rounds=int(np.isfinite(deviations[i]).sum()),
-        )
-        for i in range(nodes)
-        if np.isfinite(deviations[i]).any()
-    ]
+def claims_of_season(rng: np.random.Generator, plan: Plan) -> list[Claim]:
+    trials = {f"{nodes} nodes": play_trial(rng, replace(plan, nodes=nodes)) for nodes in (12, 16)}
+    looks = plan_looks(plan.rounds)
+    return compare_arms(trials, looks=looks, trial_rounds=plan.rounds, seed=int(rng.integers(9)))
 
 
-def claims_of_season(rng: np.random.Generator) -> list[Claim]:
-    models = {f"{nodes} nodes": simulate_units(rng, nodes=nodes) for nodes in (10, 11, 12)}
-    return compare_arms(models, seed=1)
-
-
-def test_seasons_without_an_effect_seldom_make_a_claim() -> None:
-    # Of 300 seasons at a true share of .05, one in forty has more than .05 + 2 · .0126.
+@pytest.mark.parametrize(
+    "plan",
+    [
+        Plan(rounds=48, spread=0),
+        Plan(rounds=48, spread=0.8, late=0.4, leaving=0.3, missing=0.2, known=0.5),
+    ],
+)
+def test_seasons_without_an_effect_seldom_ever_make_a_claim(plan: Plan) -> None:
     rng = np.random.default_rng(4)
-    seasons = [claims_of_season(rng) for _ in range(300)]
-    claimed = [any(claim.verdict.endswith("_better") for claim in claims) for claims in seasons]
-    tested = [claim.family for claims in seasons for claim in claims if claim.missing is None]
-    assert np.mean(claimed) <= 0.05 + 2 * 0.0126
-    assert len(tested) > 800
+    seasons = [claims_of_season(rng, plan) for _ in range(60)]
+    ever = [any((each.p_adjusted or 1) <= 0.05 for each in claims) for claims in seasons]
+    tested = sum(each.missing is None for claims in seasons for each in claims)
+    # Of 60 seasons at a true share of .05, one in a hundred has more than eight.
+    assert sum(ever) <= 8
+    assert tested > 60
 
 
 def test_seasons_with_a_large_effect_make_the_claim() -> None:
     rng = np.random.default_rng(5)
-    for _ in range(20):
-        units = simulate_units(rng, nodes=24)
-        helped = [
-            Unit(
-                node=unit.node,
-                arm=unit.arm,
-                deviation=unit.deviation + (0.2 if unit.arm == "swarm" else 0.0),
-                rounds=unit.rounds,
-            )
-            for unit in units
-        ]
-        (claim,) = compare_arms({"tiny": helped}, seed=1)
-        assert claim.verdict == "swarm_better"
+    plan = Plan(rounds=96, spread=0.2, gain=3, late=0.3, known=1)
+    claims = [claim for _ in range(10) for claim in claims_of_season(rng, plan)]
+    assert sum(claim.verdict == "swarm_better" for claim in claims) >= 17
+    assert not [claim for claim in claims if claim.verdict == "isolated_better"]

@@ -2,14 +2,11 @@
 
 from typing import Any
 
-import pytest
-
 from judge.models import Enrolment, Season
-from judge.selectors import coin_share, running_season
+from judge.selectors import running_season
 from judge.services.seasons import (
     end_season,
     enrol,
-    flip_coin,
     pause_season,
     resume_season,
     start_season,
@@ -18,27 +15,10 @@ from swarm_protocol.codec import decode_from_server
 from swarm_protocol.messages import SeasonState
 from swarm_tasks.allowlist import GENERATOR
 from swarm_web import bus
-from swarm_web.nodes.models import Node
 from swarm_web.store import sync_redis
 from tests.judge.toys import Clock, Site, make_toy_season
 
 Assignment = Season.Assignment
-
-
-@pytest.fixture
-def coin(site: Site) -> Site:
-    """A site whose season assigns arms by coin."""
-    Season.objects.update(assignment=Assignment.COIN)
-    site.season.refresh_from_db()
-    return site
-
-
-def make_nodes(count: int) -> list[Node]:
-    return Node.objects.bulk_create(Node(name=f"n{i}", token_hash=str(i)) for i in range(count))
-
-
-def arms_of(nodes: list[Node], season: Season) -> list[str]:
-    return [enrol(node, season, wish="swarm") for node in nodes]
 
 
 # ---- seasons
@@ -105,98 +85,3 @@ def test_by_choice_a_node_is_in_the_arm_it_wishes_and_may_change_it(site: Site) 
         assert enrol(node, site.season, wish=wish) == wish
         kept = Enrolment.objects.get()
         assert (kept.arm, kept.assignment) == (wish, Assignment.CHOICE)
-
-
-# ---- arms by coin
-
-
-def test_a_coin_asks_nobody(coin: Site) -> None:
-    nodes = make_nodes(20)
-    wished = [enrol(node, coin.season, wish="swarm") for node in nodes]
-    assert set(wished) == {"swarm", "isolated"}
-    Enrolment.objects.all().delete()
-    assert [enrol(node, coin.season, wish="isolated") for node in nodes] == wished
-    assert set(Enrolment.objects.values_list("assignment", flat=True)) == {Assignment.COIN}
-
-
-def test_a_coin_is_flipped_once(coin: Site) -> None:
-    nodes = make_nodes(20)
-    first = arms_of(nodes, coin.season)
-    assert [arms_of(nodes, coin.season) for _ in range(3)] == 3 * [first]
-    assert Enrolment.objects.count() == 20
-
-
-def test_a_coin_is_not_flipped_again_by_playing_base_for_a_while(coin: Site) -> None:
-    nodes = make_nodes(20)
-    first = arms_of(nodes, coin.season)
-    for node in nodes:
-        assert enrol(node, coin.season, wish="base") == "base"
-    assert arms_of(nodes, coin.season) == first
-
-
-def test_a_coin_that_was_flipped_stays_although_the_share_or_the_secret_changes(
-    coin: Site, settings: Any
-) -> None:
-    nodes = make_nodes(20)
-    first = arms_of(nodes, coin.season)
-    coin.season.isolated_share = 0.05
-    settings.SECRET_KEY = "another one"
-    assert arms_of(nodes, coin.season) == first
-
-
-def test_nobody_without_the_secret_can_foresee_the_coin(coin: Site, settings: Any) -> None:
-    nodes = make_nodes(20)
-    first = arms_of(nodes, coin.season)
-    Enrolment.objects.all().delete()
-    settings.SECRET_KEY = "another one"
-    assert arms_of(nodes, coin.season) != first
-
-
-def test_another_season_flips_another_coin(coin: Site) -> None:
-    other = make_toy_season("Others")
-    other.assignment = Assignment.COIN
-    nodes = make_nodes(20)
-    assert arms_of(nodes, coin.season) != arms_of(nodes, other)
-
-
-@pytest.mark.parametrize("share", [0.05, 0.25, 0.5])
-def test_a_coin_isolates_the_share_that_the_season_says(settings: Any, share: float) -> None:
-    # All that the coin depends on is fixed, so that this never fails by chance.
-    settings.SECRET_KEY = "fixed"
-    season = Season(pk=10**6, assignment=Assignment.COIN, isolated_share=share)
-    flips = [flip_coin(Node(pk=pk), season) for pk in range(10**6, 10**6 + 600)]
-    isolated = flips.count(Node.Arm.ISOLATED)
-    assert abs(isolated - 600 * share) < 3 * (600 * share * (1 - share)) ** 0.5
-
-
-def test_an_untrained_node_is_in_no_arm_whoever_decides(coin: Site) -> None:
-    (node,) = coin.join("amber")
-    assert enrol(node, coin.season, wish="base") == "base"
-    kept = Enrolment.objects.get()
-    assert (kept.arm, kept.assignment) == ("base", Assignment.CHOICE)
-
-
-def test_a_season_that_turns_to_coins_flips_them_for_those_who_had_chosen(site: Site) -> None:
-    nodes = make_nodes(20)
-    assert set(arms_of(nodes, site.season)) == {"swarm"}
-    site.season.assignment = Assignment.COIN
-    assert set(arms_of(nodes, site.season)) == {"swarm", "isolated"}
-
-
-def test_how_many_nodes_a_coin_assigned_is_told(coin: Site) -> None:
-    amber, birch, bare = coin.join("amber", "birch", "bare")
-    enrol(amber, coin.season, wish="swarm")
-    enrol(bare, coin.season, wish="base")
-    coin.season.assignment = Assignment.CHOICE
-    enrol(birch, coin.season, wish="swarm")
-    assert coin_share(coin.season) == (1, 2)
-
-
-@pytest.mark.slow
-def test_a_round_is_scored_in_the_arm_that_the_coin_said(coin: Site) -> None:
-    nodes = coin.join("amber", "birch")
-    said = {node.name: flip_coin(node, coin.season) for node in nodes}
-    for node in nodes:
-        enrol(node, coin.season, wish="isolated" if said[node.name] == "swarm" else "swarm")
-    judge_round = coin.play(amber="rrrr", birch="rrrr")
-    assert dict(judge_round.scores.values_list("node__name", "arm")) == said

@@ -8,17 +8,30 @@ import msgspec
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from judge.comparison import MIN_NODES_PER_ARM, MIN_ROUNDS, Claim, Missing
+from judge.comparison import (
+    MIN_NODES_PER_ARM,
+    MIN_ROUNDS,
+    Claim,
+    Missing,
+    plan_looks,
+    share_level,
+)
 from judge.models import Comparison, Season
+from judge.planning import find_effect, plan_nodes
 from judge.selectors import coin_share, comparisons_in, shown_season
 
 METHOD = (
-    "Each node's mean deviation from its model's mean in the same rounds; two-sided randomisation "
-    "test of the arms' difference; p-values adjusted after Holm over all models tested. Interval: "
-    "Welch's at 95 %, for the model alone."
+    "Each node's mean deviation from its model's mean in the same rounds, adjusted by regression "
+    "for when the node came and for what it did in its last season; two-sided randomisation test "
+    "(Welch's t) that draws arms as the coin does, at looks planned in advance, with the level "
+    "spent in proportion to the rounds of the trial: p-values hold at every look. Adjusted after "
+    "Holm over all models tested, with a tenth of the level kept for models that come later. "
+    "Interval: Welch's at 95 %, for the model and for one look alone."
 )
 # The scale of the figure reaches at least so far to both sides, as a fraction of one.
 _LEAST_REACH = 0.05
+# The difference for which the page says how many nodes it takes, as a fraction of one.
+_PLANNED_EFFECT = 0.05
 
 
 @dataclass(frozen=True)
@@ -49,26 +62,61 @@ class Assignment:
 
 @dataclass(frozen=True)
 class ClaimReport:
-    """One model's claim; `words` say what it means, and `missing` what a test still needs."""
+    """One model's claim.
+
+    `words` say what it means, `missing` what a test still needs, and `power` what it can show.
+    """
 
     claim: Claim
     words: str
     missing: str
+    power: str
     updated_at: datetime
 
 
 @dataclass(frozen=True)
 class CompareReport:
-    """A season's claims by model; only those of an ended season are `final`."""
+    """A season's claims by model, as of its last look."""
 
     season: Season | None
     assignment: Assignment
     claims: list[ClaimReport]
 
     @property
+    def look(self) -> int:
+        """How many rounds the season had at the look that the claims are from; 0 without any."""
+        return max((report.claim.look for report in self.claims), default=0)
+
+    @property
+    def next_look(self) -> int | None:
+        """After how many rounds the arms are compared next; None if they are no more."""
+        if self.season is None or self.season.state == Season.State.ENDED:
+            return None
+        planned = plan_looks(self.season.trial_rounds)
+        return next((look for look in planned if look > self.look), None)
+
+    @property
     def final(self) -> bool:
-        """Whether the one test that counts has been made."""
-        return self.season is not None and self.season.state == Season.State.ENDED
+        """Whether no look is to come."""
+        return self.season is not None and self.next_look is None
+
+    @property
+    def progress(self) -> str:
+        """Which look the claims are from, and when the next one is."""
+        if self.season is None or not self.look:
+            return ""
+        counts = {
+            "look": self.look,
+            "next": self.next_look,
+            "trial": self.season.trial_rounds,
+        }
+        if self.next_look is None:
+            return (
+                _("The last look was after %(look)s rounds; later rounds change nothing.") % counts
+            )
+        if self.look < plan_looks(self.season.trial_rounds)[0]:
+            return _("The first look is after %(next)s of %(trial)s rounds.") % counts
+        return _("As of %(look)s rounds. The next look is after %(next)s of %(trial)s.") % counts
 
     @property
     def tested(self) -> int:
@@ -115,17 +163,21 @@ def read_comparison() -> CompareReport:
     if season is None:
         return CompareReport(season=None, assignment=Assignment(0, 0), claims=[])
     assignment = Assignment(*coin_share(season))
-    claims = [_describe(stored, assignment) for stored in comparisons_in(season)]
+    claims = [
+        _describe(stored, assignment, trial_rounds=season.trial_rounds)
+        for stored in comparisons_in(season)
+    ]
     claims.sort(key=lambda report: report.claim.missing is not None)
     return CompareReport(season=season, assignment=assignment, claims=claims)
 
 
-def _describe(stored: Comparison, assignment: Assignment) -> ClaimReport:
+def _describe(stored: Comparison, assignment: Assignment, *, trial_rounds: int) -> ClaimReport:
     claim = msgspec.convert(stored.claim, Claim)
     return ClaimReport(
         claim=claim,
         words=describe_verdict(claim, assignment=assignment),
         missing=describe_missing(claim.missing) if claim.missing else "",
+        power=describe_power(claim, trial_rounds=trial_rounds),
         updated_at=stored.updated_at,
     )
 
@@ -142,11 +194,41 @@ def describe_verdict(claim: Claim, *, assignment: Assignment) -> str:
         else _("Isolated nodes score higher than chance explains.")
     )
     cause = (
-        _("As a coin chose, the arm made a difference.")
+        _("As a coin chose, the arm made a difference in this season's swarm.")
         if assignment.is_random
         else _("No cause can be inferred, because owners chose their arms.")
     )
     return f"{higher} {cause}"
+
+
+def describe_power(claim: Claim, *, trial_rounds: int) -> str:
+    """Say how many nodes a claim takes, from the spread that nodes show; "" where none is known."""
+    if claim.spread is None:
+        return ""
+    level = share_level(models=max(1, len(claim.family)))
+    needed = plan_nodes(
+        _PLANNED_EFFECT,
+        spread=claim.spread,
+        rounds=trial_rounds,
+        alpha=level,
+        least=MIN_NODES_PER_ARM,
+    )
+    shown = find_effect(
+        min(claim.n_swarm, claim.n_isolated),
+        spread=claim.spread,
+        rounds=trial_rounds,
+        alpha=level,
+    )
+    return _(
+        "Nodes differ so much that a difference of %(effect)s points takes %(needed)s nodes in "
+        "each arm over %(rounds)s rounds to show in four of five seasons. The nodes that are there "
+        "can show %(shown)s points."
+    ) % {
+        "effect": f"{100 * _PLANNED_EFFECT:g}",
+        "needed": needed,
+        "rounds": trial_rounds,
+        "shown": f"{100 * shown:.1f}",
+    }
 
 
 def describe_missing(missing: Missing) -> str:

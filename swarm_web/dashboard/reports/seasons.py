@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from judge.comparison import MIN_SEASONS, SeasonsClaim, compare_seasons
+from judge.over_seasons import MIN_SEASONS, SeasonsClaim, compare_seasons
 from judge.selectors import differences_by_model
 
 SEASONS_METHOD = (
     "Each ended season that assigned arms by coin is one unit: its difference of the arms. "
-    "Two-sided exact sign-flip test; the interval is Student's at 95 %."
+    "Two-sided exact sign-flip test, valid after each season; the interval is Student's at 95 %, "
+    "for one look."
 )
 
 

@@ -7,7 +7,7 @@ from django.test import Client
 from django.utils import timezone
 
 from judge.models import Round, Season
-from judge.services.inspection import compare_season
+from judge.services.comparing import compare_season
 from swarm_web.mixes import read_mixes
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Contribution

@@ -10,7 +10,7 @@ from swarm_web.dashboard.reports.seasons import SEASONS_METHOD, SeasonsReport
 # What is copied as it is.
 _CLAIM = (
     *("model", "n_swarm", "n_isolated", "difference", "interval", "p_value", "p_adjusted"),
-    *("verdict", "missing"),
+    *("verdict", "missing", "unadjusted", "spread"),
 )
 
 
@@ -19,6 +19,9 @@ def describe_comparison(report: CompareReport, seasons: Iterable[SeasonsReport])
     return {
         "season": report.season.name if report.season else "",
         "final": report.final,
+        "look": report.look,
+        "next_look": report.next_look,
+        "trial_rounds": report.season.trial_rounds if report.season else None,
         "method": METHOD,
         "assignment": {
             "coin": report.assignment.coin,
@@ -40,5 +43,6 @@ def _describe_claim(report: ClaimReport) -> dict[str, Any]:
         **{name: getattr(report.claim, name) for name in _CLAIM},
         "words": report.words,
         "missing_words": report.missing,
+        "power_words": report.power,
         "updated_at": report.updated_at,
     }

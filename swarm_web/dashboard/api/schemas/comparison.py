@@ -23,6 +23,13 @@ class MissingOut(Schema):
     rounds: int = Field(description="How many more rounds.", examples=[3])
 
 
+class SpreadOut(Schema):
+    """Standard deviations, as fractions of one, in the adjusted figures."""
+
+    nodes: float = Field(description="Between an arm's nodes, for good.", examples=[0.05])
+    rounds: float = Field(description="Of a node's figure in one round.", examples=[0.08])
+
+
 class ClaimOut(Schema):
     """What a season says about one model; differences are swarm - isolated."""
 
@@ -30,10 +37,15 @@ class ClaimOut(Schema):
     n_swarm: int = Field(description="Swarm nodes compared.", examples=[20])
     n_isolated: int = Field(description="Isolated nodes compared.", examples=[21])
     difference: float | None = Field(
-        description="As a fraction of one; null if not tested.", examples=[0.04]
+        description="As a fraction of one, adjusted for what was known of the nodes before; null "
+        "without nodes in both arms.",
+        examples=[0.04],
     )
+    unadjusted: float | None = Field(description="The plain difference.", examples=[0.05])
     interval: Interval | None
-    p_value: float | None = Field(description="Two-sided; null if not tested.", examples=[0.01])
+    p_value: float | None = Field(
+        description="Two-sided, valid at every look; null if not tested.", examples=[0.01]
+    )
     p_adjusted: float | None = Field(description="After Holm, over all models.", examples=[0.02])
     verdict: str = Field(
         description="`swarm_better`, `isolated_better`, `not_shown` or `too_few`.",
@@ -42,6 +54,8 @@ class ClaimOut(Schema):
     words: str = Field(description="The verdict in words.")
     missing: MissingOut | None
     missing_words: str = Field(description="What is missing, in words.")
+    spread: SpreadOut | None = Field(description="How much nodes differ; null if not tested.")
+    power_words: str = Field(description="How many nodes a claim takes, in words.")
     updated_at: Moment
 
 
@@ -64,7 +78,10 @@ class CompareOut(Schema):
     """The judge's claims about the arms."""
 
     season: SeasonName
-    final: bool = Field(description="False while the season runs.", examples=[False])
+    final: bool = Field(description="Whether no look is to come.", examples=[False])
+    look: int = Field(description="Rounds at the look that the claims are from.", examples=[75])
+    next_look: int | None = Field(description="Rounds at the next look.", examples=[100])
+    trial_rounds: int | None = Field(description="Rounds at the last look.", examples=[200])
     method: str = Field(description="How `items` were computed.")
     assignment: AssignmentOut
     tested: int = Field(description="How many models were tested.", examples=[2])

@@ -1,0 +1,110 @@
+"""What "Does sharing help?" promises, tried out on simulated trials (`bench.trials`)."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from rich.table import Table
+
+from bench.report import Target
+from bench.trials import Plan, claims_of_one_look_test, play_trial
+from judge.comparison import ALPHA, compare_arms, plan_looks, share_level
+from judge.over_seasons import compare_seasons
+from judge.planning import Spread, plan_nodes
+
+TRIALS = 400
+SWARMS, MOST_SEASONS = 400, 16
+GAIN = 1.94
+
+TARGETS = [
+    Target(
+        "sharing_claim_ever_worst", "trials without an effect that ever show one", "", at_most=ALPHA
+    ),
+]
+
+
+def measure(figures: dict[str, float]) -> list[Table]:
+    """Measure everything, note the figures, and return the tables."""
+    claims = Table("trials", "one look", "made at each", "ours", title="Does sharing help? Claims")
+    worst = 0.0
+    for words, plan, models in _plans():
+        last, each, ours = measure_claims(plan, models=models)
+        claims.add_row(words, f"{last:.1%}", f"{each:.1%}", f"{ours:.1%}")
+        figures |= {f"sharing, {words}, before": each, f"sharing, {words}": ours}
+        if plan.gain == 1 and not plan.hit:
+            worst = max(worst, ours)
+    seasons = Table("chance hits", "one look after each", "ours", title="Claims over seasons")
+    for spread in (0.0, 0.05):
+        usual, ours = measure_seasons(spread)
+        seasons.add_row(f"one arm by {spread:g}", f"{usual:.1%}", f"{ours:.1%}")
+        figures[f"sharing over seasons, an arm hit by {spread:g}"] = ours
+        worst = max(worst, ours)
+    figures["sharing_claim_ever_worst"] = worst
+    return [claims, seasons, _plan_table()]
+
+
+def measure_claims(plan: Plan, *, models: int) -> tuple[float, float, float]:
+    """Return in what part of trials a claim is made.
+
+    The first two are of shuffled labels, at the last look and at any; the third is of ours, at any
+    look. A season of several models counts if any of them has a claim, each at its own level for
+    the first two.
+    """
+    last, each, ours = 0, 0, 0
+    looks = plan_looks(plan.rounds)
+    for number in range(TRIALS):
+        rng = np.random.default_rng([number, plan.nodes])
+        trials = {f"model-{i}": play_trial(rng, plan) for i in range(models)}
+        usual = [claims_of_one_look_test(trial) for trial in trials.values()]
+        each += any(ever for ever, _ in usual)
+        last += any(at_last for _, at_last in usual)
+        claims = compare_arms(trials, looks=looks, trial_rounds=plan.rounds, seed=number)
+        ours += any(c.p_adjusted is not None and c.p_adjusted <= ALPHA for c in claims)
+    return last / TRIALS, each / TRIALS, ours / TRIALS
+
+
+def measure_seasons(hit: float) -> tuple[float, float]:
+    """Return how often sharing that does nothing is ever said to do something over seasons.
+
+    In each season chance moves one arm by a normal variate. The first figure is of a sign-flip
+    test made after each season as if it were the only one.
+    """
+    usual, ours = 0, 0
+    for number in range(SWARMS):
+        rng = np.random.default_rng(number)
+        gaps = rng.normal(0, 0.03, MOST_SEASONS) + rng.normal(0, hit, MOST_SEASONS)
+        signs = np.where(np.random.default_rng(0).random((4_096, MOST_SEASONS)) < 0.5, -1, 1)
+        sums = np.abs((signs * gaps).cumsum(axis=1))
+        p_values = (sums >= np.abs(gaps.cumsum())).mean(axis=0)
+        usual += bool((p_values[5:] <= ALPHA).any())
+        claim = compare_seasons({str(i): float(gap) for i, gap in enumerate(gaps)})
+        ours += claim.p_value is not None and claim.p_value <= ALPHA
+    return usual / SWARMS, ours / SWARMS
+
+
+def _plans() -> Iterator[tuple[str, Plan, int]]:
+    """Yield kinds of trials: words, plan, and models in a season."""
+    yield "10 nodes that are alike", Plan(spread=0), 1
+    yield "10 nodes that differ", Plan(), 1
+    yield "20 nodes, half of them late, 30% leave", Plan(nodes=20, late=0.5, leaving=0.3), 1
+    yield "20 nodes, half of them known", Plan(nodes=20, late=0.5, missing=0.3, known=0.5), 1
+    yield "4 models of 12 nodes", Plan(nodes=12), 4
+    yield "10 nodes, an arm hit by .02", Plan(hit=0.02), 1
+    yield "10 nodes, an arm hit by .05", Plan(hit=0.05), 1
+    yield "10 nodes, swarm 94% faster", Plan(gain=GAIN), 1
+    yield "10 nodes, all known, 94% faster", Plan(gain=GAIN, known=1), 1
+    yield "20 nodes, 94% faster", Plan(nodes=20, gain=GAIN), 1
+    yield "20 nodes, half late, 94% faster", Plan(nodes=20, late=0.5, gain=GAIN), 1
+    yield "20 nodes, half late, all known, 94% faster", Plan(20, late=0.5, known=1, gain=GAIN), 1
+
+
+def _plan_table() -> Table:
+    """Return how many nodes a claim about some differences takes."""
+    spread = Spread(nodes=0.05, rounds=0.08)
+    table = Table("difference", "25 rounds", "200 rounds", title="Nodes in each arm, spread .05")
+    for effect in (0.02, 0.05, 0.1):
+        needed = (
+            plan_nodes(effect, spread=spread, rounds=rounds, alpha=share_level(models=1), least=5)
+            for rounds in (25, 200)
+        )
+        table.add_row(f"{effect:g}", *map(str, needed))
+    return table

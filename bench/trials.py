@@ -1,0 +1,153 @@
+"""Simulated trials of sharing: nodes that learn, in arms that a coin drew, and are judged."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from judge.comparison import MIN_NODES_PER_ARM, MIN_ROUNDS, Trial, plan_looks
+
+SIZES = (4, 6, 8)
+# What a model solves untrained, and what it could learn to solve besides.
+UNTRAINED, TO_LEARN = 0.05, 0.4
+# After so many rounds a node has learned two thirds of what it can.
+LEARNING_ROUNDS = 100
+# Rounds differ in how hard they are by so much.
+ROUNDS_DIFFER = 0.03
+
+Floats = npt.NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a trial is like.
+
+    Nodes learn at speeds whose logarithms differ by `spread`; swarm nodes are faster by the factor
+    `gain`. The share `late` of the nodes comes at some time in the first half, the share
+    `leaving` leaves at some time in the second, and each node misses `missing` of its rounds. The
+    share `known` of the nodes took part in an earlier season. In each trial one arm is
+    `hit`: its scores are moved by a normal variate with this standard deviation.
+    """
+
+    nodes: int = 10
+    rounds: int = 200
+    questions: int = 32
+    spread: float = 0.4
+    gain: float = 1.0
+    late: float = 0.0
+    leaving: float = 0.0
+    missing: float = 0.0
+    known: float = 0.0
+    hit: float = 0.0
+
+
+def play_trial(rng: np.random.Generator, plan: Plan) -> Trial:
+    """Return a trial of one model as it stands after its last look."""
+    blocks, places = draw_places(rng, plan.nodes)
+    swarm = np.array([blocks[block][place] for block, place in places])
+    speed = np.exp(rng.normal(0, plan.spread, plan.nodes))
+    came = np.where(
+        rng.random(plan.nodes) < plan.late, rng.integers(0, plan.rounds // 2, plan.nodes), 0
+    )
+    scores = _judge(rng, plan, speed=np.where(swarm, plan.gain, 1.0) * speed, came=came)
+    scores += np.where(swarm, rng.normal(0, plan.hit), 0.0)[:, None]
+    _miss(rng, plan, scores)
+    before = _judge(rng, plan, speed=speed, came=np.zeros(plan.nodes, dtype=np.int64))
+    earlier = (before - before.mean(axis=0)).mean(axis=1)
+    is_known = rng.random(plan.nodes) < plan.known
+    return _sum_up(
+        scores,
+        looks=plan_looks(plan.rounds),
+        places=places,
+        blocks=blocks,
+        known=np.column_stack([came, np.where(is_known, earlier, 0)]).astype(np.float64),
+    )
+
+
+def draw_places(
+    rng: np.random.Generator, nodes: int
+) -> tuple[dict[int, list[bool]], list[tuple[int, int]]]:
+    """Draw blocks as the coin does, and return them with the places that nodes get one by one."""
+    blocks: dict[int, list[bool]] = {}
+    places: list[tuple[int, int]] = []
+    while len(places) < nodes:
+        size = int(rng.choice(SIZES))
+        number = len(blocks) + 1
+        blocks[number] = [bool(arm) for arm in rng.permutation(np.arange(size) < size // 2)]
+        places += [(number, place) for place in range(size)]
+    return blocks, places[:nodes]
+
+
+def _judge(
+    rng: np.random.Generator, plan: Plan, *, speed: Floats, came: npt.NDArray[np.int64]
+) -> npt.NDArray[np.float64]:
+    """Return scores [nodes, rounds], NaN before a node came."""
+    time = np.arange(plan.rounds) - came[:, None]
+    learned = 1 - np.exp(-speed[:, None] * np.maximum(time, 0) / LEARNING_ROUNDS)
+    ease = rng.normal(0, ROUNDS_DIFFER, plan.rounds)
+    chances = np.clip(UNTRAINED + TO_LEARN * learned + ease, 0, 1)
+    solved = rng.binomial(plan.questions, chances) / plan.questions
+    return np.where(time < 0, np.nan, solved)
+
+
+def _miss(rng: np.random.Generator, plan: Plan, scores: npt.NDArray[np.float64]) -> None:
+    """Take out the rounds that nodes miss."""
+    nodes, rounds = scores.shape
+    scores[rng.random(scores.shape) < plan.missing] = np.nan
+    leaves = np.where(
+        rng.random(nodes) < plan.leaving, rng.integers(rounds // 2, rounds, nodes), rounds
+    )
+    scores[np.arange(rounds) >= leaves[:, None]] = np.nan
+
+
+def _sum_up(
+    scores: npt.NDArray[np.float64],
+    *,
+    looks: list[int],
+    places: list[tuple[int, int]],
+    blocks: dict[int, list[bool]],
+    known: npt.NDArray[np.float64],
+) -> Trial:
+    there = ~np.isnan(scores)
+    level = np.nansum(scores, axis=0) / np.maximum(1, there.sum(axis=0))
+    deviations = np.where(there, scores - level, 0)
+    at = np.array(looks) - 1
+    rounds = there.cumsum(axis=1)[:, at].T
+    sums = deviations.cumsum(axis=1)[:, at].T
+    means = np.divide(sums, rounds, out=np.full_like(sums, np.nan), where=rounds > 0)
+    squares = (deviations**2).sum(axis=1) - rounds[-1] * np.nan_to_num(means[-1]) ** 2
+    return Trial(
+        places=places,
+        blocks=blocks,
+        deviations=means,
+        rounds=rounds,
+        known=known,
+        noise=np.maximum(0, squares) / np.maximum(1, rounds[-1] - 1),
+    )
+
+
+def claims_of_one_look_test(trial: Trial) -> tuple[bool, bool]:
+    """Tell whether shuffling labels without blocks finds a difference: ever, and at the last look.
+
+    This is a usual choice for one look, made at each: arms of MIN_NODES_PER_ARM nodes at least,
+    nothing adjusted, the difference of means.
+    """
+    found = []
+    for deviations, rounds in zip(trial.deviations, trial.rounds, strict=True):
+        counts = rounds >= MIN_ROUNDS
+        values, swarm = deviations[counts], trial.swarm[counts]
+        if min(swarm.sum(), (~swarm).sum()) < MIN_NODES_PER_ARM:
+            found.append(False)
+            continue
+        labels = np.random.default_rng(0).permuted(np.tile(swarm, (999, 1)), axis=1)
+        gaps = _gaps(np.vstack([swarm, labels]), values)
+        found.append(bool((gaps >= gaps[0] - 1e-9).mean() <= 0.05))
+    return any(found), found[-1]
+
+
+def _gaps(labels: npt.NDArray[np.bool_], values: Floats) -> Floats:
+    ahead = labels @ values / labels.sum(axis=1)
+    behind = ~labels @ values / (~labels).sum(axis=1)
+    gaps: Floats = np.abs(ahead - behind)
+    return gaps

@@ -1,0 +1,90 @@
+"""How many nodes a claim about sharing takes; pure.
+
+Nodes of one arm differ in two ways: for good (`nodes`), because their machines and their luck
+differ, and from round to round (`rounds`), because a round asks few questions. More rounds help
+against the second alone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+# In so many of all seasons the difference is to be shown.
+POWER = 0.8
+# Beyond so many nodes in an arm nobody plans.
+MOST_NODES = 100_000
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Standard deviations in score fractions: between an arm's nodes, and of a single round."""
+
+    nodes: float
+    rounds: float
+
+    def after(self, rounds: int) -> float:
+        """Return the standard deviation of an arm's nodes after so many rounds."""
+        return float(np.sqrt(self.nodes**2 + self.rounds**2 / rounds))
+
+
+def estimate_spread(arms: Sequence[Floats], *, rounds: Ints, noise: Floats) -> Spread | None:
+    """Return the spread that nodes show; None where it cannot be told.
+
+    `arms` have the nodes' means, `rounds` [nodes] how many rounds these are over, and `noise`
+    [nodes] the variances of single rounds.
+    """
+    free = sum(len(arm) - 1 for arm in arms)
+    if free < 1 or not len(rounds):
+        return None
+    seen = sum(float(((arm - arm.mean()) ** 2).sum()) for arm in arms) / free
+    single = float(noise.mean())
+    lasting = max(0.0, seen - single * float((1 / rounds).mean()))
+    return Spread(nodes=float(np.sqrt(lasting)), rounds=float(np.sqrt(single)))
+
+
+def plan_nodes(effect: float, *, spread: Spread, rounds: int, alpha: float, least: int) -> int:
+    """Return how many nodes each arm needs for a claim about a difference of `effect`.
+
+    `effect` is in score fractions, above 0. The claim is made in POWER of all trials of `rounds`
+    rounds, by a two-sided t test at the level `alpha`. An arm has no fewer nodes than `least`.
+    """
+    low, high = least, least
+    while _find_power(high, effect, spread=spread, rounds=rounds, alpha=alpha) < POWER:
+        if high >= MOST_NODES:
+            return MOST_NODES
+        low, high = high, 2 * high
+    while low < high:
+        middle = (low + high) // 2
+        if _find_power(middle, effect, spread=spread, rounds=rounds, alpha=alpha) < POWER:
+            low = middle + 1
+        else:
+            high = middle
+    return high
+
+
+def find_effect(nodes: int, *, spread: Spread, rounds: int, alpha: float) -> float:
+    """Return the least difference that arms of so many nodes show in POWER of all trials."""
+    low, high = 0.0, 1.0
+    while high - low > 1e-4:
+        middle = (low + high) / 2
+        found = _find_power(nodes, middle, spread=spread, rounds=rounds, alpha=alpha)
+        low, high = (middle, high) if found < POWER else (low, middle)
+    return high
+
+
+def _find_power(nodes: int, effect: float, *, spread: Spread, rounds: int, alpha: float) -> float:
+    """Return the power of a two-sided t test with `nodes` in each arm."""
+    # Imported late: it takes most of a second, and few processes need it.
+    from scipy.stats import nct, t
+
+    deviation = spread.after(rounds)
+    if deviation == 0:
+        return 1.0
+    free = 2 * nodes - 2
+    bar, shift = t.ppf(1 - alpha / 2, free), effect / deviation * np.sqrt(nodes / 2)
+    return float(nct.sf(bar, free, shift))

@@ -1,0 +1,202 @@
+"""Swarm against isolated in a season: read what its nodes did, store what that shows."""
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+
+import msgspec
+import numpy as np
+from django.db.models import Count, F, QuerySet, Sum
+
+from judge.comparison import MIN_ROUNDS, Trial, compare_arms, plan_looks
+from judge.engine import Phase
+from judge.models import CoinBlock, Comparison, Enrolment, Ledger, Round, Score, Season, Window
+from judge.randomisation import Floats
+from judge.task_gaps import CellUnit, compare_tasks
+from swarm_web.nodes.models import Node
+
+# The number of the block of nodes without a place in one; the database counts from 1.
+_NO_BLOCK = 0
+
+
+def compare_after_round(season: Season, *, now: datetime) -> None:
+    """Compare the arms if a planned look is due; before the first one, after each round."""
+    looks = _reach_looks(season)
+    if looks and Comparison.objects.filter(season=season, claim__look=looks[-1]).exists():
+        return
+    compare_season(season, now=now)
+
+
+def compare_season(season: Season, *, now: datetime) -> None:
+    """Store the judge's claims about swarm and isolated nodes of each model, as of the last look.
+
+    Everything is computed anew from the scores of the rounds that count, so that a void round is
+    in no look.
+    """
+    looks = _reach_looks(season)
+    if not looks:
+        Comparison.objects.filter(season=season).delete()
+        return
+    by_model = _trained_ledgers(season)
+    claims = compare_arms(
+        _make_trials(season, by_model, looks=looks),
+        looks=looks,
+        trial_rounds=season.trial_rounds,
+        seed=season.seed,
+    )
+    Comparison.objects.filter(season=season).exclude(model__in=list(by_model)).delete()
+    for claim in claims:
+        gaps = compare_tasks(_cells(by_model[claim.model]))
+        Comparison.objects.update_or_create(
+            season=season,
+            model=claim.model,
+            defaults={
+                "claim": msgspec.to_builtins(claim),
+                "tasks": msgspec.to_builtins(gaps),
+                "updated_at": now,
+            },
+        )
+
+
+def _closed(season: Season) -> QuerySet[Round]:
+    return season.rounds.filter(phase=Phase.CLOSED)
+
+
+def _reach_looks(season: Season) -> list[int]:
+    """Return after how many rounds the arms are compared, as far as the season has got.
+
+    Before the first look that is planned, it is the number of rounds.
+    """
+    closed = _closed(season).count()
+    planned = [look for look in plan_looks(season.trial_rounds) if look <= closed]
+    return planned or ([closed] if closed else [])
+
+
+def _trained_ledgers(season: Season) -> dict[str, list[Ledger]]:
+    """Return by model the ledgers that count in a comparison."""
+    ledgers = Ledger.objects.filter(
+        season=season, deviation_rounds__gt=0, node__quarantined=False
+    ).exclude(arm=Node.Arm.BASE)
+    by_model: defaultdict[str, list[Ledger]] = defaultdict(list)
+    fields = ("node", "model", "arm", "tallies", "deviation_rounds")
+    for ledger in ledgers.order_by("model", "node_id").only(*fields):
+        by_model[ledger.model].append(ledger)
+    return dict(by_model)
+
+
+def _cells(ledgers: Sequence[Ledger]) -> list[CellUnit]:
+    return [
+        CellUnit(ledger.arm, ledger.deviation_rounds, tally["cells"])
+        for ledger in ledgers
+        if (tally := ledger.tallies.get(Window.SEASON))
+    ]
+
+
+# ---- what a test needs
+
+
+def read_trials(season: Season, *, looks: Sequence[int]) -> dict[str, Trial]:
+    """Return the trial of each model, with what its nodes did until each look."""
+    return _make_trials(season, _trained_ledgers(season), looks=looks)
+
+
+def _make_trials(
+    season: Season, by_model: Mapping[str, Sequence[Ledger]], *, looks: Sequence[int]
+) -> dict[str, Trial]:
+    known = _read_season(season, looks=looks)
+    return {
+        model: _make_trial(ledgers, known, looks=len(looks)) for model, ledgers in by_model.items()
+    }
+
+
+@dataclass(frozen=True)
+class _Season:
+    """What was read about all nodes of a season, by node."""
+
+    closed_at: list[datetime]
+    enrolled: dict[int, Enrolment]
+    blocks: dict[int, list[bool]]
+    paths: dict[int, Floats]
+    earlier: dict[tuple[int, str], float]
+
+
+def _read_season(season: Season, *, looks: Sequence[int]) -> _Season:
+    """Read in a few queries what the nodes of a season did, and what was known of them before."""
+    closed = list(_closed(season).order_by("number").values_list("number", "closed_at"))
+    blocks = CoinBlock.objects.filter(season=season).values_list("pk", "arms")
+    return _Season(
+        closed_at=[closed_at for _, closed_at in closed if closed_at],
+        enrolled={each.node_id: each for each in Enrolment.objects.filter(season=season)},
+        blocks={pk: [arm == Node.Arm.SWARM for arm in arms] for pk, arms in blocks},
+        paths=_read_paths(season, [closed[look - 1][0] for look in looks]),
+        earlier=_read_earlier(season),
+    )
+
+
+def _read_paths(season: Season, lasts: Sequence[int]) -> dict[int, Floats]:
+    """Return each node's sums [looks, 3]: deviations, their squares, and rounds with one.
+
+    `lasts` are the numbers of the last rounds before each look.
+    """
+    paths: defaultdict[int, Floats] = defaultdict(lambda: np.zeros((len(lasts), 3)))
+    for look, (before, last) in enumerate(pairwise([-1, *lasts])):
+        scores = Score.objects.filter(
+            round__season=season,
+            round__phase=Phase.CLOSED,
+            round__number__gt=before,
+            round__number__lte=last,
+            deviation__isnull=False,
+        )
+        sums = scores.values("node").annotate(
+            total=Sum("deviation"),
+            squares=Sum(F("deviation") * F("deviation")),
+            rounds=Count("deviation"),
+        )
+        for node_id, *added in sums.values_list("node", "total", "squares", "rounds"):
+            paths[node_id][look:] += added
+    return dict(paths)
+
+
+def _read_earlier(season: Season) -> dict[tuple[int, str], float]:
+    """Return the mean deviation of each node and model in the newest season before this one."""
+    before = Ledger.objects.filter(
+        season__lt=season, deviation_rounds__gte=MIN_ROUNDS, node__enrolments__season=season
+    )
+    rows = before.order_by("season").values_list("node", "model", "deviations", "deviation_rounds")
+    return {(node_id, model): total / rounds for node_id, model, total, rounds in rows}
+
+
+def _make_trial(ledgers: Sequence[Ledger], known: _Season, *, looks: int) -> Trial:
+    """Put together the trial of the nodes of one model."""
+    empty = np.zeros((looks, 3))
+    paths = np.stack([known.paths.get(each.node_id, empty) for each in ledgers])
+    deviations, squares, rounds = paths.transpose(2, 1, 0)
+    means = np.divide(deviations, rounds, out=np.full_like(deviations, np.nan), where=rounds > 0)
+    spread = np.maximum(0, squares[-1] - rounds[-1] * np.nan_to_num(means[-1]) ** 2)
+    blocks, places = dict(known.blocks), []
+    loose = blocks.setdefault(_NO_BLOCK, [])
+    for ledger in ledgers:
+        enrolment = known.enrolled.get(ledger.node_id)
+        if enrolment and enrolment.block_id is not None and enrolment.place is not None:
+            places.append((enrolment.block_id, enrolment.place))
+        else:
+            places.append((_NO_BLOCK, len(loose)))
+            loose.append(ledger.arm == Node.Arm.SWARM)
+    return Trial(
+        places=places,
+        blocks=blocks,
+        deviations=means,
+        rounds=rounds.astype(np.int64),
+        known=np.array([_know(ledger, known) for ledger in ledgers]),
+        noise=spread / np.maximum(1, rounds[-1] - 1),
+    )
+
+
+def _know(ledger: Ledger, known: _Season) -> tuple[float, float]:
+    """Return after how many rounds a node came, and what it did in an earlier season."""
+    enrolment = known.enrolled.get(ledger.node_id)
+    came = bisect_right(known.closed_at, enrolment.created_at) if enrolment else 0
+    return float(came), known.earlier.get((ledger.node_id, ledger.model), 0.0)

@@ -1,0 +1,91 @@
+"""A season's claims follow its scores: at planned looks, from the rounds that count."""
+
+import pytest
+
+from judge.models import CoinBlock, Comparison, Enrolment, Ledger, Season
+from judge.services.comparing import compare_season, read_trials
+from judge.services.inspection import inspect_closed_rounds
+from judge.services.seasons import enrol
+from tests.judge.toys import Site
+
+ARMS = ["swarm", "isolated", "isolated", "swarm"]
+
+
+@pytest.fixture
+def coin(site: Site) -> Site:
+    """A site with two nodes whose arms a coin draws, in a trial of eight rounds."""
+    Season.objects.update(assignment=Season.Assignment.COIN, trial_rounds=8)
+    site.season.refresh_from_db()
+    CoinBlock.objects.create(season=site.season, model="tiny", arms=ARMS, size=4)
+    for node in site.join("amber", "birch"):
+        enrol(node, site.season, wish="swarm")
+    return site
+
+
+def play(site: Site, rounds: int) -> None:
+    for _ in range(rounds):
+        site.play(amber="rrrr", birch="wwww")
+
+
+def looks(site: Site) -> int:
+    inspect_closed_rounds(now=site.clock.now)
+    found: int = Comparison.objects.get().claim["look"]
+    return found
+
+
+@pytest.mark.slow
+def test_a_claim_is_as_of_the_last_planned_look(coin: Site) -> None:
+    Season.objects.update(trial_rounds=16)
+    coin.season.refresh_from_db()
+    play(coin, 1)
+    assert looks(coin) == 1
+    play(coin, 4)
+    # Looks are after 4, 6, 8, … rounds. Five closed since, and were inspected together.
+    assert looks(coin) == 4
+    play(coin, 1)
+    assert looks(coin) == 6
+
+
+@pytest.mark.slow
+def test_a_trial_has_what_its_nodes_did_until_each_look(coin: Site) -> None:
+    play(coin, 4)
+    trial = read_trials(coin.season, looks=[3, 4])["tiny"]
+    assert trial.rounds.tolist() == [[3, 3], [4, 4]]
+    assert trial.deviations.tolist() == [[0.5, -0.5], [0.5, -0.5]]
+    assert trial.noise.tolist() == [0, 0]
+    assert trial.swarm.tolist() == [True, False]
+    assert [place for _, place in trial.places] == [0, 1]
+    assert list(trial.blocks[trial.places[0][0]]) == [True, False, False, True]
+
+
+@pytest.mark.slow
+def test_it_is_known_when_a_node_came_and_what_it_did_in_its_last_season(coin: Site) -> None:
+    Season.objects.create(pk=0, name="Earlier", tasks=[])
+    Ledger.objects.create(
+        season_id=0, node=coin.nodes["birch"], model="tiny", deviations=0.6, deviation_rounds=3
+    )
+    play(coin, 3)
+    (late,) = coin.join("late")
+    enrol(late, coin.season, wish="swarm")
+    Enrolment.objects.filter(node=late).update(created_at=coin.clock.now)
+    coin.play(amber="rrrr", birch="wwww", late="wwww")
+    known = read_trials(coin.season, looks=[4])["tiny"].known
+    assert known[:, 1].tolist() == [0, pytest.approx(0.2), 0]
+    assert known[2, 0] == 3
+
+
+@pytest.mark.slow
+def test_nodes_whose_owners_chose_are_shuffled_among_each_other(site: Site) -> None:
+    site.join("amber", "birch")
+    site.join("cedar", model="large", arm="isolated")
+    site.play(amber="rrrr", birch="wwww", cedar="rwrw")
+    trials = read_trials(site.season, looks=[1])
+    assert trials["tiny"].places == [(0, 0), (0, 1)]
+    assert trials["tiny"].blocks == {0: [True, True]}
+    assert trials["large"].blocks == {0: [False]}
+
+
+def test_a_season_without_rounds_claims_nothing(coin: Site) -> None:
+    Comparison.objects.create(season=coin.season, model="x", claim={}, updated_at=coin.clock.now)
+    compare_season(coin.season, now=coin.clock.now)
+    assert not Comparison.objects.exists()

@@ -1,0 +1,50 @@
+"""`manage.py plan_trial` says how many nodes a trial takes."""
+
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from judge.models import Comparison, Season
+
+CLAIM = {
+    **{"model": "tiny", "n_swarm": 6, "n_isolated": 6, "family": ["tiny"], "verdict": "not_shown"},
+    **dict.fromkeys(("difference", "interval", "p_value", "p_adjusted", "missing")),
+}
+
+
+def plan(**options: Any) -> list[list[str]]:
+    """Run the command and return the words of its lines."""
+    said = StringIO()
+    call_command("plan_trial", stdout=said, **options)
+    return [line.split() for line in said.getvalue().splitlines()]
+
+
+def test_it_tabulates_the_nodes_that_each_arm_needs() -> None:
+    table = plan(effect=5.0, spread=5.0, noise=10.0, rounds=200)[2:]
+    assert [row[0] for row in table] == ["25", "50", "100", "200"]
+    needed = [int(row[1]) for row in table]
+    assert needed == sorted(needed, reverse=True)
+    assert needed[-1] == 18
+
+
+def test_more_models_take_more_nodes() -> None:
+    assert int(plan(models=4)[-1][1]) > int(plan(models=1)[-1][1])
+
+
+def test_the_spread_may_be_that_of_a_model_that_was_tested(season: Season) -> None:
+    claim = CLAIM | {"spread": {"nodes": 0.031, "rounds": 0.072}}
+    Comparison.objects.create(season=season, model="tiny", claim=claim, updated_at=timezone.now())
+    said = " ".join(plan(like="tiny")[0])
+    assert "nodes differ by 3.1 points, single rounds by 7.2." in said
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [({"like": "unheard"}, "never tested"), ({"effect": 0.0}, "above 0"), ({"rounds": 0}, "round")],
+)
+def test_it_says_what_is_wrong(db: None, options: dict[str, Any], told: str) -> None:
+    with pytest.raises(CommandError, match=told):
+        plan(**options)
