@@ -190,8 +190,8 @@ def _equal_nodes() -> Iterator[tuple[str, Floats, tuple[int, ...], float]]:
     # One is better at what is asked often, the other by as much at what is asked seldom.
     yield "2 unlike nodes, 0.3", np.array([[0.4, 0.2], [0.3, 0.3]]), (27, 5), 0.0
     rare = np.array([[0.06, 0], [0, 0.06]])
-    for mix in ((31, 1), (28, 4), (24, 8)):
-        yield "2 unlike nodes, 0.03", rare, mix, 0.0
+    for often, seldom in ((31, 1), (28, 4), (24, 8)):
+        yield "2 unlike nodes, 0.03", rare, (often, seldom), 0.0
     yield "2 unlike nodes, 0.02", np.array([[0.1, 0, 0, 0, 0], [0, *[0.025] * 4]]), UNEVEN, 0.0
     yield "2 unlike nodes, 0.985", np.array([[0.97, 1], [1, 0.97]]), (27, 5), 0.0
 

@@ -71,6 +71,7 @@ def _draw_mixes(
         datasets = int(rng.integers(2, 9))
         sizes = rng.choice(2 ** np.arange(10), 1 if even else datasets)
         sizes = np.broadcast_to(sizes, datasets)
-        shares = rng.beta(*((0.3, 0.3) if rng.random() < 0.5 else (0.5, 4)), datasets)
+        a, b = (0.3, 0.3) if rng.random() < 0.5 else (0.5, 4.0)
+        shares = rng.beta(a, b, datasets)
         if sizes.sum() >= LEAST_QUESTIONS:
             yield tuple(map(int, sizes)), shares

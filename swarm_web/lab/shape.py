@@ -188,7 +188,10 @@ class Report(Struct, frozen=True):
     def __post_init__(self) -> None:
         names = {arm.name for arm in self.arms}
         compared = {
-            each.arm for each in (*self.comparisons, *self.onsets, *self.horizons, *self.reached)
+            *(each.arm for each in self.comparisons),
+            *(each.arm for each in self.onsets),
+            *(each.arm for each in self.horizons),
+            *(each.arm for each in self.reached),
         }
         if len(names) < len(self.arms):
             raise ValueError("each arm has a name of its own")
