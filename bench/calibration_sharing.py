@@ -1,18 +1,20 @@
 """What "Does sharing help?" promises, tried out on simulated trials (`bench.trials`)."""
 
 from collections.abc import Iterator
+from itertools import product
 
 import numpy as np
 from rich.table import Table
 
 from bench.report import Target
-from bench.trials import Plan, claims_of_one_look_test, play_trial
+from bench.trials import Floats, Plan, claims_of_one_look_test, play_trial
 from judge.comparison import ALPHA, compare_arms, plan_looks, share_level
-from judge.over_seasons import compare_seasons
+from judge.over_seasons import MIN_SEASONS, compare_seasons
 from judge.planning import Spread, plan_nodes
 
 TRIALS = 400
-SWARMS, MOST_SEASONS = 400, 16
+# So many times the differences of so many seasons are drawn.
+SIZES_DRAWN, MOST_SEASONS = 5, 10
 GAIN = 1.94
 
 TARGETS = [
@@ -65,20 +67,25 @@ def measure_claims(plan: Plan, *, models: int) -> tuple[float, float, float]:
 def measure_seasons(hit: float) -> tuple[float, float]:
     """Return how often sharing that does nothing is ever said to do something over seasons.
 
-    In each season chance moves one arm by a normal variate. The first figure is of a sign-flip
-    test made after each season as if it were the only one.
+    In each season chance moves one arm by a normal variate. How large the differences are is drawn
+    a few times, and all ways in which their signs may fall are tried, so the shares are exact. The
+    first is of a sign-flip test made after each season as if it were the only one.
     """
-    usual, ours = 0, 0
-    for number in range(SWARMS):
+    signs = np.array(list(product((1, -1), repeat=MOST_SEASONS)))
+    usual, ours = [], []
+    for number in range(SIZES_DRAWN):
         rng = np.random.default_rng(number)
         gaps = rng.normal(0, 0.03, MOST_SEASONS) + rng.normal(0, hit, MOST_SEASONS)
-        signs = np.where(np.random.default_rng(0).random((4_096, MOST_SEASONS)) < 0.5, -1, 1)
-        sums = np.abs((signs * gaps).cumsum(axis=1))
-        p_values = (sums >= np.abs(gaps.cumsum())).mean(axis=0)
-        usual += bool((p_values[5:] <= ALPHA).any())
-        claim = compare_seasons({str(i): float(gap) for i, gap in enumerate(gaps)})
-        ours += claim.p_value is not None and claim.p_value <= ALPHA
-    return usual / SWARMS, ours / SWARMS
+        sums = np.abs((signs * gaps).cumsum(axis=1)).round(12)[:, MIN_SEASONS - 1 :]
+        ranks = [(sums >= each).mean(axis=0) for each in sums]
+        usual += [bool((each <= ALPHA).any()) for each in ranks]
+        claims = (compare_seasons(_name(gaps * way)) for way in signs)
+        ours += [claim.p_value is not None and claim.p_value <= ALPHA for claim in claims]
+    return float(np.mean(usual)), float(np.mean(ours))
+
+
+def _name(gaps: Floats) -> dict[str, float]:
+    return {str(number): float(gap) for number, gap in enumerate(gaps)}
 
 
 def _plans() -> Iterator[tuple[str, Plan, int]]:
