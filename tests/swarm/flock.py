@@ -7,7 +7,7 @@ import math
 import re
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -30,6 +30,7 @@ from swarm_protocol.messages import (
     RoundInfo,
     RoundState,
     ServerMessage,
+    SignedReceipt,
     Welcome,
 )
 from swarm_protocol.version import CLIENT_VERSION, PROTOCOL_VERSION
@@ -98,10 +99,16 @@ class RecordingClient(SwarmClient):
         self.acked: set[str] = set()
         self.rejected: list[str] = []
 
-    async def submit(self, number: int, answers: Sequence[AnswerText]) -> AnswersReceived:
+    async def submit(
+        self,
+        number: int,
+        answers: Sequence[AnswerText],
+        *,
+        keep: Callable[[SignedReceipt], None] = lambda signed: None,
+    ) -> AnswersReceived:
         """Hand in answers and note what became of them."""
         self.sent |= {answer.question: answer.text for answer in answers}
-        received = await super().submit(number, answers)
+        received = await super().submit(number, answers, keep=keep)
         self.acked |= {*received.accepted, *received.duplicate}
         self.rejected += [f"{each.code}: {each.message}" for each in received.rejected]
         return received
