@@ -13,7 +13,7 @@ from judge.over_seasons import MIN_SEASONS, compare_seasons
 from judge.planning import Spread, plan_nodes
 
 TRIALS = 400
-# So many times the differences of so many seasons are drawn.
+# Number of simulated sequences of seasons.
 SIZES_DRAWN, MOST_SEASONS = 5, 10
 GAIN = 1.94
 

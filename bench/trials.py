@@ -11,7 +11,7 @@ from judge.comparison import MIN_NODES_PER_ARM, MIN_ROUNDS, Trial, plan_looks
 SIZES = (4, 6, 8)
 # What a model solves untrained, and what it could learn to solve besides.
 UNTRAINED, TO_LEARN = 0.05, 0.4
-# After so many rounds a node has learned two thirds of what it can.
+# Rounds after which a node has learned two thirds of what it can.
 LEARNING_ROUNDS = 100
 # Rounds differ in how hard they are by so much.
 ROUNDS_DIFFER = 0.03

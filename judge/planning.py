@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-# In so many of all seasons the difference is to be shown.
+# The share of seasons that should show the difference.
 POWER = 0.8
-# Beyond so many nodes in an arm nobody plans.
+# The most nodes in an arm that a plan considers.
 MOST_NODES = 100_000
 
 Floats = npt.NDArray[np.float64]

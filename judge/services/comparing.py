@@ -33,7 +33,7 @@ def compare_after_round(season: Season, *, now: datetime) -> None:
 def compare_season(season: Season, *, now: datetime) -> None:
     """Store the judge's claims about swarm and isolated nodes of each model, as of the last look.
 
-    Everything is computed anew from the scores of the rounds that count, so that a void round is
+    Everything is recomputed from the scores of the rounds that count, so that a void round is
     in no look.
     """
     looks = _reach_looks(season)
