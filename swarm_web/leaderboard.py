@@ -19,7 +19,7 @@ from swarm_web.paging import EVERYBODY, PAGE_ROWS, Filters
 from swarm_web.relay.models import Contribution
 
 WAITING_NAMES = 20
-_COMPETING = (Standing.Remark.NONE, Standing.Remark.TOO_FEW)
+_COMPETING = (Standing.Remark.NONE, Standing.Remark.TOO_FEW, Standing.Remark.OFTEN_ABSENT)
 _UNTRAINED = (Standing.Remark.BASE,)
 
 
@@ -29,9 +29,10 @@ class LeaderboardRow:
 
     `rank` is (best, worst), or None in windows without ranks and while `remark` (Standing.Remark)
     says why the node is not ranked. `recent_score` is of the season's last rounds ("recent"), None
-    where the node took part in none. `cells` maps each dataset to (correct, n). `external_used` is
-    how many rollouts of others it trained on, `used_by_others` how many times another node trained
-    on one of its own.
+    where the node took part in none. It was scored in `rounds` rounds and missed `missed` to which
+    it was invited. `cells` maps each dataset to (correct, n). `external_used` is the number of
+    rollouts of others that it trained on, `used_by_others` how many times another node trained on
+    one of its own.
     """
 
     rank: tuple[int, int] | None
@@ -45,6 +46,7 @@ class LeaderboardRow:
     recent_score: float | None
     n: int
     rounds: int
+    missed: int
     cells: dict[str, tuple[int, int]]
     external_used: int
     used_by_others: int
@@ -98,8 +100,9 @@ class Leaderboard:
     The page begins after place `after` of the standing order; `earlier` and `later` are the places
     after which its neighbours begin, where there are any. `base` are the untrained models of the
     page's own, one of each; of quarantined nodes only the number is told. `recent_rounds` is how
-    many rounds the window "recent" spans, and `minimum_questions` from how many questions on a
-    node is ranked. `waiting` ends after WAITING_NAMES names, and says so by `more_waiting`.
+    many rounds the window "recent" spans. A node is ranked from `minimum_questions` questions and
+    `minimum_attendance` percent of its rounds on. `waiting` ends after WAITING_NAMES names, and
+    says so by `more_waiting`.
     """
 
     season: str
@@ -107,6 +110,7 @@ class Leaderboard:
     as_of: datetime
     recent_rounds: int
     minimum_questions: int
+    minimum_attendance: int
     rows: list[LeaderboardRow]
     base: list[LeaderboardRow]
     waiting: list[str]
@@ -151,6 +155,7 @@ def read_leaderboard(
         as_of=now,
         recent_rounds=season.recent_rounds,
         minimum_questions=season.minimum_questions,
+        minimum_attendance=season.minimum_attendance,
         rows=[_describe(s, parts.get(s.node_id, _NO_PART), recent, now=now) for s in rows],
         base=_read_bases(season, window, models, now=now) if filters.arm != Node.Arm.BASE else [],
         waiting=waiting[:WAITING_NAMES],
@@ -306,6 +311,7 @@ def _describe(
         recent_score=recent.get(standing.node_id),
         n=standing.n,
         rounds=standing.rounds,
+        missed=standing.missed,
         cells={dataset: (cell[0], cell[1]) for dataset, cell in standing.cells.items()},
         external_used=part.external_used,
         used_by_others=part.used_by_others,

@@ -105,7 +105,10 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
                 ]
             },
         ),
-        ("How scores are read", {"fields": ["recent_rounds", "minimum_questions"]}),
+        (
+            "How scores are read",
+            {"fields": ["recent_rounds", "minimum_questions", "minimum_attendance"]},
+        ),
         ("Who may take part", {"fields": ["minimum_client", "next_minimum_client"]}),
         (
             "So far",
@@ -286,5 +289,5 @@ def _follow(season: Season, *, changed: list[str]) -> None:
     """Let the leaderboard follow new rules of reading."""
     if "recent_rounds" in changed:
         refresh_standings(season, now=timezone.now())
-    if "minimum_questions" in changed:
+    if {"minimum_questions", "minimum_attendance"} & set(changed):
         republish_standings(season)

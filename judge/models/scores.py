@@ -36,8 +36,18 @@ class Score(models.Model):
             "unanswered",
             _("some questions were offered and not answered: counted as wrong"),
         )
-        UNSCORED = "unscored", _("some answers could not be verified in time: left out")
+        UNSCORED = (
+            "unscored",
+            _("some questions could not be graded in time: they count for nobody"),
+        )
         NOT_OFFERED = "not_offered", _("invited, but never asked for the questions: not counted")
+        DECLINED = (
+            "declined",
+            _(
+                "invited, but only other nodes of its owner asked for the questions: "
+                "ranks count the round as if it had solved none"
+            ),
+        )
         CAME_LATE = "came_late", _("came after the round had opened: takes part in the next one")
 
     round = models.ForeignKey(
@@ -109,7 +119,8 @@ class Counted(models.Model):
 class Ledger(models.Model):
     """A node's running account in a season.
 
-    `tallies` maps each window to {"cells": {dataset: [correct, n]}, "rounds": k}. `answered`,
+    `tallies` maps each window to {"cells": {dataset: [correct, n]}, "rounds": k, "missed": m}, with
+    the rounds that it was scored in and those that it missed though invited. `answered`,
     `solved` and `scores` are the node's part of the season's stream (`swarm_record.stream`): two
     bits a question, and the macro scores of the rounds after them (float32, little-endian, NaN
     where it took no part). `deviations` adds up Score.deviation over `deviation_rounds` rounds.
@@ -158,6 +169,7 @@ class Standing(models.Model):
         NONE = "", "ranked"
         TOO_FEW = "too_few", _("too few questions in this window yet")
         BASE = "base", _("an untrained model, shown for comparison")
+        OFTEN_ABSENT = "often_absent", _("missed too many of the rounds that it was invited to")
         QUARANTINED = "quarantined", _("taken out of the ranks by the operator")
 
     season = models.ForeignKey(
@@ -187,6 +199,7 @@ class Standing(models.Model):
     correct = models.PositiveIntegerField()
     n = models.PositiveIntegerField()
     rounds = models.PositiveIntegerField()
+    missed = models.PositiveIntegerField(default=0, db_default=0)
     cells = models.JSONField(default=dict)
 
     class Meta:

@@ -30,17 +30,32 @@ def take_seat(node: Node, *, number: int, now: datetime) -> Round:
     with transaction.atomic():
         if not takes_answers(*_hold(judge_round, now=now), now=now):
             raise RefusedError(ErrorCode.ROUND_NOT_OPEN, f"round {number} takes no answers now")
-        seat, _ = Seat.objects.get_or_create(
-            round=judge_round,
-            node=node,
-            defaults={"came_late": judge_round.season.late_joiners == Season.LateJoiners.WAIT},
-        )
+        seat = Seat.objects.filter(round=judge_round, node=node).first()
+        if seat is None:
+            came_late = _must_wait(node, judge_round)
+            seat, _ = Seat.objects.get_or_create(
+                round=judge_round, node=node, defaults={"came_late": came_late}
+            )
         if not seat.came_late and seat.offered_at is None:
             Seat.objects.filter(pk=seat.pk, offered_at=None).update(offered_at=now)
     if seat.came_late:
         late = f"{node.name} came after round {number} had opened"
         raise RefusedError(ErrorCode.ROUND_PENDING, late)
     return judge_round
+
+
+def _must_wait(node: Node, judge_round: Round) -> bool:
+    """Tell whether a node that was not invited waits for the next round.
+
+    The invitation is the owner's: once one of its nodes has the questions, no other one may still
+    join, because the owner could let it join only the rounds that suit it.
+    """
+    if judge_round.season.late_joiners == Season.LateJoiners.WAIT:
+        return True
+    if node.owner_id is None:
+        return False
+    taken = Seat.objects.filter(round=judge_round, node__owner=node.owner_id)
+    return taken.exclude(offered_at=None).exists()
 
 
 def _get_round(number: int) -> Round:

@@ -23,6 +23,7 @@ from judge.services.patience import (
     charge,
     put_off,
     read_costs,
+    time_out_late,
     time_out_spent,
 )
 from swarm_protocol.errors import RefusedError
@@ -95,7 +96,8 @@ def grade_batch(*, verifier: AnyVerifier) -> int:
         costs = read_costs()
         claimed = _claim()
         if not claimed:
-            return time_out_spent(costs) or _grade(_claim_put_off(costs), DEADLINE_S, verifier)
+            timed_out = time_out_late() + time_out_spent(costs)
+            return timed_out or _grade(_claim_put_off(costs), DEADLINE_S, verifier)
         slow = {sitting for sitting, seconds in costs.items() if seconds >= PATIENCE_S}
         delayed = put_off(answer.pk for answer in claimed if answer.sitting in slow)
         prompt = [answer for answer in claimed if answer.sitting not in slow]
@@ -103,9 +105,13 @@ def grade_batch(*, verifier: AnyVerifier) -> int:
 
 
 def _claim() -> list[_Waiting]:
-    """Lock the oldest answers that wait, those last that could not be graded before."""
-    waiting = answers_to_grade().exclude(verdict=PUT_OFF).order_by("verdict", "received_at")
-    return _lock(waiting[:BATCH])
+    """Lock answers that wait, question by question; those last that could not be graded before.
+
+    A question that is not graded for everybody by the deadline counts for nobody, so whole
+    questions come one after the other. Their ids are random: no node decides which come last.
+    """
+    waiting = answers_to_grade().exclude(verdict=PUT_OFF)
+    return _lock(waiting.order_by("verdict", "question__round__score_by", "question")[:BATCH])
 
 
 def _claim_put_off(costs: Mapping[Sitting, float]) -> list[_Waiting]:

@@ -3,11 +3,12 @@
 from collections.abc import Iterable
 
 import msgspec
-from django.db.models import TextField
+import numpy as np
+from django.db.models import Q, TextField
 from django.db.models.functions import Cast
 
 from judge.models import Ledger, Round, Score, Season, Window
-from swarm_record.accounts import Account, Books, Entry, Tally
+from swarm_record.accounts import MISSED, Account, Books, Entry, Tally
 from swarm_record.stream import QUESTIONS, pack, stack_scores, unpack
 from swarm_tasks.marks import Cells
 from swarm_web.bulk import copy_rows
@@ -66,19 +67,22 @@ def _touched_rows(season: Season, books: Books) -> Iterable[tuple[object, ...]]:
 
 
 def read_entries(judge_round: Round) -> list[Entry]:
-    """Return what a round's scores are worth, node by node."""
+    """Return what a round's scores are worth, node by node, and who missed it though invited."""
     count = judge_round.questions.count()
+    scored = Q(status=Score.Status.SCORED) & ~Q(cells={})
     rows = list(
-        Score.objects.filter(round=judge_round, status=Score.Status.SCORED)
-        .exclude(cells={})
+        Score.objects.filter(scored | Q(reason__in=MISSED), round=judge_round)
         .annotate(text=Cast("cells", TextField()))
-        .values_list("node_id", "model", "arm", "text", "answered", "solved", "deviation")
+        .values_list(
+            *("node_id", "model", "arm", "text", "deviation", "reason", "answered", "solved")
+        )
     )
-    answered = unpack([bytes(row[4]) for row in rows], count)
-    solved = unpack([bytes(row[5]) for row in rows], count)
+    nothing = pack(np.zeros(count, dtype=bool))
+    answered = unpack([bytes(row[-2]) or nothing for row in rows], count)
+    solved = unpack([bytes(row[-1]) or nothing for row in rows], count)
     return [
-        Entry(node_id, model, arm, _decode_cells(text), answered[i], solved[i], deviation)
-        for i, (node_id, model, arm, text, _, _, deviation) in enumerate(rows)
+        Entry(node_id, model, arm, _decode_cells(text), answered[i], solved[i], deviation, reason)
+        for i, (node_id, model, arm, text, deviation, reason, _, _) in enumerate(rows)
     ]
 
 

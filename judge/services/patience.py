@@ -66,6 +66,11 @@ def time_out_round(judge_round: Round) -> int:
     return time_out(Answer.objects.filter(question__round=judge_round))
 
 
+def time_out_late() -> int:
+    """Time out what a worker held while its round closed: there it counts as wrong already."""
+    return time_out(Answer.objects.filter(question__round__phase=Phase.CLOSED))
+
+
 def time_out(answers: QuerySet[Answer]) -> int:
     """Give these answers the verdict that they took too long, if they are put off.
 

@@ -1,7 +1,7 @@
 """Graded answers become one score for each seat of a round."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,6 +10,7 @@ from django.contrib.postgres.aggregates import ArrayAgg
 from django.db.models import Q
 
 from judge.models import Answer, Enrolment, Round, Score, Seat
+from judge.services.patience import PUT_OFF
 from judge.services.summaries import store_summary
 from swarm_record.stats import effective_n, macro_interval
 from swarm_record.stream import pack
@@ -24,12 +25,19 @@ class _Label(NamedTuple):
     arm: str
 
 
+class _Asked(NamedTuple):
+    """A question of a round: its position, from 1, and whether it is left out for everybody."""
+
+    position: int
+    dataset: str
+    is_ungraded: bool
+
+
 @dataclass(frozen=True)
 class _Sheet:
-    """A node's answers: the positions, from 1, that it answered, that were graded, and solved."""
+    """A node's answers: the positions, from 1, of the questions that it answered and solved."""
 
     answered: frozenset[int] = frozenset()
-    graded: frozenset[int] = frozenset()
     solved: frozenset[int] = frozenset()
 
 
@@ -42,17 +50,28 @@ def write_scores(judge_round: Round) -> None:
 
 
 def score_seats(judge_round: Round) -> list[Score]:
-    """Return a score for each seat: unanswered questions are wrong, ungraded answers left out."""
-    datasets = list(judge_round.questions.order_by("position").values_list("dataset", flat=True))
+    """Return a score for each seat: unanswered questions are wrong.
+
+    A question with an answer that could not be graded is left out for everybody. If it were left
+    out for that one node only, a node could hold back what it is unsure of until the graders are
+    busy.
+    """
+    questions = judge_round.questions.order_by("position").values_list("position", "dataset")
+    ungraded = _find_ungraded(judge_round)
+    asked = [_Asked(position, dataset, position in ungraded) for position, dataset in questions]
     sheets = _read_sheets(judge_round)
+    declined = _find_declined(judge_round)
     seats = judge_round.seats.select_related("node").order_by("node_id")
     labels = _read_labels(judge_round, seats)
     scores = [
         _score_seat(
-            seat, sheets.get(seat.node_id, _Sheet()), datasets=datasets, label=labels[seat.node_id]
+            seat, sheets.get(seat.node_id, _Sheet()), asked=asked, label=labels[seat.node_id]
         )
         for seat in seats
     ]
+    for score in scores:
+        if score.node_id in declined:
+            score.reason = Score.Reason.DECLINED
     _set_deviations(scores)
     return scores
 
@@ -81,27 +100,43 @@ def _read_sheets(judge_round: Round) -> dict[int, _Sheet]:
         .values("node_id")
         .annotate(
             answered=ArrayAgg(position, default=[]),
-            graded=ArrayAgg(position, filter=Q(score__isnull=False), default=[]),
             right=ArrayAgg(position, filter=Q(solved=True), default=[]),
         )
     )
     return {
-        row["node_id"]: _Sheet(
-            frozenset(row["answered"]), frozenset(row["graded"]), frozenset(row["right"])
-        )
-        for row in rows
+        row["node_id"]: _Sheet(frozenset(row["answered"]), frozenset(row["right"])) for row in rows
     }
 
 
-def _score_seat(seat: Seat, sheet: _Sheet, *, datasets: list[str], label: _Label) -> Score:
-    """Return the score of one seat in a round whose questions have these datasets."""
+def _find_declined(judge_round: Round) -> set[int]:
+    """Return the nodes that did not ask for the questions though another one of their owner did.
+
+    The owner knew the questions and could choose whether this node answers them.
+    """
+    seats = judge_round.seats.exclude(node__owner=None)
+    owners = seats.exclude(offered_at=None).values("node__owner")
+    absent = seats.filter(offered_at=None, came_late=False, node__owner__in=owners)
+    return set(absent.values_list("node_id", flat=True))
+
+
+def _find_ungraded(judge_round: Round) -> set[int]:
+    """Return the positions of questions with an answer that nobody could grade in time.
+
+    An answer that was put off is none of them: its node made it slow, and it is wrong.
+    """
+    left = Answer.objects.filter(question__round=judge_round, score=None).exclude(verdict=PUT_OFF)
+    return set(left.values_list("question__position", flat=True).distinct())
+
+
+def _score_seat(seat: Seat, sheet: _Sheet, *, asked: Sequence[_Asked], label: _Label) -> Score:
+    """Return the score of one seat in a round with these questions."""
     score = Score(round_id=seat.round_id, node=seat.node, model=label.model, arm=label.arm)
-    score.reason = _reason(seat, sheet, questions=len(datasets))
+    score.reason = _reason(seat, sheet, asked)
     score.status = Score.Status.ABSENT
     if seat.offered_at is None:
         return score
-    outcomes = [_outcome(sheet, position) for position in range(1, len(datasets) + 1)]
-    marks = mark(zip(datasets, outcomes, strict=True))
+    outcomes = [None if each.is_ungraded else each.position in sheet.solved for each in asked]
+    marks = mark(zip((each.dataset for each in asked), outcomes, strict=True))
     if marks.score is None:
         return score
     score.status = Score.Status.SCORED
@@ -113,19 +148,12 @@ def _score_seat(seat: Seat, sheet: _Sheet, *, datasets: list[str], label: _Label
     return score
 
 
-def _outcome(sheet: _Sheet, position: int) -> bool | None:
-    """Return whether a question was solved; None leaves it out, because nobody could grade it."""
-    if position in sheet.answered and position not in sheet.graded:
-        return None
-    return position in sheet.solved
-
-
-def _reason(seat: Seat, sheet: _Sheet, *, questions: int) -> Score.Reason:
+def _reason(seat: Seat, sheet: _Sheet, asked: Sequence[_Asked]) -> Score.Reason:
     if seat.offered_at is None:
         return Score.Reason.CAME_LATE if seat.came_late else Score.Reason.NOT_OFFERED
-    if len(sheet.graded) < len(sheet.answered):
+    if any(each.is_ungraded for each in asked):
         return Score.Reason.UNSCORED
-    return Score.Reason.UNANSWERED if len(sheet.answered) < questions else Score.Reason.NONE
+    return Score.Reason.UNANSWERED if len(sheet.answered) < len(asked) else Score.Reason.NONE
 
 
 def _set_deviations(scores: Iterable[Score]) -> None:

@@ -21,7 +21,7 @@ from judge.services.windows import (
     plan_changes,
 )
 from swarm_record.accounts import Account, Books
-from swarm_record.publishing import Entrant, Line, draw_up, in_order
+from swarm_record.publishing import Entrant, Line, Minimum, draw_up, in_order
 from swarm_record.ranking import Record
 from swarm_record.stream import QUESTIONS, place_round
 from swarm_web import bus
@@ -30,7 +30,8 @@ from swarm_web.nodes.models import Node
 
 _COLUMNS = (
     *("season_id", "window", "node_id", "model", "arm", "remark", "place", "rank_low"),
-    *("rank_high", "score", "interval_low", "interval_high", "correct", "n", "rounds", "cells"),
+    *("rank_high", "score", "interval_low", "interval_high", "correct", "n", "rounds", "missed"),
+    "cells",
 )
 
 
@@ -120,7 +121,8 @@ def _book(books: Books, changes: Mapping[Window, Change]) -> None:
                 books.subtract(window, entries)
         if judge_round.pk in placed:
             for entry in entries:
-                books.rename(entry.node_id, model=entry.model, arm=entry.arm)
+                if not entry.is_missed:
+                    books.rename(entry.node_id, model=entry.model, arm=entry.arm)
     for window, change in changes.items():
         note_counted(window, change)
     if Window.SEASON in changes:
@@ -148,6 +150,7 @@ def _publish(season: Season, window: Window, books: Books) -> None:
             arm=account.arm,
             cells=account.tallies[window].cells,
             rounds=account.tallies[window].rounds,
+            missed=account.tallies[window].missed,
             quarantined=account.node_id in quarantined,
         )
         for account in accounts
@@ -175,11 +178,17 @@ def _read_record(season: Season, books: Books, accounts: Sequence[Account]) -> R
     return books.read_record(books.rows(accounts), [(at, by_start[at]) for at in starts])
 
 
-def _minimum(season: Season, window: Window) -> int:
-    """Return from how many questions a node is ranked; one round can give no more than it asks."""
+def _minimum(season: Season, window: Window) -> Minimum:
+    """Return from what on a node is ranked; one round can give no more questions than it asks.
+
+    Windows without ranks ask for no attendance.
+    """
+    questions, attendance = season.minimum_questions, 0
     if window == Window.ROUND:
-        return min(season.minimum_questions, season.questions_per_round)
-    return season.minimum_questions
+        questions = min(questions, season.questions_per_round)
+    elif window == Window.SEASON:
+        attendance = season.minimum_attendance
+    return Minimum(questions, attendance)
 
 
 def _row(season: Season, window: Window, line: Line, place: int) -> tuple[object, ...]:
@@ -187,6 +196,7 @@ def _row(season: Season, window: Window, line: Line, place: int) -> tuple[object
     low, high = line.rank or (None, None)
     return (
         *(season.pk, window.value, entrant.node_id, entrant.model, entrant.arm, line.remark),
-        *(place, low, high, line.score, *line.interval, line.correct, line.n, entrant.rounds),
+        *(place, low, high, line.score, *line.interval, line.correct, line.n),
+        *(entrant.rounds, entrant.missed),
         msgspec.json.encode(entrant.cells).decode(),
     )

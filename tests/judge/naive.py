@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 import numpy as np
 
 from judge.models import Answer, Question, Round, Score, Season, Seat, Standing
+from judge.services.patience import PUT_OFF
 from swarm_record.ranking import Record
 from swarm_record.stats import effective_n, macro_interval
 from swarm_record.stream import QUESTIONS
@@ -32,6 +33,7 @@ class Row:
     correct: int
     n: int
     rounds: int
+    missed: int
     cells: Cells
 
 
@@ -52,6 +54,7 @@ def kept_boards(season: Season) -> dict[str, Board]:
             correct=kept.correct,
             n=kept.n,
             rounds=kept.rounds,
+            missed=kept.missed,
             cells={dataset: (cell[0], cell[1]) for dataset, cell in kept.cells.items()},
         )
     return dict(boards)
@@ -86,20 +89,35 @@ class Papers:
     def _mark(self, judge_round: Round) -> Sheets:
         """Return what became of each question for everybody who was offered them.
 
-        What was not answered is wrong; what was answered and not graded is left out, None.
+        What was not answered is wrong. A question that was not graded for somebody is None for
+        all, unless it is one that was put off: it is wrong.
         """
         questions = self.questions[judge_round.pk]
         asked = {question.pk for question in questions}
-        solved = {
-            (answer.node_id, answer.question_id): answer.solved
-            for answer in self.answers
-            if answer.question_id in asked
-        }
+        answers = [answer for answer in self.answers if answer.question_id in asked]
+        solved = {(answer.node_id, answer.question_id) for answer in answers if answer.solved}
+        ungraded = {a.question_id for a in answers if a.score is None and a.verdict != PUT_OFF}
         return {
-            seat.node_id: [(q.dataset, solved.get((seat.node_id, q.pk), False)) for q in questions]
+            seat.node_id: [
+                (q.dataset, None if q.pk in ungraded else (seat.node_id, q.pk) in solved)
+                for q in questions
+            ]
             for seat in self.seats
             if seat.round_id == judge_round.pk and seat.offered_at is not None
         }
+
+    def _missing(self, judge_round: Round) -> set[int]:
+        """Return who was invited to a round and did not ask for its questions."""
+        return {
+            seat.node_id
+            for seat in self.seats
+            if seat.round_id == judge_round.pk and seat.offered_at is None and not seat.came_late
+        }
+
+    def _declining(self, judge_round: Round) -> set[int]:
+        """Return who of them has an owner that saw the questions."""
+        owners = {self.nodes[node].owner_id for node in self.sheets[judge_round.pk]} - {None}
+        return {n for n in self._missing(judge_round) if self.nodes[n].owner_id in owners}
 
     def marked_cells(self, judge_round: Round) -> dict[int, Cells]:
         """Return the cells of every node of a round that has something that counts."""
@@ -119,12 +137,20 @@ class Papers:
             cells[score.node_id] = add_cells(cells[score.node_id], _cells_of(score))
             played[score.node_id] += 1
         newest = self._newest_scores()
-        remarks = {pk: self._remark(window, newest[pk], own) for pk, own in cells.items()}
+        missed = Counter(pk for judge_round in rounds for pk in self._missing(judge_round))
+        remarks = {
+            pk: self._remark(window, newest[pk], own, played[pk], missed[pk])
+            for pk, own in cells.items()
+        }
         ranked = {pk: cells[pk] for pk, told in remarks.items() if not told}
         ranks = self._rank(ranked) if window == "season" else {}
         return {
             self.nodes[pk].name: _row(
-                own, newest[pk], remark=remarks[pk], rank=ranks.get(pk), rounds=played[pk]
+                own,
+                newest[pk],
+                remark=remarks[pk],
+                rank=ranks.get(pk),
+                attended=(played[pk], missed[pk]),
             )
             for pk, own in cells.items()
         }
@@ -148,7 +174,7 @@ class Papers:
         """Return each node's score in the newest of its rounds."""
         return {s.node_id: s for judge_round in self.closed for s in self._scored([judge_round])}
 
-    def _remark(self, window: str, newest: Score, cells: Cells) -> str:
+    def _remark(self, window: str, newest: Score, cells: Cells, played: int, missed: int) -> str:
         minimum = self.season.minimum_questions
         if window == "round":
             minimum = min(minimum, self.season.questions_per_round)
@@ -156,7 +182,10 @@ class Papers:
             return "quarantined"
         if newest.arm == "base":
             return "base"
-        return "too_few" if sum(n for _, n in cells.values()) < minimum else ""
+        if sum(n for _, n in cells.values()) < minimum:
+            return "too_few"
+        least = self.season.minimum_attendance / 100 * (played + missed)
+        return "often_absent" if window == "season" and played < least else ""
 
     # ---- ranks, pair by pair
 
@@ -191,7 +220,11 @@ class Papers:
         if _place(judge_round) >= QUESTIONS:
             cells = self.marked_cells(judge_round)
             whole = {node: own for node, own in cells.items() if own.keys() == asked.keys()}
-            return [(1, [_macro(whole[n]) if n in whole else np.nan for n in nodes])]
+            scores = {n: _macro(own) for n, own in whole.items()}
+            scores |= dict.fromkeys(self._declining(judge_round), 0)
+            return [(1, [scores.get(n, np.nan) for n in nodes])]
+        nothing: list[tuple[str, bool | None]] = [(q.dataset, False) for q in questions]
+        sheets = sheets | dict.fromkeys(self._declining(judge_round), nothing)
         return [
             (weight, [self._worth(sheets.get(node), at, weight) for node in nodes])
             for at, question in enumerate(questions)
@@ -213,7 +246,12 @@ def _cells_of(score: Score) -> Cells:
 
 
 def _row(
-    cells: Cells, newest: Score, *, remark: str, rank: tuple[int, int] | None, rounds: int
+    cells: Cells,
+    newest: Score,
+    *,
+    remark: str,
+    rank: tuple[int, int] | None,
+    attended: tuple[int, int],
 ) -> Row:
     score = _macro(cells)
     low, high = macro_interval(score, effective_n(cells))
@@ -226,7 +264,8 @@ def _row(
         interval=(round(low, 9), round(high, 9)),
         correct=sum(correct for correct, _ in cells.values()),
         n=sum(n for _, n in cells.values()),
-        rounds=rounds,
+        rounds=attended[0],
+        missed=attended[1],
         cells=cells,
     )
 

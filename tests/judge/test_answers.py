@@ -101,6 +101,17 @@ def test_nobody_waits_for_a_node_that_came_late(site: Site, judge_round: Round) 
     assert site.advance(1) == [judge_round]
 
 
+def test_a_node_that_was_not_invited_waits_once_its_owner_has_the_questions(
+    site: Site, judge_round: Round
+) -> None:
+    Season.objects.update(late_joiners=Season.LateJoiners.JOIN)
+    site.join("second", "stranger")
+    site.own("vera", "amber", "second")
+    site.own("sam", "stranger")
+    assert refusal_of(site, "second", judge_round.number) == ErrorCode.ROUND_PENDING
+    site.sit(judge_round, "stranger")
+
+
 def test_a_node_that_comes_late_joins_where_the_season_lets_it(
     site: Site, judge_round: Round
 ) -> None:

@@ -5,6 +5,7 @@ import pytest
 from judge.models import Answer, Round, Score, Seat
 from judge.services import grading
 from judge.services.patience import BUDGET_S, PATIENCE_S, PUT_OFF
+from judge.services.scores import write_scores
 from tests.judge.toys import OPEN_S, SCORING_S, Site
 
 
@@ -95,6 +96,20 @@ def test_what_is_put_off_when_the_round_closes_counts_as_wrong(
     assert verdicts(site, "amber") == ["right", "timeout", "timeout", "timeout"]
     score = Score.objects.get(node=site.nodes["amber"])
     assert (score.correct, score.n, score.reason) == (1, 4, "")
+
+
+def test_what_a_worker_holds_when_the_round_closes_is_wrong_and_times_out_later(
+    site: Site, judge_round: Round
+) -> None:
+    site.grade()
+    site.advance(OPEN_S + SCORING_S)
+    held = Answer.objects.filter(verdict="timeout")
+    held.update(score=None, solved=None, verdict=PUT_OFF)
+    write_scores(judge_round)
+    score = Score.objects.get(node=site.nodes["amber"])
+    assert (score.correct, score.n, score.reason) == (1, 4, "")
+    assert site.grade() == 3
+    assert verdicts(site, "amber") == ["right", "timeout", "timeout", "timeout"]
 
 
 def test_an_answer_that_was_not_reached_in_time_waits_and_costs_nothing(

@@ -6,7 +6,7 @@ from swarm_record.publishing import Entrant, Line, in_order
 def make_line(
     node_id: int, remark: str = "", *, rank: tuple[int, int] | None = None, score: float = 0.5
 ) -> Line:
-    entrant = Entrant(node_id, "tiny", "swarm", {}, 1, quarantined=False)
+    entrant = Entrant(node_id, "tiny", "swarm", {}, rounds=1, missed=0, quarantined=False)
     return Line(entrant, remark, rank, score, (score, score), correct=0, n=1)
 
 

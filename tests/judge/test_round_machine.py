@@ -89,16 +89,29 @@ class JudgeInPostgres(RuleBasedStateMachine):
         recent=st.integers(1, 3),
         minimum=st.sampled_from([1, 20]),
         late=st.sampled_from(Season.LateJoiners.values),
+        attendance=st.sampled_from([0, 75]),
+        shared=st.booleans(),
         history=st.lists(SHEETS, min_size=1, max_size=3),
     )
-    def begin(self, recent: int, minimum: int, late: str, history: list[dict[str, str]]) -> None:
+    def begin(
+        self,
+        recent: int,
+        minimum: int,
+        late: str,
+        attendance: int,
+        shared: bool,
+        history: list[dict[str, str]],
+    ) -> None:
         self._change_rules(
             questions_per_round=QUESTIONS,
             recent_rounds=recent,
             minimum_questions=minimum,
             late_joiners=late,
+            minimum_attendance=attendance,
         )
         self.site.join("amber", "birch")
+        if shared:
+            self.site.own("vera", "amber", "birch")
         self.site.join("coral", arm="isolated")
         self.site.join("bare", arm="base")
         for sheets in history:

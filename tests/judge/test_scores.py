@@ -2,7 +2,7 @@
 
 import pytest
 
-from judge.models import Enrolment, Round, Score, Season
+from judge.models import Answer, Enrolment, Round, Score, Season
 from judge.services.answers import take_seat
 from judge.services.scores import write_scores
 from judge.services.seasons import enrol
@@ -109,6 +109,23 @@ def test_of_ungraded_and_unanswered_questions_only_the_latter_are_wrong(site: Si
     assert (score.correct, score.n, score.reason) == (1, 3, Reason.UNSCORED)
 
 
+def test_a_question_that_was_not_graded_for_one_node_counts_for_nobody(site: Site) -> None:
+    site.join("amber", "birch", "coral")
+    judge_round = site.open("amber", "birch", "coral")
+    site.sit(judge_round, "amber", "birch", "coral")
+    site.hand_in(judge_round, "amber", "rrrw")
+    site.hand_in(judge_round, "birch", "r---")
+    site.advance(OPEN_S)
+    site.grade()
+    Answer.objects.filter(node=site.nodes["amber"], question__position=1).update(
+        score=None, solved=None, verdict=""
+    )
+    site.advance(SCORING_S)
+    assert [score_of(judge_round, name).n for name in ("amber", "birch", "coral")] == [3, 3, 3]
+    assert [score_of(judge_round, name).correct for name in ("amber", "birch")] == [2, 0]
+    assert score_of(judge_round, "coral").reason == Reason.UNSCORED
+
+
 def test_a_node_none_of_whose_answers_could_be_graded_is_absent_with_the_reason(
     site: Site,
 ) -> None:
@@ -127,6 +144,33 @@ def test_a_node_that_never_took_the_questions_is_absent_and_not_wrong(site: Site
     site.join("idle")
     score = score_of(site.end(site.open("idle")), "idle")
     assert (score.status, score.n, score.score) == (Status.ABSENT, 0, None)
+    assert score.reason == Reason.NOT_OFFERED
+
+
+def sit_one_of_two(site: Site, *, owner: str) -> Score:
+    """Play a round in which amber of vera answers and idle does not; return the latter's result."""
+    site.join("amber", "idle")
+    site.own("vera", "amber")
+    site.own(owner, "idle")
+    judge_round = site.open("amber", "idle")
+    site.sit(judge_round, "amber")
+    site.hand_in(judge_round, "amber", "rrrr")
+    return score_of(site.end(judge_round), "idle")
+
+
+def test_a_node_whose_owner_saw_the_questions_declined_them(site: Site) -> None:
+    score = sit_one_of_two(site, owner="vera")
+    assert (score.status, score.n, score.reason) == (Status.ABSENT, 0, Reason.DECLINED)
+
+
+def test_a_node_of_another_owner_was_only_absent(site: Site) -> None:
+    assert sit_one_of_two(site, owner="sam").reason == Reason.NOT_OFFERED
+
+
+def test_nobody_declines_questions_that_no_node_of_its_owner_asked_for(site: Site) -> None:
+    site.join("amber", "idle")
+    site.own("vera", "amber", "idle")
+    score = score_of(site.end(site.open("amber", "idle")), "idle")
     assert score.reason == Reason.NOT_OFFERED
 
 

@@ -101,6 +101,65 @@ def test_absent_nodes_have_no_line(site: Site) -> None:
     assert set(site.board()) == {"amber"}
 
 
+# ---- attendance
+
+
+@pytest.mark.slow
+def test_rounds_that_a_node_was_invited_to_and_missed_are_counted(site: Site) -> None:
+    site.join("amber", "birch")
+    site.hold(amber="rrrr", birch="rrrr")
+    judge_round = site.open("amber", "birch")
+    site.sit(judge_round, "amber")
+    site.end(judge_round)
+    site.refresh()
+    board = site.board()
+    assert (board["amber"].rounds, board["amber"].missed) == (2, 0)
+    assert (board["birch"].rounds, board["birch"].missed) == (1, 1)
+    assert_exact(site)
+
+
+def miss_one_of_two(site: Site, *, minimum: int) -> None:
+    """Play two rounds, of which birch misses one, in a season with this minimum of attendance."""
+    change_rules(site, minimum_attendance=minimum)
+    site.join("amber", "birch")
+    site.hold(amber="rrrr", birch="rrrr")
+    judge_round = site.open("amber", "birch")
+    site.sit(judge_round, "amber")
+    site.end(judge_round)
+    site.refresh()
+
+
+@pytest.mark.parametrize(("minimum", "remark"), [(0, ""), (50, ""), (51, "often_absent")])
+def test_a_node_that_misses_too_many_rounds_is_not_ranked(
+    site: Site, minimum: int, remark: str
+) -> None:
+    miss_one_of_two(site, minimum=minimum)
+    assert site.board()["birch"].remark == remark
+    assert (site.board()["birch"].rank_low is None) == bool(remark)
+    assert_exact(site)
+
+
+def test_windows_without_ranks_ask_for_no_attendance(site: Site) -> None:
+    miss_one_of_two(site, minimum=100)
+    assert {row.remark for row in site.board("recent").values()} == {""}
+
+
+@pytest.mark.slow
+def test_an_owner_gains_no_rank_by_leaving_out_what_it_does_badly(site: Site) -> None:
+    change_rules(site, minimum_attendance=0)
+    site.join("scout", "chooser", "rival")
+    site.own("vera", "scout", "chooser")
+    for _ in range(8):
+        site.hold(scout="wwww", chooser="rrrr", rival="wwww")
+        judge_round = site.open("scout", "chooser", "rival")
+        site.sit(judge_round, "scout", "rival")
+        site.hand_in(judge_round, "rival", "rrrr")
+        site.end(judge_round)
+    site.refresh()
+    assert ranks(site)["chooser"][0] == ranks(site)["rival"][0]
+    assert_exact(site)
+
+
 # ---- quarantine
 
 

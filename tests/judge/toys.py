@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Self
 
+from django.contrib.auth.models import User
 from django.utils import timezone
 
 from judge.models import Question, Round, Season, Standing
@@ -200,6 +201,13 @@ class Site:
         return submit_answers(
             self.nodes[name], number=judge_round.number, answers=answers, now=self.clock.now
         )
+
+    def own(self, owner: str, *names: str) -> None:
+        """Let nodes belong to one owner."""
+        user, _ = User.objects.get_or_create(username=owner)
+        for name in names:
+            self.nodes[name].owner = user
+            self.nodes[name].save(update_fields=["owner"])
 
     # ---- rounds
 

@@ -15,14 +15,21 @@ from swarm_record.stream import QUESTIONS, Bits, Singles, weigh_questions
 from swarm_tasks.marks import Cells, add_cells, macro_score, subtract_cells
 
 SEASON_WINDOW = "season"
+# Reasons of a result (Score.Reason): the node was invited and did not ask for the questions.
+NOT_OFFERED, DECLINED = "not_offered", "declined"
+MISSED = (NOT_OFFERED, DECLINED)
 
 
 @dataclass
 class Tally:
-    """What counts for a node in one window: cells by dataset, over so many rounds."""
+    """What counts for a node in one window: cells by dataset, from `rounds` rounds.
+
+    `missed` is the number of rounds to which it was invited and in which it took no part.
+    """
 
     cells: Cells = field(default_factory=dict)
     rounds: int = 0
+    missed: int = 0
 
 
 @dataclass
@@ -40,7 +47,10 @@ class Account:
 
 @dataclass(frozen=True)
 class Entry:
-    """A node's score in one round, as far as the books need it; bits in the round's order."""
+    """A node's result in one round, as far as the books need it; bits in the round's order.
+
+    A round that the node missed has one of MISSED as its `reason`, and no cells.
+    """
 
     node_id: int
     model: str
@@ -49,6 +59,21 @@ class Entry:
     answered: Bits
     solved: Bits
     deviation: float | None
+    reason: str = ""
+
+    @property
+    def is_missed(self) -> bool:
+        """Whether the node was invited and took no part."""
+        return self.reason in MISSED
+
+    @property
+    def is_declined(self) -> bool:
+        """Whether its owner knew the questions by then.
+
+        An owner that could leave out the rounds that suit it least would be ranked above its
+        equals. So ranks count such a round as if the node had solved nothing.
+        """
+        return self.reason == DECLINED
 
 
 class Books:
@@ -91,7 +116,8 @@ class Books:
             self.answered[:, at] = self.solved[:, at] = False
             for entry in entries:
                 row = self.accounts[entry.node_id].row
-                self.answered[row, at], self.solved[row, at] = entry.answered, entry.solved
+                self.answered[row, at] = entry.is_declined or entry.answered
+                self.solved[row, at] = entry.solved
         self.touched |= {entry.node_id for entry in entries}
 
     def _write_score(self, entries: Iterable[Entry], *, column: int, datasets: int) -> None:
@@ -100,6 +126,7 @@ class Books:
         for entry in entries:
             # A score without one of the datasets does not compare with one that has them all.
             score = macro_score(entry.cells) if len(entry.cells) == datasets else None
+            score = 0.0 if entry.is_declined else score
             row = self.accounts[entry.node_id].row
             self.scores[row, column] = np.nan if score is None else score
 
@@ -111,7 +138,9 @@ class Books:
         for entry in entries:
             account = self.accounts[entry.node_id]
             tally = account.tallies.setdefault(window, Tally())
-            tally.cells, tally.rounds = add_cells(tally.cells, entry.cells), tally.rounds + 1
+            tally.cells = add_cells(tally.cells, entry.cells)
+            tally.missed += entry.is_missed
+            tally.rounds += not entry.is_missed
             if window == SEASON_WINDOW and entry.deviation is not None:
                 account.deviations += entry.deviation
                 account.deviation_rounds += 1
@@ -122,8 +151,10 @@ class Books:
         for entry in entries:
             account = self.accounts[entry.node_id]
             tally = account.tallies[window]
-            tally.cells, tally.rounds = subtract_cells(tally.cells, entry.cells), tally.rounds - 1
-            if tally.rounds == 0:
+            tally.cells = subtract_cells(tally.cells, entry.cells)
+            tally.missed -= entry.is_missed
+            tally.rounds -= not entry.is_missed
+            if not tally.rounds and not tally.missed:
                 del account.tallies[window]
             if window == SEASON_WINDOW and entry.deviation is not None:
                 account.deviations -= entry.deviation
@@ -137,8 +168,12 @@ class Books:
         self.touched.add(node_id)
 
     def in_window(self, window: str) -> list[Account]:
-        """Return the accounts that have something in a window, by node."""
-        held = (account for account in self.accounts.values() if window in account.tallies)
+        """Return the accounts of nodes that were scored in a window, by node."""
+        held = (
+            account
+            for account in self.accounts.values()
+            if window in account.tallies and account.tallies[window].rounds
+        )
         return sorted(held, key=lambda account: account.node_id)
 
     def rows(self, accounts: Iterable[Account]) -> npt.NDArray[np.int64]:

@@ -12,21 +12,37 @@ from swarm_tasks.marks import Cells, macro_score
 
 BASE_ARM = "base"
 # Standing.Remark's values, in the order in which leaderboards list them.
-_GROUPS = ("", "too_few", "base", "quarantined")
+_GROUPS = ("", "too_few", "often_absent", "base", "quarantined")
 
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Entrant:
-    """A node with what counts for it in the window."""
+    """A node with what counts for it in the window.
+
+    It was scored in `rounds` rounds and missed `missed` to which it was invited.
+    """
 
     node_id: int
     model: str
     arm: str
     cells: Cells
     rounds: int
+    missed: int
     quarantined: bool
+
+
+@dataclass(frozen=True)
+class Minimum:
+    """From what on a node is ranked.
+
+    It needs `questions` that count, and to have been scored in `attendance` percent of the rounds
+    that it was invited to.
+    """
+
+    questions: int
+    attendance: int
 
 
 @dataclass(frozen=True)
@@ -45,11 +61,10 @@ class Line:
     n: int
 
 
-def draw_up(entrants: Sequence[Entrant], *, record: Record | None, minimum: int) -> list[Line]:
+def draw_up(entrants: Sequence[Entrant], *, record: Record | None, minimum: Minimum) -> list[Line]:
     """Return the lines of a window.
 
-    Row i of the `record` belongs to entrant i; a window without one has no ranks. Nodes with fewer
-    than `minimum` questions that count are not ranked.
+    Row i of the `record` belongs to entrant i; a window without one has no ranks.
     """
     if not entrants:
         return []
@@ -82,8 +97,9 @@ def _rank(remarks: Sequence[str], record: Record, scores: Floats) -> dict[int, t
 def in_order(lines: Sequence[Line]) -> list[Line]:
     """Return the lines as leaderboards list them, best first.
 
-    Ranked nodes come by their best rank, then those with too few questions, then untrained
-    models, and quarantined nodes last. Those that nothing else tells apart stand by score and key.
+    Ranked nodes come by their best rank, then those with too few questions or too many rounds
+    missed, then untrained models, and quarantined nodes last. Those that are otherwise equal are
+    in the order of score and key.
     """
     unranked = len(lines) + 1
     return sorted(
@@ -97,10 +113,13 @@ def in_order(lines: Sequence[Line]) -> list[Line]:
     )
 
 
-def _remark(entrant: Entrant, *, minimum: int) -> str:
+def _remark(entrant: Entrant, *, minimum: Minimum) -> str:
     """Return why a node is not ranked, if so; the values are Standing.Remark's."""
     if entrant.quarantined:
         return "quarantined"
     if entrant.arm == BASE_ARM:
         return "base"
-    return "too_few" if sum(n for _, n in entrant.cells.values()) < minimum else ""
+    if sum(n for _, n in entrant.cells.values()) < minimum.questions:
+        return "too_few"
+    invited = entrant.rounds + entrant.missed
+    return "often_absent" if 100 * entrant.rounds < minimum.attendance * invited else ""

@@ -121,6 +121,7 @@ def read_board(
         as_of=now,
         recent_rounds=draft.recent_rounds,
         minimum_questions=draft.minimum_questions,
+        minimum_attendance=draft.minimum_attendance,
         rows=[],
         base=[],
         waiting=list(waiting[:WAITING_NAMES]),

@@ -8,6 +8,7 @@ from judge.models import Score, Season
 from judge.selectors import shown_season
 from swarm_record.stats import Interval, macro_interval
 from swarm_web.brief_cache import keep_briefly
+from swarm_web.dashboard.reports.answer_speed import AnswerSpeed, read_answer_speed
 from swarm_web.dashboard.reports.history import WINDOW, read_bases, scores_since_start
 from swarm_web.dashboard.reports.lineup import Lift, measure_lift
 from swarm_web.dashboard.reports.rulings import RulingLine, describe_rulings
@@ -42,8 +43,9 @@ class NodeReport:
 
     `row` is its line of the season's leaderboard, `lift` its distance from the same model
     untrained, and `ranked` how many nodes have a rank. `turn` is its part in the round that goes
-    on. `keys` are those that it signed with, oldest first. `delivered_to_others` counts how many
-    times its rollouts were given to other nodes; None if that cannot be told.
+    on, and `speed` how fast it answered in the newest of its results. `signing_keys` are those that
+    it signed with, oldest first. `delivered_to_others` is how many times its rollouts were given to
+    other nodes; None if that is not known.
     """
 
     node: Node
@@ -55,6 +57,7 @@ class NodeReport:
     cells: list[Cell]
     scores: list[Score]
     turn: Turn | None
+    speed: AnswerSpeed | None
     contribution: Contribution | None
     delivered_to_others: int | None
     rulings: list[RulingLine]
@@ -89,6 +92,7 @@ def read_report(node: Node, *, now: datetime, rounds: int = LISTED_ROUNDS) -> No
         cells=describe_cells(row.cells) if row else [],
         scores=scores,
         turn=turn,
+        speed=read_answer_speed(node, season, scores[0]) if season and scores else None,
         contribution=contribution,
         delivered_to_others=(delivered_to_others(node.pk, season_id=season.pk) if season else None),
         rulings=describe_rulings(node.rulings.order_by("made_at")),
@@ -126,4 +130,4 @@ def _read_lift(row: LeaderboardRow | None, *, season: Season | None, now: dateti
 def _describe_place(row: LeaderboardRow | None, *, season: Season | None) -> Place | None:
     if row is None or season is None:
         return None
-    return Place(remark=row.remark, n=row.n, minimum=season.minimum_questions)
+    return Place(remark=row.remark, n=row.n, minimum=season.minimum_questions, missed=row.missed)

@@ -16,6 +16,10 @@ def advise(reason: str) -> str:
             "Look at what its terminal said while the round was open: it was busy, stuck or "
             "offline. Absence lowers no score."
         ),
+        Score.Reason.DECLINED: _(
+            "Let all your nodes answer the rounds that they are invited to, or stop them before a "
+            "round opens."
+        ),
         Score.Reason.CAME_LATE: _("Nothing to do: leave it running for the next round."),
     }
     return advice.get(Score.Reason(reason), "")

@@ -26,12 +26,14 @@ class Verdict:
 class Place:
     """A node's place on the season's leaderboard.
 
-    `remark` is one of Standing.Remark; `n` questions count so far, and a rank needs `minimum`.
+    `remark` is one of Standing.Remark; `n` questions count so far, and a rank needs `minimum`. It
+    missed `missed` rounds to which it was invited.
     """
 
     remark: str
     n: int
     minimum: int
+    missed: int = 0
 
 
 def judge_health(
@@ -132,7 +134,7 @@ def _explain_absence(node: Node) -> Verdict:
 
 def _judge_last_round(last: Score, *, place: Place | None) -> Verdict:
     number = {"number": last.round.number}
-    if last.reason == Score.Reason.NOT_OFFERED:
+    if last.reason in {Score.Reason.NOT_OFFERED, Score.Reason.DECLINED}:
         return _explain_miss(last.round.number)
     if last.reason == Score.Reason.CAME_LATE:
         return _await_next_round(last.round.number)
@@ -146,7 +148,7 @@ def _judge_last_round(last: Score, *, place: Place | None) -> Verdict:
         return Verdict(
             "good",
             _("is healthy."),
-            _("Some of its last answers could not be verified in time; they do not count."),
+            _("Some of the last questions could not be graded in time; they count for nobody."),
         )
     return _judge_place(number, place=place)
 
@@ -177,5 +179,12 @@ def _judge_place(number: dict[str, int], *, place: Place | None) -> Verdict:
             _("is healthy and not ranked yet."),
             _("A rank needs %(minimum)s questions and %(n)s count so far. %(answered)s")
             % {"minimum": place.minimum, "n": place.n, "answered": answered},
+        )
+    if place.remark == Standing.Remark.OFTEN_ABSENT:
+        return Verdict(
+            "bad",
+            _("is healthy now and not ranked."),
+            _("It missed %(missed)s rounds that it was invited to. %(answered)s")
+            % {"missed": place.missed, "answered": answered},
         )
     return Verdict("good", _("is healthy."), answered)

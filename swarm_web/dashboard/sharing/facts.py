@@ -19,6 +19,7 @@ LEADERS = 3
 # Why a node has no rank, in as few words as fit a badge.
 _UNRANKED = {
     Standing.Remark.TOO_FEW: "too few questions yet",
+    Standing.Remark.OFTEN_ABSENT: "missed too many rounds",
     Standing.Remark.BASE: "untrained model",
     Standing.Remark.QUARANTINED: "not ranked",
 }

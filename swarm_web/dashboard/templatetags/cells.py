@@ -128,6 +128,8 @@ def part_cell(line: BoardLine) -> SafeString:
     if line.took_part is None:
         return format_html('<td class="num part" data-label="{}">{}</td>', label, NONE)
     counted = ngettext("%(rounds)s round", "%(rounds)s rounds", rounds) % {"rounds": rounds}
+    if line.row.missed:
+        counted += _(", %(missed)s missed though invited") % {"missed": line.row.missed}
     cell = '<td class="num part" data-label="{}"><abbr title="{}">{}</abbr></td>'
     return format_html(cell, label, counted, percent(line.took_part))
 

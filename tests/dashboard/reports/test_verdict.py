@@ -68,7 +68,7 @@ MISSED = sit(offered=False, answered=0, half_over=True, is_open=False)
         (judge(reason=None), "waiting", "waits for its first round"),
         (judge(reason="not_offered"), "bad", "missed round 9"),
         (judge(reason="unanswered"), "bad", "too slowly"),
-        (judge(reason="unscored"), "good", "could not be verified"),
+        (judge(reason="unscored"), "good", "could not be graded"),
         (judge(reason="came_late"), "waiting", "waits for its next round"),
         (judge(remark="too_few"), "good", "needs 16 questions and 12 count"),
         (judge(remark="base"), "good", "an untrained model, shown for comparison"),

@@ -95,6 +95,9 @@ def _judge_part(view: View) -> Health:
     if standing.remark == "too_few":
         why = f"{standing.n:,} questions count so far; a rank needs more."
         return Health("working", "is healthy and not ranked yet.", why)
+    if standing.remark == "often_absent":
+        why = "It missed too many of the rounds that it was invited to. Keep it running."
+        return Health("working", "is healthy now and not ranked.", why)
     if standing.remark == "base":
         why = "It is an untrained model, shown for comparison and not ranked."
         return Health("working", "is healthy.", why)

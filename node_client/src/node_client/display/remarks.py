@@ -2,6 +2,7 @@
 
 _WORDS = {
     "too_few": "not ranked yet: too few of its questions count so far",
+    "often_absent": "not ranked: it missed too many of the rounds that it was invited to",
     "base": "not ranked: an untrained model, shown for comparison",
     "quarantined": "not ranked: the operator took this node out of the ranks; ask there why",
 }

@@ -22,6 +22,7 @@ Pair = tuple[Entry, str]
 SEED = 20_250_911
 _SLOWEST_SCORE_S = 1.0
 _POISONED_STRINGS = 40
+_SECOND_TRIALS = 10
 
 
 @dataclass(frozen=True)
@@ -78,13 +79,23 @@ def score_pairs(name: str, pairs: Iterable[Pair]) -> list[float]:
     return scores
 
 
-def best_text(name: str, entries: list[Entry], texts: Iterable[str]) -> tuple[float, str]:
-    """Return the text that earns most over all entries, and its mean score."""
-    different = list(dict.fromkeys(texts))
-    scores = score_pairs(name, ((entry, text) for text in different for entry in entries))
+def best_text(
+    name: str, entries: list[Entry], texts: Iterable[str], *, few: int
+) -> tuple[float, str]:
+    """Return the text that earns most over all entries, and its mean score.
+
+    All texts are tried on the first `few` entries, and on the others those that are best there.
+    """
+    first = _mean_scores(name, entries[:few], list(dict.fromkeys(texts)))
+    best = [text for _, text in sorted(first, reverse=True)[:_SECOND_TRIALS]]
+    return max(_mean_scores(name, entries, best))
+
+
+def _mean_scores(name: str, entries: list[Entry], texts: list[str]) -> list[tuple[float, str]]:
+    scores = score_pairs(name, ((entry, text) for text in texts for entry in entries))
     count = len(entries)
     means = [sum(scores[at : at + count]) / count for at in range(0, len(scores), count)]
-    return max(zip(means, different, strict=True))
+    return list(zip(means, texts, strict=True))
 
 
 def changes_entry(name: str, entries: list[Entry]) -> bool:

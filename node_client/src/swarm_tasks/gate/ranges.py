@@ -3,10 +3,15 @@
 A number's range is what the library's own curriculum spans, together with the default, stretched
 down to the smallest value that still works. Both ends are tried, each field alone and then all
 together; an end that does not work moves towards the default. A field without a range is fixed.
+At both ends together TIMED_ENTRIES entries must come in time: a dataset may be quick a hundred
+times and take seconds once, and a node that shares rollouts chooses which.
 """
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from random import Random
 from typing import Any, Literal
 
 from reasoning_gym.coaching.attributes import RangeAttributeDefinition, ScalarAttributeDefinition
@@ -15,7 +20,13 @@ from reasoning_gym.factory import CURRICULA, DATASETS
 from swarm_tasks.child.generators import build_entry, open_dataset
 from swarm_tasks.gate.isolate import IsolatedError, run_isolated
 from swarm_tasks.gate_records import Field, Number
+from swarm_tasks.keyspace import INDEX_END
 
+# Processor time that an entry may take to make: the verifier gives up after 5 s.
+SLOWEST_ENTRY_S = 3.0
+TIMED_ENTRIES = 500
+# On average; so many of them take a minute.
+_SLOW_ENTRY_S = 0.1
 _TRIAL_INDICES = (3, 2**30 + 5, 2**31 - 7)
 _TRIAL_SEED = 20_250_911
 _TRIAL_DEADLINE_S = 3.0
@@ -35,7 +46,8 @@ def settable_fields(name: str, *, by_index: bool) -> dict[str, Field]:
         for field, candidate in trial.candidates.items()
         if (bounded := trial.bound(field, candidate)) is not None
     }
-    numbers = trial.bound_together(numbers)
+    numbers = trial.bound_together(numbers, trial.works)
+    numbers = trial.bound_together(numbers, trial.comes_in_time)
     others = {
         field: candidate
         for field, candidate in _other_candidates(trial.defaults)
@@ -66,6 +78,20 @@ class Trial:
             return False
         return True
 
+    def comes_in_time(self, config: Config) -> bool:
+        """Return whether none of many entries takes long to make, nor all of them together."""
+        try:
+            run_isolated(
+                TIMED_ENTRIES * _SLOW_ENTRY_S + SLOWEST_ENTRY_S,
+                _time_entries,
+                self._name,
+                config,
+                self._by_index,
+            )
+        except IsolatedError:
+            return False
+        return True
+
     def bound(self, field: str, candidate: Field) -> Field | None:
         """Return the field with the widest range whose ends work alone, None if there is none."""
         low = next(
@@ -78,11 +104,13 @@ class Trial:
         )
         return _narrowed(candidate, low, high)
 
-    def bound_together(self, fields: dict[str, Field]) -> dict[str, Field]:
+    def bound_together(
+        self, fields: dict[str, Field], works: Callable[[Config], bool]
+    ) -> dict[str, Field]:
         """Return the fields with ranges narrowed until all lows and all highs work together."""
         for end in ("low", "high"):
             for _ in range(_HALVINGS + 1):
-                if self.works(_all_at(fields, end)):
+                if works(_all_at(fields, end)):
                     break
                 fields = dict(_moved_to_default(fields, end))
             else:
@@ -132,6 +160,18 @@ def _try_config(name: str, config: Config, by_index: bool) -> None:
             raise ValueError("the question is too long")
         if scorer.score_answer(entry["answer"].strip(), entry) < 0.99:
             raise ValueError("the right answer does not score")
+
+
+def _time_entries(name: str, config: Config, by_index: bool) -> None:
+    """Make entries; those that raise are passed over when drawn."""
+    chance = Random(_TRIAL_SEED)
+    for _ in range(TIMED_ENTRIES):
+        start = time.process_time()
+        with suppress(Exception):
+            index = chance.randrange(INDEX_END)
+            build_entry(name, config, seed=_TRIAL_SEED, index=index, by_index=by_index)
+        if time.process_time() - start > SLOWEST_ENTRY_S:
+            raise TimeoutError("an entry takes too long")
 
 
 def _number_candidates(name: str, defaults: Config) -> dict[str, Field]:

@@ -12,6 +12,7 @@ _ROW = (
         "recent_score",
         "n",
         "rounds",
+        "missed",
         "cells",
         "external_used",
         "used_by_others",

@@ -40,6 +40,7 @@ def describe_node(report: NodeReport) -> dict[str, Any]:
         "last_seen": node.last_seen,
         "verdict": report.verdict,
         "season": report.season.name if report.season else None,
+        "speed": report.speed,
         "rulings": report.rulings,
         "keys": [
             {"public": key.public, "first_seen": key.first_seen} for key in report.signing_keys
@@ -60,6 +61,7 @@ def _describe_standing(report: NodeReport) -> dict[str, Any]:
         "interval": row.interval if row else None,
         "n": row.n if row else 0,
         "rounds": row.rounds if row else 0,
+        "missed": row.missed if row else 0,
         "cells": {cell.dataset: cell for cell in report.cells},
         **describe_lift(report.lift),
     }

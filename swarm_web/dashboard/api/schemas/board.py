@@ -39,6 +39,9 @@ class BaseItem(Schema):
     )
     n: Answered
     rounds: int = Field(description="How many rounds of the window it answered.", examples=[4])
+    missed: int = Field(
+        description="How many rounds of the window it missed though it was invited.", examples=[1]
+    )
     cells: Cells
     used_by_others: int = Field(
         description="How many times other nodes trained on one of its rollouts.", examples=[640]

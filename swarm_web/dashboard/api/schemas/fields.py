@@ -51,7 +51,8 @@ Rank = Annotated[
 Remark = Annotated[
     str,
     Field(
-        description="Why the node is not ranked: `too_few`, `base`, `quarantined`; else empty.",
+        description="Why the node is not ranked: `too_few`, `often_absent`, `base`, `quarantined`; "
+        "else empty.",
         examples=[""],
     ),
 ]

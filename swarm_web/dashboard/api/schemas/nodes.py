@@ -68,6 +68,23 @@ class NodeKeyOut(Schema):
     first_seen: Moment
 
 
+class AnswerSpeedOut(Schema):
+    """How fast a node answered in its last round, beside its training."""
+
+    number: int = Field(description="The round's number.", examples=[12])
+    answers: int = Field(description="How many answers arrived.", examples=[32])
+    milliseconds: int = Field(
+        description="From the offer of the questions to the last answer.", examples=[2400]
+    )
+    training: float | None = Field(
+        description="Completions a second in training, by the node's reports.", examples=[6.4]
+    )
+    ratio: float | None = Field(description="Answers a second, divided by that.", examples=[2.1])
+    is_suspicious: bool = Field(
+        description="Whether its model can hardly have written the answers.", examples=[False]
+    )
+
+
 class NodeOut(Schema):
     """A node: judge score, training reward and participation are three different numbers."""
 
@@ -86,9 +103,11 @@ class NodeOut(Schema):
     interval: Interval | None
     n: Answered
     rounds: int = Field(description="How many rounds it answered.", examples=[4])
+    missed: int = Field(description="How many it missed though it was invited.", examples=[0])
     cells: dict[str, CellOut] = Field(description="By dataset.")
     over_base: OverBase
     over_base_interval: Interval | None
+    speed: AnswerSpeedOut | None
     rulings: list[RulingOut]
     keys: list[NodeKeyOut] = Field(description="Oldest first; more than one is a change.")
     step: int = Field(description="Training steps made, as reported.", examples=[310])

@@ -30,6 +30,11 @@ class SeasonOut(Schema):
     minimum_questions: int = Field(
         description="From how many questions on a node is ranked.", examples=[16]
     )
+    minimum_attendance: int = Field(
+        description="In percent: the part of the rounds to which a node was invited that it must "
+        "have been scored in to be ranked.",
+        examples=[75],
+    )
     completions: int = Field(description="L: completions in a rollout.", examples=[8])
     local: int = Field(description="I: own rollouts in a training set.", examples=[4])
     external: int = Field(description="J: rollouts of others in a training set.", examples=[4])

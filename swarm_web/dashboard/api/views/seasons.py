@@ -15,7 +15,15 @@ router = Router(tags=["seasons"])
 # What is copied as it is.
 _SEASON = (
     *("state", "paused", "started_at", "ended_at", "tasks", "seed", "generator"),
-    *("questions_per_round", "minimum_questions", "completions", "local", "external", "assignment"),
+    *(
+        "questions_per_round",
+        "minimum_questions",
+        "minimum_attendance",
+        "completions",
+        "local",
+        "external",
+        "assignment",
+    ),
     *("isolated_publish", "batch", "answer_rules", "halt_reason"),
 )
 

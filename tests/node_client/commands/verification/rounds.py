@@ -78,6 +78,19 @@ class Published:
     def answers_of(self, node: str) -> list[dict[str, Any]]:
         return [answer for answer in self.answers if answer["node"] == node]
 
+    def leave_ungraded(self, *left: dict[str, Any]) -> None:
+        """Take the verdicts of some answers away: their questions count for nobody."""
+        for answer in left:
+            answer.update(score=None, solved=None, verdict="")
+        ungraded = {answer["question"] for answer in left}
+        datasets = {q["id"]: q["dataset"] for q in self.record["questions"]}
+        counted = {
+            question: name for question, name in datasets.items() if question not in ungraded
+        }
+        for row in self.record["scores"]:
+            if row["status"] == "scored":
+                row.update(_marks(self.answers_of(row["node"]), counted))
+
 
 def publish_round(
     verifier: Verifier, *, reading: AnswerRules = AnswerRules.EXACT, wrapping: str = "{}"
@@ -122,7 +135,16 @@ def publish_round(
             for position, task in enumerate(drawn, start=1)
         ],
         "scores": [
-            *(_score(node, answers, drawn) for node in texts),
+            *(
+                _row(
+                    node,
+                    **_marks(
+                        [each for each in answers if each["node"] == node],
+                        {f"q{at}": task.spec.dataset for at, task in enumerate(drawn, start=1)},
+                    ),
+                )
+                for node in texts
+            ),
             _row("dear-gnu", status="absent", reason="not_offered"),
         ],
     }
@@ -177,20 +199,17 @@ def _answer(
     }
 
 
-def _score(node: str, answers: list[dict[str, Any]], drawn: list[DrawnTask]) -> dict[str, Any]:
-    solved = {each["question"]: each["solved"] for each in answers if each["node"] == node}
-    marks = mark(
-        (task.spec.dataset, solved.get(f"q{position}", False))
-        for position, task in enumerate(drawn, start=1)
-    )
-    return _row(
-        node,
-        status="scored",
-        score=marks.score,
-        n=marks.n,
-        correct=marks.correct,
-        cells={name: list(cell) for name, cell in marks.cells.items()},
-    )
+def _marks(answers: list[dict[str, Any]], datasets: dict[str, str]) -> dict[str, Any]:
+    """Return what a node's answers come to, over the questions given with their datasets."""
+    solved = {each["question"]: each["solved"] for each in answers}
+    marks = mark((dataset, solved.get(question, False)) for question, dataset in datasets.items())
+    return {
+        "status": "absent" if marks.score is None else "scored",
+        "score": marks.score,
+        "n": marks.n,
+        "correct": marks.correct,
+        "cells": {name: list(cell) for name, cell in marks.cells.items()},
+    }
 
 
 def _row(node: str, *, status: str, **others: Any) -> dict[str, Any]:

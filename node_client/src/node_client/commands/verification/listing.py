@@ -24,6 +24,7 @@ class ListedSeason(Struct, frozen=True):
     season: str
     questions_per_round: int
     minimum_questions: int
+    minimum_attendance: int = 0
 
 
 class ListedRound(Struct, frozen=True):
@@ -49,6 +50,7 @@ class BoardRow(Struct, frozen=True):
     n: int
     rounds: int
     cells: Cells
+    missed: int = 0
 
 
 class _Page(Struct, Generic[Item], frozen=True):

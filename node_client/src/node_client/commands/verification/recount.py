@@ -31,15 +31,6 @@ class _Result(IntEnum):
     UNGRADED = 3
 
 
-# As `swarm_tasks.marks` counts them: an unanswered question is wrong, an ungraded one left out.
-_OUTCOMES: dict[int, bool | None] = {
-    _Result.UNANSWERED: False,
-    _Result.WRONG: False,
-    _Result.SOLVED: True,
-    _Result.UNGRADED: None,
-}
-
-
 class Recount:
     """Takes every published answer of a round once, and its new verdict if it was graded.
 
@@ -110,8 +101,9 @@ class Recount:
         differences = self._strays
         if len(self._results) != len(self._published.scores):
             differences.add("score rows", published="repeated nodes", ours="one a node")
+        ungraded = self._find_ungraded()
         for score in self._published.scores:
-            marks = mark(self._outcomes(score.node))
+            marks = mark(self._outcomes(score.node, ungraded))
             answered = any(self._results[score.node])
             for what, published, ours in _compare_score(score, marks, answered=answered):
                 differences.add(f"{what} of {score.node}", published=published, ours=ours)
@@ -147,10 +139,20 @@ class Recount:
         else:
             self._skipped["not graded in time, so counted nowhere"] += 1
 
-    def _outcomes(self, node: str) -> Iterator[tuple[str, bool | None]]:
-        results = self._results[node]
-        for question, result in zip(self._published.questions, results, strict=True):
-            yield question.dataset, _OUTCOMES[result]
+    def _find_ungraded(self) -> set[int]:
+        """Return the places of questions that count for nobody: an answer to them has no score."""
+        return {
+            place
+            for results in self._results.values()
+            for place, result in enumerate(results)
+            if result == _Result.UNGRADED
+        }
+
+    def _outcomes(self, node: str, ungraded: set[int]) -> Iterator[tuple[str, bool | None]]:
+        """Yield what became of each question, as `swarm_tasks.marks` counts it."""
+        for place, question in enumerate(self._published.questions):
+            solved = self._results[node][place] == _Result.SOLVED
+            yield question.dataset, None if place in ungraded else solved
 
 
 def _find_timeout(answer: PublishedAnswer, verdict: Verdict) -> str:

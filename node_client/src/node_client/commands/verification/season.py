@@ -13,8 +13,8 @@ from node_client.commands.verification.chain import Chain, RoundHistory
 from node_client.commands.verification.checks import Check, Differences, Outcome, conclude
 from node_client.commands.verification.listing import BoardRow, ListedRound
 from node_client.commands.verification.results import Results, find_mistakes, is_close
-from swarm_record.accounts import SEASON_WINDOW, Books, Entry
-from swarm_record.publishing import Entrant, Line, draw_up
+from swarm_record.accounts import MISSED, SEASON_WINDOW, Books, Entry
+from swarm_record.publishing import Entrant, Line, Minimum, draw_up
 from swarm_record.results import ResultLine
 from swarm_record.stream import QUESTIONS, Bits, place_round, unpack
 from swarm_tasks.marks import mark
@@ -140,11 +140,11 @@ def _read_bits(line: ResultLine, count: int) -> tuple[Bits, Bits]:
 
 
 def draw_board(
-    played: Sequence[PlayedRound], *, minimum: int, questions: int, quarantined: set[str]
+    played: Sequence[PlayedRound], *, minimum: Minimum, questions: int, quarantined: set[str]
 ) -> dict[str, Line]:
     """Return the season's lines by node, as the judge draws them up from these rounds.
 
-    `questions` is how many a round asks, and `minimum` from how many on a node is ranked.
+    `questions` is how many a round asks, and `minimum` from what on a node is ranked.
     """
     places = _place(played, questions=questions)
     counted = [
@@ -170,6 +170,7 @@ def draw_board(
             arm=account.arm,
             cells=account.tallies[SEASON_WINDOW].cells,
             rounds=account.tallies[SEASON_WINDOW].rounds,
+            missed=account.tallies[SEASON_WINDOW].missed,
             quarantined=names[account.node_id] in quarantined,
         )
         for account in accounts
@@ -196,15 +197,17 @@ def _book(books: Books, results: Results, *, start: int, keys: dict[str, int]) -
             line.cells,
             *_read_bits(line, len(results.head.datasets)),
             deviation=None,
+            reason=line.reason,
         )
         for line in results.lines
-        if line.status == "scored" and line.cells
+        if (line.status == "scored" and line.cells) or line.reason in MISSED
     ]
     books.open_accounts(entries)
     books.write_round(entries, start=start, datasets=results.head.datasets)
     books.add(SEASON_WINDOW, entries)
     for entry in entries:
-        books.rename(entry.node_id, model=entry.model, arm=entry.arm)
+        if not entry.is_missed:
+            books.rename(entry.node_id, model=entry.model, arm=entry.arm)
 
 
 def check_board(shown: Sequence[BoardRow], drawn: Mapping[str, Line]) -> Check:
@@ -240,6 +243,7 @@ def _compare_line(row: BoardRow, line: Line) -> Iterable[tuple[str, object, obje
         ("arm", row.arm, entrant.arm),
         ("n", row.n, line.n),
         ("rounds", row.rounds, entrant.rounds),
+        ("missed rounds", row.missed, entrant.missed),
         ("cells", row.cells, entrant.cells),
     ):
         if told != ours:

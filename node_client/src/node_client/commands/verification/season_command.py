@@ -36,6 +36,7 @@ from node_client.errors import UncheckableError
 from node_client.site import Site
 from node_client.storage.heads import find_heads
 from node_client.storage.state import StateDir
+from swarm_record.publishing import Minimum
 
 # The leaderboard follows a moment after a round has closed: one that differs is read once more.
 PAUSE_S = 5.0
@@ -93,7 +94,7 @@ def _run_checks(
         return
     drawn = draw_board(
         played,
-        minimum=season.minimum_questions,
+        minimum=Minimum(season.minimum_questions, season.minimum_attendance),
         questions=season.questions_per_round,
         quarantined=find_quarantined(chain),
     )

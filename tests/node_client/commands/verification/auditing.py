@@ -1,0 +1,46 @@
+"""Checks of a published round, and how they end for an honest one."""
+
+from typing import Any
+
+from node_client.commands.verification.audit import audit_round
+from node_client.commands.verification.checks import Check, Outcome
+from node_client.storage.commitments import NotedCommitment
+from swarm_tasks.verifier import Verifier
+from tests.node_client.commands.verification.rounds import NUMBER, Published
+
+
+def audit(
+    published: Published,
+    verifier: Verifier,
+    *,
+    number: int = NUMBER,
+    noted: NotedCommitment | None = None,
+) -> dict[str, Check]:
+    checks = audit_round(
+        published.round,
+        number=number,
+        noted=noted,
+        asked=published.earlier,
+        answers=published.lines,
+        verifier=verifier,
+    )
+    return {check.name: check for check in checks}
+
+
+def outcomes(published: Published, verifier: Verifier) -> dict[str, Outcome]:
+    """Return how the checks ended that found something to compare."""
+    checks = audit(published, verifier)
+    assert checks["noted before"].outcome is Outcome.SKIPPED
+    return {name: check.outcome for name, check in checks.items() if name != "noted before"}
+
+
+HOLDS = dict.fromkeys(
+    ["commitment", "asked before", "questions", "answers", "scores"], Outcome.HOLDS
+)
+
+
+ABSENT: dict[str, Any] = {"status": "absent", "score": None, "n": 0, "correct": 0, "cells": {}}
+
+
+def differing(*names: str) -> dict[str, Outcome]:
+    return {**HOLDS, **dict.fromkeys(names, Outcome.DIFFERS)}
