@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-# Both detections err once in so many rounds of honest nodes, at most, if their models hold.
+# Score jumps are flagged in one of 1,000 rounds of honest nodes at most, if their model holds.
 ALPHA = 0.001
 _SMALLEST_SHOWN = 1e-300
 
