@@ -181,8 +181,9 @@ def test_a_void_round_leaves_no_trace_of_its_model(site: Site) -> None:
 
 @pytest.mark.slow
 def test_a_node_of_which_only_void_rounds_are_left_is_not_kept(site: Site) -> None:
-    site.join("amber", "birch")
+    site.join("amber")
     site.play(amber="rrrr")
+    site.join("birch")
     newest = site.play(amber="rrrr", birch="rrrr")
     void_round(newest, reason="wrong mix", actor=None, now=site.clock.now)
     assert set(site.board()) == {"amber"}
