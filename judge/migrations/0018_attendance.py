@@ -21,7 +21,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='season',
             name='minimum_attendance',
-            field=models.PositiveSmallIntegerField(db_default=75, default=75, help_text='In percent: a node that was scored in a smaller part of the rounds that it was invited to is not ranked. 0 ranks every node.', validators=[django.core.validators.MaxValueValidator(100)]),
+            field=models.PositiveSmallIntegerField(db_default=90, default=90, help_text='In percent: a node that was scored in a smaller part of the rounds that it was invited to is not ranked. 0 ranks every node.', validators=[django.core.validators.MaxValueValidator(100)]),
         ),
         migrations.AddField(
             model_name='standing',

@@ -196,8 +196,8 @@ class Season(models.Model):
         help_text="A node is ranked once this many of its questions count in the window.",
     )
     minimum_attendance = models.PositiveSmallIntegerField(
-        default=75,
-        db_default=75,
+        default=90,
+        db_default=90,
         validators=[MaxValueValidator(100)],
         help_text="In percent: a node that was scored in a smaller part of the rounds that it was "
         "invited to is not ranked. 0 ranks every node.",

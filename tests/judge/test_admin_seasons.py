@@ -39,7 +39,7 @@ RULES = {
     "late_joiners": "wait",
     "recent_rounds": 20,
     "minimum_questions": 16,
-    "minimum_attendance": 75,
+    "minimum_attendance": 90,
     "minimum_client": "",
     "next_minimum_client": "",
 }

@@ -89,7 +89,7 @@ class JudgeInPostgres(RuleBasedStateMachine):
         recent=st.integers(1, 3),
         minimum=st.sampled_from([1, 20]),
         late=st.sampled_from(Season.LateJoiners.values),
-        attendance=st.sampled_from([0, 75]),
+        attendance=st.sampled_from([0, 90]),
         shared=st.booleans(),
         history=st.lists(SHEETS, min_size=1, max_size=3),
     )

@@ -176,7 +176,7 @@ def test_the_switch_says_how_many_rounds_recent_spans(client: Client, season: Se
 def test_the_page_says_how_to_read_it(judged: list[Node], client: Client) -> None:
     html = read(client)
     assert "How to read this table" in html
-    assert "once 16 of its questions count, if it was scored in at least 75 %" in html
+    assert "once 16 of its questions count, if it was scored in at least 90 %" in html
 
 
 @pytest.mark.parametrize("page", ["/", "/leaderboard/"])

@@ -38,7 +38,7 @@ def make_board(*rows: LeaderboardRow) -> Leaderboard:
         as_of=timezone.now(),
         recent_rounds=20,
         minimum_questions=16,
-        minimum_attendance=75,
+        minimum_attendance=90,
         rows=[row for row in rows if not row.is_base],
         base=[row for row in rows if row.is_base],
         waiting=[],

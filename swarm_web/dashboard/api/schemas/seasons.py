@@ -33,7 +33,7 @@ class SeasonOut(Schema):
     minimum_attendance: int = Field(
         description="In percent: the part of the rounds to which a node was invited that it must "
         "have been scored in to be ranked.",
-        examples=[75],
+        examples=[90],
     )
     completions: int = Field(description="L: completions in a rollout.", examples=[8])
     local: int = Field(description="I: own rollouts in a training set.", examples=[4])
