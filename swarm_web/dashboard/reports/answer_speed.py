@@ -13,8 +13,8 @@ from judge.models import Answer, Score, Season
 from swarm_web.nodes.models import Node
 from swarm_web.relay.selectors import training_points
 
-# Honest nodes pause in training, update their weights and generate longer texts than in a round.
-# They are seen to be up to a dozen times as fast here (docs/statistics.md).
+# Honest nodes pause in training and update their weights: those of the demo, which rest for most
+# of a step, answer four times as fast.
 SUSPICIOUS_RATIO = 100.0
 
 
