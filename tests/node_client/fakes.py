@@ -25,7 +25,7 @@ from swarm_protocol.messages import (
 )
 from swarm_tasks.allowlist import GENERATOR
 from swarm_tasks.keyspace import Part
-from swarm_tasks.verifier import DrawnTask, Verifier
+from swarm_tasks.verifier import DrawnTask, StreamPlace, Verifier
 
 TOY = Base(hidden_size=16, layers=1, heads=2, warm_up=WarmUpConfig(steps=1))
 SUMS: Config = {"min_terms": 2, "max_terms": 2, "min_digits": 1, "max_digits": 1}
@@ -101,6 +101,11 @@ class OnceFailingVerifier(BorrowingVerifier):
     def __init__(self, lender: Verifier, *, draw: int) -> None:
         super().__init__(lender)
         self._left = draw
+
+    def draw_many(
+        self, places: Sequence[StreamPlace], *, key: bytes, part: Part, seed: int
+    ) -> list[DrawnTask]:
+        return [self.draw(key=key, part=part, seed=seed, **place._asdict()) for place in places]
 
     def draw(
         self, *, key: bytes, part: Part, dataset: str, config: Config, seed: int, counter: int

@@ -7,7 +7,7 @@ from swarm_protocol.messages import MAX_COMPLETION_CHARS, Config, TaskChoice, Ta
 from swarm_tasks.allowlist import GENERATOR, allowed_datasets
 from swarm_tasks.keyspace import Part, index_part, keyed_index, question_part
 from swarm_tasks.starter import STARTER_TASKS
-from swarm_tasks.verifier import DRAW_ATTEMPTS, DrawnTask, UnmadeError, Verifier
+from swarm_tasks.verifier import DRAW_ATTEMPTS, DrawnTask, StreamPlace, UnmadeError, Verifier
 from tests.tasks.specs import ONE_DIGIT, SEED, answered, make_spec, solve_sum
 
 
@@ -27,6 +27,32 @@ def draw(
         seed=SEED,
         counter=counter,
     )
+
+
+# Few questions are held out, so a request's first attempts at some of them all fail.
+@pytest.mark.parametrize("part", [Part.TRAINING, Part.HELD_OUT])
+def test_many_tasks_are_those_that_are_drawn_one_by_one(verifier: Verifier, part: Part) -> None:
+    config: Config = {"min_terms": 2, "max_terms": 3}
+    places = [StreamPlace("chain_sum", config, counter) for counter in range(150)]
+    places.append(StreamPlace("gcd", {}, 3))
+    drawn = verifier.draw_many(places, key=b"key", part=part, seed=SEED)
+    one_by_one = [
+        draw(verifier, part=part, config=config, counter=counter) for counter in range(150)
+    ]
+    assert drawn == [*one_by_one, draw(verifier, part=part, dataset="gcd", config={}, counter=3)]
+
+
+def test_a_task_among_many_that_cannot_be_made_costs_no_other(verifier: Verifier) -> None:
+    tasks = verifier.draw_many(
+        [
+            StreamPlace("chain_sum", ONE_DIGIT, 0),
+            StreamPlace(UNMADE.dataset, {}, UNMADE_COUNTER),
+        ],
+        key=UNMADE_KEY,
+        part=Part.TRAINING,
+        seed=UNMADE.seed,
+    )
+    assert [task.spec.dataset for task in tasks] == ["chain_sum", "maze"]
 
 
 # The generator raises at this index, the first of the stream's 5,801st task.

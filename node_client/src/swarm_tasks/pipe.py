@@ -3,8 +3,9 @@
 A message is MessagePack (https://msgpack.org) behind its length in bytes, four of them in network
 order: texts travel as they are, with nothing to escape and no end to look for.
 
-The parent sends one request and reads one reply: `Draw` is answered by `Made`, `Sample` by
-`Sampled`, and `Score` by `Scored` once every step of it stands on the board (`swarm_tasks.board`).
+The parent sends one request and reads one reply: `Draw` is answered by `Made`, `Draws` by `Drawn`,
+`Sample` by `Sampled`, and `Score` by `Scored` once every step of it stands on the board
+(`swarm_tasks.board`).
 `Failed` in the place of any ends the request. When the child is up it says `Ready`, or `Failed` if
 it cannot work at all.
 """
@@ -33,6 +34,12 @@ class Draw(Message, frozen=True, tag="draw"):
     seed: int
     indices: list[int]
     part: Part | None
+
+
+class Draws(Message, frozen=True, tag="draws"):
+    """Make what each of these asks for; their indices together fit on the board."""
+
+    draws: list[Draw]
 
 
 class Sample(Message, frozen=True, tag="sample"):
@@ -79,6 +86,12 @@ class Made(Message, frozen=True, tag="made"):
     question: str
 
 
+class Drawn(Message, frozen=True, tag="drawn"):
+    """What came of each draw, in order."""
+
+    made: list[Made]
+
+
 class Sampled(Message, frozen=True, tag="sampled"):
     """The digests of the questions that could be made, in order (`swarm_tasks.asked`)."""
 
@@ -96,10 +109,10 @@ class Failed(Message, frozen=True, tag="failed"):
     message: str
 
 
-Request = Draw | Sample | Score
-Reply = Ready | Made | Sampled | Scored | Failed
+Request = Draw | Draws | Sample | Score
+Reply = Ready | Made | Drawn | Sampled | Scored | Failed
 
-Wanted = TypeVar("Wanted", Ready, Made, Sampled, Scored)
+Wanted = TypeVar("Wanted", Ready, Made, Drawn, Sampled, Scored)
 
 _LENGTH = struct.Struct("!I")
 LENGTH_BYTES = _LENGTH.size

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Literal, NamedTuple, Self
 
 import msgspec
 
@@ -20,6 +20,7 @@ from swarm_tasks.allowlist import GENERATOR, check_config
 from swarm_tasks.answers import AnswerRules
 from swarm_tasks.batches import Batch, Progress, Trial, lay_out_steps
 from swarm_tasks.board import (
+    MAX_STEPS,
     NO_ANSWER,
     SOLVED,
     TIMEOUT,
@@ -30,13 +31,26 @@ from swarm_tasks.board import (
 )
 from swarm_tasks.keeper import ChildKeeper
 from swarm_tasks.keyspace import Part, keyed_index
-from swarm_tasks.pipe import Draw, Job, Made, Sample, Sampled, Score, Scored, Wanted, decode_reply
+from swarm_tasks.pipe import (
+    Draw,
+    Drawn,
+    Draws,
+    Job,
+    Made,
+    Sample,
+    Sampled,
+    Score,
+    Scored,
+    Wanted,
+    decode_reply,
+)
 from swarm_tasks.process import ChildDiedError, ChildProcess
 
 DEADLINE_S = 5.0
 MEMORY_BYTES = 1 << 30
 DRAW_ATTEMPTS = 256
 _DRAW_BATCH = 8
+_MOST_DRAWS = MAX_STEPS // _DRAW_BATCH
 # How often within a deadline the parent looks whether the child came on.
 _LOOKS = 8
 # What a text that loses the child is charged beyond its own time: a new child has to start.
@@ -101,6 +115,14 @@ class Limits:
         return self.until - time.monotonic()
 
 
+class StreamPlace(NamedTuple):
+    """Where a task is in a keyed stream."""
+
+    dataset: str
+    config: Config
+    counter: int
+
+
 class UnmadeError(RefusedError):
     """The generator raised or hung at a task: whoever names it cannot have answered it either."""
 
@@ -149,21 +171,42 @@ class Verifier:
         questions that none belongs to the part) or VERIFIER_FAILED.
         """
         check_config(dataset, config)
-        first = counter * DRAW_ATTEMPTS
-        for start in range(first, first + DRAW_ATTEMPTS, _DRAW_BATCH):
-            indices = [
-                keyed_index(key=key, part=part, dataset=dataset, counter=attempt)
-                for attempt in range(start, start + _DRAW_BATCH)
-            ]
-            made = self._make(Draw(dataset, config, seed, indices, part), Made)
-            if made.index is not None:
-                spec = TaskSpec(dataset, config, seed, made.index, GENERATOR)
-                return DrawnTask(spec, made.question)
+        place = StreamPlace(dataset, config, counter)
+        for start in range(0, DRAW_ATTEMPTS, _DRAW_BATCH):
+            draw = _lay_out_draw(place, start, key=key, part=part, seed=seed)
+            made = self._make(draw, Made, steps=_DRAW_BATCH)
+            if task := _read_draw(place, made, seed=seed):
+                return task
         raise RefusedError(
             ErrorCode.TASK_CONFIG,
             f"none of {DRAW_ATTEMPTS} questions of {dataset} belongs to the part {part}: this"
             " configuration knows too few different questions, widen its ranges",
         )
+
+    def draw_many(
+        self, places: Sequence[StreamPlace], *, key: bytes, part: Part, seed: int
+    ) -> list[DrawnTask]:
+        """Return the tasks at these places of a keyed stream, as `draw` does one by one.
+
+        One request asks for as many as fit on the board, so most cost no trip to the child and
+        back. Raises RefusedError as `draw` does, for the first task that cannot be made.
+        """
+        for place in places:
+            check_config(place.dataset, place.config)
+        tasks: list[DrawnTask] = []
+        for first in range(0, len(places), _MOST_DRAWS):
+            some = places[first : first + _MOST_DRAWS]
+            draws = [_lay_out_draw(place, 0, key=key, part=part, seed=seed) for place in some]
+            try:
+                made = self._make(Draws(draws), Drawn, steps=len(draws) * _DRAW_BATCH).made
+            except RefusedError:
+                made = [Made(None, "")] * len(draws)
+            tasks += [
+                _read_draw(place, found, seed=seed)
+                or self.draw(key=key, part=part, seed=seed, **place._asdict())
+                for place, found in zip(some, made, strict=True)
+            ]
+        return tasks
 
     def question(self, spec: TaskSpec) -> str:
         """Return the spec's question.
@@ -173,7 +216,7 @@ class Verifier:
         """
         _check_spec(spec)
         draw = Draw(spec.dataset, spec.config, spec.seed, [spec.index], None)
-        return self._make(draw, Made).question
+        return self._make(draw, Made, steps=1).question
 
     def sample(
         self, *, dataset: str, config: Config, seed: int, indices: Sequence[int]
@@ -184,7 +227,8 @@ class Verifier:
         Raises RefusedError: TASK_DATASET, TASK_CONFIG or VERIFIER_FAILED.
         """
         check_config(dataset, config)
-        return self._make(Sample(dataset, config, seed, list(indices)), Sampled).digests
+        sample = Sample(dataset, config, seed, list(indices))
+        return self._make(sample, Sampled, steps=len(sample.indices)).digests
 
     def score(
         self, spec: TaskSpec, texts: Sequence[str], *, rules: AnswerRules = AnswerRules.EXACT
@@ -262,9 +306,8 @@ class Verifier:
             return VERIFIER_ERROR, _RESTART_S
         return TIMEOUT if text_s >= self._deadline_s else UNSCORED, text_s + _RESTART_S
 
-    def _make(self, request: Draw | Sample, wanted: type[Wanted]) -> Wanted:
+    def _make(self, request: Draw | Draws | Sample, wanted: type[Wanted], *, steps: int) -> Wanted:
         with self._lock:
-            steps = len(request.indices)
             child = self._keeper.send(request, [UNMADE] * steps)
             try:
                 return self._await_reply(child, wanted, steps, text_s=self._deadline_s)
@@ -294,6 +337,24 @@ class Verifier:
             else:
                 return decode_reply(raw, wanted)
         raise TimeoutError(f"no answer within {limit_s:g} s")
+
+
+def _lay_out_draw(place: StreamPlace, start: int, *, key: bytes, part: Part, seed: int) -> Draw:
+    """Return a request for the place's attempts from `start` on, as many as one request tries."""
+    first = place.counter * DRAW_ATTEMPTS + start
+    indices = [
+        keyed_index(key=key, part=part, dataset=place.dataset, counter=attempt)
+        for attempt in range(first, first + _DRAW_BATCH)
+    ]
+    return Draw(place.dataset, place.config, seed, indices, part)
+
+
+def _read_draw(place: StreamPlace, made: Made, *, seed: int) -> DrawnTask | None:
+    """Return the task that a draw made, if any of its questions belonged to the part."""
+    if made.index is None:
+        return None
+    spec = TaskSpec(place.dataset, place.config, seed, made.index, GENERATOR)
+    return DrawnTask(spec, made.question)
 
 
 def _read_trials(child: ChildProcess, count: int) -> tuple[list[Trial], float | None]:

@@ -9,8 +9,8 @@ from swarm_tasks.allowlist import GENERATOR
 from swarm_tasks.answers import AnswerRules
 from swarm_tasks.batches import Trial
 from swarm_tasks.keyspace import Part
-from swarm_tasks.pipe import Draw, Job, Sample, Wanted
-from swarm_tasks.verifier import DrawnTask, Limits, Verifier
+from swarm_tasks.pipe import Draw, Draws, Job, Sample, Wanted
+from swarm_tasks.verifier import DrawnTask, Limits, StreamPlace, Verifier
 from tests.node_client.fakes import SEED, SUMS, external_sum
 
 
@@ -27,9 +27,9 @@ class Listening(RememberingVerifier):
         self.jobs += jobs
         return super()._score_jobs(jobs, rules, limits)
 
-    def _make(self, request: Draw | Sample, wanted: type[Wanted]) -> Wanted:
+    def _make(self, request: Draw | Draws | Sample, wanted: type[Wanted], *, steps: int) -> Wanted:
         self.draws += 1
-        return super()._make(request, wanted)
+        return super()._make(request, wanted, steps=steps)
 
 
 def texts_of(verifier: Verifier, counter: int) -> tuple[TaskSpec, list[str]]:
@@ -90,6 +90,14 @@ def test_the_question_of_a_drawn_task_is_not_made_again(verifier: Verifier) -> N
     made = remembering.draws
     assert remembering.question(task.spec) == task.question
     assert remembering.draws == made
+
+
+def test_many_tasks_are_drawn_in_one_request_and_known_afterwards(verifier: Verifier) -> None:
+    remembering = Listening(verifier)
+    places = [StreamPlace("chain_sum", SUMS, counter) for counter in range(8)]
+    tasks = remembering.draw_many(places, key=b"k", part=Part.TRAINING, seed=SEED)
+    assert [remembering.question(task.spec) for task in tasks] == [t.question for t in tasks]
+    assert remembering.draws == 1
 
 
 def test_a_task_that_cannot_be_made_is_refused_each_time(verifier: Verifier) -> None:

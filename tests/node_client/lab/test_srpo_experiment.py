@@ -13,9 +13,8 @@ from node_client.learning.subjects import CODE, MATHEMATICS
 from node_client.model.completion import Generated
 from node_client.model.make_model import THINKER_TASKS
 from node_client.model.policy import Policy
-from swarm_protocol.messages import Config
 from swarm_tasks.keyspace import Part
-from swarm_tasks.verifier import DrawnTask, Verifier
+from swarm_tasks.verifier import DrawnTask, StreamPlace, Verifier
 from tests.node_client.fakes import SUMS, BorrowingVerifier
 
 SRPO = Path(__file__).parents[3] / "docs" / "lab" / "experiments" / "srpo.toml"
@@ -28,14 +27,11 @@ class NotingVerifier(BorrowingVerifier):
         super().__init__(lender)
         self.asked: set[str] = set()
 
-    def draw(
-        self, *, key: bytes, part: Part, dataset: str, config: Config, seed: int, counter: int
-    ) -> DrawnTask:
-        if part is Part.TRAINING:
-            self.asked.add(dataset)
-        return super().draw(
-            key=key, part=part, dataset=dataset, config=config, seed=seed, counter=counter
-        )
+    def draw_many(
+        self, places: Sequence[StreamPlace], *, key: bytes, part: Part, seed: int
+    ) -> list[DrawnTask]:
+        self.asked.update(place.dataset for place in places)
+        return super().draw_many(places, key=key, part=part, seed=seed)
 
 
 def experiment_with(train: dict[str, Any]) -> Experiment:

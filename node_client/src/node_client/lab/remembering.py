@@ -1,6 +1,7 @@
 """A verifier that caches its results: in one process every node judges the same rollouts."""
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -9,7 +10,7 @@ from swarm_protocol.messages import Config, TaskSpec
 from swarm_tasks.answers import AnswerRules
 from swarm_tasks.batches import Batch
 from swarm_tasks.keyspace import Part
-from swarm_tasks.verifier import DrawnTask, Verdict, Verifier
+from swarm_tasks.verifier import DrawnTask, StreamPlace, Verdict, Verifier
 
 # A few rounds of a large swarm. A task that was forgotten is made again.
 REMEMBERED = 1 << 16
@@ -32,9 +33,21 @@ class RememberingVerifier(Verifier):
         task = super().draw(
             key=key, part=part, dataset=dataset, config=config, seed=seed, counter=counter
         )
+        self._note(task)
+        return task
+
+    def draw_many(
+        self, places: Sequence[StreamPlace], *, key: bytes, part: Part, seed: int
+    ) -> list[DrawnTask]:
+        """Return the tasks at these places of a keyed stream."""
+        tasks = super().draw_many(places, key=key, part=part, seed=seed)
+        for task in tasks:
+            self._note(task)
+        return tasks
+
+    def _note(self, task: DrawnTask) -> None:
         self._questions[_name(task.spec)] = task.question
         _forget_oldest(self._questions)
-        return task
 
     def question(self, spec: TaskSpec) -> str:
         """Return the spec's question."""

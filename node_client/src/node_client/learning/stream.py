@@ -5,7 +5,7 @@ import random
 from node_client.learning.curriculum import Curriculum
 from swarm_protocol.messages import SeasonInfo
 from swarm_tasks.keyspace import Part
-from swarm_tasks.verifier import DrawnTask, Verifier
+from swarm_tasks.verifier import DrawnTask, StreamPlace, Verifier
 
 
 class TaskStream:
@@ -30,21 +30,15 @@ class TaskStream:
         self.counter = counter
 
     def draw(self, count: int) -> list[DrawnTask]:
-        """Return the next tasks, as the curriculum chooses them."""
-        return [self._draw_one() for _ in range(count)]
-
-    def _draw_one(self) -> DrawnTask:
-        counter = self.counter
+        """Return the next tasks, as the curriculum chooses them. Raises RefusedError."""
+        places = [self._choose(counter) for counter in range(self.counter, self.counter + count)]
         # Counted before the draw: a task that the verifier cannot make must not come again.
-        self.counter += 1
-        choice = self._curriculum.choose(
-            counter, chance=random.Random(f"{self._key.hex()}:{counter}")
+        self.counter += count
+        return self._verifier.draw_many(
+            places, key=self._key, part=Part.TRAINING, seed=self._season.seed
         )
-        return self._verifier.draw(
-            key=self._key,
-            part=Part.TRAINING,
-            dataset=choice.dataset,
-            config=choice.config,
-            seed=self._season.seed,
-            counter=counter,
-        )
+
+    def _choose(self, counter: int) -> StreamPlace:
+        chance = random.Random(f"{self._key.hex()}:{counter}")
+        choice = self._curriculum.choose(counter, chance=chance)
+        return StreamPlace(choice.dataset, choice.config, counter)

@@ -26,6 +26,8 @@ from swarm_tasks.keyspace import question_part
 from swarm_tasks.pipe import (
     LENGTH_BYTES,
     Draw,
+    Drawn,
+    Draws,
     Failed,
     Job,
     Made,
@@ -78,22 +80,36 @@ class Server:
             finally:
                 signal.setitimer(signal.ITIMER_REAL, 0)
 
-    def _answer(self, request: Request) -> Made | Sampled | Scored:
+    def _answer(self, request: Request) -> Made | Drawn | Sampled | Scored:
         match request:
             case Draw():
                 return self._draw(request)
+            case Draws():
+                return self._draw_many(request)
             case Sample():
                 return self._sample(request)
             case Score():
                 return self._score(request)
 
-    def _draw(self, request: Draw) -> Made:
+    def _draw_many(self, request: Draws) -> Drawn:
+        """Make all draws, or raise what the first one raised that cannot be made."""
+        made: list[Made] = []
+        first = 0
+        for draw in request.draws:
+            made.append(self._draw(draw, first=first))
+            for step in range(first, first + len(draw.indices)):
+                self._board.steps[step] = MADE
+            first += len(draw.indices)
+        return Drawn(made)
+
+    def _draw(self, request: Draw, *, first: int = 0) -> Made:
         """Return the first question of the part; an index of which none can be made is no task.
 
-        Raises what the generator raised where none at all could be made.
+        Its steps begin at `first`. Raises what the generator raised where none at all could be
+        made.
         """
         unmade: list[Exception] = []
-        for step, index in enumerate(request.indices):
+        for step, index in enumerate(request.indices, first):
             self._set_alarm()
             try:
                 question = _open_task(request, index).question
