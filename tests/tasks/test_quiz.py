@@ -19,7 +19,7 @@ from swarm_tasks import quiz
 from swarm_tasks.allowlist import GENERATOR
 from swarm_tasks.answers import AnswerRules
 from swarm_tasks.asked import NOTHING_ASKED, digest_question
-from swarm_tasks.beacon import QUICKNET, Beacon, BeaconValue
+from swarm_tasks.beacon import QUICKNET, Beacon, BeaconValue, mix_key
 from swarm_tasks.keyspace import Part, index_part, question_part
 from swarm_tasks.quiz import (
     QUIZ_FORMAT,
@@ -383,6 +383,18 @@ def test_the_documented_questions_are_drawn(verifier: Verifier) -> None:
     drawn = draw_quiz(rules, secret=secret, verifier=verifier)
     assert [(str(task.spec.index), task.question) for task in drawn] == documented[: len(drawn)]
     assert len(drawn) == 4
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="the example calls openssl")
+def test_the_documented_command_prints_the_key_that_a_beacon_gives() -> None:
+    beacon = EXAMPLE.split("```sh\n")[1].split("```")[0]
+    script = f"secret={EXAMPLE.splitlines()[0]}\n{beacon}"
+    printed = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
+    randomness = beacon.splitlines()[0].removeprefix("randomness=")
+    value = BeaconValue(123, randomness, "00")
+    key = mix_key(SECRET, value).hex()
+    assert printed.stdout.split()[-1] == key
+    assert f"# {key}\n" in script
 
 
 # ---- a public beacon

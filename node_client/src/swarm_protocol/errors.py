@@ -77,8 +77,7 @@ FIXES: dict[ErrorCode, str] = {
     ErrorCode.ROUND_NOT_OPEN: "Wait for the next round: you are told when it opens.",
     ErrorCode.ROUND_PENDING: "Nothing to do: this node takes part in the next round that opens.",
     ErrorCode.ROUND_UNDRAWN: (
-        "Try again in a minute: the next round can be made when the public beacon has given its"
-        " value to the one before, or has kept it waiting for ten minutes."
+        "Try again in a minute: the round before waits for the value of the public beacon."
     ),
     ErrorCode.ANSWER_LATE: "Answer before the deadline: shorten answers or use a faster device.",
     ErrorCode.ANSWER_NOT_YOURS: "Answer only questions that this node was given in this round.",

@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 import msgspec
 import pytest
 
-from node_client.commands.verification import drand
 from node_client.commands.verification.audit import audit_round
 from node_client.commands.verification.beacon import check_beacon
 from node_client.commands.verification.checks import Check, Outcome
@@ -14,7 +13,7 @@ from node_client.commands.verification.drand import fetch_value
 from node_client.errors import UncheckableError
 from node_client.storage.commitments import NotedCommitment
 from swarm_record.chain import Link
-from swarm_tasks.beacon import QUICKNET, Beacon, BeaconValue
+from swarm_tasks.beacon import MAX_VALUE_BYTES, QUICKNET, Beacon, BeaconValue
 from swarm_tasks.quiz import commit_quiz, draw_quiz, with_beacon
 from swarm_tasks.verifier import Verifier
 from tests.drand import NOBODY, Drand, honest, running, value_of
@@ -220,5 +219,5 @@ def test_no_server_gives_no_value(urls: list[str]) -> None:
 def test_a_server_that_says_another_round_or_nonsense_gives_no_value(server: Drand) -> None:
     server.answer = lambda number: honest(number - 1)
     assert fetch_value(BEACON, urls=[server.url]) is None
-    server.answer = lambda number: b" " * (drand.MAX_VALUE_BYTES + 1) + honest(number)
+    server.answer = lambda number: b" " * (MAX_VALUE_BYTES + 1) + honest(number)
     assert fetch_value(BEACON, urls=[server.url]) is None
