@@ -6,7 +6,9 @@ from typing import Any
 
 import msgspec
 import pytest
+from django.core.management import CommandError, call_command
 
+from judge import tasks
 from judge.engine import BEACON_PATIENCE, Phase
 from judge.models import ChainLink, Round, Season
 from judge.repeats import tell_asked
@@ -118,7 +120,25 @@ def test_a_season_without_a_beacon_draws_at_once_as_before(site: Site) -> None:
     assert made.questions.count() == QUESTIONS
 
 
+def test_there_is_nothing_to_unseal_and_no_link_says_so(site: Site) -> None:
+    made = site.schedule()
+    with pytest.raises(CommandError, match="waits for the public beacon"):
+        call_command("unseal_round", str(made.number), reason="test")
+    assert not ChainLink.objects.filter(kind="unsealed").exists()
+
+
 # ---- when it is
+
+
+def test_the_workers_task_asks_the_servers_of_the_setting(
+    site: Site, clock: Clock, server: Drand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = site.schedule()
+    wait_until(clock, beacon_of(made).emitted_at + timedelta(seconds=2))
+    monkeypatch.setattr(tasks.timezone, "now", lambda: clock.now)
+    monkeypatch.setattr(tasks, "process_verifier", lambda: site.verifier)
+    tasks.draw_rounds()
+    assert made.questions.count() == QUESTIONS
 
 
 def test_the_questions_are_drawn_with_the_value_and_the_round_is_played(
