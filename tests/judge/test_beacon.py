@@ -135,7 +135,7 @@ def test_the_workers_task_asks_the_servers_of_the_setting(
 ) -> None:
     made = site.schedule()
     wait_until(clock, beacon_of(made).emitted_at + timedelta(seconds=2))
-    monkeypatch.setattr(tasks.timezone, "now", lambda: clock.now)
+    monkeypatch.setattr("judge.tasks.timezone.now", lambda: clock.now)
     monkeypatch.setattr(tasks, "process_verifier", lambda: site.verifier)
     tasks.draw_rounds()
     assert made.questions.count() == QUESTIONS

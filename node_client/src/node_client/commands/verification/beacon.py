@@ -41,7 +41,7 @@ def check_beacon(
     if _was_noted_before(published, beacon, noted):
         compared += "; this machine saw the commitment before the beacon's value was known"
     else:
-        compared += "; that the commitment came before it, by the site's clock alone"
+        compared += "; only the site's clock says that the commitment came before it"
     if fetched is None and not differences.count:
         return Check(
             _NAME,
