@@ -4,9 +4,12 @@
 
 Every phase has a deadline, and the two that wait for others have an early-advance condition: all
 expected answers are in, all answers are graded. So a round cannot get stuck: whatever nodes and
-workers do or fail to do, the clock alone moves it on. The shell (`judge.services`) reads the facts
-with the round's row locked, asks `due_move`, and writes the answer by a conditional UPDATE; two
-beats at once, or one that acts twice, therefore move a round once.
+workers do or fail to do, the clock alone moves it on. A round whose questions wait for a public
+beacon opens once they are drawn, and becomes void if they are not within BEACON_PATIENCE.
+
+The shell (`judge.services`) reads the facts with the round's row locked, asks `due_move`, and
+writes the answer by a conditional UPDATE; two beats at once, or one that acts twice, therefore move
+a round once.
 """
 
 from dataclasses import dataclass
@@ -17,6 +20,8 @@ from swarm_protocol.returning import HURRY_S, LONGEST_PAUSE_S
 
 # How often the judge's clock ticks when all is well.
 TICK = timedelta(seconds=1)
+# How long after its opening time a round waits for the value of a public beacon.
+BEACON_PATIENCE = timedelta(minutes=10)
 # A clock that was away for less than this was merely slow.
 TOLERANCE = timedelta(seconds=15)
 # Web processes give a sign of life each second: with this much silence none is ready.
@@ -54,7 +59,7 @@ class Facts:
 
     `season_active`: the season runs and is not paused. `another_open`: another round of the season
     is open. `expected` nodes have a seat that counts and `completed` of them have answered all.
-    `ungraded` counts stored answers without a verdict.
+    `ungraded` counts stored answers without a verdict. `drawn`: the round has its questions.
     """
 
     phase: Phase
@@ -65,6 +70,7 @@ class Facts:
     expected: int
     completed: int
     ungraded: int
+    drawn: bool
 
 
 def set_deadlines(opens_at: datetime, *, open_seconds: float, scoring_seconds: float) -> Deadlines:
@@ -75,6 +81,8 @@ def set_deadlines(opens_at: datetime, *, open_seconds: float, scoring_seconds: f
 
 def due_move(facts: Facts, *, now: datetime) -> Phase | None:
     """Return the phase that the round should be in next, or None while it should stay."""
+    if facts.phase == Phase.SCHEDULED and not facts.drawn:
+        return Phase.VOID if now >= facts.deadlines.opens_at + BEACON_PATIENCE else None
     if facts.phase == Phase.SCHEDULED:
         may_open = facts.season_active and not facts.another_open
         return Phase.OPEN if may_open and now >= facts.deadlines.opens_at else None

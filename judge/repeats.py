@@ -5,10 +5,12 @@ A season's rounds are ordered by number, the order in which their questions were
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from judge.engine import Phase
 from judge.models import Round, Season
-from swarm_tasks.asked import NOTHING_ASKED, entry_of, extend_chain, seal_of
+from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_tasks.asked import NOTHING_ASKED, Seen, entry_of, extend_chain, seal_of
 
 # What an entry of the chain follows from, so that long seasons are read without their rules.
 _ENTRY_FIELDS = ("number", "phase", "secret", "digests")
@@ -30,20 +32,31 @@ class Asked:
 
 
 def read_asked(season: Season) -> Asked:
-    """Read what the season asked so far; one row, unless its last round was drawn by old rules."""
+    """Read what the season asked so far; one row, unless its last round was drawn by old rules.
+
+    Raises RefusedError ROUND_UNDRAWN while that round waits for its questions: nobody knows yet
+    what it asks. There is never more than one of them, so the last one tells.
+    """
     last = season.rounds.order_by("-number").first()
     if last is None:
         return Asked(season, last=0, chain=NOTHING_ASKED)
+    if last.phase == Phase.SCHEDULED and not last.is_drawn:
+        raise RefusedError(ErrorCode.ROUND_UNDRAWN, f"{last} has no questions yet")
     if "asked" in last.rules:
         return Asked(season, last.number, extend_chain(last.rules["asked"], [_entry(last)]))
     rounds = season.rounds.order_by("number").only(*_ENTRY_FIELDS).iterator(chunk_size=_CHUNK)
     return Asked(season, last.number, extend_chain(NOTHING_ASKED, map(_entry, rounds)))
 
 
+def seen_before(judge_round: Round) -> Seen:
+    """Return what tells which questions the season asked in rounds before this one."""
+    return partial(_known, judge_round.season_id, before=judge_round.number)
+
+
 def count_seen_before(judge_round: Round) -> int:
     """Return how many of a round's questions its season had asked already when it asked them."""
     digests = judge_round.digests
-    known = _known(judge_round.season_id, digests, before=judge_round.number)
+    known = set(seen_before(judge_round)(digests))
     return sum(digest in known or digest in digests[:i] for i, digest in enumerate(digests))
 
 

@@ -117,6 +117,21 @@ def _most_urgent(unfinished: QuerySet[Round]) -> Round | None:
     )
 
 
+def undrawn_rounds() -> QuerySet[Round]:
+    """Return the rounds whose questions wait for a public beacon, in the order of their numbers."""
+    waiting = Round.objects.filter(
+        phase=Phase.SCHEDULED, rules__has_key="beacon", beacon__isnull=True
+    )
+    return waiting.order_by("number")
+
+
+def count_questions(judge_round: Round) -> int:
+    """Return how many questions a round asks, also before they are drawn."""
+    if judge_round.is_drawn:
+        return judge_round.questions.count()
+    return int(judge_round.rules["questions"])
+
+
 def describe_round(judge_round: Round, *, questions: int | None = None) -> RoundInfo:
     """Return a round as nodes are told; knowing how many `questions` it has spares a query."""
     return RoundInfo(
@@ -124,7 +139,7 @@ def describe_round(judge_round: Round, *, questions: int | None = None) -> Round
         phase=_PHASES[Phase(judge_round.phase)],
         opens_at=judge_round.opens_at.isoformat(),
         closes_at=judge_round.closes_at.isoformat(),
-        questions=judge_round.questions.count() if questions is None else questions,
+        questions=count_questions(judge_round) if questions is None else questions,
         commitment=judge_round.commitment,
     )
 

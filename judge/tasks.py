@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from judge.models import Round
 from judge.selectors import running_season, seasons_with_books
+from judge.services.drawing import draw_waiting_rounds
 from judge.services.grading import grade_batch
 from judge.services.inspection import inspect_closed_rounds
 from judge.services.oversight import recompute_round
@@ -20,7 +21,7 @@ from judge.services.rounds import advance_rounds, watch_seasons
 from judge.services.scheduling import ensure_next_round
 from judge.services.standings import refresh_standings
 from judge.services.summaries import renew_stale_summary
-from swarm_web import heartbeat
+from swarm_web import drand, heartbeat
 from swarm_web.verifiers import process_verifier
 
 # A worker with one process also moves rounds on: it should not work for longer than this.
@@ -41,6 +42,12 @@ def tick_rounds() -> None:
     if running is not None:
         ensure_next_round(running, now=now, verifier=process_verifier())
     heartbeat.stamp(heartbeat.Part.CLOCK, now=now)
+
+
+@shared_task
+def draw_rounds() -> None:
+    """Draw the questions of rounds that waited for the public beacon."""
+    draw_waiting_rounds(now=timezone.now(), fetch=drand.fetch_beacon, verifier=process_verifier())
 
 
 @shared_task

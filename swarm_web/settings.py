@@ -11,6 +11,8 @@ import django_stubs_ext
 import environ
 from csp.constants import NONE, SELF, UNSAFE_INLINE
 
+import swarm_tasks.beacon
+
 # Makes Django's generic classes subscriptable at run time, as their types are.
 django_stubs_ext.monkeypatch()
 
@@ -124,6 +126,9 @@ MINIMUM_CLIENT_VERSION = env.str("MINIMUM_CLIENT_VERSION", default="0.1.0")
 # After how long such a page is made anew; 0 makes each, as whoever works on a page wants it.
 PAGE_CACHE_SECONDS = env.float("PAGE_CACHE_SECONDS", default=0.0 if DEBUG else 1.0)
 
+# ---- the public beacon of seasons that have one: servers of drand, all asked at once
+BEACON_URLS = env.list("BEACON_URLS", default=list(swarm_tasks.beacon.BEACON_URLS))
+
 # ---- background work
 CELERY_BROKER_URL = REDIS_URL
 CELERY_TASK_IGNORE_RESULT = True
@@ -143,6 +148,12 @@ CELERY_BEAT_SCHEDULE = {
         "task": "judge.tasks.grade_answers",
         "schedule": 2.0,
         "options": {"expires": 4},
+    },
+    # Apart from the tick, because it waits for servers of others.
+    "draw-rounds": {
+        "task": "judge.tasks.draw_rounds",
+        "schedule": 5.0,
+        "options": {"expires": 10},
     },
     "keep-books": {"task": "judge.tasks.keep_books", "schedule": 5.0, "options": {"expires": 10}},
     "keep-archive": {

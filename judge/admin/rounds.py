@@ -150,9 +150,12 @@ class RoundAdmin(RecordAdmin[Round]):
         form = RoundForm(request.POST or None, initial=first)
         if form.is_valid() and (made := _schedule(form)):
             self.log_addition(request, made, "Scheduled by hand.")
-            messages.success(request, f"{made} is scheduled and its questions are sealed.")
+            messages.success(request, f"{made} is scheduled; its questions are sealed.")
             return redirect("admin:judge_round_change", made.pk)
-        effects = ["The round's questions are drawn and sealed now; nodes see them when it opens."]
+        effects = [
+            "The round's questions are drawn and sealed now, or in a minute in a season with a "
+            "public beacon; nodes see them when it opens."
+        ]
         return ask(self, request, form, title="Schedule a round", effects=effects)
 
     # ---- actions

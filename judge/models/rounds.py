@@ -31,7 +31,8 @@ class Round(models.Model):
     """One quiz: the same sealed questions for every node, and a deadline.
 
     `rules` and `secret` decide the questions (`swarm_tasks.quiz`). The commitment, a hash of both,
-    is public from the start; the secret is revealed when the round has closed.
+    is public from the start; the secret is revealed when the round has closed. Rules that name a
+    public beacon need its value besides, so such a round has no questions at first.
     """
 
     Phase = Phase
@@ -53,6 +54,11 @@ class Round(models.Model):
     secret = models.BinaryField(max_length=SECRET_BYTES, default=draw_secret, editable=False)
     rules = models.JSONField(default=dict, editable=False)
     commitment = models.CharField(max_length=64, blank=True, editable=False)
+    beacon = models.JSONField(
+        null=True,
+        editable=False,
+        help_text="The value of the public beacon that the rules name (swarm_tasks.beacon).",
+    )
     answers_root = models.CharField(
         max_length=64,
         blank=True,
@@ -116,6 +122,11 @@ class Round(models.Model):
     def answer_rules(self) -> AnswerRules:
         """How its answers are read: to the letter where its rules do not say."""
         return known_rules(self.rules.get("answers", AnswerRules.EXACT))
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether the round has its questions: they may wait for a public beacon."""
+        return "beacon" not in self.rules or self.beacon is not None
 
     @property
     def is_revealed(self) -> bool:

@@ -105,6 +105,15 @@ class Season(models.Model):
         "made, and the same in all of its rounds.",
     )
 
+    public_beacon = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="Mix each round's secret with a value that drand, a public source of randomness, "
+        "publishes after the commitment. So nobody can choose a secret for its questions. Rounds "
+        "become void while no server of drand can be reached, and need a newer client to be "
+        "checked.",
+    )
+
     # ---- how nodes train
     completions = models.PositiveSmallIntegerField(
         default=8,

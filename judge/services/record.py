@@ -121,6 +121,17 @@ def fix_withdrawn(numbers: Iterable[int], *, now: datetime) -> None:
         add_link("withdrawn", now=now, round=number)
 
 
+def fix_given_up(judge_round: Round, *, now: datetime) -> None:
+    """Fix that a round became void before its questions were drawn; its secret hides nothing."""
+    add_link(
+        "void",
+        now=now,
+        round=judge_round.number,
+        reason=judge_round.void_reason,
+        secret=bytes(judge_round.secret).hex(),
+    )
+
+
 def fix_answers(judge_round: Round, *, now: datetime) -> None:
     """Fix all answers of a round when nobody can answer it any more."""
     entries = read_entries(judge_round)

@@ -11,6 +11,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from judge.engine import (
+    BEACON_PATIENCE,
     Facts,
     Phase,
     catch_up,
@@ -22,6 +23,7 @@ from judge.engine import (
 )
 from judge.models import Answer, Round, Season, Seat
 from judge.services.announcing import announce_round
+from judge.services.drawing import give_up_round
 from judge.services.patience import time_out_round
 from judge.services.record import fix_answers, fix_results
 from judge.services.scheduling import season_deadlines
@@ -65,6 +67,7 @@ def _read_facts(judge_round: Round) -> Facts:
         expected=seats.count() if is_open else 0,
         completed=seats.exclude(completed_at=None).count() if is_open else 0,
         ungraded=count_ungraded(judge_round) if is_scoring else 0,
+        drawn=judge_round.is_drawn,
     )
 
 
@@ -127,10 +130,16 @@ def _close(judge_round: Round, now: datetime) -> None:
     fix_results(judge_round, "closed", now=now, secret=bytes(judge_round.secret).hex())
 
 
+def _give_up(judge_round: Round, now: datetime) -> None:
+    minutes = BEACON_PATIENCE // timedelta(minutes=1)
+    give_up_round(judge_round, f"the public beacon gave no value within {minutes} minutes", now=now)
+
+
 _MOVES: dict[Phase, Callable[[Round, datetime], None]] = {
     Phase.OPEN: _open,
     Phase.SCORING: _end_answering,
     Phase.CLOSED: _close,
+    Phase.VOID: _give_up,
 }
 
 

@@ -1,6 +1,9 @@
-"""Rounds are made: numbered, with sealed questions and a public commitment to them."""
+"""Rounds are made: numbered, with sealed questions and a public commitment to them.
 
-import logging
+In a season with a public beacon the commitment comes first, and the questions are drawn when the
+beacon has published the value that the rules name (`judge.services.drawing`).
+"""
+
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -9,28 +12,33 @@ from django.db import connection, transaction
 from django.db.models import Max
 
 from judge.engine import Deadlines, set_deadlines
-from judge.models import Question, Round, Season
+from judge.models import Round, Season
 from judge.repeats import Asked, read_asked
 from judge.selectors import task_choices
 from judge.services.announcing import announce_round
+from judge.services.drawing import digest_questions, halt, store_questions
 from judge.services.record import fix_commitment
-from judge.services.seasons import halt_season
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_tasks.answers import known_rules
-from swarm_tasks.asked import digest_question
+from swarm_tasks.beacon import QUICKNET, next_beacon
 from swarm_tasks.pool import AnyVerifier
-from swarm_tasks.quiz import QuizRules, commit_quiz, draw_quiz, with_answers
+from swarm_tasks.quiz import QuizRules, commit_quiz, draw_quiz, with_answers, with_beacon
 from swarm_tasks.verifier import DrawnTask
-
-logger = logging.getLogger(__name__)
 
 # The shortest time between making a round and opening it, so that a countdown can be seen.
 LEAD = timedelta(seconds=3)
+# How long a commitment is public before the beacon's value: time for nodes to note it, and more
+# than the site's clock should be wrong by. Then how long fetching and drawing may take.
+BEACON_LEAD = timedelta(seconds=30)
+BEACON_SLACK = timedelta(seconds=15)
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A round that is not stored yet, its questions, and what its season had asked before."""
+    """A round that is not stored yet, its questions, and what its season had asked before.
+
+    It has no questions if they wait for a public beacon.
+    """
 
     round: Round
     drawn: list[DrawnTask]
@@ -51,10 +59,10 @@ def ensure_next_round(season: Season, *, now: datetime, verifier: AnyVerifier) -
     try:
         draft = _draw(season, opens_at=max(due, now + LEAD), verifier=verifier)
     except RefusedError as refusal:
-        if refusal.code != ErrorCode.TASK_EXHAUSTED:
+        if refusal.code == ErrorCode.TASK_EXHAUSTED:
+            halt(season, refusal)
+        elif refusal.code != ErrorCode.ROUND_UNDRAWN:
             raise
-        logger.error("season %s opens no more rounds: %s", season, refusal)
-        halt_season(season, refusal)
         return None
     with transaction.atomic():
         if not _lacks_round(Season.objects.select_for_update().get(pk=season.pk)):
@@ -74,7 +82,7 @@ def schedule_round(
     """Make a round with its sealed questions, drawn under a secret key of its own.
 
     If another round of the season was made meanwhile, its questions are drawn again. Raises
-    RefusedError when a question cannot be drawn.
+    RefusedError when a question cannot be drawn, or the season's last round waits for its own.
     """
     while True:
         draft = _draw(season, opens_at=opens_at, verifier=verifier)
@@ -85,7 +93,7 @@ def schedule_round(
 
 
 def _draw(season: Season, *, opens_at: datetime, verifier: AnyVerifier) -> Draft:
-    """Draw the questions of one more round. Raises RefusedError."""
+    """Draw the questions of one more round, if they need not wait. Raises RefusedError."""
     deadlines = season_deadlines(season, opens_at=opens_at)
     judge_round = Round(
         season=season,
@@ -94,9 +102,11 @@ def _draw(season: Season, *, opens_at: datetime, verifier: AnyVerifier) -> Draft
         score_by=deadlines.score_by,
     )
     asked = read_asked(season)
+    if season.public_beacon:
+        return Draft(judge_round, [], asked)
     rules, secret = _rules(season, number=0, asked=asked), bytes(judge_round.secret)
     drawn = draw_quiz(rules, secret=secret, seen=asked.seen, verifier=verifier)
-    judge_round.digests = [digest_question(task.question) for task in drawn]
+    judge_round.digests = digest_questions(drawn)
     return Draft(judge_round, drawn, asked)
 
 
@@ -110,22 +120,25 @@ def _make(draft: Draft, *, now: datetime) -> Round | None:
     if season.rounds.filter(number__gt=draft.asked.last).exists():
         return None
     rules = _rules(season, number=judge_round.number, asked=draft.asked)
+    if season.public_beacon:
+        rules = _name_beacon(judge_round, rules, now=now)
     judge_round.rules = msgspec.to_builtins(rules)
     judge_round.commitment = commit_quiz(rules, secret=bytes(judge_round.secret))
     judge_round.save()
-    Question.objects.bulk_create(
-        Question(
-            round=judge_round,
-            position=position,
-            dataset=task.spec.dataset,
-            spec=msgspec.to_builtins(task.spec),
-            prompt=task.question,
-        )
-        for position, task in enumerate(draft.drawn, start=1)
-    )
+    store_questions(judge_round, draft.drawn)
     fix_commitment(judge_round, now=now)
     announce_round(judge_round, now=now)
     return judge_round
+
+
+def _name_beacon(judge_round: Round, rules: QuizRules, *, now: datetime) -> QuizRules:
+    """Let the rules name a value that the beacon publishes later, and the round open after it."""
+    beacon = next_beacon(QUICKNET, after=now + BEACON_LEAD)
+    opens_at = max(judge_round.opens_at, beacon.emitted_at + BEACON_SLACK)
+    deadlines = season_deadlines(judge_round.season, opens_at=opens_at)
+    judge_round.opens_at = deadlines.opens_at
+    judge_round.closes_at, judge_round.score_by = deadlines.closes_at, deadlines.score_by
+    return with_beacon(rules, beacon)
 
 
 def season_deadlines(season: Season, *, opens_at: datetime) -> Deadlines:

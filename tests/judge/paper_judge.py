@@ -122,6 +122,7 @@ class PaperJudge:
             expected=len(seats),
             completed=sum(seat.completed for seat in seats),
             ungraded=paper.ungraded,
+            drawn=True,
         )
 
     def watch(self, *, off: float = 0) -> None:

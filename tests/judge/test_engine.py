@@ -18,6 +18,7 @@ from hypothesis.stateful import (
 )
 
 from judge.engine import (
+    BEACON_PATIENCE,
     TICK,
     TOLERANCE,
     Facts,
@@ -42,6 +43,7 @@ FACTS = Facts(
     expected=0,
     completed=0,
     ungraded=0,
+    drawn=True,
 )
 
 
@@ -55,6 +57,17 @@ def facts(phase: Phase, **changes: Any) -> Facts:
 def test_a_round_opens_at_its_time_and_not_before() -> None:
     assert due_move(facts(Phase.SCHEDULED), now=DEADLINES.opens_at - MOMENT) is None
     assert due_move(facts(Phase.SCHEDULED), now=DEADLINES.opens_at) == Phase.OPEN
+
+
+def test_a_round_without_questions_never_opens_and_becomes_void_in_the_end() -> None:
+    undrawn, end = facts(Phase.SCHEDULED, drawn=False), DEADLINES.opens_at + BEACON_PATIENCE
+    assert due_move(undrawn, now=end - MOMENT) is None
+    assert due_move(undrawn, now=end) == Phase.VOID
+
+
+def test_a_paused_season_keeps_no_round_without_questions_for_ever() -> None:
+    undrawn = facts(Phase.SCHEDULED, drawn=False, season_active=False)
+    assert due_move(undrawn, now=DEADLINES.opens_at + BEACON_PATIENCE) == Phase.VOID
 
 
 @pytest.mark.parametrize("reason", [{"season_active": False}, {"another_open": True}])

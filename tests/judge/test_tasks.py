@@ -261,7 +261,10 @@ def test_recomputing_is_on_record_with_who_asked_for_it(site: Site, known: bool)
 
 def test_every_task_of_the_schedule_exists(settings: Any) -> None:
     names = {entry["task"] for entry in settings.CELERY_BEAT_SCHEDULE.values()}
-    mine = {task.name for task in (tasks.tick_rounds, tasks.grade_answers, tasks.keep_books)}
+    mine = {
+        task.name
+        for task in (tasks.tick_rounds, tasks.draw_rounds, tasks.grade_answers, tasks.keep_books)
+    }
     assert mine <= names
     schedule = settings.CELERY_BEAT_SCHEDULE["tick-rounds"]["schedule"]
     assert timedelta(seconds=schedule) == TICK

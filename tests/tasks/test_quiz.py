@@ -19,18 +19,23 @@ from swarm_tasks import quiz
 from swarm_tasks.allowlist import GENERATOR
 from swarm_tasks.answers import AnswerRules
 from swarm_tasks.asked import NOTHING_ASKED, digest_question
+from swarm_tasks.beacon import QUICKNET, Beacon, BeaconValue, mix_key
 from swarm_tasks.keyspace import Part, index_part, question_part
 from swarm_tasks.quiz import (
+    QUIZ_FORMAT,
     QUIZ_FORMAT_1,
     QUIZ_FORMAT_2,
+    QUIZ_FORMAT_BEACON,
     QuizRules,
     commit_quiz,
     encode_rules,
     share_questions,
     with_answers,
+    with_beacon,
 )
 from swarm_tasks.starter import STARTER_TASKS
 from swarm_tasks.verifier import DrawnTask, Verifier
+from tests.drand import value_of
 from tests.tasks.faulty import REPOSITORY
 from tests.tasks.specs import ONE_DIGIT, SEED
 
@@ -67,12 +72,17 @@ def first_format(rules: QuizRules) -> QuizRules:
 
 
 def draw_quiz(
-    rules: QuizRules, *, secret: bytes, verifier: Verifier, asked: Container[int] = ()
+    rules: QuizRules,
+    *,
+    secret: bytes,
+    verifier: Verifier,
+    asked: Container[int] = (),
+    beacon: BeaconValue | None = None,
 ) -> list[DrawnTask]:
     def seen(digests: Sequence[int]) -> list[int]:
         return [digest for digest in digests if digest in asked]
 
-    return quiz.draw_quiz(rules, secret=secret, seen=seen, verifier=verifier)
+    return quiz.draw_quiz(rules, secret=secret, seen=seen, verifier=verifier, beacon=beacon)
 
 
 # ---- shares
@@ -373,3 +383,85 @@ def test_the_documented_questions_are_drawn(verifier: Verifier) -> None:
     drawn = draw_quiz(rules, secret=secret, verifier=verifier)
     assert [(str(task.spec.index), task.question) for task in drawn] == documented[: len(drawn)]
     assert len(drawn) == 4
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="the example calls openssl")
+def test_the_documented_command_prints_the_key_that_a_beacon_gives() -> None:
+    beacon = EXAMPLE.split("```sh\n")[1].split("```")[0]
+    script = f"secret={EXAMPLE.splitlines()[0]}\n{beacon}"
+    printed = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
+    randomness = beacon.splitlines()[0].removeprefix("randomness=")
+    value = BeaconValue(123, randomness, "00")
+    key = mix_key(SECRET, value).hex()
+    assert printed.stdout.split()[-1] == key
+    assert f"# {key}\n" in script
+
+
+# ---- a public beacon
+
+BEACON = Beacon(QUICKNET, 1000)
+
+
+def bound_rules() -> QuizRules:
+    return with_beacon(rules_of(), BEACON)
+
+
+def test_the_beacon_decides_the_questions_together_with_the_secret(verifier: Verifier) -> None:
+    quizzes = [
+        draw_quiz(bound_rules(), secret=secret, verifier=verifier, beacon=value_of(1000, by=by))
+        for secret, by in ((SECRET, "toy"), (SECRET, "another"), (SECRET[::-1], "toy"))
+    ]
+    quizzes.append(draw_quiz(rules_of(), secret=SECRET, verifier=verifier))
+    asked = [frozenset(task.question for task in drawn) for drawn in quizzes]
+    assert len(set(asked)) == len(asked)
+
+
+def test_the_same_value_gives_the_same_questions(verifier: Verifier) -> None:
+    one, other = (
+        draw_quiz(bound_rules(), secret=SECRET, verifier=verifier, beacon=value_of(1000))
+        for _ in range(2)
+    )
+    assert one == other
+
+
+def test_the_commitment_fixes_which_value_it_will_be() -> None:
+    later = with_beacon(rules_of(), Beacon(QUICKNET, 1001))
+    promised = {commit_quiz(rules, secret=SECRET) for rules in (rules_of(), bound_rules(), later)}
+    assert len(promised) == 3
+
+
+@pytest.mark.parametrize(
+    ("rules", "value"),
+    [(bound_rules(), None), (bound_rules(), value_of(999)), (rules_of(), value_of(1000))],
+)
+def test_questions_are_drawn_with_the_value_that_the_rules_name_or_not_at_all(
+    verifier: Verifier, rules: QuizRules, value: BeaconValue | None
+) -> None:
+    with pytest.raises(ValueError, match="the rules name round"):
+        draw_quiz(rules, secret=SECRET, verifier=verifier, beacon=value)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"format": QUIZ_FORMAT},
+        {"beacon": msgspec.UNSET},
+        {"beacon": Beacon("ab" * 32, 1000)},
+    ],
+)
+def test_rules_with_a_beacon_that_is_not_known_are_not_followed(
+    verifier: Verifier, change: dict[str, object]
+) -> None:
+    rules = msgspec.structs.replace(bound_rules(), **change)
+    assert bound_rules().are_known
+    assert not rules.are_known
+    with pytest.raises(RefusedError) as refused:
+        draw_quiz(rules, secret=SECRET, verifier=verifier, beacon=value_of(1000))
+    assert refused.value.code == ErrorCode.TASK_FOREIGN
+
+
+def test_rules_with_a_beacon_travel_as_json() -> None:
+    raw = encode_rules(bound_rules())
+    assert msgspec.json.decode(raw, type=QuizRules) == bound_rules()
+    assert f'"format":"{QUIZ_FORMAT_BEACON}"'.encode() in raw
+    assert b'"beacon"' not in encode_rules(rules_of())

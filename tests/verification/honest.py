@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from asgiref.sync import async_to_sync
@@ -60,6 +60,7 @@ class Member:
     signing: Signing = field(init=False)
     heads: HeadLog = field(init=False)
     commitments: CommitmentLog = field(init=False)
+    now: datetime = field(init=False)
 
     def __post_init__(self) -> None:
         self.state.path.mkdir(parents=True, exist_ok=True)
@@ -70,7 +71,9 @@ class Member:
             node=lambda: self.node.name,
         )
         self.heads = HeadLog(self.state.heads, site=SITE)
-        self.commitments = CommitmentLog(self.state.commitments, site=SITE)
+        self.commitments = CommitmentLog(
+            self.state.commitments, site=SITE, clock=lambda: self.now.astimezone(UTC)
+        )
 
     def signer(self, *, now: datetime) -> Signer:
         key = bind_key(self.node, public_key_of(self.state.signing_key()), now=now)
@@ -78,7 +81,7 @@ class Member:
 
     def look(self, judge_round: Round, *, now: datetime) -> None:
         """Note what a welcome or a doorbell tells."""
-        head = read_chain_head(now=now)
+        self.now, head = now, read_chain_head(now=now)
         self.heads.note(head)
         self.commitments.follow(head)
         self.commitments.note(describe_round(judge_round))
@@ -122,15 +125,23 @@ class JudgedSite:
         return self.close(judge_round, before_close=before_close)
 
     def open(self) -> Round:
-        for member in self.members.values():
-            touch(member.node, now=self.now)
         judge_round = self.schedule()
         self.now += LEAD
+        return self.start(judge_round)
+
+    def start(self, judge_round: Round) -> Round:
+        """Open a round whose time has come, with all nodes there."""
+        for member in self.members.values():
+            touch(member.node, now=self.now)
         advance_rounds(now=self.now)
         judge_round.refresh_from_db()
+        self.tell(judge_round)
+        return judge_round
+
+    def tell(self, judge_round: Round) -> None:
+        """Let all nodes hear of a round, and of the newest link."""
         for member in self.members.values():
             member.look(judge_round, now=self.now)
-        return judge_round
 
     def schedule(self) -> Round:
         return schedule_round(
@@ -175,8 +186,7 @@ class JudgedSite:
             advance_rounds(now=self.now)
             judge_round.refresh_from_db()
         refresh_standings(self.season, now=self.now)
-        for member in self.members.values():
-            member.look(judge_round, now=self.now)
+        self.tell(judge_round)
         return judge_round
 
 

@@ -26,6 +26,8 @@ class Command(BaseCommand):
             raise CommandError(f"There is no round {number}.")
         if judge_round.is_revealed:
             raise CommandError(f"Round {number} is public: read it on its page.")
+        if not judge_round.is_drawn:
+            raise CommandError(f"Round {number} waits for the public beacon: it has no questions.")
         add_link("unsealed", now=timezone.now(), round=number, reason=reason)
         for question in judge_round.questions.order_by("position"):
             told = f"{question.position}. {question.dataset} {question.spec['index']}"

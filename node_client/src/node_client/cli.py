@@ -192,19 +192,36 @@ def status(url: ShownUrl = None, *, flags: Flags) -> None:
 @app.command()
 @explain_problems
 @takes_settings("state_dir", "config")
-def verify_round(url: Url, number: RoundNumber, *, flags: Flags) -> None:
+def verify_round(
+    url: Url,
+    number: RoundNumber,
+    *,
+    beacon_url: Annotated[
+        list[str] | None,
+        typer.Option(help="A server of drand to ask instead of the public ones; may be repeated"),
+    ] = None,
+    flags: Flags,
+) -> None:
     """Check a closed judge round: questions, answers, signatures, verdicts, scores, the chain.
 
     Needs no token. Exits with 0 if all holds, 1 if something differs, 2 if it cannot be told, 3 if
     nothing differs but something is in doubt.
     """
     from node_client.commands.verification.command import verify_round as verify  # imports httpx
+    from swarm_tasks.beacon import BEACON_URLS
     from swarm_tasks.pool import VerifierPool
 
     site = parse_site(url)
     state = choose(site, flags=flags).state
     with VerifierPool(os.cpu_count() or 1) as verifier:
-        outcome = verify(site, number, state=state, console=Console(), verifier=verifier)
+        outcome = verify(
+            site,
+            number,
+            state=state,
+            console=Console(),
+            verifier=verifier,
+            beacon_urls=beacon_url or BEACON_URLS,
+        )
     _exit_with(outcome)
 
 

@@ -35,6 +35,7 @@ class ErrorCode(StrEnum):
     ROUND_UNKNOWN = "round.unknown"
     ROUND_NOT_OPEN = "round.not_open"
     ROUND_PENDING = "round.pending"
+    ROUND_UNDRAWN = "round.undrawn"
     ANSWER_LATE = "answer.late"
     ANSWER_NOT_YOURS = "answer.not_yours"
     ANSWER_SIGNATURE = "answer.signature"
@@ -75,6 +76,9 @@ FIXES: dict[ErrorCode, str] = {
     ErrorCode.ROUND_UNKNOWN: "Ask for the current round first.",
     ErrorCode.ROUND_NOT_OPEN: "Wait for the next round: you are told when it opens.",
     ErrorCode.ROUND_PENDING: "Nothing to do: this node takes part in the next round that opens.",
+    ErrorCode.ROUND_UNDRAWN: (
+        "Try again in a minute: the round before waits for the value of the public beacon."
+    ),
     ErrorCode.ANSWER_LATE: "Answer before the deadline: shorten answers or use a faster device.",
     ErrorCode.ANSWER_NOT_YOURS: "Answer only questions that this node was given in this round.",
     ErrorCode.ANSWER_SIGNATURE: (

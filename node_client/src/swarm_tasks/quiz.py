@@ -3,7 +3,9 @@
 The judge draws them, and publishes a commitment before anybody answers. Once the round has closed
 and the secret is out, whoever has both checks the commitment and draws the same questions again:
 the judge neither chose them by hand nor changed them. No question comes twice in a season
-(`swarm_tasks.asked`). `docs/tasks.md` has a worked example.
+(`swarm_tasks.asked`). Where the rules name a public beacon (`swarm_tasks.beacon`), its value is
+mixed with the secret, so that the secret could not be chosen either. `docs/tasks.md` has a worked
+example.
 """
 
 import hashlib
@@ -20,11 +22,14 @@ from swarm_protocol.messages import TaskChoice
 from swarm_tasks.allowlist import GENERATOR
 from swarm_tasks.answers import AnswerRules
 from swarm_tasks.asked import Seen, digest_question
+from swarm_tasks.beacon import TIMETABLES, Beacon, BeaconValue, mix_key
 from swarm_tasks.keyspace import Part
 from swarm_tasks.pool import AnyVerifier
 from swarm_tasks.verifier import DrawnTask
 
 QUIZ_FORMAT = "murmuration-quiz-3"
+# The same with a public beacon. Who does not know it would draw other questions.
+QUIZ_FORMAT_BEACON = "murmuration-quiz-4"
 # Rounds of earlier formats are still checked. They differed from earlier rounds by chance only. The
 # first says nothing of how answers are read.
 QUIZ_FORMAT_1 = "murmuration-quiz-1"
@@ -45,7 +50,8 @@ class QuizRules(Struct, frozen=True):
     algorithm of this module. `answers` names the rules by which answers are read
     (`swarm_tasks.answers`); rounds of the first format leave it out, and read them to the letter.
     `asked` is the chain of what the season's earlier rounds asked (`swarm_tasks.asked`), which the
-    first two formats do not have.
+    first two formats do not have. `beacon` names the value of a public beacon that is mixed with
+    the secret; the last format alone has it.
     """
 
     round: int
@@ -57,13 +63,24 @@ class QuizRules(Struct, frozen=True):
     format: str = QUIZ_FORMAT
     answers: str | UnsetType = UNSET
     asked: str | UnsetType = UNSET
+    beacon: Beacon | UnsetType = UNSET
+
+    @property
+    def are_known(self) -> bool:
+        """Whether this version draws questions and reads answers by these rules."""
+        if (self.beacon is UNSET) == (self.format == QUIZ_FORMAT_BEACON):
+            return False
+        if self.beacon is not UNSET and self.beacon.chain not in TIMETABLES:
+            return False
+        return self.answer_rules is not None and self.generator == GENERATOR
 
     @property
     def answer_rules(self) -> AnswerRules | None:
         """How answers are read; None where this version does not know."""
         if self.format == QUIZ_FORMAT_1:
             return AnswerRules.EXACT if self.answers is UNSET else None
-        if self.format in (QUIZ_FORMAT_2, QUIZ_FORMAT) and self.answers in list(AnswerRules):
+        newer = (QUIZ_FORMAT_2, QUIZ_FORMAT, QUIZ_FORMAT_BEACON)
+        if self.format in newer and self.answers in list(AnswerRules):
             return AnswerRules(self.answers)
         return None
 
@@ -84,6 +101,11 @@ def with_answers(rules: QuizRules, answers: AnswerRules) -> QuizRules:
     if answers is AnswerRules.EXACT:
         return rules
     return msgspec.structs.replace(rules, format=QUIZ_FORMAT_2, answers=answers.value)
+
+
+def with_beacon(rules: QuizRules, beacon: Beacon) -> QuizRules:
+    """Return rules of a round whose secret is mixed with a public beacon's value."""
+    return msgspec.structs.replace(rules, format=QUIZ_FORMAT_BEACON, beacon=beacon)
 
 
 def encode_rules(rules: QuizRules) -> bytes:
@@ -107,36 +129,51 @@ def commit_quiz(rules: QuizRules, *, secret: bytes) -> str:
 
 
 def draw_quiz(
-    rules: QuizRules, *, secret: bytes, seen: Seen, verifier: AnyVerifier
+    rules: QuizRules,
+    *,
+    secret: bytes,
+    seen: Seen,
+    verifier: AnyVerifier,
+    beacon: BeaconValue | None = None,
 ) -> list[DrawnTask]:
     """Return a round's questions, dataset by dataset in the order of the tasks.
 
-    They come from the judge's part of the key space, by the stream that the secret opens. They
-    differ from each other and from all that `seen` knows of the season's earlier rounds. In the
-    first two formats they differ from each other only, and repeat where a dataset is too small for
-    that. The round's number and the season's name play no part.
+    They come from the judge's part of the key space, by the stream that the secret opens, mixed
+    with the value of the `beacon` if the rules name one. They differ from each other and from all
+    that `seen` knows of the season's earlier rounds. In the first two formats they differ from each
+    other only, and repeat where a dataset is too small for that. The round's number and the
+    season's name play no part.
 
     Raises RefusedError TASK_FOREIGN for rules that this version does not follow, TASK_EXHAUSTED
     when a dataset has no question left, and what `Verifier.draw` raises; ValueError when there are
-    fewer questions than tasks.
+    fewer questions than tasks, or the value is not the one that the rules name.
     """
-    if rules.answer_rules is None or rules.generator != GENERATOR:
+    if not rules.are_known:
         raise RefusedError(
             ErrorCode.TASK_FOREIGN,
             f"made by {rules.format!r} with {rules.generator!r}, this side has"
             f" {QUIZ_FORMAT!r} with {GENERATOR!r}",
         )
+    key = _key_of(rules, secret=secret, value=beacon)
     drawn: list[DrawnTask] = []
     texts: set[str] = set()
     digests: set[int] = set()
     shares = share_questions(rules.tasks, rules.questions)
     for task, share in zip(rules.tasks, shares, strict=True):
-        draw = Stream(task, key=secret, part=Part.JUDGE, seed=rules.seed, verifier=verifier)
+        draw = Stream(task, key=key, part=Part.JUDGE, seed=rules.seed, verifier=verifier)
         if rules.may_repeat:
             drawn += draw_different(draw, share, texts)
         else:
             drawn += _draw_unasked(draw, share, digests, seen=seen)
     return drawn
+
+
+def _key_of(rules: QuizRules, *, secret: bytes, value: BeaconValue | None) -> bytes:
+    """Return the key of a round's questions. Raises ValueError for a value of another round."""
+    named = None if rules.beacon is UNSET else rules.beacon.round
+    if named != (value and value.round):
+        raise ValueError(f"the rules name round {named} of a beacon, not that of {value}")
+    return secret if value is None else mix_key(secret, value)
 
 
 @dataclass(frozen=True)

@@ -45,11 +45,12 @@ def tell_phase(judge_round: Round) -> tuple[str, datetime | None]:
     """Return a round's phase, and the moment of its end where that is known.
 
     A round that waits in a paused season is `paused`: it opens some time after the season goes on.
+    When one opens that waits for the public beacon is not known.
     """
     if judge_round.phase == Round.Phase.SCHEDULED and judge_round.season.paused:
         return "paused", None
     ends = {
-        Round.Phase.SCHEDULED: judge_round.opens_at,
+        Round.Phase.SCHEDULED: judge_round.opens_at if judge_round.is_drawn else None,
         Round.Phase.OPEN: judge_round.closes_at,
     }
     phase = Round.Phase(judge_round.phase)

@@ -2,14 +2,17 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
+import msgspec
 from django.db.models import Count, F, QuerySet
 
 from judge.models import Question, Round, RoundSummary, Score
 from judge.repeats import count_seen_before
-from judge.selectors import rulings_about
+from judge.selectors import count_questions, rulings_about
+from swarm_tasks.beacon import Beacon
 from swarm_web.dashboard.reports.rulings import RulingLine, describe_rulings
 from swarm_web.nodes.models import Node
 
@@ -46,6 +49,20 @@ class Revelation:
 
 
 @dataclass(frozen=True)
+class BeaconReport:
+    """The value of the public beacon that is mixed with a round's secret; null until it is there.
+
+    `round` is the beacon's own, whose value was not published before `emitted_at`.
+    """
+
+    chain: str
+    round: int
+    emitted_at: datetime
+    randomness: str | None
+    signature: str | None
+
+
+@dataclass(frozen=True)
 class Lead:
     """The best result of the nodes that compete: `nodes` have it, and `node` is one of them."""
 
@@ -76,6 +93,21 @@ class RoundReport:
     lead: Lead | None = None
 
     @cached_property
+    def beacon(self) -> BeaconReport | None:
+        """The beacon that the round's rules name, if they do."""
+        if "beacon" not in self.round.rules:
+            return None
+        named = msgspec.convert(self.round.rules["beacon"], Beacon)
+        value = self.round.beacon or {}
+        return BeaconReport(
+            named.chain,
+            named.round,
+            named.emitted_at,
+            randomness=value.get("randomness"),
+            signature=value.get("signature"),
+        )
+
+    @cached_property
     def scores(self) -> list[Score]:
         """All scores, best first, for readers who want thousands; pages read `Sheet`s."""
         return list(scores_of(self.round).defer("answered", "solved"))
@@ -102,7 +134,7 @@ def read_round(judge_round: Round) -> RoundReport:
     if not judge_round.is_revealed:
         return RoundReport(
             judge_round,
-            question_count=judge_round.questions.count(),
+            question_count=count_questions(judge_round),
             seen_before=seen_before,
             rulings=rulings,
             **turnout,

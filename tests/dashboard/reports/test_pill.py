@@ -9,6 +9,7 @@ from django.utils import timezone
 from judge.engine import Phase
 from judge.models import Season
 from judge.services.seasons import end_season, pause_season
+from swarm_tasks.beacon import QUICKNET
 from swarm_web.dashboard.reports.pill import Pill, read_pill
 from tests.factories import make_round, make_season
 
@@ -45,6 +46,22 @@ def test_a_round_that_waits_in_a_paused_season_has_no_countdown(
     )
     told = client.get("/api/v1/status").json()
     assert (told["phase"], told["until"]) == ("paused", None)
+
+
+def test_a_round_that_waits_for_the_public_beacon_has_no_countdown(
+    season: Season, client: Client
+) -> None:
+    made = make_round(season, phase=Phase.SCHEDULED)
+    made.rules["beacon"] = {"chain": QUICKNET, "round": 1000}
+    made.save()
+    assert (read().phase, read().until) == ("scheduled", None)
+    for path in ("/", made.get_absolute_url()):
+        html = look(client, path)
+        assert "opens soon" in html
+        assert "countdown" not in html
+    made.beacon = {"round": 1000}
+    made.save()
+    assert read().until == made.opens_at
 
 
 def test_a_paused_season_finishes_the_round_that_is_open(season: Season) -> None:

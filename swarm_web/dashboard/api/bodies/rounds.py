@@ -1,6 +1,7 @@
 """Bodies of answers about rounds."""
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any
 
 from judge.models import Answer, Round, Score
@@ -37,6 +38,7 @@ def describe_round_report(report: RoundReport) -> dict[str, Any]:
         "seats": report.seats,
         "completed": report.completed,
         "rulings": report.rulings,
+        "beacon": asdict(report.beacon) if report.beacon else None,
         "secret": revealed.secret if revealed else None,
         "rules": revealed.rules if revealed else None,
         "scores": describe_scores(report.scores),

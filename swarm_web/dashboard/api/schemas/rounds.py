@@ -147,6 +147,22 @@ class AnswersOut(Schema):
     next: Next
 
 
+class BeaconOut(Schema):
+    """The value of the public beacon drand that is mixed with a round's secret."""
+
+    chain: str = Field(
+        description="The hash of drand's chain.",
+        examples=["52db9ba70e0cc0f6eaf7803dd07447a1f5477735fd3f661792ba94600c84e971"],
+    )
+    round: int = Field(description="The number of the beacon's own round.", examples=[34_000_000])
+    emitted_at: Moment
+    randomness: str | None = Field(
+        description="SHA-256 of the signature; null until the questions are drawn with it.",
+        examples=["fb8f7bc29bf24db51871ec8c79f3a1e4bd0557bc0dfcee9ed1d924e69d1c60dc"],
+    )
+    signature: str | None = Field(description="The beacon's, in hexadecimal.")
+
+
 class RoundDetail(RoundOut):
     """A round with its whole public record: what `swarm-node verify-round` checks.
 
@@ -163,6 +179,9 @@ class RoundDetail(RoundOut):
     seats: int = Field(description="How many nodes take part.", examples=[41])
     completed: int = Field(description="How many have answered all.", examples=[39])
     rulings: list[RulingOut]
+    beacon: BeaconOut | None = Field(
+        description="Null in seasons without a public beacon; see docs/verification.md."
+    )
     secret: str | None = Field(description="Hexadecimal; decides the questions.")
     rules: dict[str, Any] | None = Field(description="What the questions were drawn by.")
     scores: list[ScoreOut] = Field(description="Best first.")

@@ -51,6 +51,10 @@ class SeasonOut(Schema):
     answer_rules: str = Field(
         description="How answers are read; see `docs/tasks.md`.", examples=["answers-2"]
     )
+    public_beacon: bool = Field(
+        description="Whether each round's secret is mixed with a value of the public beacon drand.",
+        examples=[False],
+    )
 
 
 class SeasonsOut(Schema):

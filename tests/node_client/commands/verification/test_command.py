@@ -88,7 +88,7 @@ async def test_an_honest_round_is_confirmed_check_by_check(
         result = await verify(coordinator, state)
     assert result.exit_code == 0, result.output
     signs = [line[0] for line in result.output.splitlines()[1:-1]]
-    assert signs == ["–", "✓", "–", "✓", "✓", "✓", "✓", "–", "–", "–", "–"]
+    assert signs == ["–", "–", "✓", "–", "✓", "✓", "✓", "✓", "–", "–", "–", "–"]
     assert "all is as the site published it" in result.output
 
 

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
+from node_client.commands.verification.beacon import named_beacon
 from node_client.commands.verification.checks import (
     Check,
     Outcome,
@@ -66,9 +67,15 @@ def audit_round(
 
 
 def _draw_again(published: PublishedRound, earlier: Earlier, *, verifier: AnyVerifier) -> Check:
-    secret = bytes.fromhex(published.secret)
+    secret, value = bytes.fromhex(published.secret), published.beacon
+    beacon = named_beacon(published)
+    if (value and value.round) != (beacon and beacon.round):
+        told = "not drawn again: the beacon's value that the rules name is not published"
+        return Check("questions", Outcome.UNKNOWN, told)
     try:
-        drawn = draw_quiz(published.rules, secret=secret, seen=earlier.seen, verifier=verifier)
+        drawn = draw_quiz(
+            published.rules, secret=secret, seen=earlier.seen, verifier=verifier, beacon=value
+        )
     except RefusedError as refusal:
         return Check("questions", Outcome.UNKNOWN, f"not drawn again: {refusal.message}")
     return allow_for_sealed(check_questions(published, drawn), earlier)

@@ -1,6 +1,6 @@
 """The command `swarm-node verify-round`: fetches, checks and shows."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from tempfile import TemporaryFile
 
 from rich.console import Console
@@ -8,6 +8,7 @@ from rich.progress import Progress
 from rich.text import Text
 
 from node_client.commands.verification.audit import audit_round
+from node_client.commands.verification.beacon import check_beacon, named_beacon
 from node_client.commands.verification.chain import (
     Chain,
     check_chain,
@@ -25,6 +26,7 @@ from node_client.commands.verification.download import (
     read_answers,
     read_earlier,
 )
+from node_client.commands.verification.drand import fetch_value
 from node_client.commands.verification.evidence import Evidence
 from node_client.commands.verification.records import PublishedRound, read_round
 from node_client.commands.verification.report import conclude_checks, draw_check
@@ -40,23 +42,38 @@ from node_client.storage.commitments import find_commitment
 from node_client.storage.heads import find_heads
 from node_client.storage.receipts import find_receipts
 from node_client.storage.state import StateDir
+from swarm_tasks.beacon import BEACON_URLS
 from swarm_tasks.pool import AnyVerifier
 
 
 def verify_round(
-    site: Site, number: int, *, state: StateDir, console: Console, verifier: AnyVerifier
+    site: Site,
+    number: int,
+    *,
+    state: StateDir,
+    console: Console,
+    verifier: AnyVerifier,
+    beacon_urls: Sequence[str] = BEACON_URLS,
 ) -> Outcome:
     """Check a round, show each result as it comes, and return what they come to.
 
-    `state` is the folder of this machine's node, which holds what it saw. Raises NodeError when
-    the round cannot be checked.
+    `state` is the folder of this machine's node, which holds what it saw; `beacon_urls` are servers
+    of the public beacon. Raises NodeError when the round cannot be checked.
     """
     with console.status(f"Fetching round {number}"):
         published = read_round(fetch_round(site, number))
     season = fold_line(published.rules.season, most=80)
     console.print(Text(f"Round {number} of {site.base}, season {season}"), soft_wrap=True)
     outcomes = []
-    checks = _run_checks(site, number, published, state=state, console=console, verifier=verifier)
+    checks = _run_checks(
+        site,
+        number,
+        published,
+        state=state,
+        console=console,
+        verifier=verifier,
+        beacon_urls=beacon_urls,
+    )
     try:
         for check in checks:
             outcomes.append(check.outcome)
@@ -79,13 +96,22 @@ def _run_checks(
     state: StateDir,
     console: Console,
     verifier: AnyVerifier,
+    beacon_urls: Sequence[str],
 ) -> Iterator[Check]:
     evidence = Evidence(published)
+    noted = find_commitment(state.commitments, site=site, number=number)
     with console.status("Fetching the chain"):
         chain = fetch_read_chain(site)
     yield check_chain(chain, find_heads(state.heads, site=site))
+    history = read_histories(chain).get(number) if chain is not None else None
     if chain is not None:
-        yield check_fixed(published, chain, read_histories(chain).get(number))
+        yield check_fixed(published, chain, history)
+    beacon, fetched = named_beacon(published), None
+    if beacon is not None:
+        with console.status("Asking servers of the public beacon"):
+            fetched = fetch_value(beacon, urls=beacon_urls)
+    scheduled = history.scheduled if history else None
+    yield check_beacon(published, fetched=fetched, scheduled=scheduled, noted=noted)
     with TemporaryFile() as earlier, TemporaryFile() as file:
         if not published.rules.may_repeat:
             with console.status("Fetching what was asked before"):
@@ -100,7 +126,7 @@ def _run_checks(
             yield from audit_round(
                 published,
                 number=number,
-                noted=find_commitment(state.commitments, site=site, number=number),
+                noted=noted,
                 asked=read_earlier(earlier),
                 answers=evidence.watch(read_answers(file)),
                 verifier=verifier,

@@ -16,6 +16,7 @@ from swarm_protocol.messages import Id, Name, RoundPhase, Share, TaskSpec, Text
 from swarm_tasks.allowlist import GENERATOR
 from swarm_tasks.answers import NEWEST_RULES
 from swarm_tasks.asked import DIGEST_BYTES
+from swarm_tasks.beacon import BeaconValue
 from swarm_tasks.quiz import QUIZ_FORMAT, QuizRules
 
 MAX_QUESTIONS = 256
@@ -69,6 +70,7 @@ class PublishedRound(Struct, frozen=True):
     scores: Annotated[list[PublishedScore], Meta(max_length=MAX_NODES)]
     answers_root: str = ""
     results_root: str = ""
+    beacon: BeaconValue | None = None
 
 
 class PublishedAnswer(Struct, frozen=True):
@@ -165,7 +167,7 @@ def _unreadable(what: str, problem: Exception) -> UncheckableError:
 
 def _check_rules(rules: QuizRules) -> None:
     """Check that drawing by these rules is possible here, and takes no more than a quiz does."""
-    if rules.answer_rules is None or rules.generator != GENERATOR:
+    if not rules.are_known:
         read = "" if rules.answers is UNSET else f", {rules.answers}"
         theirs = f"{rules.format}{read} with {rules.generator}"
         ours = f"{QUIZ_FORMAT}, {NEWEST_RULES} with {GENERATOR}"

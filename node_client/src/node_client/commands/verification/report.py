@@ -37,7 +37,7 @@ def conclude_checks(subject: str, outcomes: Sequence[Outcome]) -> tuple[Outcome,
     if Outcome.UNKNOWN in outcomes:
         return Outcome.UNKNOWN, (
             f"{subject} could not be checked on this machine. "
-            "Run `swarm-node doctor`; it tests the verifier."
+            "The lines with a question mark say why; `swarm-node doctor` tests the verifier."
         )
     if Outcome.DOUBTFUL in outcomes:
         return Outcome.DOUBTFUL, (

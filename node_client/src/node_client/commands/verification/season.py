@@ -53,6 +53,7 @@ def check_rounds(
         else:
             _compare_round(shown, history, differences)
     withdrawn = sum(history.withdrawn for history in histories.values())
+    void = sum(history.void and not history.answered for history in histories.values())
     doubts = [
         f"round {number}: the operator read its sealed questions"
         for number, history in sorted(histories.items())
@@ -60,7 +61,8 @@ def check_rounds(
     ]
     return conclude(
         "rounds",
-        compared=f"{len(known):,} numbers in a row; {withdrawn:,} withdrawn before they opened",
+        compared=f"{len(known):,} numbers in a row; {withdrawn:,} withdrawn before they opened,"
+        f" {void:,} void before they were answered",
         differences=differences,
         doubts=doubts,
     )

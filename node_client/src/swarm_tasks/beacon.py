@@ -1,0 +1,108 @@
+"""A public beacon, whose value nobody knows before its time: drand's chain "quicknet"; no I/O.
+
+A round's rules may name a value that the beacon publishes only after the round's commitment. The
+questions are then drawn from a key that mixes the round's secret with this value, so the operator
+cannot choose a secret whose questions it likes. docs/decisions/0033-public-beacon.md says why.
+
+What is checked of a value here is that its randomness is the SHA-256 of its signature. The
+signature itself (BLS12-381) is not checked: whoever wants to know that the value is the beacon's
+asks servers of drand that they trust.
+"""
+
+import hashlib
+import hmac
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+# docs.drand.love: period and beginning of the chain never change, they are part of its hash.
+QUICKNET = "52db9ba70e0cc0f6eaf7803dd07447a1f5477735fd3f661792ba94600c84e971"
+# Public servers of the League of Entropy, run by different organisations.
+BEACON_URLS = (
+    "https://api.drand.sh",
+    "https://drand.cloudflare.com",
+    "https://api2.drand.sh",
+    "https://api3.drand.sh",
+)
+# An answer of a server has some 250 bytes.
+MAX_VALUE_BYTES = 1 << 12
+
+Hash = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
+Signature = Annotated[str, Meta(pattern=r"^([0-9a-f]{2}){1,128}\Z")]
+# Up to the year 8000, so that every time can be written.
+Emission = Annotated[int, Meta(ge=1, le=1 << 36)]
+
+
+@dataclass(frozen=True)
+class Timetable:
+    """When a chain publishes: its first value at `genesis`, in Unix time, then one a `period`."""
+
+    genesis: int
+    period: int
+
+
+TIMETABLES = {QUICKNET: Timetable(genesis=1_692_803_367, period=3)}
+
+
+class Beacon(Struct, frozen=True):
+    """A value that a beacon will publish: the hash of its chain, and the number of its round."""
+
+    chain: Hash
+    round: Emission
+
+    @property
+    def emitted_at(self) -> datetime:
+        """When the value is published. Raises KeyError for a chain that this version lacks."""
+        timetable = TIMETABLES[self.chain]
+        later = timedelta(seconds=timetable.period * (self.round - 1))
+        return datetime.fromtimestamp(timetable.genesis, UTC) + later
+
+    @property
+    def path(self) -> str:
+        """Where servers of drand have the value, below their address."""
+        return f"{self.chain}/public/{self.round}"
+
+
+class BeaconValue(Struct, frozen=True):
+    """What a beacon published in a round: 32 random bytes and a signature, in hex."""
+
+    round: Emission
+    randomness: Hash
+    signature: Signature
+
+    @property
+    def hashed(self) -> str:
+        """What the randomness has to be: SHA-256 of the signature."""
+        return hashlib.sha256(bytes.fromhex(self.signature)).hexdigest()
+
+
+class BeaconError(Exception):
+    """An answer is not the value of a beacon; the message says why."""
+
+
+def next_beacon(chain: str, *, after: datetime) -> Beacon:
+    """Return the first value of a chain that is published at this time or later."""
+    timetable = TIMETABLES[chain]
+    since = (after - datetime.fromtimestamp(timetable.genesis, UTC)) / timedelta(seconds=1)
+    return Beacon(chain, max(1, 1 - int(-since // timetable.period)))
+
+
+def read_value(raw: bytes, *, beacon: Beacon) -> BeaconValue:
+    """Return the value in a server's answer. Raises BeaconError if it is not the one asked for."""
+    try:
+        value = msgspec.json.decode(raw, type=BeaconValue)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+        raise BeaconError(f"no value of a beacon: {problem}") from None
+    if value.round != beacon.round:
+        raise BeaconError(f"round {value.round} of the beacon instead of {beacon.round}")
+    if value.randomness != value.hashed:
+        raise BeaconError("its randomness is not the SHA-256 of its signature")
+    return value
+
+
+def mix_key(secret: bytes, value: BeaconValue) -> bytes:
+    """Return the key that questions are drawn from: HMAC-SHA256 of the randomness."""
+    return hmac.digest(secret, bytes.fromhex(value.randomness), "sha256")

@@ -1,0 +1,60 @@
+"""Values of the public beacon, from the servers of drand in the setting BEACON_URLS.
+
+All servers are asked at once and the first good answer counts, so one that hangs delays nobody.
+Each is asked in a thread of its own that nobody waits for: whatever a server does, the worker goes
+on after ANSWER_WITHIN_S.
+"""
+
+import logging
+from collections.abc import Sequence
+from http.client import HTTPException
+from queue import Empty, SimpleQueue
+from threading import Thread
+from time import monotonic
+from urllib.request import Request, urlopen
+
+from django.conf import settings
+
+from swarm_tasks.beacon import MAX_VALUE_BYTES, Beacon, BeaconError, BeaconValue, read_value
+
+ANSWER_WITHIN_S = 2.0
+
+logger = logging.getLogger(__name__)
+
+Answer = BeaconValue | str
+
+
+def fetch_beacon(beacon: Beacon) -> BeaconValue | None:
+    """Return the value of a beacon; None if no server gives it, and then the log says why."""
+    addresses = [f"{url.rstrip('/')}/{beacon.path}" for url in settings.BEACON_URLS]
+    answers = SimpleQueue[Answer]()
+    for address in addresses:
+        Thread(target=_ask, args=(address, beacon, answers), daemon=True).start()
+    return _take_first(answers, addresses)
+
+
+def _take_first(answers: SimpleQueue[Answer], addresses: Sequence[str]) -> BeaconValue | None:
+    until = monotonic() + ANSWER_WITHIN_S
+    problems: list[str] = []
+    for _ in addresses:
+        try:
+            answer = answers.get(timeout=max(0.0, until - monotonic()))
+        except Empty:
+            problems.append(f"nothing within {ANSWER_WITHIN_S:g} s")
+            break
+        if isinstance(answer, BeaconValue):
+            return answer
+        problems.append(answer)
+    logger.warning("no value of the public beacon: %s", "; ".join(problems) or "no servers are set")
+    return None
+
+
+def _ask(address: str, beacon: Beacon, answers: SimpleQueue[Answer]) -> None:
+    """Put what a server answers into the queue: the value, or what is wrong with it."""
+    try:
+        # The address is the operator's own setting.
+        with urlopen(Request(address), timeout=ANSWER_WITHIN_S) as response:
+            raw = response.read(MAX_VALUE_BYTES)
+        answers.put(read_value(raw, beacon=beacon))
+    except (OSError, HTTPException, ValueError, BeaconError) as problem:
+        answers.put(f"{address}: {problem or type(problem).__name__}")

@@ -1,0 +1,297 @@
+"""Rounds whose secret is mixed with a public beacon, through the services and a real server."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+from django.core.management import CommandError, call_command
+
+from judge import tasks
+from judge.engine import BEACON_PATIENCE, Phase
+from judge.models import ChainLink, Round, Season
+from judge.repeats import tell_asked
+from judge.selectors import describe_round
+from judge.services import drawing
+from judge.services.drawing import draw_waiting_rounds
+from judge.services.oversight import void_round
+from judge.services.rounds import watch_seasons
+from judge.services.scheduling import BEACON_LEAD, BEACON_SLACK, ensure_next_round
+from judge.services.seasons import end_season
+from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_tasks.asked import entry_of, extend_chain, seal_of
+from swarm_tasks.beacon import Beacon, mix_key
+from swarm_tasks.quiz import QUIZ_FORMAT_BEACON, QuizRules, commit_quiz
+from swarm_web import drand
+from tests.drand import Drand, honest, running, value_of
+from tests.judge.test_no_repeats import FewQuestions
+from tests.judge.toys import QUESTIONS, Clock, Site
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def server(settings: Any) -> Iterator[Drand]:
+    with running() as server:
+        settings.BEACON_URLS = [server.url]
+        yield server
+
+
+@pytest.fixture
+def site(site: Site) -> Site:
+    site.season.public_beacon = True
+    site.season.save()
+    return site
+
+
+def rules_of(judge_round: Round) -> QuizRules:
+    return msgspec.convert(judge_round.rules, QuizRules)
+
+
+def beacon_of(judge_round: Round) -> Beacon:
+    named = rules_of(judge_round).beacon
+    assert isinstance(named, Beacon)
+    return named
+
+
+def wait_until(clock: Clock, moment: datetime) -> None:
+    clock.advance((moment - clock.now).total_seconds())
+
+
+def draw(site: Site, clock: Clock) -> list[Round]:
+    return draw_waiting_rounds(now=clock.now, fetch=drand.fetch_beacon, verifier=site.verifier)
+
+
+def draw_in_time(site: Site, clock: Clock, judge_round: Round) -> None:
+    """Let the beacon publish its value, and the round be drawn."""
+    wait_until(clock, beacon_of(judge_round).emitted_at + timedelta(seconds=2))
+    assert draw(site, clock) == [judge_round]
+    judge_round.refresh_from_db()
+
+
+# ---- before the value is there
+
+
+def test_the_commitment_comes_first_and_names_a_value_that_nobody_knows_yet(
+    site: Site, clock: Clock
+) -> None:
+    made = site.schedule()
+    assert made.commitment == commit_quiz(rules_of(made), secret=bytes(made.secret))
+    assert rules_of(made).format == QUIZ_FORMAT_BEACON
+    assert beacon_of(made).emitted_at >= clock.now + BEACON_LEAD
+    assert made.opens_at >= beacon_of(made).emitted_at + BEACON_SLACK
+    assert made.closes_at - made.opens_at == timedelta(seconds=site.season.open_seconds)
+    link = ChainLink.objects.get(kind="scheduled")
+    assert made.commitment in link.line
+
+
+def test_it_has_no_questions_and_nodes_are_told_how_many_it_will_have(site: Site) -> None:
+    made = site.schedule()
+    assert not made.questions.exists()
+    assert describe_round(made).questions == QUESTIONS
+
+
+def test_the_beacon_is_not_asked_before_its_time(site: Site, clock: Clock, server: Drand) -> None:
+    made = site.schedule()
+    wait_until(clock, beacon_of(made).emitted_at)
+    assert draw(site, clock) == []
+    assert server.asked == []
+
+
+def test_a_round_without_questions_does_not_open(site: Site, clock: Clock) -> None:
+    made = site.schedule()
+    wait_until(clock, made.opens_at + timedelta(seconds=60))
+    assert site.advance() == []
+
+
+def test_no_other_round_is_made_meanwhile(site: Site, clock: Clock) -> None:
+    site.schedule()
+    with pytest.raises(RefusedError) as refused:
+        site.schedule()
+    assert refused.value.code == ErrorCode.ROUND_UNDRAWN
+    assert ensure_next_round(site.season, now=clock.now, verifier=site.verifier) is None
+
+
+def test_a_season_without_a_beacon_draws_at_once_as_before(site: Site) -> None:
+    site.season.public_beacon = False
+    made = site.schedule()
+    assert "beacon" not in made.rules
+    assert made.questions.count() == QUESTIONS
+
+
+def test_there_is_nothing_to_unseal_and_no_link_says_so(site: Site) -> None:
+    made = site.schedule()
+    with pytest.raises(CommandError, match="waits for the public beacon"):
+        call_command("unseal_round", str(made.number), reason="test")
+    assert not ChainLink.objects.filter(kind="unsealed").exists()
+
+
+# ---- when it is
+
+
+def test_the_workers_task_asks_the_servers_of_the_setting(
+    site: Site, clock: Clock, server: Drand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = site.schedule()
+    wait_until(clock, beacon_of(made).emitted_at + timedelta(seconds=2))
+    monkeypatch.setattr("judge.tasks.timezone.now", lambda: clock.now)
+    monkeypatch.setattr(tasks, "process_verifier", lambda: site.verifier)
+    tasks.draw_rounds()
+    assert made.questions.count() == QUESTIONS
+
+
+def test_the_questions_are_drawn_with_the_value_and_the_round_is_played(
+    site: Site, clock: Clock, server: Drand
+) -> None:
+    site.join("amber")
+    made = site.schedule()
+    draw_in_time(site, clock, made)
+    value = value_of(beacon_of(made).round)
+    assert server.asked == [value.round]
+    assert made.beacon == msgspec.to_builtins(value)
+    key = mix_key(bytes(made.secret), value).hex()[:8]
+    assert {key in question.prompt for question in made.questions.all()} == {True}
+    assert len(made.digests) == QUESTIONS
+
+    wait_until(clock, made.opens_at)
+    site.join("bold")
+    assert site.advance() == [made]
+    site.sit(made, "bold")
+    site.hand_in(made, "bold", "rrrr")
+    assert site.end(Round.objects.get(pk=made.pk)).phase == Phase.CLOSED
+
+
+def test_drawing_twice_changes_nothing(site: Site, clock: Clock, server: Drand) -> None:
+    """The second worker fetched and drew while the first one stored."""
+    made = site.schedule()
+    wait_until(clock, beacon_of(made).emitted_at + timedelta(seconds=2))
+
+    def fetch_late(beacon: Beacon) -> Any:
+        assert draw(site, clock) == [made]
+        return drand.fetch_beacon(beacon)
+
+    assert draw_waiting_rounds(now=clock.now, fetch=fetch_late, verifier=site.verifier) == []
+    assert made.questions.count() == QUESTIONS
+
+
+def test_no_question_comes_twice_and_the_next_round_is_bound_to_what_was_drawn(
+    site: Site, clock: Clock, server: Drand
+) -> None:
+    site.verifier = FewQuestions(2 * QUESTIONS + 1)
+    first = site.schedule()
+    draw_in_time(site, clock, first)
+    second = site.schedule()
+    draw_in_time(site, clock, second)
+    entry = entry_of(first.digests, seal=seal_of(bytes(first.secret)))
+    assert second.rules["asked"] == extend_chain(first.rules["asked"], [entry])
+    assert len({*first.digests, *second.digests}) == 2 * QUESTIONS
+
+
+def test_a_season_that_has_no_questions_left_is_halted_and_the_round_void(
+    site: Site, clock: Clock, server: Drand
+) -> None:
+    site.verifier = FewQuestions(QUESTIONS - 2)
+    made = site.schedule()
+    wait_until(clock, beacon_of(made).emitted_at + timedelta(seconds=2))
+    assert draw(site, clock) == []
+    made.refresh_from_db()
+    assert (made.phase, made.void_reason) == (Phase.VOID, "the season has no questions left")
+    season = Season.objects.get()
+    assert season.paused
+    assert "task.exhausted" in season.halt_reason
+
+
+# ---- when the beacon cannot be reached
+
+
+def test_a_round_waits_for_the_beacon_and_opens_late(
+    site: Site, clock: Clock, server: Drand
+) -> None:
+    server.answer = lambda number: b""
+    made = site.schedule()
+    wait_until(clock, made.opens_at + BEACON_PATIENCE - timedelta(seconds=5))
+    assert draw(site, clock) == []
+    server.answer = honest
+    assert draw(site, clock) == [made]
+    assert site.advance() == [made]
+    made.refresh_from_db()
+    assert made.phase == Phase.OPEN
+    assert made.closes_at - clock.now == timedelta(seconds=site.season.open_seconds)
+
+
+def give_up(site: Site, clock: Clock, made: Round) -> None:
+    wait_until(clock, made.opens_at + BEACON_PATIENCE)
+    assert site.advance() == [made]
+    made.refresh_from_db()
+
+
+def test_a_round_that_waited_too_long_is_void_with_the_reason_and_its_secret_in_the_chain(
+    site: Site, clock: Clock
+) -> None:
+    made = site.schedule()
+    give_up(site, clock, made)
+    assert made.phase == Phase.VOID
+    assert made.void_reason == "the public beacon gave no value within 10 minutes"
+    link = msgspec.json.decode(ChainLink.objects.get(kind="void").line)
+    assert (link["round"], link["secret"]) == (made.number, bytes(made.secret).hex())
+    assert link["reason"] == made.void_reason
+
+
+def test_a_value_that_comes_after_that_is_not_used(site: Site, clock: Clock, server: Drand) -> None:
+    made = site.schedule()
+    give_up(site, clock, made)
+    assert draw(site, clock) == []
+    assert not made.questions.exists()
+
+
+def test_the_season_goes_on_with_the_next_round(site: Site, clock: Clock, server: Drand) -> None:
+    gone = site.schedule()
+    give_up(site, clock, gone)
+    made = ensure_next_round(site.season, now=clock.now, verifier=site.verifier)
+    assert made is not None
+    draw_in_time(site, clock, made)
+    [told] = tell_asked([gone.number])
+    assert extend_chain("0" * 64, [told.entry]) == made.rules["asked"]
+
+
+def test_the_operator_may_void_a_round_that_waits(site: Site, clock: Clock, server: Drand) -> None:
+    made = site.schedule()
+    void_round(made, reason="test", actor=None, now=clock.now)
+    wait_until(clock, made.opens_at)
+    assert draw(site, clock) == []
+    assert site.schedule().number == made.number + 1
+
+
+def test_a_round_that_waits_is_withdrawn_with_its_season(site: Site, clock: Clock) -> None:
+    site.schedule()
+    end_season(site.season, now=clock.now)
+    assert not Round.objects.exists()
+
+
+def test_time_in_which_the_judge_stood_still_does_not_make_a_round_void(
+    site: Site, clock: Clock
+) -> None:
+    made = site.schedule()
+    watch_seasons(now=clock.now)
+    clock.advance(3600)
+    watch_seasons(now=clock.now)
+    assert site.advance() == []
+    made.refresh_from_db()
+    assert made.phase == Phase.SCHEDULED
+
+
+def test_what_cannot_be_drawn_for_another_reason_is_tried_again(
+    site: Site, clock: Clock, server: Drand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = site.schedule()
+    wait_until(clock, beacon_of(made).emitted_at + timedelta(seconds=2))
+
+    def fail(*_args: object, **_kwargs: object) -> None:
+        raise RefusedError(ErrorCode.VERIFIER_FAILED, "broken")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(drawing, "draw_quiz", fail)
+        with pytest.raises(RefusedError, match="broken"):
+            draw(site, clock)
+    assert draw(site, clock) == [made]

@@ -1,0 +1,223 @@
+"""A round's beacon: its value, its time, and servers that say what it is."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+import msgspec
+import pytest
+
+from node_client.commands.verification.audit import audit_round
+from node_client.commands.verification.beacon import check_beacon
+from node_client.commands.verification.checks import Check, Outcome
+from node_client.commands.verification.drand import fetch_value
+from node_client.errors import UncheckableError
+from node_client.storage.commitments import NotedCommitment
+from swarm_record.chain import Link
+from swarm_tasks.beacon import MAX_VALUE_BYTES, QUICKNET, Beacon, BeaconValue
+from swarm_tasks.quiz import commit_quiz, draw_quiz, with_beacon
+from swarm_tasks.verifier import Verifier
+from tests.drand import NOBODY, Drand, honest, running, value_of
+from tests.node_client.commands.verification.rounds import NUMBER, RULES, SECRET, Published
+
+BEACON = Beacon(QUICKNET, 30_000_000)
+VALUE = value_of(BEACON.round)
+EMITTED = BEACON.emitted_at
+COMMITMENT = commit_quiz(with_beacon(RULES, BEACON), secret=SECRET)
+
+
+@pytest.fixture
+def bound(published: Published) -> Published:
+    """A round whose rules name a beacon; its questions are not drawn anew."""
+    rules = with_beacon(RULES, BEACON)
+    published.record |= {
+        "rules": msgspec.to_builtins(rules),
+        "commitment": COMMITMENT,
+        "beacon": {**msgspec.to_builtins(VALUE), "chain": QUICKNET},
+    }
+    return published
+
+
+def scheduled(*, before: float = 30) -> Link:
+    at = EMITTED - timedelta(seconds=before)
+    return Link(
+        sequence=7,
+        previous="00" * 32,
+        at=at.isoformat(),
+        kind="scheduled",
+        round=NUMBER,
+        commitment=COMMITMENT,
+    )
+
+
+SCHEDULED = scheduled()
+
+
+def noted(*, before: float, commitment: str = COMMITMENT) -> NotedCommitment:
+    at = EMITTED - timedelta(seconds=before)
+    return NotedCommitment("http://site", NUMBER, commitment, at.isoformat(timespec="seconds"))
+
+
+def check(
+    bound: Published,
+    *,
+    fetched: BeaconValue | None = VALUE,
+    link: Link | None = SCHEDULED,
+    note: NotedCommitment | None = None,
+) -> Check:
+    return check_beacon(bound.round, fetched=fetched, scheduled=link, noted=note)
+
+
+# ---- the check
+
+
+def test_the_beacons_value_after_the_commitment_holds(bound: Published) -> None:
+    checked = check(bound)
+    assert checked.outcome is Outcome.HOLDS
+    assert "only the site's clock says" in checked.compared
+
+
+@pytest.mark.parametrize(
+    ("note", "known"),
+    [
+        (noted(before=20), True),
+        (noted(before=0), False),
+        (noted(before=-20), False),
+        (noted(before=20, commitment="c0" * 32), False),
+    ],
+)
+def test_what_this_machine_noted_before_shows_that_the_commitment_came_first(
+    bound: Published, note: NotedCommitment, known: bool
+) -> None:
+    checked = check(bound, note=note)
+    assert checked.outcome is Outcome.HOLDS
+    assert ("this machine saw the commitment before" in checked.compared) is known
+
+
+def test_a_round_without_a_beacon_is_said_to_have_none(published: Published) -> None:
+    checked = check(published)
+    assert checked.outcome is Outcome.SKIPPED
+    assert "may have chosen the secret" in checked.compared
+
+
+def test_another_value_than_the_beacons_differs(bound: Published) -> None:
+    checked = check(bound, fetched=value_of(BEACON.round, by="drand"))
+    assert checked.outcome is Outcome.DIFFERS
+    [difference] = checked.differences.first
+    assert (difference.where, difference.published) == ("value of drand", VALUE.randomness)
+
+
+def test_a_randomness_that_is_not_the_hash_of_the_signature_differs(bound: Published) -> None:
+    bound.record["beacon"]["randomness"] = "ab" * 32
+    assert check(bound, fetched=None).outcome is Outcome.DIFFERS
+
+
+@pytest.mark.parametrize("told", [None, msgspec.to_builtins(value_of(BEACON.round + 1))])
+def test_the_value_of_another_round_or_none_differs(bound: Published, told: object) -> None:
+    bound.record["beacon"] = told
+    assert check(bound).outcome is Outcome.DIFFERS
+
+
+def test_without_a_server_nothing_is_confirmed(bound: Published) -> None:
+    checked = check(bound, fetched=None)
+    assert checked.outcome is Outcome.UNKNOWN
+    assert "--beacon-url" in checked.compared
+
+
+@pytest.mark.parametrize("before", [0, -1, -3600])
+def test_a_commitment_that_is_not_older_than_the_value_differs(
+    bound: Published, before: float
+) -> None:
+    checked = check(bound, link=scheduled(before=before))
+    assert checked.outcome is Outcome.DIFFERS
+    assert checked.differences.first[0].where == "time of the commitment"
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        None,
+        msgspec.structs.replace(scheduled(), at="yesterday"),
+        msgspec.structs.replace(scheduled(), at=datetime(2026, 1, 1).isoformat()),
+    ],
+)
+def test_a_commitment_whose_time_is_not_told_is_in_doubt(
+    bound: Published, link: Link | None
+) -> None:
+    assert check(bound, link=link).outcome is Outcome.DOUBTFUL
+
+
+# ---- the questions
+
+
+def draw_again(bound: Published, verifier: Verifier) -> Check:
+    checks = audit_round(
+        bound.round, number=NUMBER, noted=None, asked=[], answers=[], verifier=verifier
+    )
+    return next(each for each in checks if each.name == "questions")
+
+
+def ask(bound: Published, value: BeaconValue, verifier: Verifier) -> None:
+    """Publish the questions that a value gives."""
+    rules = with_beacon(RULES, BEACON)
+    drawn = draw_quiz(rules, secret=SECRET, seen=lambda _: (), verifier=verifier, beacon=value)
+    for question, task in zip(bound.record["questions"], drawn, strict=True):
+        question.update(prompt=task.question, spec=msgspec.to_builtins(task.spec))
+
+
+def test_the_questions_are_drawn_again_with_the_value(bound: Published, verifier: Verifier) -> None:
+    ask(bound, VALUE, verifier)
+    assert draw_again(bound, verifier).outcome is Outcome.HOLDS
+
+
+def test_questions_that_another_value_gave_differ(bound: Published, verifier: Verifier) -> None:
+    ask(bound, value_of(BEACON.round, by="the operator"), verifier)
+    assert draw_again(bound, verifier).outcome is Outcome.DIFFERS
+
+
+def test_without_the_value_the_questions_are_not_drawn_again(
+    bound: Published, verifier: Verifier
+) -> None:
+    bound.record["beacon"] = None
+    assert draw_again(bound, verifier).outcome is Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"format": "murmuration-quiz-3"},
+        {"beacon": {"chain": "ab" * 32, "round": 1}},
+    ],
+)
+def test_rules_with_a_beacon_that_is_not_known_ask_for_another_client(
+    bound: Published, change: dict[str, object]
+) -> None:
+    bound.record["rules"] |= change
+    with pytest.raises(UncheckableError, match="this client knows"):
+        _ = bound.round
+
+
+# ---- the servers
+
+
+@pytest.fixture
+def server() -> Iterator[Drand]:
+    with running() as server:
+        yield server
+
+
+def test_the_first_server_that_answers_counts(server: Drand) -> None:
+    with running(lambda number: b"<html>") as broken:
+        urls = [NOBODY, "no address", broken.url, server.url]
+        assert fetch_value(BEACON, urls=urls) == VALUE
+
+
+@pytest.mark.parametrize("urls", [[], [NOBODY], [NOBODY, NOBODY]])
+def test_no_server_gives_no_value(urls: list[str]) -> None:
+    assert fetch_value(BEACON, urls=urls) is None
+
+
+def test_a_server_that_says_another_round_or_nonsense_gives_no_value(server: Drand) -> None:
+    server.answer = lambda number: honest(number - 1)
+    assert fetch_value(BEACON, urls=[server.url]) is None
+    server.answer = lambda number: b" " * (MAX_VALUE_BYTES + 1) + honest(number)
+    assert fetch_value(BEACON, urls=[server.url]) is None
