@@ -263,6 +263,30 @@ def test_the_operator_may_void_a_round_that_waits(site: Site, clock: Clock, serv
     assert site.schedule().number == made.number + 1
 
 
+@pytest.mark.parametrize("phase", [Phase.SCHEDULED, Phase.OPEN])
+def test_whoever_voids_a_round_whose_questions_it_knows_tells_the_secret(
+    site: Site, clock: Clock, server: Drand, phase: Phase
+) -> None:
+    """So that anybody can draw the questions that were avoided."""
+    made = site.schedule()
+    draw_in_time(site, clock, made)
+    if phase == Phase.OPEN:
+        wait_until(clock, made.opens_at)
+        site.advance()
+    made.refresh_from_db()
+    assert made.phase == phase
+    void_round(made, reason="test", actor=None, now=clock.now)
+    link = msgspec.json.decode(ChainLink.objects.get(kind="void").line)
+    assert link["secret"] == bytes(made.secret).hex()
+
+
+def test_a_void_round_without_a_beacon_keeps_its_secret(site: Site, clock: Clock) -> None:
+    Season.objects.update(public_beacon=False)
+    site.season.refresh_from_db()
+    void_round(site.schedule(), reason="test", actor=None, now=clock.now)
+    assert "secret" not in msgspec.json.decode(ChainLink.objects.get(kind="void").line)
+
+
 def test_a_round_that_waits_is_withdrawn_with_its_season(site: Site, clock: Clock) -> None:
     site.schedule()
     end_season(site.season, now=clock.now)
