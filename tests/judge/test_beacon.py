@@ -17,11 +17,11 @@ from judge.services import drawing
 from judge.services.drawing import draw_waiting_rounds
 from judge.services.oversight import void_round
 from judge.services.rounds import watch_seasons
-from judge.services.scheduling import BEACON_LEAD, BEACON_SLACK, ensure_next_round
+from judge.services.scheduling import BEACON_SLACK, ensure_next_round
 from judge.services.seasons import end_season
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_tasks.asked import entry_of, extend_chain, seal_of
-from swarm_tasks.beacon import Beacon, mix_key
+from swarm_tasks.beacon import LEAD, Beacon, mix_key
 from swarm_tasks.quiz import QUIZ_FORMAT_BEACON, QuizRules, commit_quiz
 from swarm_web import drand
 from tests.drand import Drand, honest, running, value_of
@@ -79,7 +79,7 @@ def test_the_commitment_comes_first_and_names_a_value_that_nobody_knows_yet(
     made = site.schedule()
     assert made.commitment == commit_quiz(rules_of(made), secret=bytes(made.secret))
     assert rules_of(made).format == QUIZ_FORMAT_BEACON
-    assert beacon_of(made).emitted_at >= clock.now + BEACON_LEAD
+    assert beacon_of(made).emitted_at >= clock.now + LEAD
     assert made.opens_at >= beacon_of(made).emitted_at + BEACON_SLACK
     assert made.closes_at - made.opens_at == timedelta(seconds=site.season.open_seconds)
     link = ChainLink.objects.get(kind="scheduled")
