@@ -130,6 +130,22 @@ def test_there_is_nothing_to_unseal_and_no_link_says_so(site: Site) -> None:
 # ---- when it is
 
 
+def test_a_tick_that_took_long_names_no_value_that_is_known_by_then(
+    site: Site, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Closing a large round on a busy machine may take longer than a commitment is public."""
+
+    def close_slowly(**_when: datetime) -> list[Round]:
+        clock.advance(60)
+        return []
+
+    monkeypatch.setattr(tasks, "advance_rounds", close_slowly)
+    monkeypatch.setattr("judge.tasks.timezone.now", lambda: clock.now)
+    monkeypatch.setattr(tasks, "process_verifier", lambda: site.verifier)
+    tasks.tick_rounds()
+    assert beacon_of(Round.objects.get()).emitted_at >= clock.now + LEAD
+
+
 def test_the_workers_task_asks_the_servers_of_the_setting(
     site: Site, clock: Clock, server: Drand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
