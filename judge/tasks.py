@@ -37,10 +37,11 @@ def tick_rounds() -> None:
     moved = advance_rounds(now=now)
     for season in {judge_round.season for judge_round in moved}:
         refresh_standings(season, now=now)
-    # Last, because drawing questions may fail, and what was drawn before must go on.
+    # Last, because drawing questions may fail, and what was drawn before must go on. All that may
+    # have taken long, and a round must name a value of the beacon that is not known yet.
     running = running_season()
     if running is not None:
-        ensure_next_round(running, now=now, verifier=process_verifier())
+        ensure_next_round(running, now=timezone.now(), verifier=process_verifier())
     heartbeat.stamp(heartbeat.Part.CLOCK, now=now)
 
 

@@ -2,7 +2,8 @@
 
 All servers are asked at once and the first good answer counts, so one that hangs delays nobody.
 Each is asked in a thread of its own that nobody waits for: whatever a server does, the worker goes
-on after ANSWER_WITHIN_S.
+on after ANSWER_WITHIN_S. A server whose thread still hangs is not asked again: threads do not pile
+up.
 """
 
 import logging
@@ -18,25 +19,33 @@ from django.conf import settings
 from swarm_tasks.beacon import MAX_VALUE_BYTES, Beacon, BeaconError, BeaconValue, read_value
 
 ANSWER_WITHIN_S = 2.0
+# A thread waits longer for each part of an answer than anybody waits for the thread.
+_PATIENCE_FACTOR = 2
 
 logger = logging.getLogger(__name__)
 
 Answer = BeaconValue | str
 
+# The addresses of servers whose threads have not ended.
+_asked: set[str] = set()
+
 
 def fetch_beacon(beacon: Beacon) -> BeaconValue | None:
     """Return the value of a beacon; None if no server gives it, and then the log says why."""
-    addresses = [f"{url.rstrip('/')}/{beacon.path}" for url in settings.BEACON_URLS]
+    urls = [url.rstrip("/") for url in settings.BEACON_URLS]
     answers = SimpleQueue[Answer]()
-    for address in addresses:
-        Thread(target=_ask, args=(address, beacon, answers), daemon=True).start()
-    return _take_first(answers, addresses)
+    for url in urls:
+        if url in _asked:
+            answers.put(f"{url}: still hangs from before")
+        else:
+            Thread(target=_ask, args=(url, beacon, answers), daemon=True).start()
+    return _take_first(answers, urls)
 
 
-def _take_first(answers: SimpleQueue[Answer], addresses: Sequence[str]) -> BeaconValue | None:
+def _take_first(answers: SimpleQueue[Answer], urls: Sequence[str]) -> BeaconValue | None:
     until = monotonic() + ANSWER_WITHIN_S
     problems: list[str] = []
-    for _ in addresses:
+    for _ in urls:
         try:
             answer = answers.get(timeout=max(0.0, until - monotonic()))
         except Empty:
@@ -49,12 +58,21 @@ def _take_first(answers: SimpleQueue[Answer], addresses: Sequence[str]) -> Beaco
     return None
 
 
-def _ask(address: str, beacon: Beacon, answers: SimpleQueue[Answer]) -> None:
+def _ask(url: str, beacon: Beacon, answers: SimpleQueue[Answer]) -> None:
     """Put what a server answers into the queue: the value, or what is wrong with it."""
+    _asked.add(url)
+    try:
+        answer = _fetch(f"{url}/{beacon.path}", beacon)
+    finally:
+        _asked.discard(url)
+    answers.put(answer)
+
+
+def _fetch(address: str, beacon: Beacon) -> Answer:
     try:
         # The address is the operator's own setting.
-        with urlopen(Request(address), timeout=ANSWER_WITHIN_S) as response:
+        with urlopen(Request(address), timeout=_PATIENCE_FACTOR * ANSWER_WITHIN_S) as response:
             raw = response.read(MAX_VALUE_BYTES)
-        answers.put(read_value(raw, beacon=beacon))
+        return read_value(raw, beacon=beacon)
     except (OSError, HTTPException, ValueError, BeaconError) as problem:
-        answers.put(f"{address}: {problem or type(problem).__name__}")
+        return f"{address}: {problem or type(problem).__name__}"

@@ -58,6 +58,20 @@ def test_servers_that_all_hang_are_given_up(
     assert "nothing within 0.1 s" in caplog.text
 
 
+def test_a_server_that_still_hangs_is_not_asked_again(
+    settings: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each request costs a thread, and one that sends a byte now and then holds it for long."""
+    with running(hang) as hanging, running() as server:
+        settings.BEACON_URLS = [hanging.url, server.url]
+        for number in (1000, 1001, 1002):
+            assert drand.fetch_beacon(Beacon(QUICKNET, number)) == value_of(number)
+        settings.BEACON_URLS = [hanging.url]
+        assert drand.fetch_beacon(BEACON) is None
+        assert "still hangs" in caplog.text
+        assert len(hanging.asked) <= 1
+
+
 def test_without_servers_there_is_no_value(settings: Any, caplog: pytest.LogCaptureFixture) -> None:
     settings.BEACON_URLS = []
     assert drand.fetch_beacon(BEACON) is None

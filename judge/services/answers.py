@@ -52,9 +52,9 @@ def _must_wait(node: Node, judge_round: Round) -> bool:
     """
     if judge_round.season.late_joiners == Season.LateJoiners.WAIT:
         return True
-    if node.owner_id is None:
-        return False
-    taken = Seat.objects.filter(round=judge_round, node__owner=node.owner_id)
+    # Read anew: the node came with its connection, and may have got an owner since.
+    owner = Node.objects.filter(pk=node.pk).exclude(owner=None).values("owner")
+    taken = Seat.objects.filter(round=judge_round, node__owner__in=owner)
     return taken.exclude(offered_at=None).exists()
 
 

@@ -165,7 +165,9 @@ def _read_earlier(season: Season) -> dict[tuple[int, str], float]:
     before = Ledger.objects.filter(
         season__lt=season, deviation_rounds__gte=MIN_ROUNDS, node__enrolments__season=season
     )
-    rows = before.order_by("season").values_list("node", "model", "deviations", "deviation_rounds")
+    rows = before.order_by("season_id").values_list(
+        "node", "model", "deviations", "deviation_rounds"
+    )
     return {(node_id, model): total / rounds for node_id, model, total, rounds in rows}
 
 

@@ -16,7 +16,7 @@ from judge.models import Question, Round, Season
 from judge.repeats import seen_before
 from judge.selectors import undrawn_rounds
 from judge.services.announcing import announce_round
-from judge.services.record import fix_given_up
+from judge.services.record import fix_void
 from judge.services.seasons import halt_season
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_tasks.asked import digest_question
@@ -101,7 +101,7 @@ def give_up_round(judge_round: Round, reason: str, *, now: datetime) -> None:
     """Make a round void that has no questions; for use in a transaction that locked it."""
     judge_round.phase, judge_round.void_reason = Round.Phase.VOID, reason
     judge_round.save(update_fields=["phase", "void_reason"])
-    fix_given_up(judge_round, now=now)
+    fix_void(judge_round, now=now)
 
 
 # ---- any round

@@ -108,10 +108,12 @@ def _claim() -> list[_Waiting]:
     """Lock answers that wait, question by question; those last that could not be graded before.
 
     A question that is not graded for everybody by the deadline counts for nobody, so whole
-    questions come one after the other. Their ids are random: no node decides which come last.
+    questions come one after the other: by the index that the round's secret drew. It is sealed, so
+    nobody can keep the graders busy until those are left that suit it.
     """
     waiting = answers_to_grade().exclude(verdict=PUT_OFF)
-    return _lock(waiting.order_by("verdict", "question__round__score_by", "question")[:BATCH])
+    drawn = ("question__spec__index", "question_id")
+    return _lock(waiting.order_by("verdict", "question__round__score_by", *drawn)[:BATCH])
 
 
 def _claim_put_off(costs: Mapping[Sitting, float]) -> list[_Waiting]:

@@ -15,7 +15,7 @@ from judge.models import Answer, Flag, Question, Round, Ruling, Score, Season
 from judge.services.announcing import announce_round
 from judge.services.comparing import compare_season
 from judge.services.grading import Graded, store_again
-from judge.services.record import add_link, fix_results
+from judge.services.record import add_link, fix_results, fix_void
 from judge.services.scores import write_scores
 from judge.services.standings import lock_standings, refresh_standings, republish_standings
 from judge.services.summaries import mark_stale
@@ -49,7 +49,7 @@ def void_round(judge_round: Round, *, reason: str, actor: Actor, now: datetime) 
         )
         refresh_standings(judge_round.season, now=now)
         compare_season(judge_round.season, now=now)
-        add_link("void", now=now, round=judge_round.number, reason=reason)
+        fix_void(judge_round, now=now)
         announce_round(judge_round, now=now)
     return True
 

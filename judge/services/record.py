@@ -121,14 +121,19 @@ def fix_withdrawn(numbers: Iterable[int], *, now: datetime) -> None:
         add_link("withdrawn", now=now, round=number)
 
 
-def fix_given_up(judge_round: Round, *, now: datetime) -> None:
-    """Fix that a round became void before its questions were drawn; its secret hides nothing."""
+def fix_void(judge_round: Round, *, now: datetime) -> None:
+    """Fix that a round became void.
+
+    One with a public beacon tells its secret: whoever voids rounds until a value suits cannot hide
+    the questions that they avoid.
+    """
+    has_beacon = "beacon" in judge_round.rules
     add_link(
         "void",
         now=now,
         round=judge_round.number,
         reason=judge_round.void_reason,
-        secret=bytes(judge_round.secret).hex(),
+        secret=bytes(judge_round.secret).hex() if has_beacon else "",
     )
 
 

@@ -20,6 +20,7 @@ from judge.services.drawing import digest_questions, halt, store_questions
 from judge.services.record import fix_commitment
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_tasks.answers import known_rules
+from swarm_tasks.beacon import LEAD as BEACON_LEAD
 from swarm_tasks.beacon import QUICKNET, next_beacon
 from swarm_tasks.pool import AnyVerifier
 from swarm_tasks.quiz import QuizRules, commit_quiz, draw_quiz, with_answers, with_beacon
@@ -27,9 +28,7 @@ from swarm_tasks.verifier import DrawnTask
 
 # The shortest time between making a round and opening it, so that a countdown can be seen.
 LEAD = timedelta(seconds=3)
-# How long a commitment is public before the beacon's value: time for nodes to note it, and more
-# than the site's clock should be wrong by. Then how long fetching and drawing may take.
-BEACON_LEAD = timedelta(seconds=30)
+# How long fetching a beacon's value and drawing with it may take.
 BEACON_SLACK = timedelta(seconds=15)
 
 

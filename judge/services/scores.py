@@ -111,8 +111,12 @@ def _read_sheets(judge_round: Round) -> dict[int, _Sheet]:
 def _find_declined(judge_round: Round) -> set[int]:
     """Return the nodes that did not ask for the questions though another one of their owner did.
 
-    The owner knew the questions and could choose whether this node answers them.
+    The owner knew the questions and could choose whether this node answers them. Whose the nodes
+    were is known when the round closes; scored again, it keeps what was found then.
     """
+    if judge_round.scores.exists():
+        kept = judge_round.scores.filter(reason=Score.Reason.DECLINED)
+        return set(kept.values_list("node_id", flat=True))
     seats = judge_round.seats.exclude(node__owner=None)
     owners = seats.exclude(offered_at=None).values("node__owner")
     absent = seats.filter(offered_at=None, came_late=False, node__owner__in=owners)

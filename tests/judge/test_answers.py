@@ -1,5 +1,6 @@
 """Nodes take seats, and answers are taken once, in time, from those who were asked."""
 
+import copy
 from datetime import timedelta
 
 import pytest
@@ -110,6 +111,19 @@ def test_a_node_that_was_not_invited_waits_once_its_owner_has_the_questions(
     site.own("sam", "stranger")
     assert refusal_of(site, "second", judge_round.number) == ErrorCode.ROUND_PENDING
     site.sit(judge_round, "stranger")
+
+
+def test_a_node_that_got_its_owner_while_it_was_connected_is_bound_by_it(site: Site) -> None:
+    Season.objects.update(late_joiners=Season.LateJoiners.JOIN)
+    site.join("amber")
+    judge_round = site.open("amber")
+    site.sit(judge_round, "amber")
+    (late,) = site.join("late")
+    # What its session holds is from before.
+    connected = copy.copy(late)
+    site.own("vera", "amber", "late")
+    with pytest.raises(RefusedError, match="came after"):
+        take_seat(connected, number=judge_round.number, now=site.clock.now)
 
 
 def test_a_node_that_comes_late_joins_where_the_season_lets_it(

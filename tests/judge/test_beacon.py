@@ -17,11 +17,11 @@ from judge.services import drawing
 from judge.services.drawing import draw_waiting_rounds
 from judge.services.oversight import void_round
 from judge.services.rounds import watch_seasons
-from judge.services.scheduling import BEACON_LEAD, BEACON_SLACK, ensure_next_round
+from judge.services.scheduling import BEACON_SLACK, ensure_next_round
 from judge.services.seasons import end_season
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_tasks.asked import entry_of, extend_chain, seal_of
-from swarm_tasks.beacon import Beacon, mix_key
+from swarm_tasks.beacon import LEAD, Beacon, mix_key
 from swarm_tasks.quiz import QUIZ_FORMAT_BEACON, QuizRules, commit_quiz
 from swarm_web import drand
 from tests.drand import Drand, honest, running, value_of
@@ -79,7 +79,7 @@ def test_the_commitment_comes_first_and_names_a_value_that_nobody_knows_yet(
     made = site.schedule()
     assert made.commitment == commit_quiz(rules_of(made), secret=bytes(made.secret))
     assert rules_of(made).format == QUIZ_FORMAT_BEACON
-    assert beacon_of(made).emitted_at >= clock.now + BEACON_LEAD
+    assert beacon_of(made).emitted_at >= clock.now + LEAD
     assert made.opens_at >= beacon_of(made).emitted_at + BEACON_SLACK
     assert made.closes_at - made.opens_at == timedelta(seconds=site.season.open_seconds)
     link = ChainLink.objects.get(kind="scheduled")
@@ -128,6 +128,22 @@ def test_there_is_nothing_to_unseal_and_no_link_says_so(site: Site) -> None:
 
 
 # ---- when it is
+
+
+def test_a_tick_that_took_long_names_no_value_that_is_known_by_then(
+    site: Site, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Closing a large round on a busy machine may take longer than a commitment is public."""
+
+    def close_slowly(**_when: datetime) -> list[Round]:
+        clock.advance(60)
+        return []
+
+    monkeypatch.setattr(tasks, "advance_rounds", close_slowly)
+    monkeypatch.setattr("judge.tasks.timezone.now", lambda: clock.now)
+    monkeypatch.setattr(tasks, "process_verifier", lambda: site.verifier)
+    tasks.tick_rounds()
+    assert beacon_of(Round.objects.get()).emitted_at >= clock.now + LEAD
 
 
 def test_the_workers_task_asks_the_servers_of_the_setting(
@@ -261,6 +277,30 @@ def test_the_operator_may_void_a_round_that_waits(site: Site, clock: Clock, serv
     wait_until(clock, made.opens_at)
     assert draw(site, clock) == []
     assert site.schedule().number == made.number + 1
+
+
+@pytest.mark.parametrize("phase", [Phase.SCHEDULED, Phase.OPEN])
+def test_whoever_voids_a_round_whose_questions_it_knows_tells_the_secret(
+    site: Site, clock: Clock, server: Drand, phase: Phase
+) -> None:
+    """So that anybody can draw the questions that were avoided."""
+    made = site.schedule()
+    draw_in_time(site, clock, made)
+    if phase == Phase.OPEN:
+        wait_until(clock, made.opens_at)
+        site.advance()
+    made.refresh_from_db()
+    assert made.phase == phase
+    void_round(made, reason="test", actor=None, now=clock.now)
+    link = msgspec.json.decode(ChainLink.objects.get(kind="void").line)
+    assert link["secret"] == bytes(made.secret).hex()
+
+
+def test_a_void_round_without_a_beacon_keeps_its_secret(site: Site, clock: Clock) -> None:
+    Season.objects.update(public_beacon=False)
+    site.season.refresh_from_db()
+    void_round(site.schedule(), reason="test", actor=None, now=clock.now)
+    assert "secret" not in msgspec.json.decode(ChainLink.objects.get(kind="void").line)
 
 
 def test_a_round_that_waits_is_withdrawn_with_its_season(site: Site, clock: Clock) -> None:

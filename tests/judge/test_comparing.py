@@ -60,10 +60,15 @@ def test_a_trial_has_what_its_nodes_did_until_each_look(coin: Site) -> None:
 
 @pytest.mark.slow
 def test_it_is_known_when_a_node_came_and_what_it_did_in_its_last_season(coin: Site) -> None:
-    Season.objects.create(pk=0, name="Earlier", tasks=[])
-    Ledger.objects.create(
-        season_id=0, node=coin.nodes["birch"], model="tiny", deviations=0.6, deviation_rounds=3
-    )
+    for pk, deviations in ((-1, -0.9), (0, 0.6)):
+        Season.objects.create(pk=pk, name=f"Earlier {pk}", tasks=[])
+        Ledger.objects.create(
+            season_id=pk,
+            node=coin.nodes["birch"],
+            model="tiny",
+            deviations=deviations,
+            deviation_rounds=3,
+        )
     play(coin, 3)
     (late,) = coin.join("late")
     enrol(late, coin.season, wish="swarm")

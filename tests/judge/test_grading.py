@@ -61,6 +61,24 @@ def test_questions_are_graded_one_after_the_other_for_everybody(
         assert (len(done), len(set(done))) == (2 * whole, whole)
 
 
+def test_questions_are_graded_in_an_order_that_no_node_knows(
+    site: Site, judge_round: Round, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nodes know positions and ids. Where the secret drew a question is sealed with it."""
+    monkeypatch.setattr(grading, "BATCH", 2)
+    for question, index in zip(
+        judge_round.questions.order_by("position"), [3, 1, 4, 2], strict=True
+    ):
+        question.spec["index"] = index
+        question.save()
+    done: list[int] = []
+    for _ in range(4):
+        site.grade()
+        scored = Answer.objects.exclude(score=None)
+        done += set(scored.values_list("question__position", flat=True)).difference(done)
+    assert done == [2, 4, 1, 3]
+
+
 @pytest.mark.parametrize(("reading", "right"), [("answers-1", False), ("answers-2", True)])
 def test_answers_are_read_as_their_season_says(
     season: Season, clock: Clock, verifier: Verifier, reading: str, right: bool

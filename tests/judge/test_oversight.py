@@ -226,6 +226,22 @@ def test_answers_that_nobody_could_grade_count_after_recomputing(site: Site) -> 
     assert_board_follows(site)
 
 
+@pytest.mark.parametrize("later", ["", "vera"])
+def test_recomputing_goes_by_who_owned_a_node_when_the_round_closed(site: Site, later: str) -> None:
+    """Whoever takes a node over, or gives it away, changes no round that is over."""
+    site.own("vera", "amber", *([] if later else ["birch"]))
+    judge_round = site.open("amber", "birch")
+    site.sit(judge_round, "amber")
+    site.hand_in(judge_round, "amber", "rrrr")
+    site.end(judge_round)
+    before = Score.objects.get(round=judge_round, node__name="birch").reason
+    Node.objects.filter(name="birch").update(owner=User.objects.filter(username=later).first())
+    judge_round.refresh_from_db()
+    assert recompute(site, judge_round) is not None
+    assert Score.objects.get(round=judge_round, node__name="birch").reason == before
+    assert_board_follows(site)
+
+
 def test_a_round_that_is_not_closed_is_not_recomputed(site: Site) -> None:
     judge_round = site.open()
     assert recompute(site, judge_round) is None

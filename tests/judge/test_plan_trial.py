@@ -15,6 +15,11 @@ CLAIM = {
 }
 
 
+def note_spread(season: Season, *, nodes: float) -> None:
+    claim = CLAIM | {"spread": {"nodes": nodes, "rounds": 0.072}}
+    Comparison.objects.create(season=season, model="tiny", claim=claim, updated_at=timezone.now())
+
+
 def plan(**options: Any) -> list[list[str]]:
     """Run the command and return the words of its lines."""
     said = StringIO()
@@ -35,10 +40,15 @@ def test_more_models_take_more_nodes() -> None:
 
 
 def test_the_spread_may_be_that_of_a_model_that_was_tested(season: Season) -> None:
-    claim = CLAIM | {"spread": {"nodes": 0.031, "rounds": 0.072}}
-    Comparison.objects.create(season=season, model="tiny", claim=claim, updated_at=timezone.now())
+    note_spread(season, nodes=0.031)
     said = " ".join(plan(like="tiny")[0])
     assert "nodes differ by 3.1 points, single rounds by 7.2." in said
+
+
+def test_the_spread_is_that_of_the_newest_of_its_seasons(season: Season) -> None:
+    note_spread(season, nodes=0.031)
+    note_spread(Season.objects.create(name="Newer", tasks=[]), nodes=0.044)
+    assert "nodes differ by 4.4 points" in " ".join(plan(like="tiny")[0])
 
 
 @pytest.mark.parametrize(

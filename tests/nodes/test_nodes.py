@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.db import IntegrityError, connection
 from django.db.migrations.executor import MigrationExecutor
@@ -92,6 +93,20 @@ def test_create_node_keeps_a_valid_token_file(tmp_path: Path) -> None:
     before = file.read_text()
     call_command("create_node", name="amber", token_file=file, stdout=StringIO())
     assert file.read_text() == before
+
+
+def test_create_node_gives_the_node_its_owner() -> None:
+    vera = User.objects.create_user("vera")
+    call_command("create_node", name="amber", owner="vera", stdout=StringIO())
+    assert Node.objects.get(name="amber").owner == vera
+
+
+def test_create_node_for_an_unknown_owner_leaves_no_node_behind(tmp_path: Path) -> None:
+    file = tmp_path / "amber"
+    with pytest.raises(CommandError, match="no user 'vera'"):
+        call_command("create_node", name="amber", owner="vera", token_file=file)
+    assert not Node.objects.exists()
+    assert not file.exists()
 
 
 def test_create_node_says_what_to_do_when_the_name_is_taken() -> None:

@@ -16,8 +16,8 @@ from typer.testing import Result
 from judge.engine import BEACON_PATIENCE
 from judge.models import ChainLink, Round
 from judge.services.drawing import Fetch, draw_waiting_rounds
-from judge.services.record import fix_commitment
-from node_client.commands.problems import FAILED, UNCHECKED
+from judge.services.record import add_link, fix_commitment
+from node_client.commands.problems import DOUBTFUL, FAILED, UNCHECKED
 from swarm_tasks.beacon import Beacon, BeaconValue, next_beacon
 from swarm_tasks.quiz import QuizRules, commit_quiz
 from swarm_web import drand
@@ -227,3 +227,17 @@ def test_a_commitment_with_a_false_time_is_never_said_to_have_been_seen_in_time(
     result = verify(play(site, made).number)
     assert result.exit_code == 0, result.output
     assert "only the site's clock says" in result.output
+
+
+def test_a_commitment_with_a_false_time_is_in_doubt_if_the_chain_had_gone_on(
+    site: JudgedSite, verify: Check
+) -> None:
+    """The link before it, which nodes have noted, tells that the time is false."""
+    add_link("released", node="bold", reason="a test", now=site.now)
+    made = site.schedule()
+    known = next_beacon(beacon_of(made).chain, after=site.now - timedelta(seconds=1))
+    rules = msgspec.convert(made.rules | {"beacon": msgspec.to_builtins(known)}, QuizRules)
+    recommit(made, rules, secret=bytes(32), at=site.now - timedelta(seconds=40))
+    result = verify(play(site, made).number)
+    assert result.exit_code == DOUBTFUL, result.output
+    assert "the link may be dated back" in result.output

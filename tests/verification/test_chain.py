@@ -61,6 +61,7 @@ def test_decisions_of_the_operator_are_links(site: JudgedSite, check: Check) -> 
     code, output = verify(check, site, "verify-season")
     assert code == 0, output
     assert "✓ leaderboard  2 lines" in output
+    assert "0 void before they were answered, 1 void after" in output
 
 
 def test_a_round_that_was_withdrawn_leaves_no_gap(site: JudgedSite, check: Check) -> None:

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from judge.models import Answer, ChainLink, Question, Round, Score, Standing
+from judge.services import scores
 from judge.services.record import fix_answers, fix_commitment, fix_results
 from judge.services.scores import write_scores
 from node_client.commands.problems import DOUBTFUL, FAILED
@@ -209,3 +210,21 @@ def test_what_the_site_did_before_it_fixed_the_results_is_in_doubt(
     result = check(ROUND, str(judge_round.number), folder=amber)
     assert result.exit_code == DOUBTFUL, result.output
     assert told in result.output
+
+
+@pytest.mark.parametrize("reason", ["not_offered", "declined"])
+def test_a_node_that_was_scored_cannot_be_said_to_have_missed_the_round(
+    judged: JudgedSite,
+    check: Check,
+    tmp_path: Path,
+    reason: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The board would count the round against its attendance, and roots and chain all fit."""
+    site = judged.copy(tmp_path / "nodes")
+    monkeypatch.setattr(scores, "_reason", lambda *_: Score.Reason(reason))
+    judge_round = site.play()
+    for arguments in ([ROUND, str(judge_round.number)], [SEASON]):
+        result = check(*arguments, folder=site.members["amber"].state.path)
+        assert result.exit_code == FAILED, result.output
+        assert "reason of amber" in result.output

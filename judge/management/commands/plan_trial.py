@@ -59,7 +59,7 @@ class Command(BaseCommand):
 
 def read_spread(model: str) -> Spread:
     """Return the spread in the newest season in which a model was tested. Raises CommandError."""
-    newest = Comparison.objects.filter(model=model).order_by("-season")
+    newest = Comparison.objects.filter(model=model).order_by("-season_id")
     for stored in newest.values_list("claim", flat=True):
         claim = msgspec.convert(stored, Claim)
         if claim.spread is not None:

@@ -26,7 +26,7 @@ class Link(Struct, frozen=True, omit_defaults=True, kw_only=True):
     withdrawn   `round`: its season ended before it opened
     answered    `round`, `root` over all `count` answers: when nobody could answer any more
     closed      `round`, `secret`, `results`: the root over its `count` scores, and `at`: when
-    void        `round`, `reason`; `secret` if it had no questions yet
+    void        `round`, `reason`; `secret` if its rules name a public beacon
     recomputed  `round`, `results`: the new root, `reason`
     quarantined, released   `node`, `reason`
     unsealed    `round`, `reason`: the operator read its sealed questions

@@ -27,6 +27,9 @@ BEACON_URLS = (
     "https://api2.drand.sh",
     "https://api3.drand.sh",
 )
+# How long a commitment is public before the beacon's value: time for nodes to note it, and more
+# than the site's clock should be wrong by.
+LEAD = timedelta(seconds=30)
 # An answer of a server has some 250 bytes.
 MAX_VALUE_BYTES = 1 << 12
 

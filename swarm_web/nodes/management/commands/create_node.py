@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import IntegrityError, transaction
@@ -23,13 +24,23 @@ class Command(BaseCommand):
         )
         parser.add_argument("--arm", choices=Node.Arm.values, default=Node.Arm.SWARM.value)
         parser.add_argument(
+            "--owner",
+            help="user name of its owner, who cannot read questions with one node for another",
+        )
+        parser.add_argument(
             "--token-file",
             type=Path,
             help="write the token there (mode 0600); a file with a valid token is left as it is",
         )
 
     def handle(
-        self, *, name: str | None, arm: str, token_file: Path | None, **_options: object
+        self,
+        *,
+        name: str | None,
+        arm: str,
+        owner: str | None,
+        token_file: Path | None,
+        **_options: object,
     ) -> None:
         """Create the node unless the token file already holds a valid token."""
         if token_file is not None and token_file.exists():
@@ -41,12 +52,19 @@ class Command(BaseCommand):
             # The node exists only if its token was handed over.
             with transaction.atomic():
                 node, token = create_node(name=name, arm=arm)
+                if owner is not None:
+                    node.owner = User.objects.get(username=owner)
+                    node.save(update_fields=["owner"])
                 if token_file is not None:
                     write_token(token_file, token)
         except ValidationError:
             raise CommandError(
                 f"The name {name!r} does not fit into a web address. Use 1 to 64 of the characters "
                 "A-Z a-z 0-9 _ -, such as amber-quiet-heron."
+            ) from None
+        except User.DoesNotExist:
+            raise CommandError(
+                f"There is no user {owner!r}. Add it in the admin first; it needs no permissions."
             ) from None
         except IntegrityError:
             raise CommandError(

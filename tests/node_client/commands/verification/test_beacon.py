@@ -1,6 +1,6 @@
 """A round's beacon: its value, its time, and servers that say what it is."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 import msgspec
@@ -62,9 +62,10 @@ def check(
     *,
     fetched: BeaconValue | None = VALUE,
     link: Link | None = SCHEDULED,
+    before: Sequence[Link] = (),
     note: NotedCommitment | None = None,
 ) -> Check:
-    return check_beacon(bound.round, fetched=fetched, scheduled=link, noted=note)
+    return check_beacon(bound.round, fetched=fetched, scheduled=link, before=before, noted=note)
 
 
 # ---- the check
@@ -123,13 +124,26 @@ def test_without_a_server_nothing_is_confirmed(bound: Published) -> None:
     assert "--beacon-url" in checked.compared
 
 
-@pytest.mark.parametrize("before", [0, -1, -3600])
-def test_a_commitment_that_is_not_older_than_the_value_differs(
+@pytest.mark.parametrize("before", [29, 0, -1, -3600])
+def test_a_commitment_that_is_not_half_a_minute_older_than_the_value_differs(
     bound: Published, before: float
 ) -> None:
     checked = check(bound, link=scheduled(before=before))
     assert checked.outcome is Outcome.DIFFERS
     assert checked.differences.first[0].where == "time of the commitment"
+
+
+@pytest.mark.parametrize(
+    ("before", "outcome"), [(14, Outcome.DOUBTFUL), (16, Outcome.HOLDS), (90, Outcome.HOLDS)]
+)
+def test_a_commitment_behind_a_later_link_may_be_dated_back(
+    bound: Published, before: float, outcome: Outcome
+) -> None:
+    """Workers' clocks may differ a little."""
+    links = [scheduled(before=600), scheduled(before=before), scheduled(before=500)]
+    checked = check(bound, link=scheduled(before=30), before=links)
+    assert checked.outcome is outcome
+    assert ("dated back" in checked.compared) is (outcome is Outcome.DOUBTFUL)
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,19 @@
 """The public beacon of a round, held against what its servers say and against the clock; pure."""
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from node_client.commands.verification.checks import Check, Differences, Outcome, conclude
 from node_client.commands.verification.records import PublishedRound
 from node_client.storage.commitments import NotedCommitment
 from swarm_record.chain import Link
-from swarm_tasks.beacon import Beacon, BeaconValue
+from swarm_tasks.beacon import LEAD, Beacon, BeaconValue
 
 _NAME = "beacon"
 # Times in notes are cut off to the second.
 _NOTED_TO = timedelta(seconds=1)
+# The clocks of a site's workers may differ by so much.
+_LAG = timedelta(seconds=15)
 
 
 def named_beacon(published: PublishedRound) -> Beacon | None:
@@ -24,19 +27,21 @@ def check_beacon(
     *,
     fetched: BeaconValue | None,
     scheduled: Link | None,
+    before: Iterable[Link],
     noted: NotedCommitment | None,
 ) -> Check:
     """Check that a round was drawn with the beacon's value, and bound to it before it was known.
 
     `fetched` is what a server of the beacon says, None if none answered; `scheduled` the link of
-    the chain that fixed the commitment, and `noted` what this machine saw of it.
+    the chain that fixed the commitment, `before` those that precede it, and `noted` what this
+    machine saw of it.
     """
     beacon = named_beacon(published)
     if beacon is None:
         return Check(_NAME, Outcome.SKIPPED, "not used: the operator may have chosen the secret")
     differences = Differences()
     _compare_value(published.beacon, beacon, fetched, differences)
-    doubts = _compare_times(beacon, scheduled, differences)
+    doubts = _compare_times(beacon, scheduled, before, differences)
     compared = f"round {beacon.round} of drand with a server of drand"
     if _was_noted_before(published, beacon, noted):
         compared += "; this machine saw the commitment before the beacon's value was known"
@@ -68,17 +73,26 @@ def _compare_value(
         differences.add("value of drand", published=value.randomness, ours=fetched.randomness)
 
 
-def _compare_times(beacon: Beacon, scheduled: Link | None, differences: Differences) -> list[str]:
-    """Compare when the commitment was fixed with when the value came; return what is in doubt."""
+def _compare_times(
+    beacon: Beacon, scheduled: Link | None, before: Iterable[Link], differences: Differences
+) -> list[str]:
+    """Compare when the commitment was fixed with when the value came; return what is in doubt.
+
+    A link that was dated back, because the value was known already, stands behind later ones.
+    """
     fixed_at = _read_time(scheduled.at) if scheduled else None
     if fixed_at is None:
         return ["the chain does not tell when the round was scheduled"]
-    if fixed_at >= beacon.emitted_at:
+    if fixed_at + LEAD > beacon.emitted_at:
         differences.add(
             "time of the commitment",
             published=fixed_at.isoformat(),
-            ours=f"the beacon's value was public since {beacon.emitted_at.isoformat()}",
+            ours=f"{LEAD.seconds} s before the beacon's value, which is public since"
+            f" {beacon.emitted_at.isoformat()}",
         )
+    latest = max(filter(None, (_read_time(link.at) for link in before)), default=fixed_at)
+    if latest > fixed_at + _LAG:
+        return [f"the link may be dated back: one before it is of {latest.isoformat()}"]
     return []
 
 

@@ -1,7 +1,8 @@
 """A site's chain, and what it says of one round; pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from node_client.commands.verification.checks import Check, Differences, Outcome, conclude
 from node_client.commands.verification.records import PublishedRound
@@ -27,6 +28,10 @@ class Chain:
         """The first round that the chain saw scheduled: it may have begun in one that was open."""
         scheduled = (each.link.round for each in self.links if each.link.kind == "scheduled")
         return next(scheduled, 0)
+
+    def before(self, link: Link) -> Iterator[Link]:
+        """Yield the links before this one."""
+        return (each.link for each in islice(self.links, link.sequence - 1))
 
     @property
     def keys(self) -> set[str]:

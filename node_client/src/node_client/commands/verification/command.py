@@ -111,7 +111,13 @@ def _run_checks(
         with console.status("Asking servers of the public beacon"):
             fetched = fetch_value(beacon, urls=beacon_urls)
     scheduled = history.scheduled if history else None
-    yield check_beacon(published, fetched=fetched, scheduled=scheduled, noted=noted)
+    yield check_beacon(
+        published,
+        fetched=fetched,
+        scheduled=scheduled,
+        before=chain.before(scheduled) if chain and scheduled else (),
+        noted=noted,
+    )
     with TemporaryFile() as earlier, TemporaryFile() as file:
         if not published.rules.may_repeat:
             with console.status("Fetching what was asked before"):

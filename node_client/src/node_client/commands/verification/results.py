@@ -9,6 +9,7 @@ import msgspec
 from node_client.commands.verification.checks import Check, Differences, Outcome, conclude
 from node_client.commands.verification.records import PublishedRound, PublishedScore
 from node_client.errors import UncheckableError
+from swarm_record.accounts import MISSED
 from swarm_record.results import ResultLine, ResultsHead, results_root
 from swarm_record.stats import effective_n, macro_interval
 from swarm_tasks.marks import macro_score
@@ -81,7 +82,12 @@ def _compare(score: PublishedScore, line: ResultLine) -> Iterator[Found]:
 
 
 def find_mistakes(line: ResultLine) -> Iterator[Found]:
-    """Yield what does not follow from a line's own cells."""
+    """Yield what does not follow from a line's own cells.
+
+    Nor may a node that was scored be said to have missed the round: that lowers its attendance.
+    """
+    if line.status == "scored" and line.reason in MISSED:
+        yield "reason", line.reason, "none of a node that missed the round"
     score = macro_score(line.cells)
     if not is_close(line.score, score, SCORE_TOLERANCE):
         yield "score", line.score, score

@@ -53,7 +53,8 @@ def check_rounds(
         else:
             _compare_round(shown, history, differences)
     withdrawn = sum(history.withdrawn for history in histories.values())
-    void = sum(history.void and not history.answered for history in histories.values())
+    void = [history for history in histories.values() if history.void]
+    early = sum(history.answered is None for history in void)
     doubts = [
         f"round {number}: the operator read its sealed questions"
         for number, history in sorted(histories.items())
@@ -62,7 +63,7 @@ def check_rounds(
     return conclude(
         "rounds",
         compared=f"{len(known):,} numbers in a row; {withdrawn:,} withdrawn before they opened,"
-        f" {void:,} void before they were answered",
+        f" {early:,} void before they were answered, {len(void) - early:,} void after",
         differences=differences,
         doubts=doubts,
     )
