@@ -1,10 +1,10 @@
-"""A crowd of nodes on real sockets that all hand in at the same moment."""
+"""A crowd of nodes on real sockets that sign their answers and all hand in at the same moment."""
 
 import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from websockets.asyncio.client import ClientConnection, connect
 
@@ -23,6 +23,8 @@ from swarm_protocol.messages import (
     Welcome,
 )
 from swarm_protocol.version import CLIENT_VERSION, PROTOCOL_VERSION
+from swarm_record.answers import AnswerEntry, hash_text, state_answer
+from swarm_record.keys import make_key, public_key_of, sign
 
 # Connections that are opened at a time, so that the backlog does not overflow.
 _AT_ONCE = 50
@@ -34,7 +36,10 @@ class Member:
 
     connection: ClientConnection
     number: int
-    questions: Sequence[Question] = ()
+    key: bytes
+    name: str = ""
+    offered: QuestionsOffered | None = None
+    answers: list[AnswerText] = field(default_factory=list)
 
     async def ask(self, message: NodeMessage) -> ServerMessage:
         """Send a request and return its reply; announcements in between are passed over."""
@@ -47,20 +52,29 @@ class Member:
         """Take a seat in the round."""
         reply = await self.ask(RequestQuestions(id="questions", round=number))
         assert isinstance(reply, QuestionsOffered), reply
-        self.questions = reply.questions
+        self.offered = reply
+
+    def answer_all(self) -> None:
+        """Write a signed answer to each question, as each node does on a machine of its own."""
+        assert self.offered is not None
+        questions = enumerate(self.offered.questions, start=1)
+        self.answers = [self._answer(at, question, self.offered) for at, question in questions]
 
     async def hand_in(self, number: int) -> int:
-        """Hand in an answer to each question; return how many were accepted."""
-        answers = [self._answer(i, question) for i, question in enumerate(self.questions)]
-        reply = await self.ask(SubmitAnswers(id="answers", round=number, answers=answers))
+        """Hand in all answers; return how many were accepted."""
+        reply = await self.ask(SubmitAnswers(id="answers", round=number, answers=self.answers))
         assert isinstance(reply, AnswersReceived), reply
+        assert reply.receipt is not None
         return len(reply.accepted)
 
-    def _answer(self, i: int, question: Question) -> AnswerText:
+    def _answer(self, position: int, question: Question, offered: QuestionsOffered) -> AnswerText:
         """Answer as long-windedly as a small model does."""
-        thought = f"Let me think about question {i} step by step. " * 4
-        text = f"{thought}<answer>{(self.number * 7 + i) % 97}</answer>"
-        return AnswerText(question=question.id, text=text, finish_reason="stop")
+        thought = f"Let me think about question {position} step by step. " * 4
+        text = f"{thought}<answer>{(self.number * 7 + position) % 97}</answer>"
+        entry = AnswerEntry(self.name, position, question.id, hash_text(text))
+        told = offered.round
+        signed = state_answer(entry, number=told.number, commitment=told.commitment)
+        return AnswerText(question.id, text, "stop", signature=sign(self.key, signed))
 
 
 @asynccontextmanager
@@ -83,7 +97,7 @@ async def _join(url: str, token: str, number: int, gate: asyncio.Semaphore) -> M
             ping_interval=None,
             open_timeout=60,
         )
-        member = Member(connection, number)
+        member = Member(connection, number, make_key())
         hello = Hello(
             id="hello",
             protocol=PROTOCOL_VERSION,
@@ -91,8 +105,11 @@ async def _join(url: str, token: str, number: int, gate: asyncio.Semaphore) -> M
             model="bench",
             tokenizer="bench",
             arm="swarm" if number % 2 else "isolated",
+            key=public_key_of(member.key),
         )
-        assert isinstance(await member.ask(hello), Welcome)
+        welcome = await member.ask(hello)
+        assert isinstance(welcome, Welcome), welcome
+        member.name = welcome.node
         return member
 
 
@@ -119,6 +136,9 @@ async def sit_round(members: Sequence[Member], number: int) -> HandIn:
     start = time.perf_counter()
     await asyncio.gather(*(member.take_questions(number) for member in members))
     seated = time.perf_counter()
+    for member in members:
+        member.answer_all()
+    written = time.perf_counter()
     accepted = await asyncio.gather(*(member.hand_in(number) for member in members))
     done = time.perf_counter()
-    return HandIn(seated - start, done - seated, sum(accepted))
+    return HandIn(seated - start, done - written, sum(accepted))
