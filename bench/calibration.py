@@ -168,8 +168,8 @@ def measure_power(
     """Return after how many questions 80 % of seasons rank the better node first.
 
     The first figure is of the best test for one look, planned in advance: a z-test with the true
-    variance. The second is of ours. Both must pass what the first of so many `pairs` has to, and
-    both are made after whole rounds.
+    variance. The second is of our test. Both must reach the level that Holm's procedure asks of the
+    first of `pairs` pairs, and both are made after whole rounds.
     """
     shares = np.array([[share + lead], [share]]).repeat(len(mix), axis=1)
     ever = np.zeros(600, bool)
