@@ -27,6 +27,7 @@ _NEVER = (
     "/api/",
     "/admin/",
     "/account/",
+    "/device/",
     "/static/",
     "/simple/",
     "/metrics",

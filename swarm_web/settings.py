@@ -46,6 +46,7 @@ INSTALLED_APPS = [
     "csp",
     "ninja",
     "swarm_web.nodes",
+    "swarm_web.joining",
     "swarm_web.relay",
     "swarm_web.dashboard",
     "swarm_web.seeding",
@@ -103,6 +104,10 @@ if DATABASE_POOL := env.int("DATABASE_POOL", default=0):
     }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 REDIS_URL = env.str("REDIS_URL", default="redis://127.0.0.1:6379/0")
+
+# ---- joining: may a node join without an account, and how many may one network address make a day
+ANONYMOUS_JOIN = env.bool("ANONYMOUS_JOIN", default=False)
+ANONYMOUS_NODES_PER_DAY = env.int("ANONYMOUS_NODES_PER_DAY", default=20)
 
 # ---- the relay pool: bounds on what others may be offered
 RELAY_POOL_SIZE = env.int("RELAY_POOL_SIZE", default=4096)

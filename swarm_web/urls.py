@@ -8,6 +8,7 @@ from swarm_web.login_limit import limit_logins
 urlpatterns = [
     path("admin/login/", limit_logins(admin.site.login)),
     path("admin/", admin.site.urls),
+    path("device/", include("swarm_web.joining.urls")),
     path("api/", include("swarm_web.dashboard.api.urls")),
     path("", include("swarm_web.dashboard.urls")),
 ]

@@ -4,6 +4,7 @@ A token is 256 random bits, shown once; the database keeps its SHA-256, which ne
 stretching because the token cannot be guessed.
 """
 
+import base64
 import hashlib
 import logging
 import secrets
@@ -11,6 +12,7 @@ from datetime import datetime
 from random import Random
 
 import msgspec
+from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
@@ -24,7 +26,9 @@ logger = logging.getLogger(__name__)
 _TOKEN_PREFIX = "swarm_"
 
 
-def create_node(*, name: str | None = None, arm: str = Node.Arm.SWARM) -> tuple[Node, str]:
+def create_node(
+    *, name: str | None = None, arm: str = Node.Arm.SWARM, owner: User | None = None
+) -> tuple[Node, str]:
     """Create a node and return it with its token, which is shown only now.
 
     Raises ValidationError when the given name is no slug, and IntegrityError when it is taken.
@@ -32,12 +36,14 @@ def create_node(*, name: str | None = None, arm: str = Node.Arm.SWARM) -> tuple[
     if name is not None:
         Node._meta.get_field("name").clean(name, None)
     random = Random(secrets.randbits(64))
-    token = _TOKEN_PREFIX + secrets.token_urlsafe(32)
+    token = make_token(secrets.token_bytes(32))
     while True:
         try:
             with transaction.atomic():
                 chosen = draw_name(random) if name is None else name
-                node = Node.objects.create(name=chosen, arm=arm, token_hash=hash_token(token))
+                node = Node.objects.create(
+                    name=chosen, arm=arm, owner=owner, token_hash=hash_token(token)
+                )
         except IntegrityError:
             if name is not None:
                 raise
@@ -47,10 +53,21 @@ def create_node(*, name: str | None = None, arm: str = Node.Arm.SWARM) -> tuple[
 
 def rotate_token(node: Node) -> str:
     """Give the node a new token, which ends the old one and its connection, and return it."""
-    token = _TOKEN_PREFIX + secrets.token_urlsafe(32)
-    Node.objects.filter(pk=node.pk).update(token_hash=hash_token(token))
-    show_out(node)
+    token = make_token(secrets.token_bytes(32))
+    give_token(node, token)
     return token
+
+
+def give_token(node: Node, token: str) -> None:
+    """Give the node this token, which ends the one that it had and its connection."""
+    node.token_hash = hash_token(token)
+    node.save(update_fields=["token_hash"])
+    show_out(node)
+
+
+def make_token(secret: bytes) -> str:
+    """Return the token that these 32 secret bytes stand for."""
+    return _TOKEN_PREFIX + base64.urlsafe_b64encode(secret).rstrip(b"=").decode()
 
 
 def show_out(node: Node) -> None:

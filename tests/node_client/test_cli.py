@@ -120,7 +120,8 @@ def test_a_model_folder_is_remembered_by_its_full_path(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["join", URL], "SWARM_TOKEN"),
+        (["logout", URL], "No token"),
+        (["claim", URL], "--token-file"),
         (["join", "swarm.example.org", "--token", "t"], "https://"),
         (["join", URL, "--token", "t", "--arm", "base", "--steps", "5"], "--steps"),
         (["join", URL, "--token", "t", "--num-generations", "1"], "at least 2"),

@@ -7,6 +7,7 @@ comes at once.
 import asyncio
 import gc
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,7 +15,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from node_client.commands import configuration, lab, models
+from node_client.commands import configuration, joining, lab, models
 from node_client.commands.problems import DOUBTFUL, FAILED, UNCHECKED, explain_problems
 from node_client.errors import NodeError
 from node_client.settings.config import (
@@ -22,7 +23,6 @@ from node_client.settings.config import (
     check_offline_arm,
     choose,
     choose_start,
-    choose_token,
     find_token,
     resolve_model,
 )
@@ -41,6 +41,10 @@ Resume = Annotated[
 Fresh = Annotated[
     bool,
     typer.Option("--fresh", help="Begin at step 1; checkpoints of before are set aside and kept"),
+]
+Anonymous = Annotated[
+    bool,
+    typer.Option("--anonymous", help="Join without an account, where the coordinator allows it"),
 ]
 RoundNumber = Annotated[int, typer.Argument(min=1, help="The round, as its page numbers it")]
 
@@ -81,11 +85,31 @@ def main(
 @app.command(epilog=OTHER_WAYS)
 @explain_problems
 @takes_settings()
-def join(url: Url, *, resume: Resume = False, fresh: Fresh = False, flags: Flags) -> None:
-    """Join a swarm: train, share, and answer the judge. Set SWARM_TOKEN the first time."""
+def join(
+    url: Url,
+    *,
+    anonymous: Anonymous = False,
+    resume: Resume = False,
+    fresh: Fresh = False,
+    flags: Flags,
+) -> None:
+    """Join a swarm: train, share, and answer the judge.
+
+    The first time it shows a code for you to approve on the coordinator's site.
+    """
     choices = choose(parse_site(url), flags=flags)
     start = choose_start(resume=resume, fresh=fresh)
-    _train(choices.settle(arm=choices.value("arm"), token=choose_token(choices), start=start))
+    # Before a person is asked for anything: a contradiction ends the command.
+    settings = choices.settle(arm=choices.value("arm"), token=find_token(choices), start=start)
+    if not settings.token:
+        console = Console(stderr=settings.json)
+        token = joining.get_token(choices, console=console, anonymous=anonymous)
+        settings = replace(settings, token=token)
+    _train(settings)
+
+
+for command in (joining.login, joining.logout, joining.claim):
+    app.command()(command)
 
 
 @app.command(epilog=OTHER_WAYS)

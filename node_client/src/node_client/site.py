@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
 from node_client.errors import SettingsError
+from swarm_protocol.joining import DEVICE_CODE_PATH, DEVICE_TOKEN_PATH
 
 _WEB_SCHEMES = {"http": "http", "https": "https", "ws": "http", "wss": "https"}
 
@@ -43,6 +44,21 @@ class Site:
     def api(self, node: str) -> str:
         """Return the address of a node's figures as JSON."""
         return f"{self.base}/api/v1/nodes/{quote(node, safe='')}"
+
+    @property
+    def account(self) -> str:
+        """The address of a signed-in person's nodes."""
+        return f"{self.base}/account/"
+
+    @property
+    def device_code(self) -> str:
+        """The address that gives a client a code to be approved by a person."""
+        return self.base + DEVICE_CODE_PATH
+
+    @property
+    def device_token(self) -> str:
+        """The address that gives a client its token once its code is approved."""
+        return self.base + DEVICE_TOKEN_PATH
 
     def round_record(self, number: int) -> str:
         """Return the address of a judge round as JSON."""

@@ -45,7 +45,10 @@ class ErrorCode(StrEnum):
 
 
 FIXES: dict[ErrorCode, str] = {
-    ErrorCode.AUTH_INVALID: "Check the token: ask the operator for a new one if it was revoked.",
+    ErrorCode.AUTH_INVALID: (
+        "If the token was replaced or revoked, get a new one: run swarm-node login with the "
+        "coordinator's address."
+    ),
     ErrorCode.AUTH_SUPERSEDED: "Another client came with this token. Give each machine its own.",
     ErrorCode.CLIENT_TOO_OLD: (
         "Update the client as the coordinator's join page says: pip install --upgrade swarm-node."

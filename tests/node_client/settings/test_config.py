@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from node_client.errors import SettingsError
-from node_client.settings.config import Choices, choose, choose_token
+from node_client.settings.config import Choices, choose, find_token
 from node_client.settings.sources import Given, Source
 from node_client.site import Site
 from node_client.storage.state import Remembered, StateDir
@@ -28,7 +28,7 @@ def test_flags_beat_the_environment_beats_the_file_beats_memory(tmp_path: Path) 
     )
     environment = {"SWARM_TOKEN": "env", "SWARM_MODEL": "env", "SWARM_STATE_DIR": str(tmp_path)}
     choices = choose(SITE, flags={"token": "flag"}, environment=environment, here=tmp_path / "no")
-    settings = choices.settle(arm=choices.value("arm"), token=choose_token(choices))
+    settings = choices.settle(arm=choices.value("arm"), token=find_token(choices))
     assert (settings.token, settings.model, settings.device) == ("flag", "env", "cuda:7")
     assert (settings.arm, settings.training.top_p) == ("isolated", 0.5)
     assert (settings.save_steps, settings.training.epsilon) == (50, 0.2)
@@ -74,7 +74,7 @@ def test_of_a_token_and_a_token_file_the_stronger_source_decides(tmp_path: Path)
     from_environment = token("from-environment", Source.ENVIRONMENT)
 
     def chosen(**given: Given) -> str:
-        return choose_token(choices_with(**given))
+        return find_token(choices_with(**given))
 
     assert chosen(token=token("from-flag"), token_file=by_flag) == "from-flag"
     assert chosen(token=from_environment, token_file=by_flag) == "from-file"
@@ -83,16 +83,10 @@ def test_of_a_token_and_a_token_file_the_stronger_source_decides(tmp_path: Path)
     assert chosen(token=from_environment) == "from-environment"
 
 
-def test_no_token_at_all_is_refused_and_says_where_to_put_one() -> None:
-    with pytest.raises(SettingsError) as refusal:
-        choose_token(choices_with())
-    assert "SWARM_TOKEN" in refusal.value.fix
-
-
 @pytest.mark.parametrize("text", ["two words", "line\nbreak", "smart\u201dquote"])
 def test_a_token_that_was_copied_badly_is_refused_without_repeating_it(text: str) -> None:
     with pytest.raises(SettingsError) as refusal:
-        choose_token(choices_with(token=token(text)))
+        find_token(choices_with(token=token(text)))
     assert text not in refusal.value.message
 
 
@@ -102,7 +96,7 @@ def test_an_unusable_token_file_is_named(tmp_path: Path, content: bytes | None) 
     if content is not None:
         file.write_bytes(content)
     with pytest.raises(SettingsError, match=str(file)):
-        choose_token(choices_with(token_file=Given(file, Source.FLAG, "--token-file")))
+        find_token(choices_with(token_file=Given(file, Source.FLAG, "--token-file")))
 
 
 def test_a_loss_that_contradicts_itself_is_refused_before_anything_is_loaded() -> None:

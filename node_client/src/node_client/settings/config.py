@@ -102,17 +102,6 @@ def choose(
     return Choices(site=site, state=state, given=_merge(layers))
 
 
-def choose_token(choices: Choices) -> str:
-    """Return the token that was given or remembered. Raises SettingsError when there is none."""
-    token = find_token(choices)
-    if not token:
-        raise SettingsError(
-            "No token was given, and none is remembered for this coordinator.",
-            fix="Set SWARM_TOKEN, or write the token into a file and use --token-file FILE.",
-        )
-    return token
-
-
 def find_token(choices: Choices) -> str:
     """Return the token, or an empty string. Raises SettingsError when it is unusable.
 

@@ -1,0 +1,127 @@
+"""Getting a token without a browser on this machine: `login`, `logout`, `claim`, a first `join`.
+
+A token goes into the state folder, which only its owner can read, and is never printed.
+"""
+
+import typer
+from msgspec.structs import replace
+from rich.console import Console
+from rich.text import Text
+
+from node_client.commands.problems import explain_problems
+from node_client.errors import SettingsError
+from node_client.settings.config import Choices, choose, find_token
+from node_client.settings.flags import Flags, takes_settings
+from node_client.site import Site, parse_site
+from node_client.storage.state import NODE
+from swarm_protocol.joining import DeviceCode
+
+_HALVES = {(0, 0): " ", (1, 0): "▀", (0, 1): "▄", (1, 1): "█"}
+
+
+def get_token(choices: Choices, *, console: Console, anonymous: bool = False) -> str:
+    """Get a token for a new node, or for one that continues here, and remember it.
+
+    Asks a person to approve a code on the site, unless the node shall be `anonymous`. Raises
+    NodeError when there will be no token.
+    """
+    from node_client.swarm.device_flow import DeviceFlow  # imports httpx
+
+    site = _site_of(choices)
+    with choices.state.lock():
+        flow = DeviceFlow(site)
+        code = flow.ask(model=choices.value("model"), anonymous=anonymous)
+        if not anonymous:
+            console.print(draw_code(code, terminal=console.is_terminal), soft_wrap=True)
+        given = flow.wait(code)
+        remembered = choices.state.recall(site)
+        choices.state.save(
+            replace(remembered, url=site.base, token=given.access_token, node=given.node)
+        )
+    folder = choices.state.path / NODE
+    console.print(
+        Text(f"✓ This node is {given.node}. Its token is in {folder}, for you only.", "green"),
+        soft_wrap=True,
+    )
+    return given.access_token
+
+
+def draw_code(code: DeviceCode, *, terminal: bool) -> Text:
+    """Return what a person needs to approve a code; for a terminal with a QR code above."""
+    text = Text()
+    if terminal:
+        text.append_text(draw_qr(code.verification_uri_complete)).append("\n")
+    text.append("Scan this, or open  " if terminal else "Open  ")
+    text.append(code.verification_uri, "bold cyan")
+    text.append("\non any device, sign in or sign up, and enter the code  ")
+    text.append(code.user_code, "bold")
+    text.append(f"\n\nWaiting for approval; the code is valid for {code.expires_in // 60} minutes.")
+    text.append(" Ctrl-C ends this." if terminal else "")
+    return text
+
+
+def draw_qr(content: str) -> Text:
+    """Return a QR code (ISO/IEC 18004) of half blocks, dark on light whatever the terminal's."""
+    import segno
+
+    rows = [list(row) for row in segno.make_qr(content, error="l").matrix_iter(border=2)]
+    if len(rows) % 2:
+        rows.append([0] * len(rows[0]))
+    text = Text()
+    for upper, lower in zip(rows[::2], rows[1::2], strict=True):
+        line = "".join(_HALVES[pair] for pair in zip(upper, lower, strict=True))
+        text.append(line, "black on white").append("\n")
+    return text
+
+
+@explain_problems
+@takes_settings("state_dir", "config", "model")
+def login(url: str, *, flags: Flags) -> None:
+    """Get a token for a new node, or to continue one of your nodes here, and keep it for `join`."""
+    get_token(choose(parse_site(url), flags=flags), console=Console())
+
+
+@explain_problems
+@takes_settings("state_dir", "config")
+def logout(url: str, *, flags: Flags) -> None:
+    """Delete the token from this machine; the node and its checkpoints stay."""
+    choices = choose(parse_site(url), flags=flags)
+    site = _site_of(choices)
+    with choices.state.lock():
+        remembered = choices.state.recall(site)
+        if not remembered.token:
+            raise SettingsError(
+                f"No token for {site.base} is kept in {choices.state.path}.",
+                fix="`swarm-node status` lists the nodes of this machine.",
+            )
+        choices.state.save(replace(remembered, token=""))
+    typer.echo(
+        f"The token of {remembered.node or 'this node'} is deleted here. "
+        f"Copies of it still work: revoke it at {site.account}."
+    )
+
+
+@explain_problems
+@takes_settings("token_file", "token", "state_dir", "config")
+def claim(url: str, *, flags: Flags) -> None:
+    """Give an anonymous node to your account: its name, token, scores and history stay."""
+    from node_client.swarm.device_flow import DeviceFlow
+
+    choices = choose(parse_site(url), flags=flags)
+    token = find_token(choices)
+    if not token:
+        raise SettingsError(
+            "No node has joined this coordinator from here, so there is none to claim.",
+            fix="Run this where the node runs, or give its token with --token-file FILE.",
+        )
+    console = Console()
+    flow = DeviceFlow(_site_of(choices))
+    code = flow.ask(token=token)
+    console.print(draw_code(code, terminal=console.is_terminal), soft_wrap=True)
+    given = flow.wait(code)
+    console.print(Text(f"✓ The node {given.node} belongs to your account now.", "green"))
+
+
+def _site_of(choices: Choices) -> Site:
+    assert choices.site is not None  # Each of these commands takes an address.
+    return choices.site

@@ -1,0 +1,133 @@
+"""How this client gets its token: a code that a person approves on the site (RFC 8628).
+
+Nothing here prints: `commands.joining` shows the code.
+"""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import httpx
+import msgspec
+
+from node_client.errors import CoordinatorRefusedError, NodeError
+from node_client.site import Site
+from swarm_protocol.joining import GRANT_TYPE, DeviceCode, DeviceError, DeviceToken
+from swarm_protocol.version import CLIENT_VERSION
+
+TIMEOUT_S = 10.0
+# RFC 8628, section 3.5: by how much longer a client waits once it was told to slow down.
+SLOWER_BY_S = 5
+# How long a client waits after the coordinator could not be reached.
+UNREACHED_PAUSE_S = 10
+
+Reply = TypeVar("Reply", DeviceCode, DeviceToken)
+
+
+class _UnreachedError(Exception):
+    """The coordinator could not be reached, or a proxy in front of it answered in its place."""
+
+
+class DeviceFlow:
+    """The requests of one client to one site. `sleep` and `clock` count in seconds."""
+
+    def __init__(
+        self,
+        site: Site,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._site = site
+        self._sleep = sleep
+        self._clock = clock
+
+    def ask(self, *, model: str = "", anonymous: bool = False, token: str = "") -> DeviceCode:
+        """Ask for a code. With the `token` of a node it asks for an owner of that node.
+
+        An `anonymous` one needs no person: `wait` returns at once. Raises CoordinatorRefusedError
+        when the site gives no code, NodeError when it cannot be asked.
+        """
+        form = {"client_id": "swarm-node", "client_version": CLIENT_VERSION, "model": model}
+        if anonymous:
+            form["anonymous"] = "true"
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        try:
+            reply = self._post(self._site.device_code, form, DeviceCode, headers=headers)
+        except _UnreachedError as problem:
+            raise NodeError(
+                f"{self._site.base} gives no code: {problem}.",
+                fix="Check the address and your network. A coordinator of version 0.2 or older "
+                "gives no codes: ask its operator for a token and use --token-file FILE.",
+            ) from problem
+        if isinstance(reply, DeviceError):
+            raise _refusal(reply)
+        return reply
+
+    def wait(self, code: DeviceCode) -> DeviceToken:
+        """Return the token as soon as a person has approved the code.
+
+        Raises CoordinatorRefusedError when it was declined, NodeError when it has expired.
+        """
+        form = {
+            "client_id": "swarm-node",
+            "grant_type": GRANT_TYPE,
+            "device_code": code.device_code,
+        }
+        pause: float = code.interval
+        expires_at = self._clock() + code.expires_in
+        while self._clock() < expires_at:
+            try:
+                reply = self._post(self._site.device_token, form, DeviceToken)
+            except _UnreachedError:
+                self._sleep(UNREACHED_PAUSE_S)
+                continue
+            if isinstance(reply, DeviceToken):
+                return reply
+            if reply.error == "slow_down":
+                pause += SLOWER_BY_S
+            elif reply.error != "authorization_pending":
+                raise _refusal(reply)
+            self._sleep(pause)
+        raise _expiry()
+
+    def _post(
+        self,
+        url: str,
+        form: dict[str, str],
+        kind: type[Reply],
+        *,
+        headers: dict[str, str] | None = None,
+    ) -> Reply | DeviceError:
+        try:
+            response = httpx.post(url, data=form, headers=headers, timeout=TIMEOUT_S)
+            if response.is_success:
+                return msgspec.json.decode(response.content, type=kind)
+            return msgspec.json.decode(response.content, type=DeviceError)
+        except httpx.HTTPError as problem:
+            raise _UnreachedError(str(problem) or type(problem).__name__) from problem
+        except msgspec.DecodeError:
+            raise _UnreachedError(f"HTTP status {response.status_code} from {url}") from None
+
+
+def _refusal(reply: DeviceError) -> NodeError:
+    """Return what ends the command: a refusal, or a code that has expired."""
+    if reply.error == "expired_token":
+        return _expiry()
+    fixes = {
+        "access_denied": "Run the command again for another code.",
+        "anonymous_forbidden": "Leave out --anonymous: you get a code to approve with an account.",
+        "already_owned": "Sign in on the site: its owner sees the node on the account page.",
+        "slow_down": "Try again later.",
+    }
+    return CoordinatorRefusedError(
+        reply.error_description or f"The coordinator gives no token: {reply.error}.",
+        fix=fixes.get(reply.error, "Ask the operator for a token and use --token-file FILE."),
+        code=f"join.{reply.error}",
+    )
+
+
+def _expiry() -> NodeError:
+    return NodeError(
+        "The code has expired before anybody approved it.", fix="Run the command again."
+    )

@@ -1,0 +1,23 @@
+"""The codes that people type, as RFC 8628, section 6.1 recommends; pure."""
+
+import re
+from random import Random
+
+# No vowels, so that no code is a word; no characters that look alike.
+_ALPHABET = "BCDFGHJKLMNPQRSTVWXZ"
+_LENGTH = 8
+
+
+def draw_user_code(random: Random) -> str:
+    """Return one of 20^8 codes, such as `BCDFGHJK`."""
+    return "".join(random.choices(_ALPHABET, k=_LENGTH))
+
+
+def read_user_code(typed: str) -> str:
+    """Return a code as it is stored: capitals without the hyphen, spaces and other separators."""
+    return re.sub(r"[^A-Z0-9]", "", typed.upper())[: 2 * _LENGTH]
+
+
+def show_user_code(code: str) -> str:
+    """Return a code as people read it, such as `BCDF-GHJK`."""
+    return f"{code[:4]}-{code[4:]}"

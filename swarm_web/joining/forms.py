@@ -1,0 +1,44 @@
+"""What a person decides about a client that asks for a token."""
+
+from typing import Any
+
+from django import forms
+from django.contrib.auth.models import User
+from django.db.models import QuerySet
+from django.utils.translation import gettext_lazy as _
+
+from swarm_web.nodes.models import Node
+
+
+class NodeChoiceForm(forms.Form):
+    """Which node the client becomes: one of `owner`, or a new one with an optional name."""
+
+    node = forms.ModelChoiceField(
+        Node.objects.none(),
+        to_field_name="name",
+        required=False,
+        label=_("Which node is it?"),
+        empty_label=_("a new node"),
+    )
+    name = forms.SlugField(
+        max_length=64,
+        required=False,
+        label=_("Name of the new node"),
+        help_text=_("Letters, digits, - and _. It cannot be changed. Empty: the site draws one."),
+        error_messages={"invalid": _("Use letters A-Z and a-z, digits, - and _ only.")},
+    )
+
+    def __init__(self, *args: Any, owner: User, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        nodes: QuerySet[Node] = Node.objects.filter(owner=owner, blocked=False)
+        if nodes.exists():
+            self.fields["node"].queryset = nodes  # type: ignore[attr-defined]
+        else:
+            del self.fields["node"]
+
+    def clean_name(self) -> str:
+        """Check that no node has the name. Two requests at once are settled by the database."""
+        name: str = self.cleaned_data["name"]
+        if name and Node.objects.filter(name=name).exists():
+            raise forms.ValidationError(_("A node with this name exists. Choose another name."))
+        return name

@@ -1,0 +1,53 @@
+"""A client that waits for its token."""
+
+from datetime import datetime
+
+from django.db import models
+
+from swarm_web.joining.codes import show_user_code
+from swarm_web.nodes.models import Node
+
+
+class JoinRequest(models.Model):
+    """A client asks for a token, and a person decides (RFC 8628).
+
+    The device code is the client's secret, so only its hash is kept. `anonymous` needs no decision;
+    `claimed` is a node that asks for an owner and keeps its token. `node` is the one that the
+    decision gave to the client.
+    """
+
+    class Decision(models.TextChoices):
+        """What the person decided."""
+
+        WAITING = "waiting"
+        APPROVED = "approved"
+        DENIED = "denied"
+
+    device_hash = models.CharField(max_length=64, unique=True, editable=False)
+    user_code = models.CharField(max_length=8, unique=True, editable=False)
+    network = models.CharField(max_length=64, help_text="The address that the client came from.")
+    client_version = models.CharField(max_length=64, blank=True)
+    model = models.CharField(max_length=200, blank=True)
+    anonymous = models.BooleanField(default=False)
+    claimed = models.ForeignKey(
+        Node, null=True, blank=True, on_delete=models.CASCADE, related_name="+"
+    )
+    decision = models.CharField(max_length=8, choices=Decision, default=Decision.WAITING)
+    node = models.ForeignKey(
+        Node, null=True, blank=True, on_delete=models.CASCADE, related_name="+"
+    )
+    interval_s = models.PositiveSmallIntegerField()
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField(db_index=True)
+    asked_at = models.DateTimeField(null=True, help_text="When the client last asked for a token.")
+    collected_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["network", "created_at"], name="requests_of_a_network")]
+
+    def __str__(self) -> str:
+        return show_user_code(self.user_code)
+
+    def is_open(self, *, now: datetime) -> bool:
+        """Tell whether a person may still decide."""
+        return self.decision == self.Decision.WAITING and now < self.expires_at

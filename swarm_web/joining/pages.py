@@ -1,0 +1,121 @@
+"""Where a person decides about a client that asks for a token: enter the code, then approve it."""
+
+import logging
+from http import HTTPStatus
+
+import redis.exceptions
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.models import User
+from django.db import IntegrityError
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_safe
+
+from swarm_web.addresses import network_of_request
+from swarm_web.errors import RequestError, answer_refusals
+from swarm_web.joining import services
+from swarm_web.joining.codes import read_user_code
+from swarm_web.joining.forms import NodeChoiceForm
+from swarm_web.joining.models import JoinRequest
+from swarm_web.nodes.models import Node
+from swarm_web.store import sync_redis
+
+logger = logging.getLogger(__name__)
+
+# So many wrong codes an account may try in so many seconds.
+WRONG_CODES = 20
+PERIOD_S = 600
+
+
+@login_required
+@never_cache
+@answer_refusals
+@require_http_methods(["GET", "HEAD", "POST"])
+def device(request: HttpRequest) -> HttpResponse:
+    """Ask for the code of a client; show what it asks for, and take the decision."""
+    assert isinstance(request.user, User)
+    typed = (request.POST if request.method == "POST" else request.GET).get("code", "")
+    if not typed:
+        return render(request, "joining/code.html")
+    now = timezone.now()
+    asked = services.find_open(read_user_code(typed), now=now)
+    if asked is None:
+        _count_wrong_code(request.user)
+        return render(request, "joining/code.html", {"typed": typed, "unknown": True}, status=404)
+    if request.method != "POST":
+        return _show(request, asked, NodeChoiceForm(owner=request.user))
+    if request.POST.get("decision") == "deny":
+        services.deny(asked)
+        return render(request, "joining/denied.html")
+    if asked.claimed is not None:
+        approved = services.approve_claim(asked, request.user)
+        return _follow_up(request, asked.claimed if approved else None)
+    return _approve(request, request.user, asked)
+
+
+def _approve(request: HttpRequest, owner: User, asked: JoinRequest) -> HttpResponse:
+    form = NodeChoiceForm(request.POST, owner=owner)
+    if not form.is_valid():
+        return _show(request, asked, form)
+    own: Node | None = form.cleaned_data.get("node")
+    if own is not None:
+        return _follow_up(request, own if services.approve_own(asked, own) else None)
+    try:
+        node = services.approve_new(asked, owner, name=form.cleaned_data["name"] or None)
+    except IntegrityError:
+        form.add_error("name", _("A node with this name exists. Choose another name."))
+        return _show(request, asked, form)
+    return _follow_up(request, node)
+
+
+def _show(request: HttpRequest, asked: JoinRequest, form: NodeChoiceForm) -> HttpResponse:
+    context = {
+        "asked": asked,
+        "form": form,
+        "same_network": asked.network == network_of_request(request),
+    }
+    return render(request, "joining/decide.html", context)
+
+
+def _follow_up(request: HttpRequest, node: Node | None) -> HttpResponse:
+    """Lead to the page of an approved node; None stands for a code that was used meanwhile."""
+    if node is None:
+        return render(request, "joining/code.html", {"unknown": True}, status=HTTPStatus.CONFLICT)
+    return redirect("device-approved", node.name)
+
+
+@login_required
+@never_cache
+@require_safe
+def approved(request: HttpRequest, name: str) -> HttpResponse:
+    """Show how far a client has come that was approved."""
+    node = get_object_or_404(Node, name=name, owner=request.user)
+    connected = node.is_connected(now=timezone.now())
+    return render(request, "joining/approved.html", {"node": node, "connected": connected})
+
+
+def _count_wrong_code(user: User) -> None:
+    """Count a code that is not open. Raises RequestError when there were too many.
+
+    While Redis is away nobody is refused: one try in 10^7 finds an open code if there are 1,000.
+    """
+    key = f"joining:wrong:{user.pk}"
+    try:
+        with sync_redis().pipeline() as pipeline:
+            pipeline.set(key, 0, ex=PERIOD_S, nx=True)
+            pipeline.incr(key)
+            _was_new, wrong = pipeline.execute()
+    except redis.exceptions.RedisError:
+        logger.warning("could not count a wrong code", exc_info=True)
+        return
+    if wrong > WRONG_CODES:
+        raise RequestError(
+            "device.limited",
+            "You have tried too many codes that do not exist.",
+            fix=f"Wait {PERIOD_S // 60} minutes, then run the command on your machine again.",
+            status=HTTPStatus.TOO_MANY_REQUESTS,
+            retry_after_s=PERIOD_S,
+        )

@@ -1,0 +1,229 @@
+"""A client asks for a token, a person decides, the client collects it."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import IntegrityError
+from django.utils import timezone
+
+from swarm_web.joining import services
+from swarm_web.joining.models import JoinRequest
+from swarm_web.joining.services import Asker, DeviceFlowError, ask_for_node, ask_for_owner, collect
+from swarm_web.nodes.models import Node
+from swarm_web.nodes.services import authenticate, create_node, rotate_token
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+NOW = timezone.now()
+ASKER = Asker(network="192.0.2.1", client_version="0.3.0", model="tiny")
+
+
+def make_owner() -> User:
+    return User.objects.create_user("olive")
+
+
+def later(**delta: float) -> datetime:
+    return NOW + timedelta(**delta)
+
+
+def error_of(device_code: str, *, now: datetime = NOW) -> str:
+    with pytest.raises(DeviceFlowError) as refused:
+        collect(device_code, now=now)
+    return refused.value.error
+
+
+def test_a_client_waits_until_somebody_decides() -> None:
+    _, secret = ask_for_node(ASKER, now=NOW)
+    assert error_of(secret) == "authorization_pending"
+
+
+def test_an_approved_client_gets_the_token_of_a_new_node_of_the_person() -> None:
+    request, secret = ask_for_node(ASKER, now=NOW)
+    owner = make_owner()
+    services.approve_new(request, owner, name="heron")
+    given = collect(secret, now=NOW)
+    node = authenticate(given.access_token)
+    assert node is not None
+    assert (node.name, node.owner, given.node) == ("heron", owner, "heron")
+
+
+def test_a_reply_that_is_lost_can_be_asked_for_again() -> None:
+    request, secret = ask_for_node(ASKER, now=NOW)
+    services.approve_new(request, make_owner(), name=None)
+    assert collect(secret, now=NOW) == collect(secret, now=later(seconds=60))
+
+
+def test_a_code_gives_no_old_token_back_to_a_node_with_a_newer_one() -> None:
+    request, secret = ask_for_node(ASKER, now=NOW)
+    node = services.approve_new(request, make_owner(), name=None)
+    assert node is not None
+    collect(secret, now=NOW)
+    newer = rotate_token(node)
+    assert error_of(secret) == "expired_token"
+    assert authenticate(newer) == node
+
+
+def test_neither_the_clients_secret_nor_its_token_is_in_the_database() -> None:
+    request, secret = ask_for_node(ASKER, now=NOW)
+    services.approve_new(request, make_owner(), name=None)
+    token = collect(secret, now=NOW).access_token
+    rows = str([*JoinRequest.objects.values(), *Node.objects.values()])
+    assert secret not in rows
+    assert token not in rows
+
+
+def test_a_declined_client_is_told_so() -> None:
+    request, secret = ask_for_node(ASKER, now=NOW)
+    services.deny(request)
+    assert error_of(secret) == "access_denied"
+
+
+def test_a_code_expires_for_the_client_and_the_person() -> None:
+    request, secret = ask_for_node(ASKER, now=NOW)
+    after = later(minutes=15)
+    assert error_of(secret, now=after) == "expired_token"
+    assert services.find_open(request.user_code, now=after) is None
+
+
+def test_an_approved_code_can_still_not_be_collected_late() -> None:
+    request, secret = ask_for_node(ASKER, now=NOW)
+    services.approve_new(request, make_owner(), name=None)
+    assert error_of(secret, now=later(minutes=15)) == "expired_token"
+
+
+def test_an_unknown_secret_gets_nothing() -> None:
+    assert error_of("guessed") == "expired_token"
+
+
+def test_a_code_is_decided_once() -> None:
+    request, _ = ask_for_node(ASKER, now=NOW)
+    owner = make_owner()
+    assert services.approve_new(request, owner, name="heron") is not None
+    assert services.approve_new(request, owner, name="owl") is None
+    assert not services.deny(request)
+    assert [node.name for node in Node.objects.all()] == ["heron"]
+
+
+def test_a_name_that_is_taken_leaves_the_code_open() -> None:
+    create_node(name="heron")
+    request, _ = ask_for_node(ASKER, now=NOW)
+    with pytest.raises(IntegrityError):
+        services.approve_new(request, make_owner(), name="heron")
+    assert services.find_open(request.user_code, now=NOW) is not None
+
+
+def test_a_node_continues_on_another_machine_under_its_name() -> None:
+    owner = make_owner()
+    node, old = create_node(name="heron", owner=owner)
+    request, secret = ask_for_node(ASKER, now=NOW)
+    services.approve_own(request, node)
+    assert authenticate(old) == node  # until the new machine has its token
+    assert authenticate(collect(secret, now=NOW).access_token) == node
+    assert authenticate(old) is None
+
+
+def test_a_client_that_asks_too_often_must_slow_down() -> None:
+    request, secret = ask_for_node(ASKER, now=NOW)
+    error_of(secret)
+    assert error_of(secret, now=later(seconds=0.5)) == "slow_down"
+    request.refresh_from_db()
+    assert request.interval_s == services.INTERVAL_S + services.SLOWER_BY_S
+
+
+def test_a_client_that_keeps_to_its_interval_is_not_slowed_down() -> None:
+    _, secret = ask_for_node(ASKER, now=NOW)
+    for turn in range(5):
+        error = error_of(secret, now=later(seconds=turn * services.INTERVAL_S))
+        assert error == "authorization_pending"
+
+
+def test_a_network_cannot_ask_for_codes_without_end() -> None:
+    for _ in range(services.REQUESTS_PER_TEN_MINUTES):
+        ask_for_node(ASKER, now=NOW)
+    with pytest.raises(DeviceFlowError, match="ten minutes"):
+        ask_for_node(ASKER, now=NOW)
+    ask_for_node(Asker(network="192.0.2.2"), now=NOW)
+    ask_for_node(ASKER, now=later(minutes=11))
+
+
+def test_old_requests_are_deleted() -> None:
+    ask_for_node(ASKER, now=NOW)
+    ask_for_node(ASKER, now=later(days=2))
+    assert JoinRequest.objects.count() == 1
+
+
+# ---- without an account
+
+
+def test_an_anonymous_node_begins_without_a_person_where_the_site_allows_it(settings: Any) -> None:
+    settings.ANONYMOUS_JOIN = True
+    _, secret = ask_for_node(ASKER, now=NOW, anonymous=True)
+    node = authenticate(collect(secret, now=NOW).access_token)
+    assert node is not None
+    assert node.owner is None
+
+
+def test_an_anonymous_node_is_made_once(settings: Any) -> None:
+    settings.ANONYMOUS_JOIN = True
+    _, secret = ask_for_node(ASKER, now=NOW, anonymous=True)
+    assert Node.objects.count() == 0
+    assert collect(secret, now=NOW) == collect(secret, now=NOW)
+    assert Node.objects.count() == 1
+
+
+def test_no_anonymous_node_begins_where_the_site_forbids_it(settings: Any) -> None:
+    settings.ANONYMOUS_JOIN = False
+    with pytest.raises(DeviceFlowError) as refused:
+        ask_for_node(ASKER, now=NOW, anonymous=True)
+    assert refused.value.error == "anonymous_forbidden"
+
+
+def test_a_network_makes_so_many_anonymous_nodes_a_day(settings: Any) -> None:
+    settings.ANONYMOUS_JOIN, settings.ANONYMOUS_NODES_PER_DAY = True, 2
+    for _ in range(2):
+        ask_for_node(ASKER, now=NOW, anonymous=True)
+    with pytest.raises(DeviceFlowError, match="which is the limit"):
+        ask_for_node(ASKER, now=later(hours=23), anonymous=True)
+    ask_for_node(ASKER, now=later(hours=25), anonymous=True)
+
+
+# ---- a node gets an owner
+
+
+def test_a_node_without_an_owner_is_claimed_and_keeps_its_token() -> None:
+    node, token = create_node(name="heron")
+    request, secret = ask_for_owner(ASKER, token, now=NOW)
+    owner = make_owner()
+    assert services.approve_claim(request, owner)
+    given = collect(secret, now=NOW)
+    assert (given.node, given.access_token) == ("heron", "")
+    node.refresh_from_db()
+    assert node.owner == owner
+    assert authenticate(token) == node
+
+
+def test_a_node_that_has_an_owner_cannot_be_claimed() -> None:
+    _, token = create_node(owner=make_owner())
+    with pytest.raises(DeviceFlowError) as refused:
+        ask_for_owner(ASKER, token, now=NOW)
+    assert refused.value.error == "already_owned"
+
+
+def test_of_two_claims_the_first_one_counts() -> None:
+    node, token = create_node()
+    first, _ = ask_for_owner(ASKER, token, now=NOW)
+    second, secret = ask_for_owner(ASKER, token, now=NOW)
+    owner = make_owner()
+    assert services.approve_claim(first, owner)
+    assert not services.approve_claim(second, User.objects.create_user("other"))
+    node.refresh_from_db()
+    assert node.owner == owner
+    assert error_of(secret) == "authorization_pending"
+
+
+def test_a_wrong_token_claims_nothing() -> None:
+    with pytest.raises(DeviceFlowError) as refused:
+        ask_for_owner(ASKER, "swarm_wrong", now=NOW)
+    assert refused.value.status == 401

@@ -1,0 +1,102 @@
+"""How the client waits for its token, against a server that answers as each test says."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from node_client.errors import CoordinatorRefusedError, NodeError
+from node_client.site import Site
+from node_client.swarm.device_flow import SLOWER_BY_S, UNREACHED_PAUSE_S, DeviceFlow
+from swarm_protocol.joining import DeviceCode
+
+GIVEN = (200, {"access_token": "swarm_t", "node": "heron", "token_type": "Bearer"})
+PENDING = (400, {"error": "authorization_pending"})
+SLOW_DOWN = (400, {"error": "slow_down"})
+CODE = DeviceCode(
+    device_code="secret",
+    user_code="BCDF-GHJK",
+    verification_uri="",
+    verification_uri_complete="",
+    expires_in=900,
+    interval=2,
+)
+
+
+@contextmanager
+def answering(*replies: tuple[int, Any]) -> Iterator[Site]:
+    """Serve these replies one after another, the last one for ever; text stands for HTML."""
+    left = list(replies)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            status, body = left.pop(0) if len(left) > 1 else left[0]
+            content = body.encode() if isinstance(body, str) else json.dumps(body).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield Site(base=f"http://127.0.0.1:{server.server_port}")
+        server.shutdown()
+
+
+class Patience:
+    """Time that passes only while the client waits."""
+
+    def __init__(self) -> None:
+        self.waits: list[float] = []
+
+    def flow(self, site: Site) -> DeviceFlow:
+        return DeviceFlow(site, sleep=self.waits.append, clock=lambda: sum(self.waits))
+
+
+def wait(*replies: tuple[int, Any]) -> tuple[str, list[float]]:
+    patience = Patience()
+    with answering(*replies) as site:
+        return patience.flow(site).wait(CODE).access_token, patience.waits
+
+
+def test_the_client_asks_once_in_each_interval() -> None:
+    assert wait(PENDING, PENDING, GIVEN) == ("swarm_t", [2, 2])
+
+
+def test_the_client_slows_down_when_told_to_and_stays_slow() -> None:
+    slower = 2 + SLOWER_BY_S
+    assert wait(SLOW_DOWN, PENDING, GIVEN) == ("swarm_t", [slower, slower])
+
+
+def test_a_proxy_that_answers_in_the_place_of_the_site_ends_nothing() -> None:
+    assert wait((503, "<h1>Back soon</h1>"), GIVEN) == ("swarm_t", [UNREACHED_PAUSE_S])
+
+
+def test_a_code_that_nobody_approves_ends_the_wait() -> None:
+    with pytest.raises(NodeError, match="expired"):
+        wait(PENDING)
+
+
+def test_a_declined_code_ends_as_a_refusal() -> None:
+    with pytest.raises(CoordinatorRefusedError, match="declined on the site"):
+        wait((400, {"error": "access_denied", "error_description": "declined on the site"}))
+
+
+def test_an_error_of_a_newer_site_is_shown_as_it_came() -> None:
+    with pytest.raises(CoordinatorRefusedError, match="no token: moon_phase"):
+        wait((400, {"error": "moon_phase"}))
+
+
+@pytest.mark.parametrize("reply", [(404, "<h1>Not found</h1>"), (200, "<p>hello"), (200, {"a": 1})])
+def test_an_address_that_gives_no_codes_is_named_with_a_remedy(reply: tuple[int, Any]) -> None:
+    with answering(reply) as site, pytest.raises(NodeError, match=site.base) as problem:
+        DeviceFlow(site).ask()
+    assert "--token-file" in problem.value.fix
