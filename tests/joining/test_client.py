@@ -32,6 +32,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 @pytest.fixture
 def site(transactional_db: None) -> Iterator[Site]:
     with serving(ANONYMOUS_JOIN="true") as address:
+        httpx.get(f"{address}/healthz", timeout=60)  # queued until the process is up
         yield parse_site(address)
 
 
