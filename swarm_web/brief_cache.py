@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TypeVar, cast
 
 from django.conf import settings
-from django.core.cache import cache
+from django.core.cache import caches
 
 T = TypeVar("T")
 
@@ -17,4 +17,6 @@ def keep_briefly(key: str, make: Callable[[], T]) -> T:
     (swarm_web.page_cache): never for what the live socket sends, which nothing would correct.
     """
     digest = hashlib.sha256(key.encode()).hexdigest()
-    return cast("T", cache.get_or_set(f"brief:{digest}", make, settings.PAGE_CACHE_SECONDS))
+    return cast(
+        "T", caches["brief"].get_or_set(f"brief:{digest}", make, settings.PAGE_CACHE_SECONDS)
+    )

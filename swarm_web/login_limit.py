@@ -1,8 +1,9 @@
-"""How often somebody may try to log in: counted by address and by user name, in Redis.
+"""How often somebody may try to sign in with a password: counted by address and by name, in Redis.
 
 An attempt counts before the password is looked at, so that many at once are no way around. What is
 refused because of its address does not count for the name: one address alone cannot keep an
-operator out. A login clears both counts. While Redis is away nobody is refused.
+operator out. An attempt with the right password does not count afterwards; allauth limits the codes
+of a second factor, which follow it. While Redis is away nobody is refused.
 """
 
 import hashlib
@@ -24,8 +25,8 @@ logger = logging.getLogger(__name__)
 MOST_OF_ADDRESS = 10
 MOST_OF_NAME = 30
 PERIOD_S = 300
-# The largest user name that Django's login form looks up.
-_LONGEST_NAME = 150
+# The longest name that the sign-in form looks up.
+LONGEST_NAME = 254
 
 Login = Callable[[HttpRequest], HttpResponseBase]
 
@@ -36,9 +37,10 @@ def limit_logins(login: Login) -> Login:
     @wraps(login)
     @answer_refusals
     def limited(request: HttpRequest) -> HttpResponseBase:
-        if request.method != "POST":
+        # Whoever is signed in already is led on, whatever was sent.
+        if request.method != "POST" or request.user.is_authenticated:
             return login(request)
-        name = read_name(request.POST.get("username", ""))
+        name = read_name(request.POST.get("login", ""))
         of_address = f"logins:address:{network_of_request(request)}"
         # A multipart form names its own encoding, so the name may hold a lone surrogate.
         digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()
@@ -47,19 +49,19 @@ def limit_logins(login: Login) -> Login:
         _count(of_name, most=MOST_OF_NAME)
         answer = login(request)
         if answer.status_code == HTTPStatus.FOUND:
-            _forget(of_address, of_name)
+            _take_back(of_address, of_name)
         return answer
 
     return limited
 
 
 def read_name(sent: str) -> str:
-    """Return a user name normalised as Django's login form does, so that spellings count as one.
+    """Return a user name or e-mail address as one of the spellings that find the same account.
 
-    Names longer than that form accepts stay as they are: normalising many combining marks takes
+    Names longer than the form accepts stay as they are: normalising many combining marks takes
     quadratic time and blocks the whole process.
     """
-    return UsernameField(max_length=_LONGEST_NAME).to_python(sent) or ""
+    return (UsernameField(max_length=LONGEST_NAME).to_python(sent) or "").casefold()
 
 
 def _count(key: str, *, most: int) -> None:
@@ -83,8 +85,13 @@ def _count(key: str, *, most: int) -> None:
         )
 
 
-def _forget(*keys: str) -> None:
+def _take_back(*keys: str) -> None:
+    """Subtract the attempt; earlier ones count on, or one's own account would clear guesses."""
     try:
-        sync_redis().delete(*keys)
+        with sync_redis().pipeline() as pipeline:
+            for key in keys:
+                pipeline.set(key, 1, ex=PERIOD_S, nx=True)
+                pipeline.decr(key)
+            pipeline.execute()
     except redis.exceptions.RedisError:
-        logger.warning("could not forget attempts to log in", exc_info=True)
+        logger.warning("could not take back an attempt to log in", exc_info=True)

@@ -41,13 +41,20 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    # Filters that pages of allauth use.
+    "django.contrib.humanize",
     "channels",
     "corsheaders",
     "csp",
     "ninja",
+    "allauth",
+    "allauth.account",
+    "allauth.socialaccount",
+    "allauth.mfa",
     "swarm_web.nodes",
     "swarm_web.joining",
     "swarm_web.relay",
+    "swarm_web.accounts",
     "swarm_web.dashboard",
     "swarm_web.seeding",
     "judge",
@@ -64,6 +71,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
     # Synchronous and innermost, so that all run in the view's own thread: behind it Django would
     # change threads for every hook of every middleware.
     "swarm_web.dashboard.plain_text.refuse_nul",
@@ -104,6 +112,12 @@ if DATABASE_POOL := env.int("DATABASE_POOL", default=0):
     }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 REDIS_URL = env.str("REDIS_URL", default="redis://127.0.0.1:6379/0")
+CACHES = {
+    # What all processes count together: allauth's limits on requests.
+    "default": {"BACKEND": "swarm_web.shared_cache.SharedCache"},
+    # What each process keeps for a moment (swarm_web.brief_cache).
+    "brief": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
+}
 
 # ---- joining: may a node join without an account, and how many may one network address make a day
 ANONYMOUS_JOIN = env.bool("ANONYMOUS_JOIN", default=False)
@@ -227,6 +241,61 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
+# ---- accounts, by django-allauth
+AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
+LOGIN_URL = "/account/login/"
+LOGIN_REDIRECT_URL = "/account/"
+# Whether strangers may make accounts.
+SIGN_UP = env.bool("SIGN_UP", default=True)
+# none, optional or mandatory; the last two need a mail server.
+ACCOUNT_EMAIL_VERIFICATION = env.str("EMAIL_VERIFICATION", default="none")
+ACCOUNT_ADAPTER = "swarm_web.accounts.adapter.AccountAdapter"
+ACCOUNT_FORMS = {"login": "swarm_web.accounts.forms.SignInForm"}
+ACCOUNT_LOGIN_METHODS = {"username", "email"}
+ACCOUNT_SIGNUP_FIELDS = [
+    "username*",
+    "email" if ACCOUNT_EMAIL_VERIFICATION == "none" else "email*",
+    "password1*",
+    "password2*",
+]
+ACCOUNT_USERNAME_VALIDATORS = "swarm_web.accounts.usernames.VALIDATORS"
+ACCOUNT_USERNAME_BLACKLIST = ["admin", "administrator", "judge", "moderator", "operator", "support"]
+ACCOUNT_SESSION_REMEMBER = True
+ACCOUNT_EMAIL_NOTIFICATIONS = True
+ACCOUNT_DEFAULT_HTTP_PROTOCOL = "https" if HTTPS else "http"
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_PASSKEY_LOGIN_ENABLED = True
+MFA_TOTP_ISSUER = SITE_NAME
+# Allow a code of the half minute before and after: clocks of phones differ.
+MFA_TOTP_TOLERANCE = 1
+# Where no address is ever verified, an unverified one must not keep people from a second factor.
+MFA_ALLOW_UNVERIFIED_EMAIL = ACCOUNT_EMAIL_VERIFICATION == "none"
+MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not HTTPS
+# Sign-in by GitHub is offered where both are set: an OAuth app with the callback address
+# SITE_URL/account/github/login/callback/.
+GITHUB_CLIENT_ID = env.str("GITHUB_CLIENT_ID", default="")
+GITHUB_CLIENT_SECRET = env.str("GITHUB_CLIENT_SECRET", default="")
+_GITHUB = bool(GITHUB_CLIENT_ID and GITHUB_CLIENT_SECRET)
+if _GITHUB:
+    INSTALLED_APPS.append("allauth.socialaccount.providers.github")
+    SOCIALACCOUNT_PROVIDERS = {
+        "github": {"APPS": [{"client_id": GITHUB_CLIENT_ID, "secret": GITHUB_CLIENT_SECRET}]}
+    }
+# Nodes that one account may own, and how many it may make in an hour.
+NODES_PER_ACCOUNT = env.int("NODES_PER_ACCOUNT", default=64)
+NEW_NODES_PER_HOUR = env.int("NEW_NODES_PER_HOUR", default=20)
+
+# ---- e-mail: written to the log unless a server is set, such as smtp+tls://user:password@host:587
+_EMAIL = env.email_url("EMAIL_URL", default="consolemail://")
+EMAIL_BACKEND = _EMAIL["EMAIL_BACKEND"]
+EMAIL_HOST, EMAIL_PORT = _EMAIL["EMAIL_HOST"], _EMAIL["EMAIL_PORT"]
+EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _EMAIL["EMAIL_HOST_USER"], _EMAIL["EMAIL_HOST_PASSWORD"]
+EMAIL_USE_TLS = _EMAIL.get("EMAIL_USE_TLS", False)
+EMAIL_USE_SSL = _EMAIL.get("EMAIL_USE_SSL", False)
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = env.str("EMAIL_FROM", default="murmuration@localhost")
+
+# ---- what a browser may do on a page
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": [SELF],
@@ -237,7 +306,8 @@ CONTENT_SECURITY_POLICY = {
         "connect-src": [SELF],
         "object-src": [NONE],
         "base-uri": [NONE],
-        "form-action": [SELF],
+        # The form that starts a sign-in by GitHub is answered by a redirect.
+        "form-action": [SELF, *(["https://github.com"] if _GITHUB else [])],
         "frame-ancestors": [NONE],
     }
 }

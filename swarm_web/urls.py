@@ -1,12 +1,19 @@
 """Every address of the site."""
 
+from allauth.account.decorators import secure_admin_login
+from allauth.account.views import login
 from django.contrib import admin
 from django.urls import include, path
 
 from swarm_web.login_limit import limit_logins
 
+# Operators sign in as everybody does: the admin's own log-in asks for no second factor.
+admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
+
 urlpatterns = [
-    path("admin/login/", limit_logins(admin.site.login)),
+    path("account/login/", limit_logins(login), name="account_login"),
+    path("account/", include("swarm_web.accounts.urls")),
+    path("account/", include("allauth.urls")),
     path("admin/", admin.site.urls),
     path("device/", include("swarm_web.joining.urls")),
     path("api/", include("swarm_web.dashboard.api.urls")),

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import count
 
 import pytest
-from django.core.cache import cache
+from django.core.cache import caches
 from pytest_django import Settings
 
 from swarm_web.brief_cache import keep_briefly
@@ -12,9 +12,9 @@ from swarm_web.brief_cache import keep_briefly
 
 @pytest.fixture(autouse=True)
 def nothing_kept() -> Iterator[None]:
-    cache.clear()
+    caches["brief"].clear()
     yield
-    cache.clear()
+    caches["brief"].clear()
 
 
 def test_within_a_moment_the_same_is_told(settings: Settings) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 import pytest
-from django.core.cache import cache
+from django.core.cache import caches
 from django.test import RequestFactory
 from django.utils import timezone
 from pytest_django import Settings
@@ -17,9 +17,9 @@ from tests.factories import make_node
 
 @pytest.fixture(autouse=True)
 def nothing_kept() -> Iterator[None]:
-    cache.clear()
+    caches["brief"].clear()
     yield
-    cache.clear()
+    caches["brief"].clear()
 
 
 def read_pill() -> Pill:

@@ -1,0 +1,10 @@
+"""Django's registration of this app."""
+
+from django.apps import AppConfig
+
+
+class AccountsConfig(AppConfig):
+    """Name the app; its label keeps clear of allauth's `account`."""
+
+    name = "swarm_web.accounts"
+    label = "accounts"

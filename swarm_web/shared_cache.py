@@ -1,0 +1,60 @@
+"""Django's cache in Redis, for all processes; while Redis is away it is empty and takes nothing.
+
+allauth counts requests in it. Without Redis nobody is refused, as in swarm_web.login_limit.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import redis
+from django.core.cache.backends.redis import RedisCache, RedisCacheClient
+
+from swarm_web.store import sync_redis
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class _Client(RedisCacheClient):
+    """Uses this process's connections."""
+
+    def get_client(self, key: Any = None, *, write: bool = False) -> redis.Redis:
+        return sync_redis()
+
+
+class SharedCache(RedisCache):
+    """Keeps what all processes count together."""
+
+    def __init__(self, location: str, params: dict[str, Any]) -> None:
+        super().__init__(location, params)
+        self._class = _Client
+
+    def add(self, *args: Any, **kwargs: Any) -> bool:
+        """Store a value unless its key has one; while Redis is away, as if it had none."""
+        return _unless_away(lambda: super(SharedCache, self).add(*args, **kwargs), otherwise=True)
+
+    def get(self, key: Any, default: Any = None, version: int | None = None) -> Any:
+        """Return a value, or the default."""
+        return _unless_away(
+            lambda: super(SharedCache, self).get(key, default, version), otherwise=default
+        )
+
+    def set(self, *args: Any, **kwargs: Any) -> None:
+        """Store a value."""
+        _unless_away(lambda: super(SharedCache, self).set(*args, **kwargs), otherwise=None)
+
+    def delete(self, *args: Any, **kwargs: Any) -> bool:
+        """Forget a value."""
+        return _unless_away(
+            lambda: super(SharedCache, self).delete(*args, **kwargs), otherwise=False
+        )
+
+
+def _unless_away(ask: Callable[[], T], *, otherwise: T) -> T:
+    try:
+        return ask()
+    except redis.exceptions.RedisError:
+        logger.warning("could not reach the shared cache", exc_info=True)
+        return otherwise
