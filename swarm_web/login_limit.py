@@ -17,7 +17,8 @@ from django.contrib.auth.forms import UsernameField
 from django.http import HttpRequest, HttpResponseBase
 
 from swarm_web.addresses import network_of_request
-from swarm_web.errors import RequestError, answer_refusals
+from swarm_web.attempts import count_attempt
+from swarm_web.errors import answer_refusals
 from swarm_web.store import sync_redis
 
 logger = logging.getLogger(__name__)
@@ -65,24 +66,13 @@ def read_name(sent: str) -> str:
 
 
 def _count(key: str, *, most: int) -> None:
-    """Count an attempt. Raises RequestError when there were more than `most` in the period."""
-    try:
-        with sync_redis().pipeline() as pipeline:
-            pipeline.set(key, 0, ex=PERIOD_S, nx=True)
-            pipeline.incr(key)
-            pipeline.ttl(key)
-            _, attempts, wait_s = pipeline.execute()
-    except redis.exceptions.RedisError:
-        logger.warning("could not count an attempt to log in", exc_info=True)
-        return
-    if attempts > most:
-        raise RequestError(
-            "login.limited",
-            "Too many attempts to log in, with this name or from this address.",
-            fix=f"Try again in {wait_s} s.",
-            status=HTTPStatus.TOO_MANY_REQUESTS,
-            retry_after_s=wait_s,
-        )
+    count_attempt(
+        key,
+        most=most,
+        period_s=PERIOD_S,
+        code="login.limited",
+        message="Too many attempts to log in, with this name or from this address.",
+    )
 
 
 def _take_back(*keys: str) -> None:

@@ -19,6 +19,10 @@ class NodeChoiceForm(forms.Form):
         required=False,
         label=_("Which node is it?"),
         empty_label=_("a new node"),
+        help_text=_(
+            "One of your nodes continues here with its name, scores and history; its old token "
+            "ends as soon as this machine has the new one."
+        ),
     )
     name = forms.SlugField(
         max_length=64,
@@ -29,7 +33,7 @@ class NodeChoiceForm(forms.Form):
     )
 
     def __init__(self, *args: Any, owner: User, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+        super().__init__(*args, **{"label_suffix": ""} | kwargs)
         nodes: QuerySet[Node] = Node.objects.filter(owner=owner, blocked=False)
         if nodes.exists():
             self.fields["node"].queryset = nodes  # type: ignore[attr-defined]

@@ -1,9 +1,7 @@
 """Where a person decides about a client that asks for a token: enter the code, then approve it."""
 
-import logging
 from http import HTTPStatus
 
-import redis.exceptions
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.db import IntegrityError
@@ -15,17 +13,15 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
 from swarm_web.addresses import network_of_request
-from swarm_web.errors import RequestError, answer_refusals
+from swarm_web.attempts import count_attempt
+from swarm_web.errors import answer_refusals
 from swarm_web.joining import services
 from swarm_web.joining.codes import read_user_code
 from swarm_web.joining.forms import NodeChoiceForm
 from swarm_web.joining.models import JoinRequest
 from swarm_web.nodes.models import Node
-from swarm_web.store import sync_redis
 
-logger = logging.getLogger(__name__)
-
-# So many wrong codes an account may try in so many seconds.
+# So many wrong codes an account may try in so many seconds; there are 20^8.
 WRONG_CODES = 20
 PERIOD_S = 600
 
@@ -43,7 +39,13 @@ def device(request: HttpRequest) -> HttpResponse:
     now = timezone.now()
     asked = services.find_open(read_user_code(typed), now=now)
     if asked is None:
-        _count_wrong_code(request.user)
+        count_attempt(
+            f"joining:wrong:{request.user.pk}",
+            most=WRONG_CODES,
+            period_s=PERIOD_S,
+            code="device.limited",
+            message="You have tried too many codes that do not exist.",
+        )
         return render(request, "joining/code.html", {"typed": typed, "unknown": True}, status=404)
     if request.method != "POST":
         return _show(request, asked, NodeChoiceForm(owner=request.user))
@@ -95,27 +97,3 @@ def approved(request: HttpRequest, name: str) -> HttpResponse:
     node = get_object_or_404(Node, name=name, owner=request.user)
     connected = node.is_connected(now=timezone.now())
     return render(request, "joining/approved.html", {"node": node, "connected": connected})
-
-
-def _count_wrong_code(user: User) -> None:
-    """Count a code that is not open. Raises RequestError when there were too many.
-
-    While Redis is away nobody is refused: one try in 10^7 finds an open code if there are 1,000.
-    """
-    key = f"joining:wrong:{user.pk}"
-    try:
-        with sync_redis().pipeline() as pipeline:
-            pipeline.set(key, 0, ex=PERIOD_S, nx=True)
-            pipeline.incr(key)
-            _was_new, wrong = pipeline.execute()
-    except redis.exceptions.RedisError:
-        logger.warning("could not count a wrong code", exc_info=True)
-        return
-    if wrong > WRONG_CODES:
-        raise RequestError(
-            "device.limited",
-            "You have tried too many codes that do not exist.",
-            fix=f"Wait {PERIOD_S // 60} minutes, then run the command on your machine again.",
-            status=HTTPStatus.TOO_MANY_REQUESTS,
-            retry_after_s=PERIOD_S,
-        )

@@ -52,7 +52,7 @@ def test_looking_at_a_code_decides_nothing(browser: Client) -> None:
     request, _ = ask()
     page = browser.get(f"/device/?code={request}").content.decode()
     assert str(request) in page
-    assert "from your own network address" in page
+    assert "From your own network address" in page
     request.refresh_from_db()
     assert request.is_open(now=timezone.now())
 
@@ -64,7 +64,7 @@ def test_what_the_client_declares_is_no_markup(browser: Client) -> None:
 
 def test_another_network_is_pointed_out(browser: Client) -> None:
     request, _ = ask_for_node(Asker(network="192.0.2.9"), now=timezone.now())
-    assert "another network address" in browser.get(f"/device/?code={request}").content.decode()
+    assert "From another network address" in browser.get(f"/device/?code={request}").content.decode()
 
 
 def test_approving_makes_a_node_with_the_chosen_name(browser: Client, olive: User) -> None:
@@ -87,7 +87,7 @@ def test_a_name_that_cannot_be_had_is_asked_for_again(browser: Client, name: str
     create_node(name="heron")
     request, _ = ask()
     _, page = decide(browser, request, name=name)
-    assert 'role="alert"' in page
+    assert "errorlist" in page
     assert Node.objects.count() == 1
     request.refresh_from_db()
     assert request.is_open(now=timezone.now())

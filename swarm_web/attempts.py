@@ -1,0 +1,31 @@
+"""Attempts that are counted in Redis and refused when there are too many: guesses, above all."""
+
+import logging
+
+import redis.exceptions
+
+from swarm_web.errors import RequestError
+from swarm_web.store import sync_redis
+
+logger = logging.getLogger(__name__)
+
+
+def count_attempt(key: str, *, most: int, period_s: int, code: str, message: str) -> None:
+    """Count an attempt; the period begins with the first one.
+
+    Raises RequestError, with this code and message, when there are more than `most` in the period.
+    While Redis is away nobody is refused.
+    """
+    try:
+        with sync_redis().pipeline() as pipeline:
+            pipeline.set(key, 0, ex=period_s, nx=True)
+            pipeline.incr(key)
+            pipeline.ttl(key)
+            _, attempts, wait_s = pipeline.execute()
+    except redis.exceptions.RedisError:
+        logger.warning("could not count an attempt", exc_info=True)
+        return
+    if attempts > most:
+        raise RequestError(
+            code, message, fix=f"Try again in {wait_s} s.", status=429, retry_after_s=wait_s
+        )
