@@ -28,7 +28,10 @@ class NodeChoiceForm(forms.Form):
         max_length=64,
         required=False,
         label=_("Name of the new node"),
-        help_text=_("Letters, digits, - and _. It cannot be changed. Empty: the site draws one."),
+        help_text=_(
+            "Letters, digits, - and _. This name is permanent, because the public record contains "
+            "it; you can add a display name later."
+        ),
         error_messages={"invalid": _("Use letters A-Z and a-z, digits, - and _ only.")},
     )
 

@@ -1,6 +1,7 @@
 """Where a person decides about a client that asks for a token: enter the code, then approve it."""
 
 from http import HTTPStatus
+from random import SystemRandom
 
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
@@ -20,6 +21,7 @@ from swarm_web.joining.codes import read_user_code
 from swarm_web.joining.forms import NodeChoiceForm
 from swarm_web.joining.models import JoinRequest
 from swarm_web.nodes.models import Node
+from swarm_web.nodes.names import draw_name
 
 # So many wrong codes an account may try in so many seconds; there are 20^8.
 WRONG_CODES = 20
@@ -48,7 +50,8 @@ def device(request: HttpRequest) -> HttpResponse:
         )
         return render(request, "joining/code.html", {"typed": typed, "unknown": True}, status=404)
     if request.method != "POST":
-        return _show(request, asked, NodeChoiceForm(owner=request.user))
+        drawn = {"name": draw_name(SystemRandom())}
+        return _show(request, asked, NodeChoiceForm(owner=request.user, initial=drawn))
     if request.POST.get("decision") == "deny":
         services.deny(asked)
         return render(request, "joining/denied.html")

@@ -64,7 +64,8 @@ def test_what_the_client_declares_is_no_markup(browser: Client) -> None:
 
 def test_another_network_is_pointed_out(browser: Client) -> None:
     request, _ = ask_for_node(Asker(network="192.0.2.9"), now=timezone.now())
-    assert "From another network address" in browser.get(f"/device/?code={request}").content.decode()
+    page = browser.get(f"/device/?code={request}").content.decode()
+    assert "From another network address" in page
 
 
 def test_approving_makes_a_node_with_the_chosen_name(browser: Client, olive: User) -> None:

@@ -137,7 +137,7 @@ async def check_site(site: Site, *, token: str) -> list[Check]:
     if token:
         checks.append(await _check_socket(site, token=token))
     else:
-        remedy = "Set SWARM_TOKEN to test it too."
+        remedy = f"To test it too: swarm-node login {site.base}"
         checks.append(Check("node socket", "warn", "not tested without a token", remedy))
     return checks
 

@@ -1,0 +1,121 @@
+"""A stranger joins: a program on one machine, a browser on another, nobody asked."""
+
+import re
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+import httpx
+import pytest
+import pytest_asyncio
+from asgiref.sync import sync_to_async
+from django.utils import timezone
+from playwright.async_api import Browser, expect
+
+from swarm_web.nodes.models import Node
+from tests.browser.conftest import Visitor, visiting
+from tests.node_client.forked import running_forked
+from tests.processes import eventually
+from tests.web import serving
+
+pytestmark = [pytest.mark.browser, pytest.mark.swarm, pytest.mark.asyncio(loop_scope="session")]
+
+PASSWORD = "seven wise herons"
+
+
+class Machine:
+    """A machine without a browser, on which swarm-node commands run and write logs."""
+
+    def __init__(self, site: str, folder: Path, processes: ExitStack) -> None:
+        self._site, self._folder, self._processes = site, folder, processes
+
+    def run(self, command: str, *options: str) -> BaseProcess:
+        """Start a command; its log is named like it."""
+        arguments = [command, self._site, "--state-dir", str(self._folder / "state"), *options]
+        return self._processes.enter_context(
+            running_forked("node_client", *arguments, log=self._folder / f"{command}.log")
+        )
+
+    def said(self, command: str) -> str:
+        log = self._folder / f"{command}.log"
+        return log.read_text() if log.exists() else ""
+
+    def shown_code(self, command: str) -> str:
+        """Return the code that a command shows, as soon as it does."""
+        code = r"\b[B-Z]{4}-[B-Z]{4}\b"
+        found = eventually(lambda: re.search(code, self.said(command)), within_s=60, what="a code")
+        assert found is not None
+        return found[0]
+
+
+@pytest.fixture
+def public_site(transactional_db: None) -> Iterator[str]:
+    with serving(ANONYMOUS_JOIN="true") as address:
+        httpx.get(f"{address}/healthz", timeout=60)
+        yield address
+
+
+@pytest.fixture
+def machine(public_site: str, tmp_path: Path) -> Iterator[Machine]:
+    with ExitStack() as processes:
+        yield Machine(public_site, tmp_path, processes)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def stranger(public_site: str, browser: Browser) -> AsyncIterator[Visitor]:
+    """Return a visitor who has just made an account."""
+    async with visiting(browser, public_site) as visitor:
+        page = visitor.page
+        await page.goto(f"{public_site}/account/signup/")
+        await page.fill("[name=username]", "olive")
+        await page.fill("[name=password1]", PASSWORD)
+        await page.fill("[name=password2]", PASSWORD)
+        await page.click("form.sheet button[type=submit]")
+        await page.wait_for_url(f"{public_site}/account/")
+        yield visitor
+
+
+def is_live(name: str) -> bool:
+    return Node.objects.connected(now=timezone.now()).filter(name=name).exists()
+
+
+async def until(condition: object, *, within_s: float, what: str) -> None:
+    """Wait for what other processes bring about, beside the browser's event loop."""
+    await sync_to_async(eventually)(condition, within_s=within_s, what=what)  # type: ignore[arg-type]
+
+
+async def enter(visitor: Visitor, code: str) -> None:
+    """Type a code as a person does who reads it from another screen."""
+    await visitor.page.goto(f"{visitor.site}/device/")
+    await visitor.page.fill("[name=code]", code.lower())
+    await visitor.page.click("form.sheet button[type=submit]")
+
+
+async def test_a_stranger_joins_with_a_code(stranger: Visitor, machine: Machine) -> None:
+    machine.run("join", "--model", "tiny", "--plain")
+    await enter(stranger, await sync_to_async(machine.shown_code)("join"))
+    await stranger.page.fill("[name=name]", "heron")
+    await stranger.page.click("[value=approve]")
+    await expect(stranger.page.locator("#machine")).to_contain_text(
+        "heron has joined", timeout=60_000
+    )
+    assert "This node is heron" in machine.said("join")
+    assert stranger.complaints == []
+
+
+async def test_an_anonymous_node_is_claimed_while_it_runs(
+    stranger: Visitor, machine: Machine
+) -> None:
+    machine.run("join", "--anonymous", "--model", "tiny", "--plain")
+    await until(lambda: "connected as" in machine.said("join"), within_s=60, what="a node")
+    node = await Node.objects.aget()
+    assert node.owner_id is None
+    machine.run("claim")
+    await enter(stranger, await sync_to_async(machine.shown_code)("claim"))
+    await stranger.page.click("[value=approve]")
+    await expect(stranger.page.locator("#machine")).to_contain_text("has joined")
+    await until(lambda: "belongs to your account" in machine.said("claim"), within_s=20, what="it")
+    await node.arefresh_from_db()
+    assert node.owner_id is not None
+    assert is_live
