@@ -11,6 +11,7 @@ from datetime import datetime
 from random import Random
 
 import msgspec
+from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
@@ -24,10 +25,17 @@ logger = logging.getLogger(__name__)
 _TOKEN_PREFIX = "swarm_"
 
 
-def create_node(*, name: str | None = None, arm: str = Node.Arm.SWARM) -> tuple[Node, str]:
+def create_node(
+    *,
+    name: str | None = None,
+    arm: str = Node.Arm.SWARM,
+    owner: User | None = None,
+    title: str = "",
+) -> tuple[Node, str]:
     """Create a node and return it with its token, which is shown only now.
 
-    Raises ValidationError when the given name is no slug, and IntegrityError when it is taken.
+    The title must have been checked. Raises ValidationError when the given name is no slug, and
+    IntegrityError when it is taken.
     """
     if name is not None:
         Node._meta.get_field("name").clean(name, None)
@@ -37,7 +45,9 @@ def create_node(*, name: str | None = None, arm: str = Node.Arm.SWARM) -> tuple[
         try:
             with transaction.atomic():
                 chosen = draw_name(random) if name is None else name
-                node = Node.objects.create(name=chosen, arm=arm, token_hash=hash_token(token))
+                node = Node.objects.create(
+                    name=chosen, arm=arm, owner=owner, title=title, token_hash=hash_token(token)
+                )
         except IntegrityError:
             if name is not None:
                 raise
@@ -51,6 +61,12 @@ def rotate_token(node: Node) -> str:
     Node.objects.filter(pk=node.pk).update(token_hash=hash_token(token))
     show_out(node)
     return token
+
+
+def revoke_token(node: Node) -> None:
+    """End the node's token and its connection; `rotate_token` gives it a token again."""
+    Node.objects.filter(pk=node.pk).update(token_hash=node.revoked_hash())
+    show_out(node)
 
 
 def show_out(node: Node) -> None:
