@@ -5,7 +5,7 @@ from typing import Concatenate, ParamSpec
 
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.views.decorators.cache import never_cache
 
@@ -13,7 +13,7 @@ from swarm_web.errors import answer_refusals
 from swarm_web.nodes.models import Node
 
 Rest = ParamSpec("Rest")
-View = Callable[Concatenate[HttpRequest, Rest], HttpResponse]
+View = Callable[Concatenate[HttpRequest, Rest], HttpResponseBase]
 
 
 def own_page(view: View[Rest]) -> View[Rest]:
