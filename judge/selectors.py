@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
+from django.conf import settings
 from django.db.models import Count, Exists, F, Func, OuterRef, Q, QuerySet, Subquery, TextField
 from django.db.models.functions import Coalesce
 
@@ -70,6 +71,11 @@ def seasons_with_books(*, now: datetime) -> QuerySet[Season]:
     wanting = Exists(closed.filter(lately | ~Exists(booked)))
     started = Season.objects.exclude(state=Season.State.DRAFT)
     return started.filter(Q(state=Season.State.RUNNING) | wanting)
+
+
+def minimum_client(season: Season | None) -> str:
+    """Return the oldest version of the client that is served."""
+    return (season.minimum_client if season else "") or str(settings.MINIMUM_CLIENT_VERSION)
 
 
 def task_choices(tasks: object) -> list[TaskChoice]:

@@ -32,12 +32,13 @@ class LeaderboardRow:
     where the node took part in none. It was scored in `rounds` rounds and missed `missed` to which
     it was invited. `cells` maps each dataset to (correct, n). `external_used` is the number of
     rollouts of others that it trained on, `used_by_others` how many times another node trained on
-    one of its own.
+    one of its own. `title` is what its owner calls it, empty where its name must do.
     """
 
     rank: tuple[int, int] | None
     remark: str
     node: str
+    title: str
     model: str
     parameters: int
     arm: str
@@ -303,6 +304,7 @@ def _describe(
         rank=_rank(standing),
         remark=standing.remark,
         node=standing.node.name,
+        title=standing.node.title,
         model=standing.model,
         parameters=standing.node.parameters,
         arm=standing.arm,

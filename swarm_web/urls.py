@@ -3,8 +3,9 @@
 from allauth.account.decorators import secure_admin_login
 from allauth.account.views import login
 from django.contrib import admin
-from django.urls import include, path
+from django.urls import include, path, re_path
 
+from swarm_web.accounts.views.owners import owner
 from swarm_web.login_limit import limit_logins
 
 # Operators sign in as everybody does: the admin's own log-in asks for no second factor.
@@ -14,6 +15,7 @@ urlpatterns = [
     path("account/login/", limit_logins(login), name="account_login"),
     path("account/", include("swarm_web.accounts.urls")),
     path("account/", include("allauth.urls")),
+    re_path(r"^owners/(?P<username>[\w.@+-]+)/$", owner, name="owner"),
     path("admin/", admin.site.urls),
     path("device/", include("swarm_web.joining.urls")),
     path("api/", include("swarm_web.dashboard.api.urls")),

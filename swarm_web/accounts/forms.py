@@ -3,9 +3,11 @@
 from typing import Any
 
 from allauth.account.forms import LoginForm
+from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from swarm_web.login_limit import LONGEST_NAME
+from swarm_web.nodes.models import Node
 
 
 class SignInForm(LoginForm):
@@ -17,3 +19,21 @@ class SignInForm(LoginForm):
         field.label = _("User name or e-mail")
         field.max_length = LONGEST_NAME
         field.widget.attrs = {"autocomplete": "username", "maxlength": LONGEST_NAME}
+
+
+class TitleForm(forms.ModelForm[Node]):
+    """What a node is called."""
+
+    class Meta:
+        model = Node
+        fields = ["title"]
+        labels = {"title": _("Title")}
+        help_texts = {
+            "title": _("What pages call the node; at most 64 characters. You can change it later.")
+        }
+
+
+class ProfileForm(forms.Form):
+    """Whether an account shows itself."""
+
+    is_public = forms.BooleanField(required=False, label=_("Show my public profile"))

@@ -7,10 +7,14 @@ from urllib.parse import quote
 from django.conf import settings
 from django.db import models
 
+from swarm_web.nodes.titles import LONGEST, validate_title
+
 # A connected node is touched every 15 s (gateway.consumers); after three missed ones it is gone.
 PRESENCE = timedelta(seconds=45)
 # What Django's validate_slug and the path converter `slug` take.
 _SLUG = r"^[-a-zA-Z0-9_]+$"
+# Stands where a token's SHA-256 would: no token has this hash.
+_REVOKED = "revoked "
 
 
 def node_path(name: str) -> str:
@@ -42,6 +46,14 @@ class Node(models.Model):
         BASE = "base"
 
     name = models.SlugField(max_length=64, unique=True)
+    title = models.CharField(
+        max_length=LONGEST,
+        blank=True,
+        default="",
+        db_default="",
+        validators=[validate_title],
+        help_text="What pages call the node, chosen by its owner; its name never changes.",
+    )
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL
     )
@@ -85,6 +97,20 @@ class Node(models.Model):
     def get_absolute_url(self) -> str:
         """Return the path of the node's page."""
         return node_path(self.name)
+
+    @property
+    def shown_name(self) -> str:
+        """What pages call the node: its title, if it has one."""
+        return self.title or self.name
+
+    @property
+    def is_revoked(self) -> bool:
+        """Whether no token is valid for the node."""
+        return self.token_hash.startswith(_REVOKED)
+
+    def revoked_hash(self) -> str:
+        """Return what stands for a token of this node that does not exist."""
+        return f"{_REVOKED}{self.pk}"
 
     def is_connected(self, *, now: datetime) -> bool:
         """Tell whether the node's socket is open."""

@@ -27,11 +27,16 @@ _TOKEN_PREFIX = "swarm_"
 
 
 def create_node(
-    *, name: str | None = None, arm: str = Node.Arm.SWARM, owner: User | None = None
+    *,
+    name: str | None = None,
+    arm: str = Node.Arm.SWARM,
+    owner: User | None = None,
+    title: str = "",
 ) -> tuple[Node, str]:
     """Create a node and return it with its token, which is shown only now.
 
-    Raises ValidationError when the given name is no slug, and IntegrityError when it is taken.
+    The title must have been checked. Raises ValidationError when the given name is no slug, and
+    IntegrityError when it is taken.
     """
     if name is not None:
         Node._meta.get_field("name").clean(name, None)
@@ -42,7 +47,7 @@ def create_node(
             with transaction.atomic():
                 chosen = draw_name(random) if name is None else name
                 node = Node.objects.create(
-                    name=chosen, arm=arm, owner=owner, token_hash=hash_token(token)
+                    name=chosen, arm=arm, owner=owner, title=title, token_hash=hash_token(token)
                 )
         except IntegrityError:
             if name is not None:
@@ -68,6 +73,12 @@ def give_token(node: Node, token: str) -> None:
 def make_token(secret: bytes) -> str:
     """Return the token that these 32 secret bytes stand for."""
     return _TOKEN_PREFIX + base64.urlsafe_b64encode(secret).rstrip(b"=").decode()
+
+
+def revoke_token(node: Node) -> None:
+    """End the node's token and its connection; `rotate_token` gives it a token again."""
+    Node.objects.filter(pk=node.pk).update(token_hash=node.revoked_hash())
+    show_out(node)
 
 
 def show_out(node: Node) -> None:

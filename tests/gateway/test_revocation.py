@@ -1,13 +1,15 @@
-"""An operator takes a token back, and its connection ends at once."""
+"""An operator or the owner takes a token back, and its connection ends at once."""
 
 import asyncio
 
+import pytest
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 from django.test import Client
 
 from swarm_protocol.errors import ErrorCode
 from swarm_protocol.messages import Refused, RequestRound, RoundState
+from swarm_web.nodes.models import Node
 from swarm_web.nodes.services import rotate_token, show_out
 from tests.gateway.conftest import Member
 from tests.sockets import NodeSocket, node_socket
@@ -22,6 +24,17 @@ def operate(path: str, fields: dict[str, object]) -> None:
     browser = Client()
     browser.force_login(User.objects.create_superuser("olive"))
     assert browser.post(f"/admin/nodes/node/{path}", fields).status_code == 302
+
+
+@sync_to_async
+def own(node: Node, path: str) -> None:
+    """Send a form of the account pages as the node's owner, whose password was just confirmed."""
+    owner = User.objects.create_user("otto", password="a long enough one")
+    Node.objects.filter(pk=node.pk).update(owner=owner)
+    browser = Client()
+    browser.force_login(owner)
+    browser.post("/account/reauthenticate/", {"password": "a long enough one"})
+    assert browser.post(f"/account/{path}").status_code in (200, 302)
 
 
 async def is_shown_out(socket: NodeSocket) -> bool:
@@ -41,6 +54,13 @@ async def test_a_block_ends_the_connection(gateway: str, amber: Member) -> None:
     fields: dict[str, object] = {"name": "amber", "arm": "swarm", "blocked": "on"}
     async with node_socket(gateway, amber.token) as socket:
         await operate(f"{amber.node.pk}/change/", fields)
+        assert await is_shown_out(socket)
+
+
+@pytest.mark.parametrize("path", ["nodes/amber/token/", "nodes/amber/revoke/", "delete/"])
+async def test_an_owner_ends_the_connection(gateway: str, amber: Member, path: str) -> None:
+    async with node_socket(gateway, amber.token) as socket:
+        await own(amber.node, path)
         assert await is_shown_out(socket)
 
 

@@ -7,6 +7,7 @@ from django.views.decorators.http import require_safe
 
 from judge.models import Season
 from judge.selectors import shown_season
+from swarm_web.accounts.selectors import public_owner_of
 from swarm_web.dashboard.reports.drawings import Drawing
 from swarm_web.dashboard.reports.history import SPANS, draw_history, find_base, read_span
 from swarm_web.dashboard.reports.node import SHOWN_ROUNDS, read_report
@@ -34,6 +35,7 @@ def node(request: HttpRequest, name: str) -> HttpResponseBase:
     context = {
         "report": report,
         "node": found,
+        "owner": public_owner_of(found),
         "span": span,
         "spans": SPANS,
         "refusals": describe_refusals(noted),

@@ -6,7 +6,7 @@ from channels.db import database_sync_to_async
 from django.conf import settings
 
 from judge.models import Season
-from judge.selectors import describe_season
+from judge.selectors import describe_season, minimum_client
 from judge.services.receipts import Signer
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import Hello, Welcome
@@ -70,7 +70,7 @@ def _read_client(client: str) -> Version:
 
 def _check_client(client: str, version: Version, season: Season | None) -> None:
     """Raise RefusedError when the client's version is no longer served."""
-    minimum = (season.minimum_client if season else "") or settings.MINIMUM_CLIENT_VERSION
+    minimum = minimum_client(season)
     if version < parse_version(minimum):
         raise RefusedError(
             ErrorCode.CLIENT_TOO_OLD, f"client {client}, this coordinator needs {minimum} or newer"

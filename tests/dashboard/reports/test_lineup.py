@@ -14,6 +14,7 @@ def make_row(
         rank=None if base else (1, 9),
         remark="base" if base else "",
         node=node,
+        title="",
         model=model,
         parameters=1,
         arm="base" if base else "swarm",

@@ -7,7 +7,8 @@ from swarm_web.leaderboard import Leaderboard, LeaderboardRow
 
 # What is copied as it is.
 _ROW = (
-    *("rank", "remark", "node", "model", "parameters", "arm", "score", "interval"),
+    *("rank", "remark", "node", "title", "model", "parameters", "arm", "score"),
+    "interval",
     *(
         "recent_score",
         "n",

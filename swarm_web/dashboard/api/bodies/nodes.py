@@ -19,6 +19,7 @@ def describe_item(node: Node, *, now: datetime) -> dict[str, Any]:
     """Describe a node in short."""
     return {
         "node": node.name,
+        "title": node.title,
         "model": node.model,
         "parameters": node.parameters,
         "arm": node.arm,
@@ -33,6 +34,7 @@ def describe_node(report: NodeReport) -> dict[str, Any]:
     node = report.node
     return {
         "node": node.name,
+        "title": node.title,
         "model": node.model,
         "parameters": node.parameters,
         "arm": node.arm,

@@ -19,6 +19,7 @@ from swarm_web.dashboard.api.schemas.fields import (
     Remark,
     Score,
     SeasonName,
+    Title,
 )
 
 
@@ -28,6 +29,7 @@ class BaseItem(Schema):
     rank: Rank
     remark: Remark
     node: NodeName
+    title: Title
     model: Model
     parameters: Parameters
     arm: Arm

@@ -9,6 +9,14 @@ from pydantic import Field
 NodeName = Annotated[
     str, Field(description="The node's name, unique on this site.", examples=["amber-quiet-heron"])
 ]
+Title = Annotated[
+    str,
+    Field(
+        description="What the node's owner calls it, plain text of at most 64 characters; often "
+        "empty. Others may have the same.",
+        examples=["Kitchen laptop"],
+    ),
+]
 RoundNumber = Annotated[
     int, Field(description="The round's number, unique on this site.", examples=[128])
 ]

@@ -18,6 +18,7 @@ from swarm_web.dashboard.api.schemas.fields import (
     Remark,
     Score,
     SeasonName,
+    Title,
 )
 from swarm_web.dashboard.api.schemas.rounds import RulingOut, ScoreOut
 
@@ -26,6 +27,7 @@ class NodeItem(Schema):
     """A node, in short."""
 
     node: NodeName
+    title: Title
     model: Model
     parameters: Parameters
     arm: Arm
@@ -89,6 +91,7 @@ class NodeOut(Schema):
     """A node: judge score, training reward and participation are three different numbers."""
 
     node: NodeName
+    title: Title
     model: Model
     parameters: Parameters
     arm: Arm

@@ -1,0 +1,124 @@
+"""What account pages and owners' profiles tell of nodes."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.contrib.auth.models import User
+
+from judge.models import Score, Season, Standing, Window
+from judge.selectors import minimum_client, shown_season
+from swarm_protocol.version import parse_version
+from swarm_web.nodes.models import Node
+from swarm_web.relay.models import Contribution
+
+
+@dataclass(frozen=True)
+class OwnNode:
+    """A node as its owner sees it.
+
+    `score` is its newest, of a round that counted; `standing` its place in the shown season.
+    `needed` is the oldest client that is served, where the node's own is older, else empty.
+    """
+
+    node: Node
+    connected: bool
+    score: Score | None
+    standing: Standing | None
+    needed: str
+
+    @property
+    def rank(self) -> tuple[int, int] | None:
+        """The range of ranks that it shares; None while it has none."""
+        return rank_of(self.standing)
+
+
+@dataclass(frozen=True)
+class SeasonPart:
+    """What a node did in a season; either part may be missing."""
+
+    node: Node
+    season: Season
+    standing: Standing | None
+    contribution: Contribution | None
+
+    @property
+    def rank(self) -> tuple[int, int] | None:
+        """The range of ranks that it shares; None while it has none."""
+        return rank_of(self.standing)
+
+
+def rank_of(standing: Standing | None) -> tuple[int, int] | None:
+    """Return a standing's range of ranks, if it has one."""
+    if standing is None or standing.rank_low is None or standing.rank_high is None:
+        return None
+    return standing.rank_low, standing.rank_high
+
+
+def read_own_nodes(user: User, *, now: datetime) -> list[OwnNode]:
+    """Return an account's nodes by name, in a constant number of queries."""
+    nodes = list(Node.objects.filter(owner=user))
+    season = shown_season()
+    minimum = minimum_client(season)
+    scores = _newest_scores(nodes)
+    standings = {standing.node_id: standing for standing in _standings(nodes, season)}
+    return [
+        OwnNode(
+            node=node,
+            connected=node.is_connected(now=now),
+            score=scores.get(node.pk),
+            standing=standings.get(node.pk),
+            needed=minimum if _is_older(node.client_version, minimum) else "",
+        )
+        for node in nodes
+    ]
+
+
+def read_seasons(nodes: Iterable[Node]) -> list[SeasonPart]:
+    """Return what nodes did, newest season first and then by name, in three queries."""
+    by_key = {node.pk: node for node in nodes}
+    standings = {(s.node_id, s.season_id): s for s in _standings(by_key.values(), None)}
+    given = Contribution.objects.filter(node__in=by_key)
+    parts = {(part.node_id, part.season_id): part for part in given}
+    keys = {*standings, *parts}
+    seasons = Season.objects.in_bulk({season for _, season in keys})
+    told = [
+        SeasonPart(by_key[node], seasons[season], standings.get(key), parts.get(key))
+        for key in keys
+        for node, season in [key]
+    ]
+    return sorted(told, key=lambda part: (-part.season.pk, part.node.name))
+
+
+def find_public_owner(username: str) -> User | None:
+    """Return the account of this name, if it shows itself."""
+    return User.objects.filter(username=username, is_active=True, profile__is_public=True).first()
+
+
+def public_owner_of(node: Node) -> str:
+    """Return the name of a node's owner; empty without one who shows it."""
+    if node.owner_id is None:
+        return ""
+    owners = User.objects.filter(pk=node.owner_id, is_active=True, profile__is_public=True)
+    return owners.values_list("username", flat=True).first() or ""
+
+
+def _newest_scores(nodes: Iterable[Node]) -> dict[int, Score]:
+    scores = Score.objects.filter(node__in=nodes, status=Score.Status.SCORED)
+    newest = scores.order_by("node_id", "-round_id").distinct("node_id").select_related("round")
+    # Columns of the round that nobody needs here, and that are large.
+    return {score.node_id: score for score in newest.defer("round__rules", "round__secret")}
+
+
+def _standings(nodes: Iterable[Node], season: Season | None) -> Iterable[Standing]:
+    """Return the standings of nodes over whole seasons, or over one."""
+    standings = Standing.objects.filter(node__in=nodes, window=Window.SEASON)
+    return standings.filter(season=season) if season else standings
+
+
+def _is_older(version: str, minimum: str) -> bool:
+    """Tell whether a node's client is no longer served; not while it has never told its version."""
+    try:
+        return parse_version(version) < parse_version(minimum)
+    except ValueError:
+        return False

@@ -1,0 +1,79 @@
+"""What people do with their accounts and nodes."""
+
+from datetime import datetime, timedelta
+from http import HTTPStatus
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import ProtectedError
+
+from swarm_web.accounts.models import Profile
+from swarm_web.errors import RequestError
+from swarm_web.nodes.models import Node
+from swarm_web.nodes.services import create_node, revoke_token
+
+_HOUR = timedelta(hours=1)
+
+
+def create_own_node(user: User, *, title: str, now: datetime) -> tuple[Node, str]:
+    """Create a node of an account and return it with its token, which is shown only now.
+
+    Raises RequestError where the account owns as many nodes as it may, or made them too fast.
+    """
+    with transaction.atomic():
+        # One at a time, or several requests at once would pass the limits.
+        User.objects.select_for_update().get(pk=user.pk)
+        check_room(user, now=now)
+        return create_node(owner=user, title=title)
+
+
+def check_room(user: User, *, now: datetime) -> None:
+    """Raise RequestError unless the account may get one node more at this moment."""
+    nodes = Node.objects.filter(owner=user)
+    if nodes.count() >= settings.NODES_PER_ACCOUNT:
+        raise RequestError(
+            "nodes.limit",
+            f"An account may own {settings.NODES_PER_ACCOUNT} nodes, and yours does.",
+            fix="Give a new token to one that you use no more, or ask the operator.",
+            status=HTTPStatus.FORBIDDEN,
+        )
+    if nodes.filter(created_at__gt=now - _HOUR).count() >= settings.NEW_NODES_PER_HOUR:
+        raise RequestError(
+            "nodes.too_fast",
+            f"An account may make {settings.NEW_NODES_PER_HOUR} nodes in an hour.",
+            fix="Try again in an hour.",
+            status=HTTPStatus.TOO_MANY_REQUESTS,
+            retry_after_s=int(_HOUR.total_seconds()),
+        )
+
+
+def rename_node(node: Node, *, title: str) -> None:
+    """Give a node another title, which must have been checked."""
+    node.title = title
+    node.save(update_fields=["title"])
+
+
+def show_profile(user: User, *, is_public: bool) -> None:
+    """Publish which nodes an account owns, or end that."""
+    Profile.objects.update_or_create(user=user, defaults={"is_public": is_public})
+
+
+def delete_account(user: User) -> None:
+    """Delete an account. Its nodes keep name and record, without owner, title and token.
+
+    Raises RequestError for an operator whose rulings are on record.
+    """
+    try:
+        with transaction.atomic():
+            for node in Node.objects.select_for_update().filter(owner=user):
+                revoke_token(node)
+            Node.objects.filter(owner=user).update(title="")
+            user.delete()
+    except ProtectedError as problem:
+        raise RequestError(
+            "account.kept",
+            "Your account made rulings, which the public record names an operator for.",
+            fix="Let another operator take your rights away and set the account inactive.",
+            status=HTTPStatus.CONFLICT,
+        ) from problem

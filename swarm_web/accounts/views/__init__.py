@@ -1,0 +1,1 @@
+"""The account pages and owners' profiles."""

@@ -1,0 +1,79 @@
+"""What an account shows of itself, taking one's data along, and leaving."""
+
+from datetime import datetime, timedelta
+from http import HTTPStatus
+
+from allauth.account.adapter import get_adapter
+from allauth.account.decorators import reauthentication_required
+from django.contrib import messages
+from django.contrib.auth import logout
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from swarm_web.accounts.export import export_account
+from swarm_web.accounts.forms import ProfileForm
+from swarm_web.accounts.models import Profile
+from swarm_web.accounts.services import delete_account, show_profile
+from swarm_web.accounts.views.own import own_page, visitor
+from swarm_web.errors import RequestError
+from swarm_web.nodes.models import Node
+
+_FRESH = timedelta(minutes=5)
+
+
+@own_page
+def data(request: HttpRequest) -> HttpResponse:
+    """Show what the site tells of an account, and change it."""
+    user = visitor(request)
+    is_public = Profile.objects.filter(user=user, is_public=True).exists()
+    form = ProfileForm(request.POST or None, initial={"is_public": is_public})
+    if request.method == "POST":
+        form = ProfileForm(request.POST)
+        if form.is_valid():
+            show_profile(user, is_public=form.cleaned_data["is_public"])
+            messages.success(request, _("Your choice is stored."))
+            return redirect("account-data")
+    return render(request, "account/data.html", {"form": form, "is_public": is_public})
+
+
+@own_page
+def export(request: HttpRequest) -> HttpResponse:
+    """Hand out all data of an account."""
+    user = visitor(request)
+    answer = JsonResponse(export_account(user), json_dumps_params={"indent": 1})
+    answer["Content-Disposition"] = f'attachment; filename="{user.pk}-account.json"'
+    return answer
+
+
+@own_page
+@reauthentication_required(allow_get=True)
+def delete(request: HttpRequest) -> HttpResponse:
+    """Say what stays when an account is deleted, and delete it."""
+    user = visitor(request)
+    if request.method == "POST":
+        _check_sign_in(user, now=timezone.now())
+        delete_account(user)
+        logout(request)
+        messages.success(request, _("Your account is deleted."))
+        return redirect("home")
+    nodes = Node.objects.filter(owner=user).count()
+    return render(request, "account/delete.html", {"nodes": nodes})
+
+
+def _check_sign_in(user: User, *, now: datetime) -> None:
+    """Raise RequestError unless allauth asks who this is, or the user has just signed in.
+
+    allauth asks nothing of an account with neither a password nor a second factor.
+    """
+    if get_adapter().get_reauthentication_methods(user):
+        return
+    if user.last_login is None or user.last_login < now - _FRESH:
+        raise RequestError(
+            "account.stale",
+            "You signed in more than five minutes ago.",
+            fix="Sign out and in again, then come back to this page.",
+            status=HTTPStatus.FORBIDDEN,
+        )

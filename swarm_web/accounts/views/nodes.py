@@ -1,0 +1,73 @@
+"""One's own nodes: what they do, their titles and their tokens."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from swarm_web.accounts.forms import TitleForm
+from swarm_web.accounts.selectors import read_own_nodes
+from swarm_web.accounts.services import create_own_node, rename_node
+from swarm_web.accounts.views.own import own_node, own_page, visitor
+from swarm_web.nodes.models import Node
+from swarm_web.nodes.services import revoke_token, rotate_token
+
+
+@own_page
+def account(request: HttpRequest) -> HttpResponse:
+    """Show somebody's nodes, and how to get one more."""
+    return _list(request, TitleForm())
+
+
+@own_page
+def create(request: HttpRequest) -> HttpResponse:
+    """Create a node and show its token, this once."""
+    if request.method != "POST":
+        return redirect("account")
+    form = TitleForm(request.POST)
+    if not form.is_valid():
+        return _list(request, form)
+    title = form.cleaned_data["title"]
+    node, token = create_own_node(visitor(request), title=title, now=timezone.now())
+    return _show_token(request, node, token)
+
+
+@own_page
+def manage(request: HttpRequest, name: str) -> HttpResponse:
+    """Show what can be done with a node, and rename it."""
+    node = own_node(request, name)
+    form = TitleForm(request.POST or None, initial={"title": node.title})
+    if request.method == "POST" and form.is_valid():
+        rename_node(node, title=form.cleaned_data["title"])
+        messages.success(request, _("The title is changed."))
+        return redirect("account-node", name)
+    return render(request, "account/node.html", {"node": node, "form": form})
+
+
+@own_page
+def rotate(request: HttpRequest, name: str) -> HttpResponse:
+    """Give a node a new token and show it, this once; the old one ends."""
+    node = own_node(request, name)
+    if request.method != "POST":
+        return redirect("account-node", name)
+    return _show_token(request, node, rotate_token(node))
+
+
+@own_page
+def revoke(request: HttpRequest, name: str) -> HttpResponse:
+    """End a node's token."""
+    node = own_node(request, name)
+    if request.method == "POST":
+        revoke_token(node)
+        messages.success(request, _("The token is revoked. A new one can be made at any time."))
+    return redirect("account-node", name)
+
+
+def _list(request: HttpRequest, form: TitleForm) -> HttpResponse:
+    nodes = read_own_nodes(visitor(request), now=timezone.now())
+    return render(request, "account/nodes.html", {"nodes": nodes, "form": form})
+
+
+def _show_token(request: HttpRequest, node: Node, token: str) -> HttpResponse:
+    return render(request, "account/token.html", {"node": node, "token": token})

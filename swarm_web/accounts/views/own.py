@@ -1,0 +1,33 @@
+"""What the views of account pages have in common."""
+
+from collections.abc import Callable
+from typing import Concatenate, ParamSpec
+
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404
+from django.views.decorators.cache import never_cache
+
+from swarm_web.errors import answer_refusals
+from swarm_web.nodes.models import Node
+
+Rest = ParamSpec("Rest")
+View = Callable[Concatenate[HttpRequest, Rest], HttpResponseBase]
+
+
+def own_page(view: View[Rest]) -> View[Rest]:
+    """Show a page to who is signed in, and let no cache keep it."""
+    guarded: View[Rest] = never_cache(login_required(answer_refusals(view)))
+    return guarded
+
+
+def visitor(request: HttpRequest) -> User:
+    """Return who is signed in; only for views behind `own_page`."""
+    assert isinstance(request.user, User)
+    return request.user
+
+
+def own_node(request: HttpRequest, name: str) -> Node:
+    """Return a node of who is signed in; that of somebody else is not found."""
+    return get_object_or_404(Node, name=name, owner=visitor(request))
