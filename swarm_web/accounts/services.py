@@ -16,16 +16,19 @@ from swarm_web.nodes.services import create_node, revoke_token
 _HOUR = timedelta(hours=1)
 
 
-def create_own_node(user: User, *, title: str, now: datetime) -> tuple[Node, str]:
+def create_own_node(
+    user: User, *, now: datetime, name: str | None = None, title: str = ""
+) -> tuple[Node, str]:
     """Create a node of an account and return it with its token, which is shown only now.
 
-    Raises RequestError where the account owns as many nodes as it may, or made them too fast.
+    Raises RequestError where the account owns as many nodes as it may, or made them too fast, and
+    as `create_node` does for a name that cannot be had.
     """
     with transaction.atomic():
         # One at a time, or several requests at once would pass the limits.
         User.objects.select_for_update().get(pk=user.pk)
         check_room(user, now=now)
-        return create_node(owner=user, title=title)
+        return create_node(name=name, owner=user, title=title)
 
 
 def check_room(user: User, *, now: datetime) -> None:

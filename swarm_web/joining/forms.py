@@ -30,7 +30,7 @@ class NodeChoiceForm(forms.Form):
         label=_("Name of the new node"),
         help_text=_(
             "Letters, digits, - and _. This name is permanent, because the public record contains "
-            "it; you can add a display name later."
+            "it; you can give the node a title later."
         ),
         error_messages={"invalid": _("Use letters A-Z and a-z, digits, - and _ only.")},
     )

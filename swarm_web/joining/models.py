@@ -36,11 +36,14 @@ class JoinRequest(models.Model):
     node = models.ForeignKey(
         Node, null=True, blank=True, on_delete=models.CASCADE, related_name="+"
     )
+    # Revoking or replacing the token ends what was approved before: the client then gets none.
+    replaces = models.CharField(
+        max_length=64, editable=False, help_text="Hash of the token that the client's one replaces."
+    )
     interval_s = models.PositiveSmallIntegerField()
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField(db_index=True)
     asked_at = models.DateTimeField(null=True, help_text="When the client last asked for a token.")
-    collected_at = models.DateTimeField(null=True)
 
     class Meta:
         indexes = [models.Index(fields=["network", "created_at"], name="requests_of_a_network")]

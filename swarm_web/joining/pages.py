@@ -1,5 +1,6 @@
 """Where a person decides about a client that asks for a token: enter the code, then approve it."""
 
+from datetime import datetime
 from http import HTTPStatus
 from random import SystemRandom
 
@@ -56,12 +57,14 @@ def device(request: HttpRequest) -> HttpResponse:
         services.deny(asked)
         return render(request, "joining/denied.html")
     if asked.claimed is not None:
-        approved = services.approve_claim(asked, request.user)
+        approved = services.approve_claim(asked, request.user, now=now)
         return _follow_up(request, asked.claimed if approved else None)
-    return _approve(request, request.user, asked)
+    return _approve(request, request.user, asked, now=now)
 
 
-def _approve(request: HttpRequest, owner: User, asked: JoinRequest) -> HttpResponse:
+def _approve(
+    request: HttpRequest, owner: User, asked: JoinRequest, *, now: datetime
+) -> HttpResponse:
     form = NodeChoiceForm(request.POST, owner=owner)
     if not form.is_valid():
         return _show(request, asked, form)
@@ -69,7 +72,7 @@ def _approve(request: HttpRequest, owner: User, asked: JoinRequest) -> HttpRespo
     if own is not None:
         return _follow_up(request, own if services.approve_own(asked, own) else None)
     try:
-        node = services.approve_new(asked, owner, name=form.cleaned_data["name"] or None)
+        node = services.approve_new(asked, owner, name=form.cleaned_data["name"] or None, now=now)
     except IntegrityError:
         form.add_error("name", _("A node with this name exists. Choose another name."))
         return _show(request, asked, form)

@@ -15,6 +15,7 @@ from django.db import IntegrityError, transaction
 from django.utils.crypto import salted_hmac
 
 from swarm_protocol.joining import DeviceErrorCode, DeviceToken
+from swarm_web.accounts.services import check_room, create_own_node
 from swarm_web.joining.codes import draw_user_code
 from swarm_web.joining.models import JoinRequest
 from swarm_web.nodes.models import Node
@@ -145,16 +146,19 @@ def find_open(user_code: str, *, now: datetime) -> JoinRequest | None:
 
 
 @transaction.atomic
-def approve_new(request: JoinRequest, owner: User, *, name: str | None) -> Node | None:
+def approve_new(
+    request: JoinRequest, owner: User, *, name: str | None, now: datetime
+) -> Node | None:
     """Give the client a new node of `owner`, which is returned; None if somebody decided before.
 
-    Raises ValidationError when the name is no slug, and IntegrityError when it is taken.
+    Raises RequestError when `owner` may have no more nodes, ValidationError when the name is no
+    slug, and IntegrityError when it is taken.
     """
     if not _decide(request, _Decision.APPROVED):
         return None
     # Nobody knows this token: the client gets the one that its own secret stands for.
-    node, _ = create_node(name=name, owner=owner)
-    JoinRequest.objects.filter(pk=request.pk).update(node=node)
+    node, _ = create_own_node(owner, name=name, now=now)
+    _promise(request, node)
     return node
 
 
@@ -166,19 +170,28 @@ def approve_own(request: JoinRequest, node: Node) -> bool:
     """
     decided = _decide(request, _Decision.APPROVED)
     if decided:
-        JoinRequest.objects.filter(pk=request.pk).update(node=node)
+        _promise(request, node)
     return decided
 
 
 @transaction.atomic
-def approve_claim(request: JoinRequest, owner: User) -> bool:
-    """Make `owner` the owner of the node that asks for one; tell whether nobody was faster."""
+def approve_claim(request: JoinRequest, owner: User, *, now: datetime) -> bool:
+    """Make `owner` the owner of the node that asks for one; tell whether nobody was faster.
+
+    Raises RequestError when `owner` may have no more nodes.
+    """
     assert request.claimed is not None
+    check_room(owner, now=now)
     claimed = Node.objects.filter(pk=request.claimed.pk, owner=None).update(owner=owner)
     if claimed and _decide(request, _Decision.APPROVED):
         return True
     transaction.set_rollback(True)
     return False
+
+
+def _promise(request: JoinRequest, node: Node) -> None:
+    """Note what the client is to collect, unless the node's token changes before it does."""
+    JoinRequest.objects.filter(pk=request.pk).update(node=node, replaces=node.token_hash)
 
 
 def deny(request: JoinRequest) -> bool:
@@ -205,7 +218,7 @@ def collect(device_code: str, *, now: datetime) -> DeviceToken:
         if request is None or now >= request.expires_at:
             raise _expired()
         if request.decision == _Decision.APPROVED:
-            return _hand_over(request, device_code, now=now)
+            return _hand_over(request, device_code)
         if request.decision == _Decision.DENIED:
             raise DeviceFlowError("access_denied", "The request was declined on the site.")
         hasty = _note_asking(request, now=now)
@@ -226,16 +239,16 @@ def _note_asking(request: JoinRequest, *, now: datetime) -> bool:
     return hasty
 
 
-def _hand_over(request: JoinRequest, device_code: str, *, now: datetime) -> DeviceToken:
+def _hand_over(request: JoinRequest, device_code: str) -> DeviceToken:
     if request.claimed is not None:
         return DeviceToken(access_token="", node=request.claimed.name)
     token = _derive_token(device_code)
     if request.node is None:  # an anonymous one begins with its client
         request.node, _ = create_node()
-    if request.collected_at is None:
+        request.replaces = request.node.token_hash
+    if request.node.token_hash == request.replaces:
         give_token(request.node, token)
-        request.collected_at = now
-        request.save(update_fields=["node", "collected_at"])
+        request.save(update_fields=["node", "replaces"])
     elif request.node.token_hash != hash_token(token):
         raise _expired()
     return DeviceToken(access_token=token, node=request.node.name)

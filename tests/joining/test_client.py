@@ -52,7 +52,9 @@ def flow_in_which(site: Site, happens: Callable[[], object]) -> DeviceFlow:
 
 
 def approve() -> None:
-    services.approve_new(waiting_request(), User.objects.create_user("olive"), name="heron")
+    services.approve_new(
+        waiting_request(), User.objects.create_user("olive"), name="heron", now=timezone.now()
+    )
 
 
 def test_a_client_gets_the_token_of_the_node_that_a_person_approves(site: Site) -> None:
@@ -99,7 +101,9 @@ def test_claiming_what_has_an_owner_is_refused(site: Site, tmp_path: Path) -> No
 def test_a_claimed_node_belongs_to_the_person_who_approved(site: Site) -> None:
     _, token = create_node(name="heron")
     olive = User.objects.create_user("olive")
-    flow = flow_in_which(site, lambda: services.approve_claim(waiting_request(), olive))
+    flow = flow_in_which(
+        site, lambda: services.approve_claim(waiting_request(), olive, now=timezone.now())
+    )
     assert flow.wait(flow.ask(token=token)).node == "heron"
     assert Node.objects.get(name="heron").owner == olive
 

@@ -1,5 +1,6 @@
 """A client asks for a token, a person decides, the client collects it."""
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -8,11 +9,13 @@ from django.contrib.auth.models import User
 from django.db import IntegrityError
 from django.utils import timezone
 
+from swarm_web.accounts.services import delete_account
+from swarm_web.errors import RequestError
 from swarm_web.joining import services
 from swarm_web.joining.models import JoinRequest
 from swarm_web.joining.services import Asker, DeviceFlowError, ask_for_node, ask_for_owner, collect
 from swarm_web.nodes.models import Node
-from swarm_web.nodes.services import authenticate, create_node, rotate_token
+from swarm_web.nodes.services import authenticate, create_node, revoke_token, rotate_token
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -42,7 +45,7 @@ def test_a_client_waits_until_somebody_decides() -> None:
 def test_an_approved_client_gets_the_token_of_a_new_node_of_the_person() -> None:
     request, secret = ask_for_node(ASKER, now=NOW)
     owner = make_owner()
-    services.approve_new(request, owner, name="heron")
+    services.approve_new(request, owner, name="heron", now=NOW)
     given = collect(secret, now=NOW)
     node = authenticate(given.access_token)
     assert node is not None
@@ -51,13 +54,13 @@ def test_an_approved_client_gets_the_token_of_a_new_node_of_the_person() -> None
 
 def test_a_reply_that_is_lost_can_be_asked_for_again() -> None:
     request, secret = ask_for_node(ASKER, now=NOW)
-    services.approve_new(request, make_owner(), name=None)
+    services.approve_new(request, make_owner(), name=None, now=NOW)
     assert collect(secret, now=NOW) == collect(secret, now=later(seconds=60))
 
 
 def test_a_code_gives_no_old_token_back_to_a_node_with_a_newer_one() -> None:
     request, secret = ask_for_node(ASKER, now=NOW)
-    node = services.approve_new(request, make_owner(), name=None)
+    node = services.approve_new(request, make_owner(), name=None, now=NOW)
     assert node is not None
     collect(secret, now=NOW)
     newer = rotate_token(node)
@@ -67,7 +70,7 @@ def test_a_code_gives_no_old_token_back_to_a_node_with_a_newer_one() -> None:
 
 def test_neither_the_clients_secret_nor_its_token_is_in_the_database() -> None:
     request, secret = ask_for_node(ASKER, now=NOW)
-    services.approve_new(request, make_owner(), name=None)
+    services.approve_new(request, make_owner(), name=None, now=NOW)
     token = collect(secret, now=NOW).access_token
     rows = str([*JoinRequest.objects.values(), *Node.objects.values()])
     assert secret not in rows
@@ -89,7 +92,7 @@ def test_a_code_expires_for_the_client_and_the_person() -> None:
 
 def test_an_approved_code_can_still_not_be_collected_late() -> None:
     request, secret = ask_for_node(ASKER, now=NOW)
-    services.approve_new(request, make_owner(), name=None)
+    services.approve_new(request, make_owner(), name=None, now=NOW)
     assert error_of(secret, now=later(minutes=15)) == "expired_token"
 
 
@@ -100,8 +103,8 @@ def test_an_unknown_secret_gets_nothing() -> None:
 def test_a_code_is_decided_once() -> None:
     request, _ = ask_for_node(ASKER, now=NOW)
     owner = make_owner()
-    assert services.approve_new(request, owner, name="heron") is not None
-    assert services.approve_new(request, owner, name="owl") is None
+    assert services.approve_new(request, owner, name="heron", now=NOW) is not None
+    assert services.approve_new(request, owner, name="owl", now=NOW) is None
     assert not services.deny(request)
     assert [node.name for node in Node.objects.all()] == ["heron"]
 
@@ -110,7 +113,7 @@ def test_a_name_that_is_taken_leaves_the_code_open() -> None:
     create_node(name="heron")
     request, _ = ask_for_node(ASKER, now=NOW)
     with pytest.raises(IntegrityError):
-        services.approve_new(request, make_owner(), name="heron")
+        services.approve_new(request, make_owner(), name="heron", now=NOW)
     assert services.find_open(request.user_code, now=NOW) is not None
 
 
@@ -152,6 +155,40 @@ def test_old_requests_are_deleted() -> None:
     ask_for_node(ASKER, now=NOW)
     ask_for_node(ASKER, now=later(days=2))
     assert JoinRequest.objects.count() == 1
+
+
+@pytest.mark.parametrize("change", [rotate_token, revoke_token])
+def test_a_token_that_changed_after_the_approval_stays(
+    change: Callable[[Node], object],
+) -> None:
+    owner = make_owner()
+    node, _ = create_node(owner=owner)
+    request, secret = ask_for_node(ASKER, now=NOW)
+    services.approve_own(request, node)
+    change(node)
+    assert error_of(secret) == "expired_token"
+
+
+def test_a_deleted_account_leaves_no_token_to_collect() -> None:
+    request, secret = ask_for_node(ASKER, now=NOW)
+    owner = make_owner()
+    services.approve_new(request, owner, name=None, now=NOW)
+    delete_account(owner)
+    assert error_of(secret) == "expired_token"
+
+
+def test_an_account_with_all_the_nodes_that_it_may_own_gets_no_more(settings: Any) -> None:
+    settings.NODES_PER_ACCOUNT = 1
+    owner = make_owner()
+    create_node(owner=owner)
+    request, _ = ask_for_node(ASKER, now=NOW)
+    with pytest.raises(RequestError, match="may own 1"):
+        services.approve_new(request, owner, name=None, now=NOW)
+    _, token = create_node()
+    claim, _ = ask_for_owner(ASKER, token, now=NOW)
+    with pytest.raises(RequestError, match="may own 1"):
+        services.approve_claim(claim, owner, now=NOW)
+    assert services.find_open(request.user_code, now=NOW) is not None
 
 
 # ---- without an account
@@ -196,7 +233,7 @@ def test_a_node_without_an_owner_is_claimed_and_keeps_its_token() -> None:
     node, token = create_node(name="heron")
     request, secret = ask_for_owner(ASKER, token, now=NOW)
     owner = make_owner()
-    assert services.approve_claim(request, owner)
+    assert services.approve_claim(request, owner, now=NOW)
     given = collect(secret, now=NOW)
     assert (given.node, given.access_token) == ("heron", "")
     node.refresh_from_db()
@@ -216,8 +253,8 @@ def test_of_two_claims_the_first_one_counts() -> None:
     first, _ = ask_for_owner(ASKER, token, now=NOW)
     second, secret = ask_for_owner(ASKER, token, now=NOW)
     owner = make_owner()
-    assert services.approve_claim(first, owner)
-    assert not services.approve_claim(second, User.objects.create_user("other"))
+    assert services.approve_claim(first, owner, now=NOW)
+    assert not services.approve_claim(second, User.objects.create_user("other"), now=NOW)
     node.refresh_from_db()
     assert node.owner == owner
     assert error_of(secret) == "authorization_pending"
