@@ -13,6 +13,7 @@ from asgiref.sync import sync_to_async
 from django.utils import timezone
 from playwright.async_api import Browser, expect
 
+from node_client.commands.problems import REFUSED
 from swarm_web.nodes.models import Node
 from tests.browser.conftest import Visitor, visiting
 from tests.node_client.forked import running_forked
@@ -22,6 +23,8 @@ from tests.web import serving
 pytestmark = [pytest.mark.browser, pytest.mark.swarm, pytest.mark.asyncio(loop_scope="session")]
 
 PASSWORD = "seven wise herons"
+# How soon a socket ends whose token does.
+CUT_OFF_S = 2.0
 
 
 class Machine:
@@ -104,6 +107,41 @@ async def test_a_stranger_joins_with_a_code(stranger: Visitor, machine: Machine)
     assert stranger.complaints == []
 
 
+async def test_an_owner_renames_a_node_and_ends_its_tokens(
+    stranger: Visitor, machine: Machine, tmp_path: Path
+) -> None:
+    client = machine.run("join", "--model", "tiny", "--plain")
+    await enter(stranger, await sync_to_async(machine.shown_code)("join"))
+    await stranger.page.fill("[name=name]", "heron")
+    await stranger.page.click("[value=approve]")
+    await until(lambda: is_live("heron"), within_s=60, what="a live node")
+    page = stranger.page
+    manage = f"{stranger.site}/account/nodes/heron/"
+
+    await page.goto(manage)
+    await page.fill("[name=title]", "Grey Heron")
+    await page.click("#rename button")
+    await page.goto(f"{stranger.site}/nodes/heron/")
+    await expect(page.locator("h1")).to_contain_text("Grey Heron")
+
+    await page.goto(manage)
+    await page.click("#token .plain")
+    token = await page.locator("#token").inner_text()
+    await until(lambda: not is_live("heron"), within_s=CUT_OFF_S, what="the old socket's end")
+    await until(lambda: client.exitcode is not None, within_s=30, what="the client's end")
+    assert client.exitcode == REFUSED
+    assert "swarm-node login" in machine.said("join")
+
+    (tmp_path / "token").write_text(token)
+    client = machine.run("join", "--token-file", str(tmp_path / "token"), "--plain")
+    await until(lambda: is_live("heron"), within_s=60, what="the node again")
+    await page.goto(manage)
+    await page.click("#token .danger")
+    await until(lambda: not is_live("heron"), within_s=CUT_OFF_S, what="the socket's end")
+    await until(lambda: client.exitcode is not None, within_s=30, what="the client's end")
+    assert client.exitcode == REFUSED
+
+
 async def test_an_anonymous_node_is_claimed_while_it_runs(
     stranger: Visitor, machine: Machine
 ) -> None:
@@ -118,4 +156,4 @@ async def test_an_anonymous_node_is_claimed_while_it_runs(
     await until(lambda: "belongs to your account" in machine.said("claim"), within_s=20, what="it")
     await node.arefresh_from_db()
     assert node.owner_id is not None
-    assert is_live
+    assert await sync_to_async(is_live)(node.name)
