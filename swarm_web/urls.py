@@ -8,6 +8,7 @@ from swarm_web.login_limit import limit_logins
 urlpatterns = [
     path("admin/login/", limit_logins(admin.site.login)),
     path("admin/", admin.site.urls),
+    path("account/notifications/", include("swarm_web.notifications.urls")),
     path("api/", include("swarm_web.dashboard.api.urls")),
     path("", include("swarm_web.dashboard.urls")),
 ]
