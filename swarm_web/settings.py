@@ -188,12 +188,6 @@ NOTIFICATION_SILENCE_MINUTES = env.float("NOTIFICATION_SILENCE_MINUTES", default
 # Whether webhooks and ntfy servers may be in private networks, without TLS and on any port.
 NOTIFICATION_PRIVATE_TARGETS = env.bool("NOTIFICATION_PRIVATE_TARGETS", default=False)
 
-# ---- e-mail: the address of a mail server; without one no mail is sent
-_NO_MAIL_SERVER = "consolemail://" if DEBUG else "dummymail://"
-vars().update(env.email_url("EMAIL_URL", default=_NO_MAIL_SERVER))
-EMAIL_TIMEOUT = 10
-DEFAULT_FROM_EMAIL = env.str("DEFAULT_FROM_EMAIL", default="murmuration@localhost")
-
 # ---- the read API
 # Requests that one address may make in a minute; 0 sets no limit.
 API_REQUESTS_PER_MINUTE = env.int("API_REQUESTS_PER_MINUTE", default=600)

@@ -40,6 +40,10 @@ class ChannelForm(EventsForm):
         label=_("Address"),
         required=False,
         max_length=LONGEST,
+        help_text=_(
+            "A webhook: the HTTPS address that gets a signed JSON POST. ntfy: the topic's address, "
+            "such as https://ntfy.sh/a-name-that-nobody-guesses. E-mail needs none."
+        ),
         widget=forms.TextInput(
             attrs={
                 "inputmode": "url",

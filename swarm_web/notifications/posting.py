@@ -136,6 +136,8 @@ class _Answer(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """Read what is there, at most what there is room for; 0 is the end."""
+        if not self._room:
+            return 0
         self._sock.settimeout(_left(self._until))
         taken = self._sock.recv_into(memoryview(buffer)[: self._room])
         self._room -= taken

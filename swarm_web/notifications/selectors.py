@@ -5,7 +5,7 @@ from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
 from django.db.models import Count
 
-from swarm_web.notifications.models import Delivery
+from swarm_web.notifications.models import Channel, Delivery
 
 # With these, mail leads nowhere.
 _NO_MAIL = {
@@ -40,3 +40,9 @@ def count_deliveries() -> dict[str, int]:
     """Return how many deliveries there are in each state."""
     counted = Delivery.objects.order_by().values("state").annotate(total=Count("pk"))
     return dict.fromkeys(Delivery.State.values, 0) | {row["state"]: row["total"] for row in counted}
+
+
+def count_channels_off() -> int:
+    """Return how many channels were switched off because their receivers failed."""
+    failing = [Channel.Off.FAILING, Channel.Off.GONE]
+    return Channel.objects.filter(off_because__in=failing).count()

@@ -44,7 +44,7 @@ def notifications(request: HttpRequest) -> HttpResponse:
         "address": mail_address(owner),
         "with_mail": can_mail(),
     }
-    return render(request, "account/notifications.html", context)
+    return render(request, "account/notifications/list.html", context)
 
 
 def _add(owner: User, form: ChannelForm) -> Channel | None:
@@ -79,7 +79,7 @@ def channel(request: HttpRequest, pk: int) -> HttpResponse:
 def _show(request: HttpRequest, shown: Channel, **context: Any) -> HttpResponse:
     context.setdefault("form", EventsForm(initial={"events": shown.events}))
     context |= {"channel": shown, "deliveries": shown.deliveries.all()[:_SHOWN]}
-    return render(request, "account/notification_channel.html", context)
+    return render(request, "account/notifications/channel.html", context)
 
 
 @login_required
@@ -157,7 +157,7 @@ def unsubscribe(request: HttpRequest, token: str) -> HttpResponse:
     if request.method == "POST" and told is not None and not is_done:
         services.switch_off(told, because=Channel.Off.UNSUBSCRIBED, now=timezone.now())
         is_done = True
-    return render(request, "account/unsubscribe.html", {"is_done": is_done})
+    return render(request, "account/notifications/unsubscribe.html", {"is_done": is_done})
 
 
 def _owner(request: HttpRequest) -> User:

@@ -6,17 +6,22 @@ TooManyTestsError     the account sent enough test messages for now
 SwitchedOffError      the operator switched the channel off
 """
 
+import logging
 from collections.abc import Sequence
 from datetime import datetime
 from uuid import uuid4
 
+import redis.exceptions
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 
 from swarm_web.notifications.models import Channel, Delivery, Failure
 from swarm_web.notifications.webhook_signing import make_secret
 from swarm_web.store import sync_redis
+
+logger = logging.getLogger(__name__)
 
 MOST_CHANNELS = 10
 MOST_TESTS = 5
@@ -74,9 +79,7 @@ def replace_secret(channel: Channel) -> str:
 
 def switch_on(channel: Channel) -> None:
     """Let a channel deliver again, with a clean record. Raises SwitchedOffError."""
-    if channel.off_because == Channel.Off.OPERATOR:
-        raise SwitchedOffError
-    Channel.objects.filter(pk=channel.pk).update(
+    switched = _not_by_operator(channel).update(
         enabled=True,
         off_because=Channel.Off.NONE,
         failures=0,
@@ -84,13 +87,22 @@ def switch_on(channel: Channel) -> None:
         failure=Failure.NONE,
         next_attempt_at=None,
     )
+    if not switched:
+        raise SwitchedOffError
 
 
 def switch_off(channel: Channel, *, because: Channel.Off, now: datetime) -> None:
-    """Switch a channel off, and drop what it was still to deliver."""
+    """Switch a channel off, and drop what it was still to deliver.
+
+    A channel that the operator switched off keeps this reason.
+    """
     with transaction.atomic():
-        Channel.objects.filter(pk=channel.pk).update(enabled=False, off_because=because)
+        _not_by_operator(channel).update(enabled=False, off_because=because)
         channel.deliveries.waiting().update(state=Delivery.State.DROPPED, ended_at=now)
+
+
+def _not_by_operator(channel: Channel) -> QuerySet[Channel]:
+    return Channel.objects.filter(pk=channel.pk).exclude(off_because=Channel.Off.OPERATOR)
 
 
 def send_test(channel: Channel, *, now: datetime) -> None:
@@ -107,12 +119,19 @@ def send_test(channel: Channel, *, now: datetime) -> None:
 
 
 def _count_test(owner_id: int) -> None:
-    """Count in Redis: who deletes a channel and makes it anew is no further."""
+    """Count in Redis: who deletes a channel and makes it anew is no further.
+
+    While Redis is away the worker sends nothing anyway.
+    """
     key = f"notifications:tests:{owner_id}"
-    with sync_redis().pipeline() as pipeline:
-        pipeline.set(key, 0, ex=TESTS_PERIOD_S, nx=True)
-        pipeline.incr(key)
-        pipeline.ttl(key)
-        _, sent, wait_s = pipeline.execute()
+    try:
+        with sync_redis().pipeline() as pipeline:
+            pipeline.set(key, 0, ex=TESTS_PERIOD_S, nx=True)
+            pipeline.incr(key)
+            pipeline.ttl(key)
+            _, sent, wait_s = pipeline.execute()
+    except redis.exceptions.RedisError:
+        logger.warning("could not count a test message", exc_info=True)
+        return
     if sent > MOST_TESTS:
         raise TooManyTestsError(wait_s)

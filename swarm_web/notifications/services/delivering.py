@@ -52,8 +52,8 @@ def _claim(*, most: int, now: datetime) -> list[Delivery]:
         chosen = list(
             Delivery.objects.waiting()
             .filter(channel__in=channels)
-            .order_by("channel", "attempts", "created_at")
-            .distinct("channel")
+            .order_by("channel_id", "attempts", "created_at")
+            .distinct("channel_id")
             .select_related("channel__owner")
         )
         keys = [delivery.pk for delivery in chosen]
