@@ -57,6 +57,7 @@ INSTALLED_APPS = [
     "swarm_web.accounts",
     "swarm_web.dashboard",
     "swarm_web.seeding",
+    "swarm_web.notifications",
     "judge",
 ]
 MIDDLEWARE = [
@@ -186,7 +187,25 @@ CELERY_BEAT_SCHEDULE = {
         "options": {"expires": 10},
     },
     "prune-archive": {"task": "swarm_web.relay.tasks.prune", "schedule": 3600.0},
+    # The watch over silent nodes takes a minute without a look for an outage (notifications.rules).
+    "notice-news": {
+        "task": "swarm_web.notifications.tasks.notice",
+        "schedule": 15.0,
+        "options": {"expires": 30},
+    },
+    "deliver-news": {
+        "task": "swarm_web.notifications.tasks.deliver",
+        "schedule": 2.0,
+        "options": {"expires": 4},
+    },
+    "prune-news": {"task": "swarm_web.notifications.tasks.prune", "schedule": 3600.0},
 }
+
+# ---- notifications of owners
+# For how long a node is missing before its owner is told.
+NOTIFICATION_SILENCE_MINUTES = env.float("NOTIFICATION_SILENCE_MINUTES", default=10.0)
+# Whether webhooks and ntfy servers may be in private networks, without TLS and on any port.
+NOTIFICATION_PRIVATE_TARGETS = env.bool("NOTIFICATION_PRIVATE_TARGETS", default=False)
 
 # ---- the read API
 # Requests that one address may make in a minute; 0 sets no limit.

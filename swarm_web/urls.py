@@ -18,6 +18,7 @@ urlpatterns = [
     re_path(r"^owners/(?P<username>[\w.@+-]+)/$", owner, name="owner"),
     path("admin/", admin.site.urls),
     path("device/", include("swarm_web.joining.urls")),
+    path("account/notifications/", include("swarm_web.notifications.urls")),
     path("api/", include("swarm_web.dashboard.api.urls")),
     path("", include("swarm_web.dashboard.urls")),
 ]

@@ -12,6 +12,7 @@ from judge.selectors import answers_to_grade
 from swarm_web import heartbeat
 from swarm_web.counters import read_all
 from swarm_web.nodes.models import Node
+from swarm_web.notifications.selectors import count_channels_off, count_deliveries
 from swarm_web.store import sync_redis
 
 
@@ -23,7 +24,12 @@ class SiteCollector(Collector):
 
     def collect(self) -> list[Metric]:
         """Return every figure."""
-        return [*self._collect_gauges(), *self._collect_ages(), *_collect_counters()]
+        return [
+            *self._collect_gauges(),
+            *self._collect_ages(),
+            *_collect_notifications(),
+            *_collect_counters(),
+        ]
 
     def _collect_gauges(self) -> list[Metric]:
         connected = Node.objects.connected(now=self._now).count()
@@ -49,6 +55,22 @@ class SiteCollector(Collector):
             if age is not None:
                 family.add_metric([part], age)
         return [family]
+
+
+def _collect_notifications() -> list[Metric]:
+    family = GaugeMetricFamily(
+        "swarm_notifications",
+        "Messages to owners of the last 30 days by what became of them",
+        labels=["state"],
+    )
+    for state, total in count_deliveries().items():
+        family.add_metric([state], total)
+    off = GaugeMetricFamily(
+        "swarm_notification_channels_failing",
+        "Channels that were switched off because their receivers failed",
+        count_channels_off(),
+    )
+    return [family, off]
 
 
 def _collect_counters() -> list[Metric]:

@@ -1,0 +1,1 @@
+"""Messages to owners: a node went silent, a round was scored, a newer client is required."""

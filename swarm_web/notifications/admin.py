@@ -1,0 +1,69 @@
+"""Channels and deliveries in the operator's admin: to look at, and to switch a channel off."""
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+
+from swarm_web.notifications.models import Channel, Delivery
+from swarm_web.notifications.services.channels import switch_off
+
+
+@admin.register(Channel)
+class ChannelAdmin(admin.ModelAdmin[Channel]):
+    """See where messages go and what fails; secrets are not shown."""
+
+    list_display = [
+        *("owner", "kind", "target", "enabled", "off_because"),
+        *("failures", "failed_at", "failure"),
+    ]
+    list_filter = ["kind", "enabled", "off_because", "failure"]
+    list_select_related = ["owner"]
+    search_fields = ["owner__username", "target"]
+    actions = ["switch_off"]
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Only owners add channels."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Channel | None = None) -> bool:
+        """Nobody edits one here."""
+        return False
+
+    def has_switch_off_permission(self, request: HttpRequest) -> bool:
+        """Let those switch channels off who might edit them, if anybody might."""
+        return request.user.has_perm("notifications.change_channel")
+
+    @admin.action(
+        description="Switch off (the owner cannot switch it on)", permissions=["switch_off"]
+    )
+    def switch_off(self, request: HttpRequest, queryset: QuerySet[Channel]) -> None:
+        """Switch the chosen channels off and drop what they were to deliver."""
+        for channel in queryset:
+            switch_off(channel, because=Channel.Off.OPERATOR, now=timezone.now())
+        self.message_user(request, f"{len(queryset)} channels are switched off.")
+
+
+@admin.register(Delivery)
+class DeliveryAdmin(admin.ModelAdmin[Delivery]):
+    """See what was sent, and what was not and why."""
+
+    list_display = [
+        *("created_at", "channel", "type", "state", "attempts", "failure", "status", "ended_at"),
+    ]
+    list_filter = ["state", "type", "failure"]
+    list_select_related = ["channel__owner"]
+    search_fields = ["channel__owner__username"]
+    show_full_result_count = False
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Nobody adds a delivery by hand."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Delivery | None = None) -> bool:
+        """Nobody edits one."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Delivery | None = None) -> bool:
+        """They go by themselves, or with their channel."""
+        return False

@@ -1,0 +1,78 @@
+"""What an owner fills in to be told of something."""
+
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.utils.translation import gettext_lazy as _
+
+from swarm_web.notifications.models import Channel
+from swarm_web.notifications.targets import LONGEST, TargetError, read_target, read_topic
+
+_PROBLEMS = {
+    "invalid": _(
+        "This is not an address such as https://host/path, in ASCII and without a user name."
+    ),
+    "scheme": _("The address must begin with https://."),
+    "port": _("Only the ports 443 and 8443 may be used."),
+    "address": _("This is not a public address."),
+    "topic": _("The address must be https://HOST/TOPIC."),
+}
+
+
+class EventsForm(forms.Form):
+    """Which events a channel tells of."""
+
+    events = forms.MultipleChoiceField(
+        label=_("Tell me when"),
+        choices=Channel.Event.choices,
+        widget=forms.CheckboxSelectMultiple,
+        initial=[Channel.Event.NODE_SILENT],
+        error_messages={"required": _("Choose at least one event.")},
+    )
+
+
+class ChannelForm(EventsForm):
+    """A new channel."""
+
+    kind = forms.ChoiceField(label=_("How"), widget=forms.RadioSelect)
+    target = forms.CharField(
+        label=_("Address"),
+        required=False,
+        max_length=LONGEST,
+        help_text=_(
+            "A webhook: the HTTPS address that gets a signed JSON POST. ntfy: the topic's address, "
+            "such as https://ntfy.sh/a-name-that-nobody-guesses. E-mail needs none."
+        ),
+        widget=forms.TextInput(
+            attrs={
+                "inputmode": "url",
+                "placeholder": "https://",
+                "autocomplete": "off",
+                "dir": "ltr",
+            }
+        ),
+    )
+    field_order = ["kind", "target", "events"]
+
+    def __init__(self, *args: Any, with_mail: bool, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        kinds = [(Channel.Kind.WEBHOOK, _("webhook")), (Channel.Kind.NTFY, _("ntfy"))]
+        mail = [(Channel.Kind.EMAIL, _("e-mail to the account's own address"))]
+        kind = self.fields["kind"]
+        assert isinstance(kind, forms.ChoiceField)
+        kind.choices = [*kinds, *(mail if with_mail else [])]
+        kind.initial = Channel.Kind.WEBHOOK
+
+    def clean(self) -> dict[str, Any]:
+        """Check the address as its kind needs it; mail goes to the account's own."""
+        data = super().clean() or {}
+        if data.get("kind") == Channel.Kind.EMAIL:
+            data["target"] = ""
+        elif "target" in data and "kind" in data:
+            read = read_topic if data["kind"] == Channel.Kind.NTFY else read_target
+            try:
+                read(data["target"], private=settings.NOTIFICATION_PRIVATE_TARGETS)
+            except TargetError as problem:
+                self.add_error("target", str(_PROBLEMS[problem.code]))
+        return data

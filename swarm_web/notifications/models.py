@@ -1,0 +1,214 @@
+"""Where an owner wants to be told of what, and what is to be sent or was sent.
+
+`Delivery` is the outbox. Its `key` names the event, unique in a channel, so an event that is found
+twice is stored once. What was sent but not booked, because the worker was killed, is sent again
+with the same id.
+"""
+
+import uuid
+
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from judge.models import Round
+from swarm_web.nodes.models import Node
+
+
+class Failure(models.TextChoices):
+    """Why an attempt to deliver failed."""
+
+    NONE = "", ""
+    UNRESOLVED = "unresolved", _("the host has no address")
+    FORBIDDEN = "forbidden", _("the address is not a public one")
+    UNREACHABLE = "unreachable", _("no connection could be made")
+    UNTRUSTED = "untrusted", _("the certificate is not valid for the host")
+    TIMEOUT = "timeout", _("no answer came in time")
+    GARBLED = "garbled", _("the answer was not HTTP")
+    REDIRECTED = "redirected", _("it redirects, and redirects are not followed")
+    STATUS = "status", _("it answered with an error")
+    GONE = "gone", _("it answered that it is gone")
+    NO_ADDRESS = "no_address", _("the account has no confirmed e-mail address")
+    MAIL = "mail", _("the mail server did not take the message")
+    INTERNAL = "internal", _("this site could not send the message")
+
+
+class ChannelQuerySet(models.QuerySet["Channel"]):
+    """Sets of channels."""
+
+    def wanting(self, event: str) -> "ChannelQuerySet":
+        """Keep the channels that are switched on and want to be told of a kind of event."""
+        return self.filter(enabled=True, events__contains=[event])
+
+
+class Channel(models.Model):
+    """One way to tell an owner: a webhook, the account's e-mail address, a topic of an ntfy server.
+
+    `next_attempt_at` is in the future while an attempt runs, and after one that failed: a receiver
+    that is down delays only its own messages. `failures` counts attempts in a row that failed,
+    the first of them at `failing_since`.
+    """
+
+    class Kind(models.TextChoices):
+        """How the message travels."""
+
+        WEBHOOK = "webhook", _("webhook")
+        EMAIL = "email", _("e-mail")
+        NTFY = "ntfy", _("ntfy")
+
+    class Event(models.TextChoices):
+        """What an owner can be told of."""
+
+        NODE_SILENT = "node.silent", _("my node went silent, or is back")
+        ROUND_SCORED = "round.scored", _("a round was scored")
+        CLIENT_REQUIRED = "client.required", _("a newer client is required")
+
+    class Off(models.TextChoices):
+        """Why a channel is switched off."""
+
+        NONE = "", ""
+        OWNER = "owner", _("you switched it off")
+        UNSUBSCRIBED = "unsubscribed", _("somebody used the link to unsubscribe")
+        FAILING = "failing", _("too many deliveries failed in a row")
+        GONE = "gone", _("the receiver answered that it is gone")
+        OPERATOR = "operator", _("the operator of this site switched it off")
+
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.CASCADE,
+        related_name="channels",
+        db_index=False,
+    )
+    kind = models.CharField(max_length=16, choices=Kind)
+    target = models.CharField(
+        max_length=500,
+        blank=True,
+        help_text="An address; empty for e-mail, which goes to the account's own.",
+    )
+    events = ArrayField(models.CharField(max_length=32, choices=Event), default=list)
+    secret = models.CharField(max_length=80, blank=True, editable=False)
+    enabled = models.BooleanField(default=True)
+    off_because = models.CharField(max_length=16, choices=Off, blank=True, default=Off.NONE)
+    created_at = models.DateTimeField()
+    next_attempt_at = models.DateTimeField(null=True, blank=True)
+    failures = models.PositiveIntegerField(default=0)
+    failing_since = models.DateTimeField(null=True, blank=True)
+    failed_at = models.DateTimeField(null=True, blank=True)
+    failure = models.CharField(max_length=16, choices=Failure, blank=True, default=Failure.NONE)
+    round_told_at = models.DateTimeField(null=True, blank=True)
+
+    objects = ChannelQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["owner", "kind", "target"], name="one_channel_a_target"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.get_kind_display()} of {self.owner}"
+
+    @property
+    def told(self) -> list[str]:
+        """What it tells of, as the page names it."""
+        return [str(self.Event(event).label) for event in self.events if event in self.Event]
+
+
+class DeliveryQuerySet(models.QuerySet["Delivery"]):
+    """Sets of deliveries."""
+
+    def waiting(self) -> "DeliveryQuerySet":
+        """Keep what is still to be sent."""
+        return self.filter(state=Delivery.State.WAITING)
+
+
+class Delivery(models.Model):
+    """One message through one channel, from the moment that its event was found.
+
+    `data` is what the message tells, as a webhook gets it.
+    """
+
+    class Type(models.TextChoices):
+        """What the message says."""
+
+        NODE_SILENT = "node.silent", _("node silent")
+        NODE_BACK = "node.back", _("node is back")
+        ROUND_SCORED = "round.scored", _("round scored")
+        CLIENT_REQUIRED = "client.required", _("newer client required")
+        TEST = "test", _("test")
+
+    class State(models.TextChoices):
+        """What became of the message."""
+
+        WAITING = "waiting", _("waiting")
+        SENT = "sent", _("sent")
+        FAILED = "failed", _("failed")
+        DROPPED = "dropped", _("dropped: the channel was switched off")
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    channel = models.ForeignKey(
+        Channel, on_delete=models.CASCADE, related_name="deliveries", db_index=False
+    )
+    type = models.CharField(max_length=32, choices=Type)
+    key = models.CharField(max_length=80)
+    data = models.JSONField(default=dict)
+    created_at = models.DateTimeField()
+    attempts = models.PositiveSmallIntegerField(default=0)
+    state = models.CharField(max_length=16, choices=State, default=State.WAITING)
+    ended_at = models.DateTimeField(null=True)
+    failure = models.CharField(max_length=16, choices=Failure, blank=True, default=Failure.NONE)
+    status = models.PositiveSmallIntegerField(null=True, help_text="The HTTP status, if any.")
+
+    objects = DeliveryQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-created_at"]
+        verbose_name_plural = "deliveries"
+        constraints = [
+            models.UniqueConstraint(fields=["channel", "key"], name="one_delivery_an_event"),
+        ]
+        indexes = [
+            models.Index(
+                fields=["channel", "attempts", "created_at"],
+                condition=Q(state="waiting"),
+                name="waiting_deliveries",
+            ),
+            models.Index(fields=["channel", "-created_at"], name="deliveries_of_a_channel"),
+            models.Index(fields=["created_at"], name="deliveries_by_age"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.type} to {self.channel_id}"
+
+
+class NodeNews(models.Model):
+    """A silence that was told, until the node is back: it is `Node.last_seen` of then."""
+
+    node = models.OneToOneField(Node, primary_key=True, on_delete=models.CASCADE, related_name="+")
+    silent_from = models.DateTimeField()
+
+    class Meta:
+        verbose_name_plural = "node news"
+
+    def __str__(self) -> str:
+        return f"silence of {self.node}"
+
+
+class RoundNews(models.Model):
+    """How far the owners of a closed round's nodes have been told, in the order of channels."""
+
+    round = models.OneToOneField(
+        Round, primary_key=True, on_delete=models.CASCADE, related_name="+"
+    )
+    last_channel = models.BigIntegerField(default=0)
+    is_done = models.BooleanField(default=False)
+
+    class Meta:
+        verbose_name_plural = "round news"
+
+    def __str__(self) -> str:
+        return f"news of {self.round}"

@@ -1,0 +1,187 @@
+"""A delivery made ready to be sent by a thread that reads no database.
+
+UnsendableError       there is nowhere to send it: `failure` says why
+"""
+
+import json
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from datetime import datetime
+from http import HTTPStatus
+from smtplib import SMTPException
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from django.conf import settings
+from django.core.mail import EmailMessage
+
+from swarm_web.notifications.models import Channel, Delivery, Failure
+from swarm_web.notifications.posting import PostError, post
+from swarm_web.notifications.selectors import mail_address
+from swarm_web.notifications.targets import Target, TargetError, read_target, read_topic
+from swarm_web.notifications.unsubscribing import unsubscribe_url
+from swarm_web.notifications.webhook_signing import sign
+from swarm_web.notifications.wording import word
+
+_CONTENT = {
+    "Content-Type": "application/json; charset=utf-8",
+    "User-Agent": "murmuration-notifications",
+}
+# ntfy's own scale: 3 is the default, 4 rings for longer.
+_ORDINARY, _URGENT = 3, 4
+_TAGS = {
+    Delivery.Type.NODE_SILENT: "warning",
+    Delivery.Type.NODE_BACK: "white_check_mark",
+    Delivery.Type.ROUND_SCORED: "bar_chart",
+    Delivery.Type.CLIENT_REQUIRED: "arrow_up",
+    Delivery.Type.TEST: "bell",
+}
+
+
+class UnsendableError(Exception):
+    """A delivery has nowhere to go."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure)
+        self.failure = failure
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How an attempt ended; `failure` is a value of `Failure`, empty if the message was taken."""
+
+    delivery: UUID
+    attempt: int
+    failure: str = Failure.NONE
+    status: int | None = None
+
+
+@dataclass(frozen=True)
+class Parcel(ABC):
+    """One attempt at a delivery: `attempt` counts from 1."""
+
+    delivery: UUID
+    attempt: int
+
+    @abstractmethod
+    def send(self) -> Outcome:
+        """Send it and tell how that ended; this may take seconds."""
+
+    def end(self, failure: str = Failure.NONE, status: int | None = None) -> Outcome:
+        """Return the outcome of this attempt."""
+        return Outcome(self.delivery, self.attempt, failure, status)
+
+
+@dataclass(frozen=True)
+class PostParcel(Parcel):
+    """A body for a webhook or an ntfy server."""
+
+    target: Target
+    body: bytes
+    headers: dict[str, str]
+    private: bool
+
+    def send(self) -> Outcome:
+        """Post it; what is not a status of success is a failure."""
+        try:
+            status = post(self.target, self.body, headers=self.headers, private=self.private)
+        except PostError as problem:
+            return self.end(problem.failure)
+        if 200 <= status < 300:
+            return self.end(status=status)
+        if status == HTTPStatus.GONE:
+            return self.end(Failure.GONE, status)
+        return self.end(Failure.REDIRECTED if 300 <= status < 400 else Failure.STATUS, status)
+
+
+@dataclass(frozen=True)
+class MailParcel(Parcel):
+    """A mail for the operator's mail server."""
+
+    message: EmailMessage = field(compare=False)
+
+    def send(self) -> Outcome:
+        """Hand it to the mail server."""
+        try:
+            self.message.send()
+        except (SMTPException, OSError, ValueError):
+            return self.end(Failure.MAIL)
+        return self.end()
+
+
+def pack(delivery: Delivery, *, now: datetime) -> Parcel:
+    """Make a delivery ready; its channel and owner are loaded. Raises UnsendableError."""
+    try:
+        match Channel.Kind(delivery.channel.kind):
+            case Channel.Kind.WEBHOOK:
+                return _pack_webhook(delivery, now=now)
+            case Channel.Kind.NTFY:
+                return _pack_ntfy(delivery)
+            case Channel.Kind.EMAIL:
+                return _pack_mail(delivery)
+    except TargetError:
+        # It was checked when the owner typed it; the operator has changed what may be called.
+        raise UnsendableError(Failure.FORBIDDEN) from None
+
+
+def _pack_webhook(delivery: Delivery, *, now: datetime) -> Parcel:
+    private = settings.NOTIFICATION_PRIVATE_TARGETS
+    body = json.dumps(
+        {
+            "type": delivery.type,
+            "timestamp": delivery.created_at.isoformat(),
+            "data": delivery.data,
+        }
+    ).encode()
+    signature = sign(
+        delivery.channel.secret,
+        message_id=str(delivery.pk),
+        timestamp=int(now.timestamp()),
+        body=body,
+    )
+    target = read_target(delivery.channel.target, private=private)
+    return PostParcel(
+        delivery.pk, delivery.attempts, target, body, {**_CONTENT, **signature}, private
+    )
+
+
+def _pack_ntfy(delivery: Delivery) -> Parcel:
+    """Pack a message in ntfy's JSON form: headers would hold ASCII only."""
+    private = settings.NOTIFICATION_PRIVATE_TARGETS
+    target, topic = read_topic(delivery.channel.target, private=private)
+    words = word(delivery)
+    body = json.dumps(
+        {
+            "topic": topic,
+            "title": words.title,
+            "message": words.text,
+            "priority": _URGENT if words.is_urgent else _ORDINARY,
+            "tags": [_TAGS[Delivery.Type(delivery.type)]],
+            "click": words.url,
+        }
+    ).encode()
+    return PostParcel(delivery.pk, delivery.attempts, target, body, dict(_CONTENT), private)
+
+
+def _pack_mail(delivery: Delivery) -> Parcel:
+    channel = delivery.channel
+    address = mail_address(channel.owner)
+    if address is None:
+        raise UnsendableError(Failure.NO_ADDRESS)
+    words, leave = word(delivery), unsubscribe_url(channel)
+    page = f"{settings.SITE_URL}/account/notifications/"
+    text = f"{words.text}\n\n{words.url}\n\n-- \nWhat you are told: {page}\nNo more mail: {leave}\n"
+    message = EmailMessage(
+        # A line break would be the end of the header.
+        subject=" ".join(words.title.split()),
+        body=text,
+        to=[address],
+        headers={
+            # The same in each attempt, so that mail programs show it once.
+            "Message-ID": f"<{delivery.pk}@{urlsplit(settings.SITE_URL).hostname}>",
+            "Auto-Submitted": "auto-generated",
+            "List-Unsubscribe": f"<{leave}>",
+            "List-Unsubscribe-Post": "List-Unsubscribe=One-Click",
+        },
+    )
+    return MailParcel(delivery.pk, delivery.attempts, message)

@@ -1,0 +1,77 @@
+"""When an owner is told, how often a message is tried, and when a channel is given up. Pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from swarm_protocol.version import parse_version
+
+# A web process says every second that it can serve; nodes are touched every 15 s.
+_OUTAGE = timedelta(seconds=15)
+# The watch looks every 15 s. After a longer gap nobody knows whether nodes could connect meanwhile.
+_GAP = timedelta(seconds=60)
+
+FIRST_PAUSE = timedelta(seconds=30)
+PAUSE_FACTOR = 4
+# 30 s, 2 min, 8 min, 32 min, 2 h, 8.5 h: the last attempt comes eleven hours after the first.
+MOST_ATTEMPTS = 7
+GIVEN_UP_AFTER = timedelta(days=3)
+GIVEN_UP_FROM = 10
+
+
+@dataclass(frozen=True)
+class Watch:
+    """An uninterrupted watch over the nodes: since when, and when they were looked at last."""
+
+    since: datetime
+    looked_at: datetime
+
+
+def go_on_watching(watch: Watch | None, *, now: datetime, web_silence: timedelta | None) -> Watch:
+    """Return the watch after a look at `now`; it begins anew where nodes could not connect.
+
+    `web_silence` is how long ago a web process could serve, None if that is not known.
+    """
+    is_broken = (
+        watch is None
+        or now - watch.looked_at > _GAP
+        or web_silence is None
+        or web_silence > _OUTAGE
+    )
+    since = now if is_broken or watch is None else watch.since
+    return Watch(since=since, looked_at=now)
+
+
+def silent_before(watch: Watch, *, now: datetime, patience: timedelta) -> datetime | None:
+    """Return the moment such that nodes last seen before it are silent, None if none can be.
+
+    A node has to be missing for `patience` within the watch: time in which the site was down is
+    not held against it.
+    """
+    if now - watch.since < patience:
+        return None
+    return now - patience
+
+
+def pause_after(attempts: int) -> timedelta:
+    """Return how long to wait after so many attempts that failed, at least one."""
+    factor: int = PAUSE_FACTOR ** (min(attempts, MOST_ATTEMPTS - 1) - 1)
+    return FIRST_PAUSE * factor
+
+
+def is_given_up(*, failures: int, failing_since: datetime, now: datetime) -> bool:
+    """Tell whether a channel failed so often and for so long that it is switched off."""
+    return failures >= GIVEN_UP_FROM and now - failing_since >= GIVEN_UP_AFTER
+
+
+def outdated(versions: Iterable[str], *, minimum: str) -> set[str]:
+    """Return the client versions that are older than the minimum; unreadable ones are left out."""
+    wanted = parse_version(minimum)
+    return {version for version in versions if _is_older(version, wanted)}
+
+
+def _is_older(version: str, wanted: tuple[int, int, int]) -> bool:
+    try:
+        return parse_version(version) < wanted
+    except ValueError:
+        return False

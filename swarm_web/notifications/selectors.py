@@ -1,0 +1,48 @@
+"""Reads: where an account gets mail, and what operators watch."""
+
+from django.apps import apps
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser
+from django.db.models import Count
+
+from swarm_web.notifications.models import Channel, Delivery
+
+# With these, mail leads nowhere.
+_NO_MAIL = {
+    f"django.core.mail.backends.{name}.EmailBackend" for name in ("console", "dummy", "filebased")
+}
+
+
+def can_mail() -> bool:
+    """Tell whether the operator has set up a mail server."""
+    return settings.EMAIL_BACKEND not in _NO_MAIL
+
+
+def mail_address(account: AbstractBaseUser) -> str | None:
+    """Return the account's own e-mail address, None if it has none that may be written to.
+
+    Where the site has its visitors confirm addresses, one that is not confirmed is somebody else's
+    for all that we know.
+    """
+    address: str = getattr(account, "email", "")
+    if not address:
+        return None
+    if not apps.is_installed("allauth.account"):
+        return address
+    if getattr(settings, "ACCOUNT_EMAIL_VERIFICATION", "optional") == "none":
+        return address
+    addresses = apps.get_app_config("account").get_model("EmailAddress")._default_manager
+    confirmed = addresses.filter(user_id=account.pk, email__iexact=address, verified=True)
+    return address if confirmed.exists() else None
+
+
+def count_deliveries() -> dict[str, int]:
+    """Return how many deliveries there are in each state."""
+    counted = Delivery.objects.order_by().values("state").annotate(total=Count("pk"))
+    return dict.fromkeys(Delivery.State.values, 0) | {row["state"]: row["total"] for row in counted}
+
+
+def count_channels_off() -> int:
+    """Return how many channels were switched off because their receivers failed."""
+    failing = [Channel.Off.FAILING, Channel.Off.GONE]
+    return Channel.objects.filter(off_because__in=failing).count()

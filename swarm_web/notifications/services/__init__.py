@@ -1,0 +1,1 @@
+"""What happens to channels and their messages."""

@@ -1,0 +1,137 @@
+"""An owner's channels: made, changed, tried out, switched on and off.
+
+TooManyChannelsError  the account has as many channels as it may have
+DuplicateChannelError the account has this channel already
+TooManyTestsError     the account sent enough test messages for now
+SwitchedOffError      the operator switched the channel off
+"""
+
+import logging
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import uuid4
+
+import redis.exceptions
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
+
+from swarm_web.notifications.models import Channel, Delivery, Failure
+from swarm_web.notifications.webhook_signing import make_secret
+from swarm_web.store import sync_redis
+
+logger = logging.getLogger(__name__)
+
+MOST_CHANNELS = 10
+MOST_TESTS = 5
+TESTS_PERIOD_S = 600
+
+
+class TooManyChannelsError(Exception):
+    """The account has as many channels as it may have."""
+
+
+class DuplicateChannelError(Exception):
+    """The account has this channel already."""
+
+
+class TooManyTestsError(Exception):
+    """The account sent enough test messages; `wait_s` tells when it may send another."""
+
+    def __init__(self, wait_s: int) -> None:
+        super().__init__(wait_s)
+        self.wait_s = wait_s
+
+
+class SwitchedOffError(Exception):
+    """The operator switched the channel off, so its owner cannot switch it on."""
+
+
+def add_channel(
+    owner: User, *, kind: str, target: str, events: Sequence[str], now: datetime
+) -> Channel:
+    """Make a channel. Raises TooManyChannelsError and DuplicateChannelError."""
+    try:
+        with transaction.atomic():
+            # One after another: the number is counted and then added to.
+            User.objects.select_for_update(no_key=True).get(pk=owner.pk)
+            if Channel.objects.filter(owner=owner).count() >= MOST_CHANNELS:
+                raise TooManyChannelsError
+            return Channel.objects.create(
+                owner=owner,
+                kind=kind,
+                target=target,
+                events=list(events),
+                secret=make_secret() if kind == Channel.Kind.WEBHOOK else "",
+                created_at=now,
+            )
+    except IntegrityError:
+        raise DuplicateChannelError from None
+
+
+def replace_secret(channel: Channel) -> str:
+    """Give a webhook a new secret and return it; what is sent from now on is signed with it."""
+    secret = make_secret()
+    Channel.objects.filter(pk=channel.pk).update(secret=secret)
+    return secret
+
+
+def switch_on(channel: Channel) -> None:
+    """Let a channel deliver again, with a clean record. Raises SwitchedOffError."""
+    switched = _not_by_operator(channel).update(
+        enabled=True,
+        off_because=Channel.Off.NONE,
+        failures=0,
+        failing_since=None,
+        failure=Failure.NONE,
+        next_attempt_at=None,
+    )
+    if not switched:
+        raise SwitchedOffError
+
+
+def switch_off(channel: Channel, *, because: Channel.Off, now: datetime) -> None:
+    """Switch a channel off, and drop what it was still to deliver.
+
+    A channel that the operator switched off keeps this reason.
+    """
+    with transaction.atomic():
+        _not_by_operator(channel).update(enabled=False, off_because=because)
+        channel.deliveries.waiting().update(state=Delivery.State.DROPPED, ended_at=now)
+
+
+def _not_by_operator(channel: Channel) -> QuerySet[Channel]:
+    return Channel.objects.filter(pk=channel.pk).exclude(off_because=Channel.Off.OPERATOR)
+
+
+def send_test(channel: Channel, *, now: datetime) -> None:
+    """Let a channel deliver a test message at once, once. Raises TooManyTestsError."""
+    _count_test(channel.owner_id)
+    Delivery.objects.create(
+        channel=channel,
+        type=Delivery.Type.TEST,
+        key=f"test:{uuid4()}",
+        data={"url": f"{settings.SITE_URL}/account/notifications/"},
+        created_at=now,
+    )
+    Channel.objects.filter(pk=channel.pk, failures__gt=0).update(next_attempt_at=None)
+
+
+def _count_test(owner_id: int) -> None:
+    """Count in Redis: who deletes a channel and makes it anew is no further.
+
+    While Redis is away the worker sends nothing anyway.
+    """
+    key = f"notifications:tests:{owner_id}"
+    try:
+        with sync_redis().pipeline() as pipeline:
+            pipeline.set(key, 0, ex=TESTS_PERIOD_S, nx=True)
+            pipeline.incr(key)
+            pipeline.ttl(key)
+            _, sent, wait_s = pipeline.execute()
+    except redis.exceptions.RedisError:
+        logger.warning("could not count a test message", exc_info=True)
+        return
+    if sent > MOST_TESTS:
+        raise TooManyTestsError(wait_s)

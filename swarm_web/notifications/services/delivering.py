@@ -1,0 +1,122 @@
+"""The outbox is emptied: messages are claimed, sent by a courier's threads, and booked.
+
+A claim is a lease: it puts off the channel's next attempt, so that no other worker sends the same,
+and a worker that dies holds up its messages for LEASE only. A message is then sent again, with the
+same id. One attempt at a time runs in each channel.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.db.models import F, Q
+
+from swarm_web.notifications.models import Channel, Delivery, Failure
+from swarm_web.notifications.parcels import Outcome, Parcel, UnsendableError, pack
+from swarm_web.notifications.rules import MOST_ATTEMPTS, is_given_up, pause_after
+from swarm_web.notifications.services.channels import switch_off
+
+# Longer than a courier takes for all that it holds, if every receiver hangs.
+LEASE = timedelta(minutes=5)
+KEPT = timedelta(days=30)
+_PRUNED_AT_ONCE = 1000
+
+
+def claim_parcels(*, most: int, now: datetime) -> list[Parcel]:
+    """Claim messages that are due, at most one a channel, and return them ready to be sent.
+
+    What has nowhere to go is booked as failed at once.
+    """
+    parcels = []
+    for delivery in _claim(most=most, now=now):
+        try:
+            parcels.append(pack(delivery, now=now))
+        except UnsendableError as problem:
+            book([Outcome(delivery.pk, delivery.attempts, problem.failure)], now=now)
+    return parcels
+
+
+def _claim(*, most: int, now: datetime) -> list[Delivery]:
+    with transaction.atomic():
+        due = Channel.objects.filter(
+            Q(next_attempt_at=None) | Q(next_attempt_at__lte=now),
+            enabled=True,
+            pk__in=Delivery.objects.waiting().values("channel"),
+        )
+        locked = due.select_for_update(skip_locked=True, no_key=True)
+        channels = list(locked.order_by("next_attempt_at", "pk")[:most])
+        Channel.objects.filter(pk__in=[channel.pk for channel in channels]).update(
+            next_attempt_at=now + LEASE
+        )
+        # The least tried first: one that a receiver refuses must not keep others back.
+        chosen = list(
+            Delivery.objects.waiting()
+            .filter(channel__in=channels)
+            .order_by("channel_id", "attempts", "created_at")
+            .distinct("channel_id")
+            .select_related("channel__owner")
+        )
+        keys = [delivery.pk for delivery in chosen]
+        Delivery.objects.filter(pk__in=keys).update(attempts=F("attempts") + 1)
+    for delivery in chosen:
+        delivery.attempts += 1
+    return chosen
+
+
+def book(outcomes: Iterable[Outcome], *, now: datetime) -> None:
+    """Note how attempts ended; one that was claimed anew meanwhile is no longer asked about."""
+    for outcome in outcomes:
+        with transaction.atomic():
+            # The channel first, as claims lock it.
+            channel = (
+                Channel.objects.select_for_update(no_key=True)
+                .filter(deliveries__pk=outcome.delivery)
+                .first()
+            )
+            delivery = (
+                Delivery.objects.waiting()
+                .filter(pk=outcome.delivery, attempts=outcome.attempt)
+                .first()
+            )
+            if channel and delivery:
+                _book_delivery(delivery, outcome, now=now)
+                _book_channel(channel, outcome, now=now)
+
+
+def _book_delivery(delivery: Delivery, outcome: Outcome, *, now: datetime) -> None:
+    delivery.failure, delivery.status = outcome.failure, outcome.status
+    # Whoever asked for a test looks on.
+    most = 1 if delivery.type == Delivery.Type.TEST else MOST_ATTEMPTS
+    if not outcome.failure:
+        delivery.state, delivery.ended_at = Delivery.State.SENT, now
+    elif delivery.attempts >= most:
+        delivery.state, delivery.ended_at = Delivery.State.FAILED, now
+    delivery.save(update_fields=["failure", "status", "state", "ended_at"])
+
+
+def _book_channel(channel: Channel, outcome: Outcome, *, now: datetime) -> None:
+    if not outcome.failure:
+        channel.failures, channel.failing_since, channel.next_attempt_at = 0, None, None
+    else:
+        channel.failures += 1
+        channel.failing_since = channel.failing_since or now
+        channel.failed_at, channel.failure = now, outcome.failure
+        channel.next_attempt_at = now + pause_after(channel.failures)
+    channel.save(
+        update_fields=["failures", "failing_since", "failed_at", "failure", "next_attempt_at"]
+    )
+    if outcome.failure == Failure.GONE:
+        switch_off(channel, because=Channel.Off.GONE, now=now)
+    elif channel.failing_since and is_given_up(
+        failures=channel.failures, failing_since=channel.failing_since, now=now
+    ):
+        switch_off(channel, because=Channel.Off.FAILING, now=now)
+
+
+def prune_deliveries(*, now: datetime) -> None:
+    """Forget messages of more than KEPT ago, but not which client versions were told of."""
+    old = Delivery.objects.filter(created_at__lt=now - KEPT).exclude(
+        type=Delivery.Type.CLIENT_REQUIRED
+    )
+    while keys := list(old.order_by("created_at").values_list("pk", flat=True)[:_PRUNED_AT_ONCE]):
+        Delivery.objects.filter(pk__in=keys).delete()

@@ -1,0 +1,77 @@
+"""Telling owners that their nodes run a client which is too old, or will be soon."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Exists, OuterRef, QuerySet
+
+from judge.selectors import running_season
+from swarm_web.nodes.models import Node
+from swarm_web.notifications.models import Channel, Delivery
+from swarm_web.notifications.rules import outdated
+from swarm_web.notifications.services.noticing import BATCH, describe_node, post_all
+
+# A node that was not seen for longer is not in use.
+_IN_USE = timedelta(days=30)
+
+
+def notice_minimum(*, now: datetime) -> int:
+    """Put into the outbox which owners have to update; each channel is told once of a version.
+
+    Return how many channels were told, 0 when all have been.
+    """
+    season = running_season()
+    required = (season.minimum_client if season else "") or settings.MINIMUM_CLIENT_VERSION
+    coming = season.next_minimum_client if season else ""
+    told = _tell_older(required, is_required_now=True, now=now)
+    if coming:
+        told += _tell_older(coming, is_required_now=False, now=now)
+    return told
+
+
+def _tell_older(version: str, *, is_required_now: bool, now: datetime) -> int:
+    in_use = Node.objects.filter(
+        last_seen__gt=now - _IN_USE, owner__isnull=False, blocked=False
+    ).exclude(client_version="")
+    known = in_use.order_by().values_list("client_version", flat=True).distinct()
+    older = in_use.filter(client_version__in=outdated(known, minimum=version))
+    key = f"client:{version}"
+    with transaction.atomic():
+        channels = _untold_channels(key, older)
+        nodes = _nodes_by_owner(older, channels)
+        post_all(
+            Delivery(
+                channel=channel,
+                type=Delivery.Type.CLIENT_REQUIRED,
+                key=key,
+                data={
+                    "version": version,
+                    "now": is_required_now,
+                    "url": f"{settings.SITE_URL}/join/",
+                    "nodes": nodes[channel.owner_id],
+                },
+                created_at=now,
+            )
+            for channel in channels
+        )
+    return len(channels)
+
+
+def _untold_channels(key: str, older: QuerySet[Node]) -> Sequence[Channel]:
+    told = Delivery.objects.filter(channel=OuterRef("pk"), key=key)
+    channels = Channel.objects.wanting(Channel.Event.CLIENT_REQUIRED).filter(
+        ~Exists(told), Exists(older.filter(owner=OuterRef("owner")))
+    )
+    return list(channels.order_by("pk")[:BATCH])
+
+
+def _nodes_by_owner(
+    older: QuerySet[Node], channels: Sequence[Channel]
+) -> Mapping[int, list[dict[str, str]]]:
+    nodes: defaultdict[int, list[dict[str, str]]] = defaultdict(list)
+    for node in older.filter(owner__in={channel.owner_id for channel in channels}):
+        nodes[node.owner_id or 0].append({**describe_node(node), "client": node.client_version})
+    return nodes

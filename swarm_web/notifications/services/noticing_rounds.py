@@ -1,0 +1,117 @@
+"""Telling owners that their nodes were scored, a batch of channels at a time, in their order."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Exists, OuterRef
+
+from judge.models import Round, Score
+from swarm_web.notifications.models import Channel, Delivery, RoundNews
+from swarm_web.notifications.services.noticing import BATCH, describe_node, post_all
+
+# A round that closed before is no news.
+_NEWS_FOR = timedelta(hours=1)
+# Rounds may follow each other by the minute. People are told of one an hour, programs of all.
+ROUND_PAUSES = {
+    Channel.Kind.WEBHOOK: timedelta(0),
+    Channel.Kind.EMAIL: timedelta(hours=1),
+    Channel.Kind.NTFY: timedelta(hours=1),
+}
+
+
+def notice_rounds(*, now: datetime) -> int:
+    """Put into the outbox which rounds were scored: one message a channel with all its nodes.
+
+    Return how many channels were looked at, 0 when all owners have been told.
+    """
+    finished = RoundNews.objects.filter(round=OuterRef("pk"), is_done=True)
+    untold = Round.objects.filter(
+        ~Exists(finished), phase=Round.Phase.CLOSED, closed_at__gt=now - _NEWS_FOR
+    )
+    for judge_round in untold.select_related("season").order_by("closed_at"):
+        if looked_at := _notice_round(judge_round, now=now):
+            return looked_at
+    return 0
+
+
+def _notice_round(judge_round: Round, *, now: datetime) -> int:
+    with transaction.atomic():
+        RoundNews.objects.bulk_create([RoundNews(round=judge_round)], ignore_conflicts=True)
+        news = (
+            RoundNews.objects.select_for_update(skip_locked=True)
+            .filter(pk=judge_round.pk, is_done=False)
+            .first()
+        )
+        if news is None:
+            return 0
+        channels = _next_channels(judge_round, after=news.last_channel)
+        due = [channel for channel in channels if _is_due(channel, judge_round)]
+        _tell(judge_round, due, now=now)
+        news.is_done = len(channels) < BATCH
+        news.last_channel = channels[-1].pk if channels else news.last_channel
+        news.save()
+    return len(channels)
+
+
+def _next_channels(judge_round: Round, *, after: int) -> list[Channel]:
+    scored = Score.objects.filter(
+        round=judge_round, status=Score.Status.SCORED, node__owner=OuterRef("owner")
+    )
+    channels = Channel.objects.wanting(Channel.Event.ROUND_SCORED).filter(
+        Exists(scored), pk__gt=after, created_at__lte=judge_round.closed_at
+    )
+    return list(channels.order_by("pk")[:BATCH])
+
+
+def _is_due(channel: Channel, judge_round: Round) -> bool:
+    pause = ROUND_PAUSES[Channel.Kind(channel.kind)]
+    if channel.round_told_at is None or judge_round.closed_at is None:
+        return True
+    return judge_round.closed_at - channel.round_told_at >= pause
+
+
+def _tell(judge_round: Round, channels: Sequence[Channel], *, now: datetime) -> None:
+    scores = _scores_by_owner(judge_round, channels)
+    post_all(
+        Delivery(
+            channel=channel,
+            type=Delivery.Type.ROUND_SCORED,
+            key=f"round:{judge_round.pk}",
+            data={
+                "round": judge_round.number,
+                "season": judge_round.season.name,
+                "url": settings.SITE_URL + judge_round.get_absolute_url(),
+                "nodes": scores[channel.owner_id],
+            },
+            created_at=now,
+        )
+        for channel in channels
+    )
+    Channel.objects.filter(pk__in=[channel.pk for channel in channels]).update(
+        round_told_at=judge_round.closed_at
+    )
+
+
+def _scores_by_owner(
+    judge_round: Round, channels: Sequence[Channel]
+) -> dict[int, list[dict[str, Any]]]:
+    scores = Score.objects.filter(
+        round=judge_round,
+        status=Score.Status.SCORED,
+        node__owner__in={channel.owner_id for channel in channels},
+    )
+    found: defaultdict[int, list[dict[str, Any]]] = defaultdict(list)
+    for score in scores.select_related("node").order_by("node__name"):
+        found[score.node.owner_id or 0].append(
+            {
+                **describe_node(score.node),
+                "score": score.score,
+                "interval": [score.interval_low, score.interval_high],
+                "n": score.n,
+            }
+        )
+    return found

@@ -1,0 +1,141 @@
+"""Addresses that strangers give us to call, and which of them may be called. Pure.
+
+    TargetError           an address cannot be used: `code` says why, the text what helps
+
+The worker stands inside the operator's network, so a name must lead to public addresses only. An
+address of IPv6 that stands for one of IPv4 is judged by the latter, or refused.
+"""
+
+import re
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from urllib.parse import urlsplit
+
+LONGEST = 500
+PORTS = frozenset({443, 8443})
+
+IPAddress = IPv4Address | IPv6Address
+
+_DEFAULT_PORTS = {"https": 443, "http": 80}
+_TOPIC = re.compile(r"/(?P<topic>[-_A-Za-z0-9]{1,64})/?")
+_LABEL = re.compile(r"[A-Za-z0-9_]([-A-Za-z0-9_]{0,61}[A-Za-z0-9_])?")
+# Printable ASCII without the space: what else belongs into an address is percent-encoded.
+_PRINTABLE = re.compile(r"[!-~]+")
+_GLOBAL_IPV6 = ip_network("2000::/3")
+_NAT64 = ip_network("64:ff9b::/96")
+# `is_global` says yes to some of these in some versions of Python, or they carry an address of
+# IPv4 that lies elsewhere.
+_SPECIAL = tuple(
+    map(
+        ip_network,
+        (
+            # Protocol assignments and benchmarks, and the relays of 6to4.
+            *("192.0.0.0/24", "198.18.0.0/15", "192.88.99.0/24"),
+            # Protocol assignments with Teredo, 6to4, documentation, segment routing.
+            *("2001::/23", "2002::/16", "2001:db8::/32", "3fff::/20", "5f00::/16"),
+        ),
+    )
+)
+# What stands before the IPv4 address in an interface identifier of ISATAP; a bit may be set in it.
+_ISATAP, _ISATAP_MASK = 0x5EFE, 0xFDFF_FFFF
+
+
+class TargetError(ValueError):
+    """An address cannot be used."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass(frozen=True)
+class Target:
+    """An address taken apart: `host` is a name or an IP address, `path` begins with a slash."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+
+
+def read_target(address: str, *, private: bool) -> Target:
+    """Take an address apart.
+
+    `private` allows plain HTTP and any port, as a site in a network of its own wants it. Raises
+    TargetError.
+    """
+    if len(address) > LONGEST or not _PRINTABLE.fullmatch(address):
+        raise TargetError("invalid", f"Use at most {LONGEST} letters of ASCII, without spaces.")
+    try:
+        parts = urlsplit(address)
+        port = parts.port or _DEFAULT_PORTS.get(parts.scheme, 0)
+    except ValueError:
+        raise TargetError("invalid", "This is not an address such as https://host/path.") from None
+    if parts.scheme != "https" and not (private and parts.scheme == "http"):
+        raise TargetError("scheme", "The address must begin with https://.")
+    if "@" in parts.netloc or parts.fragment:
+        raise TargetError("invalid", "Leave out the user name, the password and what follows a #.")
+    if not private and port not in PORTS:
+        allowed = ", ".join(map(str, sorted(PORTS)))
+        raise TargetError("port", f"Only these ports may be used: {allowed}.")
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return Target(parts.scheme, _read_host(parts.hostname or "", private=private), port, path)
+
+
+def read_topic(address: str, *, private: bool) -> tuple[Target, str]:
+    """Take the address of an ntfy topic apart: where to publish, and the topic.
+
+    Raises TargetError.
+    """
+    target = read_target(address, private=private)
+    found = _TOPIC.fullmatch(target.path)
+    if found is None:
+        raise TargetError("topic", "The address must be https://HOST/TOPIC.")
+    return Target(target.scheme, target.host, target.port, "/"), found["topic"]
+
+
+def _read_host(host: str, *, private: bool) -> str:
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return _read_name(host)
+    if not may_be_called(address, private=private):
+        raise TargetError("address", "This is not a public address.")
+    return str(address)
+
+
+def _read_name(host: str) -> str:
+    labels = host.removesuffix(".").split(".")
+    if len(host) > 253 or not all(map(_LABEL.fullmatch, labels)):
+        raise TargetError("invalid", "This is not the name of a host.")
+    return host.removesuffix(".")
+
+
+def may_be_called(address: IPAddress, *, private: bool) -> bool:
+    """Tell whether we may connect to an IP address.
+
+    `private` allows private and loopback addresses too, but never link-local ones, where clouds
+    keep their machines' credentials.
+    """
+    address = _unfold(address)
+    if address.is_multicast or address.is_unspecified or address.is_link_local:
+        return False
+    if private and (address.is_loopback or address.is_private):
+        return True
+    is_special = any(address.version == net.version and address in net for net in _SPECIAL)
+    if is_special or address.is_reserved or not address.is_global:
+        return False
+    return isinstance(address, IPv4Address) or (address in _GLOBAL_IPV6 and not _is_isatap(address))
+
+
+def _unfold(address: IPAddress) -> IPAddress:
+    """Return the address of IPv4 that one of IPv6 stands for on this machine or behind a NAT64."""
+    if isinstance(address, IPv4Address):
+        return address
+    if address.ipv4_mapped is not None:
+        return address.ipv4_mapped
+    return IPv4Address(int(address) & 0xFFFF_FFFF) if address in _NAT64 else address
+
+
+def _is_isatap(address: IPv6Address) -> bool:
+    return (int(address) >> 32) & _ISATAP_MASK == _ISATAP

@@ -1,0 +1,99 @@
+"""What a message says in words, made of what a delivery tells. English, as refusals are."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+
+from swarm_web.notifications.models import Delivery
+
+Data = Mapping[str, Any]
+
+# A list of names in a message ends after so many.
+_NAMED = 20
+
+
+@dataclass(frozen=True)
+class Words:
+    """A message: a line, some more lines, and the page of the site that tells all."""
+
+    title: str
+    text: str
+    url: str
+    is_urgent: bool = False
+
+
+def word(delivery: Delivery) -> Words:
+    """Return what a delivery says."""
+    return _WORDINGS[Delivery.Type(delivery.type)](delivery.data)
+
+
+def _silent(data: Data) -> Words:
+    return Words(
+        title=f"{data['node']} went silent",
+        text=f"{settings.SITE_NAME} has not heard of the node {data['node']} since "
+        f"{data['last_seen']}. Is it still running, and is its network up? "
+        "`swarm-node status` on its machine tells more.",
+        url=data["url"],
+        is_urgent=True,
+    )
+
+
+def _back(data: Data) -> Words:
+    return Words(
+        title=f"{data['node']} is back",
+        text=f"The node {data['node']} is connected again. It was silent from "
+        f"{data['silent_from']}.",
+        url=data["url"],
+    )
+
+
+def _scored(data: Data) -> Words:
+    lines = [_tell_score(node) for node in data["nodes"][:_NAMED]]
+    if more := len(data["nodes"]) - _NAMED:
+        lines += [f"and {more} more"] if more > 0 else []
+    return Words(
+        title=f"Round {data['round']} of {data['season']} was scored",
+        text="\n".join(lines),
+        url=data["url"],
+    )
+
+
+def _tell_score(node: Data) -> str:
+    low, high = (100 * bound for bound in node["interval"])
+    return (
+        f"{node['node']}: {100 * node['score']:.1f} % "
+        f"(95 % interval {low:.1f} to {high:.1f}, {node['n']} questions)"
+    )
+
+
+def _required(data: Data) -> Words:
+    names = [f"{node['node']} (runs {node['client']})" for node in data["nodes"][:_NAMED]]
+    if len(data["nodes"]) > _NAMED:
+        names.append(f"{len(data['nodes']) - _NAMED} more")
+    verb = "is required" if data["now"] else "will be required soon"
+    return Words(
+        title=f"Client {data['version']} or newer {verb}",
+        text=f"{settings.SITE_NAME} serves no older client {'any more' if data['now'] else 'then'}."
+        f" Please update: {', '.join(names)}. The page says how.",
+        url=data["url"],
+        is_urgent=data["now"],
+    )
+
+
+def _test(data: Data) -> Words:
+    return Words(
+        title=f"A test message of {settings.SITE_NAME}",
+        text="You asked for it on the page of your notifications. It works.",
+        url=data["url"],
+    )
+
+
+_WORDINGS: Mapping[Delivery.Type, Callable[[Data], Words]] = {
+    Delivery.Type.NODE_SILENT: _silent,
+    Delivery.Type.NODE_BACK: _back,
+    Delivery.Type.ROUND_SCORED: _scored,
+    Delivery.Type.CLIENT_REQUIRED: _required,
+    Delivery.Type.TEST: _test,
+}

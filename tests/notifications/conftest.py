@@ -1,0 +1,74 @@
+"""An owner with nodes, a receiver, and channels that lead to it."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from pytest_django import Settings
+
+from swarm_web.nodes.models import Node
+from swarm_web.notifications.courier import process_courier
+from swarm_web.notifications.models import Channel
+from swarm_web.notifications.services.channels import add_channel
+from swarm_web.store import sync_redis
+from tests.factories import make_node
+from tests.notifications.receiver import Receiver, receiving
+
+NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
+LONG_AGO = NOW - timedelta(days=300)
+
+
+@pytest.fixture(autouse=True)
+def fresh(settings: Settings) -> None:
+    """Nothing is remembered in Redis or by this process's courier; loopback may be called."""
+    sync_redis().flushdb()
+    process_courier.cache_clear()
+    settings.NOTIFICATION_PRIVATE_TARGETS = True
+
+
+@pytest.fixture(scope="session")
+def _receiver() -> Iterator[Receiver]:
+    with receiving() as receiver:
+        yield receiver
+
+
+@pytest.fixture
+def receiver(_receiver: Receiver) -> Receiver:
+    """A receiver that got nothing yet and takes everything."""
+    while not _receiver.got.empty():
+        _receiver.got.get()
+    _receiver.status, _receiver.location = 204, ""
+    return _receiver
+
+
+@pytest.fixture
+def owner(db: None) -> User:
+    """Somebody with an account and an e-mail address."""
+    return User.objects.create_user("ada", email="ada@example.org")
+
+
+def make_owned(owner: User, **fields: Any) -> Node:
+    """Make a node of an owner's."""
+    node, _ = make_node()
+    Node.objects.filter(pk=node.pk).update(owner=owner, **fields)
+    node.refresh_from_db()
+    return node
+
+
+def make_channel(
+    owner: User,
+    *events: str,
+    kind: str = Channel.Kind.WEBHOOK,
+    target: str = "http://127.0.0.1:9/hook",
+    since: datetime = LONG_AGO,
+) -> Channel:
+    """Make a channel that wants these events, or all of them."""
+    return add_channel(
+        owner,
+        kind=kind,
+        target="" if kind == Channel.Kind.EMAIL else target,
+        events=events or Channel.Event.values,
+        now=since,
+    )

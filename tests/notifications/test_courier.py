@@ -1,0 +1,79 @@
+"""Threads send what the worker hands over, and the worker never waits for a receiver."""
+
+import threading
+from dataclasses import dataclass, field
+from time import monotonic
+from uuid import uuid4
+
+from swarm_web.notifications.courier import Courier
+from swarm_web.notifications.parcels import Outcome, Parcel
+
+
+@dataclass(frozen=True)
+class Held(Parcel):
+    """A parcel whose receiver answers when it is released."""
+
+    released: threading.Event = field(default_factory=threading.Event)
+
+    def send(self) -> Outcome:
+        assert self.released.wait(timeout=10)
+        return self.end()
+
+
+@dataclass(frozen=True)
+class Broken(Parcel):
+    """A parcel that hits a mistake of ours."""
+
+    def send(self) -> Outcome:
+        raise KeyError("node")
+
+
+def hold() -> Held:
+    return Held(uuid4(), 1)
+
+
+def test_what_was_sent_is_told_once() -> None:
+    courier, parcel = Courier(), hold()
+    parcel.released.set()
+    courier.take([parcel])
+    assert courier.collect(wait_s=5) == [parcel.end()]
+    assert courier.collect() == []
+
+
+def test_a_receiver_that_hangs_holds_up_neither_the_worker_nor_others() -> None:
+    courier, hangs, answers = Courier(threads=2), hold(), hold()
+    answers.released.set()
+    begun = monotonic()
+    courier.take([hangs, answers])
+    assert courier.collect(wait_s=5) == [answers.end()]
+    assert monotonic() - begun < 5
+    hangs.released.set()
+    assert courier.collect(wait_s=5) == [hangs.end()]
+
+
+def test_there_is_room_for_as_many_as_are_out() -> None:
+    courier, parcel = Courier(most=3), hold()
+    courier.take([parcel])
+    assert courier.room() == 2
+    parcel.released.set()
+    courier.collect(wait_s=5)
+    assert courier.room() == 3
+
+
+def test_threads_do_not_pile_up() -> None:
+    before = threading.active_count()
+    courier, parcels = Courier(threads=2), [hold() for _ in range(10)]
+    courier.take(parcels)
+    assert threading.active_count() <= before + 2
+    for parcel in parcels:
+        parcel.released.set()
+
+
+def test_a_mistake_of_ours_is_an_outcome_and_ends_no_thread() -> None:
+    courier, broken, parcel = Courier(threads=1), Broken(uuid4(), 1), hold()
+    parcel.released.set()
+    courier.take([broken, parcel])
+    outcomes = [*courier.collect(wait_s=5)]
+    while len(outcomes) < 2:
+        outcomes += courier.collect(wait_s=5)
+    assert outcomes == [broken.end("internal"), parcel.end()]

@@ -1,0 +1,296 @@
+"""The outbox: what is due is sent, what fails is tried again, and what always fails ends."""
+
+import json
+import threading
+from datetime import datetime, timedelta
+from queue import SimpleQueue
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+
+from swarm_web.notifications.models import Channel, Delivery, Failure
+from swarm_web.notifications.parcels import Outcome, Parcel
+from swarm_web.notifications.rules import MOST_ATTEMPTS, pause_after
+from swarm_web.notifications.services.channels import send_test, switch_off, switch_on
+from swarm_web.notifications.services.delivering import (
+    KEPT,
+    LEASE,
+    book,
+    claim_parcels,
+    prune_deliveries,
+)
+from swarm_web.notifications.webhook_signing import sign
+from tests.notifications.conftest import NOW, make_channel
+from tests.notifications.receiver import Receiver
+
+MOST = 100
+
+
+def put(channel: Channel, *, key: str = "silent:1:1", at: datetime = NOW) -> Delivery:
+    """Put a message into the outbox."""
+    return Delivery.objects.create(
+        channel=channel,
+        type=Delivery.Type.NODE_SILENT,
+        key=key,
+        data={"node": "wren", "url": "http://localhost:8000/nodes/wren/", "last_seen": "then"},
+        created_at=at,
+    )
+
+
+def deliver(now: datetime = NOW) -> list[Outcome]:
+    """Send what is due, and book it."""
+    outcomes = [parcel.send() for parcel in claim_parcels(most=MOST, now=now)]
+    book(outcomes, now=now)
+    return outcomes
+
+
+def fail(channel: Channel, *, at: datetime, failure: str = Failure.TIMEOUT) -> None:
+    """Let the attempt that is due fail."""
+    (parcel,) = claim_parcels(most=MOST, now=at)
+    book([parcel.end(failure)], now=at)
+    channel.refresh_from_db()
+
+
+def test_a_webhook_gets_a_signed_message(owner: User, receiver: Receiver) -> None:
+    channel = make_channel(owner, target=receiver.url)
+    delivery = put(channel)
+    deliver()
+    got = receiver.take()
+    assert json.loads(got.body) == {
+        "type": "node.silent",
+        "timestamp": "2026-05-04T12:00:00+00:00",
+        "data": delivery.data,
+    }
+    expected = sign(
+        channel.secret,
+        message_id=str(delivery.pk),
+        timestamp=int(NOW.timestamp()),
+        body=got.body,
+    )
+    assert {name: got.headers[name] for name in expected} == expected
+
+
+def test_a_message_that_was_taken_is_sent_once(owner: User, receiver: Receiver) -> None:
+    delivery = put(make_channel(owner, target=receiver.url))
+    deliver()
+    assert deliver(NOW + timedelta(days=1)) == []
+    delivery.refresh_from_db()
+    assert (delivery.state, delivery.attempts, delivery.status) == ("sent", 1, 204)
+
+
+def test_an_ntfy_server_gets_the_topic_and_words(owner: User, receiver: Receiver) -> None:
+    topic = f"http://127.0.0.1:{receiver.port}/birds"
+    put(make_channel(owner, kind=Channel.Kind.NTFY, target=topic))
+    deliver()
+    got = receiver.take()
+    assert got.path == "/"
+    message = json.loads(got.body)
+    assert message.pop("message").startswith("Murmuration has not heard of the node wren")
+    assert message == {
+        "topic": "birds",
+        "title": "wren went silent",
+        "priority": 4,
+        "tags": ["warning"],
+        "click": "http://localhost:8000/nodes/wren/",
+    }
+
+
+def test_letters_of_all_languages_reach_ntfy_and_no_header_can_be_injected(
+    owner: User, receiver: Receiver
+) -> None:
+    topic = f"http://127.0.0.1:{receiver.port}/birds"
+    delivery = put(make_channel(owner, kind=Channel.Kind.NTFY, target=topic))
+    Delivery.objects.filter(pk=delivery.pk).update(data=delivery.data | {"node": "雀\r\nX-Bad: 1"})
+    deliver()
+    got = receiver.take()
+    assert json.loads(got.body)["title"] == "雀\r\nX-Bad: 1 went silent"
+    assert "x-bad" not in got.headers
+
+
+def test_a_message_that_failed_is_sent_again_with_the_same_id_after_a_pause(
+    owner: User, receiver: Receiver
+) -> None:
+    put(make_channel(owner, target=receiver.url))
+    receiver.status = 500
+    deliver()
+    assert deliver(NOW + pause_after(1) - timedelta(seconds=1)) == []
+    receiver.status = 200
+    deliver(NOW + pause_after(1))
+    first, second = receiver.take(), receiver.take()
+    assert first.headers["webhook-id"] == second.headers["webhook-id"]
+    assert first.body == second.body
+    assert Delivery.objects.get().state == Delivery.State.SENT
+
+
+@pytest.mark.parametrize(
+    ("status", "failure"), [(500, "status"), (404, "status"), (302, "redirected"), (410, "gone")]
+)
+def test_other_answers_than_success_are_failures(
+    owner: User, receiver: Receiver, status: int, failure: str
+) -> None:
+    delivery = put(make_channel(owner, target=receiver.url))
+    receiver.status = status
+    deliver()
+    delivery.refresh_from_db()
+    assert (delivery.failure, delivery.status) == (failure, status)
+
+
+def test_attempts_end(owner: User) -> None:
+    channel = make_channel(owner)
+    delivery = put(channel)
+    now = NOW
+    for _ in range(MOST_ATTEMPTS):
+        fail(channel, at=now)
+        now = channel.next_attempt_at or now
+    delivery.refresh_from_db()
+    assert (delivery.state, delivery.attempts) == ("failed", MOST_ATTEMPTS)
+    assert claim_parcels(most=MOST, now=now + timedelta(days=1)) == []
+
+
+def test_a_channel_that_fails_for_days_is_switched_off_and_says_why(owner: User) -> None:
+    channel = make_channel(owner)
+    now = NOW
+    while channel.enabled:
+        put(channel, key=f"silent:1:{now}", at=now)
+        fail(channel, at=now)
+        now = channel.next_attempt_at or now
+    assert timedelta(days=3) <= now - NOW < timedelta(days=5)
+    assert (channel.off_because, channel.failure) == ("failing", "timeout")
+    assert not channel.deliveries.waiting().exists()
+
+
+def test_a_success_begins_the_count_anew(owner: User, receiver: Receiver) -> None:
+    channel = make_channel(owner, target=receiver.url)
+    put(channel)
+    fail(channel, at=NOW)
+    assert (channel.failures, channel.failing_since) == (1, NOW)
+    deliver(NOW + pause_after(1))
+    channel.refresh_from_db()
+    assert (channel.failures, channel.failing_since) == (0, None)
+    assert (channel.failed_at, channel.failure) == (NOW, "timeout")
+
+
+def test_a_receiver_that_is_gone_switches_its_channel_off_at_once(owner: User) -> None:
+    channel = make_channel(owner)
+    put(channel, key="silent:1:1")
+    put(channel, key="silent:1:2")
+    fail(channel, at=NOW, failure=Failure.GONE)
+    assert (channel.enabled, channel.off_because) == (False, "gone")
+    assert set(channel.deliveries.values_list("state", flat=True)) == {"dropped"}
+
+
+def test_a_channel_that_fails_delays_no_other(owner: User, receiver: Receiver) -> None:
+    bad, good = make_channel(owner), make_channel(owner, target=receiver.url)
+    put(bad)
+    fail(bad, at=NOW)
+    put(bad, key="silent:2:1")
+    put(good)
+    deliver(NOW + timedelta(seconds=1))
+    assert receiver.take()
+    assert bad.deliveries.waiting().count() == 2
+
+
+def test_a_message_that_is_refused_does_not_keep_the_next_one_back(owner: User) -> None:
+    channel = make_channel(owner)
+    put(channel, key="silent:1:1")
+    fail(channel, at=NOW)
+    fresh = put(channel, key="silent:1:2")
+    (parcel,) = claim_parcels(most=MOST, now=NOW + pause_after(1))
+    assert parcel.delivery == fresh.pk
+
+
+def test_one_attempt_at_a_time_runs_in_a_channel(owner: User) -> None:
+    channel = make_channel(owner)
+    put(channel, key="silent:1:1")
+    put(channel, key="silent:1:2")
+    assert len(claim_parcels(most=MOST, now=NOW)) == 1
+    assert claim_parcels(most=MOST, now=NOW) == []
+
+
+def test_what_a_killed_worker_had_claimed_is_sent_by_the_next_one_with_its_id(
+    owner: User,
+) -> None:
+    delivery = put(make_channel(owner))
+    claim_parcels(most=MOST, now=NOW)
+    (again,) = claim_parcels(most=MOST, now=NOW + LEASE)
+    assert (again.delivery, again.attempt) == (delivery.pk, 2)
+
+
+def test_a_worker_that_was_thought_dead_cannot_book_over_the_next_one(owner: User) -> None:
+    delivery = put(make_channel(owner))
+    (slow,) = claim_parcels(most=MOST, now=NOW)
+    claim_parcels(most=MOST, now=NOW + LEASE)
+    book([slow.end(Failure.TIMEOUT)], now=NOW + LEASE)
+    delivery.refresh_from_db()
+    assert delivery.failure == ""
+
+
+def test_a_run_claims_no_more_than_it_may(owner: User) -> None:
+    for number in range(3):
+        put(make_channel(owner, target=f"http://127.0.0.1:9/{number}"))
+    assert len(claim_parcels(most=2, now=NOW)) == 2
+
+
+def test_a_channel_that_is_off_sends_nothing(owner: User) -> None:
+    channel = make_channel(owner)
+    put(channel)
+    switch_off(channel, because=Channel.Off.OWNER, now=NOW)
+    assert claim_parcels(most=MOST, now=NOW) == []
+
+
+def test_a_channel_that_is_switched_on_again_has_a_clean_record(owner: User) -> None:
+    channel = make_channel(owner)
+    put(channel)
+    fail(channel, at=NOW)
+    switch_off(channel, because=Channel.Off.OWNER, now=NOW)
+    switch_on(channel)
+    put(channel, key="silent:1:2")
+    assert len(claim_parcels(most=MOST, now=NOW)) == 1
+
+
+def test_a_test_message_is_tried_once_and_at_once(owner: User) -> None:
+    channel = make_channel(owner)
+    put(channel)
+    fail(channel, at=NOW)
+    send_test(channel, now=NOW)
+    (parcel,) = claim_parcels(most=MOST, now=NOW)
+    book([parcel.end(Failure.TIMEOUT)], now=NOW)
+    tested = Delivery.objects.get(type=Delivery.Type.TEST)
+    assert tested.state == Delivery.State.FAILED
+
+
+def test_an_address_that_may_not_be_called_any_more_fails(owner: User, settings: Any) -> None:
+    delivery = put(make_channel(owner))
+    settings.NOTIFICATION_PRIVATE_TARGETS = False
+    assert claim_parcels(most=MOST, now=NOW) == []
+    delivery.refresh_from_db()
+    assert (delivery.state, delivery.failure) == ("waiting", "forbidden")
+
+
+def test_old_messages_are_forgotten(owner: User) -> None:
+    channel = make_channel(owner)
+    put(channel, key="silent:1:1", at=NOW - KEPT - timedelta(seconds=1))
+    kept = put(channel, key="silent:1:2", at=NOW - KEPT)
+    prune_deliveries(now=NOW)
+    assert list(Delivery.objects.all()) == [kept]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_workers_at_once_claim_a_message_once(owner: User) -> None:
+    put(make_channel(owner))
+    claimed = SimpleQueue[list[Parcel]]()
+    start = threading.Barrier(2)
+
+    def claim() -> None:
+        start.wait()
+        claimed.put(claim_parcels(most=MOST, now=NOW))
+        connection.close()
+
+    workers = [threading.Thread(target=claim) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert sorted(len(claimed.get(timeout=5)) for _ in workers) == [0, 1]

@@ -1,0 +1,223 @@
+"""/account/notifications/: what an owner sees and does, without JavaScript."""
+
+import re
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from pytest_django import Settings
+
+from swarm_web.notifications.models import Channel, Delivery
+from swarm_web.notifications.services.channels import MOST_CHANNELS, MOST_TESTS
+from tests.notifications.conftest import NOW, make_channel
+from tests.notifications.test_delivering import fail, put
+
+LIST = "/account/notifications/"
+SILENT = Channel.Event.NODE_SILENT
+
+
+@pytest.fixture
+def browser(owner: User) -> Client:
+    """The owner's browser, signed in."""
+    client = Client(headers={"accept": "text/html"})
+    client.force_login(owner)
+    return client
+
+
+def add(browser: Client, **form: Any) -> Any:
+    """Fill in the form and return the answer."""
+    sent = {"kind": "webhook", "target": "https://example.org/hook", "events": [SILENT], **form}
+    return browser.post(LIST, sent)
+
+
+def page_of(channel: Channel) -> str:
+    return f"{LIST}{channel.pk}/"
+
+
+def text(answer: Any) -> str:
+    return str(answer.content.decode())
+
+
+@pytest.mark.parametrize("path", ["", "1/"])
+def test_who_is_not_signed_in_is_led_to_the_log_in(db: None, client: Client, path: str) -> None:
+    answer = client.get(LIST + path)
+    assert answer.status_code == 302
+    assert f"login/?next={LIST}{path}" in answer["Location"]
+
+
+def test_a_new_account_is_told_of_nothing(browser: Client) -> None:
+    assert "You are not told of anything yet." in text(browser.get(LIST))
+
+
+def test_no_cache_keeps_the_page(browser: Client) -> None:
+    assert "no-store" in browser.get(LIST)["Cache-Control"]
+
+
+def test_a_webhook_is_added_and_its_secret_shown(browser: Client, owner: User) -> None:
+    answer = add(browser)
+    channel = Channel.objects.get()
+    assert (channel.owner, channel.kind, channel.events) == (owner, "webhook", [SILENT])
+    assert channel.secret in text(answer)
+    assert "no-store" in answer["Cache-Control"]
+
+
+def test_a_secret_is_shown_once(browser: Client) -> None:
+    add(browser)
+    channel = Channel.objects.get()
+    assert channel.secret not in text(browser.get(page_of(channel)))
+
+
+def test_a_secret_can_be_replaced(browser: Client) -> None:
+    add(browser)
+    before = Channel.objects.get()
+    answer = browser.post(page_of(before) + "secret/")
+    after = Channel.objects.get()
+    assert after.secret != before.secret
+    assert after.secret in text(answer)
+
+
+def test_an_ntfy_topic_is_added(browser: Client) -> None:
+    add(browser, kind="ntfy", target="https://ntfy.sh/birds")
+    assert Channel.objects.get().target == "https://ntfy.sh/birds"
+
+
+def test_mail_needs_no_address_and_takes_none(browser: Client) -> None:
+    add(browser, kind="email", target="https://example.org/")
+    assert Channel.objects.get().target == ""
+
+
+def test_mail_is_not_offered_without_a_mail_server(browser: Client, settings: Settings) -> None:
+    settings.EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
+    assert 'value="email"' not in text(browser.get(LIST))
+    add(browser, kind="email")
+    assert not Channel.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("form", "problem"),
+    [
+        ({"target": "http://example.org/"}, "must begin with https://"),
+        ({"target": "https://10.0.0.1/"}, "not a public address"),
+        ({"target": "https://example.org:22/"}, "ports 443 and 8443"),
+        ({"target": ""}, "not an address"),
+        ({"target": "https://ntfy.sh/", "kind": "ntfy"}, "https://HOST/TOPIC"),
+        ({"events": []}, "Choose at least one event."),
+        ({"events": ["node.exploded"]}, "not one of the available choices"),
+        ({"kind": "pigeon"}, "not one of the available choices"),
+        ({"target": "https://example.org/\0"}, "Null characters"),
+    ],
+)
+def test_bad_input_is_explained_and_kept(
+    browser: Client, settings: Settings, form: dict[str, Any], problem: str
+) -> None:
+    settings.NOTIFICATION_PRIVATE_TARGETS = False
+    answer = add(browser, **form)
+    assert problem in text(answer)
+    assert not Channel.objects.exists()
+
+
+def test_a_channel_is_not_added_twice(browser: Client) -> None:
+    add(browser)
+    assert "You have this channel already." in text(add(browser))
+    assert Channel.objects.count() == 1
+
+
+def test_an_account_has_at_most_so_many_channels(browser: Client) -> None:
+    for number in range(MOST_CHANNELS + 1):
+        answer = add(browser, target=f"https://example.org/{number}")
+    assert "at most 10 channels" in text(answer)
+    assert Channel.objects.count() == MOST_CHANNELS
+
+
+def test_what_a_channel_tells_is_changed(browser: Client, owner: User) -> None:
+    channel = make_channel(owner, SILENT)
+    browser.post(page_of(channel), {"events": ["round.scored"]})
+    channel.refresh_from_db()
+    assert channel.events == ["round.scored"]
+
+
+def test_a_test_message_is_put_into_the_outbox(browser: Client, owner: User) -> None:
+    channel = make_channel(owner)
+    browser.post(page_of(channel) + "test/")
+    assert Delivery.objects.get().type == Delivery.Type.TEST
+
+
+def test_test_messages_are_limited_whatever_channel_they_go_through(
+    browser: Client, owner: User
+) -> None:
+    for _ in range(MOST_TESTS):
+        channel = make_channel(owner)
+        browser.post(page_of(channel) + "test/")
+        browser.post(page_of(channel) + "delete/")
+    answer = browser.post(page_of(make_channel(owner)) + "test/")
+    assert answer.status_code == 429
+    assert 0 < int(answer["Retry-After"]) <= 600
+    assert not Delivery.objects.exists()
+
+
+def test_a_channel_is_switched_off_and_on(browser: Client, owner: User) -> None:
+    channel = make_channel(owner)
+    browser.post(page_of(channel) + "switch/", {"off": ""})
+    assert "you switched it off" in text(browser.get(page_of(channel)))
+    browser.post(page_of(channel) + "switch/")
+    channel.refresh_from_db()
+    assert (channel.enabled, channel.off_because) == (True, "")
+
+
+def test_a_channel_that_is_off_sends_no_test(browser: Client, owner: User) -> None:
+    channel = make_channel(owner)
+    Channel.objects.update(enabled=False)
+    assert browser.post(page_of(channel) + "test/").status_code == 400
+    assert not Delivery.objects.exists()
+
+
+def test_what_the_operator_switched_off_stays_off(browser: Client, owner: User) -> None:
+    channel = make_channel(owner)
+    Channel.objects.update(enabled=False, off_because=Channel.Off.OPERATOR)
+    browser.post(page_of(channel) + "switch/", {"off": ""})
+    assert browser.post(page_of(channel) + "switch/").status_code == 403
+    channel.refresh_from_db()
+    assert not channel.enabled
+
+
+def test_a_channel_is_deleted_with_its_messages(browser: Client, owner: User) -> None:
+    put(make_channel(owner))
+    browser.post(page_of(Channel.objects.get()) + "delete/")
+    assert (Channel.objects.count(), Delivery.objects.count()) == (0, 0)
+
+
+@pytest.mark.parametrize("way", ["", "test/", "secret/", "switch/", "delete/"])
+def test_the_channels_of_others_are_not_found(browser: Client, way: str) -> None:
+    channel = make_channel(User.objects.create_user("bob"))
+    assert browser.post(page_of(channel) + way, {"events": [SILENT]}).status_code == 404
+    channel.refresh_from_db()
+    assert channel.enabled
+
+
+@pytest.mark.parametrize("way", ["test/", "secret/", "switch/", "delete/"])
+def test_nothing_is_changed_by_following_a_link(browser: Client, owner: User, way: str) -> None:
+    assert browser.get(page_of(make_channel(owner)) + way).status_code == 405
+
+
+def test_another_site_cannot_change_anything(owner: User) -> None:
+    channel = make_channel(owner)
+    browser = Client(enforce_csrf_checks=True)
+    browser.force_login(owner)
+    for path in (LIST, *(page_of(channel) + way for way in ("", "test/", "switch/", "delete/"))):
+        assert browser.post(path).status_code == 403
+
+
+def test_the_owner_sees_what_failed_and_why(browser: Client, owner: User) -> None:
+    channel = make_channel(owner)
+    put(channel)
+    fail(channel, at=NOW)
+    for path in (LIST, page_of(channel)):
+        shown = text(browser.get(path))
+        assert "failing" in shown
+        assert "no answer came in time" in shown
+
+
+def test_an_address_cannot_bring_markup_into_the_page(browser: Client) -> None:
+    add(browser, target="https://example.org/<script>alert(1)</script>")
+    assert not re.search(r"<script>alert", text(browser.get(LIST)))
