@@ -11,6 +11,7 @@ import torch
 from transformers import PreTrainedModel
 
 from node_client.model.container import left_in_container
+from node_client.model.memory_limit import limited_free_bytes
 from node_client.model.scoring import LOGITS_AT_ONCE
 
 # What other programs, fragments and the estimate's error may take of the free memory.
@@ -110,9 +111,9 @@ def share_that_fits(tokens: int, *, free: int, lasting: int, per_token: int) -> 
 
 
 def free_bytes(device: torch.device) -> int:
-    """Return how much memory a device has left, within the limit of a container."""
+    """Return how much memory a device has left, within the limits of owner and container."""
     if device.type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[0])
+        return limited_free_bytes(device)
     free = int(psutil.virtual_memory().available)  # macOS shares it with its GPU
     left = left_in_container()
     return free if left is None else min(free, left)
