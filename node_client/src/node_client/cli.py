@@ -14,7 +14,15 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from node_client.commands import configuration, lab, models, pausing, service, status_command
+from node_client.commands import (
+    configuration,
+    init,
+    lab,
+    models,
+    pausing,
+    service,
+    status_command,
+)
 from node_client.commands.problems import DOUBTFUL, FAILED, UNCHECKED, explain_problems
 from node_client.commands.waiting import wait_until_stopped
 from node_client.errors import CoordinatorRefusedError, NodeError
@@ -54,6 +62,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+app.add_typer(init.app)
 app.add_typer(configuration.app)
 app.add_typer(models.app)
 app.add_typer(lab.app)

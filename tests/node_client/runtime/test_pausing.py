@@ -1,7 +1,6 @@
 """A node that pauses finishes what others wait for, says goodbye, and comes back by itself."""
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 

@@ -98,6 +98,16 @@ def token_bytes(shape: Shape, *, checkpointed: bool, halved: bool) -> int:
     return shape.layers * inside
 
 
+def needed_bytes(shape: Shape, *, tokens: int, state_bytes: int, halved: bool) -> int:
+    """Return the free memory that a model's training needs with so many tokens at once.
+
+    The inverse of `share_that_fits`, with the float32 weights, which are not loaded yet.
+    """
+    lasting = lasting_bytes(shape, state_bytes=state_bytes, copied=False)
+    activations = tokens * token_bytes(shape, checkpointed=False, halved=halved)
+    return _FLOAT_BYTES * shape.parameters + int((lasting + _LOGIT_BYTES + activations) / _USABLE)
+
+
 def share_that_fits(tokens: int, *, free: int, lasting: int, per_token: int) -> float:
     """Return 1, or the largest of 1/2, 1/4, … of so many tokens that fits into the free bytes.
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 
@@ -66,7 +67,13 @@ def service(session: dict[str, str], command: str, site: Site, *more: str) -> st
 def ask(session: dict[str, str], site: Site, name: str) -> str:
     """Return a property of the service."""
     unit = f"swarm-node@{site.folder}.service"
-    return run(session, "systemctl", "--user", "show", "--value", f"--property={name}", unit).strip()
+    return run(
+        session, "systemctl", "--user", "show", "--value", f"--property={name}", unit
+    ).strip()
+
+
+def has_failed(session: dict[str, str], site: Site) -> bool:
+    return ask(session, site, "ActiveState") == "failed"
 
 
 async def test_a_service_survives_a_kill_stays_down_when_refused_and_can_be_removed(
@@ -93,9 +100,8 @@ async def test_a_service_survives_a_kill_stays_down_when_refused_and_can_be_remo
 
         coordinator.denial = (HTTPStatus.FORBIDDEN, REFUSAL)
         os.kill(int(await told("MainPID")), signal.SIGKILL)
-        async with asyncio.timeout(PATIENCE_S):
-            while await told("ActiveState") != "failed":
-                await asyncio.sleep(0.2)
+        failed = partial(has_failed, session, site)
+        await asyncio.to_thread(wait_for, failed)
         assert (await told("ExecMainStatus"), await told("NRestarts")) == ("2", "2")
 
         assert "Removed" in await asyncio.to_thread(service, session, "uninstall", site)
