@@ -10,7 +10,9 @@ ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docker-compose.yml").read_text()
 COMPOSE: dict[str, Any] = yaml.safe_load(TEXT)
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
-DEMO_NODES = [name for name, service in SERVICES.items() if service["image"].startswith("swarm-n")]
+NODES = [name for name, service in SERVICES.items() if service["image"].startswith("swarm-n")]
+DEMO_NODES = [name for name in NODES if SERVICES[name]["profiles"] == ["demo"]]
+PARTICIPANT: dict[str, Any] = yaml.safe_load((ROOT / "node_client" / "compose.yml").read_text())
 # The default is what stands behind `:-`; behind `:?` stands what to say without a value.
 _VARIABLE = re.compile(r"\$\{(?P<name>\w+)(:-(?P<default>[^}]*)|:\?[^}]*)\}")
 

@@ -58,7 +58,7 @@ def test_images_are_pinned_to_a_full_version(name: str) -> None:
 def test_secrets_come_from_outside_and_are_required(name: str) -> None:
     for variable, value in SERVICES[name].get("environment", {}).items():
         # Without a value it is passed on, so it comes from outside.
-        if value is not None and re.search("SECRET|PASSWORD|TOKEN", variable):
+        if value is not None and re.search("(SECRET|PASSWORD|TOKEN)(?!_FILE)", variable):
             assert re.fullmatch(r"\$\{\w+:\?.+\}", value)
         if variable == "DATABASE_URL":
             assert re.search(r":\$\{POSTGRES_PASSWORD:\?[^}]+\}@", value)
@@ -109,7 +109,7 @@ def test_the_demo_registers_the_launchers_nodes() -> None:
 
 def test_a_node_gets_no_secret_of_the_server() -> None:
     for name in DEMO_NODES:
-        assert set(SERVICES[name]["environment"]) == {"OMP_NUM_THREADS"}
+        assert set(SERVICES[name]["environment"]) == {"OMP_NUM_THREADS", "SWARM_WAIT_WHEN_REFUSED"}
 
 
 def test_every_mounted_volume_is_declared() -> None:

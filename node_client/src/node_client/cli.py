@@ -15,9 +15,19 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from node_client.commands import configuration, joining, lab, models
+from node_client.commands import (
+    configuration,
+    init,
+    joining,
+    lab,
+    models,
+    pausing,
+    service,
+    status_command,
+)
 from node_client.commands.problems import DOUBTFUL, FAILED, UNCHECKED, explain_problems
-from node_client.errors import NodeError
+from node_client.commands.waiting import wait_until_stopped
+from node_client.errors import CoordinatorRefusedError, NodeError
 from node_client.settings.config import (
     Settings,
     check_offline_arm,
@@ -33,7 +43,6 @@ from swarm_protocol.version import CLIENT_VERSION
 
 Url = Annotated[str, typer.Argument(help="The coordinator, such as https://swarm.example.org")]
 TestedUrl = Annotated[str | None, typer.Argument(help="The coordinator, to test it too")]
-ShownUrl = Annotated[str | None, typer.Argument(help="The coordinator, to show its figures too")]
 Resume = Annotated[
     bool,
     typer.Option("--resume", help="Go on from a checkpoint, or do not run at all"),
@@ -58,9 +67,13 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+app.add_typer(init.app)
 app.add_typer(configuration.app)
 app.add_typer(models.app)
 app.add_typer(lab.app)
+app.add_typer(status_command.app)
+app.add_typer(pausing.app)
+app.add_typer(service.app)
 
 
 def show_version(asked: bool) -> None:
@@ -169,7 +182,7 @@ def make_model(
 
 @app.command()
 @explain_problems
-@takes_settings("token_file", "token", "model", "state_dir", "device", "config")
+@takes_settings(*("token_file", "token", "model", "state_dir", "device", "gpu_fraction", "config"))
 def doctor(url: TestedUrl = None, *, flags: Flags) -> None:
     """Test this machine, and the way to a coordinator, and say what to mend."""
     from node_client.commands import doctor as checks  # imports torch
@@ -189,28 +202,16 @@ def doctor(url: TestedUrl = None, *, flags: Flags) -> None:
 
     model = resolve_model(choices.value("model"))
     device, folder = choices.value("device"), choices.state.path
-    for check in checks.check_machine(model=model, device=device, folder=folder):
+    limit = choices.value("gpu_fraction")
+    for check in checks.check_machine(
+        model=model, device=device, folder=folder, gpu_fraction=limit
+    ):
         show(check)
     if choices.site is not None:
         for check in asyncio.run(checks.check_site(choices.site, token=find_token(choices))):
             show(check)
     if failed:
         raise typer.Exit(FAILED)
-
-
-@app.command()
-@explain_problems
-@takes_settings("state_dir", "config", "json")
-def status(url: ShownUrl = None, *, flags: Flags) -> None:
-    """Show how this machine's node stands, here and at its coordinator; or all its nodes, here."""
-    from node_client.commands.status import describe_status, draw_status, read_status  # httpx
-
-    choices = choose(parse_site(url) if url else None, flags=flags)
-    found = read_status(choices)
-    if choices.value("json"):
-        typer.echo("\n".join(map(describe_status, found)))
-    else:
-        Console().print(draw_status(found))
 
 
 @app.command()
@@ -291,4 +292,9 @@ def _train(settings: Settings) -> None:
         gc.freeze()
         gc.enable()
 
-    asyncio.run(run_client(settings, console=console))
+    try:
+        asyncio.run(run_client(settings, console=console))
+    except CoordinatorRefusedError as refusal:
+        if settings.wait_when_refused:
+            wait_until_stopped(refusal)
+        raise

@@ -7,6 +7,7 @@ NodeError                  what happened and why; `fix` says what to do
   StateLockedError         another client is using the same state folder
   UncheckableError         a round's results could be neither confirmed nor refuted
   MemoryExhaustedError     the model does not fit into memory with what it is to do
+  UpgradeDueError          the node ends to let its service install a newer client
   CoordinatorRefusedError  the coordinator will not have this node, so trying again is no use
 """
 
@@ -52,6 +53,15 @@ class UncheckableError(NodeError):
 
 class MemoryExhaustedError(NodeError):
     """Memory runs out even with the least that can go through a model at once."""
+
+
+class UpgradeDueError(NodeError):
+    """The node ended so that a newer client can be installed; `message` says who asks for it."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(
+            message, fix="`swarm-node service` installs a newer client now, and starts it."
+        )
 
 
 class CoordinatorRefusedError(NodeError):

@@ -1,6 +1,8 @@
 import asyncio
 import io
 import json
+import time
+from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
 
@@ -12,12 +14,14 @@ from node_client.commands.status import (
     Here,
     NodeStatus,
     Status,
+    describe_run,
     describe_status,
     draw_status,
     fetch_status,
     read_here,
 )
 from node_client.errors import NodeError
+from node_client.storage.run_record import RunState
 from node_client.storage.state import Lifetime, Progress, Remembered, StateDir
 from tests.node_client.coordinator import Coordinator, running
 
@@ -157,5 +161,37 @@ def test_a_machine_is_told_both_sides_and_no_token(tmp_path: Path) -> None:
 
 def test_a_machine_is_told_that_a_side_knows_nothing(tmp_path: Path) -> None:
     told = json.loads(describe_status(Status(read_here(StateDir(tmp_path), Remembered()))))
-    here = {"node": "", "arm": "", "model": "", "checkpoint": None, "lifetime": None}
-    assert told == {"here": {**here, "site": None, "state_dir": str(tmp_path)}, "there": None}
+    here: dict[str, object] = {"node": "", "arm": "", "model": ""}
+    here |= {"checkpoint": None, "lifetime": None}
+    here |= {"site": None, "state_dir": str(tmp_path), "run": None}
+    assert told == {"here": here, "there": None}
+
+
+AT = "2026-01-01T12:00:00+00:00"
+RUNNING = RunState(state="running", since=AT, last_step_at=AT)
+
+
+@pytest.mark.parametrize(
+    ("run", "told"),
+    [
+        (RUNNING, "running since 2026-01-01 12:00:00, last step 1:30 ago"),
+        (replace(RUNNING, offline_since=AT), "; offline since 2026-01-01 12:00:00"),
+        (
+            replace(RUNNING, state="paused", until=AT, why="it is outside its hours"),
+            "paused since 2026-01-01 12:00:00, until 2026-01-01 12:00:00: it is outside its hours",
+        ),
+        (replace(RUNNING, state="stopped", why="Refused."), "12:00:00: Refused."),
+        (replace(RUNNING, state="killed"), "killed, or the machine went down, after"),
+    ],
+)
+def test_how_a_run_is_stands_in_a_line(
+    run: RunState, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    now = datetime(2026, 1, 1, 12, 1, 30, tzinfo=UTC)
+    try:
+        assert told in describe_run(run, now=now)
+    finally:
+        monkeypatch.undo()
+        time.tzset()

@@ -7,6 +7,7 @@ import pytest
 
 from node_client.display.health import PATIENCE_S, PROBLEM_STAYS, Health, judge_health
 from node_client.display.view import View
+from node_client.storage.pauses import WHY, Pause
 from node_client.swarm.connection import Link
 from swarm_protocol.messages import RoundInfo
 from tests.node_client.panel_views import full_view
@@ -121,3 +122,24 @@ def test_a_base_node_is_healthy_untrained() -> None:
     health = judge(view)
     assert (health.state, health.text) == ("working", "is healthy.")
     assert "untrained model" in health.reason
+
+
+def test_a_pause_comes_with_its_reason_and_what_ends_it() -> None:
+    view = full_view()
+    view.note_pause(Pause("asked"))
+    health = judge(view)
+    assert (health.state, health.text) == ("waiting", "is paused: its owner paused it.")
+    assert "`swarm-node resume`" in health.reason
+    view.note_pause(Pause("hours", NOON))
+    assert (
+        judge(view).text == f"is paused until {NOON.astimezone():%Y-%m-%d %H:%M}: {WHY['hours']}."
+    )
+
+
+def test_the_time_of_a_pause_is_no_loss_of_the_connection() -> None:
+    view = full_view()
+    view.note_pause(Pause("hours"))
+    view.note_link(Link("waiting", "the node pauses"))
+    view.note_pause(None)
+    view.note_link(Link("connecting"))
+    assert judge(view).text == "is connecting."

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from node_client.display.view import View
 from node_client.model.policy import Policy
 from node_client.runtime.node import Node
+from node_client.runtime.pausing import Pauses
 from node_client.runtime.training import Equipment
 from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings
@@ -19,6 +20,8 @@ from tests.node_client.shell_fakes import at_once, empty_view
 
 # A test that waits for a second report, or for the last one at the end, would wait a second.
 REPORT_EVERY_S = 0.01
+# So would one that waits for a pause.
+LOOK_EVERY_S = 0.01
 
 
 @asynccontextmanager
@@ -47,6 +50,7 @@ async def made_node(
             backoff=at_once,
             chance=lambda: 0.0,
             report_every_s=REPORT_EVERY_S,
+            pauses=Pauses(settings, view=view, every_s=LOOK_EVERY_S),
         )
 
 

@@ -13,6 +13,7 @@ import httpx
 import torch
 
 from node_client.errors import USE_WSL, NodeError
+from node_client.model.memory_limit import limit_memory
 from node_client.model.policy import Policy
 from node_client.runtime.isolation import describe_missing
 from node_client.site import Site
@@ -39,13 +40,15 @@ class Check:
     remedy: str = ""
 
 
-def check_machine(*, model: str, device: str, folder: Path) -> Iterator[Check]:
+def check_machine(
+    *, model: str, device: str, folder: Path, gpu_fraction: float | None = None
+) -> Iterator[Check]:
     """Test everything that needs no network, one result at a time."""
     yield check_python()
     yield check_torch()
     yield check_disk(folder)
     yield check_verifier()
-    yield check_model(model, device=device)
+    yield check_model(model, device=device, gpu_fraction=gpu_fraction)
 
 
 def check_python() -> Check:
@@ -112,9 +115,10 @@ def check_verifier() -> Check:
     return Check("verifier", "ok", detail)
 
 
-def check_model(name: str, *, device: str) -> Check:
-    """Load the model and let it answer a question."""
+def check_model(name: str, *, device: str, gpu_fraction: float | None = None) -> Check:
+    """Load the model, within the limit of its memory, and let it answer a question."""
     try:
+        limit_memory(device, gpu_fraction)
         policy = Policy.load(name, device=device)
         policy.generate(["1 + 1 = ?"], completions=1, max_new_tokens=8, temperature=0.0)
     except NodeError as problem:

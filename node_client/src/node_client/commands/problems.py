@@ -6,12 +6,19 @@ from typing import ParamSpec
 
 import typer
 
-from node_client.errors import CoordinatorRefusedError, NodeError, UncheckableError
+from node_client.errors import (
+    CoordinatorRefusedError,
+    NodeError,
+    UncheckableError,
+    UpgradeDueError,
+)
 
 FAILED = 1
 REFUSED = 2
 UNCHECKED = 2
 DOUBTFUL = 3
+# EX_TEMPFAIL of sysexits.h: whoever started the node may start it again.
+UPGRADE_DUE = 75
 
 Parameters = ParamSpec("Parameters")
 
@@ -36,4 +43,6 @@ def exit_code_of(problem: NodeError) -> int:
     """Return the exit code that tells a script what kind of problem it is."""
     if isinstance(problem, CoordinatorRefusedError):
         return REFUSED
+    if isinstance(problem, UpgradeDueError):
+        return UPGRADE_DUE
     return UNCHECKED if isinstance(problem, UncheckableError) else FAILED

@@ -1,6 +1,7 @@
 """How a node stands: what its coordinator says beside what this machine knows."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 import httpx
@@ -8,11 +9,13 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
+from node_client.display.figures import describe_age
 from node_client.display.remarks import explain_remark
 from node_client.display.terminal import fold_line
 from node_client.errors import NodeError
 from node_client.settings.config import Choices
 from node_client.site import Site
+from node_client.storage.run_record import RunState, find_standstill, read_run
 from node_client.storage.state import Lifetime, Progress, Remembered, StateDir
 
 HTTP_TIMEOUT_S = 10.0
@@ -65,7 +68,8 @@ def fetch_status(site: Site, node: str) -> NodeStatus:
 class Here(msgspec.Struct):
     """What this machine knows of a node; the token is not part of it.
 
-    `site` is the address of the coordinator that the node has joined, null before.
+    `site` is the address of the coordinator that the node has joined, null before; `run` is how its
+    latest run is, null before the first.
     """
 
     node: str
@@ -75,6 +79,7 @@ class Here(msgspec.Struct):
     lifetime: Lifetime | None
     site: str | None
     state_dir: str
+    run: RunState | None = None
 
 
 class Status(msgspec.Struct):
@@ -94,9 +99,25 @@ def read_status(choices: Choices) -> list[Status]:
     if site is not None:
         here = read_here(state, state.recall(site))
         return [Status(here, fetch_status(site, here.node) if here.node else None)]
-    chosen = choices.value("state_dir") is not None
-    folders = [state] if chosen else StateDir.of_user() or [state]
-    return [Status(read_here(folder, folder.load())) for folder in folders]
+    return [Status(read_here(folder, folder.load())) for folder in read_folders(choices)]
+
+
+def read_folders(choices: Choices) -> list[StateDir]:
+    """Return the chosen state folder, or all of the user's own without one and an address."""
+    if choices.site is not None or choices.value("state_dir") is not None:
+        return [choices.state]
+    return StateDir.of_user() or [choices.state]
+
+
+def find_unhealthy(folders: Sequence[StateDir], *, within: timedelta, now: datetime) -> list[str]:
+    """Say of each node that does not do its work why. Raises SettingsError."""
+    found = []
+    for state in folders:
+        trains = state.load().arm != "base"
+        problem = find_standstill(read_run(state), trains=trains, within=within, now=now)
+        if problem:
+            found.append(f"{state.path}: {fold_line(problem)}")
+    return found
 
 
 def read_here(state: StateDir, remembered: Remembered) -> Here:
@@ -110,6 +131,7 @@ def read_here(state: StateDir, remembered: Remembered) -> Here:
         lifetime=lifetime if lifetime.steps else None,
         site=remembered.url or None,
         state_dir=str(state.path),
+        run=read_run(state),
     )
 
 
@@ -141,6 +163,8 @@ def _here(here: Here) -> list[tuple[str, str]]:
     if here.site is not None:
         rows.append(("site", here.site))
     rows.append(("state folder", here.state_dir))
+    if here.run is not None:
+        rows.append(("state", describe_run(here.run, now=datetime.now(UTC))))
     if here.arm == "base":
         rows.append(("training", "none: a base node answers with its model untouched"))
     if here.checkpoint is None:
@@ -151,6 +175,27 @@ def _here(here: Here) -> list[tuple[str, str]]:
         ("season then", here.checkpoint.season),
         ("model here", here.checkpoint.model),
     ]
+
+
+def describe_run(run: RunState, *, now: datetime) -> str:
+    """Say in a line how a run is and since when, by the machine's clock."""
+    if run.state == "killed":
+        return f"not running: killed, or the machine went down, after {_local(run.since)}"
+    if run.state == "stopped":
+        return f"stopped since {_local(run.since)}" + (f": {run.why}" if run.why else "")
+    text = f"{run.state} since {_local(run.since)}"
+    if run.state == "paused":
+        until = f", until {_local(run.until)}" if run.until is not None else ""
+        return f"{text}{until}: {run.why}"
+    if run.last_step_at is not None:
+        text += f", last step {describe_age(datetime.fromisoformat(run.last_step_at), now=now)}"
+    if run.offline_since is not None:
+        text += f"; offline since {_local(run.offline_since)}"
+    return text
+
+
+def _local(moment: str) -> str:
+    return f"{datetime.fromisoformat(moment).astimezone():%Y-%m-%d %H:%M:%S}"
 
 
 def _life(lifetime: Lifetime | None) -> list[tuple[str, str]]:

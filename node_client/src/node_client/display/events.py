@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct, field
 
+from node_client.storage.pauses import Reason
 from swarm_protocol.messages import Arm, RoundInfo, Standing
 
 if TYPE_CHECKING:  # the trainer imports torch; whoever only shows figures need not wait for it
@@ -176,6 +177,18 @@ class Noticed(Event, frozen=True, kw_only=True, tag="notice"):
     message: str
 
 
+class Paused(Event, frozen=True, kw_only=True, tag="paused"):
+    """The node trains and shares no more for now. `until` is ISO 8601, null if nobody knows."""
+
+    reason: Reason
+    message: str
+    until: str | None
+
+
+class Resumed(Event, frozen=True, kw_only=True, tag="resumed"):
+    """The pause is over."""
+
+
 class Stopped(Event, frozen=True, kw_only=True, tag="stopped"):
     """The node ends; the last line. `step` is null if it made none."""
 
@@ -187,6 +200,16 @@ Listener = Callable[[Event], None]
 
 def ignore(event: Event) -> None:
     """Listen to nothing."""
+
+
+def tell_both(first: Listener, second: Listener) -> Listener:
+    """Return a listener that passes each event on to two."""
+
+    def listen(event: Event) -> None:
+        first(event)
+        second(event)
+
+    return listen
 
 
 def as_line(event: Event) -> str:

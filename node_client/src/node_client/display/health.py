@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from node_client.display.figures import describe_span
+from node_client.display.lines import describe_pause
 from node_client.display.terminal import fold_line
 from node_client.display.view import View
 
@@ -38,6 +39,10 @@ def judge_health(view: View, *, now: datetime, clock: float) -> Health:
     if view.stopping:
         work = "hands in what it owes" if view.arm == "base" else "finishes the step and saves"
         return Health("waiting", "is stopping.", f"It {work}; Ctrl-C again quits at once.")
+    if view.paused is not None:
+        end = "`swarm-node resume` ends the pause." if view.paused.reason == "asked" else ""
+        said = describe_pause(view.paused)
+        return Health("waiting", f"is {said}.", end)
     if _needs_owner(view, now=now):
         assert view.problem is not None
         why = f"{fold_line(view.problem.message)} {fold_line(view.problem.fix)}"

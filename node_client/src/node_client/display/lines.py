@@ -4,6 +4,7 @@ from pathlib import Path
 
 from node_client.display.terminal import fold_line
 from node_client.display.view import View
+from node_client.storage.pauses import Pause
 
 
 def describe_step(view: View) -> str:
@@ -29,6 +30,12 @@ def describe_ending(view: View, *, folder: Path) -> str:
     if not safe:
         return f"NO step is saved: there is no checkpoint in {folder}"
     return f"NOT all is saved: the newest checkpoint in {folder} is of step {safe}"
+
+
+def describe_pause(pause: Pause) -> str:
+    """Say in one line why a node pauses and until when, by the machine's clock."""
+    until = "" if pause.until is None else f" until {pause.until.astimezone():%Y-%m-%d %H:%M}"
+    return f"paused{until}: {pause.why}"
 
 
 def describe_upgrade(oldest: str) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from node_client.display import events
 from node_client.site import Site
+from node_client.storage.pauses import Pause
 from node_client.storage.state import Lifetime
 from node_client.swarm.connection import Link
 from swarm_protocol.errors import RefusedError
@@ -93,6 +94,7 @@ class View:
     upgrade: str | None = None
     problem: Problem | None = None
     notices: deque[Notice] = field(default_factory=lambda: deque(maxlen=NOTICES))
+    paused: Pause | None = None
     stopping: bool = False
     listen: events.Listener = events.ignore
 
@@ -170,6 +172,18 @@ class View:
         if standing.published is not None:
             self.published_before = standing.published - self.published
         self.listen(events.StandingTold.of(standing))
+
+    def note_pause(self, pause: Pause | None) -> None:
+        """Show why the node pauses and until when, or with None that it goes on."""
+        if pause == self.paused:
+            return
+        self.paused = pause
+        if pause is None:
+            self.offline_since = None  # it was away on purpose
+            self.listen(events.Resumed())
+            return
+        until = pause.until.isoformat(timespec="seconds") if pause.until is not None else None
+        self.listen(events.Paused(reason=pause.reason, message=pause.why, until=until))
 
     def note_checkpoint(self, step: int) -> None:
         """Show that a checkpoint was written."""

@@ -11,6 +11,7 @@ import torch
 from transformers import PreTrainedModel
 
 from node_client.model.container import left_in_container
+from node_client.model.memory_limit import limited_free_bytes
 from node_client.model.scoring import LOGITS_AT_ONCE
 
 # What other programs, fragments and the estimate's error may take of the free memory.
@@ -97,6 +98,16 @@ def token_bytes(shape: Shape, *, checkpointed: bool, halved: bool) -> int:
     return shape.layers * inside
 
 
+def needed_bytes(shape: Shape, *, tokens: int, state_bytes: int, halved: bool) -> int:
+    """Return the free memory that a model's training needs with so many tokens at once.
+
+    The inverse of `share_that_fits`, with the float32 weights, which are not loaded yet.
+    """
+    lasting = lasting_bytes(shape, state_bytes=state_bytes, copied=False)
+    activations = tokens * token_bytes(shape, checkpointed=False, halved=halved)
+    return _FLOAT_BYTES * shape.parameters + int((lasting + _LOGIT_BYTES + activations) / _USABLE)
+
+
 def share_that_fits(tokens: int, *, free: int, lasting: int, per_token: int) -> float:
     """Return 1, or the largest of 1/2, 1/4, … of so many tokens that fits into the free bytes.
 
@@ -110,9 +121,9 @@ def share_that_fits(tokens: int, *, free: int, lasting: int, per_token: int) -> 
 
 
 def free_bytes(device: torch.device) -> int:
-    """Return how much memory a device has left, within the limit of a container."""
+    """Return how much memory a device has left, within the limits of owner and container."""
     if device.type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[0])
+        return limited_free_bytes(device)
     free = int(psutil.virtual_memory().available)  # macOS shares it with its GPU
     left = left_in_container()
     return free if left is None else min(free, left)

@@ -5,7 +5,8 @@ import logging
 import random
 from collections import deque
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from contextlib import suppress
+from datetime import UTC, datetime
 from functools import partial
 from time import monotonic
 from typing import Protocol
@@ -102,6 +103,9 @@ class Exam:
         self._announced: RoundInfo | None = None
         self._sat: deque[int] = deque(maxlen=ROUNDS_REMEMBERED)
         self._asked_standing = -STANDING_S
+        # Set while no round that is open is left to be answered.
+        self._idle = asyncio.Event()
+        self._idle.set()
         self.outbox: Outbox[Owed] = Outbox(
             client=client,
             send=self._hand_in,
@@ -122,6 +126,18 @@ class Exam:
         self._note(announced)
         self._announced = announced
         self._rung.set()
+        self._tell_idle(announced)
+
+    async def finish(self) -> None:
+        """Wait until the round that is open, if one is, has been answered or is over."""
+        told = self._announced
+        if told is None:
+            return
+        closes = datetime.fromisoformat(told.closes_at)
+        left = (closes - datetime.now(UTC)).total_seconds() - self._view.clock_ahead_s
+        with suppress(TimeoutError):
+            async with asyncio.timeout(left):
+                await self._idle.wait()
 
     async def run(self) -> None:
         """Sit every round that opens, until cancelled."""
@@ -129,6 +145,7 @@ class Exam:
         while True:
             try:
                 await self._attend(await self._next_news(wait_s=wait_s))
+                self._tell_idle(self._announced)
                 wait_s = self._poll_pause()
             except UnansweredError:
                 await self._client.wait_until_connected()
@@ -139,6 +156,15 @@ class Exam:
                 if refusal.code in PASSING:
                     await asyncio.sleep(refusal.retry_after or PAUSE_S)
                     wait_s = 0
+                else:
+                    self._idle.set()
+
+    def _tell_idle(self, current: RoundInfo | None) -> None:
+        """Say whether a round is left to be answered, by the latest announcement."""
+        if current is None or current.phase != "open" or current.number in self._sat:
+            self._idle.set()
+        else:
+            self._idle.clear()
 
     def _poll_pause(self) -> float:
         return self._poll_s * (0.5 + self._chance())
@@ -149,9 +175,9 @@ class Exam:
             async with asyncio.timeout(wait_s):
                 await self._rung.wait()
         except TimeoutError:
-            current = await self._client.round()
-            self._note(current)
-            return current
+            self._announced = await self._client.round()
+            self._note(self._announced)
+            return self._announced
         self._rung.clear()
         return self._announced
 
@@ -179,6 +205,7 @@ class Exam:
 
     async def _sit(self, number: int) -> None:
         """Answer all questions of a round, between two training steps."""
+        self._idle.clear()
         try:
             offered = await self._client.questions(number)
         except RefusedError as refusal:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 
 from node_client.display.lines import describe_upgrade
-from node_client.errors import CoordinatorRefusedError, NodeError
+from node_client.errors import CoordinatorRefusedError, NodeError, UpgradeDueError
 from node_client.learning.report import StepReport
 from node_client.learning.sharing import explain_unshared
 from node_client.learning.trainer import Trainer
@@ -19,10 +19,12 @@ from node_client.model.policy import Policy
 from node_client.runtime.alone import practice_season
 from node_client.runtime.exam import Exam
 from node_client.runtime.hardware import describe_hardware
+from node_client.runtime.pausing import Pauses
 from node_client.runtime.reporting import REPORT_EVERY_S, Reporter
 from node_client.runtime.signing import Signing
 from node_client.runtime.training import Enrolment, Equipment, Training
 from node_client.runtime.untrained import NoTraining
+from node_client.runtime.upgrading import Upgrading
 from node_client.settings.config import Settings
 from node_client.site import Site
 from node_client.storage.answers import AnswerSpool
@@ -69,13 +71,16 @@ class Node:
         backoff: Callable[[int, float], float] = jittered_backoff,
         chance: Callable[[], float] = random.random,
         report_every_s: float = REPORT_EVERY_S,
+        pauses: Pauses | None = None,
     ) -> None:
         view, policy = equipment.view, equipment.policy
         self._settings = settings
         self._site = site
         self._view = view
         self._chance = chance
-        self._refusal: CoordinatorRefusedError | None = None
+        self._pauses = pauses or Pauses(settings, view=view)
+        self._refusal: NodeError | None = None
+        self._upgrading = Upgrading(settings)
         self._remembered = settings.state.recall(site)
         self._connection = Connection(
             url=site.socket,
@@ -114,7 +119,10 @@ class Node:
         self._training = self._make_training(equipment)
 
     async def run(self) -> None:
-        """Take part until stopped. Raises CoordinatorRefusedError, or NodeError from training."""
+        """Take part until stopped.
+
+        Raises CoordinatorRefusedError, UpgradeDueError, or NodeError from training.
+        """
         try:
             async with asyncio.TaskGroup() as group:
                 background = [group.create_task(job) for job in self._background_jobs()]
@@ -133,6 +141,20 @@ class Node:
         """Finish the current step, save, hand in what is owed and return from `run`."""
         self._view.stopping = True
         self._training.stop()
+
+    async def leave(self) -> None:
+        """Answer the round that is open, hand in what is owed, and say goodbye for a pause.
+
+        A node that is not connected when a round opens is not invited, and so misses none.
+        """
+        if self._connection.connected.is_set():
+            await self._exam.finish()
+        await self._settle()
+        self._connection.leave()
+
+    def come_back(self) -> None:
+        """Connect again after a pause."""
+        self._connection.come_back()
 
     def link_changed(self, link: Link) -> None:
         """Show how the connection is."""
@@ -170,17 +192,24 @@ class Node:
 
     def _make_training(self, equipment: Equipment) -> Training | NoTraining:
         if self._settings.arm == "base":
-            return NoTraining(checkpoints=self._settings.state.checkpoints)
+            return NoTraining(
+                checkpoints=self._settings.state.checkpoints,
+                pauses=self._pauses,
+                away=self,
+            )
         return Training(
             settings=self._settings,
             equipment=equipment,
             exchange=self._exchange,
+            pauses=self._pauses,
+            away=self,
             before_step=lambda trainer: self._exchange.prefetch(trainer.candidates),
             after_step=self._owe_report,
         )
 
     def _background_jobs(self) -> list[Coroutine[object, object, None]]:
         jobs = [self._stay_connected(), self._exam.run(), self._exam.outbox.run()]
+        jobs.append(self._end_for_upgrade())
         if isinstance(self._training, Training):
             enrolled = self._training.enrolled
             jobs += [
@@ -195,8 +224,15 @@ class Node:
         try:
             await self._connection.run()
         except CoordinatorRefusedError as refusal:
-            self._refusal = refusal
+            self._refusal = self._upgrading.instead_of(refusal)
             self.stop()
+
+    async def _end_for_upgrade(self) -> None:
+        """End after the current round once the service was asked for a newer client."""
+        await self._upgrading.asked.wait()
+        await self._exam.finish()
+        self._refusal = UpgradeDueError("The coordinator asks for a newer client.")
+        self.stop()
 
     async def _start_alone_when_late(self, enrolled: asyncio.Event) -> None:
         """Begin with the last known season when the coordinator is not there to tell."""
@@ -250,6 +286,7 @@ class Node:
         if oldest is not None and oldest != self._view.upgrade:
             log.warning(describe_upgrade(oldest))
         self._view.upgrade = oldest
+        self._upgrading.note(oldest)
 
     def _follow(self, season: SeasonInfo | None) -> None:
         """Train in a season, or practise while there is none."""

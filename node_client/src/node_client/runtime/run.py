@@ -20,16 +20,18 @@ from rich.logging import RichHandler
 from rich.segment import SegmentLines
 from rich.text import Text
 
-from node_client.display.events import Event, Started, Stopped, as_line, ignore
+from node_client.display.events import Event, Started, Stopped, as_line, ignore, tell_both
 from node_client.display.lines import describe_ending, describe_step
 from node_client.display.panel import render
 from node_client.display.terminal import LineFormatter
 from node_client.display.view import View
 from node_client.errors import CoordinatorRefusedError, NodeError
 from node_client.learning.team import ALONE, LaunchedTeam, Team
+from node_client.model.memory_limit import limit_memory
 from node_client.model.policy import Policy
 from node_client.runtime.alone import LoneNode
 from node_client.runtime.beginning import check_system, prepare
+from node_client.runtime.journal import Journal
 from node_client.runtime.node import Node
 from node_client.runtime.teamwork import device_of, is_launched, leading, run_follower
 from node_client.runtime.training import Equipment
@@ -73,7 +75,8 @@ async def run_client(settings: Settings, *, console: Console) -> None:
 async def _run_node(settings: Settings, *, console: Console, team: Team) -> None:
     output = choose_output(settings, console=console)
     set_up_log(console, output=output)
-    with settings.state.lock():
+    journal = Journal(settings.state)
+    with settings.state.lock(), journal.kept():
         aside = prepare(settings.state, settings.start)
         if aside is not None:
             log.warning("this run begins anew; the checkpoints of before are in %s", aside)
@@ -81,6 +84,7 @@ async def _run_node(settings: Settings, *, console: Console, team: Team) -> None
             await _check_token(settings.site.socket, settings.token)
         with console.status(f"Loading the model {settings.model}"):
             device = device_of(settings, team)
+            limit_memory(device, settings.gpu_fraction)
             policy = await asyncio.to_thread(Policy.load, settings.model, device=device)
             # Also of one that never trains: base and trained nodes shall differ by training only.
             policy.set_precision(settings.training.precision)
@@ -90,7 +94,7 @@ async def _run_node(settings: Settings, *, console: Console, team: Team) -> None
             device=str(policy.device),
             arm=settings.arm,
             site=settings.site,
-            listen=_print_event if output == "json" else ignore,
+            listen=tell_both(journal.hear, _print_event if output == "json" else ignore),
         )
         view.listen(describe_start(settings, view))
         with Verifier() as verifier:

@@ -10,6 +10,7 @@ import torch
 from node_client.errors import MemoryExhaustedError, NodeError
 from node_client.learning.crew import Dismiss, follow
 from node_client.learning.team import LaunchedTeam, Team
+from node_client.model.memory_limit import limit_memory
 from node_client.model.policy import Policy
 from node_client.settings.config import Settings
 
@@ -27,8 +28,10 @@ def run_follower(settings: Settings, team: LaunchedTeam) -> None:
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
+    device = device_of(settings, team)
+    limit_memory(device, settings.gpu_fraction)
     with suppress(MemoryExhaustedError):  # all processes raise it together, and the leader tells it
-        follow(team, Policy.load(settings.model, device=device_of(settings, team)))
+        follow(team, Policy.load(settings.model, device=device))
     torch.distributed.destroy_process_group()
 
 

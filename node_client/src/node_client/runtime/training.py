@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic
+from typing import Protocol
 
 from node_client.display.lines import describe_step
 from node_client.display.view import View
@@ -15,9 +16,11 @@ from node_client.learning.report import StepReport
 from node_client.learning.team import ALONE, Team
 from node_client.learning.trainer import Exchange, Trainer
 from node_client.model.policy import Policy
+from node_client.model.room import release_memory
 from node_client.runtime.evaluating import Evaluator
 from node_client.runtime.isolation import warn_of_missing
 from node_client.runtime.metrics import figures_of, open_metrics
+from node_client.runtime.pausing import Pauses
 from node_client.runtime.saving import Saver
 from node_client.runtime.vitals import measure_vitals
 from node_client.runtime.worker import ModelWorker
@@ -56,6 +59,26 @@ class Enrolment:
     arm: Arm
 
 
+class Away(Protocol):
+    """What a node does around its pauses."""
+
+    async def leave(self) -> None:
+        """Finish what others wait for, and say goodbye."""
+
+    def come_back(self) -> None:
+        """Take part again."""
+
+
+class Nobody:
+    """A node that nobody waits for."""
+
+    async def leave(self) -> None:
+        """Just leave."""
+
+    def come_back(self) -> None:
+        """Just come back."""
+
+
 class Training:
     """Trains until told to stop, whatever the connection does.
 
@@ -69,6 +92,8 @@ class Training:
         settings: Settings,
         equipment: Equipment,
         exchange: Exchange,
+        pauses: Pauses | None = None,
+        away: Away | None = None,
         before_step: Callable[[Trainer], None] = lambda trainer: None,
         after_step: Callable[[StepReport, Trainer], None] = lambda report, trainer: None,
         backoff: Callable[[int], float] = doubling_backoff,
@@ -80,6 +105,8 @@ class Training:
         self._metrics = open_metrics(settings)
         self._view = equipment.view
         self._saver = Saver(settings=settings, worker=equipment.worker, view=equipment.view)
+        self._pauses = pauses or Pauses(settings, view=equipment.view)
+        self._away = away or Nobody()
         self._before_step = before_step
         self._after_step = after_step
         self._backoff = backoff
@@ -110,6 +137,7 @@ class Training:
             self._metrics.close()
 
     async def _train(self) -> None:
+        await self._pause_if_due()
         await self.enrolled.wait()
         await warn_of_missing(self._equipment.verifier, worker=self._worker, view=self._view)
         while not self._stopping.is_set() and self._view.steps_here != self._settings.steps:
@@ -120,6 +148,8 @@ class Training:
                 if self._trainer is not None:
                     await self._saver.save_the_rest(self._trainer)
                 raise
+            if await self._pause_if_due():
+                continue  # the rules may be others by now
             began = monotonic()
             if self._view.round is not None:
                 trainer.judge_round = self._view.round.number
@@ -142,6 +172,19 @@ class Training:
             await self._rest(began + self._settings.step_seconds - monotonic())
         if self._trainer is not None:
             await self._saver.save_the_rest(self._trainer)
+
+    async def _pause_if_due(self) -> bool:
+        """Pause as long as there is a reason to; return whether there was one."""
+        return await self._pauses.take(
+            stopping=self._stopping, leave=self._leave, come_back=self._away.come_back
+        )
+
+    async def _leave(self) -> None:
+        """Save, finish what others wait for, and give back the memory that is only kept ready."""
+        if self._trainer is not None:
+            await self._saver.save_the_rest(self._trainer)
+        await self._away.leave()
+        await self._worker.run(partial(release_memory, self._equipment.policy.device))
 
     async def _follow_enrolment(self) -> Trainer:
         """Return a trainer for the latest rules, resuming from a checkpoint the first time."""

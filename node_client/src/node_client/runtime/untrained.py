@@ -2,9 +2,11 @@
 
 import asyncio
 import logging
+from contextlib import suppress
 from pathlib import Path
 
-from node_client.runtime.training import Enrolment
+from node_client.runtime.pausing import LOOK_EVERY_S, Pauses
+from node_client.runtime.training import Away, Enrolment
 
 log = logging.getLogger(__name__)
 
@@ -16,8 +18,10 @@ class NoTraining:
     there for a run in another arm.
     """
 
-    def __init__(self, *, checkpoints: Path) -> None:
+    def __init__(self, *, checkpoints: Path, pauses: Pauses, away: Away) -> None:
         self._checkpoints = checkpoints
+        self._pauses = pauses
+        self._away = away
         self._stopped = asyncio.Event()
 
     def enrol(self, enrolment: Enrolment) -> None:
@@ -28,8 +32,14 @@ class NoTraining:
         self._stopped.set()
 
     async def run(self) -> None:
-        """Wait until stopped."""
+        """Wait until stopped; pause as other nodes do."""
         log.info("arm base: this node answers the judge with its model untouched")
         if any(self._checkpoints.glob("step-*")):
             log.info("the checkpoints in %s stay unused", self._checkpoints)
-        await self._stopped.wait()
+        while not self._stopped.is_set():
+            await self._pauses.take(
+                stopping=self._stopped, leave=self._away.leave, come_back=self._away.come_back
+            )
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_EVERY_S):
+                    await self._stopped.wait()

@@ -10,6 +10,7 @@ from typing import Any
 from node_client.errors import SettingsError
 from node_client.settings.choices import Start, Tracker
 from node_client.settings.fields import Setting, all_settings, settings_of
+from node_client.settings.hours import parse_hours
 from node_client.settings.objective import check_objective
 from node_client.settings.run_config import RunConfig
 from node_client.settings.sources import (
@@ -65,6 +66,7 @@ class Choices:
         check_steps(self.value("steps"), arm=arm)
         check_start(start, arm=arm)
         check_tracker(self.value("report_to"))
+        parse_hours(self.value("hours") or "0-24")
         run = {
             **self.values(RunConfig),
             "arm": arm,

@@ -19,9 +19,10 @@ PANELS: Mapping[str, Sequence[str]] = {
         "state_dir",
         "config",
         "steps",
-        "step_seconds",
         "device",
     ),
+    "Limits": ("hours", "pause_on_battery", "gpu_fraction", "step_seconds"),
+    "Service": ("auto_update", "wait_when_refused"),
     "Output": ("plain", "json", "report_to", "project", "run_name"),
     "Checkpoints and evaluation": (
         "save_steps",

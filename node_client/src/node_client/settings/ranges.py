@@ -24,6 +24,21 @@ NotNegative = Annotated[float, Meta(ge=0)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 """A number from 0 to 1."""
 
+MemoryShare = Annotated[float, Meta(gt=0, le=1)]
+"""A part of a memory: more than 0, at most 1."""
+
+_TIME = r"(([01]?\d|2[0-3])(:[0-5]\d)?|24(:00)?)"
+_SPAN = rf"\s*{_TIME}-{_TIME}\s*"
+
+Hours = Annotated[
+    str,
+    Meta(
+        pattern=rf"^{_SPAN}(,{_SPAN})*$",
+        description="spans of hours such as 22-7 or 22:30-7,12-13",
+    ),
+]
+"""When a node may train (`settings.hours`)."""
+
 Mix = Annotated[
     str, Meta(pattern=r"^(season|auto|\d+/\d+)$", description="season, auto or I/J such as 4/4")
 ]

@@ -8,7 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from node_client.settings.choices import Tracker
-from node_client.settings.ranges import Count, Device, NotNegative, Repository
+from node_client.settings.ranges import (
+    Count,
+    Device,
+    Hours,
+    MemoryShare,
+    NotNegative,
+    Repository,
+)
 from swarm_protocol.messages import Arm
 
 
@@ -50,6 +57,23 @@ class RunConfig:
 
     device: Device = "auto"
     """auto (the fastest there is), cpu, cuda, cuda:1, mps …"""
+
+    hours: Hours | None = None
+    """Train only at these hours of this machine's clock: 22-7, or several as 22:30-7,12-13; none
+    trains at any time."""
+
+    pause_on_battery: bool = False
+    """Pause while the machine runs on its battery."""
+
+    gpu_fraction: MemoryShare | None = None
+    """Take at most this part of the GPU's memory (CUDA), from 0 to 1; none takes what is free."""
+
+    auto_update: bool = False
+    """Let `swarm-node service` install a newer client from the coordinator when it asks for one."""
+
+    wait_when_refused: bool = False
+    """After a refusal wait until stopped instead of exiting, for whatever restarts a node in any
+    case."""
 
     plain: bool = False
     """Print lines instead of the panel."""

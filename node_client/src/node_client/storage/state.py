@@ -17,6 +17,9 @@ from swarm_protocol.messages import Arm, SeasonInfo
 
 NODE = "node.json"
 PROGRESS = "progress.json"
+LOCK = "lock"
+# Whoever only looks whether a folder is held takes the lock for an instant.
+LOOK_S = 0.3
 
 Record = TypeVar("Record", bound=msgspec.Struct)
 
@@ -126,7 +129,7 @@ class StateDir:
 
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = FileLock(self.path / "lock", timeout=0)
+            lock = FileLock(self.path / LOCK, timeout=LOOK_S)
             lock.acquire()
         except Timeout:
             raise StateLockedError(
@@ -143,9 +146,26 @@ class StateDir:
         finally:
             lock.release()
 
+    def is_held(self) -> bool:
+        """Tell whether a process holds the folder now. Raises SettingsError when it cannot tell."""
+        from filelock import FileLock, Timeout
+
+        if not (self.path / LOCK).exists():
+            return False
+        try:
+            with FileLock(self.path / LOCK, timeout=0):
+                return False
+        except Timeout:
+            return True
+        except OSError as problem:
+            raise SettingsError(
+                f"The state folder {self.path} cannot be used: {problem.strerror or problem}.",
+                fix="Run this as the user that runs the node.",
+            ) from problem
+
     def load(self) -> Remembered:
         """Return what is remembered, or an empty record. Raises SettingsError when unreadable."""
-        return _read(self.path / NODE, Remembered) or Remembered()
+        return read_record(self.path / NODE, Remembered) or Remembered()
 
     def recall(self, site: Site | None) -> Remembered:
         """Return what is remembered about this site; a token is never shown to another one."""
@@ -154,23 +174,23 @@ class StateDir:
 
     def save(self, remembered: Remembered) -> None:
         """Remember this, readable for the owner only."""
-        write_private(self.path / NODE, _encode(remembered))
+        write_record(self.path / NODE, remembered)
 
     def load_progress(self) -> Progress | None:
         """Return the progress at the last checkpoint, or None before the first."""
-        return _read(self.progress, Progress)
+        return read_record(self.progress, Progress)
 
     def save_progress(self, progress: Progress) -> None:
         """Note how far training has come."""
-        write_private(self.progress, _encode(progress))
+        write_record(self.progress, progress)
 
     def load_lifetime(self) -> Lifetime:
         """Return the totals of the node's life at the last checkpoint."""
-        return _read(self.path / "lifetime.json", Lifetime) or Lifetime()
+        return read_record(self.path / "lifetime.json", Lifetime) or Lifetime()
 
     def save_lifetime(self, lifetime: Lifetime) -> None:
         """Note the totals of the node's life."""
-        write_private(self.path / "lifetime.json", _encode(lifetime))
+        write_record(self.path / "lifetime.json", lifetime)
 
     def task_key(self) -> bytes:
         """Return the secret that this node's training tasks are drawn with; made once."""
@@ -188,11 +208,13 @@ class StateDir:
         return path.read_bytes()
 
 
-def _encode(record: msgspec.Struct) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n"
+def write_record(path: Path, record: msgspec.Struct) -> None:
+    """Replace a record at once, readable for the owner only. Raises OSError."""
+    write_private(path, msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")
 
 
-def _read(path: Path, kind: type[Record]) -> Record | None:
+def read_record(path: Path, kind: type[Record]) -> Record | None:
+    """Return a record, or None where there is none. Raises SettingsError when unreadable."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except FileNotFoundError:

@@ -85,6 +85,8 @@ class Connection:
         self._lease: asyncio.Timeout | None = None
         self._welcomed_at: float | None = None
         self._urgency = Urgency()
+        self._wanted = asyncio.Event()
+        self._wanted.set()
         self.connected = asyncio.Event()
         # What the coordinator of the latest connection said that it knows.
         self.knows_logprobs = False
@@ -97,9 +99,15 @@ class Connection:
         attempt = 0
         lost_at = self._clock()
         while True:
+            if not self._wanted.is_set():
+                self._listener.link_changed(Link("waiting", "the node pauses"))
+                await self._wanted.wait()
+                attempt, lost_at = 0, self._clock()
             self._listener.link_changed(Link("connecting"))
             self._welcomed_at = None
             reason = await self._connect_once()
+            if not self._wanted.is_set():
+                continue
             now = self._clock()
             if self._welcomed_at is not None:
                 lost_at = now
@@ -118,6 +126,15 @@ class Connection:
         """
         if self._lease is not None and self._lease.when() is None:
             self._lease.reschedule(asyncio.get_running_loop().time() + after_s)
+
+    def leave(self) -> None:
+        """Say goodbye, and stay away until `come_back`."""
+        self._wanted.clear()
+        self.renew(after_s=0)
+
+    def come_back(self) -> None:
+        """Connect again after `leave`."""
+        self._wanted.set()
 
     async def request(
         self, message: NodeMessage, reply: type[Reply], *, timeout_s: float = REPLY_TIMEOUT_S
@@ -208,12 +225,14 @@ class Connection:
         When this side ends it, it says goodbye.
         """
         try:
-            async with asyncio.timeout(None) as self._lease:
+            async with asyncio.timeout(None if self._wanted.is_set() else 0) as self._lease:
                 async for frame in socket:
                     self._receive(frame)
             return "the coordinator closed the connection"
         except TimeoutError:
-            await socket.close(CloseCode.GOING_AWAY, "the node connects again")
+            again = self._wanted.is_set()
+            word = "the node connects again" if again else "the node pauses"
+            await socket.close(CloseCode.GOING_AWAY, word)
             return "this node asked to be welcomed anew"
         except asyncio.CancelledError:
             await socket.close(CloseCode.GOING_AWAY, "the node stopped")

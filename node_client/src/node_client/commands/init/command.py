@@ -1,0 +1,71 @@
+"""The command `swarm-node init`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from node_client.commands.problems import explain_problems
+from node_client.errors import SettingsError
+from node_client.settings.config import choose
+from node_client.settings.flags import Flags, takes_settings
+from node_client.settings.sources import FILE_NAME
+from node_client.site import parse_site
+
+app = typer.Typer()
+
+
+@app.command()
+@explain_problems
+@takes_settings("state_dir")
+def init(
+    url: Annotated[
+        str | None, typer.Argument(help="The coordinator to join; none is `train`")
+    ] = None,
+    *,
+    here: Annotated[
+        bool, typer.Option("--here", help="Write the file here, not into the state folder")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Take every proposal")] = False,
+    flags: Flags,
+) -> None:
+    """Look at this machine, ask a few questions, and write a first swarm-node.toml."""
+    console = Console()
+    with console.status("Looking at this machine"):
+        from node_client.commands.init.asking import (  # imports torch
+            accept,
+            ask_all,
+            draw_machine,
+            prompt,
+            write_settings,
+        )
+        from node_client.commands.init.machine import inspect_machine
+
+        choices = choose(parse_site(url) if url else None, flags=flags)
+        folder = choices.state.path
+        machine = inspect_machine(folder)
+    file = Path(FILE_NAME) if here else folder / FILE_NAME
+    ask = accept if yes else prompt
+    console.print(draw_machine(machine), soft_wrap=True)
+    text = write_settings(ask_all(machine, ask=ask, console=console))
+    typer.echo(f"\n{file} will be:\n\n{text}")
+    question = "It is there already. Replace it?" if file.exists() else "Write it?"
+    proposal = "n" if file.exists() else "y"
+    if not ask(f"{question} (y/n)", proposal).strip().lower().startswith("y"):
+        raise SettingsError(
+            f"{file} was not written.", fix="Move the old one away, or answer y to replace it."
+        )
+    _write(file, text)
+    typer.echo(f"Wrote {file}. Next: swarm-node {f'join {url}' if url else 'train --offline'}")
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    except OSError as problem:
+        raise SettingsError(
+            f"{file} was not written: {problem.strerror or problem}.",
+            fix="Choose another folder with --state-dir, or write it here with --here.",
+        ) from problem

@@ -1,0 +1,106 @@
+"""What a machine has, and which models can be trained on it."""
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import torch
+
+from node_client.commands.init.table import CANDIDATES, Candidate
+from node_client.model.precision import choose_autocast
+from node_client.model.preflight import Shape, free_bytes, needed_bytes
+
+# A prompt and an answer of some length, which go through the model together at least.
+TOKENS_AT_ONCE = 1024
+# AdamW keeps two numbers of four bytes of each parameter.
+STATE_BYTES = 8
+# A checkpoint holds the weights and the optimizer's state. Two are kept, the best one, and for a
+# moment the next. The hub's files have two bytes a parameter.
+CHECKPOINT_BYTES = 12
+CHECKPOINTS = 4
+DOWNLOAD_BYTES = 2
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Sizes in bytes. `device` is in torch's words; `free` is its memory, or the machine's."""
+
+    device: str
+    title: str
+    free: int
+    memory: int
+    disk: int
+    cores: int
+    battery: bool
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Whether a model can be trained here; `lacking` says what is missing, empty if it fits."""
+
+    candidate: Candidate
+    needed: int
+    disk: int
+    lacking: str = ""
+
+
+def inspect_machine(folder: Path) -> Machine:
+    """Return what this machine has; checkpoints will be in a folder, which need not be there."""
+    if torch.cuda.is_available():
+        device, title = "cuda", torch.cuda.get_device_name()
+    elif torch.backends.mps.is_available():
+        device, title = "mps", "Apple GPU"
+    else:
+        device, title = "cpu", "no GPU"
+    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    look = getattr(psutil, "sensors_battery", None)
+    return Machine(
+        device=device,
+        title=title,
+        free=free_bytes(torch.device(device)),
+        memory=psutil.virtual_memory().total,
+        disk=shutil.disk_usage(existing).free,
+        cores=os.cpu_count() or 1,
+        battery=look is not None and look() is not None,
+    )
+
+
+def fit_models(machine: Machine, *, fraction: float = 1.0) -> list[Fit]:
+    """Say of each model of the table whether it can be trained with a part of the memory."""
+    return [_fit(candidate, machine, free=int(fraction * machine.free)) for candidate in CANDIDATES]
+
+
+def choose_model(fits: list[Fit], *, device: str) -> str:
+    """Return the model to propose: the largest that fits a GPU, the smallest on a processor.
+
+    Where none fits it is the demo's, which fits anywhere.
+    """
+    fitting = [fit.candidate for fit in fits if not fit.lacking and not fit.candidate.gated]
+    if not fitting:
+        return "tiny"
+    choose = min if device == "cpu" else max
+    return choose(fitting, key=lambda candidate: candidate.parameters).name
+
+
+def _fit(candidate: Candidate, machine: Machine, *, free: int) -> Fit:
+    parameters = candidate.parameters
+    shape = Shape(
+        layers=candidate.layers,
+        hidden=candidate.hidden,
+        intermediate=candidate.intermediate,
+        parameters=parameters,
+        trainable=parameters,
+    )
+    device = torch.device(machine.device)
+    dtype = choose_autocast("auto", device=device, parameters=parameters)
+    needed = needed_bytes(
+        shape, tokens=TOKENS_AT_ONCE, state_bytes=STATE_BYTES, halved=dtype is not None
+    )
+    disk = (DOWNLOAD_BYTES + CHECKPOINTS * CHECKPOINT_BYTES) * parameters
+    if needed > free:
+        return Fit(candidate, needed, disk, f"lacks {(needed - free) / 1e9:.1f} GB")
+    if disk > machine.disk:
+        return Fit(candidate, needed, disk, f"lacks {(disk - machine.disk) / 1e9:.1f} GB of disk")
+    return Fit(candidate, needed, disk)

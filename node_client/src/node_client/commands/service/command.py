@@ -1,0 +1,163 @@
+"""The commands of `swarm-node service`."""
+
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated
+
+import msgspec
+import typer
+
+from node_client.commands.problems import explain_problems
+from node_client.commands.service.plan import Plan
+from node_client.errors import SettingsError
+from node_client.settings.config import Choices, choose, choose_token
+from node_client.settings.flags import Flags, takes_settings
+from node_client.site import Site, parse_site
+from node_client.storage.state import Remembered
+
+app = typer.Typer(
+    name="service", no_args_is_help=True, help="Keep a node running as a service of this user."
+)
+
+Url = Annotated[str, typer.Argument(help="The coordinator, such as https://swarm.example.org")]
+
+
+@app.command()
+@explain_problems
+@takes_settings("token_file", "token", "state_dir", "config", "auto_update")
+def install(
+    url: Url,
+    *,
+    shown: Annotated[
+        bool, typer.Option("--print", help="Only print the unit, and install nothing")
+    ] = False,
+    flags: Flags,
+) -> None:
+    """Install and start a service that joins the swarm; once more, it takes new settings.
+
+    Settings come from swarm-node.toml in the state folder. With --auto-update it installs code
+    that the coordinator offers, so use that only where you trust its operator.
+    """
+    site, choices = _choose(url, flags)
+    manager, plan = _manager(), _plan(site, choices)
+    if shown:
+        typer.echo(manager.describe(plan), nl=False)
+        return
+    _remember_token(site, choices)
+    manager.install(plan)
+    typer.echo(f"Installed and started {plan.name}, with the settings in {plan.state}.")
+    if hint := manager.describe_lingering():
+        typer.echo(hint)
+
+
+@app.command()
+@explain_problems
+@takes_settings("state_dir")
+def uninstall(url: Url, *, flags: Flags) -> None:
+    """Stop and remove the service; the node's token and checkpoints stay."""
+    site, choices = _choose(url, flags)
+    plan = _plan(site, choices)
+    if not _manager().uninstall(plan):
+        raise SettingsError(
+            f"There is no service {plan.name}.", fix="`swarm-node service install URL` makes one."
+        )
+    typer.echo(f"Removed {plan.name}. Token and checkpoints stay in {plan.state}.")
+
+
+@app.command()
+@explain_problems
+def status(url: Url) -> None:
+    """Show how the service is; `swarm-node status URL` shows how its node is."""
+    site, choices = _choose(url, {})
+    _manager().show_status(_plan(site, choices))
+
+
+@app.command()
+@explain_problems
+def logs(
+    url: Url,
+    *,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on showing new lines")] = False,
+) -> None:
+    """Show what the service printed."""
+    site, choices = _choose(url, {})
+    _manager().show_logs(_plan(site, choices), follow=follow)
+
+
+@app.command()
+@explain_problems
+@takes_settings("state_dir", "config", "auto_update", "wait_when_refused")
+def run(url: Url, *, flags: Flags) -> None:
+    """Join the swarm as the service does: after a newer client was installed, if one is asked for.
+
+    This is what the unit runs. Other supervisors may run it too.
+    """
+    from node_client.commands.service.upgrading import upgrade_if_asked
+
+    site, choices = _choose(url, flags)
+    if choices.value("auto_update"):
+        said = upgrade_if_asked(site, choices.state, now=datetime.now(UTC))
+        if said is not None:
+            typer.echo(said)
+    given = [
+        word for name, value in flags.items() if value is not None for word in _option(name, value)
+    ]
+    words = [sys.executable, "-m", "node_client", "join", site.base, "--plain", *given]
+    sys.stdout.flush()
+    os.execv(sys.executable, words)
+
+
+def _option(name: str, value: object) -> list[str]:
+    flag = f"--{name.replace('_', '-')}"
+    if isinstance(value, bool):
+        return [flag] if value else [flag.replace("--", "--no-", 1)]
+    return [flag, str(value)]
+
+
+def _choose(url: str, flags: Flags) -> tuple[Site, Choices]:
+    site = parse_site(url)
+    return site, choose(site, flags=flags)
+
+
+def _plan(site: Site, choices: Choices) -> Plan:
+    config: Path | None = choices.value("config")
+    return Plan(
+        site=site,
+        # Not resolved: a virtual environment's Python is a link out of it.
+        python=Path(sys.executable).absolute(),
+        state=choices.state.path.absolute(),
+        config=config.absolute() if config is not None else None,
+        auto_update=choices.value("auto_update"),
+    )
+
+
+def _manager() -> ModuleType:
+    """Return what manages services here. Raises SettingsError where nothing does."""
+    if sys.platform == "linux":
+        from node_client.commands.service import systemd
+
+        return systemd
+    if sys.platform == "darwin":
+        from node_client.commands.service import launchd
+
+        return launchd
+    raise SettingsError(
+        "Services are managed with systemd or launchd, and this system has neither.",
+        fix="Let the system's own scheduler run `swarm-node join URL` at log-in.",
+    )
+
+
+def _remember_token(site: Site, choices: Choices) -> None:
+    """Keep the token in the state folder, where the service finds it; a unit would show it.
+
+    Raises SettingsError when there is none.
+    """
+    token, state = choose_token(choices), choices.state
+    known = state.recall(site)
+    if known.token == token:
+        return
+    state.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    state.save(msgspec.structs.replace(known or Remembered(), url=site.base, token=token))

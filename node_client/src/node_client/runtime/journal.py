@@ -1,0 +1,96 @@
+"""Keeps the run record: how the client is, for `swarm-node status` and health checks."""
+
+import logging
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import Any
+
+from msgspec.structs import replace
+
+from node_client.display import events
+from node_client.errors import NodeError
+from node_client.runtime.beginning import read_clock
+from node_client.storage.pauses import WHY
+from node_client.storage.run_record import RunRecord, write_run
+from node_client.storage.state import StateDir
+
+# A small model makes dozens of steps a second, and each note waits for the disk.
+NOTE_EVERY = timedelta(seconds=10)
+
+log = logging.getLogger(__name__)
+
+
+class Journal:
+    """Listens to what happens, and notes it in a state folder that this process has locked."""
+
+    def __init__(self, state: StateDir, *, clock: Callable[[], datetime] = read_clock) -> None:
+        self._state = state
+        self._clock = clock
+        self._noted = clock()
+        self._failed = False
+        now = _text(self._noted)
+        self._record = RunRecord(
+            pid=os.getpid(), started_at=now, phase="starting", since=now, noted_at=now
+        )
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Note that a run begins and, whatever it was, how it ended."""
+        problem = "it failed: see its log"
+        self._note()
+        try:
+            yield
+            problem = ""
+        except NodeError as trouble:
+            problem = trouble.message
+            raise
+        finally:
+            self._enter("stopped", problem=problem)
+
+    def hear(self, event: events.Event) -> None:
+        """Take note of what concerns the record."""
+        match event:
+            case events.Started() | events.Resumed():
+                self._enter("running")
+            case events.Paused():
+                self._enter("paused", pause=WHY[event.reason], until=event.until)
+            case events.LinkChanged():
+                self._note_link(event.phase)
+            case events.StepDone():
+                self._record = replace(self._record, last_step_at=_text(self._clock()))
+                if self._clock() - self._noted >= NOTE_EVERY:
+                    self._note()
+
+    def _enter(self, phase: Any, *, pause: str = "", until: str | None = None, **told: str) -> None:
+        now = _text(self._clock())
+        known = replace(self._record, phase=phase, since=now, pause=pause, until=until)
+        if phase in ("paused", "stopped"):
+            known = replace(known, offline_since=None)
+        self._record = replace(known, **told)
+        self._note()
+
+    def _note_link(self, phase: str) -> None:
+        """Note when the connection is lost and when it is there again; a paused node has none."""
+        known = self._record
+        if known.phase == "paused" or (phase == "connected") == (known.offline_since is None):
+            return
+        lost = None if phase == "connected" else _text(self._clock())
+        self._record = replace(known, offline_since=lost)
+        self._note()
+
+    def _note(self) -> None:
+        """Write the record; a full disk must not end the training."""
+        self._noted = self._clock()
+        self._record = replace(self._record, noted_at=_text(self._noted))
+        try:
+            write_run(self._state, self._record)
+        except OSError as problem:
+            if not self._failed:
+                log.warning("`swarm-node status` will be wrong about this run: %s", problem)
+            self._failed = True
+
+
+def _text(moment: datetime) -> str:
+    return moment.isoformat(timespec="seconds")

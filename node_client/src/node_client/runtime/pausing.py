@@ -1,0 +1,100 @@
+"""Pauses between two steps: when the owner asks, outside the hours, on battery."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from datetime import datetime
+from time import monotonic
+
+import psutil
+
+from node_client.display.lines import describe_pause
+from node_client.display.view import View
+from node_client.runtime.beginning import read_clock
+from node_client.settings.config import Settings
+from node_client.settings.hours import is_open, next_opening, parse_hours
+from node_client.storage.pauses import Pause, read_wish
+
+# How often a node looks whether it is to pause, or to go on.
+LOOK_EVERY_S = 1.0
+
+log = logging.getLogger(__name__)
+
+
+def runs_on_battery() -> bool:
+    """Tell whether this machine has a battery and nothing else to run on."""
+    look = getattr(psutil, "sensors_battery", None)  # not on every system
+    battery = look() if look is not None else None
+    return battery is not None and battery.power_plugged is False
+
+
+class Pauses:
+    """Lets a node pause. `view` shows each pause, and its listeners are told."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        view: View,
+        now: Callable[[], datetime] = read_clock,
+        on_battery: Callable[[], bool] = runs_on_battery,
+        every_s: float = LOOK_EVERY_S,
+    ) -> None:
+        self._state = settings.state
+        self._windows = parse_hours(settings.hours) if settings.hours is not None else ()
+        self._heeds_battery = settings.pause_on_battery
+        self._view = view
+        self._now = now
+        self._on_battery = on_battery
+        self._every_s = every_s
+        self._looked = -every_s
+        self._known: Pause | None = None
+
+    def due(self) -> Pause | None:
+        """Return why the node is to pause now; looks again once in `every_s` seconds."""
+        if monotonic() - self._looked >= self._every_s:
+            self._known = self._look()
+            self._looked = monotonic()
+        return self._known
+
+    async def take(
+        self,
+        *,
+        stopping: asyncio.Event,
+        leave: Callable[[], Awaitable[None]],
+        come_back: Callable[[], None],
+    ) -> bool:
+        """Pause as long as there is a reason to, or until stopped; return whether there was one.
+
+        `leave` is called at the start of a pause, and `come_back` after it.
+        """
+        pause = self.due()
+        if pause is None:
+            return False
+        log.info(describe_pause(pause))
+        await leave()
+        while pause is not None and not stopping.is_set():
+            self._view.note_pause(pause)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._every_s):
+                    await stopping.wait()
+            pause = self.due()
+        self._view.note_pause(None)
+        if not stopping.is_set():
+            log.info("the pause is over")
+            come_back()
+        return True
+
+    def _look(self) -> Pause | None:
+        now = self._now()
+        wish = read_wish(self._state, now=now)
+        if wish is not None:
+            return wish
+        if self._windows and not is_open(self._windows, now):
+            if self._known is not None and self._known.reason == "hours":
+                return self._known
+            return Pause("hours", next_opening(self._windows, now))
+        if self._heeds_battery and self._on_battery():
+            return Pause("battery")
+        return None

@@ -1,0 +1,89 @@
+"""Why a node pauses, and the file in its state folder by which its owner asks for it.
+
+The file outlives the node: one that starts while it is there begins with the pause.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from node_client.errors import SettingsError
+from node_client.storage.state import StateDir, write_record
+
+Reason = Literal["asked", "hours", "battery"]
+WHY: dict[Reason, str] = {
+    "asked": "its owner paused it",
+    "hours": "it is outside its hours",
+    "battery": "the machine runs on its battery",
+}
+
+
+@dataclass(frozen=True)
+class Pause:
+    """A reason not to train, and until when it holds, if that is known."""
+
+    reason: Reason
+    until: datetime | None = None
+
+    @property
+    def why(self) -> str:
+        """The reason in words."""
+        return WHY[self.reason]
+
+
+class Wish(msgspec.Struct, frozen=True):
+    """That an owner asked for a pause, and for how long; times are ISO 8601 in UTC."""
+
+    asked_at: str
+    until: str | None = None
+
+
+def write_wish(state: StateDir, *, now: datetime, until: datetime | None) -> None:
+    """Ask the node of a state folder to pause. Raises SettingsError."""
+    moment = until.isoformat(timespec="seconds") if until is not None else None
+    try:
+        write_record(_file(state), Wish(now.isoformat(timespec="seconds"), moment))
+    except OSError as problem:
+        raise _unwritable(_file(state), problem) from problem
+
+
+def withdraw_wish(state: StateDir) -> bool:
+    """Take the wish back; return whether there was one. Raises SettingsError."""
+    try:
+        _file(state).unlink()
+    except FileNotFoundError:
+        return False
+    except OSError as problem:
+        raise _unwritable(_file(state), problem) from problem
+    return True
+
+
+def read_wish(state: StateDir, *, now: datetime) -> Pause | None:
+    """Return the pause that the owner asked for, if it is not over.
+
+    A file that cannot be read is still there, so it asks for a pause without an end.
+    """
+    try:
+        wish = msgspec.json.decode(_file(state).read_bytes(), type=Wish)
+        until = datetime.fromisoformat(wish.until) if wish.until is not None else None
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError):
+        return Pause("asked")
+    if until is not None and until <= now:
+        return None
+    return Pause("asked", until)
+
+
+def _file(state: StateDir) -> Path:
+    return state.path / "pause.json"
+
+
+def _unwritable(path: Path, problem: OSError) -> SettingsError:
+    return SettingsError(
+        f"{path} cannot be changed: {problem.strerror or problem}.",
+        fix="Run this as the user that runs the node.",
+    )

@@ -1,0 +1,100 @@
+"""A service installs the client that its coordinator asks for, or says why it did not."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from node_client.commands.service.upgrading import UpgradeFailedError, upgrade_if_asked
+from node_client.site import Site
+from node_client.storage.state import StateDir
+from node_client.storage.upgrades import Upgrade, is_worth_asking, read_upgrade, write_upgrade
+from swarm_protocol.version import CLIENT_VERSION
+
+NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
+SITE = Site("https://swarm.example.org")
+
+
+class Pip:
+    """Downloads and installs nothing; notes what it was asked. `fails` names what it cannot do."""
+
+    def __init__(self, *, version: str = "9.0.0", fails: str = "") -> None:
+        self.asked: list[str] = []
+        self._version = version
+        self._fails = fails
+
+    def __call__(self, words: Sequence[str]) -> str:
+        text = " ".join(words)
+        self.asked.append(text)
+        if self._fails and self._fails in text:
+            raise UpgradeFailedError("No matching distribution found")
+        if "download" in words:
+            folder = Path(words[words.index("--dest") + 1])
+            (folder / "swarm_node.whl").touch()
+        return f"swarm-node {self._version}\n"
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> StateDir:
+    return StateDir(tmp_path)
+
+
+def test_nothing_is_installed_that_nobody_asked_for(state: StateDir) -> None:
+    pip = Pip()
+    assert upgrade_if_asked(SITE, state, now=NOON, run=pip) is None
+    assert pip.asked == []
+
+
+def test_the_client_comes_from_the_site_and_what_it_needs_from_the_usual_index(
+    state: StateDir,
+) -> None:
+    write_upgrade(state, Upgrade("9.0.0"))
+    pip = Pip()
+    said = upgrade_if_asked(SITE, state, now=NOON, run=pip)
+    assert said == f"updated from {CLIENT_VERSION} to 9.0.0"
+    download, install, _ = pip.asked
+    assert f"--index-url {SITE.base}/simple/ --no-deps" in download
+    assert install.endswith("swarm_node.whl")
+    assert "index" not in install
+
+
+def test_an_update_is_tried_once(state: StateDir) -> None:
+    write_upgrade(state, Upgrade("9.0.0"))
+    upgrade_if_asked(SITE, state, now=NOON, run=Pip())
+    assert upgrade_if_asked(SITE, state, now=NOON, run=Pip()) is None
+
+
+@pytest.mark.parametrize(
+    ("pip", "why"),
+    [
+        (Pip(fails="download"), "No matching distribution"),
+        (Pip(fails="install"), "No matching distribution"),
+        (Pip(version="8.0.0"), "the site offers 8.0.0, and asks for 9.0.0"),
+    ],
+)
+def test_a_failed_update_goes_on_with_the_old_client_and_says_so(
+    state: StateDir, pip: Pip, why: str
+) -> None:
+    write_upgrade(state, Upgrade("9.0.0"))
+    said = upgrade_if_asked(SITE, state, now=NOON, run=pip)
+    assert said is not None
+    assert said.startswith(f"not updated, going on with {CLIENT_VERSION}: ")
+    assert why in said
+    noted = read_upgrade(state)
+    assert noted is not None
+    assert why in noted.problem
+
+
+@pytest.mark.parametrize(
+    ("latest", "asks"),
+    [
+        (None, True),
+        (Upgrade("9.0.0"), True),
+        (Upgrade("9.0.0", tried_at=NOON.isoformat()), False),
+        (Upgrade("8.0.0", tried_at=NOON.isoformat()), True),
+        (Upgrade("9.0.0", tried_at=(NOON - timedelta(days=1)).isoformat()), True),
+    ],
+)
+def test_what_has_just_failed_is_not_asked_for_again(latest: Upgrade | None, asks: bool) -> None:
+    assert is_worth_asking(latest, wanted="9.0.0", now=NOON) == asks

@@ -1,0 +1,64 @@
+"""A node whose owner lets its service install newer clients ends for one, after the round."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from node_client.commands.problems import UPGRADE_DUE, exit_code_of
+from node_client.errors import CoordinatorRefusedError, UpgradeDueError
+from node_client.settings.config import Settings
+from node_client.storage.checkpoint import newest_first
+from node_client.storage.upgrades import Upgrade, read_upgrade, write_upgrade
+from swarm_protocol.errors import ErrorCode
+from swarm_protocol.messages import Hello, ReportTraining
+from swarm_tasks.verifier import Verifier
+from tests.node_client.coordinator import Coordinator, open_round, running
+from tests.node_client.fakes import toy_season
+from tests.node_client.runtime.nodes import running_node
+
+
+async def test_a_node_answers_the_round_saves_and_ends_for_a_newer_client(
+    settings: Settings, verifier: Verifier
+) -> None:
+    coordinator = Coordinator(season=toy_season())
+    coordinator.upgrade = "9.0.0"
+    coordinator.round = open_round(questions=40)
+    chosen = replace(settings, auto_update=True)
+    with pytest.raises(UpgradeDueError) as ended:
+        async with running(coordinator), running_node(chosen, coordinator, verifier) as task:
+            await task
+    assert exit_code_of(ended.value) == UPGRADE_DUE
+    assert len(coordinator.answers) == 40
+    assert read_upgrade(settings.state) == Upgrade("9.0.0")
+    assert newest_first(settings.state.checkpoints)
+
+
+@pytest.mark.parametrize("auto_update", [True, False])
+async def test_a_node_that_may_not_or_could_not_be_updated_goes_on(
+    settings: Settings, verifier: Verifier, auto_update: bool
+) -> None:
+    coordinator = Coordinator(season=toy_season())
+    coordinator.upgrade = "9.0.0"
+    if auto_update:
+        settings.state.path.mkdir(exist_ok=True)
+        write_upgrade(
+            settings.state, Upgrade("9.0.0", tried_at=datetime.now(UTC).isoformat(), problem="No.")
+        )
+    chosen = replace(settings, auto_update=auto_update)
+    async with running(coordinator), running_node(chosen, coordinator, verifier):
+        await coordinator.heard(ReportTraining, count=3)
+
+
+@pytest.mark.parametrize(
+    ("auto_update", "ending"), [(True, UpgradeDueError), (False, CoordinatorRefusedError)]
+)
+async def test_a_client_that_is_too_old_ends_for_a_newer_one_only_where_it_may(
+    settings: Settings, verifier: Verifier, auto_update: bool, ending: type[Exception]
+) -> None:
+    coordinator = Coordinator(season=toy_season())
+    coordinator.refusals[Hello] = ErrorCode.CLIENT_TOO_OLD
+    chosen = replace(settings, auto_update=auto_update)
+    with pytest.raises(ending):
+        async with running(coordinator), running_node(chosen, coordinator, verifier) as task:
+            await task
