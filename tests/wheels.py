@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from urllib.parse import unquote
 
 _SCRIPT = "def main():\n    print('{name} {version}')\n"
 
@@ -55,6 +56,7 @@ class PublicIndex:
 
     def answer(self, path: str) -> bytes | None:
         """Return what lies at a path: a project's page, a wheel or a wheel's metadata."""
+        path = unquote(path)
         self.asked.append(path)
         files = {wheel.name: wheel for wheels in self.wheels.values() for wheel in wheels}
         name = path.rpartition("/")[2]
@@ -64,7 +66,8 @@ class PublicIndex:
         if name.endswith(".metadata"):
             return _read_metadata(files[name.removesuffix(".metadata")])
         body = files[name].read_bytes()
-        return body[:-1] + b"?" if name in self.lying else body
+        # The end of an archive: the length of its comment, and the comment.
+        return body[:-2] + b"\x01\x00?" if name in self.lying else body
 
 
 def _list(wheels: Sequence[Path]) -> str:

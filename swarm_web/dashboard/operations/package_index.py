@@ -93,7 +93,9 @@ def _page_name(build: Build) -> str:
 def _refer(name: str, build: Build) -> HttpResponse:
     """Redirect to the index that has a project, or say why none does."""
     if name in _OWN:
-        return _say_missing(f"This site offers no wheel of {name} now; its operator can (DIST_DIR).")
+        return _say_missing(
+            f"This site offers no wheel of {name} now; its operator can (DIST_DIR)."
+        )
     if not _NAME.fullmatch(name):
         return _say_missing("This is not the name of a project.")
     is_cpu_torch = build == "cpu" and name == "torch"

@@ -1,0 +1,72 @@
+"""The lines that install and start the client: one place for the page, the docs and the tests.
+
+Each names this site's package index and no other, so that no stranger's `swarm-node` can be taken.
+"""
+
+from dataclasses import dataclass
+from math import ceil
+from typing import Literal
+
+Build = Literal["cpu", "cuda"]
+Tool = Literal["uv", "pipx", "venv"]
+
+BUILDS: tuple[Build, ...] = ("cpu", "cuda")
+TOOLS: tuple[Tool, ...] = ("uv", "pipx", "venv")
+
+# Where the lines with `venv` install: Debian refuses an installation beside its own packages.
+FOLDER = "~/.swarm-node"
+_MEGABIT = 1e6 / 8
+# The link for which the page says how long it takes.
+LINK_MEGABITS = 100
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What an installation takes: bytes to download and on disk, and seconds.
+
+    `seconds` is the time on two cores behind a link that costs nothing (`python -m bench.joining`).
+    """
+
+    download: int
+    disk: int
+    seconds: float
+
+    @property
+    def download_gb(self) -> float:
+        """Gigabytes to download."""
+        return self.download / 1e9
+
+    @property
+    def disk_gb(self) -> float:
+        """Gigabytes on disk."""
+        return self.disk / 1e9
+
+    @property
+    def minutes(self) -> int:
+        """How long it takes behind a link of LINK_MEGABITS, in begun minutes."""
+        return ceil((self.download / (LINK_MEGABITS * _MEGABIT) + self.seconds) / 60)
+
+
+# By tool they hardly differ: nearly all of it is PyTorch and the libraries of CUDA.
+COSTS: dict[Build, Cost] = {
+    "cpu": Cost(download=0, disk=0, seconds=0),
+    "cuda": Cost(download=0, disk=0, seconds=0),
+}
+
+
+def write_install_lines(site_url: str) -> dict[Build, dict[Tool, str]]:
+    """Return what to run in a shell, by build of PyTorch and by the tool that installs."""
+    indexes: dict[Build, str] = {
+        "cpu": f"{site_url}/simple/cpu/",
+        "cuda": f"{site_url}/simple/",
+    }
+    return {build: _write_lines(index) for build, index in indexes.items()}
+
+
+def _write_lines(index: str) -> dict[Tool, str]:
+    return {
+        "uv": f"uv tool install swarm-node --default-index {index}",
+        "pipx": f"pipx install swarm-node --index-url {index}",
+        "venv": f"python3 -m venv {FOLDER} && . {FOLDER}/bin/activate\n"
+        f"pip install swarm-node --index-url {index}",
+    }
