@@ -8,7 +8,12 @@ from django.views.decorators.http import require_safe
 
 from swarm_web.dashboard.downloads import answers, asked, rewards, rollouts
 from swarm_web.dashboard.downloads.formats import FORMATS
-from swarm_web.dashboard.reports.installing import COSTS, LINK_MEGABITS, write_install_lines
+from swarm_web.dashboard.reports.installing import (
+    COSTS,
+    LINK_MEGABITS,
+    write_install_lines,
+    write_update_lines,
+)
 
 
 @require_safe
@@ -39,6 +44,7 @@ def join(request: HttpRequest) -> HttpResponse:
     """Say how to join, what it takes and what is shared."""
     context = {
         "lines": write_install_lines(settings.SITE_URL),
+        "updates": write_update_lines(settings.SITE_URL),
         "costs": COSTS,
         "link_megabits": LINK_MEGABITS,
         "anonymous": getattr(settings, "ANONYMOUS_JOIN", False),

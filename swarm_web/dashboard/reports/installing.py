@@ -56,17 +56,33 @@ COSTS: dict[Build, Cost] = {
 
 def write_install_lines(site_url: str) -> dict[Build, dict[Tool, str]]:
     """Return what to run in a shell, by build of PyTorch and by the tool that installs."""
-    indexes: dict[Build, str] = {
-        "cpu": f"{site_url}/simple/cpu/",
-        "cuda": f"{site_url}/simple/",
-    }
-    return {build: _write_lines(index) for build, index in indexes.items()}
+    return {build: _install_from(index) for build, index in _name_indexes(site_url).items()}
 
 
-def _write_lines(index: str) -> dict[Tool, str]:
+def write_update_lines(site_url: str) -> dict[Build, dict[Tool, str]]:
+    """Return what brings a newer client into what the lines above installed.
+
+    The client prints the same lines when it is too old (`node_client.storage.installation`).
+    """
+    return {build: _update_from(index) for build, index in _name_indexes(site_url).items()}
+
+
+def _name_indexes(site_url: str) -> dict[Build, str]:
+    return {"cpu": f"{site_url}/simple/cpu/", "cuda": f"{site_url}/simple/"}
+
+
+def _install_from(index: str) -> dict[Tool, str]:
     return {
         "uv": f"uv tool install swarm-node --default-index {index}",
         "pipx": f"pipx install swarm-node --index-url {index}",
         "venv": f"python3 -m venv {FOLDER} && . {FOLDER}/bin/activate\n"
         f"pip install swarm-node --index-url {index}",
+    }
+
+
+def _update_from(index: str) -> dict[Tool, str]:
+    return {
+        "uv": f"uv tool upgrade swarm-node --default-index {index}",
+        "pipx": f"pipx upgrade swarm-node --index-url {index}",
+        "venv": f"{FOLDER}/bin/python -m pip install --upgrade swarm-node --index-url {index}",
     }

@@ -11,14 +11,18 @@ from pathlib import Path
 import pytest
 from pytest_django import DjangoDbBlocker
 
-from swarm_web.dashboard.reports.installing import Build, Tool, write_install_lines
+from swarm_web.dashboard.reports.installing import (
+    Build,
+    Tool,
+    write_install_lines,
+    write_update_lines,
+)
 from tests.web import serving
 from tests.wheels import PublicIndex, make_wheel, public_index
 
 pytestmark = pytest.mark.slow
 
-TOOLS: tuple[Tool, ...] = ("uv", "pipx", "venv")
-BUILDS: tuple[Build, ...] = ("cpu", "cuda")
+NEEDS = ("torch>=2", "reasoning-gym")
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,7 @@ class World:
     """A site that offers the client, the public index, and PyTorch's with builds for the CPU."""
 
     site: str
+    wheels: Path
     public: PublicIndex
     pytorch: PublicIndex
 
@@ -40,8 +45,7 @@ def world(
     folder = tmp_path_factory.mktemp("world")
     for name in ("site", "public", "pytorch"):
         (folder / name).mkdir()
-    needs = ["torch>=2", "reasoning-gym"]
-    make_wheel(folder / "site", "swarm-node", "0.2.0", requires=needs, requires_python=">=3.11")
+    make_wheel(folder / "site", "swarm-node", "0.2.0", requires=NEEDS, requires_python=">=3.11")
     make_wheel(folder / "site", "swarm-node", "9.0", requires_python=">=99")
     make_wheel(folder / "site", "pycosat", "0.6.6+sympy.1")
     at = folder / "public"
@@ -65,7 +69,7 @@ def world(
                 PACKAGE_TORCH_CPU_URL=pytorch.url,
             )
         )
-        yield World(site, index, pytorch)
+        yield World(site, folder / "site", index, pytorch)
 
 
 @pytest.fixture
@@ -97,22 +101,32 @@ def run(line: str, environment: dict[str, str]) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("build", BUILDS)
-@pytest.mark.parametrize("tool", TOOLS)
-def test_a_line_installs_the_sites_client_and_the_build_of_torch_that_it_promises(
+@pytest.mark.parametrize(
+    ("tool", "build"), [("uv", "cpu"), ("uv", "cuda"), ("pipx", "cpu"), ("venv", "cpu")]
+)
+def test_a_line_installs_and_another_updates_the_sites_client_and_keeps_its_build_of_torch(
     world: World, newcomer: dict[str, str], tool: Tool, build: Build
 ) -> None:
     line = write_install_lines(world.site)[build][tool]
-    told = run(f"{line}\nswarm-node", newcomer)
-    assert told.splitlines()[-1] == "swarm-node 0.2.0"
-    found = {
+    assert run(f"{line}\nswarm-node", newcomer).endswith("swarm-node 0.2.0\n")
+    rest = {"pycosat-0.6.6+sympy.1", "reasoning_gym-0.1.25"}
+    rest |= {"torch-2.13.0+cpu"} if build == "cpu" else {"torch-2.13.0", "nvidia_cudnn-9.0"}
+    assert find_installed(newcomer) == rest | {"swarm_node-0.2.0"}
+    newer = make_wheel(world.wheels, "swarm-node", "0.3.0", requires=NEEDS)
+    try:
+        run(write_update_lines(world.site)[build][tool], newcomer)
+    finally:
+        newer.unlink()
+    assert find_installed(newcomer) == rest | {"swarm_node-0.3.0"}
+
+
+def find_installed(newcomer: dict[str, str]) -> set[str]:
+    """Return the projects, with their versions, that a new user has now."""
+    return {
         path.name.removesuffix(".dist-info")
         for path in Path(newcomer["HOME"]).rglob("*.dist-info")
-        if not path.name.startswith(("pip-", "setuptools-"))
+        if "site-packages" in path.parts and not path.name.startswith(("pip-", "setuptools-"))
     }
-    assert found == {"swarm_node-0.2.0", "pycosat-0.6.6+sympy.1", "reasoning_gym-0.1.25"} | (
-        {"torch-2.13.0+cpu"} if build == "cpu" else {"torch-2.13.0", "nvidia_cudnn-9.0"}
-    )
 
 
 def install(tool: str, project: str, *, index: str, target: Path) -> str:
