@@ -38,18 +38,33 @@ LINES = [f"{build}-{tool}" for build in BUILDS for tool in TOOLS]
 
 
 @contextmanager
-def serving_torch(folder: Path) -> Iterator[tuple[str, int]]:
-    """Offer a folder's wheels of torch as an index; yield its address and their bytes."""
+def demo_to_join(*, torch_cpu: Path | None = None) -> Iterator[RunningSite]:
+    """Run a demo that offers the client, and with `torch_cpu` also PyTorch from that folder."""
+    with ExitStack() as stack:
+        index = stack.enter_context(serving_torch(torch_cpu)) if torch_cpu else None
+        settings = {"PACKAGE_TORCH_CPU_URL": index} if index else {}
+        site = stack.enter_context(running_site("demo", **settings))
+        await_wheel(site)
+        yield site
+
+
+@contextmanager
+def serving_torch(folder: Path) -> Iterator[str]:
+    """Offer a folder's wheels of torch as an index does; yield its address."""
     with tempfile.TemporaryDirectory() as root, ExitStack() as stack:
         (Path(root) / "torch").mkdir()
-        wheels = list(folder.glob("torch-*.whl"))
-        for wheel in wheels:
+        for wheel in folder.glob("torch-*.whl"):
             (Path(root) / "torch" / wheel.name).symlink_to(wheel.resolve())
-        handler = partial(SimpleHTTPRequestHandler, directory=root)
+        handler = partial(_QuietHandler, directory=root)
         server = stack.enter_context(ThreadingHTTPServer((HOST, 0), handler))
         Thread(target=server.serve_forever, daemon=True).start()
         stack.callback(server.shutdown)
-        yield f"http://{HOST}:{server.server_port}/", sum(w.stat().st_size for w in wheels)
+        yield f"http://{HOST}:{server.server_port}/"
+
+
+class _QuietHandler(SimpleHTTPRequestHandler):
+    def log_message(self, *_arguments: object) -> None:
+        pass
 
 
 def await_wheel(site: RunningSite) -> None:
@@ -68,10 +83,10 @@ def register(site: RunningSite, node: str, *, token_file: Path) -> None:
     subprocess.run([*command, "--token-file", str(token_file)], env=environment, check=True)
 
 
-def try_line(site: RunningSite, line: str, *, offered_here: int = 0) -> dict[str, float]:
+def try_line(site: RunningSite, line: str, *, torch_cpu: Path | None = None) -> dict[str, float]:
     """Install by a line of the page, then `doctor` and `join`; return the figures.
 
-    `offered_here` is how many bytes came from this machine and passed no proxy.
+    What came from this machine passed no proxy, so the wheel in `torch_cpu` is added here.
     """
     url, node = f"http://{HOST}:{site.port}", f"new-{line}"
     with tempfile.TemporaryDirectory(prefix="newcomer-") as folder:
@@ -82,7 +97,9 @@ def try_line(site: RunningSite, line: str, *, offered_here: int = 0) -> dict[str
         register(site, node, token_file=token_file)
         joined = newcomer.join(token_file, node=node)
         figures = {**asdict(installed), **asdict(joined)}
-    return figures | {"download": installed.download + offered_here}
+    if torch_cpu and line.startswith("cpu"):
+        figures["download"] += sum(path.stat().st_size for path in torch_cpu.glob("torch-*.whl"))
+    return figures
 
 
 def main(argv: Sequence[str]) -> int:
@@ -91,19 +108,12 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--only", action="append", choices=LINES)
     parser.add_argument("--torch-cpu", type=Path)
     options = parser.parse_args(argv)
-    figures: dict[str, dict[str, float]] = {}
-    with ExitStack() as stack:
-        settings, offered = {}, 0
-        if options.torch_cpu:
-            index, offered = stack.enter_context(serving_torch(options.torch_cpu))
-            settings = {"PACKAGE_TORCH_CPU_URL": index}
-        site = stack.enter_context(running_site("demo", **settings))
-        await_wheel(site)
+    figures: dict[str, object] = {}
+    with demo_to_join(torch_cpu=options.torch_cpu) as site:
         for line in options.only or LINES:
-            here = offered if line.startswith("cpu") else 0
-            figures[line] = try_line(site, line, offered_here=here)
+            figures[line] = try_line(site, line, torch_cpu=options.torch_cpu)
             Console().print(line, figures[line])
-    write_results("joining", {"lines": figures})
+    write_results("joining", figures)
     return 0
 
 

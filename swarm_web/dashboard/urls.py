@@ -102,6 +102,7 @@ urlpatterns = [
     path("readyz", health.readyz, name="readyz"),
     path("metrics", health.metrics, name="metrics"),
     path("simple/", package_index.list_projects, name="simple"),
+    path("simple/constraints.txt", package_index.serve_constraints, name="simple-constraints"),
     # Before the projects: no project "cpu" can come from here, and none is needed.
     path("simple/cpu/", package_index.list_projects, {"build": "cpu"}, name="simple-cpu"),
     path("simple/<str:project>/", package_index.list_wheels, name="simple-project"),

@@ -54,6 +54,14 @@ def list_wheels(request: HttpRequest, project: str, build: Build = "any") -> Htt
     return _for_programs(render(request, "simple/project.html", context))
 
 
+@require_safe
+@conditional_page
+def serve_constraints(_request: HttpRequest) -> HttpResponse:
+    """Send the versions that were tested together, as installers read them (`--constraint URL`)."""
+    text = (settings.BASE_DIR / "constraints.txt").read_text()
+    return _for_programs(HttpResponse(text, content_type="text/plain; charset=utf-8"))
+
+
 def _wheel_etag(_request: HttpRequest, project: str, filename: str) -> str | None:
     path = _find_wheel(project, filename)
     return f'"{read_wheel(path).sha256}"' if path else None

@@ -24,12 +24,12 @@ LINK_MEGABITS = 100
 class Cost:
     """What an installation takes: bytes to download and on disk, and seconds.
 
-    `seconds` is the time on two cores behind a link that costs nothing (`python -m bench.joining`).
+    `seconds` is the time on two cores behind a fast link (`python -m bench.joining`).
     """
 
     download: int
     disk: int
-    seconds: float
+    seconds: int
 
     @property
     def download_gb(self) -> float:
@@ -47,7 +47,7 @@ class Cost:
         return ceil((self.download / (LINK_MEGABITS * _MEGABIT) + self.seconds) / 60)
 
 
-# By tool they hardly differ: nearly all of it is PyTorch and the libraries of CUDA.
+# With pip, the slowest of the three tools.
 COSTS: dict[Build, Cost] = {
     "cpu": Cost(download=0, disk=0, seconds=0),
     "cuda": Cost(download=0, disk=0, seconds=0),

@@ -1,6 +1,7 @@
 """pip, pipx and uv install from the site alone, as the Join page's lines tell them to."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,11 +18,13 @@ from swarm_web.dashboard.reports.installing import (
     write_install_lines,
     write_update_lines,
 )
+from tests.processes import PROJECT
 from tests.web import serving
 from tests.wheels import PublicIndex, make_wheel, public_index
 
 pytestmark = pytest.mark.slow
 
+TESTED_TQDM = re.findall(r"\ntqdm==(.*)", (PROJECT / "constraints.txt").read_text())[0]
 NEEDS = ("torch>=2", "reasoning-gym")
 
 
@@ -55,6 +58,7 @@ def world(
         "nvidia-cudnn": [make_wheel(at, "nvidia-cudnn", "9.0")],
         "reasoning-gym": [make_wheel(at, "reasoning-gym", "0.1.25", requires=["pycosat==0.6.6"])],
         "pycosat": [make_wheel(at, "pycosat", "0.6.6")],
+        "tqdm": [make_wheel(at, "tqdm", version) for version in (TESTED_TQDM, "999.0")],
         "altered": [make_wheel(at, "altered", "1.0")],
     }
     cpu = {"torch": [make_wheel(folder / "pytorch", "torch", "2.13.0+cpu")]}
@@ -129,7 +133,7 @@ def find_installed(newcomer: dict[str, str]) -> set[str]:
     }
 
 
-def install(tool: str, project: str, *, index: str, target: Path) -> str:
+def install(tool: str, project: str, *also: str, index: str, target: Path) -> str:
     """Have pip or uv install a project into a folder; return why that failed, or nothing."""
     program = [sys.executable, "-m", "pip"] if tool == "pip" else ["uv", "pip"]
     # uv would take files of the tests before from its cache.
@@ -137,7 +141,10 @@ def install(tool: str, project: str, *, index: str, target: Path) -> str:
     environment = os.environ | {"PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": ""}
     environment |= {"UV_NO_CONFIG": "1", "PATH": f"{Path(sys.executable).parent}:/usr/bin"}
     done = subprocess.run(
-        [*program, "install", *options, project], env=environment, capture_output=True, text=True
+        [*program, "install", *options, *also, project],
+        env=environment,
+        capture_output=True,
+        text=True,
     )
     return done.stderr if done.returncode else ""
 
@@ -171,6 +178,19 @@ def test_a_site_without_wheels_installs_no_strangers_client(
         assert install(tool, "swarm-node", index=f"{site}/simple/", target=target)
     assert not list(target.glob("*.dist-info"))
     assert not install(tool, "swarm-node", index=public, target=target)
+
+
+@pytest.mark.parametrize("tool", ["pip", "uv"])
+def test_the_sites_constraints_choose_the_tested_version(
+    world: World, tmp_path: Path, tool: str
+) -> None:
+    index = f"{world.site}/simple/"
+    chosen = ("--constraint", f"{index}constraints.txt")
+    assert not install(tool, "tqdm", index=index, target=tmp_path / "newest")
+    assert not install(tool, "tqdm", *chosen, index=index, target=tmp_path / "tested")
+    assert [path.name for path in tmp_path.glob("newest/*.dist-info")] == ["tqdm-999.0.dist-info"]
+    [found] = tmp_path.glob("tested/*.dist-info")
+    assert found.name == f"tqdm-{TESTED_TQDM}.dist-info"
 
 
 def test_nobody_else_is_asked_for_what_the_site_has(world: World, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from django.test import AsyncClient, Client
 from pytest_django import Settings
 
+from tests.processes import PROJECT
 from tests.wheels import make_wheel
 
 WHEEL = "swarm_node-0.2.0-py3-none-any.whl"
@@ -129,6 +130,11 @@ def test_pip_asks_again_each_time_and_robots_never(wheel: Path, client: Client, 
     answer = client.head(path)
     assert (answer["Cache-Control"], answer["X-Robots-Tag"]) == ("no-cache", "noindex")
     assert not answer.getvalue()
+
+
+def test_the_tested_versions_are_served(wheel: Path, client: Client) -> None:
+    constraints = (PROJECT / "constraints.txt").read_text()
+    assert client.get("/simple/constraints.txt").content.decode() == constraints
 
 
 def test_a_replaced_wheel_has_a_new_hash(wheel: Path, client: Client) -> None:
