@@ -22,12 +22,14 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from urllib.parse import quote
 
 from rich.console import Console
 
 from bench.newcomer import Newcomer
 from bench.report import write_results
 from bench.site import RunningSite, running_site
+from swarm_web.dashboard.operations.wheels import read_wheel
 from swarm_web.dashboard.reports.installing import BUILDS, TOOLS
 from swarm_web.local.ports import HOST
 from swarm_web.local.probes import answers_ok
@@ -50,11 +52,16 @@ def demo_to_join(*, torch_cpu: Path | None = None) -> Iterator[RunningSite]:
 
 @contextmanager
 def serving_torch(folder: Path) -> Iterator[str]:
-    """Offer a folder's wheels of torch as an index does; yield its address."""
+    """Offer a folder's wheels of torch, and their metadata, as an index; yield its address."""
     with tempfile.TemporaryDirectory() as root, ExitStack() as stack:
-        (Path(root) / "torch").mkdir()
-        for wheel in folder.glob("torch-*.whl"):
-            (Path(root) / "torch" / wheel.name).symlink_to(wheel.resolve())
+        page = Path(root) / "torch" / "index.html"
+        page.parent.mkdir()
+        for wheel in map(read_wheel, folder.glob("torch-*.whl")):
+            page.with_name(wheel.name).symlink_to(wheel.path.resolve())
+            page.with_name(f"{wheel.name}.metadata").write_bytes(wheel.metadata)
+            with page.open("a") as links:
+                links.write(f'<a href="{quote(wheel.name)}#sha256={wheel.sha256}"')
+                links.write(f' data-core-metadata="true">{wheel.name}</a>')
         handler = partial(_QuietHandler, directory=root)
         server = stack.enter_context(ThreadingHTTPServer((HOST, 0), handler))
         Thread(target=server.serve_forever, daemon=True).start()

@@ -112,5 +112,10 @@ urlpatterns = [
         {"build": "cpu"},
         name="simple-cpu-project",
     ),
+    path(
+        "simple/<str:project>/<str:filename>.metadata",
+        package_index.serve_metadata,
+        name="simple-metadata",
+    ),
     path("simple/<str:project>/<str:filename>", package_index.serve_wheel, name="simple-wheel"),
 ]

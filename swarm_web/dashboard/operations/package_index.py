@@ -62,6 +62,21 @@ def serve_constraints(_request: HttpRequest) -> HttpResponse:
     return _for_programs(HttpResponse(text, content_type="text/plain; charset=utf-8"))
 
 
+@require_safe
+@conditional_page
+def serve_metadata(_request: HttpRequest, project: str, filename: str) -> HttpResponse:
+    """Send the METADATA of a wheel (PEP 658).
+
+    Without it uv tries to read a part of the wheel, and where that fails the whole of it, also of
+    every wheel that this index refers to.
+    """
+    path = _find_wheel(project, filename)
+    metadata = read_wheel(path).metadata if path else b""
+    if not metadata:
+        return _say_missing(f"This index has no metadata of {filename}.")
+    return _for_programs(HttpResponse(metadata, content_type="application/octet-stream"))
+
+
 def _wheel_etag(_request: HttpRequest, project: str, filename: str) -> str | None:
     path = _find_wheel(project, filename)
     return f'"{read_wheel(path).sha256}"' if path else None

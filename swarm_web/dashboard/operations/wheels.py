@@ -5,7 +5,7 @@ import zipfile
 from dataclasses import dataclass
 from email.parser import HeaderParser
 from functools import lru_cache
-from hashlib import file_digest
+from hashlib import file_digest, sha256
 from pathlib import Path
 
 _METADATA = re.compile(r"[^/]+\.dist-info/METADATA")
@@ -13,16 +13,26 @@ _METADATA = re.compile(r"[^/]+\.dist-info/METADATA")
 
 @dataclass(frozen=True)
 class Wheel:
-    """A file that the index offers; `requires_python` is empty if any version will do."""
+    """A file that the index offers, and its METADATA (PEP 658), empty if it cannot be read."""
 
     path: Path
     sha256: str
-    requires_python: str
+    metadata: bytes
 
     @property
     def name(self) -> str:
         """The file's name."""
         return self.path.name
+
+    @property
+    def metadata_sha256(self) -> str:
+        """The hash of the METADATA, empty without one."""
+        return sha256(self.metadata).hexdigest() if self.metadata else ""
+
+    @property
+    def requires_python(self) -> str:
+        """The versions of Python that the wheel is for, empty if any will do."""
+        return HeaderParser().parsestr(self.metadata.decode()).get("Requires-Python", "")
 
 
 def normalise(name: str) -> str:
@@ -47,16 +57,14 @@ def read_wheel(path: Path) -> Wheel:
 def _read_wheel(path: Path, _modified_ns: int) -> Wheel:
     """Read a wheel once for each state of the file."""
     with path.open("rb") as file:
-        sha256 = file_digest(file, "sha256").hexdigest()
-    return Wheel(path, sha256, _read_requires_python(path))
+        digest = file_digest(file, "sha256").hexdigest()
+    return Wheel(path, digest, _read_metadata(path))
 
 
-def _read_requires_python(path: Path) -> str:
-    """Return the versions of Python that a wheel is for; empty if it does not say."""
+def _read_metadata(path: Path) -> bytes:
     try:
         with zipfile.ZipFile(path) as archive:
             names = [name for name in archive.namelist() if _METADATA.fullmatch(name)]
-            metadata = archive.read(names[0]).decode() if names else ""
+            return archive.read(names[0]) if names else b""
     except zipfile.BadZipFile:  # pip says so, too, with the file's name
-        return ""
-    return HeaderParser().parsestr(metadata).get("Requires-Python", "")
+        return b""

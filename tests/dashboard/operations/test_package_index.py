@@ -46,9 +46,19 @@ def test_a_file_says_which_pythons_it_is_for(wheel: Path, client: Client) -> Non
     assert 'data-requires-python="&gt;=3.11"' in html
 
 
+def test_the_metadata_of_a_file_is_served_with_its_hash(wheel: Path, client: Client) -> None:
+    metadata = client.get(f"/simple/swarm-node/{WHEEL}.metadata").content
+    assert b"\nRequires-Python: >=3.11\n" in metadata
+    sha256 = hashlib.sha256(metadata).hexdigest()
+    html = client.get("/simple/swarm-node/").content.decode()
+    assert f'data-core-metadata="sha256={sha256}"' in html
+
+
 def test_a_file_that_is_no_wheel_hides_no_other(wheel: Path, client: Client) -> None:
-    wheel.with_name("swarm_node-0.3.0-py3-none-any.whl").write_bytes(b"half of a file")
+    broken = wheel.with_name("swarm_node-0.3.0-py3-none-any.whl")
+    broken.write_bytes(b"half of a file")
     assert WHEEL in client.get("/simple/swarm-node/").content.decode()
+    assert client.get(f"/simple/swarm-node/{broken.name}.metadata").status_code == 404
 
 
 def test_names_are_compared_as_pep_503_says(wheel: Path, client: Client) -> None:
@@ -144,7 +154,9 @@ def test_a_replaced_wheel_has_a_new_hash(wheel: Path, client: Client) -> None:
     assert sha256 in client.get("/simple/swarm-node/").content.decode()
 
 
-@pytest.mark.parametrize("name", ["../secret.whl", "..%2Fsecret.whl", "secret.whl", "x.whl"])
+@pytest.mark.parametrize(
+    "name", ["../secret.whl", "..%2Fsecret.whl", "secret.whl", "x.whl", "secret.whl.metadata"]
+)
 def test_nothing_outside_the_folder_is_served(
     db: None, wheel: Path, client: Client, name: str
 ) -> None:
