@@ -34,10 +34,11 @@ class RunningSite:
 
 
 @contextmanager
-def running_site(*verb: str) -> Iterator[RunningSite]:
+def running_site(*verb: str, **settings: str) -> Iterator[RunningSite]:
     """Run Postgres (durable), Valkey, web, worker and beat until the block ends.
 
-    `verb` is the launcher's, with its options: `up`, unless another is given.
+    `verb` is the launcher's, with its options: `up`, unless another is given. `settings` are the
+    site's, as its environment names them.
     """
     folder = Path(tempfile.mkdtemp(prefix="murmuration-bench-"))
     folder.chmod(0o711)  # Postgres may run as another user.
@@ -49,7 +50,7 @@ def running_site(*verb: str) -> Iterator[RunningSite]:
             [*command, "--port", str(port), "--state-dir", str(folder / "state")],
             stdout=output,
             stderr=subprocess.STDOUT,
-            env={**os.environ, "LOG_LEVEL": "WARNING"},
+            env={**os.environ, "LOG_LEVEL": "WARNING", **settings},
             process_group=0,
         )
     try:

@@ -241,6 +241,11 @@ WHITENOISE_USE_FINDERS = DEBUG
 WHITENOISE_AUTOREFRESH = DEBUG
 # Wheels of the node client that /simple/ offers, so that a client matches its coordinator.
 DIST_DIR = Path(env.str("DIST_DIR", default=str(BASE_DIR / "var" / "dist")))
+# Where /simple/ sends pip for every other project, and /simple/cpu/ for torch; empty: nowhere.
+PACKAGE_FALLBACK_URL = env.str("PACKAGE_FALLBACK_URL", default="https://pypi.org/simple/")
+PACKAGE_TORCH_CPU_URL = env.str(
+    "PACKAGE_TORCH_CPU_URL", default="https://download.pytorch.org/whl/cpu/"
+)
 
 # ---- the lab
 # Folders whose sub-folders hold the published reports (swarm_web.lab), from the project's own.

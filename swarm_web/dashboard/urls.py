@@ -102,6 +102,20 @@ urlpatterns = [
     path("readyz", health.readyz, name="readyz"),
     path("metrics", health.metrics, name="metrics"),
     path("simple/", package_index.list_projects, name="simple"),
+    path("simple/constraints.txt", package_index.serve_constraints, name="simple-constraints"),
+    # Before the projects: no project "cpu" can come from here, and none is needed.
+    path("simple/cpu/", package_index.list_projects, {"build": "cpu"}, name="simple-cpu"),
     path("simple/<str:project>/", package_index.list_wheels, name="simple-project"),
+    path(
+        "simple/cpu/<str:project>/",
+        package_index.list_wheels,
+        {"build": "cpu"},
+        name="simple-cpu-project",
+    ),
+    path(
+        "simple/<str:project>/<str:filename>.metadata",
+        package_index.serve_metadata,
+        name="simple-metadata",
+    ),
     path("simple/<str:project>/<str:filename>", package_index.serve_wheel, name="simple-wheel"),
 ]

@@ -68,7 +68,7 @@ def test_a_participant_without_a_compiler_gets_pycosat_from_the_site(
     target, no_programs = tmp_path / "target", tmp_path / "bin"
     no_programs.mkdir()
     install = [sys.executable, "-m", "pip", "--quiet", "--no-cache-dir", "install", "--no-deps"]
-    index = ["--target", str(target), "--extra-index-url", f"{site.url}/simple/"]
+    index = ["--target", str(target), "--index-url", f"{site.url}/simple/"]
     subprocess.run(
         [*install, *index, "pycosat==0.6.6"],
         env=os.environ | {"PATH": str(no_programs)},

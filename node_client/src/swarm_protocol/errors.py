@@ -50,9 +50,7 @@ FIXES: dict[ErrorCode, str] = {
         "coordinator's address."
     ),
     ErrorCode.AUTH_SUPERSEDED: "Another client came with this token. Give each machine its own.",
-    ErrorCode.CLIENT_TOO_OLD: (
-        "Update the client as the coordinator's join page says: pip install --upgrade swarm-node."
-    ),
+    ErrorCode.CLIENT_TOO_OLD: "Update the client with the line of the coordinator's join page.",
     ErrorCode.PROTOCOL_VERSION: "Install the client that the coordinator's join page names.",
     ErrorCode.PROTOCOL_NOT_JSON: "Send one UTF-8 JSON object in each text frame.",
     ErrorCode.PROTOCOL_TOO_LARGE: "Split the message: a frame may hold at most 1 MiB.",

@@ -1,57 +1,140 @@
-"""A package index of the wheels in DIST_DIR (PEP 503), so that pip installs the client that
-matches this coordinator: `pip install swarm-node --extra-index-url <site>/simple/`.
+"""A package index (PEP 503) that is complete: `--index-url SITE/simple/` is enough to join.
+
+Projects with a wheel in DIST_DIR come from here, and from here only. Every other one is redirected
+to PACKAGE_FALLBACK_URL, so that its files never pass through this site. `/simple/cpu/` is the
+same, except that torch is redirected to PACKAGE_TORCH_CPU_URL, which has builds without CUDA.
+
+pip looks for the highest version in all indexes that it is given. With `--extra-index-url` it would
+take a stranger's `swarm-node` from the public index; with this one it asks nobody else.
 """
 
-import hashlib
 import re
-from functools import lru_cache
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal, TypeVar
 
 from django.conf import settings
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.http import HttpResponseNotFound as NotFound
+from django.http import HttpResponseRedirect as Redirect
 from django.shortcuts import render
-from django.views.decorators.http import require_safe
+from django.utils.cache import patch_cache_control
+from django.views.decorators.http import condition, conditional_page, require_safe
 
+from swarm_web.dashboard.downloads.batches import stream
+from swarm_web.dashboard.operations.wheels import find_wheels, normalise, read_wheel
 
-def normalise(name: str) -> str:
-    """Return a project's name as PEP 503 compares it."""
-    return re.sub(r"[-_.]+", "-", name).lower()
+Build = Literal["any", "cpu"]
+Response = TypeVar("Response", bound=HttpResponseBase)
 
-
-def find_wheels() -> dict[str, list[Path]]:
-    """Return the offered wheels by normalised project name."""
-    wheels: dict[str, list[Path]] = {}
-    for path in sorted(Path(settings.DIST_DIR).glob("*.whl")):
-        wheels.setdefault(normalise(path.name.split("-", 1)[0]), []).append(path)
-    return wheels
-
-
-@lru_cache(maxsize=64)
-def hash_wheel(path: Path, _modified_ns: int) -> str:
-    """Return a wheel's SHA-256, computed once for each state of the file."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+_CHUNK = 1 << 16
+# Another site or index may have a project of this name, and it would be a stranger's.
+_OWN = frozenset({"swarm-node"})
+# PEP 508, with the separators as PEP 503 writes them.
+_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
 @require_safe
-def list_projects(request: HttpRequest) -> HttpResponse:
-    """List the projects that the index has."""
-    return render(request, "simple/index.html", {"projects": sorted(find_wheels())})
+@conditional_page
+def list_projects(request: HttpRequest, build: Build = "any") -> HttpResponse:
+    """List the projects that the site itself has."""
+    context = {"projects": sorted(find_wheels(settings.DIST_DIR)), "page": _page_name(build)}
+    return _for_programs(render(request, "simple/index.html", context))
 
 
 @require_safe
-def list_wheels(request: HttpRequest, project: str) -> HttpResponse:
-    """List a project's wheels with their hashes."""
-    wheels = find_wheels().get(normalise(project))
-    if wheels is None:
-        raise Http404(f"no project {project}")
-    files = [(path.name, hash_wheel(path, path.stat().st_mtime_ns)) for path in wheels]
-    return render(request, "simple/project.html", {"project": project, "files": files})
+@conditional_page
+def list_wheels(request: HttpRequest, project: str, build: Build = "any") -> HttpResponse:
+    """List a project's wheels with their hashes, or say who else lists them."""
+    name = normalise(project)
+    paths = find_wheels(settings.DIST_DIR).get(name)
+    if paths is None:
+        return _for_programs(_refer(name, build))
+    context = {"project": name, "wheels": [read_wheel(path) for path in paths]}
+    return _for_programs(render(request, "simple/project.html", context))
 
 
 @require_safe
-def serve_wheel(request: HttpRequest, project: str, filename: str) -> HttpResponse:
-    """Send one wheel. Only names that the folder lists are opened, so no path leads out of it."""
-    for path in find_wheels().get(normalise(project), []):
-        if path.name == filename:
-            return HttpResponse(path.read_bytes(), content_type="application/octet-stream")
-    raise Http404(f"no file {filename}")
+@conditional_page
+def serve_constraints(_request: HttpRequest) -> HttpResponse:
+    """Send the versions that were tested together, as installers read them (`--constraint URL`)."""
+    text = (settings.BASE_DIR / "constraints.txt").read_text()
+    return _for_programs(HttpResponse(text, content_type="text/plain; charset=utf-8"))
+
+
+@require_safe
+@conditional_page
+def serve_metadata(_request: HttpRequest, project: str, filename: str) -> HttpResponse:
+    """Send the METADATA of a wheel (PEP 658).
+
+    Without it uv tries to read a part of the wheel, and where that fails the whole of it, also of
+    every wheel that this index refers to.
+    """
+    path = _find_wheel(project, filename)
+    metadata = read_wheel(path).metadata if path else b""
+    if not metadata:
+        return _say_missing(f"This index has no metadata of {filename}.")
+    return _for_programs(HttpResponse(metadata, content_type="application/octet-stream"))
+
+
+def _wheel_etag(_request: HttpRequest, project: str, filename: str) -> str | None:
+    path = _find_wheel(project, filename)
+    return f'"{read_wheel(path).sha256}"' if path else None
+
+
+@require_safe
+@condition(etag_func=_wheel_etag)
+def serve_wheel(_request: HttpRequest, project: str, filename: str) -> HttpResponseBase:
+    """Stream one wheel."""
+    path = _find_wheel(project, filename)
+    if path is None:
+        return _say_missing(f"This index has no file {filename}.")
+    response = StreamingHttpResponse(
+        stream(_read(path)),
+        content_type="application/octet-stream",
+        headers={"Content-Length": str(path.stat().st_size)},
+    )
+    return _for_programs(response)
+
+
+def _find_wheel(project: str, filename: str) -> Path | None:
+    """Return a wheel that is listed under this name, so that no path leads out of the folder."""
+    paths = find_wheels(settings.DIST_DIR).get(normalise(project), [])
+    return next((path for path in paths if path.name == filename), None)
+
+
+def _read(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            yield chunk
+
+
+def _page_name(build: Build) -> str:
+    return "simple-cpu-project" if build == "cpu" else "simple-project"
+
+
+def _refer(name: str, build: Build) -> HttpResponse:
+    """Redirect to the index that has a project, or say why none does."""
+    if name in _OWN:
+        return _say_missing(
+            f"This site offers no wheel of {name} now; its operator can (DIST_DIR)."
+        )
+    if not _NAME.fullmatch(name):
+        return _say_missing("This is not the name of a project.")
+    is_cpu_torch = build == "cpu" and name == "torch"
+    setting = "PACKAGE_TORCH_CPU_URL" if is_cpu_torch else "PACKAGE_FALLBACK_URL"
+    index: str = getattr(settings, setting)
+    if not index:
+        return _say_missing(f"This site offers no wheel of {name}, and {setting} is empty.")
+    return Redirect(f"{index.rstrip('/')}/{name}/")
+
+
+def _say_missing(reason: str) -> HttpResponse:
+    return NotFound(f"{reason}\n", content_type="text/plain")
+
+
+def _for_programs(response: Response) -> Response:
+    """Have pip ask again each time: a wheel may be built anew under the same name."""
+    patch_cache_control(response, no_cache=True)
+    response["X-Robots-Tag"] = "noindex"
+    return response

@@ -8,6 +8,12 @@ from django.views.decorators.http import require_safe
 
 from swarm_web.dashboard.downloads import answers, asked, rewards, rollouts
 from swarm_web.dashboard.downloads.formats import FORMATS
+from swarm_web.dashboard.reports.installing import (
+    COSTS,
+    LINK_MEGABITS,
+    write_install_lines,
+    write_update_lines,
+)
 
 
 @require_safe
@@ -36,4 +42,11 @@ def robots(request: HttpRequest) -> HttpResponse:
 @require_safe
 def join(request: HttpRequest) -> HttpResponse:
     """Say how to join, what it takes and what is shared."""
-    return render(request, "join.html")
+    context = {
+        "lines": write_install_lines(settings.SITE_URL),
+        "updates": write_update_lines(settings.SITE_URL),
+        "costs": COSTS,
+        "link_megabits": LINK_MEGABITS,
+        "anonymous": getattr(settings, "ANONYMOUS_JOIN", False),
+    }
+    return render(request, "join.html", context)

@@ -73,7 +73,10 @@ def _check_client(client: str, version: Version, season: Season | None) -> None:
     minimum = minimum_client(season)
     if version < parse_version(minimum):
         raise RefusedError(
-            ErrorCode.CLIENT_TOO_OLD, f"client {client}, this coordinator needs {minimum} or newer"
+            ErrorCode.CLIENT_TOO_OLD,
+            f"client {client}, this coordinator needs {minimum} or newer",
+            # Newer clients know better: how they were installed.
+            fix=f"Update the client with the line of {settings.SITE_URL}/join/.",
         )
 
 

@@ -1,41 +1,150 @@
-"""The package index offers the wheels of DIST_DIR and nothing else."""
+"""The package index offers the wheels of DIST_DIR itself, and refers to others for the rest."""
 
+import asyncio
 import hashlib
 from pathlib import Path
 
 import pytest
-from django.test import Client
+from django.test import AsyncClient, Client
 from pytest_django import Settings
 
+from tests.processes import PROJECT
+from tests.wheels import make_wheel
+
 WHEEL = "swarm_node-0.2.0-py3-none-any.whl"
+FALLBACK = "https://index.example.org/simple/"
+TORCH_CPU = "https://torch.example.org/cpu"
 
 
 @pytest.fixture
 def wheel(settings: Settings, tmp_path: Path) -> Path:
     settings.DIST_DIR = tmp_path / "dist"
     settings.DIST_DIR.mkdir()
+    settings.PACKAGE_FALLBACK_URL, settings.PACKAGE_TORCH_CPU_URL = FALLBACK, TORCH_CPU
     (tmp_path / "secret.whl").write_bytes(b"not offered")
-    path: Path = settings.DIST_DIR / WHEEL
-    path.write_bytes(b"wheel of the client")
-    return path
+    return make_wheel(settings.DIST_DIR, "swarm-node", "0.2.0", requires_python=">=3.11")
 
 
 def test_the_index_lists_projects_by_normalised_name(wheel: Path, client: Client) -> None:
     assert '<a href="/simple/swarm-node/">swarm-node</a>' in client.get("/simple/").content.decode()
 
 
-def test_a_project_lists_files_with_their_hash(wheel: Path, client: Client) -> None:
-    sha256 = hashlib.sha256(b"wheel of the client").hexdigest()
-    html = client.get("/simple/swarm-node/").content.decode()
+def test_the_cpu_index_lists_the_same_projects_as_its_own(wheel: Path, client: Client) -> None:
+    html = client.get("/simple/cpu/").content.decode()
+    assert '<a href="/simple/cpu/swarm-node/">swarm-node</a>' in html
+
+
+@pytest.mark.parametrize("index", ["/simple", "/simple/cpu"])
+def test_a_project_lists_files_with_their_hash(wheel: Path, client: Client, index: str) -> None:
+    sha256 = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    html = client.get(f"{index}/swarm-node/").content.decode()
     assert f'href="/simple/swarm-node/{WHEEL}#sha256={sha256}"' in html
+
+
+def test_a_file_says_which_pythons_it_is_for(wheel: Path, client: Client) -> None:
+    html = client.get("/simple/swarm-node/").content.decode()
+    assert 'data-requires-python="&gt;=3.11"' in html
+
+
+def test_the_metadata_of_a_file_is_served_with_its_hash(wheel: Path, client: Client) -> None:
+    metadata = client.get(f"/simple/swarm-node/{WHEEL}.metadata").content
+    assert b"\nRequires-Python: >=3.11\n" in metadata
+    sha256 = hashlib.sha256(metadata).hexdigest()
+    html = client.get("/simple/swarm-node/").content.decode()
+    assert f'data-core-metadata="sha256={sha256}"' in html
+
+
+def test_a_file_that_is_no_wheel_hides_no_other(wheel: Path, client: Client) -> None:
+    broken = wheel.with_name("swarm_node-0.3.0-py3-none-any.whl")
+    broken.write_bytes(b"half of a file")
+    assert WHEEL in client.get("/simple/swarm-node/").content.decode()
+    assert client.get(f"/simple/swarm-node/{broken.name}.metadata").status_code == 404
 
 
 def test_names_are_compared_as_pep_503_says(wheel: Path, client: Client) -> None:
     assert client.get("/simple/Swarm_Node/").status_code == 200
 
 
-def test_a_wheel_is_served(wheel: Path, client: Client) -> None:
-    assert client.get(f"/simple/swarm-node/{WHEEL}").content == b"wheel of the client"
+@pytest.mark.parametrize(
+    ("path", "target"),
+    [
+        ("/simple/torch/", f"{FALLBACK}torch/"),
+        ("/simple/cpu/torch/", f"{TORCH_CPU}/torch/"),
+        ("/simple/cpu/Reasoning_Gym/", f"{FALLBACK}reasoning-gym/"),
+    ],
+    ids=["any build", "CPU build", "another project of the CPU index"],
+)
+def test_other_projects_are_found_elsewhere(
+    wheel: Path, client: Client, path: str, target: str
+) -> None:
+    answer = client.get(path)
+    assert (answer.status_code, answer["Location"]) == (302, target)
+
+
+@pytest.mark.parametrize("index", ["/simple", "/simple/cpu"])
+def test_the_client_is_never_found_elsewhere(wheel: Path, client: Client, index: str) -> None:
+    wheel.unlink()
+    answer = client.get(f"{index}/Swarm.Node/")
+    assert answer.status_code == 404
+    assert "no wheel of swarm-node" in answer.content.decode()
+
+
+def test_a_project_that_the_operator_offers_is_not_found_elsewhere(
+    wheel: Path, client: Client
+) -> None:
+    make_wheel(wheel.parent, "torch", "2.13.0")
+    assert client.get("/simple/cpu/torch/").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "setting"),
+    [("/simple/torch/", "PACKAGE_FALLBACK_URL"), ("/simple/cpu/torch/", "PACKAGE_TORCH_CPU_URL")],
+)
+def test_a_site_without_a_fallback_says_so(
+    wheel: Path, client: Client, settings: Settings, path: str, setting: str
+) -> None:
+    setattr(settings, setting, "")
+    answer = client.get(path)
+    assert answer.status_code == 404
+    assert setting in answer.content.decode()
+
+
+@pytest.mark.parametrize("name", ["..", "a b", "@evil.example.org", "-x", "%2e%2e"])
+def test_what_is_no_name_is_not_referred(wheel: Path, client: Client, name: str) -> None:
+    assert client.get(f"/simple/{name}/").status_code == 404
+
+
+async def test_a_wheel_is_streamed(wheel: Path, async_client: AsyncClient) -> None:
+    content = await asyncio.to_thread(wheel.read_bytes)
+    answer = await async_client.get(f"/simple/swarm-node/{WHEEL}")
+    assert b"".join([part async for part in answer]) == content  # type: ignore[attr-defined]
+    assert answer["Content-Length"] == str(len(content))
+
+
+def test_a_wheel_that_pip_has_is_not_sent_again(wheel: Path, client: Client) -> None:
+    etag = client.get(f"/simple/swarm-node/{WHEEL}")["ETag"]
+    again = client.get(f"/simple/swarm-node/{WHEEL}", headers={"if-none-match": etag})
+    assert again.status_code == 304
+
+
+def test_a_page_that_pip_has_is_not_sent_again(wheel: Path, client: Client) -> None:
+    etag = client.get("/simple/swarm-node/")["ETag"]
+    again = client.get("/simple/swarm-node/", headers={"if-none-match": etag})
+    assert again.status_code == 304
+
+
+@pytest.mark.parametrize(
+    "path", ["/simple/", "/simple/swarm-node/", f"/simple/swarm-node/{WHEEL}", "/simple/torch/"]
+)
+def test_pip_asks_again_each_time_and_robots_never(wheel: Path, client: Client, path: str) -> None:
+    answer = client.head(path)
+    assert (answer["Cache-Control"], answer["X-Robots-Tag"]) == ("no-cache", "noindex")
+    assert not answer.getvalue()
+
+
+def test_the_tested_versions_are_served(wheel: Path, client: Client) -> None:
+    constraints = (PROJECT / "constraints.txt").read_text()
+    assert client.get("/simple/constraints.txt").content.decode() == constraints
 
 
 def test_a_replaced_wheel_has_a_new_hash(wheel: Path, client: Client) -> None:
@@ -45,7 +154,9 @@ def test_a_replaced_wheel_has_a_new_hash(wheel: Path, client: Client) -> None:
     assert sha256 in client.get("/simple/swarm-node/").content.decode()
 
 
-@pytest.mark.parametrize("name", ["../secret.whl", "..%2Fsecret.whl", "secret.whl", "x.whl"])
+@pytest.mark.parametrize(
+    "name", ["../secret.whl", "..%2Fsecret.whl", "secret.whl", "x.whl", "secret.whl.metadata"]
+)
 def test_nothing_outside_the_folder_is_served(
     db: None, wheel: Path, client: Client, name: str
 ) -> None:

@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 from node_client.display.events import Vitals
+from node_client.display.lines import describe_upgrade
 from node_client.display.panel import render
 from node_client.display.view import Mark, View
 from node_client.learning.held_out import HeldOutScore
@@ -105,11 +106,11 @@ def test_a_base_node_shows_that_it_is_untrained() -> None:
 
 def test_a_client_that_will_be_refused_soon_is_told_so() -> None:
     view = full_view()
-    assert "pip install" not in show(view)
-    view.upgrade = "1.4.0\x1b[2J"
+    assert "pipx upgrade" not in show(view)
+    view.upgrade = describe_upgrade("1.4.0\x1b[2J", command="pipx upgrade swarm-node")
     text = show(view)
     assert "clients older than 1.4.0" in text
-    assert "pip install --upgrade swarm-node" in text
+    assert "pipx upgrade swarm-node" in text
     assert "\x1b" not in text
 
 

@@ -10,6 +10,7 @@ from node_client.settings.config import Settings
 from node_client.settings.train_config import TrainConfig
 from node_client.storage.checkpoint import newest_first
 from node_client.storage.commitments import read_commitments
+from node_client.storage.installation import find_installation, upgrade_command
 from node_client.storage.manifest import read_manifest
 from node_client.storage.state import StateDir
 from swarm_protocol.errors import ErrorCode
@@ -307,5 +308,18 @@ async def test_a_client_that_will_soon_be_too_old_says_so(
     coordinator.upgrade = "9.9.9"
     async with running(coordinator), running_node(settings, coordinator, verifier, view=view):
         await coordinator.heard(ReportTraining)
-    assert view.upgrade == "9.9.9"
-    assert "pip install --upgrade" in caplog.text
+    assert view.upgrade is not None
+    assert "older than 9.9.9" in view.upgrade
+    assert f"swarm-node --index-url {coordinator.site.base}/simple/" in view.upgrade
+    assert caplog.text.count(view.upgrade) == 1
+
+
+async def test_a_client_that_is_too_old_names_the_line_that_upgrades_it(
+    settings: Settings, verifier: Verifier
+) -> None:
+    coordinator = Coordinator(season=toy_season())
+    coordinator.refusals[Hello] = ErrorCode.CLIENT_TOO_OLD
+    with pytest.raises(CoordinatorRefusedError) as refusal:
+        async with running(coordinator), running_node(settings, coordinator, verifier) as node:
+            await node
+    assert refusal.value.fix.endswith(upgrade_command(coordinator.site, find_installation()))

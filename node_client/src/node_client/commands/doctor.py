@@ -102,10 +102,7 @@ def check_verifier() -> Check:
             verifier.score(task.spec, ["<answer>0</answer>"])
             isolation = verifier.isolation
     except RefusedError as problem:
-        remedy = (
-            "Reinstall the client as the coordinator's join page says:"
-            " pip install --force-reinstall swarm-node."
-        )
+        remedy = "Uninstall the client, and install it as the coordinator's join page says."
         if not process.SUPPORTED:
             remedy = USE_WSL
         return Check("verifier", "fail", problem.message, remedy)

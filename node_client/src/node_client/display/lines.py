@@ -38,12 +38,9 @@ def describe_pause(pause: Pause) -> str:
     return f"paused{until}: {pause.why}"
 
 
-def describe_upgrade(oldest: str) -> str:
+def describe_upgrade(oldest: str, *, command: str) -> str:
     """Say in one line that this client will be refused soon; `oldest` is the first that will not.
 
-    The version is the coordinator's word, so it cannot be trusted to be one.
+    The version is the coordinator's word, so it cannot be trusted to be one. `command` upgrades.
     """
-    return (
-        f"clients older than {fold_line(oldest, most=20)} will be refused soon:"
-        " pip install --upgrade swarm-node, as the coordinator's join page says"
-    )
+    return f"clients older than {fold_line(oldest, most=20)} will be refused soon; run: {command}"

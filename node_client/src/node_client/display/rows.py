@@ -17,7 +17,6 @@ from node_client.display.figures import (
     describe_trend,
     sparkline,
 )
-from node_client.display.lines import describe_upgrade
 from node_client.display.remarks import explain_remark
 from node_client.display.terminal import fold_line
 from node_client.display.view import View
@@ -204,7 +203,7 @@ def _all_runs(view: View) -> str:
 
 def _notices(view: View) -> Iterator[Text]:
     if view.upgrade is not None:
-        yield Text(describe_upgrade(view.upgrade), "yellow")
+        yield Text(view.upgrade, "yellow")
     for notice in view.notices:
         yield Text(f"{notice.at:%H:%M:%S} UTC: {fold_line(notice.message)}")
 

@@ -59,8 +59,8 @@ class View:
     `finished` is the latest round that was seen open and is not any more; `sat_out` the latest one
     that this node came too late for. `offline_since` is the monotonic time at which the connection
     was lost. `published` counts what the pool took since the client began, `published_before` what
-    it had taken in this season before that. `upgrade` names the client version below which nodes
-    will be refused soon, if this one is older. `listen` is told what happens.
+    it had taken in this season before that. `upgrade` says that this client will be refused
+    soon, if it will. `listen` is told what happens.
     """
 
     model: str

@@ -30,12 +30,14 @@ from node_client.site import Site
 from node_client.storage.answers import AnswerSpool
 from node_client.storage.commitments import CommitmentLog
 from node_client.storage.heads import HeadLog
+from node_client.storage.installation import find_installation, upgrade_command
 from node_client.storage.receipts import ReceiptLog
 from node_client.storage.state import Remembered
 from node_client.swarm.backoff import jittered_backoff
 from node_client.swarm.client import SwarmClient, new_id
 from node_client.swarm.connection import Connection, Link
 from node_client.swarm.exchange import SwarmExchange
+from swarm_protocol.errors import ErrorCode
 from swarm_protocol.messages import (
     Arm,
     ChainHead,
@@ -219,12 +221,20 @@ class Node:
             ]
         return jobs
 
+    def _know_better(self, refusal: CoordinatorRefusedError) -> CoordinatorRefusedError:
+        """Name the line that upgrades this client, since only it knows how it was installed."""
+        if refusal.code != ErrorCode.CLIENT_TOO_OLD:
+            return refusal
+        line = upgrade_command(self._site, find_installation())
+        fix = f"Update it with this line: {line}"
+        return CoordinatorRefusedError(refusal.message, fix=fix, code=refusal.code)
+
     async def _stay_connected(self) -> None:
         """Keep the connection; a refusal ends the node, but only after it saved its work."""
         try:
             await self._connection.run()
         except CoordinatorRefusedError as refusal:
-            self._refusal = self._upgrading.instead_of(refusal)
+            self._refusal = self._upgrading.instead_of(self._know_better(refusal))
             self.stop()
 
     async def _end_for_upgrade(self) -> None:
@@ -283,9 +293,12 @@ class Node:
         self._connection.renew(after_s=self._chance() * ASSIGNMENT_PAUSE_S)
 
     def _note_upgrade(self, oldest: str | None) -> None:
-        if oldest is not None and oldest != self._view.upgrade:
-            log.warning(describe_upgrade(oldest))
-        self._view.upgrade = oldest
+        before, self._view.upgrade = self._view.upgrade, None
+        if oldest is not None:
+            command = upgrade_command(self._site, find_installation())
+            self._view.upgrade = describe_upgrade(oldest, command=command)
+        if self._view.upgrade not in (None, before):
+            log.warning(self._view.upgrade)
         self._upgrading.note(oldest)
 
     def _follow(self, season: SeasonInfo | None) -> None:

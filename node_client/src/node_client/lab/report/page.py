@@ -66,7 +66,7 @@ def read_plotly(path: Path | None) -> str:
     except ImportError as problem:
         raise NodeError(
             "The package plotly is not installed, and the page cannot be drawn without it.",
-            fix="Install it with `pip install 'swarm-node[lab]'`.",
+            fix="Install plotly, or the client with its extra: 'swarm-node[lab]'.",
         ) from problem
     return str(get_plotlyjs())
 

@@ -1,0 +1,128 @@
+"""Measures the way from a running demo's Join page to the first judged score, on a bare machine.
+
+Each of the page's lines runs in an empty home with Python, uv and pipx, and without a compiler.
+After each, `doctor` and `join` with a token.
+
+    python -m bench.joining [--only cpu-uv] [--torch-cpu FOLDER]
+
+`--torch-cpu` names a folder with a wheel of PyTorch for the CPU, to be offered in the place of
+PyTorch's own index where that is out of reach.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from urllib.parse import quote
+
+from rich.console import Console
+
+from bench.newcomer import Newcomer
+from bench.report import write_results
+from bench.site import RunningSite, running_site
+from swarm_web.dashboard.operations.wheels import read_wheel
+from swarm_web.dashboard.reports.installing import BUILDS, TOOLS
+from swarm_web.local.ports import HOST
+from swarm_web.local.probes import answers_ok
+
+_OFFERED_WITHIN_S = 120.0
+
+LINES = [f"{build}-{tool}" for build in BUILDS for tool in TOOLS]
+
+
+@contextmanager
+def demo_to_join(*, torch_cpu: Path | None = None) -> Iterator[RunningSite]:
+    """Run a demo that offers the client, and with `torch_cpu` also PyTorch from that folder."""
+    with ExitStack() as stack:
+        index = stack.enter_context(serving_torch(torch_cpu)) if torch_cpu else None
+        settings = {"PACKAGE_TORCH_CPU_URL": index} if index else {}
+        site = stack.enter_context(running_site("demo", **settings))
+        await_wheel(site)
+        yield site
+
+
+@contextmanager
+def serving_torch(folder: Path) -> Iterator[str]:
+    """Offer a folder's wheels of torch, and their metadata, as an index; yield its address."""
+    with tempfile.TemporaryDirectory() as root, ExitStack() as stack:
+        page = Path(root) / "torch" / "index.html"
+        page.parent.mkdir()
+        for wheel in map(read_wheel, folder.glob("torch-*.whl")):
+            page.with_name(wheel.name).symlink_to(wheel.path.resolve())
+            page.with_name(f"{wheel.name}.metadata").write_bytes(wheel.metadata)
+            with page.open("a") as links:
+                links.write(f'<a href="{quote(wheel.name)}#sha256={wheel.sha256}"')
+                links.write(f' data-core-metadata="true">{wheel.name}</a>')
+        handler = partial(_QuietHandler, directory=root)
+        server = stack.enter_context(ThreadingHTTPServer((HOST, 0), handler))
+        Thread(target=server.serve_forever, daemon=True).start()
+        stack.callback(server.shutdown)
+        yield f"http://{HOST}:{server.server_port}/"
+
+
+class _QuietHandler(SimpleHTTPRequestHandler):
+    def log_message(self, *_arguments: object) -> None:
+        pass
+
+
+def await_wheel(site: RunningSite) -> None:
+    """Wait until the site offers the client, which comes last. Raises TimeoutError."""
+    deadline = time.monotonic() + _OFFERED_WITHIN_S
+    while not answers_ok(site.port, "/simple/swarm-node/"):
+        if time.monotonic() > deadline:
+            raise TimeoutError("the site offers no client")
+        time.sleep(0.2)
+
+
+def register(site: RunningSite, node: str, *, token_file: Path) -> None:
+    """Create a node as an operator does."""
+    command = [sys.executable, "manage.py", "create_node", "--name", node]
+    environment = {**os.environ, **site.settings}
+    subprocess.run([*command, "--token-file", str(token_file)], env=environment, check=True)
+
+
+def try_line(site: RunningSite, line: str, *, torch_cpu: Path | None = None) -> dict[str, float]:
+    """Install by a line of the page, then `doctor` and `join`; return the figures.
+
+    What came from this machine passed no proxy, so the wheel in `torch_cpu` is added here.
+    """
+    url, node = f"http://{HOST}:{site.port}", f"new-{line}"
+    with tempfile.TemporaryDirectory(prefix="newcomer-") as folder:
+        newcomer = Newcomer(Path(folder), site=url)
+        installed = newcomer.install(line)
+        newcomer.run(f"swarm-node doctor {url}")
+        token_file = Path(folder) / "token.txt"
+        register(site, node, token_file=token_file)
+        joined = newcomer.join(token_file, node=node)
+        figures = {**asdict(installed), **asdict(joined)}
+    if torch_cpu and line.startswith("cpu"):
+        figures["download"] += sum(path.stat().st_size for path in torch_cpu.glob("torch-*.whl"))
+    return figures
+
+
+def main(argv: Sequence[str]) -> int:
+    """Try the lines, print and write what each took."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", action="append", choices=LINES)
+    parser.add_argument("--torch-cpu", type=Path)
+    options = parser.parse_args(argv)
+    figures: dict[str, object] = {}
+    with demo_to_join(torch_cpu=options.torch_cpu) as site:
+        for line in options.only or LINES:
+            figures[line] = try_line(site, line, torch_cpu=options.torch_cpu)
+            Console().print(line, figures[line])
+    write_results("joining", figures)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,137 @@
+"""A new participant with an empty home, the tools that install, and no compiler."""
+
+import html
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.proxy import counting_proxy
+
+# Debian's own Python where there is one: pip refuses to install beside its packages.
+_PYTHON = next(p for p in (Path("/usr/bin/python3"), Path(sys.executable)) if p.exists())
+_TOOLS = ("uv", "pipx")
+_CACHES = ("cache/uv", "cache/pip", "cache/pipx")
+_KEPT = re.compile(r"LANG|PIP_CERT|(SSL|REQUESTS|CURL)_.*|.*_PROXY")
+_LOOK_EVERY_S = 0.25
+_ANSWERS_WITHIN_S = 30.0
+_SCORED_WITHIN_S = 600.0
+
+
+@dataclass(frozen=True)
+class Installation:
+    """What an installation took: bytes from outside, bytes on disk and of these in caches."""
+
+    download: int
+    disk: int
+    caches: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Joining:
+    """Seconds from `join` to the first rollout that the site took, and to the first score."""
+
+    shared_after_s: float
+    scored_after_s: float
+
+
+class Newcomer:
+    """A user whose home is `home`, in front of a site's Join page."""
+
+    def __init__(self, home: Path, *, site: str) -> None:
+        self.home, self.site = home, site
+        programs = home / "bin"
+        programs.mkdir()
+        (programs / "python3").symlink_to(_PYTHON)
+        for tool in _TOOLS:
+            (programs / tool).symlink_to(Path(sys.executable).parent / tool)
+        kept = {name: value for name, value in os.environ.items() if _KEPT.fullmatch(name)}
+        self._environment = kept | {
+            "HOME": str(home),
+            "XDG_CACHE_HOME": str(home / "cache"),
+            "PATH": f"{programs}:{home}/.local/bin:{home}/.swarm-node/bin",
+            "CC": "/bin/false",
+            # What this machine's pip and uv are configured to is not the newcomer's.
+            "PIP_CONFIG_FILE": os.devnull,
+            "UV_NO_CONFIG": "1",
+        }
+
+    def read_line(self, name: str) -> str:
+        """Copy a line from the Join page."""
+        with urllib.request.urlopen(f"{self.site}/join/", timeout=_ANSWERS_WITHIN_S) as answer:
+            page = answer.read().decode()
+        found = re.search(rf'<code id="{name}">(.*?)</code>', page, re.DOTALL)
+        if found is None:
+            raise LookupError(f"the Join page has no line {name!r}")
+        return html.unescape(found[1])
+
+    def run(self, line: str, **also: str) -> str:
+        """Run a line in a shell and return what it wrote. Raises CalledProcessError."""
+        shell = ["/bin/sh", "-euc", line]
+        environment = self._environment | also
+        return subprocess.run(
+            shell, env=environment, check=True, stdout=subprocess.PIPE, text=True
+        ).stdout
+
+    def install(self, name: str) -> Installation:
+        """Run one of the page's lines that install."""
+        line = self.read_line(f"install-{name}")
+        with counting_proxy() as proxy:
+            began = time.monotonic()
+            self.run(line, HTTPS_PROXY=proxy.url)
+            seconds = time.monotonic() - began
+        disk = measure(self.home)
+        caches = measure(self.home / "cache")
+        return Installation(proxy.received, disk, caches, seconds)
+
+    def join(self, token_file: Path, *, node: str) -> Joining:
+        """Run the page's line that joins with a token until the node has a score."""
+        line = self.read_line("join-token").replace("token.txt", str(token_file))
+        began = time.monotonic()
+        with (self.home / "join.log").open("wb") as log:
+            client = subprocess.Popen(
+                ["/bin/sh", "-euc", f"exec {line}"],
+                env=self._environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+            try:
+                shared = self._await(node, lambda row: row["published"] > 0, client)
+                scored = self._await(node, lambda row: row["score"] is not None, client)
+            finally:
+                client.send_signal(signal.SIGINT)
+                client.wait(timeout=60)
+        return Joining(shared - began, scored - began)
+
+    def _await(
+        self, node: str, is_so: Callable[[dict[str, Any]], bool], client: subprocess.Popen[bytes]
+    ) -> float:
+        """Return when the site's figures of a node first said so."""
+        deadline = time.monotonic() + _SCORED_WITHIN_S
+        while time.monotonic() < deadline and client.poll() is None:
+            url = f"{self.site}/api/v1/nodes/{node}"
+            with urllib.request.urlopen(url, timeout=_ANSWERS_WITHIN_S) as answer:
+                if is_so(json.load(answer)):
+                    return time.monotonic()
+            time.sleep(_LOOK_EVERY_S)
+        raise TimeoutError((self.home / "join.log").read_text())
+
+
+def measure(folder: Path) -> int:
+    """Return how many bytes a folder takes on disk; a file with two names counts once."""
+    found = {
+        (about.st_dev, about.st_ino): about.st_blocks * 512
+        for path in folder.rglob("*")
+        if (about := path.lstat())
+    }
+    return sum(found.values())

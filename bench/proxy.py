@@ -1,0 +1,59 @@
+"""A proxy that counts what the programs behind it download over TLS, without reading it."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Thread
+
+_CHUNK = 1 << 16
+
+
+class CountingProxy:
+    """Passes CONNECT requests on (RFC 9110, 9.3.6); `received` counts bytes from outside."""
+
+    def __init__(self) -> None:
+        self.received = 0
+        self.url = ""
+
+    async def serve(self, client: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
+        """Hold one connection, and the one that it asks for."""
+        asked = (await client.readuntil(b"\r\n\r\n")).decode("ascii")
+        host, _, port = asked.split()[1].rpartition(":")
+        try:
+            outside, forth = await asyncio.open_connection(host, int(port))
+        except OSError:
+            back.write(b"HTTP/1.1 502 Bad Gateway\r\n\r\n")
+            back.close()
+            return
+        back.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        await asyncio.gather(self._pass(client, forth), self._pass(outside, back, is_counted=True))
+
+    async def _pass(
+        self, source: asyncio.StreamReader, to: asyncio.StreamWriter, *, is_counted: bool = False
+    ) -> None:
+        try:
+            while chunk := await source.read(_CHUNK):
+                self.received += len(chunk) * is_counted
+                to.write(chunk)
+                await to.drain()
+        except ConnectionError:
+            pass  # The other side is told by the closing below.
+        finally:
+            to.close()
+
+
+@contextmanager
+def counting_proxy() -> Iterator[CountingProxy]:
+    """Run a proxy on a free port of this machine until the block ends."""
+    proxy, loop = CountingProxy(), asyncio.new_event_loop()
+    server = loop.run_until_complete(asyncio.start_server(proxy.serve, "127.0.0.1", 0))
+    proxy.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    thread = Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        yield proxy
+    finally:
+        server.close()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()

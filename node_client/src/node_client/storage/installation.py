@@ -1,0 +1,63 @@
+"""How this client was installed, and the line that brings a newer one from a coordinator.
+
+Only the coordinator's own package index is named in it: `swarm-node` of another would be a
+stranger's. With PyTorch's build for the CPU it is the index that has such builds.
+"""
+
+import shlex
+import sys
+from dataclasses import dataclass
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+from node_client.site import Site
+
+Installer = Literal["uv tool", "pipx", "pip", "uv pip"]
+
+# What the tools leave in the environments that they make.
+_RECEIPTS: dict[str, Installer] = {"uv-receipt.toml": "uv tool", "pipx_metadata.json": "pipx"}
+
+
+@dataclass(frozen=True)
+class Installation:
+    """What installed the client, for which Python, and whether PyTorch is the build for the CPU."""
+
+    installer: Installer
+    python: str
+    is_cpu_build: bool
+
+
+def find_installation() -> Installation:
+    """Look at the environment in which this client runs."""
+    installer = find_installer(Path(sys.prefix), has_pip=find_spec("pip") is not None)
+    return Installation(installer, sys.executable, "+cpu" in _read_torch_version())
+
+
+def find_installer(prefix: Path, *, has_pip: bool) -> Installer:
+    """Return what installs into an environment: the tool that made it, or else pip."""
+    for receipt, tool in _RECEIPTS.items():
+        if (prefix / receipt).exists():
+            return tool
+    return "pip" if has_pip else "uv pip"
+
+
+def upgrade_command(site: Site, installation: Installation) -> str:
+    """Return the line that upgrades the client from a coordinator's package index."""
+    index = f"{site.base}/simple/cpu/" if installation.is_cpu_build else f"{site.base}/simple/"
+    python = shlex.quote(installation.python)
+    return {
+        "uv tool": f"uv tool upgrade swarm-node --default-index {index}",
+        "pipx": f"pipx upgrade swarm-node --index-url {index}",
+        "pip": f"{python} -m pip install --upgrade swarm-node --index-url {index}",
+        "uv pip": f"uv pip install --python {python} --upgrade swarm-node --default-index {index}",
+    }[installation.installer]
+
+
+def _read_torch_version() -> str:
+    """Return the version of the installed PyTorch without importing it; empty if there is none."""
+    try:
+        return metadata.version("torch")
+    except metadata.PackageNotFoundError:
+        return ""

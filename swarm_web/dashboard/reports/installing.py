@@ -1,0 +1,88 @@
+"""The lines that install and start the client: one place for the page, the docs and the tests.
+
+Each names this site's package index and no other, so that no stranger's `swarm-node` can be taken.
+"""
+
+from dataclasses import dataclass
+from math import ceil
+from typing import Literal
+
+Build = Literal["cpu", "cuda"]
+Tool = Literal["uv", "pipx", "venv"]
+
+BUILDS: tuple[Build, ...] = ("cpu", "cuda")
+TOOLS: tuple[Tool, ...] = ("uv", "pipx", "venv")
+
+# Where the lines with `venv` install: Debian refuses an installation beside its own packages.
+FOLDER = "~/.swarm-node"
+_MEGABIT = 1e6 / 8
+# The link for which the page says how long it takes.
+LINK_MEGABITS = 100
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What an installation takes: bytes to download and on disk, and seconds.
+
+    `seconds` is the time on two cores behind a fast link (`python -m bench.joining`).
+    """
+
+    download: int
+    disk: int
+    seconds: int
+
+    @property
+    def download_gb(self) -> float:
+        """Gigabytes to download."""
+        return self.download / 1e9
+
+    @property
+    def disk_gb(self) -> float:
+        """Gigabytes on disk."""
+        return self.disk / 1e9
+
+    @property
+    def minutes(self) -> int:
+        """How long it takes behind a link of LINK_MEGABITS, in begun minutes."""
+        return ceil((self.download / (LINK_MEGABITS * _MEGABIT) + self.seconds) / 60)
+
+
+# With pip, the slowest of the three tools.
+COSTS: dict[Build, Cost] = {
+    "cpu": Cost(download=0, disk=0, seconds=0),
+    "cuda": Cost(download=0, disk=0, seconds=0),
+}
+
+
+def write_install_lines(site_url: str) -> dict[Build, dict[Tool, str]]:
+    """Return what to run in a shell, by build of PyTorch and by the tool that installs."""
+    return {build: _install_from(index) for build, index in _name_indexes(site_url).items()}
+
+
+def write_update_lines(site_url: str) -> dict[Build, dict[Tool, str]]:
+    """Return what brings a newer client into what the lines above installed.
+
+    The client prints the same lines when it is too old (`node_client.storage.installation`).
+    """
+    return {build: _update_from(index) for build, index in _name_indexes(site_url).items()}
+
+
+def _name_indexes(site_url: str) -> dict[Build, str]:
+    return {"cpu": f"{site_url}/simple/cpu/", "cuda": f"{site_url}/simple/"}
+
+
+def _install_from(index: str) -> dict[Tool, str]:
+    return {
+        "uv": f"uv tool install swarm-node --default-index {index}",
+        "pipx": f"pipx install swarm-node --index-url {index}",
+        "venv": f"python3 -m venv {FOLDER} && . {FOLDER}/bin/activate\n"
+        f"pip install swarm-node --index-url {index}",
+    }
+
+
+def _update_from(index: str) -> dict[Tool, str]:
+    return {
+        "uv": f"uv tool upgrade swarm-node --default-index {index}",
+        "pipx": f"pipx upgrade swarm-node --index-url {index}",
+        "venv": f"{FOLDER}/bin/python -m pip install --upgrade swarm-node --index-url {index}",
+    }

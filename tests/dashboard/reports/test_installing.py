@@ -1,0 +1,73 @@
+"""The lines that install and update the client are the same wherever somebody may read them."""
+
+import html
+import json
+import re
+from pathlib import Path
+
+import pytest
+from django.test import Client
+from pytest_django import Settings
+
+from swarm_web.dashboard.reports.installing import (
+    COSTS,
+    Build,
+    Cost,
+    write_install_lines,
+    write_update_lines,
+)
+from tests.processes import PROJECT
+
+TEXTS = ["README.md", "docs/client.md", "docs/lab.md", "docs/training.md", "node_client/README.md"]
+RESULTS = PROJECT / "bench" / "results" / "joining.json"
+
+
+def split_lines(site: str) -> set[str]:
+    """Return each line that installs or updates the client from a site."""
+    tables = (write_install_lines(site), write_update_lines(site))
+    return {
+        line
+        for builds in tables
+        for tools in builds.values()
+        for lines in tools.values()
+        for line in lines.splitlines()
+    }
+
+
+@pytest.mark.parametrize("path", TEXTS)
+def test_a_text_tells_no_line_that_the_page_does_not(path: str) -> None:
+    text = Path(PROJECT / path).read_text()
+    told = re.findall(r"(?:uv tool|pipx|pip|~/\S+/python -m pip) [^`\n]*-index[^`\n]*", text)
+    assert told
+    written = split_lines("https://SITE") | split_lines("https://swarm.example.org")
+    assert {re.sub(r"'swarm-node\[.*?\]'", "swarm-node", line) for line in told} <= written
+
+
+@pytest.mark.parametrize("path", ["README.md", "docs/client.md"])
+def test_the_docs_have_a_line_for_each_tool(path: str) -> None:
+    text = Path(PROJECT / path).read_text()
+    for lines in write_install_lines("https://SITE")["cpu"].values():
+        assert lines in text
+
+
+@pytest.mark.django_db
+def test_the_page_shows_all_lines_with_its_own_address(client: Client, settings: Settings) -> None:
+    settings.SITE_URL = "https://swarm.example.net"
+    page = html.unescape(client.get("/join/").content.decode())
+    assert all(line in page for line in split_lines("https://swarm.example.net"))
+    assert "--extra-index-url" not in page
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("allowed", [True, False])
+def test_the_page_offers_to_join_without_an_account_where_the_site_allows_it(
+    client: Client, settings: Settings, allowed: bool
+) -> None:
+    settings.ANONYMOUS_JOIN = allowed
+    assert ("--anonymous" in client.get("/join/").content.decode()) == allowed
+
+
+@pytest.mark.parametrize("build", COSTS)
+def test_the_page_tells_what_was_measured(build: Build) -> None:
+    figures = json.loads(RESULTS.read_text())["figures"][f"{build}-venv"]
+    assert COSTS[build] == Cost(figures["download"], figures["disk"], round(figures["seconds"]))

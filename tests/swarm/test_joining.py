@@ -1,0 +1,46 @@
+"""A stranger joins a running demo by the lines of its Join page, on a machine without a compiler.
+
+It downloads half a gigabyte, so `make test` leaves it out; there the same lines install small
+wheels (`tests/dashboard/operations/test_installers.py`). To try some lines of the page:
+
+    JOINING=cpu-uv,cuda-venv pytest tests/swarm/test_joining.py
+
+`TORCH_CPU` names a folder with a wheel of PyTorch for the CPU, where PyTorch's own index is out of
+reach.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bench.joining import demo_to_join, try_line
+from bench.newcomer import Newcomer
+from bench.site import RunningSite
+
+pytestmark = pytest.mark.swarm
+
+LINES = os.environ.get("JOINING", "").split(",")
+TORCH_CPU = os.environ.get("TORCH_CPU")
+SCORED_WITHIN_S = 120
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[RunningSite]:
+    with demo_to_join(torch_cpu=Path(TORCH_CPU) if TORCH_CPU else None) as site:
+        yield site
+
+
+@pytest.mark.skipif(not LINES[0], reason="downloads half a gigabyte; JOINING names lines to try")
+@pytest.mark.parametrize("line", LINES)
+def test_a_stranger_has_a_score_two_minutes_after_the_installation(
+    site: RunningSite, line: str
+) -> None:
+    figures = try_line(site, line)
+    assert 0 < figures["shared_after_s"] < figures["scored_after_s"] < SCORED_WITHIN_S
+
+
+def test_a_newcomer_finds_no_compiler(tmp_path: Path) -> None:
+    newcomer = Newcomer(tmp_path, site="http://127.0.0.1")
+    assert not newcomer.run("command -v gcc || command -v cc || command -v clang || true")
