@@ -28,7 +28,7 @@ async def break_off(connection: ClientConnection) -> None:
 async def said_goodbye() -> bool:
     """Wait until the server noted the end of the connection, and return what it heard."""
     async with asyncio.timeout(PATIENCE_S):
-        while (node := await Node.objects.aget(name="amber")).left_at is None:
+        while (node := await Node.objects.aget(name="amber")).left_at is None:  # noqa: ASYNC110
             await asyncio.sleep(POLL_S)
     return node.said_goodbye
 
