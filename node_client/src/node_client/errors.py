@@ -7,6 +7,7 @@ NodeError                  what happened and why; `fix` says what to do
   StateLockedError         another client is using the same state folder
   UncheckableError         a round's results could be neither confirmed nor refuted
   MemoryExhaustedError     the model does not fit into memory with what it is to do
+  NotACoordinatorError     what answers at an address is something else
   CoordinatorRefusedError  the coordinator will not have this node, so trying again is no use
 """
 
@@ -52,6 +53,10 @@ class UncheckableError(NodeError):
 
 class MemoryExhaustedError(NodeError):
     """Memory runs out even with the least that can go through a model at once."""
+
+
+class NotACoordinatorError(NodeError):
+    """Something answers at the address, but no coordinator: trying again is no use."""
 
 
 class CoordinatorRefusedError(NodeError):

@@ -6,7 +6,12 @@ from typing import ParamSpec
 
 import typer
 
-from node_client.errors import CoordinatorRefusedError, NodeError, UncheckableError
+from node_client.errors import (
+    CoordinatorRefusedError,
+    NodeError,
+    NotACoordinatorError,
+    UncheckableError,
+)
 
 FAILED = 1
 REFUSED = 2
@@ -34,6 +39,6 @@ def explain_problems(command: Callable[Parameters, None]) -> Callable[Parameters
 
 def exit_code_of(problem: NodeError) -> int:
     """Return the exit code that tells a script what kind of problem it is."""
-    if isinstance(problem, CoordinatorRefusedError):
+    if isinstance(problem, CoordinatorRefusedError | NotACoordinatorError):
         return REFUSED
     return UNCHECKED if isinstance(problem, UncheckableError) else FAILED

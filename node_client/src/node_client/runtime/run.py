@@ -29,7 +29,9 @@ from node_client.runtime.teamwork import device_of, is_launched, leading, run_fo
 from node_client.runtime.training import Equipment
 from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings
-from node_client.swarm.connection import UnansweredError, check_admission
+from node_client.site import Site
+from node_client.storage.state import StateDir
+from node_client.swarm.handshake import UnansweredError, check_admission, explain_first_join
 from swarm_protocol.version import CLIENT_VERSION
 from swarm_tasks.verifier import Verifier
 
@@ -57,11 +59,11 @@ async def _run_node(settings: Settings, *, console: Console, team: Team) -> None
     output = choose_output(settings, console=console)
     set_up_log(console, output=output)
     with settings.state.lock():
+        if settings.site is not None:
+            await _check_admission(settings.state, settings.site, settings.token)
         aside = prepare(settings.state, settings.start)
         if aside is not None:
             log.warning("this run begins anew; the checkpoints of before are in %s", aside)
-        if settings.site is not None:
-            await _check_token(settings.site.socket, settings.token)
         with console.status(f"Loading the model {settings.model}"):
             device = device_of(settings, team)
             policy = await asyncio.to_thread(Policy.load, settings.model, device=device)
@@ -182,9 +184,15 @@ def stop_on_signals(stop: Callable[[], None], *, console: Console) -> None:
     signal.signal(signal.SIGTERM, handle)
 
 
-async def _check_token(url: str, token: str) -> None:
-    """Find out before a large model is loaded whether the coordinator takes the token."""
+async def _check_admission(state: StateDir, site: Site, token: str) -> None:
+    """Find out before a large model is loaded whether the coordinator takes the token.
+
+    Where this node was welcomed before, a coordinator that does not answer is no reason not to
+    train. Raises NodeError.
+    """
     try:
-        await check_admission(url, token)
+        await check_admission(site.socket, token)
     except UnansweredError as problem:
+        if not state.recall(site).node:
+            raise explain_first_join(problem, site) from None
         log.warning("%s; going on without it", problem)
