@@ -19,10 +19,12 @@ from node_client.display.lines import describe_ending, describe_step
 from node_client.display.terminal import LineFormatter
 from node_client.display.view import View
 from node_client.errors import CoordinatorRefusedError, NodeError
+from node_client.learning.optimizer import checkpoint_bytes
 from node_client.learning.team import ALONE, LaunchedTeam, Team
 from node_client.model.policy import Policy
 from node_client.runtime.alone import LoneNode
-from node_client.runtime.beginning import check_system, prepare
+from node_client.runtime.beginning import check_disk, check_system, prepare
+from node_client.runtime.loading import loading_shown
 from node_client.runtime.node import Node
 from node_client.runtime.showing import Runnable, run_with_panel
 from node_client.runtime.teamwork import device_of, is_launched, leading, run_follower
@@ -64,11 +66,14 @@ async def _run_node(settings: Settings, *, console: Console, team: Team) -> None
         aside = prepare(settings.state, settings.start)
         if aside is not None:
             log.warning("this run begins anew; the checkpoints of before are in %s", aside)
-        with console.status(f"Loading the model {settings.model}"):
+        with loading_shown(settings.model, console=console) as tell:
             device = device_of(settings, team)
-            policy = await asyncio.to_thread(Policy.load, settings.model, device=device)
+            policy = await asyncio.to_thread(Policy.load, settings.model, device=device, tell=tell)
             # Also of one that never trains: base and trained nodes shall differ by training only.
             policy.set_precision(settings.training.precision)
+        if settings.arm != "base":
+            size = checkpoint_bytes(policy, settings.training)
+            check_disk(settings.state, checkpoint=size, kept=settings.training.save_total_limit)
         view = View(
             model=policy.name,
             parameters=policy.parameters,
