@@ -20,7 +20,7 @@ _OTHER_WEIGHTS = ("pytorch_model*.bin",)
 
 
 def count_parameters(folder: Path, *, name: str) -> int | None:
-    """Check what a model's folder holds, and return how many parameters, or None if no header tells.
+    """Check what a model's folder holds and return its parameters, None where no header tells.
 
     `name` is what its owner calls it. Raises ModelUnavailableError.
     """

@@ -5,10 +5,10 @@ import shutil
 from pathlib import Path
 
 from huggingface_hub import HfApi, constants, get_token, snapshot_download
-from huggingface_hub.errors import (
+from huggingface_hub.errors import (  # type: ignore[attr-defined]  # HTTPError is httpx's
     GatedRepoError,
     HFValidationError,
-    HTTPError,  # type: ignore[attr-defined]  # httpx's, whichever of its packages is used
+    HTTPError,
     LocalEntryNotFoundError,
     RepositoryNotFoundError,
 )
