@@ -32,6 +32,8 @@ RETRY_S = 2.0
 # How long a socket may stay open without a hello, and the close code then.
 HELLO_S = 20.0
 NO_HELLO = 4408
+# With this code a client says goodbye (RFC 6455, 7.4.1: going away). All versions of it do.
+GOODBYE = 1001
 
 _SEASON_RING = f'{{"type":"{SeasonState.__struct_config__.tag}"'
 
@@ -57,7 +59,7 @@ class NodeConsumer(AsyncWebsocketConsumer):
         )
         self.sending = asyncio.Lock()
         self.background: list[asyncio.Task[None]] = []
-        self.accepted = self.superseded = self.closed = False
+        self.accepted = self.superseded = self.closed = self.said_goodbye = False
         try:
             await super().__call__(scope, receive, send)
         finally:
@@ -87,6 +89,10 @@ class NodeConsumer(AsyncWebsocketConsumer):
         if isinstance(reply, Welcome):
             self._start(self._forward_rings())
             self._start(self._stay_present())
+
+    async def disconnect(self, code: int) -> None:
+        """Note whether the client said goodbye, which a broken connection does not."""
+        self.said_goodbye = code == GOODBYE
 
     async def _say(self, message: ServerMessage) -> None:
         """Send a message; after a fatal refusal close the connection."""
@@ -182,4 +188,8 @@ class NodeConsumer(AsyncWebsocketConsumer):
         # A task may have failed because the socket was gone; that is no news any more.
         await asyncio.gather(*self.background, return_exceptions=True)
         if self.accepted and not self.superseded:
-            await database_sync_to_async(leave)(self.node.pk, now=self.session.clock())
+            # A connection without a hello, such as a test of the token, is no end of a run.
+            goodbye = self.said_goodbye if self.session.greeted else self.node.said_goodbye
+            await database_sync_to_async(leave)(
+                self.node.pk, goodbye=goodbye, now=self.session.clock()
+            )

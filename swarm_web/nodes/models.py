@@ -80,6 +80,11 @@ class Node(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     last_seen = models.DateTimeField(null=True, blank=True, db_index=True)
     left_at = models.DateTimeField(null=True, blank=True)
+    said_goodbye = models.BooleanField(
+        default=False,
+        editable=False,
+        help_text="The client ended its latest connection itself, because it was stopped.",
+    )
 
     objects = NodeQuerySet.as_manager()
 

@@ -106,6 +106,7 @@ def introduce(node: Node, hello: Hello, *, now: datetime) -> None:
     node.hardware = msgspec.to_builtins(hello.hardware) if hello.hardware else {}
     node.last_seen = now
     node.left_at = None
+    node.said_goodbye = False
     node.save(
         update_fields=[
             "model",
@@ -116,6 +117,7 @@ def introduce(node: Node, hello: Hello, *, now: datetime) -> None:
             "hardware",
             "last_seen",
             "left_at",
+            "said_goodbye",
         ]
     )
 
@@ -134,9 +136,9 @@ def _admitted(node: Node) -> QuerySet[Node]:
     return Node.objects.filter(pk=node.pk, token_hash=node.token_hash, blocked=False)
 
 
-def leave(node_id: int, *, now: datetime) -> None:
-    """Note that the node's socket was closed."""
-    Node.objects.filter(pk=node_id).update(left_at=now)
+def leave(node_id: int, *, goodbye: bool, now: datetime) -> None:
+    """Note that the node's socket was closed, and whether the client did so on purpose."""
+    Node.objects.filter(pk=node_id).update(left_at=now, said_goodbye=goodbye)
 
 
 def bind_key(node: Node, public: str, *, now: datetime) -> NodeKey:

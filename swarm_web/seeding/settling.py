@@ -84,6 +84,7 @@ def _describe(
         client_version=CLIENT_VERSION,
         last_seen=clock.present_until if connected else gone_at,
         left_at=None if connected else gone_at,
+        said_goodbye=not connected,
     )
 
 

@@ -236,7 +236,7 @@ async def test_a_replaced_connection_does_not_mark_the_node_as_gone(
 ) -> None:
     left: list[int] = []
 
-    def note(node_id: int, *, now: datetime) -> None:
+    def note(node_id: int, *, goodbye: bool, now: datetime) -> None:
         left.append(node_id)
 
     monkeypatch.setattr(consumers, "leave", note)

@@ -122,7 +122,7 @@ def test_connected_nodes_are_invited_and_others_not(site: Site) -> None:
 
 def test_a_node_that_is_reconnecting_is_invited(site: Site) -> None:
     (node,) = site.join("back-soon")
-    leave(node.pk, now=site.clock.advance(1))
+    leave(node.pk, goodbye=True, now=site.clock.advance(1))
     site.clock.advance(5)
     assert site.open().seats.get().node == node
 

@@ -8,6 +8,7 @@ NodeError                  what happened and why; `fix` says what to do
   UncheckableError         a round's results could be neither confirmed nor refuted
   MemoryExhaustedError     the model does not fit into memory with what it is to do
   UpgradeDueError          the node ends to let its service install a newer client
+  NotACoordinatorError     what answers at an address is something else
   CoordinatorRefusedError  the coordinator will not have this node, so trying again is no use
 """
 
@@ -62,6 +63,10 @@ class UpgradeDueError(NodeError):
         super().__init__(
             message, fix="`swarm-node service` installs a newer client now, and starts it."
         )
+
+
+class NotACoordinatorError(NodeError):
+    """Something answers at the address, but no coordinator: trying again is no use."""
 
 
 class CoordinatorRefusedError(NodeError):

@@ -27,7 +27,7 @@ _SIGNS = {
 # Translated where one of them is asked for: a page asks some hundred times.
 _WORDS = {
     "partial": gettext_lazy("partly right"),
-    "no_answer": gettext_lazy("no answer found"),
+    "no_answer": gettext_lazy("no <answer> tags"),
     "timeout": gettext_lazy("took too long to check"),
     "verifier_error": gettext_lazy("could not be checked"),
 }

@@ -125,8 +125,11 @@ def _explain_absence(node: Node) -> Verdict:
             _("has not connected yet."),
             _("Start it with swarm-node join and its token."),
         )
-    if node.left_at is not None and node.left_at >= node.last_seen:
+    has_left = node.left_at is not None and node.left_at >= node.last_seen
+    if has_left and node.said_goodbye:
         why = _("Its client said goodbye.")
+    elif has_left:
+        why = _("Its connection ended without a goodbye: network, sleep or a crash.")
     else:
         why = _("Its heartbeat stopped without a goodbye: network, sleep or a crash.")
     return Verdict("bad", _("is offline."), f"{why} {_('Start the client again: it resumes.')}")

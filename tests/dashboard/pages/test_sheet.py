@@ -54,7 +54,7 @@ def test_each_node_has_a_cell_for_each_question(
     [
         (Mark(True, "right", second=1.0), Outcome.RIGHT, "✓", "right"),
         (Mark(False, "partial", second=1.0), Outcome.WRONG, "◐", "partly right"),
-        (Mark(False, "no_answer", second=1.0), Outcome.WRONG, "∅", "no answer found"),
+        (Mark(False, "no_answer", second=1.0), Outcome.WRONG, "∅", "no <answer> tags"),
         (Mark(False, "wrong", second=1.0), Outcome.WRONG, "✕", "wrong"),
         (Mark(None, second=1.0), Outcome.UNGRADED, "?", "not graded"),
         (Mark(None), Outcome.NONE, "·", "no answer came"),

@@ -46,6 +46,7 @@ def sit(**fields: Any) -> Turn:
     return replace(answering, **fields)
 
 
+LEFT: dict[str, Any] = {"last_seen": NOW, "left_at": NOW + timedelta(seconds=1)}
 IDLE = sit(offered=False, answered=0)
 LATE = sit(offered=False, answered=0, came_late=True)
 STUCK = sit(offered=False, answered=0, half_over=True)
@@ -59,11 +60,8 @@ MISSED = sit(offered=False, answered=0, half_over=True, is_open=False)
         (judge(Node(blocked=True)), "bad", "is blocked"),
         (judge(Node(), connected=False), "waiting", "has not connected yet"),
         (judge(connected=False), "bad", "without a goodbye"),
-        (
-            judge(Node(last_seen=NOW, left_at=NOW + timedelta(seconds=1)), connected=False),
-            "bad",
-            "said goodbye",
-        ),
+        (judge(Node(**LEFT, said_goodbye=True), connected=False), "bad", "said goodbye"),
+        (judge(Node(**LEFT), connected=False), "bad", "connection ended without a goodbye"),
         (judge(season_runs=False), "waiting", "trains alone"),
         (judge(reason=None), "waiting", "waits for its first round"),
         (judge(reason="not_offered"), "bad", "missed round 9"),

@@ -47,7 +47,7 @@ def test_everything_that_an_owner_wants_to_know_is_there(width: int) -> None:
         "dropped: duplicate 12 · not informative 300",
         "512 tokens/s · 0.75 s a step",
         "What is 3 + 4?",
-        "<answer>7</answer> ✓ right",
+        "✓ right <answer>7</answer>",
     ):
         assert fact in text
 

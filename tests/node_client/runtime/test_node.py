@@ -12,10 +12,11 @@ from node_client.storage.checkpoint import newest_first
 from node_client.storage.commitments import read_commitments
 from node_client.storage.installation import find_installation, upgrade_command
 from node_client.storage.manifest import read_manifest
-from node_client.storage.state import StateDir
+from node_client.storage.state import Remembered, StateDir
 from swarm_protocol.errors import ErrorCode
 from swarm_protocol.logprobs import decode_logprobs
 from swarm_protocol.messages import (
+    Arm,
     Hello,
     PublishRollouts,
     Refused,
@@ -185,12 +186,30 @@ async def test_a_node_follows_new_rules_and_practises_without_a_season(
         assert {each.task.dataset for said in shared for each in said.rollouts} == {"chain_sum"}
 
 
-async def test_a_node_that_never_met_its_coordinator_trains_alone(
+@pytest.mark.parametrize("arm", ["swarm", "base"])
+async def test_a_node_that_never_met_its_coordinator_ends_with_a_reason(
+    settings: Settings, verifier: Verifier, monkeypatch: pytest.MonkeyPatch, arm: Arm
+) -> None:
+    monkeypatch.setattr(node_module, "FIRST_JOIN_S", 0.01)
+    coordinator, view = Coordinator(), empty_view()
+    coordinator.silent.add(Hello)
+    async with (
+        running(coordinator),
+        made_node(replace(settings, arm=arm), coordinator.site, verifier, view=view) as node,
+    ):
+        with pytest.raises(NodeError, match="has not welcomed this node"):
+            await node.run()
+    assert view.steps_here == 0
+
+
+async def test_a_node_that_was_welcomed_before_trains_alone_while_its_coordinator_is_away(
     settings: Settings, verifier: Verifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(node_module, "FIRST_WELCOME_S", 0.01)
     async with running(Coordinator()) as coordinator:
         site = coordinator.site
+    settings.state.path.mkdir(exist_ok=True)
+    settings.state.save(Remembered(url=site.base, node="amber-quiet-heron"))
     async with made_node(replace(settings, steps=1), site, verifier) as node:
         await node.run()
     progress = settings.state.load_progress()

@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from node_client.display.terminal import LineFormatter
-from node_client.runtime.run import show_panel
+from node_client.runtime.showing import show_panel
 from tests.node_client.fakes import toy_policy
 from tests.node_client.forked import run_forked
 from tests.node_client.panel_views import full_view
@@ -93,7 +93,7 @@ def test_a_line_of_the_log_cannot_steer_a_terminal(level: int, line: str) -> Non
 
 async def test_the_live_panel_leaves_room_for_the_echo_of_ctrl_c() -> None:
     console = Console(file=StringIO(), width=80, force_terminal=True, color_system=None)
-    showing = asyncio.create_task(show_panel(full_view(), console=console))
+    showing = asyncio.create_task(show_panel(full_view(), console=console, refresh_s=0))
     await asyncio.sleep(0)
     showing.cancel()
     await asyncio.wait([showing])

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from node_client.display.view import View
-from node_client.runtime.run import run_with_panel, show_panel
+from node_client.runtime.showing import run_with_panel, show_panel
 from swarm_protocol.messages import RoundInfo
 from tests.node_client.panel_views import full_view
 
@@ -120,3 +120,41 @@ async def test_a_terminal_that_is_gone_ends_the_panel_but_not_the_node(
     [warning] = warnings_in(caplog)
     assert "Input/output error" in warning
     assert "Training goes on" in warning
+
+
+class BrokenScreen(Screen):
+    """A screen whose first frame fails with an error that is no OSError."""
+
+    is_broken = True
+
+    def write(self, text: str) -> int:
+        if self.is_broken and "amber-quiet-heron" in text:
+            self.is_broken = False
+            raise ValueError("no such colour")
+        return super().write(text)
+
+
+class NodeUntilShown:
+    """A node that trains until its panel is on the screen."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+
+    async def run(self) -> None:
+        async with asyncio.timeout(10):
+            while "amber-quiet-heron" not in self._screen.getvalue():  # noqa: ASYNC110
+                await asyncio.sleep(0)
+
+    def stop(self) -> None:
+        raise NotImplementedError
+
+
+async def test_a_panel_that_fails_begins_again_and_the_error_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    screen = BrokenScreen()
+    console = terminal(screen)
+    await run_with_panel(NodeUntilShown(screen), full_view(), console=console, restart_s=0)
+    [warning] = warnings_in(caplog)
+    assert "no such colour" in warning
+    assert screen.getvalue().rfind(SHOW_CURSOR) > screen.getvalue().rfind(HIDE_CURSOR) >= 0

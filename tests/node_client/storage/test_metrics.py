@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from node_client.storage import metrics
-from node_client.storage.metrics import MetricsFile
+from node_client.storage.metrics import MetricsFile, read_rewards
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -94,3 +94,56 @@ def test_a_disk_that_takes_no_lines_is_told_of_once_and_stops_nobody(
     for step in (1, 2, 3):
         file.log({}, step=step)
     assert len(caplog.messages) == 1
+
+
+def rewards_in(folder: Path, *, most: int = 200) -> list[float]:
+    return read_rewards(folder / "metrics.jsonl", season="sums", most=most)
+
+
+def log_rewards(folder: Path, rewards: list[float], *, season: str = "sums") -> None:
+    file = open_file(folder)
+    for step, reward in enumerate(rewards, start=1):
+        file.log({"reward": reward, "season": season}, step=step)
+
+
+def test_the_latest_rewards_are_read_in_order(tmp_path: Path) -> None:
+    log_rewards(tmp_path, [0.1, 0.2, 0.3])
+    assert rewards_in(tmp_path) == [0.1, 0.2, 0.3]
+    assert rewards_in(tmp_path, most=2) == [0.2, 0.3]
+
+
+def test_no_metrics_hold_no_rewards(tmp_path: Path) -> None:
+    assert rewards_in(tmp_path) == []
+    (tmp_path / "metrics.jsonl").mkdir()
+    assert rewards_in(tmp_path) == []
+
+
+def test_rewards_of_an_earlier_season_are_left_out(tmp_path: Path) -> None:
+    log_rewards(tmp_path, [0.9], season="before")
+    log_rewards(tmp_path, [0.1, 0.2])
+    assert rewards_in(tmp_path) == [0.1, 0.2]
+
+
+def test_broken_lines_cost_themselves_only(tmp_path: Path) -> None:
+    log_rewards(tmp_path, [0.1, 0.2])
+    with (tmp_path / "metrics.jsonl").open("ab") as raw:
+        raw.write(b'\xff\n[]\n{"step": 3}\n{"step": 4, "rew')
+    log_rewards(tmp_path, [0.3])
+    assert rewards_in(tmp_path) == [0.1, 0.2, 0.3]
+
+
+def test_rewards_are_read_over_the_border_of_two_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metrics, "MOST_BYTES", 150)
+    log_rewards(tmp_path, [0.1, 0.2, 0.3])
+    assert (tmp_path / "metrics.1.jsonl").exists()
+    assert rewards_in(tmp_path) == [0.1, 0.2, 0.3]
+
+
+def test_of_a_long_file_only_the_end_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log_rewards(tmp_path, [0.1, 0.2, 0.3])
+    monkeypatch.setattr(metrics, "_TAIL_BYTES", 150)
+    assert rewards_in(tmp_path) == [0.3]

@@ -9,7 +9,8 @@ from websockets.frames import CloseCode
 
 from node_client.errors import CoordinatorRefusedError
 from node_client.swarm.backoff import STABLE_S
-from node_client.swarm.connection import Connection, UnansweredError, check_admission
+from node_client.swarm.connection import Connection
+from node_client.swarm.handshake import UnansweredError, check_admission
 from swarm_protocol.codec import encode
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import (

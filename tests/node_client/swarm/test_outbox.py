@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from node_client.swarm.client import SwarmClient
-from node_client.swarm.connection import UnansweredError
+from node_client.swarm.handshake import UnansweredError
 from node_client.swarm.outbox import Outbox
 
 

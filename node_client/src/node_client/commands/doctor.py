@@ -17,7 +17,7 @@ from node_client.model.memory_limit import limit_memory
 from node_client.model.policy import Policy
 from node_client.runtime.isolation import describe_missing
 from node_client.site import Site
-from node_client.swarm.connection import UnansweredError, check_admission
+from node_client.swarm.handshake import UnansweredError, check_admission
 from swarm_protocol.errors import RefusedError
 from swarm_tasks import process
 from swarm_tasks.keyspace import Part

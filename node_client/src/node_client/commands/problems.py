@@ -9,6 +9,7 @@ import typer
 from node_client.errors import (
     CoordinatorRefusedError,
     NodeError,
+    NotACoordinatorError,
     UncheckableError,
     UpgradeDueError,
 )
@@ -41,7 +42,7 @@ def explain_problems(command: Callable[Parameters, None]) -> Callable[Parameters
 
 def exit_code_of(problem: NodeError) -> int:
     """Return the exit code that tells a script what kind of problem it is."""
-    if isinstance(problem, CoordinatorRefusedError):
+    if isinstance(problem, CoordinatorRefusedError | NotACoordinatorError):
         return REFUSED
     if isinstance(problem, UpgradeDueError):
         return UPGRADE_DUE

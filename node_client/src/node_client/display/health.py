@@ -47,8 +47,10 @@ def judge_health(view: View, *, now: datetime, clock: float) -> Health:
         assert view.problem is not None
         why = f"{fold_line(view.problem.message)} {fold_line(view.problem.fix)}"
         return Health("needs you", "cannot save its work.", why)
-    if view.site is None or view.link is None:
+    if view.site is None:
         return Health("working", "trains alone.", "`swarm-node join URL` joins a swarm.")
+    if view.link is None:
+        return Health("waiting", "is connecting.", "")
     if view.link.phase != "connected":
         return _explain_absence(view, clock=clock)
     return _judge_part(view)
@@ -65,14 +67,16 @@ def _explain_absence(view: View, *, clock: float) -> Health:
     assert view.link is not None
     assert view.site is not None
     gone_s = 0.0 if view.offline_since is None else clock - view.offline_since
-    going_on = "The judge cannot ask it." if view.arm == "base" else "Training goes on."
+    going_on = "The judge cannot ask it." if view.arm == "base" else ""
+    if view.report is not None:
+        going_on = "Training goes on."
     if view.link.phase == "connecting" and gone_s < PATIENCE_S:
         return Health("waiting", "is connecting.", going_on)
     again = f"trying again in {max(0, round(view.link.retry_at - clock))} s"
     if view.link.phase == "connecting":
         again = "trying again now"
     reason = fold_line(view.link.reason) or "the connection was lost"
-    why = f"{reason[0].upper()}{reason[1:]}; {again}. {going_on}"
+    why = f"{reason[0].upper()}{reason[1:]}; {again}. {going_on}".rstrip()
     if gone_s < PATIENCE_S:
         return Health("waiting", "is offline.", why)
     remedy = f"Gone for {describe_span(gone_s)}: run `swarm-node doctor {view.site.base}`."

@@ -1,56 +1,85 @@
 """The terminal panel: a view of the node as something that rich can draw. Pure."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.panel import Panel
-from rich.rule import Rule
-from rich.table import Table
 from rich.text import Text
 
+from node_client.display.fitting import Part, fit_parts
 from node_client.display.health import judge_health
-from node_client.display.rows import list_rows
+from node_client.display.rows import CONTINUATIONS, NAME_CHARS, list_rows
 from node_client.display.terminal import fold_line
 from node_client.display.view import View
 from swarm_protocol.version import CLIENT_VERSION
 
 _SIGNS = {"working": ("✓", "green"), "waiting": ("…", "yellow"), "needs you": ("✕", "red")}
+_VERDICTS = {
+    "no_answer": "no <answer> tags",
+    "partial": "partly right",
+    "timeout": "took too long to check",
+    "verifier_error": "could not be checked",
+}
+# The border, and a blank column inside of it on either side.
+_BORDER_LINES = 2
+_BORDER_COLUMNS = 4
 
 
-def render(view: View, *, now: datetime, clock: float) -> RenderableType:
-    """Draw a view. `now` is the time in UTC, `clock` the monotonic time that links count in."""
-    facts = Table.grid(padding=(0, 2))
-    facts.add_column(style="dim", no_wrap=True)
-    facts.add_column(overflow="fold")
-    for label, text in list_rows(view, now=now):
-        facts.add_row(label, text)
-    parts: list[RenderableType] = [answer_health(view, now=now, clock=clock), Text(), facts]
-    if view.report is not None:
-        parts += [Text(), Rule("one answer of this node", style="dim"), _example(view)]
-    title = f"swarm-node {CLIENT_VERSION}"
-    return Panel(Group(*parts), title=title, title_align="left", padding=(0, 1))
+def render(view: View, *, now: datetime, clock: float, height: int | None = None) -> RenderableType:
+    """Draw a view in at most `height` lines; None draws all of it.
+
+    `now` is the time in UTC, `clock` the monotonic time that links count in.
+    """
+    return _FittedPanel(tuple(_list_parts(view, now=now, clock=clock)), height)
+
+
+@dataclass(frozen=True)
+class _FittedPanel:
+    """Takes the width from rich, because only a width tells how many lines a text fills."""
+
+    parts: tuple[Part, ...]
+    height: int | None
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        lines = fit_parts(
+            self.parts,
+            console=console,
+            width=options.max_width - _BORDER_COLUMNS,
+            room=None if self.height is None else max(1, self.height - _BORDER_LINES),
+        )
+        title = f"swarm-node {CLIENT_VERSION}"
+        yield Panel(Group(*lines), title=title, title_align="left", padding=(0, 1))
+
+
+def _list_parts(view: View, *, now: datetime, clock: float) -> Iterator[Part]:
+    yield Part("health", answer_health(view, now=now, clock=clock))
+    yield Part("gap", Text())
+    for name, text in list_rows(view, now=now):
+        yield Part(name, text, "" if name in CONTINUATIONS else name)
+    yield from _example(view)
 
 
 def answer_health(view: View, *, now: datetime, clock: float) -> Text:
     """Answer "is my node working?" as the site's page of the node does."""
     health = judge_health(view, now=now, clock=clock)
     sign, colour = _SIGNS[health.state]
-    name = fold_line(view.node) if view.node else "This node"
+    name = fold_line(view.node, most=NAME_CHARS) if view.node else "This node"
     return Text.assemble(
-        (f"{sign} {health.state}", f"bold {colour}"), f"  {name} {health.text} {health.reason}"
+        (f"{sign} {health.state}", f"bold {colour}"),
+        f"  {name} {health.text} {health.reason}".rstrip(),
     )
 
 
-def _example(view: View) -> RenderableType:
+def _example(view: View) -> Iterator[Part]:
     """Show what was asked and answered; both are foreign text, so markup in it means nothing."""
-    assert view.report is not None
+    if view.report is None:
+        return
     example = view.report.example
     sign, style = ("✓", "green") if example.verdict.solved else ("✕", "red")
-    return Group(
-        Text(fold_line(example.question), "dim"),
-        Text.assemble(
-            fold_line(example.completion),
-            "  ",
-            (f"{sign} {example.verdict.reason.replace('_', ' ')}", style),
-        ),
-    )
+    yield Part("gap below", Text())
+    yield Part("asked", Text(fold_line(example.question), "dim"), "asked")
+    verdict = _VERDICTS.get(example.verdict.reason, example.verdict.reason)
+    answer = Text.assemble((f"{sign} {verdict}", style), "  ", fold_line(example.completion))
+    yield Part("answered", answer, "answered")

@@ -27,15 +27,22 @@ RECENT_STEPS = 20
 _TREND_SIGNS = {"rising": "▲ rising", "falling": "▼ falling", "steady": "▶ steady", "": ""}
 
 
+# The longest name that a coordinator gives.
+NAME_CHARS = 64
+# Rows that go on with the one above, and have no label of their own.
+CONTINUATIONS = frozenset({"curve", "fix"})
+
+
 def list_rows(view: View, *, now: datetime) -> Iterator[tuple[str, Text]]:
-    """Yield the label and the text of each row that has something to say."""
+    """Yield the name and the text of each row that has something to say."""
     rows: tuple[tuple[str, Text | str], ...] = (
         ("node", _node(view)),
-        ("model", f"{view.model} · {view.parameters:,} parameters · {view.device}"),
+        ("model", f"{fold_line(view.model)} · {view.parameters:,} parameters · {view.device}"),
         ("season", _season(view)),
         ("round", _round(view, now=now)),
         ("judge", _judge(view)),
         ("training", _training(view)),
+        ("curve", _curve(view)),
         ("held out", _held_out(view)),
         ("given", _given(view)),
         ("taken", _taken(view)),
@@ -44,6 +51,7 @@ def list_rows(view: View, *, now: datetime) -> Iterator[tuple[str, Text]]:
         ("all runs", _all_runs(view)),
         *(("notice", text) for text in _notices(view)),
         ("problem", _problem(view)),
+        ("fix", "" if view.problem is None else fold_line(view.problem.fix)),
     )
     for label, value in rows:
         if value:
@@ -56,7 +64,7 @@ def _node(view: View) -> str:
         return ""
     if not view.node:
         return view.site.base
-    return f"{fold_line(view.node)} · arm {view.arm}\n{view.site.page(view.node)}"
+    return f"{fold_line(view.node, most=NAME_CHARS)} · arm {view.arm}\n{view.site.page(view.node)}"
 
 
 def _season(view: View) -> str:
@@ -103,32 +111,34 @@ def _judge(view: View) -> str:
     return f"{score}\n{remark}" if remark else score
 
 
-def _training(view: View) -> Text | str:
+def _training(view: View) -> str:
     if view.arm == "base":
         return "none: a base node answers with its model untouched, for comparison"
     report = view.report
     if report is None:
-        resumed = f"resumed at step {view.resumed_step:,}, " if view.resumed_step else ""
-        return f"{resumed}the first step runs"
-    text = Text(f"step {report.step:,} · training reward {report.training_reward:.3f}")
-    if view.curve:  # empty from the start of a season until its first step
-        text.append_text(_curve(view.curve))
-    return text.append(
+        resumed = f"resumed at step {view.resumed_step:,}; " if view.resumed_step else ""
+        return f"{resumed}no step finished yet" + _mean(view.curve)
+    return (
+        f"step {report.step:,} · training reward {report.training_reward:.3f}{_mean(view.curve)}"
         f"\ninformative {report.informative_share:.0%} · cut short {report.clipped_ratio:.0%}"
         f" · {report.completion_length:.0f} tokens each"
     )
 
 
-def _curve(rewards: Sequence[float]) -> Text:
-    """Draw the training rewards of the latest steps, at least one, with their mean and trend."""
+def _mean(rewards: Sequence[float]) -> str:
+    """Return the mean of the latest steps, or nothing from a season's start to its first step."""
     recent = list(rewards)[-RECENT_STEPS:]
-    trend = describe_trend(rewards)
+    return f" · mean of {len(recent)}: {fmean(recent):.3f}" if recent else ""
+
+
+def _curve(view: View) -> Text | str:
+    """Draw the training rewards of the latest steps, if there are any, and where they go."""
+    if view.arm == "base" or not view.curve:
+        return ""
+    trend = describe_trend(view.curve)
     colour = {"rising": "green", "falling": "red"}.get(trend, "dim")
-    return Text.assemble(
-        f" · mean of {len(recent)}: {fmean(recent):.3f}\n",
-        (sparkline(rewards), "cyan"),
-        (f" {_TREND_SIGNS[trend]}" if trend else "", colour),
-    )
+    sign = f" {_TREND_SIGNS[trend]}" if trend else ""
+    return Text.assemble((sparkline(view.curve), "cyan"), (sign, colour))
 
 
 def _held_out(view: View) -> str:
@@ -214,5 +224,5 @@ def _problem(view: View) -> Text | str:
         return ""
     return Text.assemble(
         (f"{problem.at:%H:%M:%S} UTC {fold_line(problem.code)}", "yellow"),
-        f": {fold_line(problem.message)}\n{fold_line(problem.fix)}",
+        f": {fold_line(problem.message)}",
     )

@@ -1,6 +1,7 @@
 """What a person wants to know about a running node: filled by its parts, shown by the panel."""
 
 from collections import Counter, deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from time import monotonic
@@ -58,9 +59,10 @@ class View:
     also those of an earlier run.
     `finished` is the latest round that was seen open and is not any more; `sat_out` the latest one
     that this node came too late for. `offline_since` is the monotonic time at which the connection
-    was lost. `published` counts what the pool took since the client began, `published_before` what
-    it had taken in this season before that. `upgrade` says that this client will be refused
-    soon, if it will. `listen` is told what happens.
+    was lost. `paused` tells why the node does nothing for now, and what ends that. `published`
+    counts what the pool took since the client began, `published_before` what it had taken in this
+    season before that. `upgrade` says that this client will be refused soon, if it will. `listen`
+    is told what happens.
     """
 
     model: str
@@ -132,6 +134,10 @@ class View:
         self.listen(
             events.StepDone.of(report, tokens_per_second=self.tokens_per_second, vitals=self.vitals)
         )
+
+    def recall_rewards(self, rewards: Sequence[float]) -> None:
+        """Show the curve of the season's steps in earlier runs, which this one goes on from."""
+        self.curve.extend(rewards)
 
     def forget_training(self) -> None:
         """Show no curve, evaluation or totals any more: training goes on in another season."""

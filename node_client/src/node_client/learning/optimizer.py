@@ -12,6 +12,19 @@ from node_client.model.policy import Policy
 from node_client.settings.choices import OptimizerKind
 from node_client.settings.train_config import TrainConfig, learning_rate_for
 
+# Tokenizer, configuration and notes beside the weights.
+_NOTES_BYTES = 1 << 20
+
+
+def checkpoint_bytes(policy: Policy, config: TrainConfig) -> int:
+    """Return what a checkpoint takes on a disk: float32 weights and the optimizer's state.
+
+    Of adapters, which are small and not made yet, only the files around them count.
+    """
+    if config.lora_r:
+        return _NOTES_BYTES
+    return policy.parameters * (4 + _state_bytes(config)) + _NOTES_BYTES
+
 
 def begin_training(policy: Policy, config: TrainConfig) -> torch.optim.Optimizer:
     """Set the policy up as configured, and return its optimizer.
@@ -31,7 +44,7 @@ def begin_training(policy: Policy, config: TrainConfig) -> torch.optim.Optimizer
         policy.keep_reference()
     if config.gradient_checkpointing:
         policy.checkpoint_activations()
-    policy.make_room(config.micro_batch_tokens, state_bytes=2 if is_8bit else 8)
+    policy.make_room(config.micro_batch_tokens, state_bytes=_state_bytes(config))
     rate = learning_rate_for(config, parameters=policy.parameters)
     if is_8bit:
         return _adamw_8bit(policy, rate=rate)
@@ -93,3 +106,8 @@ def _adamw_8bit(policy: Policy, *, rate: float) -> torch.optim.Optimizer:
     optimizer = make(policy.trainable(), lr=rate, weight_decay=0.0)
     make_states_first(optimizer)
     return optimizer
+
+
+def _state_bytes(config: TrainConfig) -> int:
+    """Return what the optimizer keeps of each trained parameter."""
+    return 2 if config.optimizer == "adamw_8bit" else 8

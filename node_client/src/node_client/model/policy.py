@@ -23,6 +23,7 @@ from node_client.model.halves import Remainders, can_halve, halve_weights
 from node_client.model.precision import WORTH_CASTING, choose_autocast
 from node_client.model.preflight import share_at_start
 from node_client.model.pretrained import load_pretrained
+from node_client.model.progress import Tell, keep_quiet
 from node_client.model.room import Room
 from node_client.model.sampling import Sampling, sample_completions
 from node_client.model.scoring import Way, find_way, make_batch, score
@@ -55,13 +56,21 @@ class Policy:
         self.remainders: Remainders = {}
 
     @classmethod
-    def load(cls, name_or_path: str, *, device: str = "auto", dtype: str = "auto") -> "Policy":
+    def load(
+        cls,
+        name_or_path: str,
+        *,
+        device: str = "auto",
+        dtype: str = "auto",
+        tell: Tell = keep_quiet,
+    ) -> "Policy":
         """Load any transformers causal LM by hub name or path, or a demo base, `tiny` or `small`.
 
         `auto` picks the fastest device there is, and float32, because small updates vanish in
-        half-precision weights. Raises ModelUnavailableError.
+        half-precision weights. Raises ModelUnavailableError, SettingsError where the device is not
+        there, and MemoryExhaustedError where the model is too large for it.
         """
-        model, tokenizer = load_pretrained(name_or_path, device=device, dtype=dtype)
+        model, tokenizer = load_pretrained(name_or_path, device=device, dtype=dtype, tell=tell)
         return cls(
             model=model,
             tokenizer=tokenizer,

@@ -10,6 +10,7 @@ import psutil
 import torch
 from transformers import PreTrainedModel
 
+from node_client.errors import MemoryExhaustedError
 from node_client.model.container import left_in_container
 from node_client.model.memory_limit import limited_free_bytes
 from node_client.model.scoring import LOGITS_AT_ONCE
@@ -62,6 +63,18 @@ def share_at_start(
     elif share < 1:
         log.info("%d tokens are trained on at once, by free memory", max(1, int(share * tokens)))
     return share
+
+
+def check_memory(name: str, weights: int, *, device: torch.device) -> None:
+    """Check that a model's weights, of so many bytes, fit. Raises MemoryExhaustedError."""
+    free = free_bytes(device)
+    if weights > free:
+        raise MemoryExhaustedError(
+            f"The model {name} is too large: its weights take {weights / 1e9:.1f} GB on {device}, "
+            f"where {free / 1e9:.1f} GB are free.",
+            fix="Choose a smaller --model, close other programs, or use another --device. "
+            "Training takes more besides the weights.",
+        )
 
 
 def shape_of(model: PreTrainedModel) -> Shape:

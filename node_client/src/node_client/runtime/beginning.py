@@ -1,6 +1,8 @@
 """Where a run begins: at the newest checkpoint, or anew, beside what is left of the one before."""
 
+import logging
 import os
+import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
 from itertools import count
@@ -13,6 +15,8 @@ from node_client.storage.checkpoint import Resumed, newest_first
 from node_client.storage.state import StateDir
 from swarm_protocol.messages import Arm
 from swarm_tasks import process
+
+log = logging.getLogger(__name__)
 
 
 def check_system(arm: Arm) -> None:
@@ -50,6 +54,25 @@ def prepare(
     metrics.set_aside(state.metrics, until=until)
     state.progress.unlink(missing_ok=True)
     return aside
+
+
+def check_disk(state: StateDir, *, checkpoint: int, kept: int) -> None:
+    """Check that there is room for a checkpoint, of about so many bytes, before an hour is spent.
+
+    Says in the log when there is room for one, but not for the `kept` ones that are to be kept.
+    Raises NodeError.
+    """
+    free = shutil.disk_usage(state.path).free
+    size = f"A checkpoint takes about {checkpoint / 1e9:.3g} GB, and {free / 1e9:.3g} GB are free"
+    if free < checkpoint:
+        raise NodeError(
+            f"{size} in {state.path}.",
+            fix="Free some space, or choose a folder on another disk with --state-dir.",
+        )
+    # One more is written before the oldest goes, and the best one stays besides.
+    missing = kept + 2 - len(newest_first(state.checkpoints))
+    if free < missing * checkpoint:
+        log.warning("%s: not enough for the %d that are kept, and one being written", size, kept)
 
 
 def set_lost_metrics_aside(state: StateDir, *, clock: Callable[[], datetime] = read_clock) -> None:

@@ -15,7 +15,7 @@ from node_client.display.view import View
 from node_client.runtime.worker import ModelWorker
 from node_client.storage.answers import MOST_OWED, AnswerSpool, Owed
 from node_client.swarm.client import SwarmClient
-from node_client.swarm.connection import UnansweredError
+from node_client.swarm.handshake import UnansweredError
 from node_client.swarm.outbox import PASSING, PAUSE_S, Outbox
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import (

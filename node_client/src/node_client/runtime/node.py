@@ -53,6 +53,8 @@ from swarm_record.keys import public_key_of
 
 # How long a node that starts waits for its coordinator before it trains alone.
 FIRST_WELCOME_S = 10.0
+# How long a node waits for a coordinator that it has never met.
+FIRST_JOIN_S = 60.0
 # How long a node that stops goes on handing in what it owes.
 FAREWELL_S = 3.0
 # All nodes of a swarm hear at once that a coin assigns them anew: they must not come back at once.
@@ -82,6 +84,7 @@ class Node:
         self._chance = chance
         self._pauses = pauses or Pauses(settings, view=view)
         self._refusal: NodeError | None = None
+        self._welcomed = asyncio.Event()
         self._upgrading = Upgrading(settings)
         self._remembered = settings.state.recall(site)
         self._connection = Connection(
@@ -168,6 +171,7 @@ class Node:
         Raises CoordinatorRefusedError when the arm is one that this run cannot change to.
         """
         _check_arm(welcome.arm, wish=self._settings.arm)
+        self._welcomed.set()
         self._view.note_welcome(welcome.node, welcome.arm, welcome.season)
         self._set_clock(welcome.now)
         self._remember(welcome)
@@ -212,10 +216,12 @@ class Node:
     def _background_jobs(self) -> list[Coroutine[object, object, None]]:
         jobs = [self._stay_connected(), self._exam.run(), self._exam.outbox.run()]
         jobs.append(self._end_for_upgrade())
+        if not self._remembered.node:
+            jobs.append(self._await_first_welcome())
+        elif isinstance(self._training, Training):
+            jobs.append(self._start_alone_when_late(self._training.enrolled))
         if isinstance(self._training, Training):
-            enrolled = self._training.enrolled
             jobs += [
-                self._start_alone_when_late(enrolled),
                 self._exchange.outbox.run(),
                 self._reporter.outbox.run(),
             ]
@@ -243,6 +249,22 @@ class Node:
         await self._exam.finish()
         self._refusal = UpgradeDueError("The coordinator asks for a newer client.")
         self.stop()
+
+    async def _await_first_welcome(self) -> None:
+        """Wait for a coordinator that this node has never met. Raises NodeError when none comes."""
+        try:
+            async with asyncio.timeout(FIRST_JOIN_S):
+                await self._welcomed.wait()
+        except TimeoutError:
+            if self._view.paused is not None:
+                return  # It does not even try, until the pause ends.
+            reason = self._view.link.reason if self._view.link is not None else ""
+            raise NodeError(
+                f"{self._site.base} has not welcomed this node within {FIRST_JOIN_S:g} s: "
+                f"{reason or 'it says nothing'}.",
+                fix=f"Check the address with `swarm-node doctor {self._site.base}`, or try again "
+                "later.",
+            ) from None
 
     async def _start_alone_when_late(self, enrolled: asyncio.Event) -> None:
         """Begin with the last known season when the coordinator is not there to tell."""

@@ -7,55 +7,42 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
-from pathlib import Path
-from time import monotonic
-from traceback import extract_tb
 from types import FrameType
-from typing import Literal, Protocol
+from typing import Literal
 
-from rich.console import Console, RenderableType
-from rich.live import Live
+from rich.console import Console
 from rich.logging import RichHandler
-from rich.segment import SegmentLines
 from rich.text import Text
 
 from node_client.display.events import Event, Started, Stopped, as_line, ignore, tell_both
 from node_client.display.lines import describe_ending, describe_step
-from node_client.display.panel import render
 from node_client.display.terminal import LineFormatter
 from node_client.display.view import View
 from node_client.errors import CoordinatorRefusedError, NodeError
+from node_client.learning.optimizer import checkpoint_bytes
 from node_client.learning.team import ALONE, LaunchedTeam, Team
 from node_client.model.memory_limit import limit_memory
 from node_client.model.policy import Policy
 from node_client.runtime.alone import LoneNode
-from node_client.runtime.beginning import check_system, prepare
+from node_client.runtime.beginning import check_disk, check_system, prepare
 from node_client.runtime.journal import Journal
+from node_client.runtime.loading import loading_shown
 from node_client.runtime.node import Node
+from node_client.runtime.showing import Runnable, run_with_panel
 from node_client.runtime.teamwork import device_of, is_launched, leading, run_follower
 from node_client.runtime.training import Equipment
 from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings
-from node_client.swarm.connection import UnansweredError, check_admission
+from node_client.site import Site
+from node_client.storage.state import StateDir
+from node_client.swarm.handshake import UnansweredError, check_admission, explain_first_join
 from swarm_protocol.version import CLIENT_VERSION
 from swarm_tasks.verifier import Verifier
 
-REFRESH_S = 0.5
 Output = Literal["panel", "plain", "json"]
 INTERRUPTED = 130  # what a shell reports for a program that SIGINT ended
 
 log = logging.getLogger(__name__)
-
-
-class Runnable(Protocol):
-    """A node, with or without a swarm."""
-
-    async def run(self) -> None:
-        """Train until stopped or done."""
-
-    def stop(self) -> None:
-        """Ask `run` to finish its step, save and return."""
 
 
 async def run_client(settings: Settings, *, console: Console) -> None:
@@ -77,17 +64,20 @@ async def _run_node(settings: Settings, *, console: Console, team: Team) -> None
     set_up_log(console, output=output)
     journal = Journal(settings.state)
     with settings.state.lock(), journal.kept():
+        if settings.site is not None:
+            await _check_admission(settings.state, settings.site, settings.token)
         aside = prepare(settings.state, settings.start)
         if aside is not None:
             log.warning("this run begins anew; the checkpoints of before are in %s", aside)
-        if settings.site is not None:
-            await _check_token(settings.site.socket, settings.token)
-        with console.status(f"Loading the model {settings.model}"):
+        with loading_shown(settings.model, console=console) as tell:
             device = device_of(settings, team)
             limit_memory(device, settings.gpu_fraction)
-            policy = await asyncio.to_thread(Policy.load, settings.model, device=device)
+            policy = await asyncio.to_thread(Policy.load, settings.model, device=device, tell=tell)
             # Also of one that never trains: base and trained nodes shall differ by training only.
             policy.set_precision(settings.training.precision)
+        if settings.arm != "base":
+            size = checkpoint_bytes(policy, settings.training)
+            check_disk(settings.state, checkpoint=size, kept=settings.training.save_total_limit)
         view = View(
             model=policy.name,
             parameters=policy.parameters,
@@ -182,70 +172,6 @@ def _print_event(event: Event) -> None:
             os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
-async def run_with_panel(node: Runnable, view: View, *, console: Console) -> None:
-    """Run a node and show its panel meanwhile. The node goes on when the panel ends."""
-    showing = asyncio.create_task(show_panel(view, console=console))
-    showing.add_done_callback(_tell_failure)
-    try:
-        await node.run()
-    finally:
-        showing.cancel()
-        await asyncio.wait([showing])
-
-
-def _tell_failure(showing: asyncio.Task[None]) -> None:
-    """Log why the panel ended before its node: nobody awaits the task's result."""
-    if not showing.cancelled() and (problem := showing.exception()) is not None:
-        log.warning(
-            "the panel has ended: %r. Training goes on; --plain prints lines instead.", problem
-        )
-
-
-async def show_panel(view: View, *, console: Console, refresh_s: float = REFRESH_S) -> None:
-    """Keep the panel in the terminal up to date until cancelled.
-
-    A view that cannot be drawn leaves the last picture there; each distinct error is logged once.
-    Raises OSError when the terminal takes no output.
-    """
-    told: set[str] = set()
-
-    def redraw() -> None:
-        try:
-            picture = draw(view, console=console)
-        except Exception as problem:  # noqa: BLE001 - the edge of a task that nobody awaits
-            if repr(problem) not in told:
-                told.add(repr(problem))
-                _tell_undrawable(problem)
-            return
-        live.update(picture, refresh=True)
-
-    with Live(console=console, auto_refresh=False) as live:
-        try:
-            while True:
-                redraw()
-                await asyncio.sleep(refresh_s)
-        finally:
-            redraw()
-
-
-def draw(view: View, *, console: Console) -> RenderableType:
-    """Return the panel as lines that fit the console now."""
-    panel = render(view, now=datetime.now(UTC), clock=monotonic())
-    # Room for what terminals echo of Ctrl-C: after the last column it would begin a new line.
-    options = console.options.update(width=console.width - len("^C") - 1)
-    # As lines, so that any error is raised here: Live renders again what it shows with each log
-    # line and when it stops.
-    return SegmentLines(console.render_lines(panel, options), new_lines=True)
-
-
-def _tell_undrawable(problem: Exception) -> None:
-    place = extract_tb(problem.__traceback__)[-1]
-    log.warning(
-        "the panel cannot be drawn: %r (%s, line %s). Training goes on; --plain prints lines.",
-        *(problem, Path(place.filename).name, place.lineno),
-    )
-
-
 def stop_on_signals(stop: Callable[[], None], *, console: Console) -> None:
     """Let the first Ctrl-C or SIGTERM stop the node in good order, and the second one at once.
 
@@ -267,9 +193,15 @@ def stop_on_signals(stop: Callable[[], None], *, console: Console) -> None:
     signal.signal(signal.SIGTERM, handle)
 
 
-async def _check_token(url: str, token: str) -> None:
-    """Find out before a large model is loaded whether the coordinator takes the token."""
+async def _check_admission(state: StateDir, site: Site, token: str) -> None:
+    """Find out before a large model is loaded whether the coordinator takes the token.
+
+    Where this node was welcomed before, a coordinator that does not answer is no reason not to
+    train. Raises NodeError.
+    """
     try:
-        await check_admission(url, token)
+        await check_admission(site.socket, token)
     except UnansweredError as problem:
+        if not state.recall(site).node:
+            raise explain_first_join(problem, site) from None
         log.warning("%s; going on without it", problem)

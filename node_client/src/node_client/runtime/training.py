@@ -10,7 +10,7 @@ from time import monotonic
 from typing import Protocol
 
 from node_client.display.lines import describe_step
-from node_client.display.view import View
+from node_client.display.view import CURVE_STEPS, View
 from node_client.errors import NodeError
 from node_client.learning.report import StepReport
 from node_client.learning.team import ALONE, Team
@@ -25,6 +25,7 @@ from node_client.runtime.saving import Saver
 from node_client.runtime.vitals import measure_vitals
 from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings
+from node_client.storage.metrics import read_rewards
 from node_client.swarm.backoff import doubling_backoff
 from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import Arm, SeasonInfo
@@ -191,7 +192,10 @@ class Training:
         enrolment = self._enrolment
         assert enrolment is not None
         if self._trainer is None or enrolment != self._followed:
+            begins = self._trainer is None
             self._trainer = await self._worker.run(partial(self._make_trainer, enrolment))
+            if begins:
+                self._recall_rewards(enrolment.season)
             self._evaluator = Evaluator(
                 self._trainer, worker=self._worker, is_stopping=self._stopping.is_set
             )
@@ -200,6 +204,11 @@ class Training:
             self._followed = enrolment
             log.info("season %s, arm %s", enrolment.season.name, enrolment.arm)
         return self._trainer
+
+    def _recall_rewards(self, season: SeasonInfo) -> None:
+        """Show how the steps went that this run goes on from."""
+        path = self._settings.state.metrics
+        self._view.recall_rewards(read_rewards(path, season=season.name, most=CURVE_STEPS))
 
     def _make_trainer(self, enrolment: Enrolment) -> Trainer:
         if enrolment.season.generator != GENERATOR:

@@ -12,6 +12,8 @@ from node_client.storage.lines import append_lines
 
 # Some 90,000 steps; with the file before it twice as many are kept.
 MOST_BYTES = 64 * 2**20
+# What is read of a file's end for its latest steps: 200 of them take a third of it.
+_TAIL_BYTES = 1 << 20
 
 log = logging.getLogger(__name__)
 
@@ -20,6 +22,14 @@ class _Line(msgspec.Struct):
     """What must be known of a line to tell whether it stays."""
 
     step: int
+
+
+class _Reward(msgspec.Struct):
+    """What is read of a line for the curve of training rewards."""
+
+    step: int
+    reward: float
+    season: str
 
 
 class MetricsFile:
@@ -74,6 +84,35 @@ def set_aside(path: Path, *, until: str) -> None:
     for file, name in ((path, aside), (_full_of(path), _full_of(aside))):
         if file.exists():
             os.replace(file, name)
+
+
+def read_rewards(path: Path, *, season: str, most: int) -> list[float]:
+    """Return the training rewards of the latest steps in a season, at most so many, in order.
+
+    Reads no more than the ends of the two files. Lines that cannot be read are passed over.
+    """
+    rewards: list[float] = []
+    for file in (path, _full_of(path)):
+        for line in reversed(_read_tail(file)):
+            try:
+                made = msgspec.json.decode(line, type=_Reward)
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                continue
+            if made.season != season or len(rewards) == most:
+                return rewards[::-1]
+            rewards.append(made.reward)
+    return rewards[::-1]
+
+
+def _read_tail(path: Path) -> list[bytes]:
+    """Return the last lines of a file; of one that cannot be read, none."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - _TAIL_BYTES))
+            return file.read().splitlines()
+    except OSError:
+        return []
 
 
 def _full_of(path: Path) -> Path:

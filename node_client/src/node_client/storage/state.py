@@ -5,6 +5,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TypeVar
 
 import msgspec
@@ -131,6 +132,7 @@ class StateDir:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             lock = FileLock(self.path / LOCK, timeout=LOOK_S)
             lock.acquire()
+            _try_to_write(self.path)
         except Timeout:
             raise StateLockedError(
                 f"Another swarm-node is running with the state folder {self.path}.",
@@ -139,7 +141,8 @@ class StateDir:
         except OSError as problem:
             raise SettingsError(
                 f"The state folder {self.path} cannot be used: {problem.strerror or problem}.",
-                fix="Choose another with --state-dir.",
+                fix="Check whose it is and whether its disk is full or read-only, or choose "
+                "another with --state-dir.",
             ) from problem
         try:
             yield
@@ -203,9 +206,22 @@ class StateDir:
     def _make_once(self, name: str) -> bytes:
         """Return 32 random bytes that the folder keeps, which any private key of Ed25519 is."""
         path = self.path / name
-        if not path.exists():
-            write_private(path, secrets.token_bytes(32))
-        return path.read_bytes()
+        try:
+            if not path.exists():
+                write_private(path, secrets.token_bytes(32))
+            return path.read_bytes()
+        except OSError as problem:
+            raise SettingsError(
+                f"{path} cannot be used: {problem.strerror or problem}.",
+                fix="Mend it, or choose another folder with --state-dir.",
+            ) from problem
+
+
+def _try_to_write(folder: Path) -> None:
+    """Write a file that vanishes. Raises OSError now, and not when the first checkpoint is due."""
+    with TemporaryFile(dir=folder) as file:
+        file.write(b"swarm-node")
+        file.flush()
 
 
 def write_record(path: Path, record: msgspec.Struct) -> None:
@@ -221,8 +237,9 @@ def read_record(path: Path, kind: type[Record]) -> Record | None:
         return None
     except (OSError, msgspec.DecodeError) as problem:
         raise SettingsError(
-            f"{path} cannot be read: {problem}.",
-            fix="Mend or delete the file; join again with the token if it was lost.",
+            f"{path} cannot be read: {getattr(problem, 'strerror', None) or problem}.",
+            fix="Mend or delete it, or choose another folder with --state-dir; join again with "
+            "the token if it was lost.",
         ) from problem
 
 

@@ -1,8 +1,8 @@
 """The socket to the coordinator: kept open, spoken over, and told apart from a refusal.
 
-The only module that imports websockets. A coordinator that cannot be reached is tried again for
-ever, with random pauses that grow, in a round only to a few seconds; one that refuses this node for
-good ends `run`.
+Only this module and `swarm.handshake` import websockets. A coordinator that cannot be reached is
+tried again for ever, with random pauses that grow, in a round only to a few seconds; one that
+refuses this node for good ends `run`.
 """
 
 import asyncio
@@ -13,27 +13,22 @@ from time import monotonic
 from typing import Literal, Protocol, TypeVar
 
 import msgspec
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed, WebSocketException
 from websockets.frames import CloseCode
 
 from node_client.errors import CoordinatorRefusedError
 from node_client.swarm.backoff import STABLE_S, jittered_backoff
+from node_client.swarm.handshake import UnansweredError, explain_trouble, open_socket
 from node_client.swarm.urgency import Urgency
 from swarm_protocol.codec import UndecodableError, decode_from_server, encode
-from swarm_protocol.errors import FIXES, ErrorCode, RefusedError
+from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import Hello, NodeMessage, Refused, ServerMessage, Welcome
 
-MAX_SERVER_FRAME_BYTES = 4 << 20
 REPLY_TIMEOUT_S = 30.0
-FATAL_STATUS = frozenset({401, 403})
 
 log = logging.getLogger(__name__)
 Reply = TypeVar("Reply", bound=ServerMessage)
-
-
-class UnansweredError(Exception):
-    """No answer came: not connected, the connection broke, or the coordinator was too slow."""
 
 
 @dataclass(frozen=True)
@@ -184,8 +179,6 @@ class Connection:
                 self.connected.set()
                 self._listener.link_changed(Link("connected"))
                 return await self._listen(socket)
-        except InvalidStatus as denial:
-            return _explain_denial(denial)
         except ConnectionClosed as closed:
             return f"the connection was lost: {closed}"
         except TimeoutError:
@@ -193,7 +186,7 @@ class Connection:
         except RefusedError as refusal:
             return f"the coordinator is not ready: {refusal.message}"
         except (OSError, WebSocketException) as problem:
-            return _explain_trouble(problem)
+            return str(explain_trouble(problem))
         finally:
             self._forget_socket()
 
@@ -274,61 +267,6 @@ class Connection:
         for waiting in self._waiting.values():
             if not waiting.done():
                 waiting.set_exception(UnansweredError("the connection was lost"))
-
-
-def open_socket(url: str, token: str) -> connect:
-    """Return the handshake with a coordinator's node socket, to be entered by `async with`."""
-    # websockets logs headers, and with them the token, at DEBUG: its logger stays above that.
-    frames = logging.getLogger(f"{__name__}.frames")
-    frames.setLevel(logging.INFO)
-    return connect(
-        url,
-        additional_headers={"Authorization": f"Bearer {token}"},
-        compression=None,  # costs more memory per node on the server than short texts are worth
-        max_size=MAX_SERVER_FRAME_BYTES,
-        close_timeout=2,
-        logger=frames,
-    )
-
-
-async def check_admission(url: str, token: str) -> None:
-    """Open the socket and close it again.
-
-    Raises CoordinatorRefusedError when the token is refused, and UnansweredError when the
-    coordinator cannot be reached.
-    """
-    try:
-        async with open_socket(url, token):
-            pass
-    except InvalidStatus as denial:
-        raise UnansweredError(_explain_denial(denial)) from None
-    except (OSError, WebSocketException) as problem:
-        raise UnansweredError(_explain_trouble(problem)) from None
-
-
-class _Denial(msgspec.Struct):
-    """The JSON body of a refused handshake."""
-
-    code: str = ErrorCode.AUTH_INVALID.value
-    message: str = "The coordinator refused this node's token."
-    fix: str = FIXES[ErrorCode.AUTH_INVALID]
-
-
-def _explain_denial(refused: InvalidStatus) -> str:
-    """Return why the handshake failed. Raises CoordinatorRefusedError when that is for good."""
-    status = refused.response.status_code
-    if status not in FATAL_STATUS:
-        return f"the coordinator answered with HTTP status {status}"
-    try:
-        denial = msgspec.json.decode(refused.response.body or b"{}", type=_Denial)
-    except msgspec.DecodeError:  # a proxy on the way has its own page for this
-        denial = _Denial()
-    raise CoordinatorRefusedError(denial.message, fix=denial.fix, code=denial.code)
-
-
-def _explain_trouble(problem: Exception) -> str:
-    """Return why there is no connection, without the error's number."""
-    return f"the coordinator cannot be reached: {getattr(problem, 'strerror', None) or problem}"
 
 
 def _as_error(refused: Refused) -> RefusedError:

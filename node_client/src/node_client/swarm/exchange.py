@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 
 from node_client.swarm.client import SwarmClient
-from node_client.swarm.connection import UnansweredError
+from node_client.swarm.handshake import UnansweredError
 from node_client.swarm.outbox import PASSING, PAUSE_S, Outbox
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import (

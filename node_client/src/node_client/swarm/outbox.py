@@ -8,7 +8,7 @@ from itertools import islice, takewhile
 from typing import Generic, TypeVar
 
 from node_client.swarm.client import SwarmClient
-from node_client.swarm.connection import UnansweredError
+from node_client.swarm.handshake import UnansweredError
 from swarm_protocol.errors import ErrorCode, RefusedError
 
 # Refusals that say nothing about what was sent: it is sent again after a pause.

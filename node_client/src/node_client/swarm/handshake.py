@@ -1,0 +1,112 @@
+"""The handshake with a coordinator: how it is asked for, and what its failure means.
+
+An address that answers, but not as a coordinator does, is told apart from a coordinator that is
+away: the one will never be right, the other comes back.
+"""
+
+import logging
+import socket
+import ssl
+
+import msgspec
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus, WebSocketException
+
+from node_client.errors import CoordinatorRefusedError, NodeError, NotACoordinatorError
+from node_client.site import Site
+from swarm_protocol.errors import FIXES, ErrorCode
+
+MAX_SERVER_FRAME_BYTES = 4 << 20
+FATAL_STATUS = frozenset({401, 403})
+# What servers and proxies answer besides 5xx while they restart or have too much to do.
+_BUSY_STATUS = frozenset({408, 425, 429})
+
+
+class UnansweredError(Exception):
+    """No answer came: not connected, the connection broke, or the coordinator was too slow."""
+
+
+class StrangerError(UnansweredError):
+    """What answered is no coordinator."""
+
+
+def open_socket(url: str, token: str) -> connect:
+    """Return the handshake with a coordinator's node socket, to be entered by `async with`."""
+    # websockets logs headers, and with them the token, at DEBUG: its logger stays above that.
+    frames = logging.getLogger(f"{__name__}.frames")
+    frames.setLevel(logging.INFO)
+    return connect(
+        url,
+        additional_headers={"Authorization": f"Bearer {token}"},
+        compression=None,  # costs more memory per node on the server than short texts are worth
+        max_size=MAX_SERVER_FRAME_BYTES,
+        close_timeout=2,
+        logger=frames,
+    )
+
+
+async def check_admission(url: str, token: str) -> None:
+    """Open the socket and close it again.
+
+    Raises CoordinatorRefusedError when the token is refused, StrangerError when no coordinator
+    answers, and UnansweredError when nothing does.
+    """
+    try:
+        async with open_socket(url, token):
+            pass
+    except (OSError, WebSocketException) as problem:
+        raise explain_trouble(problem) from None
+
+
+def explain_first_join(problem: UnansweredError, site: Site) -> NodeError:
+    """Return why a node cannot join a coordinator that it has never met."""
+    if isinstance(problem, StrangerError):
+        return NotACoordinatorError(
+            f"{site.base} is not a coordinator: {problem}.",
+            fix="Check the address: it is that of the coordinator's own pages, such as its join "
+            "page.",
+        )
+    return NodeError(
+        f"{problem}. A node joins for the first time only when its coordinator answers.",
+        fix=f"Check the address and the network (`swarm-node doctor {site.base}`), or try again "
+        "later. `swarm-node train --offline` trains without a coordinator.",
+    )
+
+
+def explain_trouble(problem: Exception) -> UnansweredError:
+    """Return why there is no connection. Raises CoordinatorRefusedError when that is for good."""
+    if isinstance(problem, InvalidStatus):
+        return _explain_denial(problem)
+    if isinstance(problem, socket.gaierror):
+        return UnansweredError("the coordinator's host name is not known here")
+    if isinstance(problem, ssl.SSLCertVerificationError):
+        return UnansweredError(f"the coordinator's certificate fails: {problem.verify_message}")
+    if isinstance(problem, ssl.SSLError):
+        return StrangerError("it does not speak TLS; its address may begin with http://")
+    if isinstance(problem, WebSocketException):
+        return StrangerError(f"it does not speak WebSocket ({problem})")
+    # Without the error's number.
+    reason = getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
+    return UnansweredError(f"the coordinator cannot be reached: {reason}")
+
+
+class _Denial(msgspec.Struct):
+    """The JSON body of a refused handshake."""
+
+    code: str = ErrorCode.AUTH_INVALID.value
+    message: str = "The coordinator refused this node's token."
+    fix: str = FIXES[ErrorCode.AUTH_INVALID]
+
+
+def _explain_denial(refused: InvalidStatus) -> UnansweredError:
+    """Return what an HTTP status means. Raises CoordinatorRefusedError when that is for good."""
+    status = refused.response.status_code
+    if status >= 500 or status in _BUSY_STATUS:
+        return UnansweredError(f"the coordinator answered with HTTP status {status}")
+    if status not in FATAL_STATUS:
+        return StrangerError(f"it answered with HTTP status {status}")
+    try:
+        denial = msgspec.json.decode(refused.response.body or b"{}", type=_Denial)
+    except msgspec.DecodeError:  # a proxy on the way has its own page for this
+        denial = _Denial()
+    raise CoordinatorRefusedError(denial.message, fix=denial.fix, code=denial.code)

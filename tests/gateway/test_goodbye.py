@@ -1,0 +1,63 @@
+"""Which ends of a connection count as a goodbye of the client."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+from websockets.asyncio.client import ClientConnection
+from websockets.frames import CloseCode
+
+from swarm_web.nodes.models import Node
+from tests.gateway.conftest import Member
+from tests.processes import POLL_S
+from tests.sockets import PATIENCE_S, node_socket, running_gateway
+
+
+async def say_goodbye(connection: ClientConnection) -> None:
+    await connection.close(CloseCode.GOING_AWAY, "the node stopped")
+
+
+async def close_normally(connection: ClientConnection) -> None:
+    await connection.close()
+
+
+async def break_off(connection: ClientConnection) -> None:
+    connection.transport.abort()
+
+
+async def said_goodbye() -> bool:
+    """Wait until the server noted the end of the connection, and return what it heard."""
+    async with asyncio.timeout(PATIENCE_S):
+        while (node := await Node.objects.aget(name="amber")).left_at is None:  # noqa: ASYNC110
+            await asyncio.sleep(POLL_S)
+    return node.said_goodbye
+
+
+@pytest.mark.parametrize(
+    ("end", "expected"), [(say_goodbye, True), (close_normally, False), (break_off, False)]
+)
+async def test_only_a_client_that_goes_away_says_goodbye(
+    amber: Member, end: Callable[[ClientConnection], Awaitable[None]], expected: bool
+) -> None:
+    async with running_gateway() as url, node_socket(url, amber.token) as socket:
+        await end(socket.connection)
+    assert await said_goodbye() is expected
+
+
+async def test_a_server_that_stops_hears_no_goodbye(amber: Member) -> None:
+    async with running_gateway() as url:
+        async with node_socket(url, amber.token) as earlier:
+            await say_goodbye(earlier.connection)
+        socket = node_socket(url, amber.token)
+        await socket.__aenter__()
+    assert await said_goodbye() is False
+
+
+async def test_a_test_of_the_token_leaves_a_goodbye_as_it_was(amber: Member) -> None:
+    async with running_gateway() as url:
+        async with node_socket(url, amber.token) as socket:
+            await say_goodbye(socket.connection)
+        assert await said_goodbye()
+        async with node_socket(url, amber.token, greet=False):
+            pass
+    assert await said_goodbye() is True

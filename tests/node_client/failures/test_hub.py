@@ -1,0 +1,67 @@
+"""`swarm-node` with a model by its hub name: downloaded once, looked for in seconds."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+from node_client.commands.problems import FAILED
+from tests.node_client.fakes import toy_policy
+from tests.node_client.model_hub import ModelHub
+
+pytestmark = pytest.mark.slow
+
+NAME = "somebody/toy"
+# Importing torch takes most of it; asking the hub again and again took 51 s.
+SECONDS = 30
+
+
+def train(folder: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Let a process make a step with the model `NAME`, and events on standard output."""
+    command = (sys.executable, "-m", "node_client", "train", "--offline", "--steps", "1", "--json")
+    return subprocess.run(
+        (*command, "--state-dir", str(folder / "state"), "--model", NAME, *options),
+        env={**os.environ, "OMP_NUM_THREADS": "1", "HF_HOME": str(folder / "home"), **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_a_model_is_downloaded_with_its_progress_told_and_used_again_without_the_hub(
+    tmp_path: Path,
+) -> None:
+    toy_policy().save(tmp_path / "model")
+    with ModelHub(NAME, tmp_path / "model") as hub:
+        first = train(tmp_path, HF_ENDPOINT=hub.address)
+    assert first.returncode == 0, first.stderr
+    events = [json.loads(line)["event"] for line in first.stdout.splitlines()]
+    assert events[0] == "started"
+    assert events[-1] == "stopped"
+    assert "Downloading: " in first.stderr
+    away = train(tmp_path, "--fresh", HF_ENDPOINT=hub.address)
+    assert away.returncode == 0, away.stderr
+    assert "was downloaded before" in away.stderr
+    offline = train(tmp_path, "--fresh", HF_HUB_OFFLINE="1")
+    assert offline.returncode == 0, offline.stderr
+
+
+def test_a_name_that_the_hub_does_not_know_is_no_model(tmp_path: Path) -> None:
+    toy_policy().save(tmp_path / "model")
+    with ModelHub("somebody/else", tmp_path / "model") as hub:
+        ended = train(tmp_path, HF_ENDPOINT=hub.address)
+    assert (ended.returncode, ended.stdout) == (FAILED, "")
+    assert f"There is no folder {NAME} and no such model on the hub." in ended.stderr
+
+
+def test_a_name_that_cannot_be_looked_for_ends_in_seconds(tmp_path: Path) -> None:
+    began = monotonic()
+    ended = train(tmp_path, HF_ENDPOINT="http://127.0.0.1:9")
+    assert monotonic() - began < SECONDS
+    assert (ended.returncode, ended.stdout) == (FAILED, "")
+    assert f"There is no folder {NAME}, and the hub does not answer" in ended.stderr

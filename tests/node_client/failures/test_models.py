@@ -1,0 +1,111 @@
+"""`swarm-node` with a model or a device that cannot be used."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from node_client.commands.problems import FAILED
+from tests.node_client.failures.ending import train
+from tests.node_client.fakes import toy_policy
+
+pytestmark = pytest.mark.slow
+
+
+def make_image_model(folder: Path) -> None:
+    (folder / "config.json").write_text(json.dumps({"model_type": "vit"}))
+
+
+def lose_weights(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+
+
+def cut_weights_short(folder: Path) -> None:
+    file = folder / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:-100])
+
+
+def lose_a_shard(folder: Path) -> None:
+    index = {"weight_map": {"a": "model.safetensors", "b": "model-2.safetensors"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+
+def damage_weights(folder: Path) -> None:
+    (folder / "model.safetensors").write_bytes(b"\xff" * 64)
+
+
+def keep_gguf_only(folder: Path) -> None:
+    for file in folder.iterdir():
+        file.unlink()
+    (folder / "toy-Q4_K_M.gguf").write_bytes(b"GGUF")
+
+
+def empty(folder: Path) -> None:
+    for file in folder.iterdir():
+        file.unlink()
+
+
+def blow_up(folder: Path) -> None:
+    """Let the weights be of a size that no machine has memory for; the file takes no disk."""
+    size = 2 * 10**12
+    tensor = {"dtype": "BF16", "shape": [size // 2], "data_offsets": [0, size]}
+    header = json.dumps({"model.embed_tokens.weight": tensor}).encode()
+    with (folder / "model.safetensors").open("wb") as file:
+        file.write(len(header).to_bytes(8, "little") + header)
+        file.truncate(8 + len(header) + size)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "told"),
+    [
+        (make_image_model, "a vit is no language model"),
+        (lose_weights, "has no weights"),
+        (cut_weights_short, "model.safetensors is cut short"),
+        (lose_a_shard, "model-2.safetensors is missing"),
+        (damage_weights, "cut short or damaged"),
+        (keep_gguf_only, "GGUF, which cannot be trained"),
+        (empty, "has no config.json"),
+        (blow_up, "its weights take 4000.0 GB"),
+    ],
+)
+def test_a_folder_that_is_no_whole_language_model_is_said_to_be_none(
+    tmp_path: Path, spoil: Callable[[Path], None], told: str
+) -> None:
+    folder = tmp_path / "model"
+    toy_policy().save(folder)
+    spoil(folder)
+    ended = train(tmp_path / "state", "--model", str(folder))
+    assert ended.code == FAILED
+    assert f"The model {folder}" in ended.told
+    assert told in ended.told
+
+
+def test_a_path_that_is_not_there_is_said_to_be_no_folder_and_no_model(tmp_path: Path) -> None:
+    ended = train(tmp_path, "--model", "./nope")
+    assert ended.code == FAILED
+    assert "There is no folder ./nope and no such model on the hub." in ended.told
+
+
+def test_a_file_is_no_folder_of_a_model(tmp_path: Path) -> None:
+    file = tmp_path / "toy.gguf"
+    file.write_bytes(b"GGUF")
+    ended = train(tmp_path / "state", "--model", str(file))
+    assert ended.code == FAILED
+    assert "it is a file" in ended.told
+
+
+@pytest.mark.parametrize("device", ["cuda:7", "mps", "xpu"])
+def test_a_device_that_is_not_there_is_told_with_those_that_are(
+    tmp_path: Path, device: str
+) -> None:
+    ended = train(tmp_path, "--device", device)
+    assert ended.code == FAILED
+    assert f"The device {device} is not there" in ended.told
+    assert "this machine has cpu" in ended.told
+
+
+def test_a_word_that_is_no_device_is_told_with_what_is_allowed(tmp_path: Path) -> None:
+    ended = train(tmp_path, "--device", "gpu")
+    assert ended.code == FAILED
+    assert "must be auto, cpu, cuda, cuda:N, mps or xpu" in ended.told

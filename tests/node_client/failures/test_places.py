@@ -1,0 +1,79 @@
+"""`swarm-node` with a state folder that cannot be used, or that has no room."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from node_client.commands.problems import FAILED
+from tests.node_client.failures.ending import train
+from tests.node_client.fakes import toy_policy
+
+pytestmark = pytest.mark.slow
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a file system")
+
+
+@contextmanager
+def mounted(folder: Path, options: str) -> Iterator[None]:
+    """Let a folder be a file system of its own; skip the test where that is not allowed."""
+    folder.mkdir()
+    command = ("mount", "-t", "tmpfs", "-o", options, "none", str(folder))
+    if subprocess.run(command, capture_output=True, check=False).returncode != 0:
+        pytest.skip("no file system can be mounted here")
+    try:
+        yield
+    finally:
+        subprocess.run(("umount", str(folder)), check=True)
+
+
+def test_a_file_in_the_place_of_the_state_folder_is_named(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("in the way")
+    ended = train(tmp_path / "state")
+    assert ended.code == FAILED
+    assert str(tmp_path / "state") in ended.told
+    assert "--state-dir" in ended.told
+
+
+@pytest.mark.parametrize("name", ["node.json", "task.key", "lock"])
+def test_a_folder_in_the_place_of_a_file_is_named(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    ended = train(tmp_path)
+    assert ended.code == FAILED
+    assert str(tmp_path) in ended.told
+    assert "Is a directory" in ended.told
+    assert "--state-dir" in ended.told
+
+
+@as_root
+def test_a_read_only_file_system_is_found_before_the_start(tmp_path: Path) -> None:
+    with mounted(tmp_path / "disk", "ro"):
+        ended = train(tmp_path / "disk" / "state")
+    assert ended.code == FAILED
+    assert "Read-only file system" in ended.told
+
+
+@as_root
+def test_a_folder_that_nobody_may_write_to_is_found_before_the_start(tmp_path: Path) -> None:
+    with mounted(tmp_path / "disk", "size=10m"):
+        state = tmp_path / "disk"
+        (state / "lock").touch()
+        remount = ("mount", "-o", "remount,ro", str(state))
+        subprocess.run(remount, check=True)
+        ended = train(state)
+    assert ended.code == FAILED
+    assert f"The state folder {state} cannot be used" in ended.told
+
+
+@as_root
+def test_a_disk_without_room_for_a_checkpoint_is_found_before_the_start(tmp_path: Path) -> None:
+    toy_policy().save(tmp_path / "model")
+    with mounted(tmp_path / "disk", "size=60k"):
+        ended = train(tmp_path / "disk", "--model", str(tmp_path / "model"))
+    assert ended.code == FAILED
+    assert "A checkpoint takes about" in ended.told
+    assert "Free some space" in ended.told
+    assert "step 1" not in ended.out

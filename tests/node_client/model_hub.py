@@ -1,0 +1,92 @@
+"""The Hugging Face Hub as far as a download of one model needs it, over HTTP on this machine."""
+
+import hashlib
+import json
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+COMMIT = "c" * 40
+
+
+class ModelHub:
+    """Offers the files of a folder as the model `name`, and knows no other."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name = name
+        self.files = {path.name: path.read_bytes() for path in folder.iterdir()}
+        self.asked: list[str] = []
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_of(self))
+        self._thread = Thread(target=self._server.serve_forever, args=(0.01,))
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def describe(self, path: str) -> Any:
+        """Return what the hub tells of the model, or None for another."""
+        if path.startswith(f"/api/models/{self.name}/tree/"):
+            return [
+                {"type": "file", "path": name, "size": len(content), "oid": _hash(content)}
+                for name, content in self.files.items()
+            ]
+        if path in (f"/api/models/{self.name}", f"/api/models/{self.name}/revision/main"):
+            files = [{"rfilename": name, "size": len(data)} for name, data in self.files.items()]
+            return {"id": self.name, "sha": COMMIT, "siblings": files}
+        return None
+
+    def find(self, path: str) -> bytes | None:
+        """Return the content of a file of the model."""
+        return self.files.get(path.removeprefix(f"/{self.name}/resolve/{COMMIT}/"))
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha1(content, usedforsecurity=False).hexdigest()
+
+
+def _handler_of(hub: ModelHub) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_HEAD(self) -> None:
+            self._answer(with_body=False)
+
+        def do_GET(self) -> None:
+            self._answer(with_body=True)
+
+        def _answer(self, *, with_body: bool) -> None:
+            path = urlsplit(self.path).path
+            hub.asked.append(path)
+            told, content = hub.describe(path), hub.find(path)
+            if told is not None:
+                content = json.dumps(told).encode()
+            self.send_response(404 if content is None else 200)
+            if content is None:
+                self.send_header("X-Error-Code", "RepoNotFound")
+            else:
+                self.send_header("X-Repo-Commit", COMMIT)
+                self.send_header("ETag", f'"{_hash(content)}"')
+            self.send_header("Content-Length", str(len(content or b"")))
+            self.end_headers()
+            if with_body and content is not None:
+                self.wfile.write(content)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    return Handler
