@@ -33,7 +33,8 @@ def count_parameters(folder: Path, *, name: str) -> int | None:
             return None
         raise _without_weights(folder, name=name)
     _check_shards(folder, name=name)
-    return sum(prod(tensor["shape"]) for file in files for tensor in _read_tensors(file, name=name))
+    shapes = (tensor["shape"] for file in files for tensor in _read_tensors(file, name=name))
+    return sum(map(prod, shapes))
 
 
 def unusable(name: str, reason: str, *, fix: str = "") -> ModelUnavailableError:

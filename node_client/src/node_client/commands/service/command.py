@@ -9,11 +9,13 @@ from typing import Annotated
 
 import msgspec
 import typer
+from rich.console import Console
 
+from node_client.commands.joining import get_token
 from node_client.commands.problems import explain_problems
 from node_client.commands.service.plan import Plan
 from node_client.errors import SettingsError
-from node_client.settings.config import Choices, choose, choose_token
+from node_client.settings.config import Choices, choose, find_token
 from node_client.settings.flags import Flags, takes_settings
 from node_client.site import Site, parse_site
 from node_client.storage.state import Remembered
@@ -153,9 +155,12 @@ def _manager() -> ModuleType:
 def _remember_token(site: Site, choices: Choices) -> None:
     """Keep the token in the state folder, where the service finds it; a unit would show it.
 
-    Raises SettingsError when there is none.
+    Where there is none, a person approves a code. Raises NodeError when that gives none either.
     """
-    token, state = choose_token(choices), choices.state
+    token, state = find_token(choices), choices.state
+    if not token:
+        get_token(choices, console=Console())
+        return
     known = state.recall(site)
     if known.token == token:
         return
