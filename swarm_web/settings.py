@@ -241,6 +241,8 @@ AUTH_PASSWORD_VALIDATORS = [
 AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
 LOGIN_URL = "/account/login/"
 LOGIN_REDIRECT_URL = "/account/"
+# That page shows the message that one has signed out.
+LOGOUT_REDIRECT_URL = "/account/login/"
 # Whether strangers may make accounts.
 SIGN_UP = env.bool("SIGN_UP", default=True)
 # none, optional or mandatory; the last two need a mail server.
@@ -257,6 +259,7 @@ ACCOUNT_SIGNUP_FIELDS = [
 ACCOUNT_USERNAME_VALIDATORS = "swarm_web.accounts.usernames.VALIDATORS"
 ACCOUNT_USERNAME_BLACKLIST = ["admin", "administrator", "judge", "moderator", "operator", "support"]
 ACCOUNT_SESSION_REMEMBER = True
+ACCOUNT_RATE_LIMITS = {"signup": "20/m/ip,60/h/ip"}
 ACCOUNT_EMAIL_NOTIFICATIONS = True
 ACCOUNT_DEFAULT_HTTP_PROTOCOL = "https" if HTTPS else "http"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]

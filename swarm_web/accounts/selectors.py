@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.contrib.auth.models import User
+from django.db.models import QuerySet
 
 from judge.models import Score, Season, Standing, Window
 from judge.selectors import minimum_client, shown_season
@@ -30,7 +31,7 @@ class OwnNode:
     @property
     def rank(self) -> tuple[int, int] | None:
         """The range of ranks that it shares; None while it has none."""
-        return rank_of(self.standing)
+        return _rank_of(self.standing)
 
 
 @dataclass(frozen=True)
@@ -45,14 +46,7 @@ class SeasonPart:
     @property
     def rank(self) -> tuple[int, int] | None:
         """The range of ranks that it shares; None while it has none."""
-        return rank_of(self.standing)
-
-
-def rank_of(standing: Standing | None) -> tuple[int, int] | None:
-    """Return a standing's range of ranks, if it has one."""
-    if standing is None or standing.rank_low is None or standing.rank_high is None:
-        return None
-    return standing.rank_low, standing.rank_high
+        return _rank_of(self.standing)
 
 
 def read_own_nodes(user: User, *, now: datetime) -> list[OwnNode]:
@@ -61,7 +55,7 @@ def read_own_nodes(user: User, *, now: datetime) -> list[OwnNode]:
     season = shown_season()
     minimum = minimum_client(season)
     scores = _newest_scores(nodes)
-    standings = {standing.node_id: standing for standing in _standings(nodes, season)}
+    standings = {s.node_id: s for s in _standings(nodes).filter(season=season)}
     return [
         OwnNode(
             node=node,
@@ -77,7 +71,7 @@ def read_own_nodes(user: User, *, now: datetime) -> list[OwnNode]:
 def read_seasons(nodes: Iterable[Node]) -> list[SeasonPart]:
     """Return what nodes did, newest season first and then by name, in three queries."""
     by_key = {node.pk: node for node in nodes}
-    standings = {(s.node_id, s.season_id): s for s in _standings(by_key.values(), None)}
+    standings = {(s.node_id, s.season_id): s for s in _standings(by_key.values())}
     given = Contribution.objects.filter(node__in=by_key)
     parts = {(part.node_id, part.season_id): part for part in given}
     keys = {*standings, *parts}
@@ -110,10 +104,9 @@ def _newest_scores(nodes: Iterable[Node]) -> dict[int, Score]:
     return {score.node_id: score for score in newest.defer("round__rules", "round__secret")}
 
 
-def _standings(nodes: Iterable[Node], season: Season | None) -> Iterable[Standing]:
-    """Return the standings of nodes over whole seasons, or over one."""
-    standings = Standing.objects.filter(node__in=nodes, window=Window.SEASON)
-    return standings.filter(season=season) if season else standings
+def _standings(nodes: Iterable[Node]) -> QuerySet[Standing]:
+    """Return the standings of nodes over whole seasons."""
+    return Standing.objects.filter(node__in=nodes, window=Window.SEASON)
 
 
 def _is_older(version: str, minimum: str) -> bool:
@@ -122,3 +115,10 @@ def _is_older(version: str, minimum: str) -> bool:
         return parse_version(version) < parse_version(minimum)
     except ValueError:
         return False
+
+
+def _rank_of(standing: Standing | None) -> tuple[int, int] | None:
+    """Return a standing's range of ranks, if it has one."""
+    if standing is None or standing.rank_low is None or standing.rank_high is None:
+        return None
+    return standing.rank_low, standing.rank_high
