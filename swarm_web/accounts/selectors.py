@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.contrib.auth.models import User
-from django.db.models import QuerySet
+from django.db.models import OuterRef, QuerySet, Subquery
 
 from judge.models import Score, Season, Standing, Window
 from judge.selectors import minimum_client, shown_season
@@ -98,10 +98,14 @@ def public_owner_of(node: Node) -> str:
 
 
 def _newest_scores(nodes: Iterable[Node]) -> dict[int, Score]:
-    scores = Score.objects.filter(node__in=nodes, status=Score.Status.SCORED)
-    newest = scores.order_by("node_id", "-round_id").distinct("node_id").select_related("round")
-    # Columns of the round that nobody needs here, and that are large.
-    return {score.node_id: score for score in newest.defer("round__rules", "round__secret")}
+    """Return each node's newest score, by node id; found by an index, however many there are."""
+    scored = Score.objects.filter(node=OuterRef("pk"), status=Score.Status.SCORED)
+    newest = Subquery(scored.order_by("-round_id").values("pk")[:1])
+    ids = Node.objects.filter(pk__in=[node.pk for node in nodes]).values(newest=newest)
+    scores = Score.objects.filter(pk__in=ids).select_related("round")
+    # Columns that nobody needs here, and that are large.
+    untold = ("answered", "solved", "round__rules", "round__secret")
+    return {score.node_id: score for score in scores.defer(*untold)}
 
 
 def _standings(nodes: Iterable[Node]) -> QuerySet[Standing]:
