@@ -180,8 +180,8 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 5.0,
         "options": {"expires": 10},
     },
-    "prune-archive": {"task": "swarm_web.relay.tasks.prune", "schedule": 3600.0},
     "prune-sessions": {"task": "swarm_web.accounts.tasks.prune_sessions", "schedule": 3600.0},
+    "prune-archive": {"task": "swarm_web.relay.tasks.prune", "schedule": 3600.0},
 }
 
 # ---- the read API

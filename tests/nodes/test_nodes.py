@@ -137,10 +137,11 @@ def test_the_database_refuses_a_name_that_fits_into_no_address(name: str) -> Non
 
 def test_names_of_before_are_made_to_fit() -> None:
     executor = MigrationExecutor(connection)
-    before = executor.migrate([("nodes", "0003_hardware")]).apps.get_model("nodes", "Node")
+    old_state = executor.migrate([("nodes", "0003_hardware")])
+    old_nodes = old_state.apps.get_model("nodes", "Node").objects
     names = ["amber", "x/y", "x-y-2", "///", "a" * 63 + "/"]
     for number, name in enumerate(names, start=1):
-        before.objects.create(pk=number, name=name, token_hash=str(number))
+        old_nodes.create(pk=number, name=name, token_hash=str(number))
     # All of them: what depends on the nodes was undone too.
     MigrationExecutor(connection).migrate(executor.loader.graph.leaf_nodes())
     assert list(Node.objects.order_by("pk").values_list("name", flat=True)) == [
