@@ -38,8 +38,7 @@ def limit_logins(login: Login) -> Login:
     @wraps(login)
     @answer_refusals
     def limited(request: HttpRequest) -> HttpResponseBase:
-        # Whoever is signed in already is led on, whatever was sent.
-        if request.method != "POST" or request.user.is_authenticated:
+        if request.method != "POST":
             return login(request)
         name = read_name(request.POST.get("login", ""))
         of_address = f"logins:address:{network_of_request(request)}"

@@ -186,6 +186,7 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 5.0,
         "options": {"expires": 10},
     },
+    "prune-sessions": {"task": "swarm_web.accounts.tasks.prune_sessions", "schedule": 3600.0},
     "prune-archive": {"task": "swarm_web.relay.tasks.prune", "schedule": 3600.0},
     # The watch over silent nodes takes a minute without a look for an outage (notifications.rules).
     "notice-news": {
@@ -269,6 +270,8 @@ AUTH_PASSWORD_VALIDATORS = [
 AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
 LOGIN_URL = "/account/login/"
 LOGIN_REDIRECT_URL = "/account/"
+# That page shows the message that one has signed out.
+LOGOUT_REDIRECT_URL = "/account/login/"
 # Whether strangers may make accounts.
 SIGN_UP = env.bool("SIGN_UP", default=True)
 # none, optional or mandatory; the last two need a mail server.
@@ -285,6 +288,7 @@ ACCOUNT_SIGNUP_FIELDS = [
 ACCOUNT_USERNAME_VALIDATORS = "swarm_web.accounts.usernames.VALIDATORS"
 ACCOUNT_USERNAME_BLACKLIST = ["admin", "administrator", "judge", "moderator", "operator", "support"]
 ACCOUNT_SESSION_REMEMBER = True
+ACCOUNT_RATE_LIMITS = {"signup": "20/m/ip,60/h/ip"}
 ACCOUNT_EMAIL_NOTIFICATIONS = True
 ACCOUNT_DEFAULT_HTTP_PROTOCOL = "https" if HTTPS else "http"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]

@@ -123,6 +123,7 @@ const live = {
 
   // Ask for this page again and take over the regions that changed.
   function ask(delay) {
+    if ("still" in document.body.dataset) return; // to ask for the page would change something
     clearTimeout(asking);
     asking = setTimeout(async () => {
       const asked = location.href, { since } = document.body.dataset;

@@ -32,6 +32,13 @@ class TitleForm(forms.ModelForm[Node]):
             "title": _("What pages call the node; at most 64 characters. You can change it later.")
         }
 
+    def clean_title(self) -> str:
+        """Return the title. Raises ValidationError if it would pass for a node's name."""
+        title: str = self.cleaned_data["title"]
+        if Node.objects.filter(name__iexact=title).exists():
+            raise forms.ValidationError(_("A node has this name: choose another title."))
+        return title
+
 
 class ProfileForm(forms.Form):
     """Whether an account shows itself."""

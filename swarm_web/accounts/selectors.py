@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.contrib.auth.models import User
+from django.db.models import OuterRef, QuerySet, Subquery
 
 from judge.models import Score, Season, Standing, Window
 from judge.selectors import minimum_client, shown_season
@@ -30,7 +31,7 @@ class OwnNode:
     @property
     def rank(self) -> tuple[int, int] | None:
         """The range of ranks that it shares; None while it has none."""
-        return rank_of(self.standing)
+        return _rank_of(self.standing)
 
 
 @dataclass(frozen=True)
@@ -45,14 +46,7 @@ class SeasonPart:
     @property
     def rank(self) -> tuple[int, int] | None:
         """The range of ranks that it shares; None while it has none."""
-        return rank_of(self.standing)
-
-
-def rank_of(standing: Standing | None) -> tuple[int, int] | None:
-    """Return a standing's range of ranks, if it has one."""
-    if standing is None or standing.rank_low is None or standing.rank_high is None:
-        return None
-    return standing.rank_low, standing.rank_high
+        return _rank_of(self.standing)
 
 
 def read_own_nodes(user: User, *, now: datetime) -> list[OwnNode]:
@@ -61,7 +55,7 @@ def read_own_nodes(user: User, *, now: datetime) -> list[OwnNode]:
     season = shown_season()
     minimum = minimum_client(season)
     scores = _newest_scores(nodes)
-    standings = {standing.node_id: standing for standing in _standings(nodes, season)}
+    standings = {s.node_id: s for s in _standings(nodes).filter(season=season)}
     return [
         OwnNode(
             node=node,
@@ -77,7 +71,7 @@ def read_own_nodes(user: User, *, now: datetime) -> list[OwnNode]:
 def read_seasons(nodes: Iterable[Node]) -> list[SeasonPart]:
     """Return what nodes did, newest season first and then by name, in three queries."""
     by_key = {node.pk: node for node in nodes}
-    standings = {(s.node_id, s.season_id): s for s in _standings(by_key.values(), None)}
+    standings = {(s.node_id, s.season_id): s for s in _standings(by_key.values())}
     given = Contribution.objects.filter(node__in=by_key)
     parts = {(part.node_id, part.season_id): part for part in given}
     keys = {*standings, *parts}
@@ -104,16 +98,19 @@ def public_owner_of(node: Node) -> str:
 
 
 def _newest_scores(nodes: Iterable[Node]) -> dict[int, Score]:
-    scores = Score.objects.filter(node__in=nodes, status=Score.Status.SCORED)
-    newest = scores.order_by("node_id", "-round_id").distinct("node_id").select_related("round")
-    # Columns of the round that nobody needs here, and that are large.
-    return {score.node_id: score for score in newest.defer("round__rules", "round__secret")}
+    """Return each node's newest score, by node id; found by an index, however many there are."""
+    scored = Score.objects.filter(node=OuterRef("pk"), status=Score.Status.SCORED)
+    newest = Subquery(scored.order_by("-round_id").values("pk")[:1])
+    ids = Node.objects.filter(pk__in=[node.pk for node in nodes]).values(newest=newest)
+    scores = Score.objects.filter(pk__in=ids).select_related("round")
+    # Columns that nobody needs here, and that are large.
+    untold = ("answered", "solved", "round__rules", "round__secret")
+    return {score.node_id: score for score in scores.defer(*untold)}
 
 
-def _standings(nodes: Iterable[Node], season: Season | None) -> Iterable[Standing]:
-    """Return the standings of nodes over whole seasons, or over one."""
-    standings = Standing.objects.filter(node__in=nodes, window=Window.SEASON)
-    return standings.filter(season=season) if season else standings
+def _standings(nodes: Iterable[Node]) -> QuerySet[Standing]:
+    """Return the standings of nodes over whole seasons."""
+    return Standing.objects.filter(node__in=nodes, window=Window.SEASON)
 
 
 def _is_older(version: str, minimum: str) -> bool:
@@ -122,3 +119,10 @@ def _is_older(version: str, minimum: str) -> bool:
         return parse_version(version) < parse_version(minimum)
     except ValueError:
         return False
+
+
+def _rank_of(standing: Standing | None) -> tuple[int, int] | None:
+    """Return a standing's range of ranks, if it has one."""
+    if standing is None or standing.rank_low is None or standing.rank_high is None:
+        return None
+    return standing.rank_low, standing.rank_high

@@ -38,7 +38,7 @@ def check_room(user: User, *, now: datetime) -> None:
         raise RequestError(
             "nodes.limit",
             f"An account may own {settings.NODES_PER_ACCOUNT} nodes, and yours does.",
-            fix="Give a new token to one that you use no more, or ask the operator.",
+            fix="Give a new token to one that you no longer use, or ask the operator.",
             status=HTTPStatus.FORBIDDEN,
         )
     if nodes.filter(created_at__gt=now - _HOUR).count() >= settings.NEW_NODES_PER_HOUR:

@@ -23,7 +23,7 @@ class NodeAdmin(admin.ModelAdmin[Node]):
         "last_seen",
     ]
     list_filter = ["arm", "blocked", "quarantined", "client_version"]
-    search_fields = ["name", "model", "owner__username"]
+    search_fields = ["name", "title", "model", "owner__username"]
     readonly_fields = [
         "model",
         "parameters",

@@ -138,6 +138,12 @@ def test_a_title_is_text_and_no_markup(signed_in: Client) -> None:
         assert "&lt;b&gt;bold" in page
 
 
+def test_a_title_that_is_a_nodes_name_is_refused(signed_in: Client) -> None:
+    make_node("amber")
+    assert "errorlist" in create(signed_in, "Amber").content.decode()
+    assert Node.objects.count() == 1
+
+
 def test_an_account_owns_so_many_nodes_and_no_more(signed_in: Client, settings: Settings) -> None:
     settings.NODES_PER_ACCOUNT = 2
     assert [create(signed_in).status_code for _ in range(3)] == [200, 200, 403]

@@ -1,6 +1,7 @@
 """Making an account, signing in and out, and what keeps strangers out."""
 
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,10 +13,13 @@ from allauth.mfa.totp.internal.auth import (
     yield_hotp_counters_from_time,
 )
 from django.contrib.auth.models import User
+from django.contrib.sessions.models import Session
 from django.core import mail
 from django.test import Client
+from django.utils import timezone
 from pytest_django import Settings
 
+from swarm_web.accounts.tasks import prune_sessions
 from tests.accounts.conftest import PASSWORD
 
 pytestmark = pytest.mark.django_db
@@ -163,3 +167,10 @@ def test_account_pages_are_kept_by_nobody(signed_in: Client) -> None:
 def test_the_header_leads_to_the_account(signed_in: Client) -> None:
     assert 'href="/account/"' in signed_in.get("/join/").content.decode()
     assert 'href="/account/login/"' in Client().get("/join/").content.decode()
+
+
+def test_sessions_that_have_expired_are_deleted(signed_in: Client) -> None:
+    Session.objects.create(session_key="old", expire_date=timezone.now() - timedelta(seconds=1))
+    prune_sessions()
+    assert "old" not in Session.objects.values_list("pk", flat=True)
+    assert is_signed_in(signed_in)

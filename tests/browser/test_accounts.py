@@ -10,6 +10,7 @@ from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 from playwright.async_api import Browser, Page, expect
 
+from swarm_web import bus
 from swarm_web.accounts.services import show_profile
 from swarm_web.nodes.models import Node
 from swarm_web.store import sync_redis
@@ -126,6 +127,32 @@ async def test_one_signs_in_with_a_passkey(person: Visitor) -> None:
     await page.get_by_role("button", name="Sign in with a passkey").click()
     await expect(page).to_have_url(f"{person.site}/account/")
     assert person.complaints == []
+
+
+async def test_one_is_told_that_a_passkey_was_not_used(person: Visitor) -> None:
+    page = person.page
+    await page.add_init_script("navigator.credentials.get = () => Promise.reject(new Error())")
+    await person.open("/account/login/")
+    await page.get_by_role("button", name="Sign in with a passkey").click()
+    await expect(page.get_by_role("alert")).to_contain_text("was not used")
+    assert person.complaints == []
+
+
+async def test_a_page_with_a_new_secret_is_not_asked_for_again(person: Visitor) -> None:
+    """The code that somebody just scanned would be worth nothing."""
+    page, asked = person.page, []
+    await sign_up(person)
+    await page.clock.install()
+    await page.goto(f"{person.site}/account/2fa/totp/activate/")
+    await confirm_password(page)
+    await page.wait_for_selector("#link.live")
+    page.on("request", lambda request: asked.append(request.url))
+    await sync_to_async(make_season)("Autumn")
+    await sync_to_async(bus.ring)(bus.VIEWERS)
+    await expect(page.locator("#pill")).to_contain_text("The next round")
+    # In this time all other pages ask for themselves again.
+    await page.clock.run_for(5000)
+    assert asked == []
 
 
 @sync_to_async

@@ -28,23 +28,21 @@ _FRESH = timedelta(minutes=5)
 def data(request: HttpRequest) -> HttpResponse:
     """Show what the site tells of an account, and change it."""
     user = visitor(request)
+    chosen = ProfileForm(request.POST)
+    if request.method == "POST" and chosen.is_valid():
+        show_profile(user, is_public=chosen.cleaned_data["is_public"])
+        messages.success(request, _("Your choice is saved."))
+        return redirect("account-data")
     is_public = Profile.objects.filter(user=user, is_public=True).exists()
-    form = ProfileForm(request.POST or None, initial={"is_public": is_public})
-    if request.method == "POST":
-        form = ProfileForm(request.POST)
-        if form.is_valid():
-            show_profile(user, is_public=form.cleaned_data["is_public"])
-            messages.success(request, _("Your choice is stored."))
-            return redirect("account-data")
+    form = ProfileForm(initial={"is_public": is_public})
     return render(request, "account/data.html", {"form": form, "is_public": is_public})
 
 
 @own_page
 def export(request: HttpRequest) -> HttpResponse:
     """Hand out all data of an account."""
-    user = visitor(request)
-    answer = JsonResponse(export_account(user), json_dumps_params={"indent": 1})
-    answer["Content-Disposition"] = f'attachment; filename="{user.pk}-account.json"'
+    answer = JsonResponse(export_account(visitor(request)), json_dumps_params={"indent": 1})
+    answer["Content-Disposition"] = 'attachment; filename="account.json"'
     return answer
 
 
@@ -58,7 +56,7 @@ def delete(request: HttpRequest) -> HttpResponse:
         delete_account(user)
         logout(request)
         messages.success(request, _("Your account is deleted."))
-        return redirect("home")
+        return redirect("account_login")
     nodes = Node.objects.filter(owner=user).count()
     return render(request, "account/delete.html", {"nodes": nodes})
 

@@ -8,8 +8,8 @@ from swarm_web.leaderboard import Leaderboard, LeaderboardRow
 # What is copied as it is.
 _ROW = (
     *("rank", "remark", "node", "title", "model", "parameters", "arm", "score"),
-    "interval",
     *(
+        "interval",
         "recent_score",
         "n",
         "rounds",

@@ -1,0 +1,47 @@
+"""What an operator sets up: GitHub, and the verification of addresses."""
+
+import re
+
+import httpx
+import pytest
+from django.contrib.auth.models import User
+from django.core import mail
+from django.test import Client
+from pytest_django import Settings
+
+from tests.accounts.conftest import PASSWORD
+from tests.web import serving
+
+GITHUB = {"GITHUB_CLIENT_ID": "an-id", "GITHUB_CLIENT_SECRET": "a-secret"}
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_github_is_offered_where_it_is_set_up() -> None:
+    with serving(**GITHUB) as site, httpx.Client(base_url=site) as browser:
+        page = browser.get("/account/login/")
+        assert 'href="/account/github/login/' in page.text
+        assert "form-action 'self' https://github.com" in page.headers["content-security-policy"]
+        browser.get("/account/github/login/")
+        form = {"csrfmiddlewaretoken": browser.cookies["csrftoken"]}
+        answer = browser.post("/account/github/login/", data=form)
+    assert answer.headers["location"].startswith("https://github.com/login/oauth/authorize?")
+    assert "client_id=an-id" in answer.headers["location"]
+
+
+@pytest.mark.django_db
+def test_where_verification_is_mandatory_one_signs_in_after_following_the_link(
+    client: Client, settings: Settings
+) -> None:
+    settings.ACCOUNT_EMAIL_VERIFICATION = "mandatory"
+    settings.ACCOUNT_SIGNUP_FIELDS = ["username*", "email*", "password1*"]
+    form = {"username": "heron", "email": "heron@example.org", "password1": PASSWORD}
+    client.post("/account/signup/", form)
+    assert client.get("/account/").status_code == 302
+    (message,) = mail.outbox
+    link = re.search(r"http://testserver(/account/confirm-email/\S+)", str(message.body))
+    assert link is not None
+    client.post(link[1])
+    client.post("/account/login/", {"login": "heron", "password": PASSWORD})
+    assert client.get("/account/").status_code == 200
+    assert User.objects.count() == 1
