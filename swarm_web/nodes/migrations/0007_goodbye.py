@@ -4,7 +4,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('nodes', '0005_node_keys'),
+        ('nodes', '0006_title'),
     ]
 
     operations = [
