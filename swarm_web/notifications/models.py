@@ -54,8 +54,8 @@ class Channel(models.Model):
     class Kind(models.TextChoices):
         """How the message travels."""
 
-        WEBHOOK = "webhook", _("webhook")
-        EMAIL = "email", _("e-mail")
+        WEBHOOK = "webhook", _("Webhook")
+        EMAIL = "email", _("E-mail")
         NTFY = "ntfy", _("ntfy")
 
     class Event(models.TextChoices):
