@@ -47,7 +47,8 @@ def _claim(*, most: int, now: datetime) -> list[Delivery]:
             pk__in=Delivery.objects.waiting().values("channel"),
         )
         locked = due.select_for_update(skip_locked=True, no_key=True)
-        channels = list(locked.order_by("next_attempt_at", "pk")[:most])
+        # Those that fail come last: strangers could keep all threads waiting with dead addresses.
+        channels = list(locked.order_by("failures", "pk")[:most])
         Channel.objects.filter(pk__in=[channel.pk for channel in channels]).update(
             next_attempt_at=now + LEASE
         )
