@@ -63,7 +63,3 @@ class DeliveryAdmin(admin.ModelAdmin[Delivery]):
     def has_change_permission(self, request: HttpRequest, obj: Delivery | None = None) -> bool:
         """Nobody edits one."""
         return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Delivery | None = None) -> bool:
-        """They go by themselves, or with their channel."""
-        return False

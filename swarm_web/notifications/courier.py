@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 THREADS = 32
 # Handed over and not yet told of: each thread's current parcel, and some that it takes next.
-MOST_PARCELS = 192
+MOST_PARCELS = 96
 
 
 class Courier:

@@ -57,8 +57,8 @@ class ChannelForm(EventsForm):
 
     def __init__(self, *args: Any, with_mail: bool, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        kinds = [(Channel.Kind.WEBHOOK, _("webhook")), (Channel.Kind.NTFY, _("ntfy"))]
-        mail = [(Channel.Kind.EMAIL, _("e-mail to the account's own address"))]
+        kinds = [(Channel.Kind.WEBHOOK, _("Webhook")), (Channel.Kind.NTFY, _("ntfy"))]
+        mail = [(Channel.Kind.EMAIL, _("E-mail to the account's own address"))]
         kind = self.fields["kind"]
         assert isinstance(kind, forms.ChoiceField)
         kind.choices = [*kinds, *(mail if with_mail else [])]

@@ -39,8 +39,8 @@ class ChannelQuerySet(models.QuerySet["Channel"]):
     """Sets of channels."""
 
     def wanting(self, event: str) -> "ChannelQuerySet":
-        """Keep the channels that are switched on and want to be told of a kind of event."""
-        return self.filter(enabled=True, events__contains=[event])
+        """Keep the channels that are on and want an event, unless their account is blocked."""
+        return self.filter(enabled=True, owner__is_active=True, events__contains=[event])
 
 
 class Channel(models.Model):
@@ -54,8 +54,8 @@ class Channel(models.Model):
     class Kind(models.TextChoices):
         """How the message travels."""
 
-        WEBHOOK = "webhook", _("webhook")
-        EMAIL = "email", _("e-mail")
+        WEBHOOK = "webhook", _("Webhook")
+        EMAIL = "email", _("E-mail")
         NTFY = "ntfy", _("ntfy")
 
     class Event(models.TextChoices):

@@ -192,6 +192,15 @@ def test_a_channel_that_fails_delays_no_other(owner: User, receiver: Receiver) -
     assert bad.deliveries.waiting().count() == 2
 
 
+def test_channels_that_fail_are_served_last(owner: User) -> None:
+    bad = make_channel(owner, target="http://127.0.0.1:9/bad")
+    put(bad)
+    fail(bad, at=NOW)
+    good = put(make_channel(owner, target="http://127.0.0.1:9/good"))
+    (parcel,) = claim_parcels(most=1, now=NOW + pause_after(1))
+    assert parcel.delivery == good.pk
+
+
 def test_a_message_that_is_refused_does_not_keep_the_next_one_back(owner: User) -> None:
     channel = make_channel(owner)
     put(channel, key="silent:1:1")

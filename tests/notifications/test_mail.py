@@ -1,12 +1,14 @@
 """Mail goes to the account's own address only, and can be stopped without signing in."""
 
 import pytest
+from django.apps import apps
 from django.contrib.auth.models import User
 from django.core import mail
 from django.test import Client
 from pytest_django import Settings
 
 from swarm_web.notifications.models import Channel, Delivery
+from swarm_web.notifications.selectors import mail_address
 from swarm_web.notifications.services.delivering import book, claim_parcels
 from tests.notifications.conftest import NOW, make_channel
 from tests.notifications.test_delivering import deliver, put
@@ -69,6 +71,25 @@ def test_an_account_without_an_address_gets_no_mail(channel: Channel, owner: Use
     assert deliver() == []
     delivery.refresh_from_db()
     assert delivery.failure == "no_address"
+
+
+@pytest.mark.skipif(not apps.is_installed("allauth.account"), reason="no address is confirmed")
+@pytest.mark.parametrize(
+    ("verification", "verified", "expected"),
+    [
+        ("mandatory", True, "ada@example.org"),
+        ("mandatory", False, None),
+        ("optional", False, None),
+        ("none", False, "ada@example.org"),
+    ],
+)
+def test_mail_goes_to_confirmed_addresses_where_the_site_confirms_them(
+    owner: User, settings: Settings, verification: str, verified: bool, expected: str | None
+) -> None:
+    settings.ACCOUNT_EMAIL_VERIFICATION = verification
+    addresses = apps.get_app_config("account").get_model("EmailAddress")._default_manager
+    addresses.create(user=owner, email="Ada@example.org", verified=verified)
+    assert mail_address(owner) == expected
 
 
 def test_a_mail_server_that_is_away_is_a_failure(channel: Channel, settings: Settings) -> None:

@@ -70,6 +70,13 @@ def test_a_channel_that_is_off_is_not_told(owner: User) -> None:
     assert notice() == []
 
 
+def test_a_blocked_account_is_not_told(owner: User) -> None:
+    make_channel(owner, SILENT)
+    make_owned(owner, last_seen=LONGER)
+    User.objects.filter(pk=owner.pk).update(is_active=False)
+    assert notice() == []
+
+
 def test_nobody_is_told_of_a_node_of_somebody_else(owner: User) -> None:
     make_channel(owner, SILENT)
     make_owned(User.objects.create_user("bob"), last_seen=LONGER)

@@ -48,6 +48,12 @@ def test_an_operator_switches_a_channel_off_for_good(operator: Client, owner: Us
     assert Delivery.objects.get().state == Delivery.State.DROPPED
 
 
+def test_an_account_can_be_deleted_with_its_messages(operator: Client, owner: User) -> None:
+    put(make_channel(owner))
+    operator.post(f"/admin/auth/user/{owner.pk}/delete/", {"post": "yes"})
+    assert not Delivery.objects.exists()
+
+
 def test_metrics_count_what_waits_and_what_failed(client: Client, owner: User) -> None:
     channel = make_channel(owner)
     put(channel)

@@ -43,7 +43,7 @@ class Migration(migrations.Migration):
             name='Channel',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('kind', models.CharField(choices=[('webhook', 'webhook'), ('email', 'e-mail'), ('ntfy', 'ntfy')], max_length=16)),
+                ('kind', models.CharField(choices=[('webhook', 'Webhook'), ('email', 'E-mail'), ('ntfy', 'ntfy')], max_length=16)),
                 ('target', models.CharField(blank=True, help_text="An address; empty for e-mail, which goes to the account's own.", max_length=500)),
                 ('events', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(choices=[('node.silent', 'my node went silent, or is back'), ('round.scored', 'a round was scored'), ('client.required', 'a newer client is required')], max_length=32), default=list, size=None)),
                 ('secret', models.CharField(blank=True, editable=False, max_length=80)),

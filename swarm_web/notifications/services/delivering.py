@@ -20,6 +20,8 @@ from swarm_web.notifications.services.channels import switch_off
 LEASE = timedelta(minutes=5)
 KEPT = timedelta(days=30)
 _PRUNED_AT_ONCE = 1000
+# What an attempt changes of its channel.
+_BOOKED = ["failures", "failing_since", "failed_at", "failure", "next_attempt_at"]
 
 
 def claim_parcels(*, most: int, now: datetime) -> list[Parcel]:
@@ -27,12 +29,13 @@ def claim_parcels(*, most: int, now: datetime) -> list[Parcel]:
 
     What has nowhere to go is booked as failed at once.
     """
-    parcels = []
+    parcels, failed = [], []
     for delivery in _claim(most=most, now=now):
         try:
             parcels.append(pack(delivery, now=now))
         except UnsendableError as problem:
-            book([Outcome(delivery.pk, delivery.attempts, problem.failure)], now=now)
+            failed.append(Outcome(delivery.pk, delivery.attempts, problem.failure))
+    book(failed, now=now)
     return parcels
 
 
@@ -44,7 +47,8 @@ def _claim(*, most: int, now: datetime) -> list[Delivery]:
             pk__in=Delivery.objects.waiting().values("channel"),
         )
         locked = due.select_for_update(skip_locked=True, no_key=True)
-        channels = list(locked.order_by("next_attempt_at", "pk")[:most])
+        # Those that fail come last: strangers could keep all threads waiting with dead addresses.
+        channels = list(locked.order_by("failures", "pk")[:most])
         Channel.objects.filter(pk__in=[channel.pk for channel in channels]).update(
             next_attempt_at=now + LEASE
         )
@@ -65,22 +69,25 @@ def _claim(*, most: int, now: datetime) -> list[Delivery]:
 
 def book(outcomes: Iterable[Outcome], *, now: datetime) -> None:
     """Note how attempts ended; one that was claimed anew meanwhile is no longer asked about."""
-    for outcome in outcomes:
-        with transaction.atomic():
-            # The channel first, as claims lock it.
-            channel = (
-                Channel.objects.select_for_update(no_key=True)
-                .filter(deliveries__pk=outcome.delivery)
-                .first()
-            )
-            delivery = (
-                Delivery.objects.waiting()
-                .filter(pk=outcome.delivery, attempts=outcome.attempt)
-                .first()
-            )
-            if channel and delivery:
-                _book_delivery(delivery, outcome, now=now)
-                _book_channel(channel, outcome, now=now)
+    ended = {outcome.delivery: outcome for outcome in outcomes}
+    if not ended:
+        return
+    with transaction.atomic():
+        # The channels first, as claims lock them.
+        locked = Channel.objects.filter(deliveries__in=ended).order_by("pk")
+        channels = {row.pk: row for row in locked.select_for_update(no_key=True, of=("self",))}
+        deliveries = [
+            delivery
+            for delivery in Delivery.objects.waiting().filter(pk__in=ended)
+            if delivery.attempts == ended[delivery.pk].attempt
+        ]
+        for delivery in deliveries:
+            _book_delivery(delivery, ended[delivery.pk], now=now)
+            _book_channel(channels[delivery.channel_id], ended[delivery.pk], now=now)
+        Delivery.objects.bulk_update(deliveries, ["failure", "status", "state", "ended_at"])
+        Channel.objects.bulk_update(channels.values(), _BOOKED)
+        for channel in channels.values():
+            _give_up(channel, now=now)
 
 
 def _book_delivery(delivery: Delivery, outcome: Outcome, *, now: datetime) -> None:
@@ -91,25 +98,25 @@ def _book_delivery(delivery: Delivery, outcome: Outcome, *, now: datetime) -> No
         delivery.state, delivery.ended_at = Delivery.State.SENT, now
     elif delivery.attempts >= most:
         delivery.state, delivery.ended_at = Delivery.State.FAILED, now
-    delivery.save(update_fields=["failure", "status", "state", "ended_at"])
 
 
 def _book_channel(channel: Channel, outcome: Outcome, *, now: datetime) -> None:
     if not outcome.failure:
         channel.failures, channel.failing_since, channel.next_attempt_at = 0, None, None
-    else:
-        channel.failures += 1
-        channel.failing_since = channel.failing_since or now
-        channel.failed_at, channel.failure = now, outcome.failure
-        channel.next_attempt_at = now + pause_after(channel.failures)
-    channel.save(
-        update_fields=["failures", "failing_since", "failed_at", "failure", "next_attempt_at"]
-    )
-    if outcome.failure == Failure.GONE:
+        return
+    channel.failures += 1
+    channel.failing_since = channel.failing_since or now
+    channel.failed_at, channel.failure = now, outcome.failure
+    channel.next_attempt_at = now + pause_after(channel.failures)
+
+
+def _give_up(channel: Channel, *, now: datetime) -> None:
+    """Switch a channel off whose receiver is gone, or failed for too long."""
+    if channel.failing_since is None:
+        return
+    if channel.failure == Failure.GONE:
         switch_off(channel, because=Channel.Off.GONE, now=now)
-    elif channel.failing_since and is_given_up(
-        failures=channel.failures, failing_since=channel.failing_since, now=now
-    ):
+    elif is_given_up(failures=channel.failures, failing_since=channel.failing_since, now=now):
         switch_off(channel, because=Channel.Off.FAILING, now=now)
 
 

@@ -16,7 +16,7 @@ from django.db.models import Exists, F, OuterRef
 from swarm_web.nodes.models import Node
 from swarm_web.notifications.models import Channel, Delivery, NodeNews
 
-BATCH = 500
+BATCH = 200
 # A silence, or a round, that is older is no news: the site was down, say.
 _NEWS_FOR = timedelta(days=1)
 

@@ -64,7 +64,8 @@ def _next_channels(judge_round: Round, *, after: int) -> list[Channel]:
     channels = Channel.objects.wanting(Channel.Event.ROUND_SCORED).filter(
         Exists(scored), pk__gt=after, created_at__lte=judge_round.closed_at
     )
-    return list(channels.order_by("pk")[:BATCH])
+    locked = channels.select_for_update(no_key=True, of=("self",))
+    return list(locked.order_by("pk")[:BATCH])
 
 
 def _is_due(channel: Channel, judge_round: Round) -> bool:
