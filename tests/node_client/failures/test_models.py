@@ -81,6 +81,15 @@ def test_a_folder_that_is_no_whole_language_model_is_said_to_be_none(
     assert told in ended.told
 
 
+def test_a_run_that_cannot_begin_anew_leaves_the_checkpoints_in_their_place(
+    tmp_path: Path,
+) -> None:
+    checkpoint = tmp_path / "checkpoints" / "step-00000012"
+    checkpoint.mkdir(parents=True)
+    assert train(tmp_path, "--fresh", "--model", "./nope").code == FAILED
+    assert checkpoint.is_dir()
+
+
 def test_a_path_that_is_not_there_is_said_to_be_no_folder_and_no_model(tmp_path: Path) -> None:
     ended = train(tmp_path, "--model", "./nope")
     assert ended.code == FAILED

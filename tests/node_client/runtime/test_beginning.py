@@ -4,7 +4,12 @@ from pathlib import Path
 import pytest
 
 from node_client.errors import CheckpointError
-from node_client.runtime.beginning import check_resumed, prepare, set_lost_metrics_aside
+from node_client.runtime.beginning import (
+    check_resumed,
+    check_start,
+    prepare,
+    set_lost_metrics_aside,
+)
 from node_client.settings.choices import Start
 from node_client.storage.checkpoint import Resumed
 from node_client.storage.metrics import MetricsFile
@@ -75,7 +80,7 @@ def test_beginning_anew_where_nothing_is_sets_nothing_aside(tmp_path: Path) -> N
 
 def test_going_on_from_nothing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="no checkpoint"):
-        prepare(StateDir(tmp_path), "resume")
+        check_start(StateDir(tmp_path), "resume")
 
 
 def test_going_on_is_refused_where_all_checkpoints_are_damaged(tmp_path: Path) -> None:

@@ -33,8 +33,9 @@ def count_parameters(folder: Path, *, name: str) -> int | None:
             return None
         raise _without_weights(folder, name=name)
     _check_shards(folder, name=name)
-    shapes = (tensor["shape"] for file in files for tensor in _read_tensors(file, name=name))
-    return sum(map(prod, shapes))
+    tensors = (tensor for file in files for tensor in _read_tensors(file, name=name))
+    parameters: int = sum(prod(tensor["shape"]) for tensor in tensors)
+    return parameters
 
 
 def unusable(name: str, reason: str, *, fix: str = "") -> ModelUnavailableError:

@@ -34,19 +34,21 @@ def read_clock() -> datetime:
     return datetime.now(UTC)
 
 
+def check_start(state: StateDir, start: Start) -> None:
+    """Check that there is a checkpoint for a run that is to go on. Raises CheckpointError."""
+    if start == "resume" and not newest_first(state.checkpoints):
+        raise _nothing_to_resume(state.checkpoints)
+
+
 def prepare(
     state: StateDir, start: Start, *, clock: Callable[[], datetime] = read_clock
 ) -> Path | None:
     """Make a locked state folder ready for a run that begins in this way.
 
     A run that begins anew overwrites nothing: the checkpoints of before are moved into a folder of
-    their own, which is returned, and their run's metrics get a name of the same time. Raises
-    CheckpointError when a run is to go on and there is none.
+    their own, which is returned, and their run's metrics get a name of the same time.
     """
-    there = newest_first(state.checkpoints)
-    if start == "resume" and not there:
-        raise _nothing_to_resume(state.checkpoints)
-    if start != "fresh" or not there:
+    if start != "fresh" or not newest_first(state.checkpoints):
         return None
     until = _until(state, clock)
     aside = state.path / f"checkpoints-{until}"

@@ -1,6 +1,7 @@
 """What an owner sees while a model comes: figures beside the spinner, or a line every few seconds.
 
-Figures are those of the libraries that do the work, and come when they count.
+Figures are those of the libraries that do the work, and come when they count. Without a terminal a
+download is told of at once, and loading only where it takes long.
 """
 
 import logging
@@ -9,6 +10,7 @@ from contextlib import contextmanager
 from time import monotonic
 
 from rich.console import Console
+from rich.text import Text
 
 from node_client.display.figures import describe_bytes
 from node_client.display.terminal import fold_line
@@ -23,16 +25,16 @@ log = logging.getLogger(__name__)
 def loading_shown(model: str, *, console: Console) -> Iterator[Tell]:
     """Show how far a model has come, as the one who is told of it."""
     wait = f"Loading the model {fold_line(model)}"
-    told_at: dict[str, float] = {}
+    told_at = {"tensors": monotonic()}
 
-    with console.status(wait) as status:
+    with console.status(Text(wait)) as status:
 
         def tell(progress: Progress) -> None:
             words = describe_progress(progress)
             if console.is_terminal:
-                status.update(f"{wait}. {words}")
-            elif monotonic() - told_at.get(progress.work, -LINE_EVERY_S) >= LINE_EVERY_S:
-                told_at[progress.work] = monotonic()
+                status.update(Text(f"{wait}. {words}"))
+            elif monotonic() - told_at.get(progress.unit, -LINE_EVERY_S) >= LINE_EVERY_S:
+                told_at[progress.unit] = monotonic()
                 log.info("%s", words)
 
         yield tell

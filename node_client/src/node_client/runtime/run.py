@@ -24,7 +24,7 @@ from node_client.learning.team import ALONE, LaunchedTeam, Team
 from node_client.model.memory_limit import limit_memory
 from node_client.model.policy import Policy
 from node_client.runtime.alone import LoneNode
-from node_client.runtime.beginning import check_disk, check_system, prepare
+from node_client.runtime.beginning import check_disk, check_start, check_system, prepare
 from node_client.runtime.journal import Journal
 from node_client.runtime.loading import loading_shown
 from node_client.runtime.node import Node
@@ -66,9 +66,7 @@ async def _run_node(settings: Settings, *, console: Console, team: Team) -> None
     with settings.state.lock(), journal.kept():
         if settings.site is not None:
             await _check_admission(settings.state, settings.site, settings.token)
-        aside = prepare(settings.state, settings.start)
-        if aside is not None:
-            log.warning("this run begins anew; the checkpoints of before are in %s", aside)
+        check_start(settings.state, settings.start)
         with loading_shown(settings.model, console=console) as tell:
             device = device_of(settings, team)
             limit_memory(device, settings.gpu_fraction)
@@ -78,6 +76,10 @@ async def _run_node(settings: Settings, *, console: Console, team: Team) -> None
         if settings.arm != "base":
             size = checkpoint_bytes(policy, settings.training)
             check_disk(settings.state, checkpoint=size, kept=settings.training.save_total_limit)
+        # Last: a run that cannot start leaves all as it was.
+        aside = prepare(settings.state, settings.start)
+        if aside is not None:
+            log.warning("this run begins anew; the checkpoints of before are in %s", aside)
         view = View(
             model=policy.name,
             parameters=policy.parameters,

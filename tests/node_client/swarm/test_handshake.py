@@ -1,0 +1,53 @@
+"""What a failed handshake means: a coordinator that is away, or an address that is none's."""
+
+import socket
+import ssl
+
+import pytest
+from websockets.datastructures import Headers
+from websockets.exceptions import InvalidMessage, InvalidStatus
+from websockets.http11 import Response
+
+from node_client.errors import NotACoordinatorError
+from node_client.site import Site
+from node_client.swarm.handshake import StrangerError, explain_first_join, explain_trouble
+
+SITE = Site("https://swarm.example.org")
+
+
+def status(code: int) -> InvalidStatus:
+    return InvalidStatus(Response(code, "", Headers()))
+
+
+def expired() -> ssl.SSLCertVerificationError:
+    problem = ssl.SSLCertVerificationError(1, "certificate verify failed")
+    problem.verify_message = "certificate has expired"
+    return problem
+
+
+AWAY = [
+    *(status(code) for code in (408, 425, 429, 500, 502, 503, 504, 521)),
+    *(ConnectionRefusedError(111, "Connection refused"), TimeoutError("timed out")),
+    *(socket.gaierror(-2, "Name or service not known"), ConnectionResetError()),
+    expired(),
+]
+STRANGERS = [
+    *(status(code) for code in (200, 204, 301, 400, 404, 405, 426)),
+    *(InvalidMessage("no HTTP"), ssl.SSLError("wrong version number")),
+]
+
+
+@pytest.mark.parametrize("problem", AWAY, ids=repr)
+def test_a_coordinator_that_is_away_may_come_back(problem: Exception) -> None:
+    told = explain_trouble(problem)
+    assert not isinstance(told, StrangerError)
+    failure = explain_first_join(told, SITE)
+    assert not isinstance(failure, NotACoordinatorError)
+    assert "swarm-node doctor https://swarm.example.org" in failure.fix
+
+
+@pytest.mark.parametrize("problem", STRANGERS, ids=repr)
+def test_what_answers_otherwise_is_no_coordinator(problem: Exception) -> None:
+    failure = explain_first_join(explain_trouble(problem), SITE)
+    assert isinstance(failure, NotACoordinatorError)
+    assert failure.message.startswith("https://swarm.example.org is not a coordinator: it ")
