@@ -23,6 +23,7 @@ from node_client.commands import (
     service,
     status_command,
 )
+from node_client.commands.hints import mention_init
 from node_client.commands.problems import DOUBTFUL, FAILED, UNCHECKED, explain_problems
 from node_client.commands.waiting import wait_until_stopped
 from node_client.errors import CoordinatorRefusedError, NodeError
@@ -97,6 +98,7 @@ def join(url: Url, *, resume: Resume = False, fresh: Fresh = False, flags: Flags
     """Join a swarm: train, share, and answer the judge. Set SWARM_TOKEN the first time."""
     choices = choose(parse_site(url), flags=flags)
     start = choose_start(resume=resume, fresh=fresh)
+    mention_init(choices)
     _train(choices.settle(arm=choices.value("arm"), token=choose_token(choices), start=start))
 
 
