@@ -25,6 +25,7 @@ from node_client.commands import (
     service,
     status_command,
 )
+from node_client.commands.hints import mention_init
 from node_client.commands.problems import DOUBTFUL, FAILED, UNCHECKED, explain_problems
 from node_client.commands.waiting import wait_until_stopped
 from node_client.errors import CoordinatorRefusedError, NodeError
@@ -112,6 +113,7 @@ def join(
     """
     choices = choose(parse_site(url), flags=flags)
     start = choose_start(resume=resume, fresh=fresh)
+    mention_init(choices)
     # Before a person is asked for anything: a contradiction ends the command.
     settings = choices.settle(arm=choices.value("arm"), token=find_token(choices), start=start)
     if not settings.token:

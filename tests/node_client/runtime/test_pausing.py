@@ -42,6 +42,11 @@ class Ear:
                 pass
 
 
+async def farewell(coordinator: Coordinator) -> int | None:
+    async with asyncio.timeout(20):
+        return await coordinator.farewell()
+
+
 async def test_a_paused_node_saves_and_says_goodbye(settings: Settings, verifier: Verifier) -> None:
     view = empty_view()
     ear = Ear(view)
@@ -51,7 +56,7 @@ async def test_a_paused_node_saves_and_says_goodbye(settings: Settings, verifier
     ):
         await coordinator.heard(ReportTraining)
         ask_for_pause(settings)
-        assert await coordinator.farewell() == CloseCode.GOING_AWAY
+        assert await farewell(coordinator) == CloseCode.GOING_AWAY
         await ear.hear(Paused)
         made = view.steps_here
         [newest, *_] = newest_first(settings.state.checkpoints)
@@ -132,7 +137,7 @@ async def test_an_untrained_node_pauses_too(settings: Settings, verifier: Verifi
     ):
         await coordinator.heard(Hello)
         ask_for_pause(settings)
-        assert await coordinator.farewell() == CloseCode.GOING_AWAY
+        assert await farewell(coordinator) == CloseCode.GOING_AWAY
         withdraw_wish(settings.state)
         await coordinator.heard(Hello, count=2)
 

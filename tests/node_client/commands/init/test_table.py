@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -40,7 +41,7 @@ PUBLISHED = {
 
 @pytest.mark.parametrize("candidate", CANDIDATES, ids=lambda candidate: candidate.name)
 def test_parameters_are_those_of_transformers_own_model(candidate: Candidate) -> None:
-    sizes = {
+    sizes: dict[str, Any] = {
         "num_hidden_layers": candidate.layers,
         "hidden_size": candidate.hidden,
         "num_attention_heads": candidate.heads,
@@ -83,7 +84,7 @@ def test_models_that_do_not_fit_say_what_is_missing() -> None:
     assert re.fullmatch(r"lacks \d+\.\d GB", fits["Qwen/Qwen2.5-7B-Instruct"])
     full = fit_models(replace(MACHINE, disk=10 * GB))
     assert (
-        "GB too little disk"
+        "GB of disk"
         in {fit.candidate.name: fit.lacking for fit in full}["Qwen/Qwen2.5-0.5B-Instruct"]
     )
 

@@ -18,7 +18,7 @@ from node_client.errors import SettingsError
 from node_client.settings.config import Choices, choose, find_token
 from node_client.settings.flags import Flags, takes_settings
 from node_client.site import Site, parse_site
-from node_client.storage.state import Remembered
+from node_client.storage.state import StateDir
 
 app = typer.Typer(
     name="service", no_args_is_help=True, help="Keep a node running as a service of this user."
@@ -97,19 +97,27 @@ def run(url: Url, *, flags: Flags) -> None:
 
     This is what the unit runs. Other supervisors may run it too.
     """
-    from node_client.commands.service.upgrading import upgrade_if_asked
-
     site, choices = _choose(url, flags)
     if choices.value("auto_update"):
-        said = upgrade_if_asked(site, choices.state, now=datetime.now(UTC))
-        if said is not None:
-            typer.echo(said)
+        _upgrade(site, choices.state)
     given = [
         word for name, value in flags.items() if value is not None for word in _option(name, value)
     ]
     words = [sys.executable, "-m", "node_client", "join", site.base, "--plain", *given]
     sys.stdout.flush()
     os.execv(sys.executable, words)
+
+
+def _upgrade(site: Site, state: StateDir) -> None:
+    """Install a newer client if one is asked for; whatever goes wrong, the node starts after it."""
+    from node_client.commands.service.upgrading import upgrade_if_asked
+
+    try:
+        said = upgrade_if_asked(site, state, now=datetime.now(UTC))
+    except (OSError, SettingsError) as problem:
+        said = f"not updated: {problem}"
+    if said is not None:
+        typer.echo(said)
 
 
 def _option(name: str, value: object) -> list[str]:
@@ -155,7 +163,8 @@ def _manager() -> ModuleType:
 def _remember_token(site: Site, choices: Choices) -> None:
     """Keep the token in the state folder, where the service finds it; a unit would show it.
 
-    Where there is none, a person approves a code. Raises NodeError when that gives none either.
+    Where there is none, a person approves a code. Raises NodeError when that gives none either, and
+    SettingsError when it cannot be kept.
     """
     token, state = find_token(choices), choices.state
     if not token:
@@ -164,5 +173,11 @@ def _remember_token(site: Site, choices: Choices) -> None:
     known = state.recall(site)
     if known.token == token:
         return
-    state.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    state.save(msgspec.structs.replace(known or Remembered(), url=site.base, token=token))
+    try:
+        state.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        state.save(msgspec.structs.replace(known, url=site.base, token=token))
+    except OSError as problem:
+        raise SettingsError(
+            f"The token could not be kept in {state.path}: {problem.strerror or problem}.",
+            fix="Choose another folder with --state-dir.",
+        ) from problem

@@ -39,6 +39,7 @@ Nice=10
 UMask=0077
 NoNewPrivileges=yes
 LockPersonality=yes
+RestrictNamespaces=yes
 RestrictRealtime=yes
 RestrictSUIDSGID=yes
 SystemCallArchitectures=native

@@ -24,7 +24,8 @@ def run_python(words: Sequence[str]) -> str:
     done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
     if done.returncode:
         lines = (done.stderr or done.stdout).strip().splitlines() or ["no reason was given"]
-        raise UpgradeFailedError(lines[-1])
+        told = next((line for line in lines if line.startswith("ERROR: ")), lines[-1])
+        raise UpgradeFailedError(told.removeprefix("ERROR: "))
     return done.stdout
 
 
@@ -57,8 +58,10 @@ def install(site: Site, *, oldest: str, run: Run) -> str:
     """
     with TemporaryDirectory() as folder:
         pip = ("-m", "pip", "--disable-pip-version-check")
+        # No dependencies, and wheels only: to build a package is to run its code.
         source = ("--isolated", "--index-url", f"{site.base}/simple/", "--no-deps")
-        run((*pip, "download", *source, "--dest", folder, f"swarm-node>{CLIENT_VERSION}"))
+        wheels = ("--only-binary", ":all:")
+        run((*pip, "download", *source, *wheels, "--dest", folder, f"swarm-node>{CLIENT_VERSION}"))
         [wheel] = Path(folder).iterdir()
         run((*pip, "install", "--upgrade", str(wheel)))
     version = run(("-m", "node_client", "--version")).split()[-1]
