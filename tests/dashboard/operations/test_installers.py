@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from pytest_django import DjangoDbBlocker
 
+from node_client.storage.installation import Installer, find_installer
 from swarm_web.dashboard.reports.installing import (
     Build,
     Tool,
@@ -25,6 +26,8 @@ from tests.wheels import PublicIndex, make_wheel, public_index
 pytestmark = pytest.mark.slow
 
 TESTED_TQDM = re.findall(r"\ntqdm==(.*)", (PROJECT / "constraints.txt").read_text())[0]
+# What the client then takes for its installer.
+INSTALLERS: dict[Tool, Installer] = {"uv": "uv tool", "pipx": "pipx", "venv": "pip"}
 NEEDS = ("torch>=2", "reasoning-gym")
 
 
@@ -113,6 +116,8 @@ def test_a_line_installs_and_another_updates_the_sites_client_and_keeps_its_buil
 ) -> None:
     line = write_install_lines(world.site)[build][tool]
     assert run(f"{line}\nswarm-node", newcomer).endswith("swarm-node 0.2.0\n")
+    prefix = Path(run("command -v swarm-node", newcomer).strip()).resolve().parent.parent
+    assert find_installer(prefix, has_pip=True) == INSTALLERS[tool]
     rest = {"pycosat-0.6.6+sympy.1", "reasoning_gym-0.1.25"}
     rest |= {"torch-2.13.0+cpu"} if build == "cpu" else {"torch-2.13.0", "nvidia_cudnn-9.0"}
     assert find_installed(newcomer) == rest | {"swarm_node-0.2.0"}
