@@ -47,10 +47,17 @@ class Cost:
         return ceil((self.download / (LINK_MEGABITS * _MEGABIT) + self.seconds) / 60)
 
 
-# With pip, the slowest of the three tools.
-COSTS: dict[Build, Cost] = {
-    "cpu": Cost(download=0, disk=0, seconds=0),
-    "cuda": Cost(download=0, disk=0, seconds=0),
+COSTS: dict[Build, dict[Tool, Cost]] = {
+    "cpu": {
+        "uv": Cost(download=0, disk=0, seconds=0),
+        "pipx": Cost(download=0, disk=0, seconds=0),
+        "venv": Cost(download=0, disk=0, seconds=0),
+    },
+    "cuda": {
+        "uv": Cost(download=0, disk=0, seconds=0),
+        "pipx": Cost(download=0, disk=0, seconds=0),
+        "venv": Cost(download=0, disk=0, seconds=0),
+    },
 }
 
 

@@ -57,7 +57,10 @@ def world(
     at = folder / "public"
     public = {
         "swarm-node": [make_wheel(at, "swarm-node", "99.0")],
-        "torch": [make_wheel(at, "torch", "2.13.0", requires=["nvidia-cudnn"])],
+        "torch": [
+            make_wheel(at, "torch", version, requires=["nvidia-cudnn"])
+            for version in ("2.12.0", "2.13.0")
+        ],
         "nvidia-cudnn": [make_wheel(at, "nvidia-cudnn", "9.0")],
         "reasoning-gym": [make_wheel(at, "reasoning-gym", "0.1.25", requires=["pycosat==0.6.6"])],
         "pycosat": [make_wheel(at, "pycosat", "0.6.6")],
@@ -167,7 +170,7 @@ def test_the_build_with_cuda_never_takes_the_place_of_one_for_the_cpu(
     world: World, tmp_path: Path, tool: str
 ) -> None:
     index, target = f"{world.site}/simple/cpu/", tmp_path / "target"
-    assert "torch" in install(tool, "torch==2.12", index=index, target=target)
+    assert "torch" in install(tool, "torch==2.12.0", index=index, target=target)
     assert not list(target.glob("*.dist-info"))
 
 
