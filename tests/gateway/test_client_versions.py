@@ -29,6 +29,16 @@ async def test_without_a_season_a_client_older_than_the_sites_minimum_is_refused
     await welcome_for(gateway, amber, client="0.10.0")
 
 
+async def test_a_client_that_is_too_old_is_told_where_the_line_is_that_updates_it(
+    gateway: str, amber: Member, settings: Any
+) -> None:
+    settings.MINIMUM_CLIENT_VERSION, settings.SITE_URL = "0.2.0", "https://swarm.example.net"
+    async with node_socket(gateway, amber.token, greet=False) as sender:
+        refused = await sender.ask(make_hello(client="0.1.9"))
+    assert isinstance(refused, Refused)
+    assert "https://swarm.example.net/join/" in refused.fix
+
+
 async def test_a_client_older_than_the_seasons_minimum_is_refused(
     gateway: str, amber: Member, settings: Any
 ) -> None:

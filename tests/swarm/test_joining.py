@@ -11,6 +11,7 @@ reach.
 
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ import pytest
 from bench.joining import demo_to_join, try_line
 from bench.newcomer import Newcomer
 from bench.site import RunningSite
+from tests.local.launcher import plain_environment
 
 pytestmark = pytest.mark.swarm
 
@@ -28,8 +30,10 @@ SCORED_WITHIN_S = 120
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[RunningSite]:
-    with demo_to_join(torch_cpu=Path(TORCH_CPU) if TORCH_CPU else None) as site:
-        yield site
+    with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
+        for name in os.environ.keys() - plain_environment().keys():
+            patch.delenv(name)
+        yield stack.enter_context(demo_to_join(torch_cpu=Path(TORCH_CPU) if TORCH_CPU else None))
 
 
 @pytest.mark.skipif(not LINES[0], reason="downloads half a gigabyte; JOINING names lines to try")

@@ -47,10 +47,17 @@ class Cost:
         return ceil((self.download / (LINK_MEGABITS * _MEGABIT) + self.seconds) / 60)
 
 
-# With pip, the slowest of the three tools.
-COSTS: dict[Build, Cost] = {
-    "cpu": Cost(download=0, disk=0, seconds=0),
-    "cuda": Cost(download=0, disk=0, seconds=0),
+COSTS: dict[Build, dict[Tool, Cost]] = {
+    "cpu": {
+        "uv": Cost(download=359_266_420, disk=1_259_880_448, seconds=13),
+        "pipx": Cost(download=359_195_323, disk=1_259_945_984, seconds=15),
+        "venv": Cost(download=356_673_235, disk=1_554_472_960, seconds=107),
+    },
+    "cuda": {
+        "uv": Cost(download=3_169_933_501, disk=5_988_913_152, seconds=36),
+        "pipx": Cost(download=3_169_813_620, disk=5_988_962_304, seconds=39),
+        "venv": Cost(download=3_159_795_219, disk=6_292_140_032, seconds=139),
+    },
 }
 
 

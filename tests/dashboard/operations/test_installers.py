@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from pytest_django import DjangoDbBlocker
 
+from node_client.storage.installation import Installer, find_installer
 from swarm_web.dashboard.reports.installing import (
     Build,
     Tool,
@@ -25,6 +26,8 @@ from tests.wheels import PublicIndex, make_wheel, public_index
 pytestmark = pytest.mark.slow
 
 TESTED_TQDM = re.findall(r"\ntqdm==(.*)", (PROJECT / "constraints.txt").read_text())[0]
+# What the client then takes for its installer.
+INSTALLERS: dict[Tool, Installer] = {"uv": "uv tool", "pipx": "pipx", "venv": "pip"}
 NEEDS = ("torch>=2", "reasoning-gym")
 
 
@@ -54,7 +57,10 @@ def world(
     at = folder / "public"
     public = {
         "swarm-node": [make_wheel(at, "swarm-node", "99.0")],
-        "torch": [make_wheel(at, "torch", "2.13.0", requires=["nvidia-cudnn"])],
+        "torch": [
+            make_wheel(at, "torch", version, requires=["nvidia-cudnn"])
+            for version in ("2.12.0", "2.13.0")
+        ],
         "nvidia-cudnn": [make_wheel(at, "nvidia-cudnn", "9.0")],
         "reasoning-gym": [make_wheel(at, "reasoning-gym", "0.1.25", requires=["pycosat==0.6.6"])],
         "pycosat": [make_wheel(at, "pycosat", "0.6.6")],
@@ -113,6 +119,8 @@ def test_a_line_installs_and_another_updates_the_sites_client_and_keeps_its_buil
 ) -> None:
     line = write_install_lines(world.site)[build][tool]
     assert run(f"{line}\nswarm-node", newcomer).endswith("swarm-node 0.2.0\n")
+    prefix = Path(run("command -v swarm-node", newcomer).strip()).resolve().parent.parent
+    assert find_installer(prefix, has_pip=True) == INSTALLERS[tool]
     rest = {"pycosat-0.6.6+sympy.1", "reasoning_gym-0.1.25"}
     rest |= {"torch-2.13.0+cpu"} if build == "cpu" else {"torch-2.13.0", "nvidia_cudnn-9.0"}
     assert find_installed(newcomer) == rest | {"swarm_node-0.2.0"}
@@ -162,7 +170,7 @@ def test_the_build_with_cuda_never_takes_the_place_of_one_for_the_cpu(
     world: World, tmp_path: Path, tool: str
 ) -> None:
     index, target = f"{world.site}/simple/cpu/", tmp_path / "target"
-    assert "torch" in install(tool, "torch==2.12", index=index, target=target)
+    assert "torch" in install(tool, "torch==2.12.0", index=index, target=target)
     assert not list(target.glob("*.dist-info"))
 
 
