@@ -46,6 +46,13 @@ def test_a_silence_is_told_once(owner: User) -> None:
     assert notice(NOW + timedelta(hours=5)) == [("node.silent", node.name)]
 
 
+def test_a_silence_that_was_told_is_not_looked_at_again(owner: User) -> None:
+    make_channel(owner, SILENT)
+    make_owned(owner, last_seen=LONGER)
+    before = NOW - PATIENCE
+    assert [notice_silences(before=before, now=NOW) for _ in range(2)] == [1, 0]
+
+
 def test_a_silence_is_told_once_though_the_note_of_it_was_lost(owner: User) -> None:
     """Two workers may find it at the same moment: the outbox itself holds it once."""
     make_channel(owner, SILENT)

@@ -1,4 +1,4 @@
-"""The lines that install and start the client: one place for the page, the docs and the tests.
+"""The lines that install and update the client: one place for the page, the docs and the tests.
 
 Each names this site's package index and no other, so that no stranger's `swarm-node` can be taken.
 """
