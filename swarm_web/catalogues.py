@@ -24,7 +24,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 # Folders of `locale/`, as Django names them, and what Babel knows their plural forms by.
 LOCALES = {"zh_Hans": "zh_Hans_CN", "zh_Hant": "zh_Hant_TW", "fa": "fa"}
 # What visitors read: the admin's templates and the package index are in English only.
-_TEMPLATES = ("*.html", "partials/**/*.html")
+_UNTRANSLATED = ("admin", "simple")
 _PACKAGES = ("swarm_web", "judge")
 _KEYWORDS = {
     **DEFAULT_KEYWORDS,
@@ -100,8 +100,9 @@ def _sources() -> Iterator[tuple[Path, str]]:
     # Here, because compiling needs no Django.
     from django.utils.translation.template import templatize
 
-    for pattern in _TEMPLATES:
-        for path in sorted((PROJECT / "templates").glob(pattern)):
+    folder = PROJECT / "templates"
+    for path in sorted(folder.rglob("*.html")):
+        if path.relative_to(folder).parts[0] not in _UNTRANSLATED:
             # In brackets, because the template's indentation is not Python's.
             yield path, f"(\n{templatize(path.read_text())}\n)"
 

@@ -29,14 +29,16 @@ class TitleForm(forms.ModelForm[Node]):
         fields = ["title"]
         labels = {"title": _("Title")}
         help_texts = {
-            "title": _("What pages call the node; at most 64 characters. You can change it later.")
+            "title": _(
+                "The name shown on pages, at most 64 characters. You can change it at any time."
+            )
         }
 
     def clean_title(self) -> str:
         """Return the title. Raises ValidationError if it would pass for a node's name."""
         title: str = self.cleaned_data["title"]
         if Node.objects.filter(name__iexact=title).exists():
-            raise forms.ValidationError(_("A node has this name: choose another title."))
+            raise forms.ValidationError(_("Another node has this name. Choose another title."))
         return title
 
 

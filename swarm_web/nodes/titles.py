@@ -19,8 +19,8 @@ def validate_title(title: str) -> None:
     """Raise ValidationError if a title holds what is not shown as it stands."""
     if any(unicodedata.category(sign) in _UNFIT and sign not in _JOINERS for sign in title):
         raise ValidationError(
-            _("A title is plain text: leave control characters and direction marks out."),
+            _("A title is plain text without control characters or direction marks."),
             code="title",
         )
     if title and not title.strip(" \u200c\u200d"):
-        raise ValidationError(_("A title needs a letter that can be seen."), code="title")
+        raise ValidationError(_("A title needs at least one visible character."), code="title")

@@ -14,7 +14,7 @@ _PROBLEMS = {
         "This is not an address such as https://host/path, in ASCII and without a user name."
     ),
     "scheme": _("The address must begin with https://."),
-    "port": _("Only the ports 443 and 8443 may be used."),
+    "port": _("Only ports 443 and 8443 are allowed."),
     "address": _("This is not a public address."),
     "topic": _("The address must be https://HOST/TOPIC."),
 }
@@ -24,7 +24,7 @@ class EventsForm(forms.Form):
     """Which events a channel tells of."""
 
     events = forms.MultipleChoiceField(
-        label=_("Tell me when"),
+        label=_("Notify me when"),
         choices=Channel.Event.choices,
         widget=forms.CheckboxSelectMultiple,
         initial=[Channel.Event.NODE_SILENT],

@@ -21,17 +21,17 @@ class Failure(models.TextChoices):
     """Why an attempt to deliver failed."""
 
     NONE = "", ""
-    UNRESOLVED = "unresolved", _("the host has no address")
+    UNRESOLVED = "unresolved", _("the host name could not be resolved")
     FORBIDDEN = "forbidden", _("the address is not a public one")
     UNREACHABLE = "unreachable", _("no connection could be made")
     UNTRUSTED = "untrusted", _("the certificate is not valid for the host")
-    TIMEOUT = "timeout", _("no answer came in time")
-    GARBLED = "garbled", _("the answer was not HTTP")
-    REDIRECTED = "redirected", _("it redirects, and redirects are not followed")
-    STATUS = "status", _("it answered with an error")
-    GONE = "gone", _("it answered that it is gone")
+    TIMEOUT = "timeout", _("no response in time")
+    GARBLED = "garbled", _("the response was not HTTP")
+    REDIRECTED = "redirected", _("it redirected; redirects are not followed")
+    STATUS = "status", _("it responded with an error")
+    GONE = "gone", _("it responded that it is gone")
     NO_ADDRESS = "no_address", _("the account has no confirmed e-mail address")
-    MAIL = "mail", _("the mail server did not take the message")
+    MAIL = "mail", _("the mail server did not accept the message")
     INTERNAL = "internal", _("this site could not send the message")
 
 
@@ -70,9 +70,9 @@ class Channel(models.Model):
 
         NONE = "", ""
         OWNER = "owner", _("you switched it off")
-        UNSUBSCRIBED = "unsubscribed", _("somebody used the link to unsubscribe")
+        UNSUBSCRIBED = "unsubscribed", _("the unsubscribe link was used")
         FAILING = "failing", _("too many deliveries failed in a row")
-        GONE = "gone", _("the receiver answered that it is gone")
+        GONE = "gone", _("the receiver responded that it is gone")
         OPERATOR = "operator", _("the operator of this site switched it off")
 
     owner = models.ForeignKey(

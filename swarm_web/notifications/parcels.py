@@ -170,7 +170,7 @@ def _pack_mail(delivery: Delivery) -> Parcel:
         raise UnsendableError(Failure.NO_ADDRESS)
     words, leave = word(delivery), unsubscribe_url(channel)
     page = f"{settings.SITE_URL}/account/notifications/"
-    text = f"{words.text}\n\n{words.url}\n\n-- \nWhat you are told: {page}\nNo more mail: {leave}\n"
+    text = f"{words.text}\n\n{words.url}\n\n-- \nWhat you are told: {page}\nUnsubscribe: {leave}\n"
     message = EmailMessage(
         # A line break would be the end of the header.
         subject=" ".join(words.title.split()),

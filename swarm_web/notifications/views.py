@@ -103,7 +103,7 @@ def test(request: HttpRequest, pk: int) -> HttpResponseBase:
             status=429,
             retry_after_s=limit.wait_s,
         ) from None
-    messages.success(request, _("The test is on its way. Reload to see what became of it."))
+    messages.success(request, _("The test is on its way. Reload to see whether it arrived."))
     return redirect("notification-channel", pk)
 
 

@@ -72,7 +72,7 @@ async def test_from_signing_up_to_revoking_a_token(person: Visitor) -> None:
     await sign_up(person)
     await page.get_by_role("button", name="Create a node").click()
     async with node_socket(gateway, await read_token(page)) as socket:
-        await page.get_by_role("link", name="I have stored it").click()
+        await page.get_by_role("link", name="I have saved it").click()
         await page.get_by_label("Title").fill("Kitchen laptop")
         await page.get_by_role("button", name="Rename").click()
         await expect(page.get_by_role("heading", level=1)).to_have_text("Kitchen laptop")

@@ -47,7 +47,7 @@ def test_who_is_not_signed_in_is_led_to_the_log_in(db: None, client: Client, pat
 
 
 def test_a_new_account_is_told_of_nothing(browser: Client) -> None:
-    assert "You are not told of anything yet." in text(browser.get(LIST))
+    assert "You have no channels yet." in text(browser.get(LIST))
 
 
 def test_no_cache_keeps_the_page(browser: Client) -> None:
@@ -215,7 +215,7 @@ def test_the_owner_sees_what_failed_and_why(browser: Client, owner: User) -> Non
     for path in (LIST, page_of(channel)):
         shown = text(browser.get(path))
         assert "failing" in shown
-        assert "no answer came in time" in shown
+        assert "no response in time" in shown
 
 
 def test_an_address_cannot_bring_markup_into_the_page(browser: Client) -> None:

@@ -40,7 +40,7 @@ def manage(request: HttpRequest, name: str) -> HttpResponse:
     form = TitleForm(request.POST or None, initial={"title": node.title})
     if request.method == "POST" and form.is_valid():
         rename_node(node, title=form.cleaned_data["title"])
-        messages.success(request, _("The title is changed."))
+        messages.success(request, _("The title has been changed."))
         return redirect("account-node", name)
     return render(request, "account/node.html", {"node": node, "form": form})
 
