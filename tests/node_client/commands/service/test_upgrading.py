@@ -53,7 +53,7 @@ def test_the_client_comes_from_the_site_and_what_it_needs_from_the_usual_index(
     pip = Pip()
     said = upgrade_if_asked(SITE, state, now=NOON, run=pip)
     assert said == f"updated from {CLIENT_VERSION} to 9.0.0"
-    download, install, _ = pip.asked
+    _, download, install, _ = pip.asked
     assert f"--index-url {SITE.base}/simple/ --no-deps --only-binary :all:" in download
     assert install.endswith("swarm_node.whl")
     assert "index" not in install

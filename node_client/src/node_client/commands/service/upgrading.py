@@ -56,8 +56,12 @@ def install(site: Site, *, oldest: str, run: Run) -> str:
     Only the client itself is taken from the site, which serves it with its hash; what it depends on
     comes from where pip always looks. Raises UpgradeFailedError.
     """
+    pip = ("-m", "pip", "--disable-pip-version-check")
+    try:
+        run((*pip, "--version"))
+    except UpgradeFailedError:
+        run(("-m", "ensurepip"))  # uv makes environments without pip
     with TemporaryDirectory() as folder:
-        pip = ("-m", "pip", "--disable-pip-version-check")
         # No dependencies, and wheels only: to build a package is to run its code.
         source = ("--isolated", "--index-url", f"{site.base}/simple/", "--no-deps")
         wheels = ("--only-binary", ":all:")
