@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from pytest_django import DjangoDbBlocker
 
 from node_client.storage.installation import Installer, find_installer
 from swarm_web.dashboard.reports.installing import (
@@ -42,11 +41,7 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world(
-    tmp_path_factory: pytest.TempPathFactory,
-    django_db_setup: None,
-    django_db_blocker: DjangoDbBlocker,
-) -> Iterator[World]:
+def world(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None) -> Iterator[World]:
     """Let the public index have a stranger's client that is newer than the site's."""
     folder = tmp_path_factory.mktemp("world")
     for name in ("site", "public", "pytorch"):
@@ -71,7 +66,6 @@ def world(
     with ExitStack() as stack:
         index, pytorch = (stack.enter_context(public_index(w)) for w in (public, cpu))
         index.lying.add("altered-1.0-py3-none-any.whl")
-        stack.enter_context(django_db_blocker.unblock())
         site = stack.enter_context(
             serving(
                 DIST_DIR=str(folder / "site"),
@@ -118,8 +112,9 @@ def test_a_line_installs_and_another_updates_the_sites_client_and_keeps_its_buil
     world: World, newcomer: dict[str, str], tool: Tool, build: Build
 ) -> None:
     line = write_install_lines(world.site)[build][tool]
-    assert run(f"{line}\nswarm-node", newcomer).endswith("swarm-node 0.2.0\n")
-    prefix = Path(run("command -v swarm-node", newcomer).strip()).resolve().parent.parent
+    *_, told, command = run(f"{line}\nswarm-node\ncommand -v swarm-node", newcomer).splitlines()
+    assert told == "swarm-node 0.2.0"
+    prefix = Path(command).resolve().parent.parent
     assert find_installer(prefix, has_pip=True) == INSTALLERS[tool]
     rest = {"pycosat-0.6.6+sympy.1", "reasoning_gym-0.1.25"}
     rest |= {"torch-2.13.0+cpu"} if build == "cpu" else {"torch-2.13.0", "nvidia_cudnn-9.0"}
@@ -176,13 +171,10 @@ def test_the_build_with_cuda_never_takes_the_place_of_one_for_the_cpu(
 
 @pytest.mark.parametrize("tool", ["pip", "uv"])
 def test_a_site_without_wheels_installs_no_strangers_client(
-    world: World, tmp_path: Path, tool: str, django_db_blocker: DjangoDbBlocker
+    world: World, tmp_path: Path, tool: str
 ) -> None:
     target, public = tmp_path / "target", world.public.url
-    with (
-        django_db_blocker.unblock(),
-        serving(DIST_DIR=str(tmp_path), PACKAGE_FALLBACK_URL=public) as site,
-    ):
+    with serving(DIST_DIR=str(tmp_path), PACKAGE_FALLBACK_URL=public) as site:
         assert install(tool, "swarm-node", index=f"{site}/simple/", target=target)
     assert not list(target.glob("*.dist-info"))
     assert not install(tool, "swarm-node", index=public, target=target)
