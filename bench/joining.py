@@ -1,7 +1,7 @@
 """Measures the way from a running demo's Join page to the first judged score, on a bare machine.
 
 Each of the page's lines runs in an empty home with Python, uv and pipx, and without a compiler.
-After each, `doctor` and `join` with a token.
+After each, `doctor` and the page's line that joins without an account.
 
     python -m bench.joining [--only cpu-uv] [--torch-cpu FOLDER]
 
@@ -10,8 +10,6 @@ PyTorch's own index where that is out of reach.
 """
 
 import argparse
-import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -83,26 +81,17 @@ def await_wheel(site: RunningSite) -> None:
         time.sleep(0.2)
 
 
-def register(site: RunningSite, node: str, *, token_file: Path) -> None:
-    """Create a node as an operator does."""
-    command = [sys.executable, "manage.py", "create_node", "--name", node]
-    environment = {**os.environ, **site.settings}
-    subprocess.run([*command, "--token-file", str(token_file)], env=environment, check=True)
-
-
 def try_line(site: RunningSite, line: str, *, torch_cpu: Path | None = None) -> dict[str, float]:
     """Install by a line of the page, then `doctor` and `join`; return the figures.
 
     What came from this machine passed no proxy, so the wheel in `torch_cpu` is added here.
     """
-    url, node = f"http://{HOST}:{site.port}", f"new-{line}"
+    url = f"http://{HOST}:{site.port}"
     with tempfile.TemporaryDirectory(prefix="newcomer-") as folder:
         newcomer = Newcomer(Path(folder), site=url)
         installed = newcomer.install(line)
         newcomer.run(f"swarm-node doctor {url}")
-        token_file = Path(folder) / "token.txt"
-        register(site, node, token_file=token_file)
-        joined = newcomer.join(token_file, node=node)
+        joined = newcomer.join()
         figures = {**asdict(installed), **asdict(joined)}
     if torch_cpu and line.startswith("cpu"):
         figures["download"] += sum(path.stat().st_size for path in torch_cpu.glob("torch-*.whl"))

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ _PYTHON = next(p for p in (Path("/usr/bin/python3"), Path(sys.executable)) if p.
 _TOOLS = ("uv", "pipx")
 _CACHES = ("cache/uv", "cache/pip", "cache/pipx")
 _KEPT = re.compile(r"LANG|PIP_CERT|(SSL|REQUESTS|CURL)_.*|.*_PROXY")
+_NAMED = re.compile(r"This node is (\S+)\.")
 _LOOK_EVERY_S = 0.25
 _ANSWERS_WITHIN_S = 30.0
 _SCORED_WITHIN_S = 600.0
@@ -94,11 +94,11 @@ class Newcomer:
         caches = measure(self.home / "cache")
         return Installation(proxy.received, disk, caches, seconds)
 
-    def join(self, token_file: Path, *, node: str) -> Joining:
-        """Run the page's line that joins with a token until the node has a score."""
-        line = self.read_line("join-token").replace("token.txt", str(token_file))
+    def join(self) -> Joining:
+        """Run the page's line that joins without an account until the node has a score."""
+        line = self.read_line("join-anonymous")
         began = time.monotonic()
-        with (self.home / "join.log").open("wb") as log:
+        with self._log.open("wb") as log:
             client = subprocess.Popen(
                 ["/bin/sh", "-euc", f"exec {line}"],
                 env=self._environment,
@@ -106,25 +106,38 @@ class Newcomer:
                 stderr=subprocess.STDOUT,
             )
             try:
-                shared = self._await(node, lambda row: row["published"] > 0, client)
-                scored = self._await(node, lambda row: row["score"] is not None, client)
+                shared = self._await(lambda row: row["published"] > 0, client)
+                scored = self._await(lambda row: row["score"] is not None, client)
             finally:
                 client.send_signal(signal.SIGINT)
                 client.wait(timeout=60)
         return Joining(shared - began, scored - began)
 
+    @property
+    def _log(self) -> Path:
+        return self.home / "join.log"
+
+    def _read_figures(self) -> dict[str, Any] | None:
+        """Return the site's figures of the node; None before the client has said its name."""
+        named = _NAMED.search(self._log.read_text())
+        if named is None:
+            return None
+        url = f"{self.site}/api/v1/nodes/{named[1]}"
+        with urllib.request.urlopen(url, timeout=_ANSWERS_WITHIN_S) as answer:
+            figures: dict[str, Any] = json.load(answer)
+        return figures
+
     def _await(
-        self, node: str, is_so: Callable[[dict[str, Any]], bool], client: subprocess.Popen[bytes]
+        self, is_so: Callable[[dict[str, Any]], bool], client: subprocess.Popen[bytes]
     ) -> float:
-        """Return when the site's figures of a node first said so."""
+        """Return when the site's figures of the node first said so."""
         deadline = time.monotonic() + _SCORED_WITHIN_S
         while time.monotonic() < deadline and client.poll() is None:
-            url = f"{self.site}/api/v1/nodes/{node}"
-            with urllib.request.urlopen(url, timeout=_ANSWERS_WITHIN_S) as answer:
-                if is_so(json.load(answer)):
-                    return time.monotonic()
+            figures = self._read_figures()
+            if figures is not None and is_so(figures):
+                return time.monotonic()
             time.sleep(_LOOK_EVERY_S)
-        raise TimeoutError((self.home / "join.log").read_text())
+        raise TimeoutError(self._log.read_text())
 
 
 def measure(folder: Path) -> int:

@@ -47,6 +47,6 @@ def join(request: HttpRequest) -> HttpResponse:
         "updates": write_update_lines(settings.SITE_URL),
         "costs": COSTS,
         "link_megabits": LINK_MEGABITS,
-        "anonymous": getattr(settings, "ANONYMOUS_JOIN", False),
+        "anonymous": settings.ANONYMOUS_JOIN,
     }
     return render(request, "join.html", context)
