@@ -22,8 +22,7 @@ def _minimum(settings: Settings) -> None:
 
 
 def notice() -> list[Delivery]:
-    while notice_minimum(now=NOW):
-        pass
+    assert [notice_minimum(now=NOW) for _ in range(2)][1] == 0
     return list(Delivery.objects.order_by("key"))
 
 

@@ -73,7 +73,6 @@ def test_a_mistake_of_ours_is_an_outcome_and_ends_no_thread() -> None:
     courier, broken, parcel = Courier(threads=1), Broken(uuid4(), 1), hold()
     parcel.released.set()
     courier.take([broken, parcel])
-    outcomes = [*courier.collect(wait_s=5)]
-    while len(outcomes) < 2:
-        outcomes += courier.collect(wait_s=5)
+    # The second may be ready a moment after the first, or with it.
+    outcomes = [*courier.collect(wait_s=1), *courier.collect(wait_s=1)]
     assert outcomes == [broken.end("internal"), parcel.end()]

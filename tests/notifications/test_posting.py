@@ -154,7 +154,7 @@ def test_a_receiver_that_drips_is_left_in_time(monkeypatch: pytest.MonkeyPatch) 
 
     def drip(connection: socket.socket) -> None:
         connection.sendall(b"HTTP/1.1 200 OK\r\nX-Slow: ")
-        while True:
+        for _ in range(400):
             connection.sendall(b"a")
             time.sleep(0.01)
 
