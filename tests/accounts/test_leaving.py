@@ -13,6 +13,7 @@ from django.utils import timezone
 from judge.models import Round, Ruling, Score
 from swarm_web.nodes.models import Node
 from swarm_web.nodes.services import authenticate
+from swarm_web.notifications.services.channels import add_channel
 from swarm_web.relay.models import Contribution
 from tests.accounts.conftest import PASSWORD
 from tests.factories import make_node, make_round, make_score, make_season
@@ -60,6 +61,19 @@ def test_the_export_holds_account_nodes_scores_and_contributions(
     ]
     assert [(score["season"], score["correct"]) for score in told["scores"]] == [("Autumn", 12)]
     assert [part["published"] for part in told["contributions"]] == [777]
+
+
+def test_the_export_holds_the_channels_of_notifications_without_their_secrets(
+    signed_in: Client, olive: User
+) -> None:
+    hook = "https://example.org/hook"
+    channel = add_channel(
+        olive, kind="webhook", target=hook, events=["node.silent"], now=timezone.now()
+    )
+    answer = signed_in.get("/account/data/export.json")
+    (told,) = answer.json()["notifications"]
+    assert (told["kind"], told["target"], told["events"]) == ("webhook", hook, ["node.silent"])
+    assert channel.secret not in answer.content.decode()
 
 
 def test_the_export_holds_no_secret(signed_in: Client, token: str) -> None:

@@ -103,6 +103,12 @@ def test_a_node_that_never_connected_is_not_silent(owner: User) -> None:
     assert notice() == []
 
 
+def test_a_node_that_said_goodbye_is_not_missed(owner: User) -> None:
+    make_channel(owner, SILENT)
+    make_owned(owner, last_seen=LONGER, said_goodbye=True)
+    assert notice() == []
+
+
 def test_a_blocked_node_is_not_missed(owner: User) -> None:
     make_channel(owner, SILENT)
     make_owned(owner, last_seen=LONGER, blocked=True)

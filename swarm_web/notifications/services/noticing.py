@@ -52,6 +52,8 @@ def _untold_silences(*, before: datetime, now: datetime) -> Any:
         Exists(wanting),
         last_seen__lt=before,
         last_seen__gt=before - _NEWS_FOR,
+        # Its owner stopped it, or its limits of hours did.
+        said_goodbye=False,
         blocked=False,
     ).order_by("last_seen")
 
