@@ -104,6 +104,10 @@ admin: $(VENV)/installed-site ## Create an administrator of the site that runs
 bench-judge: $(VENV)/installed-dev ## Measure a judge round of 1,000 nodes, grading and ranking
 	@$(PY) -m bench.judge
 
+.PHONY: bench-relay
+bench-relay: $(VENV)/installed-dev ## Measure what a node-round costs the site, beside a bare relay
+	@$(PY) -m bench.relay
+
 .PHONY: bench-calibration
 bench-calibration: $(VENV)/installed-dev ## Simulate seasons: false claims, and questions that a claim takes
 	@$(PY) -m bench.calibration

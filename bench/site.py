@@ -22,10 +22,11 @@ _STARTS_WITHIN_S = 180.0
 
 @dataclass(frozen=True)
 class RunningSite:
-    """The address of a running site, and the settings of its processes."""
+    """The address of a running site, the settings of its processes, and its launcher's pid."""
 
     port: int
     settings: dict[str, str]
+    launcher: int = 0
 
     @property
     def socket(self) -> str:
@@ -55,7 +56,7 @@ def running_site(*verb: str, **settings: str) -> Iterator[RunningSite]:
         )
     try:
         _await_page(launcher, port, log)
-        yield RunningSite(port, recall_site(folder / "state"))
+        yield RunningSite(port, recall_site(folder / "state"), launcher.pid)
     finally:
         launcher.send_signal(signal.SIGINT)
         launcher.wait(timeout=60)

@@ -58,6 +58,7 @@ class NodeConsumer(AsyncWebsocketConsumer):
             now=time.monotonic(),
         )
         self.sending = asyncio.Lock()
+        self.answering = asyncio.Lock()
         self.background: list[asyncio.Task[None]] = []
         self.accepted = self.superseded = self.closed = self.said_goodbye = False
         try:
@@ -77,6 +78,10 @@ class NodeConsumer(AsyncWebsocketConsumer):
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         """Answer one frame; what still arrives after a fatal refusal is not read."""
+        async with self.answering:
+            await self._answer(text_data, bytes_data)
+
+    async def _answer(self, text_data: str | None, bytes_data: bytes | None) -> None:
         if self.closed:
             return
         wait_s = self.bucket.take(now=time.monotonic())
@@ -112,7 +117,8 @@ class NodeConsumer(AsyncWebsocketConsumer):
     async def _await_hello(self) -> None:
         """Close the connection if it says no hello: nobody counts it as present meanwhile."""
         await asyncio.sleep(HELLO_S)
-        async with self.sending:
+        # A hello that is being answered was said: when thousands come back, that takes its time.
+        async with self.answering, self.sending:
             if not self.session.greeted and not self.closed:
                 self.closed = True
                 await self.close(code=NO_HELLO, reason=f"no hello within {HELLO_S:g} s")

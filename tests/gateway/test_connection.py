@@ -284,6 +284,21 @@ async def test_a_socket_with_a_hello_stays_open(
         assert isinstance(await greeted.ask(ASK), RoundState)
 
 
+async def test_a_hello_that_takes_long_to_answer_was_said_in_time(
+    gateway: str, amber: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumers, "HELLO_S", 0.05)
+    async with (
+        node_socket(gateway, amber.token, greet=False) as socket,
+        stalled("nodes_node") as stall,
+    ):
+        await socket.send(make_hello())
+        await stall.find_waiting()
+        await asyncio.sleep(2 * consumers.HELLO_S)
+        await stall.end()
+        assert isinstance(await socket.hear(), Welcome)
+
+
 async def wait_for_touches(node: Node, *, count: int) -> None:
     """Wait until the node's presence was noted this many times."""
     touched = Node.objects.filter(pk=node.pk, last_seen__isnull=False)

@@ -1,0 +1,215 @@
+"""`make bench-relay`: what a node-round costs the site, and how many nodes it carries.
+
+A node-round: a node puts 8 rollouts of 8 completions (27 kB), draws 8 of others, and reports. The
+site is a real one, as `make up` starts it, on core 0; the load is a process on core 1. The bare
+relay beside it (`bench.relay_bare`) does the least that is possible, in the same run.
+"""
+
+import json
+import os
+import resource
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import django
+import psutil
+
+from bench.report import Target, print_targets, write_results
+from bench.site import RunningSite, running_site
+from bench.usage import Usage, find_processes, keep_to
+from swarm_web.local.ports import HOST, free_port
+
+NODES = 100
+NODE_ROUNDS = 3_000
+PACED_S = 20
+# Fewer make a quicker run, and no figure that is promised.
+SOCKETS = int(os.environ.get("SOCKETS", "10000"))
+SITE_CORE, LOAD_CORE = 0, 1
+_STARTS_WITHIN_S = 30.0
+_OPEN_FILES = 20_000
+
+TARGETS = [
+    Target("cpu_ms_per_node_round", "processor time of a node-round", "ms", at_most=0.8),
+    Target("nodes_per_core_per_minute", "nodes a core, at a round a minute", "", at_least=70_000),
+    Target("sample_p99_ms_half_load", "p99 of a draw at half load", "ms", at_most=50),
+    Target("kb_per_socket", "an idle socket's memory", "kB", at_most=40),
+    Target("storm_recovery_s", "10,000 nodes back after a storm", "s", at_most=60),
+]
+
+
+@contextmanager
+def loading(url: str, tokens: Path, *options: str) -> Iterator["LoadProcess"]:
+    """Run the load's process, welcomed and ready, until the block ends."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bench.relay_load", url, str(tokens), *options],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    psutil.Process(process.pid).cpu_affinity([LOAD_CORE])
+    try:
+        load = LoadProcess(process)
+        load.read()
+        yield load
+    finally:
+        process.kill()
+        process.wait()
+
+
+class LoadProcess:
+    """The load, told and read line by line."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def read(self) -> str:
+        """Return its next line. Raises RuntimeError when it has ended."""
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError("the load has ended; its error is above")
+        return line
+
+    def run(self) -> dict[str, Any]:
+        """Let it make its node-rounds, and return its figures."""
+        assert self._process.stdin is not None
+        self._process.stdin.write("go\n")
+        self._process.stdin.flush()
+        figures: dict[str, Any] = json.loads(self.read())
+        return figures
+
+
+def measure_cost(url: str, tokens: Path, launcher: int) -> tuple[dict[str, float], dict[str, Any]]:
+    """Return milliseconds of processor time a node-round, by part, and the load's figures."""
+    with loading(url, tokens, "--node-rounds", str(NODE_ROUNDS)) as load:
+        before = Usage.of(launcher)
+        figures = load.run()
+        seconds = Usage.of(launcher).since(before)
+    cost = {part: 1000 * spent / figures["node_rounds"] for part, spent in seconds.items()}
+    return cost, figures
+
+
+def measure_sockets(site: RunningSite, tokens: Path) -> dict[str, Any]:
+    """Return what many idle sockets take in one process, and how soon all of them are back."""
+    [web] = find_processes(site.launcher, "web")
+    empty = web.memory_info().rss
+    with loading(site.socket, tokens) as load:
+        grown = web.memory_info().rss - empty
+        back = load.run()
+    return {
+        "sockets": SOCKETS,
+        "kb_per_socket": grown / SOCKETS / 1000,
+        "storm_recovery_s": back["seconds"],
+        "storm_failures": sum(back["failures"].values()),
+    }
+
+
+@contextmanager
+def bare_relay(site: RunningSite, welcome: Path) -> Iterator[tuple[str, int]]:
+    """Run the bare relay on the site's Valkey; yield its socket and pid."""
+    port = free_port()
+    environment = {**os.environ, "REDIS_URL": site.settings["REDIS_URL"]}
+    command = [sys.executable, "-m", "uvicorn", "bench.relay_bare:application"]
+    server = subprocess.Popen(
+        [
+            *command,
+            *("--host", HOST, "--port", str(port), "--ws", "websockets-sansio"),
+            *("--ws-per-message-deflate", "false", "--no-access-log", "--lifespan", "off"),
+        ],
+        env={**environment, "BARE_WELCOME": str(welcome)},
+        stderr=subprocess.DEVNULL,
+    )
+    psutil.Process(server.pid).cpu_affinity([SITE_CORE])
+    try:
+        _await_port(port)
+        yield f"ws://{HOST}:{port}/ws/node/", server.pid
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def measure_bare(site: RunningSite, tokens: Path, welcome: Path) -> float:
+    """Return the milliseconds of processor time that a node-round costs the bare relay."""
+    with bare_relay(site, welcome) as (url, pid):
+        [valkey] = find_processes(site.launcher, "valkey")
+        watched = [psutil.Process(pid), valkey]
+        with loading(url, tokens, "--node-rounds", str(NODE_ROUNDS)) as load:
+            before = sum(map(_spent, watched))
+            figures = load.run()
+            return 1000 * (sum(map(_spent, watched)) - before) / float(figures["node_rounds"])
+
+
+def measure_pace(url: str, tokens: Path, *, per_second: float) -> dict[str, Any]:
+    """Return the load's figures at a steady pace."""
+    rounds = max(NODES, int(per_second * PACED_S) // NODES * NODES)
+    options = ("--node-rounds", str(rounds), "--per-second", str(per_second))
+    with loading(url, tokens, *options) as load:
+        return load.run()
+
+
+def main() -> int:
+    """Measure everything, print it, write the results; 1 when a promise is missed."""
+    allow_files(_OPEN_FILES)
+    with running_site() as site, tempfile.TemporaryDirectory() as folder:
+        os.environ |= {**site.settings, "LOG_LEVEL": "ERROR"}
+        django.setup()
+        from bench.relay_season import prepare_season, register
+
+        welcome = prepare_season(Path(folder))
+        tokens = register(Path(folder) / "tokens", nodes=NODES)
+        crowd = register(Path(folder) / "crowd", nodes=SOCKETS)
+        keep_to(SITE_CORE, site.launcher)
+        cost, closed = measure_cost(site.socket, tokens, site.launcher)
+        capacity = closed["node_rounds"] / closed["seconds"]
+        paced = measure_pace(site.socket, tokens, per_second=capacity / 2)
+        bare = measure_bare(site, tokens, welcome)
+        sockets = measure_sockets(site, crowd)
+    total = sum(cost.values())
+    figures: dict[str, Any] = {
+        "cpu_ms_per_node_round": total,
+        "cpu_ms_by_part": cost,
+        "bare_cpu_ms_per_node_round": bare,
+        "ratio_to_bare_asgi": total / bare,
+        "nodes_per_core_per_minute": 60_000 / total,
+        "node_rounds_per_s": capacity,
+        "sample_p99_ms_half_load": paced["p99_ms"],
+        "sample_p50_ms_half_load": paced["p50_ms"],
+        **sockets,
+    }
+    print(json.dumps(figures, indent=1))  # noqa: T201 - a command's output
+    kept = print_targets(figures, TARGETS)
+    print(f"written to {write_results('relay', figures)}")  # noqa: T201
+    return 0 if kept else 1
+
+
+def allow_files(count: int) -> None:
+    """Let this process and those that it starts open so many files, as far as they may."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = count if most == resource.RLIM_INFINITY else min(count, most)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+
+
+def _spent(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
+def _await_port(port: int) -> None:
+    deadline = time.monotonic() + _STARTS_WITHIN_S
+    while time.monotonic() < deadline:
+        with socket.socket() as probe:
+            if probe.connect_ex((HOST, port)) == 0:
+                return
+        time.sleep(0.05)
+    raise TimeoutError("the bare relay did not start")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

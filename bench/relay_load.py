@@ -1,0 +1,281 @@
+"""Nodes that load a relay: each puts rollouts, draws others' and reports, as often as it is told.
+
+A process of its own, so that its processor time is not the server's:
+
+    python -m bench.relay_load SOCKET TOKENS --node-rounds 2000
+
+`TOKENS` is a file with a token on each line. It prints `ready` once all nodes are welcomed, begins
+when it reads a line, and prints one JSON object.
+"""
+
+import argparse
+import asyncio
+import json
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import count
+from pathlib import Path
+
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import WebSocketException
+
+from swarm_protocol.codec import decode_from_server, encode
+from swarm_protocol.messages import (
+    Completion,
+    Hello,
+    NodeMessage,
+    PublishRollouts,
+    ReportTraining,
+    RequestRollouts,
+    Rollout,
+    RolloutName,
+    RolloutsPublished,
+    RolloutsSampled,
+    ServerMessage,
+    TaskSpec,
+    TrainingReported,
+    Welcome,
+)
+from swarm_protocol.version import CLIENT_VERSION, PROTOCOL_VERSION
+from swarm_tasks.keyspace import Part, keyed_index
+
+ROLLOUTS = 8
+COMPLETIONS = 8
+# Some 3.3 kB of JSON a rollout, 27 kB a step.
+TEXT = "the answer of a small model that thinks step by step about what it was asked " * 5
+_AT_ONCE = 64
+# Nodes that come back do not wait for each other; more than this, and the backlog overflows.
+_STORM_AT_ONCE = 1000
+_RETRY_WITHIN_S = 5.0
+
+
+@dataclass
+class Load:
+    """What a run came to; latencies are of requests for rollouts, in milliseconds."""
+
+    node_rounds: int = 0
+    seconds: float = 0.0
+    drawn: int = 0
+    latencies: list[float] = field(default_factory=list)
+
+    def describe(self) -> dict[str, float]:
+        """Return the figures with the latencies' quantiles in the place of all of them."""
+        ordered = sorted(self.latencies)
+        figures = asdict(self) | {
+            "p50_ms": ordered[len(ordered) // 2],
+            "p99_ms": ordered[len(ordered) * 99 // 100],
+        }
+        del figures["latencies"]
+        return figures
+
+
+class LoadNode:
+    """A node of the load, connected and welcomed."""
+
+    def __init__(self, connection: ClientConnection, number: int, welcome: Welcome) -> None:
+        assert welcome.season is not None, "no season is running"
+        self._connection, self._number, self._season = connection, number, welcome.season
+        self._ids = count(1)
+        self._dataset = welcome.season.tasks[0]
+        self._external = 0
+        # One node-round at a time, however slow the server is.
+        self._turn = asyncio.Lock()
+
+    async def go_round(self, load: Load, *, step: int) -> None:
+        """Make one node-round: put rollouts, draw as many of others, report."""
+        async with self._turn:
+            await self._go_round(load, step=step)
+
+    async def _go_round(self, load: Load, *, step: int) -> None:
+        published = await self._ask(
+            PublishRollouts(id=str(next(self._ids)), rollouts=self._make_rollouts(step))
+        )
+        assert isinstance(published, RolloutsPublished), published
+        assert published.accepted == ROLLOUTS, published
+        asked = time.perf_counter()
+        sampled = await self._ask(RequestRollouts(id=str(next(self._ids)), count=ROLLOUTS))
+        load.latencies.append(1000 * (time.perf_counter() - asked))
+        assert isinstance(sampled, RolloutsSampled), sampled
+        load.drawn += len(sampled.rollouts)
+        self._external += len(sampled.rollouts)
+        used = [RolloutName(each.node, each.rollout.id) for each in sampled.rollouts]
+        told = await self._ask(self._make_report(step, used))
+        assert isinstance(told, TrainingReported), told
+        load.node_rounds += 1
+
+    def _make_rollouts(self, step: int) -> list[Rollout]:
+        return [
+            Rollout(
+                id=f"{step}-{number}",
+                task=TaskSpec(
+                    dataset=self._dataset.dataset,
+                    config=self._dataset.config,
+                    seed=self._season.seed,
+                    index=keyed_index(
+                        key=b"load",
+                        part=Part.TRAINING,
+                        dataset=self._dataset.dataset,
+                        counter=self._number * 1_000_000 + step * ROLLOUTS + number,
+                    ),
+                    generator=self._season.generator,
+                ),
+                completions=[
+                    Completion(text=f"{TEXT}{step} {each}", finish_reason="stop")
+                    for each in range(COMPLETIONS)
+                ],
+                model="load",
+                step=step,
+                tokenizer="load",
+            )
+            for number in range(ROLLOUTS)
+        ]
+
+    def _make_report(self, step: int, used: list[RolloutName]) -> ReportTraining:
+        return ReportTraining(
+            id=str(next(self._ids)),
+            step=step,
+            training_reward=0.5,
+            informative_share=0.5,
+            local_used=step * ROLLOUTS,
+            external_used=self._external,
+            used=used,
+        )
+
+    async def _ask(self, message: NodeMessage) -> ServerMessage:
+        await self._connection.send(encode(message))
+        while (heard := decode_from_server(await self._connection.recv())).reply_to != message.id:
+            pass
+        return heard
+
+    def abort(self) -> None:
+        """Lose the connection, as by a cut cable."""
+        self._connection.transport.abort()
+
+
+async def enter(url: str, token: str, number: int, gate: asyncio.Semaphore) -> LoadNode:
+    """Connect a node and say hello."""
+    async with gate:
+        connection = await connect(
+            url,
+            additional_headers={"Authorization": f"Bearer {token}"},
+            compression=None,
+            ping_interval=None,
+            open_timeout=120,
+            max_queue=2,
+        )
+        hello = Hello(
+            id="hello",
+            protocol=PROTOCOL_VERSION,
+            client=CLIENT_VERSION,
+            model="load",
+            tokenizer="load",
+            arm="swarm",
+        )
+        await connection.send(encode(hello))
+        welcome = decode_from_server(await connection.recv())
+        assert isinstance(welcome, Welcome), welcome
+        return LoadNode(connection, number, welcome)
+
+
+async def run_load(
+    url: str, tokens: Sequence[str], *, node_rounds: int, per_second: float | None
+) -> None:
+    """Let the nodes make so many node-rounds together.
+
+    Without a rate each begins its next one when the last has ended; with one, node-rounds begin at
+    even intervals whatever the server does (an open loop).
+    """
+    gate = asyncio.Semaphore(_AT_ONCE)
+    nodes = await asyncio.gather(*(enter(url, t, i, gate) for i, t in enumerate(tokens)))
+    warm = Load()
+    await asyncio.gather(*(node.go_round(warm, step=1) for node in nodes))
+    print("ready", flush=True)  # noqa: T201 - the parent reads it
+    sys.stdin.readline()
+    load = Load()
+    steps = range(2, 2 + node_rounds // len(nodes))
+    began = time.perf_counter()
+    if per_second is None:
+        await asyncio.gather(*(_keep_going(node, load, steps) for node in nodes))
+    else:
+        await _keep_pace(nodes, load, steps, per_second)
+    load.seconds = time.perf_counter() - began
+    print(json.dumps(load.describe()), flush=True)  # noqa: T201
+
+
+async def _keep_going(node: LoadNode, load: Load, steps: range) -> None:
+    for step in steps:
+        await node.go_round(load, step=step)
+
+
+async def _keep_pace(
+    nodes: Sequence[LoadNode], load: Load, steps: range, per_second: float
+) -> None:
+    began = time.perf_counter()
+    turns = ((step, node) for step in steps for node in nodes)
+    running: list[asyncio.Task[None]] = []
+    for number, (step, node) in enumerate(turns):
+        await asyncio.sleep(max(0.0, began + number / per_second - time.perf_counter()))
+        running.append(asyncio.create_task(node.go_round(load, step=step)))
+    await asyncio.gather(*running)
+
+
+async def run_storm(url: str, tokens: Sequence[str]) -> None:
+    """Connect all nodes and stay; then lose all connections at once, and come back.
+
+    Each time it prints in how many seconds all were welcomed, and how many tries failed.
+    """
+    nodes: list[LoadNode] = []
+    for at_once in (_AT_ONCE, _STORM_AT_ONCE):
+        gate, failures = asyncio.Semaphore(at_once), Counter[str]()
+        began = time.perf_counter()
+        for node in nodes:
+            node.abort()
+        nodes = await asyncio.gather(
+            *(_return(url, t, i, gate, failures) for i, t in enumerate(tokens))
+        )
+        seconds = time.perf_counter() - began
+        print(json.dumps({"seconds": seconds, "failures": failures}), flush=True)  # noqa: T201
+        await asyncio.to_thread(sys.stdin.readline)
+
+
+async def _return(
+    url: str, token: str, number: int, gate: asyncio.Semaphore, failures: Counter[str]
+) -> LoadNode:
+    """Enter, and try again for as long as that fails, as nodes do."""
+    while True:
+        try:
+            return await enter(url, token, number, gate)
+        except (OSError, WebSocketException) as problem:
+            failures[str(problem)[:80]] += 1
+            await asyncio.sleep(random.uniform(0, _RETRY_WITHIN_S))
+
+
+def main(argv: Sequence[str]) -> int:
+    """Load a relay and print what came of it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("socket")
+    parser.add_argument("tokens", type=Path)
+    parser.add_argument("--node-rounds", type=int, help="without it: connect, and come back")
+    parser.add_argument("--per-second", type=float)
+    options = parser.parse_args(argv)
+    tokens = options.tokens.read_text().split()
+    if options.node_rounds is None:
+        asyncio.run(run_storm(options.socket, tokens))
+    else:
+        asyncio.run(
+            run_load(
+                options.socket,
+                tokens,
+                node_rounds=options.node_rounds,
+                per_second=options.per_second,
+            )
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

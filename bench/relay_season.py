@@ -1,0 +1,50 @@
+"""A season for the relay's bench, and nodes for it; needs a site's settings."""
+
+import secrets
+from pathlib import Path
+
+import msgspec
+from django.utils import timezone
+
+from judge.models import Season
+from judge.selectors import describe_season
+from judge.services.seasons import end_season, start_season
+from swarm_protocol.codec import encode
+from swarm_protocol.messages import Welcome
+from swarm_protocol.version import PROTOCOL_VERSION
+from swarm_tasks.starter import STARTER_TASKS
+from swarm_web.nodes.models import Node
+from swarm_web.nodes.services import hash_token
+
+
+def prepare_season(folder: Path) -> Path:
+    """Start a season without rounds, and return a file with a welcome to it."""
+    for running in Season.objects.filter(state=Season.State.RUNNING):
+        end_season(running, now=timezone.now())
+    season = Season.objects.create(
+        name="load", tasks=msgspec.to_builtins(list(STARTER_TASKS)), cadence_seconds=86_400
+    )
+    start_season(season, now=timezone.now())
+    welcome = folder / "welcome"
+    told = Welcome(
+        reply_to="hello",
+        protocol=PROTOCOL_VERSION,
+        server="bare",
+        node="bare",
+        arm="swarm",
+        now=timezone.now().isoformat(),
+        season=describe_season(season),
+        round=None,
+    )
+    welcome.write_text(encode(told))
+    return welcome
+
+
+def register(file: Path, *, nodes: int) -> Path:
+    """Make nodes, write their tokens into a file, one on each line, and return it."""
+    drawn = [secrets.token_urlsafe(32) for _ in range(nodes)]
+    Node.objects.bulk_create(
+        Node(name=f"{file.name}-{i}", token_hash=hash_token(token)) for i, token in enumerate(drawn)
+    )
+    file.write_text("\n".join(drawn))
+    return file
