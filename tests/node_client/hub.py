@@ -2,13 +2,13 @@
 
 import base64
 import json
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
-from types import TracebackType
-from typing import Any, Self
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+
+from tests.node_client.local_http import LocalServer
 
 
-class HubOnThisMachine:
+class HubOnThisMachine(LocalServer):
     """Notes repositories, commits and tokens; `refuse` answers everything with 403."""
 
     def __init__(self) -> None:
@@ -16,26 +16,7 @@ class HubOnThisMachine:
         self.commits: list[tuple[str, dict[str, bytes]]] = []
         self.tokens: set[str] = set()
         self.refuse = False
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_of(self))
-        self._thread = Thread(target=self._server.serve_forever, args=(0.01,))
-
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        super().__init__(_handler_of(self))
 
     def answer(self, path: str, body: bytes) -> dict[str, Any]:
         """Return what the hub says to a POST."""

@@ -2,43 +2,24 @@
 
 import hashlib
 import json
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from threading import Thread
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 from urllib.parse import urlsplit
+
+from tests.node_client.local_http import LocalServer
 
 COMMIT = "c" * 40
 
 
-class ModelHub:
+class ModelHub(LocalServer):
     """Offers the files of a folder as the model `name`, and knows no other."""
 
     def __init__(self, name: str, folder: Path) -> None:
         self.name = name
         self.files = {path.name: path.read_bytes() for path in folder.iterdir()}
         self.asked: list[str] = []
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_of(self))
-        self._thread = Thread(target=self._server.serve_forever, args=(0.01,))
-
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        super().__init__(_handler_of(self))
 
     def describe(self, path: str) -> Any:
         """Return what the hub tells of the model, or None for another."""
