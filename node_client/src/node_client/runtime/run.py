@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Literal
 
@@ -102,7 +102,8 @@ async def _run_node(settings: Settings, *, console: Console, team: Team) -> None
                     else:
                         await node.run()
         ending = describe_ending(view, folder=settings.state.path)
-        console.print(Text(f"Stopped. {describe_step(view)}\n{ending}"))
+        with suppress(OSError):  # a terminal that was closed
+            console.print(Text(f"Stopped. {describe_step(view)}\n{ending}"))
 
 
 def make_node(settings: Settings, equipment: Equipment) -> Runnable:
@@ -177,7 +178,8 @@ def _print_event(event: Event) -> None:
 def stop_on_signals(stop: Callable[[], None], *, console: Console) -> None:
     """Let the first Ctrl-C or SIGTERM stop the node in good order, and the second one at once.
 
-    A launcher passes a terminal's Ctrl-C on as SIGTERM, so one of each is not a second one.
+    A launcher passes a terminal's Ctrl-C on as SIGTERM, so one of each is not a second one. A
+    terminal that is closed sends SIGHUP, which nohup has ignored.
     """
     loop = asyncio.get_running_loop()
     received: set[int] = set()
@@ -193,6 +195,9 @@ def stop_on_signals(stop: Callable[[], None], *, console: Console) -> None:
 
     signal.signal(signal.SIGINT, handle)
     signal.signal(signal.SIGTERM, handle)
+    hangup: int | None = getattr(signal, "SIGHUP", None)  # not on Windows
+    if hangup is not None and signal.getsignal(hangup) is signal.SIG_DFL:
+        signal.signal(hangup, handle)
 
 
 async def _check_admission(state: StateDir, site: Site, token: str) -> None:

@@ -91,9 +91,9 @@ def test_a_failed_update_goes_on_with_the_old_client_and_says_so(
     [
         (None, True),
         (Upgrade("9.0.0"), True),
-        (Upgrade("9.0.0", tried_at=NOON.isoformat()), False),
-        (Upgrade("8.0.0", tried_at=NOON.isoformat()), True),
-        (Upgrade("9.0.0", tried_at=(NOON - timedelta(days=1)).isoformat()), True),
+        (Upgrade("9.0.0", tried_at=NOON), False),
+        (Upgrade("8.0.0", tried_at=NOON), True),
+        (Upgrade("9.0.0", tried_at=NOON - timedelta(days=1)), True),
     ],
 )
 def test_what_has_just_failed_is_not_asked_for_again(latest: Upgrade | None, asks: bool) -> None:

@@ -45,8 +45,7 @@ def upgrade_if_asked(
     except UpgradeFailedError as trouble:
         problem = str(trouble)
         said = f"not updated, going on with {CLIENT_VERSION}: {problem}"
-    tried = now.isoformat(timespec="seconds")
-    write_upgrade(state, Upgrade(asked.wanted, tried_at=tried, problem=problem))
+    write_upgrade(state, Upgrade(asked.wanted, tried_at=now, problem=problem))
     return said
 
 
