@@ -6,6 +6,7 @@ from typing import ParamSpec
 
 import typer
 
+from node_client.display.terminal import clean
 from node_client.errors import (
     CoordinatorRefusedError,
     NodeError,
@@ -33,8 +34,9 @@ def explain_problems(command: Callable[Parameters, None]) -> Callable[Parameters
             command(*args, **kwargs)
         except NodeError as problem:
             code = problem.code if isinstance(problem, CoordinatorRefusedError) else "error"
-            typer.secho(f"{code}: {problem.message}", fg="red", err=True)
-            typer.echo(problem.fix, err=True)
+            # A coordinator chose some of the words.
+            typer.secho(clean(f"{code}: {problem.message}"), fg="red", err=True)
+            typer.echo(clean(problem.fix), err=True)
             raise typer.Exit(exit_code_of(problem)) from None
 
     return run
