@@ -8,6 +8,7 @@ import typer
 
 from node_client.display.terminal import clean
 from node_client.errors import (
+    INTERRUPTED,
     CoordinatorRefusedError,
     NodeError,
     NotACoordinatorError,
@@ -26,7 +27,10 @@ Parameters = ParamSpec("Parameters")
 
 
 def explain_problems(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
-    """Turn a NodeError into two lines that a person can act on, and an exit code."""
+    """Turn a NodeError into two lines that a person can act on, and an exit code.
+
+    Ctrl-C ends a command in a word, on a line of its own.
+    """
 
     @wraps(command)
     def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
@@ -38,6 +42,9 @@ def explain_problems(command: Callable[Parameters, None]) -> Callable[Parameters
             typer.secho(clean(f"{code}: {problem.message}"), fg="red", err=True)
             typer.echo(clean(problem.fix), err=True)
             raise typer.Exit(exit_code_of(problem)) from None
+        except KeyboardInterrupt:
+            typer.echo("\nInterrupted.", err=True)
+            raise typer.Exit(INTERRUPTED) from None
 
     return run
 

@@ -18,7 +18,7 @@ from node_client.display.events import Event, Started, Stopped, as_line, ignore,
 from node_client.display.lines import describe_ending, describe_step
 from node_client.display.terminal import LineFormatter
 from node_client.display.view import View
-from node_client.errors import CoordinatorRefusedError, NodeError
+from node_client.errors import INTERRUPTED, CoordinatorRefusedError, NodeError
 from node_client.learning.optimizer import checkpoint_bytes
 from node_client.learning.team import ALONE, LaunchedTeam, Team
 from node_client.model.memory_limit import limit_memory
@@ -40,7 +40,6 @@ from swarm_protocol.version import CLIENT_VERSION
 from swarm_tasks.verifier import Verifier
 
 Output = Literal["panel", "plain", "json"]
-INTERRUPTED = 130  # what a shell reports for a program that SIGINT ended
 
 log = logging.getLogger(__name__)
 

@@ -105,7 +105,9 @@ class DeviceFlow:
                 "POST", url, data=form, headers=headers, timeout=TIMEOUT_S
             ) as response:
                 content = _read(response)
-            return msgspec.json.decode(content, type=kind if response.is_success else DeviceError)
+            if response.is_success:
+                return msgspec.json.decode(content, type=kind)
+            return msgspec.json.decode(content, type=DeviceError)
         except httpx.HTTPError as problem:
             raise _UnreachedError(str(problem) or type(problem).__name__) from problem
         except msgspec.DecodeError:
