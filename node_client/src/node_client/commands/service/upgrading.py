@@ -21,7 +21,8 @@ class UpgradeFailedError(Exception):
 
 def run_python(words: Sequence[str]) -> str:
     """Run this environment's Python and return what it printed. Raises UpgradeFailedError."""
-    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
+    words = [sys.executable, *words]
+    done = subprocess.run(words, capture_output=True, text=True, errors="replace", check=False)
     if done.returncode:
         lines = (done.stderr or done.stdout).strip().splitlines() or ["no reason was given"]
         told = next((line for line in lines if line.startswith("ERROR: ")), lines[-1])
