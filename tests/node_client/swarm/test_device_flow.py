@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 from typing import Any
@@ -44,6 +45,8 @@ def answering(*replies: tuple[int, Any]) -> Iterator[Site]:
             status, body = left.pop(0) if len(left) > 1 else left[0]
             content = body.encode() if isinstance(body, str) else json.dumps(body).encode()
             self.send_response(status)
+            if status == HTTPStatus.MOVED_PERMANENTLY:
+                self.send_header("Location", "https://swarm.example.org/device/code")
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)
@@ -134,6 +137,12 @@ def test_a_code_with_a_field_that_none_may_have_is_not_taken(wrong: dict[str, An
 def test_a_token_that_no_header_can_hold_is_not_taken(token: str) -> None:
     with pytest.raises(NodeError, match="expired"):
         wait((200, {"access_token": token, "node": "heron"}))
+
+
+def test_an_address_that_redirects_names_the_right_one() -> None:
+    with answering((301, "")) as site, pytest.raises(NodeError) as problem:
+        DeviceFlow(site).ask()
+    assert "redirects to https://swarm.example.org/" in problem.value.message
 
 
 def test_a_reply_without_an_end_is_not_read_to_its_end() -> None:

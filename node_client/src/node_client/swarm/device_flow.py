@@ -58,7 +58,7 @@ class DeviceFlow:
         except _UnreachedError as problem:
             raise NodeError(
                 f"{self._site.base} gives no code: {problem}.",
-                fix="Check the address and your network. A coordinator of version 0.2 or older "
+                fix="Check the address and your network. A coordinator of version 0.1 "
                 "gives no codes: ask its operator for a token and use --token-file FILE.",
             ) from problem
         if isinstance(reply, DeviceError):
@@ -105,6 +105,9 @@ class DeviceFlow:
                 "POST", url, data=form, headers=headers, timeout=TIMEOUT_S
             ) as response:
                 content = _read(response)
+            if response.has_redirect_location:
+                # Not followed: a form that is sent again as GET, or elsewhere, helps nobody.
+                raise _UnreachedError(f"it redirects to {response.headers['Location']}")
             if response.is_success:
                 return msgspec.json.decode(content, type=kind)
             return msgspec.json.decode(content, type=DeviceError)
