@@ -1,5 +1,6 @@
 import asyncio
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from node_client.cli import app
+from node_client.cli import COMMANDS, app
 from node_client.commands.problems import FAILED, REFUSED
 from node_client.runtime import run
 from node_client.settings.config import Settings
@@ -48,6 +49,22 @@ def test_help_needs_no_torch() -> None:
         "sys.exit(bool({'torch', 'transformers', 'websockets', 'httpx'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_help_lists_the_commands_in_the_order_in_which_they_are_needed() -> None:
+    shown = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}).output
+    words = [line.split()[1] for line in shown.splitlines() if line.startswith("│ ")]
+    assert [word for word in words if word in COMMANDS] == list(COMMANDS)
+
+
+def test_an_encoding_without_check_marks_is_no_reason_to_end(tmp_path: Path) -> None:
+    StateDir(tmp_path).save(Remembered(url=URL, token="t", node="hérisson"))
+    words = ("-m", "node_client", "status", "--state-dir", str(tmp_path))
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    said = subprocess.run(
+        [sys.executable, *words], env=environment, capture_output=True, check=True
+    )
+    assert b"h?risson" in said.stdout
 
 
 def test_the_installed_command_starts_the_client() -> None:

@@ -7,13 +7,16 @@ comes at once.
 import asyncio
 import gc
 import os
+import sys
 from dataclasses import replace
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
 from rich.text import Text
+from typer.core import TyperGroup
 
 from node_client.commands import (
     configuration,
@@ -63,8 +66,26 @@ OTHER_WAYS = (
     "`swarm-node config show` tells where each value comes from."
 )
 
+# As help lists them: what a participant needs first comes first.
+COMMANDS = (
+    *("join", "init", "login", "logout", "claim"),
+    *("status", "pause", "resume", "service"),
+    *("doctor", "config", "train", "chat", "export"),
+    *("verify-round", "verify-season", "make-model", "lab"),
+)
+
+
+class InOrder(TyperGroup):
+    """The commands, in the order of COMMANDS."""
+
+    def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
+        """Return the names of all commands."""
+        return sorted(self.commands, key=COMMANDS.index)
+
+
 app = typer.Typer(
     name="swarm-node",
+    cls=InOrder,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -92,6 +113,10 @@ def main(
     ] = False,
 ) -> None:
     """Train your own model in a public swarm, on your own hardware."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # A log or a pipe may have an encoding without ✓, which is no reason to end.
+            stream.reconfigure(errors="replace")
     for warning in unknown_variables(os.environ):
         typer.secho(f"Note: {warning}", fg="yellow", err=True)
 

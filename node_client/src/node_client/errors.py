@@ -14,6 +14,7 @@ NodeError                  what happened and why; `fix` says what to do
 
 from typing import Any
 
+INTERRUPTED = 130  # what a shell reports for a program that SIGINT ended
 USE_WSL = (
     "Run swarm-node in WSL, Windows' own Linux: https://learn.microsoft.com/windows/wsl/install."
 )

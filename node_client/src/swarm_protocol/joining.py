@@ -4,9 +4,11 @@ The client asks `DEVICE_CODE_PATH` for a code, shows it to a person, and asks `D
 until the person has approved it on the page `DEVICE_PATH`. Requests are forms, replies are JSON.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
+
+from swarm_protocol.messages.fields import Name
 
 DEVICE_PATH = "/device/"
 DEVICE_CODE_PATH = "/device/code"
@@ -25,6 +27,10 @@ DeviceErrorCode = Literal[
     "already_owned",
 ]
 
+# No spaces and no control characters: a secret stands in a header, an address in a terminal.
+_Secret = Annotated[str, Meta(pattern=r"^[!-~]{0,512}\Z")]
+_Address = Annotated[str, Meta(pattern=r"^https?://[!-~]{1,500}\Z")]
+
 
 class DeviceCode(Struct, frozen=True, kw_only=True):
     """A code that a person approves (RFC 8628, section 3.2).
@@ -33,12 +39,12 @@ class DeviceCode(Struct, frozen=True, kw_only=True):
     `interval` are seconds; the client asks for its token at most once in each interval.
     """
 
-    device_code: str
-    user_code: str
-    verification_uri: str
-    verification_uri_complete: str
-    expires_in: int
-    interval: int
+    device_code: _Secret
+    user_code: Annotated[str, Meta(pattern=r"^[A-Za-z0-9-]{1,32}\Z")]
+    verification_uri: _Address
+    verification_uri_complete: _Address
+    expires_in: Annotated[int, Meta(ge=1, le=86_400)]
+    interval: Annotated[int, Meta(ge=1, le=600)]
 
 
 class DeviceToken(Struct, frozen=True, kw_only=True):
@@ -47,8 +53,8 @@ class DeviceToken(Struct, frozen=True, kw_only=True):
     `access_token` is empty where the client asked for an owner for a node whose token it has.
     """
 
-    access_token: str
-    node: str
+    access_token: _Secret
+    node: Name
     token_type: Literal["Bearer"] = "Bearer"
 
 
@@ -58,5 +64,5 @@ class DeviceError(Struct, frozen=True, kw_only=True):
     `error` is a DeviceErrorCode, or one that only a newer coordinator knows.
     """
 
-    error: str
+    error: Annotated[str, Meta(pattern=r"^[a-z0-9_]{1,64}\Z")]
     error_description: str = ""

@@ -67,6 +67,19 @@ def test_a_wrong_clock_is_told_with_its_direction(seconds: int, word: str) -> No
     assert doctor.compare_clocks(NOON, now=NOON).level == "ok"
 
 
+@pytest.mark.parametrize(
+    ("header", "told"),
+    [
+        ("Thu, 01 Jan 2026 12:00:00 GMT", NOON),
+        ("Thu, 01 Jan 2026 12:00:00 -0000", NOON),
+        ("noon", None),
+        ("", None),
+    ],
+)
+def test_a_servers_clock_is_read_where_it_tells_one(header: str, told: datetime | None) -> None:
+    assert doctor.read_date(header) == told
+
+
 def test_a_full_disk_is_told_before_a_checkpoint_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,10 +1,22 @@
-"""What a person sees who is asked to approve a code."""
+"""What a person sees who is asked to approve a code, and what becomes of the token."""
+
+import io
+from pathlib import Path
 
 import pytest
 import segno
+from rich.console import Console
+from typer.testing import CliRunner
 
-from node_client.commands.joining import draw_code, draw_qr
-from swarm_protocol.joining import DeviceCode
+from node_client.cli import app
+from node_client.commands.joining import draw_code, draw_qr, keep_token
+from node_client.commands.problems import FAILED
+from node_client.errors import INTERRUPTED, SettingsError
+from node_client.settings.config import choose
+from node_client.site import parse_site
+from node_client.storage.state import Remembered, StateDir
+from node_client.swarm.device_flow import DeviceFlow
+from swarm_protocol.joining import DeviceCode, DeviceToken
 
 CODE = DeviceCode(
     device_code="the-secret",
@@ -16,21 +28,37 @@ CODE = DeviceCode(
 )
 
 
+SITE = parse_site("https://swarm.example.org")
+
+
+def screen(*, terminal: bool = True, width: int = 80, encoding: str = "utf-8") -> Console:
+    file = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    return Console(file=file, force_terminal=terminal, width=width)
+
+
 @pytest.mark.parametrize("terminal", [True, False])
 def test_code_and_address_are_shown_and_the_secret_is_not(terminal: bool) -> None:
-    shown = draw_code(CODE, terminal=terminal).plain
+    shown = draw_code(CODE, console=screen(terminal=terminal)).plain
     assert "BCDF-GHJK" in shown
     assert "https://swarm.example.org/device/" in shown
     assert "valid for 15 minutes" in shown
     assert "the-secret" not in shown
 
 
-def test_a_log_gets_no_qr_code() -> None:
-    assert "█" not in draw_code(CODE, terminal=False).plain
+@pytest.mark.parametrize(
+    "console",
+    [screen(terminal=False), screen(width=20), screen(encoding="ascii")],
+    ids=["log", "narrow", "without blocks"],
+)
+def test_no_qr_code_is_drawn_where_it_could_not_be_read(console: Console) -> None:
+    shown = draw_code(CODE, console=console).plain
+    assert "█" not in shown
+    assert "Scan" not in shown
 
 
 def test_the_qr_code_fits_a_small_terminal() -> None:
-    lines = draw_code(CODE, terminal=True).plain.splitlines()
+    lines = draw_code(CODE, console=screen()).plain.splitlines()
+    assert any("█" in line for line in lines)
     assert len(lines) <= 24
     assert max(map(len, lines)) < 80
 
@@ -42,3 +70,61 @@ def test_the_qr_code_holds_the_whole_address() -> None:
         drawn += [list(row) for row in zip(*(halves[character] for character in line), strict=True)]
     made = segno.make_qr(CODE.verification_uri_complete, error="l").matrix_iter(border=2)
     assert drawn[: len(drawn[0])] == [list(row) for row in made]
+
+
+def test_a_token_that_cannot_be_kept_is_told_in_two_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(state: StateDir, remembered: Remembered) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(StateDir, "save", fail)
+    choices = choose(SITE, flags={"state_dir": str(tmp_path)}, environment={})
+    with pytest.raises(SettingsError, match="No space left") as problem:
+        keep_token(choices, "swarm_secret", node="heron")
+    assert "swarm_secret" not in f"{problem.value.message} {problem.value.fix}"
+
+
+def test_ctrl_c_ends_the_wait_in_a_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(flow: DeviceFlow, **_: object) -> DeviceCode:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(DeviceFlow, "ask", interrupt)
+    result = CliRunner().invoke(app, ["login", SITE.base, "--state-dir", str(tmp_path)])
+    assert result.exit_code == INTERRUPTED
+    assert result.output == "\nInterrupted.\n"
+
+
+@pytest.mark.parametrize("command", ["login", "logout"])
+def test_the_only_token_of_a_node_without_an_account_is_not_forgotten(
+    tmp_path: Path, command: str
+) -> None:
+    state = StateDir(tmp_path)
+    known = Remembered(url=SITE.base, token="swarm_t", node="heron", anonymous=True)
+    state.save(known)
+    result = CliRunner().invoke(app, [command, SITE.base, "--state-dir", str(tmp_path)])
+    assert result.exit_code == FAILED
+    assert f"swarm-node claim {SITE.base}" in result.output
+    assert state.load() == known
+
+
+def test_a_node_without_an_account_can_be_given_up(tmp_path: Path) -> None:
+    state = StateDir(tmp_path)
+    state.save(Remembered(url=SITE.base, token="swarm_t", node="heron", anonymous=True))
+    result = CliRunner().invoke(app, ["logout", SITE.base, "--force", "--state-dir", str(tmp_path)])
+    assert result.exit_code == 0
+    assert not state.load().token
+
+
+def test_a_node_that_was_claimed_is_no_longer_without_an_account(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = StateDir(tmp_path)
+    state.save(Remembered(url=SITE.base, token="swarm_t", node="heron", anonymous=True))
+    monkeypatch.setattr(DeviceFlow, "ask", lambda flow, **_: CODE)
+    monkeypatch.setattr(
+        DeviceFlow, "wait", lambda flow, code: DeviceToken(access_token="", node="heron")
+    )
+    result = CliRunner().invoke(app, ["claim", SITE.base, "--state-dir", str(tmp_path)])
+    assert result.exit_code == 0
+    assert state.load() == Remembered(url=SITE.base, token="swarm_t", node="heron")

@@ -58,6 +58,11 @@ def test_without_an_address_all_nodes_of_the_user_pause(
     assert len(list(tmp_path.rglob("pause.json"))) == 2
 
 
+def test_a_pause_beyond_all_calendars_is_refused(state: StateDir) -> None:
+    said = swarm_node("pause", "--for", "99999999d", "--state-dir", str(state.path), code=1)
+    assert "reaches beyond the year 9999" in said
+
+
 @pytest.mark.parametrize("command", ["pause", "resume"])
 def test_a_node_that_is_not_there_is_no_node_to_pause(tmp_path: Path, command: str) -> None:
     assert "no state folder" in swarm_node(command, URL, "--state-dir", str(tmp_path / "x"), code=1)

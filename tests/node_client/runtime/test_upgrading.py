@@ -42,9 +42,7 @@ async def test_a_node_that_may_not_or_could_not_be_updated_goes_on(
     coordinator.upgrade = "9.0.0"
     if auto_update:
         settings.state.path.mkdir(exist_ok=True)
-        write_upgrade(
-            settings.state, Upgrade("9.0.0", tried_at=datetime.now(UTC).isoformat(), problem="No.")
-        )
+        write_upgrade(settings.state, Upgrade("9.0.0", tried_at=datetime.now(UTC), problem="No."))
     chosen = replace(settings, auto_update=auto_update)
     async with running(coordinator), running_node(chosen, coordinator, verifier):
         await coordinator.heard(ReportTraining, count=3)

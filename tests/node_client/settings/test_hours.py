@@ -61,9 +61,10 @@ def test_an_hour_that_comes_twice_is_open_twice() -> None:
     assert [is_open(parse_hours("2-3"), moment, zone=BERLIN) for moment in both] == [True, True]
 
 
-def test_a_window_without_a_length_is_refused() -> None:
+@pytest.mark.parametrize("text", ["7-7", "24-24", "24-0"])
+def test_a_window_without_a_length_is_refused(text: str) -> None:
     with pytest.raises(SettingsError, match="begins when it ends"):
-        parse_hours("8-8")
+        parse_hours(text)
 
 
 @pytest.mark.parametrize("text", ["22", "22-7,", "25-7", "22-24:30", "22 to 7", "7.5-8"])

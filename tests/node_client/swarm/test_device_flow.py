@@ -3,15 +3,22 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 from typing import Any
 
+import msgspec
 import pytest
 
 from node_client.errors import CoordinatorRefusedError, NodeError
 from node_client.site import Site
-from node_client.swarm.device_flow import SLOWER_BY_S, UNREACHED_PAUSE_S, DeviceFlow
+from node_client.swarm.device_flow import (
+    MAX_REPLY_BYTES,
+    SLOWER_BY_S,
+    UNREACHED_PAUSE_S,
+    DeviceFlow,
+)
 from swarm_protocol.joining import DeviceCode
 
 GIVEN = (200, {"access_token": "swarm_t", "node": "heron", "token_type": "Bearer"})
@@ -22,7 +29,7 @@ CODE = DeviceCode(
     user_code="BCDF-GHJK",
     verification_uri="",
     verification_uri_complete="",
-    expires_in=900,
+    expires_in=60,
     interval=2,
 )
 
@@ -38,6 +45,8 @@ def answering(*replies: tuple[int, Any]) -> Iterator[Site]:
             status, body = left.pop(0) if len(left) > 1 else left[0]
             content = body.encode() if isinstance(body, str) else json.dumps(body).encode()
             self.send_response(status)
+            if status == HTTPStatus.MOVED_PERMANENTLY:
+                self.send_header("Location", "https://swarm.example.org/device/code")
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)
@@ -46,7 +55,7 @@ def answering(*replies: tuple[int, Any]) -> Iterator[Site]:
             pass
 
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
+        Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield Site(base=f"http://127.0.0.1:{server.server_port}")
         server.shutdown()
 
@@ -93,6 +102,52 @@ def test_a_declined_code_ends_as_a_refusal() -> None:
 def test_an_error_of_a_newer_site_is_shown_as_it_came() -> None:
     with pytest.raises(CoordinatorRefusedError, match="no token: moon_phase"):
         wait((400, {"error": "moon_phase"}))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"interval": -1},
+        {"interval": 0},
+        {"interval": 10**18},
+        {"expires_in": -1},
+        {"expires_in": 10**18},
+        {"user_code": "\x1b[2J"},
+        {"user_code": "A" * 1000},
+        {"verification_uri": "javascript:alert(1)"},
+        {"verification_uri": "https://swarm.example.org/\x1b[2J"},
+        {"verification_uri_complete": "https://swarm.example.org/" + "a" * 4000},
+        {"device_code": "line\r\nbreak"},
+    ],
+    ids=str,
+)
+def test_a_code_with_a_field_that_none_may_have_is_not_taken(wrong: dict[str, Any]) -> None:
+    right = {
+        **msgspec.to_builtins(CODE),
+        "verification_uri": "https://swarm.example.org/device/",
+        "verification_uri_complete": "https://swarm.example.org/device/?code=BCDF-GHJK",
+    }
+    with answering((200, right)) as site:
+        assert DeviceFlow(site).ask().user_code == CODE.user_code
+    with answering((200, right | wrong)) as site, pytest.raises(NodeError, match="gives no code"):
+        DeviceFlow(site).ask()
+
+
+@pytest.mark.parametrize("token", ["swarm_a\r\nX-Other: 1", "a" * 10_000])
+def test_a_token_that_no_header_can_hold_is_not_taken(token: str) -> None:
+    with pytest.raises(NodeError, match="expired"):
+        wait((200, {"access_token": token, "node": "heron"}))
+
+
+def test_an_address_that_redirects_names_the_right_one() -> None:
+    with answering((301, "")) as site, pytest.raises(NodeError) as problem:
+        DeviceFlow(site).ask()
+    assert "redirects to https://swarm.example.org/" in problem.value.message
+
+
+def test_a_reply_without_an_end_is_not_read_to_its_end() -> None:
+    with answering((200, " " * (50 * MAX_REPLY_BYTES))) as site, pytest.raises(NodeError):
+        DeviceFlow(site).ask()
 
 
 @pytest.mark.parametrize("reply", [(404, "<h1>Not found</h1>"), (200, "<p>hello"), (200, {"a": 1})])

@@ -153,10 +153,19 @@ async def _check_web(site: Site) -> list[Check]:
         detail = f"{site.health}: {problem or type(problem).__name__}"
         return [Check("coordinator", "fail", detail, remedy)]
     answered = Check("coordinator", "ok", f"{site.base} answers")
-    date = response.headers.get("Date")
+    date = read_date(response.headers.get("Date", ""))
     if date is None:
         return [answered]
-    return [answered, compare_clocks(parsedate_to_datetime(date), now=datetime.now(UTC))]
+    return [answered, compare_clocks(date, now=datetime.now(UTC))]
+
+
+def read_date(header: str) -> datetime | None:
+    """Return the time that a server tells, None where it is none. "-0000" is UTC (RFC 5322)."""
+    try:
+        date = parsedate_to_datetime(header)
+    except ValueError:
+        return None
+    return date if date.tzinfo is not None else date.replace(tzinfo=UTC)
 
 
 def compare_clocks(server: datetime, *, now: datetime) -> Check:

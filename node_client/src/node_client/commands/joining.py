@@ -3,18 +3,24 @@
 A token goes into the state folder, which only its owner can read, and is never printed.
 """
 
+from typing import Annotated
+
 import typer
 from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
 
 from node_client.commands.problems import explain_problems
-from node_client.errors import SettingsError
+from node_client.errors import NodeError, SettingsError
 from node_client.settings.config import Choices, choose, find_token
 from node_client.settings.flags import Flags, takes_settings
 from node_client.site import Site, parse_site
-from node_client.storage.state import NODE
+from node_client.storage.state import NODE, Remembered
 from swarm_protocol.joining import DeviceCode
+
+Force = Annotated[
+    bool, typer.Option("--force", help="Also a node without an account, which is lost by that")
+]
 
 _HALVES = {(0, 0): " ", (1, 0): "▀", (0, 1): "▄", (1, 1): "█"}
 
@@ -29,15 +35,15 @@ def get_token(choices: Choices, *, console: Console, anonymous: bool = False) ->
 
     site = _site_of(choices)
     with choices.state.lock():
+        _check_replaceable(choices.state.recall(site))
         flow = DeviceFlow(site)
         code = flow.ask(model=choices.value("model"), anonymous=anonymous)
         if not anonymous:
-            console.print(draw_code(code, terminal=console.is_terminal), soft_wrap=True)
+            console.print(draw_code(code, console=console), soft_wrap=True)
         given = flow.wait(code)
-        remembered = choices.state.recall(site)
-        choices.state.save(
-            replace(remembered, url=site.base, token=given.access_token, node=given.node)
-        )
+        if not given.access_token:
+            raise NodeError(f"{site.base} gave no token.", fix="Ask its operator for one.")
+        keep_token(choices, given.access_token, node=given.node, anonymous=anonymous)
     folder = choices.state.path / NODE
     console.print(
         Text(f"✓ This node is {given.node}. Its token is in {folder}, for you only.", "green"),
@@ -46,18 +52,48 @@ def get_token(choices: Choices, *, console: Console, anonymous: bool = False) ->
     return given.access_token
 
 
-def draw_code(code: DeviceCode, *, terminal: bool) -> Text:
-    """Return what a person needs to approve a code; for a terminal with a QR code above."""
+def keep_token(choices: Choices, token: str, *, node: str = "", anonymous: bool = False) -> None:
+    """Keep a token in the state folder. Raises SettingsError."""
+    site, state = _site_of(choices), choices.state
+    known = state.recall(site)
+    try:
+        state.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        state.save(
+            replace(
+                known,
+                url=site.base,
+                token=token,
+                node=node or known.node,
+                anonymous=anonymous,
+            )
+        )
+    except OSError as problem:
+        raise SettingsError(
+            f"The token could not be kept in {state.path}: {problem.strerror or problem}.",
+            fix="Free some space, or choose another folder with --state-dir, and run this again.",
+        ) from problem
+
+
+def draw_code(code: DeviceCode, *, console: Console) -> Text:
+    """Return what a person needs to approve a code; with a QR code above where one can be drawn."""
     text = Text()
-    if terminal:
-        text.append_text(draw_qr(code.verification_uri_complete)).append("\n")
-    text.append("Scan this, or open  " if terminal else "Open  ")
+    terminal = console.is_terminal
+    qr = draw_qr(code.verification_uri_complete)
+    drawn = terminal and console.encoding.startswith("utf") and fits(qr, console=console)
+    if drawn:
+        text.append_text(qr).append("\n")
+    text.append("Scan this, or open  " if drawn else "Open  ")
     text.append(code.verification_uri, "bold cyan")
     text.append("\non any device, sign in or sign up, and enter the code  ")
     text.append(code.user_code, "bold")
     text.append(f"\n\nWaiting for approval; the code is valid for {code.expires_in // 60} minutes.")
     text.append(" Ctrl-C ends this." if terminal else "")
     return text
+
+
+def fits(picture: Text, *, console: Console) -> bool:
+    """Tell whether no line of a picture is longer than a console's."""
+    return max(map(len, picture.plain.splitlines())) <= console.width
 
 
 def draw_qr(content: str) -> Text:
@@ -83,7 +119,7 @@ def login(url: str, *, flags: Flags) -> None:
 
 @explain_problems
 @takes_settings("state_dir", "config")
-def logout(url: str, *, flags: Flags) -> None:
+def logout(url: str, *, force: Force = False, flags: Flags) -> None:
     """Delete the token from this machine; the node and its checkpoints stay."""
     choices = choose(parse_site(url), flags=flags)
     site = _site_of(choices)
@@ -94,6 +130,8 @@ def logout(url: str, *, flags: Flags) -> None:
                 f"No token for {site.base} is kept in {choices.state.path}.",
                 fix="`swarm-node status` lists the nodes of this machine.",
             )
+        if not force:
+            _check_replaceable(remembered)
         choices.state.save(replace(remembered, token=""))
     typer.echo(
         f"The token of {remembered.node or 'this node'} is deleted here. "
@@ -117,9 +155,22 @@ def claim(url: str, *, flags: Flags) -> None:
     console = Console()
     flow = DeviceFlow(_site_of(choices))
     code = flow.ask(token=token)
-    console.print(draw_code(code, terminal=console.is_terminal), soft_wrap=True)
+    console.print(draw_code(code, console=console), soft_wrap=True)
     given = flow.wait(code)
+    if token == choices.state.recall(choices.site).token:
+        keep_token(choices, token)
     console.print(Text(f"✓ The node {given.node} belongs to your account now.", "green"))
+
+
+def _check_replaceable(remembered: Remembered) -> None:
+    """Check that a token which is to be forgotten is not all that is left of a node."""
+    if remembered.token and remembered.anonymous:
+        raise SettingsError(
+            f"{remembered.node} belongs to no account, so nobody could continue it without the "
+            "token that is kept here.",
+            fix=f"`swarm-node claim {remembered.url}` gives it to your account first; "
+            f"`swarm-node logout {remembered.url} --force` gives it up.",
+        )
 
 
 def _site_of(choices: Choices) -> Site:

@@ -1,6 +1,6 @@
 """`swarm-node pause` and `resume`: wishes that a node reads from its state folder."""
 
-from datetime import UTC, datetime
+from datetime import MAXYEAR, UTC, datetime, timedelta
 from typing import Annotated
 
 import typer
@@ -33,7 +33,7 @@ def pause(
     """Let a node pause after its step: it saves, says goodbye and leaves the machine to others."""
     span = parse_duration(length, option="--for") if length is not None else None
     now = datetime.now(UTC)
-    until = now + span if span is not None else None
+    until = _end_of(now, span) if span is not None else None
     for state in _folders(url, flags):
         write_wish(state, now=now, until=until)
         end = "until `swarm-node resume`" if until is None else f"until {_local(until)}"
@@ -55,6 +55,16 @@ def resume(url: Url = None, *, flags: Flags) -> None:
             typer.echo(f"{_name(state)} goes on.")
         else:
             typer.echo(f"{_name(state)} is not running; started again, it does not pause.")
+
+
+def _end_of(now: datetime, span: timedelta) -> datetime:
+    try:
+        return now + span
+    except OverflowError as problem:
+        raise SettingsError(
+            f"--for reaches beyond the year {MAXYEAR}.",
+            fix="Leave out --for to pause until `swarm-node resume`.",
+        ) from problem
 
 
 def _folders(url: str | None, flags: Flags) -> list[StateDir]:

@@ -6,7 +6,9 @@ from typing import ParamSpec
 
 import typer
 
+from node_client.display.terminal import clean
 from node_client.errors import (
+    INTERRUPTED,
     CoordinatorRefusedError,
     NodeError,
     NotACoordinatorError,
@@ -25,7 +27,10 @@ Parameters = ParamSpec("Parameters")
 
 
 def explain_problems(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
-    """Turn a NodeError into two lines that a person can act on, and an exit code."""
+    """Turn a NodeError into two lines that a person can act on, and an exit code.
+
+    Ctrl-C ends a command in a word, on a line of its own.
+    """
 
     @wraps(command)
     def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
@@ -33,9 +38,13 @@ def explain_problems(command: Callable[Parameters, None]) -> Callable[Parameters
             command(*args, **kwargs)
         except NodeError as problem:
             code = problem.code if isinstance(problem, CoordinatorRefusedError) else "error"
-            typer.secho(f"{code}: {problem.message}", fg="red", err=True)
-            typer.echo(problem.fix, err=True)
+            # A coordinator chose some of the words.
+            typer.secho(clean(f"{code}: {problem.message}"), fg="red", err=True)
+            typer.echo(clean(problem.fix), err=True)
             raise typer.Exit(exit_code_of(problem)) from None
+        except KeyboardInterrupt:
+            typer.echo("\nInterrupted.", err=True)
+            raise typer.Exit(INTERRUPTED) from None
 
     return run
 

@@ -6,6 +6,7 @@ from types import FrameType
 
 import typer
 
+from node_client.display.terminal import clean
 from node_client.errors import CoordinatorRefusedError
 
 # Where a wait without an end cannot be interrupted, a signal is noticed after so long.
@@ -14,8 +15,9 @@ LOOK_EVERY_S = 1.0
 
 def wait_until_stopped(refusal: CoordinatorRefusedError) -> None:
     """Say why the node was refused, and wait for SIGTERM or Ctrl-C."""
-    typer.secho(f"{refusal.code}: {refusal.message}", fg="red", err=True)
-    typer.echo(f"{refusal.fix} Then start this node again: it waits to be stopped.", err=True)
+    fix = clean(refusal.fix)  # in the coordinator's words, as the message is
+    typer.secho(clean(f"{refusal.code}: {refusal.message}"), fg="red", err=True)
+    typer.echo(f"{fix} Then start this node again: it waits to be stopped.", err=True)
     stopped = Event()
 
     def stop(number: int, frame: FrameType | None) -> None:

@@ -10,6 +10,8 @@ import random
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 
+from msgspec.structs import replace
+
 from node_client.display.lines import describe_upgrade
 from node_client.errors import CoordinatorRefusedError, NodeError, UpgradeDueError
 from node_client.learning.report import StepReport
@@ -285,9 +287,12 @@ class Node:
             node=welcome.node,
             season=welcome.season,
         )
+        state = self._settings.state
         try:
-            self._settings.state.save(self._remembered)
-        except OSError as problem:
+            known = state.recall(self._site)  # read again: it may have been claimed meanwhile
+            anonymous = known.anonymous and known.node == welcome.node
+            state.save(replace(self._remembered, anonymous=anonymous))
+        except (OSError, NodeError) as problem:
             log.warning("could not remember the token for the next join: %s", problem)
 
     def _change_season(self, season: SeasonInfo | None) -> None:

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Literal
 
@@ -18,7 +18,7 @@ from node_client.display.events import Event, Started, Stopped, as_line, ignore,
 from node_client.display.lines import describe_ending, describe_step
 from node_client.display.terminal import LineFormatter
 from node_client.display.view import View
-from node_client.errors import CoordinatorRefusedError, NodeError
+from node_client.errors import INTERRUPTED, CoordinatorRefusedError, NodeError
 from node_client.learning.optimizer import checkpoint_bytes
 from node_client.learning.team import ALONE, LaunchedTeam, Team
 from node_client.model.memory_limit import limit_memory
@@ -40,7 +40,6 @@ from swarm_protocol.version import CLIENT_VERSION
 from swarm_tasks.verifier import Verifier
 
 Output = Literal["panel", "plain", "json"]
-INTERRUPTED = 130  # what a shell reports for a program that SIGINT ended
 
 log = logging.getLogger(__name__)
 
@@ -102,7 +101,8 @@ async def _run_node(settings: Settings, *, console: Console, team: Team) -> None
                     else:
                         await node.run()
         ending = describe_ending(view, folder=settings.state.path)
-        console.print(Text(f"Stopped. {describe_step(view)}\n{ending}"))
+        with suppress(OSError):  # a terminal that was closed
+            console.print(Text(f"Stopped. {describe_step(view)}\n{ending}"))
 
 
 def make_node(settings: Settings, equipment: Equipment) -> Runnable:
@@ -177,7 +177,8 @@ def _print_event(event: Event) -> None:
 def stop_on_signals(stop: Callable[[], None], *, console: Console) -> None:
     """Let the first Ctrl-C or SIGTERM stop the node in good order, and the second one at once.
 
-    A launcher passes a terminal's Ctrl-C on as SIGTERM, so one of each is not a second one.
+    A launcher passes a terminal's Ctrl-C on as SIGTERM, so one of each is not a second one. A
+    terminal that is closed sends SIGHUP, which nohup has ignored.
     """
     loop = asyncio.get_running_loop()
     received: set[int] = set()
@@ -193,6 +194,9 @@ def stop_on_signals(stop: Callable[[], None], *, console: Console) -> None:
 
     signal.signal(signal.SIGINT, handle)
     signal.signal(signal.SIGTERM, handle)
+    hangup: int | None = getattr(signal, "SIGHUP", None)  # not on Windows
+    if hangup is not None and signal.getsignal(hangup) is signal.SIG_DFL:
+        signal.signal(hangup, handle)
 
 
 async def _check_admission(state: StateDir, site: Site, token: str) -> None:

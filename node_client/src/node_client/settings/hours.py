@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from node_client.errors import SettingsError
 
 MINUTE = timedelta(minutes=1)
+DAY = 24 * 60  # minutes
 # The longest day has 25 hours; whoever may train at all may train within two of them.
 FARTHEST = 2 * 25 * 60
 
@@ -34,7 +35,7 @@ def parse_hours(text: str) -> tuple[Window, ...]:
     windows = []
     for part in text.split(","):
         start, end = (_minute_of(word.strip()) for word in part.split("-"))
-        if start == end:
+        if start == end or (start, end) == (DAY, 0):
             raise SettingsError(
                 f"hours: {part.strip()} begins when it ends.",
                 fix="Leave out hours to train at any time, or give a span such as 22-7.",

@@ -6,7 +6,7 @@ The file outlives the node: one that starts while it is there begins with the pa
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -35,17 +35,16 @@ class Pause:
 
 
 class Wish(msgspec.Struct, frozen=True):
-    """That an owner asked for a pause, and for how long; times are ISO 8601 in UTC."""
+    """That an owner asked for a pause, and for how long; times are ISO 8601 with a time zone."""
 
     asked_at: str
-    until: str | None = None
+    until: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
 
 
 def write_wish(state: StateDir, *, now: datetime, until: datetime | None) -> None:
     """Ask the node of a state folder to pause. Raises SettingsError."""
-    moment = until.isoformat(timespec="seconds") if until is not None else None
     try:
-        write_record(_file(state), Wish(now.isoformat(timespec="seconds"), moment))
+        write_record(_file(state), Wish(now.isoformat(timespec="seconds"), until))
     except OSError as problem:
         raise _unwritable(_file(state), problem) from problem
 
@@ -67,8 +66,7 @@ def read_wish(state: StateDir, *, now: datetime) -> Pause | None:
     A file that cannot be read is still there, so it asks for a pause without an end.
     """
     try:
-        wish = msgspec.json.decode(_file(state).read_bytes(), type=Wish)
-        until = datetime.fromisoformat(wish.until) if wish.until is not None else None
+        until = msgspec.json.decode(_file(state).read_bytes(), type=Wish).until
     except FileNotFoundError:
         return None
     except (OSError, ValueError):

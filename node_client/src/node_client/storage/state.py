@@ -26,7 +26,10 @@ Record = TypeVar("Record", bound=msgspec.Struct)
 
 
 class Remembered(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the first `join` was told, so that the next one needs the address only."""
+    """What the first `join` was told, so that the next one needs the address only.
+
+    An `anonymous` node joined without an account: whoever loses its token loses the node.
+    """
 
     url: str = ""
     token: str = ""
@@ -34,6 +37,7 @@ class Remembered(msgspec.Struct, frozen=True, omit_defaults=True):
     arm: Arm | None = None
     node: str = ""
     season: SeasonInfo | None = None
+    anonymous: bool = False
 
 
 class Progress(msgspec.Struct, frozen=True):

@@ -5,6 +5,7 @@ It lies in the state folder, because the node ends before the service installs a
 
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
@@ -21,7 +22,7 @@ class Upgrade(msgspec.Struct, frozen=True):
     """
 
     wanted: str
-    tried_at: str | None = None
+    tried_at: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
     problem: str = ""
 
 
@@ -39,7 +40,7 @@ def is_worth_asking(latest: Upgrade | None, *, wanted: str, now: datetime) -> bo
     """Tell whether the service should be asked for a version: not for what has just failed."""
     if latest is None or latest.tried_at is None or latest.wanted != wanted:
         return True
-    return now - datetime.fromisoformat(latest.tried_at) >= TRY_AGAIN_AFTER
+    return now - latest.tried_at >= TRY_AGAIN_AFTER
 
 
 def _file(state: StateDir) -> Path:

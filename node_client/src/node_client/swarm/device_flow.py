@@ -16,6 +16,7 @@ from swarm_protocol.joining import GRANT_TYPE, DeviceCode, DeviceError, DeviceTo
 from swarm_protocol.version import CLIENT_VERSION
 
 TIMEOUT_S = 10.0
+MAX_REPLY_BYTES = 1 << 16
 # RFC 8628, section 3.5: by how much longer a client waits once it was told to slow down.
 SLOWER_BY_S = 5
 # How long a client waits after the coordinator could not be reached.
@@ -57,7 +58,7 @@ class DeviceFlow:
         except _UnreachedError as problem:
             raise NodeError(
                 f"{self._site.base} gives no code: {problem}.",
-                fix="Check the address and your network. A coordinator of version 0.2 or older "
+                fix="Check the address and your network. A coordinator of version 0.1 "
                 "gives no codes: ask its operator for a token and use --token-file FILE.",
             ) from problem
         if isinstance(reply, DeviceError):
@@ -100,14 +101,32 @@ class DeviceFlow:
         headers: dict[str, str] | None = None,
     ) -> Reply | DeviceError:
         try:
-            response = httpx.post(url, data=form, headers=headers, timeout=TIMEOUT_S)
+            with httpx.stream(
+                "POST", url, data=form, headers=headers, timeout=TIMEOUT_S
+            ) as response:
+                content = _read(response)
+            if response.has_redirect_location:
+                # Not followed: a form that is sent again as GET, or elsewhere, helps nobody.
+                raise _UnreachedError(f"it redirects to {response.headers['Location']}")
             if response.is_success:
-                return msgspec.json.decode(response.content, type=kind)
-            return msgspec.json.decode(response.content, type=DeviceError)
+                return msgspec.json.decode(content, type=kind)
+            return msgspec.json.decode(content, type=DeviceError)
         except httpx.HTTPError as problem:
             raise _UnreachedError(str(problem) or type(problem).__name__) from problem
         except msgspec.DecodeError:
-            raise _UnreachedError(f"HTTP status {response.status_code} from {url}") from None
+            raise _UnreachedError(
+                f"HTTP status {response.status_code} from {url}, without a reply that it may give"
+            ) from None
+
+
+def _read(response: httpx.Response) -> bytes:
+    """Return the beginning of a body, which is all of any reply that a coordinator gives."""
+    content = b""
+    for chunk in response.iter_bytes(MAX_REPLY_BYTES):
+        content += chunk
+        if len(content) > MAX_REPLY_BYTES:
+            break
+    return content
 
 
 def _refusal(reply: DeviceError) -> NodeError:

@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from node_client.cli import app
+from node_client.commands.problems import FAILED
 from node_client.commands.service import launchd, systemd
 from node_client.commands.service.plan import Plan
 from node_client.errors import SettingsError
@@ -101,3 +102,17 @@ def test_a_service_that_is_not_there_cannot_be_removed(
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     result = CliRunner().invoke(app, ["service", "uninstall", "https://swarm.example.org"])
     assert (result.exit_code, "There is no service" in result.output) == (1, True)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="systemd is on Linux only")
+def test_nothing_is_installed_without_a_session_of_systemd(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.delenv("DBUS_SESSION_BUS_ADDRESS", raising=False)
+    words = ["service", "install", "https://swarm.example.org", "--token", "t"]
+    result = CliRunner().invoke(app, [*words, "--state-dir", str(tmp_path / "state")])
+    assert result.exit_code == FAILED
+    assert "--print` shows how" in result.output
+    assert not (tmp_path / "config").exists()

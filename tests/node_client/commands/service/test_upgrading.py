@@ -6,7 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from node_client.commands.service.upgrading import UpgradeFailedError, upgrade_if_asked
+from node_client.commands.service.upgrading import (
+    UpgradeFailedError,
+    run_python,
+    upgrade_if_asked,
+)
 from node_client.site import Site
 from node_client.storage.state import StateDir
 from node_client.storage.upgrades import Upgrade, is_worth_asking, read_upgrade, write_upgrade
@@ -38,6 +42,13 @@ class Pip:
 @pytest.fixture
 def state(tmp_path: Path) -> StateDir:
     return StateDir(tmp_path)
+
+
+def test_a_program_may_print_what_is_no_text() -> None:
+    assert (
+        run_python(["-c", "import os; os.write(1, b'pip \\xff')"])
+        == "pip \N{REPLACEMENT CHARACTER}"
+    )
 
 
 def test_nothing_is_installed_that_nobody_asked_for(state: StateDir) -> None:
@@ -91,9 +102,9 @@ def test_a_failed_update_goes_on_with_the_old_client_and_says_so(
     [
         (None, True),
         (Upgrade("9.0.0"), True),
-        (Upgrade("9.0.0", tried_at=NOON.isoformat()), False),
-        (Upgrade("8.0.0", tried_at=NOON.isoformat()), True),
-        (Upgrade("9.0.0", tried_at=(NOON - timedelta(days=1)).isoformat()), True),
+        (Upgrade("9.0.0", tried_at=NOON), False),
+        (Upgrade("8.0.0", tried_at=NOON), True),
+        (Upgrade("9.0.0", tried_at=NOON - timedelta(days=1)), True),
     ],
 )
 def test_what_has_just_failed_is_not_asked_for_again(latest: Upgrade | None, asks: bool) -> None:

@@ -1,5 +1,6 @@
 """The command `swarm-node init`."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -57,7 +58,10 @@ def init(
             f"{file} was not written.", fix="Move the old one away, or answer y to replace it."
         )
     _write(file, text)
-    typer.echo(f"Wrote {file}. Next: swarm-node {f'join {url}' if url else 'train --offline'}")
+    words = ["swarm-node", *(["join", url] if url else ["train", "--offline"])]
+    if (given := choices.value("state_dir")) is not None:
+        words += ["--state-dir", str(given)]
+    typer.echo(f"Wrote {file}. Next: {shlex.join(words)}")
 
 
 def _write(file: Path, text: str) -> None:

@@ -7,11 +7,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Annotated
 
-import msgspec
 import typer
 from rich.console import Console
 
-from node_client.commands.joining import get_token
+from node_client.commands.joining import get_token, keep_token
 from node_client.commands.problems import explain_problems
 from node_client.commands.service.plan import Plan
 from node_client.errors import SettingsError
@@ -48,7 +47,7 @@ def install(
     if shown:
         typer.echo(manager.describe(plan), nl=False)
         return
-    _remember_token(site, choices)
+    _remember_token(choices)
     manager.install(plan)
     typer.echo(f"Installed and started {plan.name}, with the settings in {plan.state}.")
     if hint := manager.describe_lingering():
@@ -160,24 +159,14 @@ def _manager() -> ModuleType:
     )
 
 
-def _remember_token(site: Site, choices: Choices) -> None:
+def _remember_token(choices: Choices) -> None:
     """Keep the token in the state folder, where the service finds it; a unit would show it.
 
     Where there is none, a person approves a code. Raises NodeError when that gives none either, and
     SettingsError when it cannot be kept.
     """
-    token, state = find_token(choices), choices.state
+    token = find_token(choices)
     if not token:
         get_token(choices, console=Console())
-        return
-    known = state.recall(site)
-    if known.token == token:
-        return
-    try:
-        state.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        state.save(msgspec.structs.replace(known, url=site.base, token=token))
-    except OSError as problem:
-        raise SettingsError(
-            f"The token could not be kept in {state.path}: {problem.strerror or problem}.",
-            fix="Choose another folder with --state-dir.",
-        ) from problem
+    elif token != choices.state.recall(choices.site).token:
+        keep_token(choices, token)

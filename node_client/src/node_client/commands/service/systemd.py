@@ -75,6 +75,7 @@ def unit_file(plan: Plan) -> Path:
 def install(plan: Plan) -> None:
     """Write, enable and start the unit; one that runs is started anew. Raises NodeError."""
     text, file = describe(plan), unit_file(plan)
+    _systemctl("show-environment")  # Without a session nothing shall be left behind.
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")
     _systemctl("daemon-reload")

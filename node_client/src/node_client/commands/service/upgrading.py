@@ -21,7 +21,8 @@ class UpgradeFailedError(Exception):
 
 def run_python(words: Sequence[str]) -> str:
     """Run this environment's Python and return what it printed. Raises UpgradeFailedError."""
-    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
+    words = [sys.executable, *words]
+    done = subprocess.run(words, capture_output=True, text=True, errors="replace", check=False)
     if done.returncode:
         lines = (done.stderr or done.stdout).strip().splitlines() or ["no reason was given"]
         told = next((line for line in lines if line.startswith("ERROR: ")), lines[-1])
@@ -45,8 +46,7 @@ def upgrade_if_asked(
     except UpgradeFailedError as trouble:
         problem = str(trouble)
         said = f"not updated, going on with {CLIENT_VERSION}: {problem}"
-    tried = now.isoformat(timespec="seconds")
-    write_upgrade(state, Upgrade(asked.wanted, tried_at=tried, problem=problem))
+    write_upgrade(state, Upgrade(asked.wanted, tried_at=now, problem=problem))
     return said
 
 

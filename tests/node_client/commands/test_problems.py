@@ -1,0 +1,24 @@
+"""How a command tells what is wrong."""
+
+import pytest
+import typer
+
+from node_client.commands.problems import REFUSED, explain_problems
+from node_client.errors import CoordinatorRefusedError
+
+
+def test_what_a_coordinator_says_cannot_steer_the_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    @explain_problems
+    def refused() -> None:
+        raise CoordinatorRefusedError("No.\x1b]0;title\x07", fix="Wait.\x1b[2J", code="\x1b[2J")
+
+    with pytest.raises(typer.Exit) as ended:
+        refused()
+    shown = capsys.readouterr().err
+    assert ended.value.exit_code == REFUSED
+    assert "No." in shown
+    assert "Wait." in shown
+    assert "\x1b]" not in shown
+    assert "\x1b[2J" not in shown

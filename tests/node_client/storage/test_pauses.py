@@ -1,0 +1,36 @@
+"""The file by which an owner asks for a pause."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from node_client.storage.pauses import Pause, read_wish, write_wish
+from node_client.storage.state import StateDir
+
+NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
+
+
+def test_a_pause_holds_until_its_end(tmp_path: Path) -> None:
+    state, end = StateDir(tmp_path), NOON + timedelta(hours=2)
+    write_wish(state, now=NOON, until=end)
+    assert read_wish(state, now=NOON) == Pause("asked", end)
+    assert read_wish(state, now=end) is None
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "\x00",
+        "{}",
+        '{"asked_at": "", "until": "soon"}',
+        # A time without a zone cannot be compared with the clock.
+        '{"asked_at": "", "until": "2020-01-01T00:00:00"}',
+    ],
+)
+def test_a_file_that_cannot_be_read_asks_for_a_pause_without_an_end(
+    tmp_path: Path, content: str
+) -> None:
+    (tmp_path / "pause.json").write_text(content)
+    assert read_wish(StateDir(tmp_path), now=NOON) == Pause("asked")
