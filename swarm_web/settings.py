@@ -187,6 +187,7 @@ CELERY_BEAT_SCHEDULE = {
         "options": {"expires": 10},
     },
     "prune-sessions": {"task": "swarm_web.accounts.tasks.prune_sessions", "schedule": 3600.0},
+    "prune-requests": {"task": "swarm_web.joining.tasks.prune", "schedule": 3600.0},
     "prune-archive": {"task": "swarm_web.relay.tasks.prune", "schedule": 3600.0},
     # The watch over silent nodes takes a minute without a look for an outage (notifications.rules).
     "notice-news": {
