@@ -26,6 +26,8 @@ logger = logging.getLogger(__name__)
 MOST_OF_ADDRESS = 10
 MOST_OF_NAME = 30
 PERIOD_S = 300
+# Challenges for passkeys that an address may ask for: each is kept, in a session of its own.
+MOST_CHALLENGES = 30
 # The longest name that the sign-in form looks up.
 LONGEST_NAME = 254
 
@@ -51,6 +53,18 @@ def limit_logins(login: Login) -> Login:
         if answer.status_code == HTTPStatus.FOUND:
             _take_back(of_address, of_name)
         return answer
+
+    return limited
+
+
+def limit_challenges(view: Login) -> Login:
+    """Refuse requests at allauth's view for passkeys that come too often from one address."""
+
+    @wraps(view)
+    @answer_refusals
+    def limited(request: HttpRequest) -> HttpResponseBase:
+        _count(f"logins:challenges:{network_of_request(request)}", most=MOST_CHALLENGES)
+        return view(request)
 
     return limited
 
