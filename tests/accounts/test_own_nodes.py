@@ -115,8 +115,10 @@ def test_a_token_is_shown_once(signed_in: Client) -> None:
 
 @pytest.mark.parametrize(
     "title",
-    ["a\u202eb", "a\nb", "a\u200eb", "a\x00b", "\u200c\u200d", "x" * 65, "\u2066a", "a\u2028b"]
-    + ["\u3164", "\u2800 \ufe0f", "\ufe0f", "a" + 5 * "\u0301"],
+    [
+        *("a\u202eb", "a\nb", "a\u200eb", "a\x00b", "x" * 65, "\u2066a", "a\u2028b"),
+        *("\u200c\u200d", "\u3164", "\u2800 \ufe0f", "\ufe0f", "a" + 5 * "\u0301"),
+    ],
 )
 def test_a_title_that_would_mislead_is_refused(signed_in: Client, title: str) -> None:
     answer = create(signed_in, title)
