@@ -44,8 +44,7 @@ def limit_logins(login: Login) -> Login:
             return login(request)
         name = read_name(request.POST.get("login", ""))
         of_address = f"logins:address:{network_of_request(request)}"
-        # A multipart form names its own encoding, so the name may hold a lone surrogate.
-        digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()
+        digest = hashlib.sha256(name.encode()).hexdigest()
         of_name = f"logins:name:{digest}"
         _count(of_address, most=MOST_OF_ADDRESS)
         _count(of_name, most=MOST_OF_NAME)

@@ -75,7 +75,7 @@ MIDDLEWARE = [
     "allauth.account.middleware.AccountMiddleware",
     # Synchronous and innermost, so that all run in the view's own thread: behind it Django would
     # change threads for every hook of every middleware.
-    "swarm_web.dashboard.plain_text.refuse_nul",
+    "swarm_web.dashboard.plain_text.refuse_unfit",
 ]
 ROOT_URLCONF = "swarm_web.urls"
 ASGI_APPLICATION = "swarm_web.asgi.application"
