@@ -193,7 +193,12 @@ def _filter(standings: QuerySet[Standing], filters: Filters) -> QuerySet[Standin
     if filters.arm:
         standings = standings.filter(arm=filters.arm)
     if filters.owner:
-        standings = standings.filter(node__owner__username=filters.owner)
+        # Who shows no profile is found by nobody: names of accounts are easy to guess.
+        standings = standings.filter(
+            node__owner__username=filters.owner,
+            node__owner__is_active=True,
+            node__owner__profile__is_public=True,
+        )
     if filters.search:
         standings = standings.filter(node__name__icontains=filters.search)
     return standings

@@ -26,6 +26,8 @@ logger = logging.getLogger(__name__)
 MOST_OF_ADDRESS = 10
 MOST_OF_NAME = 30
 PERIOD_S = 300
+# Challenges for passkeys that an address may ask for: each is kept, in a session of its own.
+MOST_CHALLENGES = 30
 # The longest name that the sign-in form looks up.
 LONGEST_NAME = 254
 
@@ -42,8 +44,7 @@ def limit_logins(login: Login) -> Login:
             return login(request)
         name = read_name(request.POST.get("login", ""))
         of_address = f"logins:address:{network_of_request(request)}"
-        # A multipart form names its own encoding, so the name may hold a lone surrogate.
-        digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()
+        digest = hashlib.sha256(name.encode()).hexdigest()
         of_name = f"logins:name:{digest}"
         _count(of_address, most=MOST_OF_ADDRESS)
         _count(of_name, most=MOST_OF_NAME)
@@ -51,6 +52,18 @@ def limit_logins(login: Login) -> Login:
         if answer.status_code == HTTPStatus.FOUND:
             _take_back(of_address, of_name)
         return answer
+
+    return limited
+
+
+def limit_challenges(view: Login) -> Login:
+    """Refuse requests at allauth's view for passkeys that come too often from one address."""
+
+    @wraps(view)
+    @answer_refusals
+    def limited(request: HttpRequest) -> HttpResponseBase:
+        _count(f"logins:challenges:{network_of_request(request)}", most=MOST_CHALLENGES)
+        return view(request)
 
     return limited
 

@@ -75,7 +75,7 @@ MIDDLEWARE = [
     "allauth.account.middleware.AccountMiddleware",
     # Synchronous and innermost, so that all run in the view's own thread: behind it Django would
     # change threads for every hook of every middleware.
-    "swarm_web.dashboard.plain_text.refuse_nul",
+    "swarm_web.dashboard.plain_text.refuse_unfit",
 ]
 ROOT_URLCONF = "swarm_web.urls"
 ASGI_APPLICATION = "swarm_web.asgi.application"
@@ -187,6 +187,7 @@ CELERY_BEAT_SCHEDULE = {
         "options": {"expires": 10},
     },
     "prune-sessions": {"task": "swarm_web.accounts.tasks.prune_sessions", "schedule": 3600.0},
+    "prune-requests": {"task": "swarm_web.joining.tasks.prune", "schedule": 3600.0},
     "prune-archive": {"task": "swarm_web.relay.tasks.prune", "schedule": 3600.0},
     # The watch over silent nodes takes a minute without a look for an outage (notifications.rules).
     "notice-news": {

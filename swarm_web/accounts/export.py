@@ -28,18 +28,19 @@ _CONTRIBUTION = (
     *("local_used", "external_used", "external_dropped", "used_by_others"),
     *("declared_checked", "declared_false", "updated_at"),
 )
-# Without the secret: whoever gets hold of the file could forge messages.
-_CHANNEL = ("kind", "target", "events", "enabled", "off_because", "created_at")
+# Without the secret, with which somebody could write to the receiver in the site's name.
+_CHANNEL = (
+    *("kind", "target", "events", "enabled", "off_because", "created_at"),
+    *("failures", "failed_at", "failure"),
+)
 
 
 def export_account(user: User) -> dict[str, Any]:
-    """Return the account, its channels, its nodes, and their scores and contributions."""
+    """Return the account, its notifications, its nodes, and their scores and contributions."""
     nodes = Node.objects.filter(owner=user).prefetch_related("keys")
     return {
         "account": _describe_account(user),
-        "notifications": [
-            _copy(channel, _CHANNEL) for channel in Channel.objects.filter(owner=user)
-        ],
+        "notifications": [_copy(row, _CHANNEL) for row in Channel.objects.filter(owner=user)],
         "nodes": [_describe_node(node) for node in nodes],
         "scores": [_describe_score(score) for score in _scores(nodes)],
         "contributions": [

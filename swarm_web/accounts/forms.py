@@ -8,6 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 from swarm_web.login_limit import LONGEST_NAME
 from swarm_web.nodes.models import Node
+from swarm_web.nodes.titles import plain_title
 
 
 class SignInForm(LoginForm):
@@ -37,7 +38,7 @@ class TitleForm(forms.ModelForm[Node]):
     def clean_title(self) -> str:
         """Return the title. Raises ValidationError if it would pass for a node's name."""
         title: str = self.cleaned_data["title"]
-        if Node.objects.filter(name__iexact=title).exists():
+        if Node.objects.filter(name__iexact=plain_title(title)).exists():
             raise forms.ValidationError(_("Another node has this name. Choose another title."))
         return title
 

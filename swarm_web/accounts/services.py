@@ -25,14 +25,23 @@ def create_own_node(
     as `create_node` does for a name that cannot be had.
     """
     with transaction.atomic():
-        # One at a time, or several requests at once would pass the limits.
-        User.objects.select_for_update().get(pk=user.pk)
         check_room(user, now=now)
         return create_node(name=name, owner=user, title=title)
 
 
 def check_room(user: User, *, now: datetime) -> None:
-    """Raise RequestError unless the account may get one node more at this moment."""
+    """Raise RequestError unless the account may get one node more.
+
+    Holds the account until the transaction ends: several requests at once would pass the limits,
+    and a node that comes while the account is deleted would keep its token.
+    """
+    if not _hold(user):
+        raise RequestError(
+            "account.deleted",
+            "This account was deleted.",
+            fix="Sign in with another one.",
+            status=HTTPStatus.FORBIDDEN,
+        )
     nodes = Node.objects.filter(owner=user)
     if nodes.count() >= settings.NODES_PER_ACCOUNT:
         raise RequestError(
@@ -69,6 +78,7 @@ def delete_account(user: User) -> None:
     """
     try:
         with transaction.atomic():
+            _hold(user)
             for node in Node.objects.select_for_update().filter(owner=user):
                 revoke_token(node)
             Node.objects.filter(owner=user).update(title="")
@@ -80,3 +90,8 @@ def delete_account(user: User) -> None:
             fix="Let another operator take your rights away and set the account inactive.",
             status=HTTPStatus.CONFLICT,
         ) from problem
+
+
+def _hold(user: User) -> bool:
+    """Keep others from changing the account in this transaction; tell whether it exists."""
+    return User.objects.select_for_update().filter(pk=user.pk).first() is not None

@@ -1,6 +1,12 @@
-"""Queries that hold a NUL, which no text of the database can: refused before anybody reads them."""
+"""Text that the database cannot hold is refused before anybody reads it.
 
+Queries may hold a NUL. A multipart form may name an encoding, and some decode to halves of
+surrogate pairs; browsers send UTF-8, in which there are none.
+"""
+
+import codecs
 from collections.abc import Callable, Mapping
+from http import HTTPStatus
 
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.utils.decorators import sync_only_middleware
@@ -21,9 +27,20 @@ def check_query(params: Mapping[str, str]) -> None:
             )
 
 
+def check_encoding(encoding: str | None) -> None:
+    """Raise RequestError for a body in another encoding than UTF-8, by its name in Python."""
+    if encoding and codecs.lookup(encoding).name != "utf-8":
+        raise RequestError(
+            "request.encoding",
+            "The form is not in UTF-8.",
+            fix="Encode it in UTF-8.",
+            status=HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+        )
+
+
 @sync_only_middleware
-def refuse_nul(get_response: Answer) -> Answer:
-    """Refuse addresses whose query holds a NUL: each would fail in the database."""
+def refuse_unfit(get_response: Answer) -> Answer:
+    """Refuse requests with text that would fail in the database."""
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
         return _find_refusal(request) or get_response(request)
@@ -33,6 +50,7 @@ def refuse_nul(get_response: Answer) -> Answer:
 
 def _find_refusal(request: HttpRequest) -> HttpResponseBase | None:
     try:
+        check_encoding(request.encoding)
         check_query({name: request.GET.get(name, "") for name in request.GET})
     except RequestError as refusal:
         return JsonResponse(refusal.body(), status=refusal.status)

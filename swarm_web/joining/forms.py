@@ -4,7 +4,7 @@ from typing import Any
 
 from django import forms
 from django.contrib.auth.models import User
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils.translation import gettext_lazy as _
 
 from swarm_web.nodes.models import Node
@@ -44,8 +44,9 @@ class NodeChoiceForm(forms.Form):
             del self.fields["node"]
 
     def clean_name(self) -> str:
-        """Check that no node has the name. Two requests at once are settled by the database."""
+        """Check that no node is called so, in any case; the database settles two at once."""
         name: str = self.cleaned_data["name"]
-        if name and Node.objects.filter(name=name).exists():
+        taken = Q(name__iexact=name) | Q(title__iexact=name)
+        if name and Node.objects.filter(taken).exists():
             raise forms.ValidationError(_("A node with this name exists. Choose another name."))
         return name

@@ -11,7 +11,7 @@ from random import SystemRandom
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.utils.crypto import salted_hmac
 
 from swarm_protocol.joining import DeviceErrorCode, DeviceToken
@@ -28,7 +28,7 @@ INTERVAL_S = 2
 SLOWER_BY_S = 5
 # Clocks and networks are not exact: so much earlier than its interval a client may ask.
 SLACK_S = 0.5
-# How long requests are kept: anonymous nodes of a network are counted by them.
+# How long requests are kept after their end: anonymous nodes of a network are counted by them.
 KEPT_FOR = timedelta(days=1)
 REQUESTS_PER_TEN_MINUTES = 60
 
@@ -57,6 +57,7 @@ class Asker:
 # ---- the client asks
 
 
+@transaction.atomic
 def ask_for_node(
     asker: Asker, *, now: datetime, anonymous: bool = False
 ) -> tuple[JoinRequest, str]:
@@ -65,12 +66,14 @@ def ask_for_node(
     One for an anonymous node needs no person. It fails where the site does not allow such nodes,
     and where the client's network has made its number of them for this day.
     """
+    _hold_network(asker)
     if anonymous:
         _check_anonymous(asker, now=now)
     decision = _Decision.APPROVED if anonymous else _Decision.WAITING
     return _create(asker, now=now, anonymous=anonymous, decision=decision)
 
 
+@transaction.atomic
 def ask_for_owner(asker: Asker, token: str, *, now: datetime) -> tuple[JoinRequest, str]:
     """Return a request to give an owner to the node with this token. Raises DeviceFlowError."""
     node = authenticate(token)
@@ -78,7 +81,15 @@ def ask_for_owner(asker: Asker, token: str, *, now: datetime) -> tuple[JoinReque
         raise DeviceFlowError("access_denied", "This token is unknown or was revoked.", status=401)
     if node.owner_id is not None:
         raise DeviceFlowError("already_owned", f"The node {node.name} belongs to an account.")
+    _hold_network(asker)
     return _create(asker, now=now, claimed=node)
+
+
+def _hold_network(asker: Asker) -> None:
+    """Keep others of this network waiting, or many at once would pass its limits."""
+    with connection.cursor() as cursor:
+        lock = "SELECT pg_advisory_xact_lock(hashtext('joining.network'), hashtext(%s))"
+        cursor.execute(lock, [asker.network])
 
 
 def _check_anonymous(asker: Asker, *, now: datetime) -> None:
@@ -106,7 +117,6 @@ def _create(
     claimed: Node | None = None,
     decision: str = _Decision.WAITING,
 ) -> tuple[JoinRequest, str]:
-    JoinRequest.objects.filter(expires_at__lt=now - KEPT_FOR).delete()
     lately = JoinRequest.objects.filter(
         network=asker.network, created_at__gt=now - timedelta(minutes=10)
     )
@@ -246,12 +256,14 @@ def _hand_over(request: JoinRequest, device_code: str) -> DeviceToken:
     if request.node is None:  # an anonymous one begins with its client
         request.node, _ = create_node()
         request.replaces = request.node.token_hash
-    if request.node.token_hash == request.replaces:
-        give_token(request.node, token)
         request.save(update_fields=["node", "replaces"])
-    elif request.node.token_hash != hash_token(token):
+    # Held, or a token that is revoked at this moment would come back.
+    node = Node.objects.select_for_update().get(pk=request.node.pk)
+    if node.token_hash == request.replaces:
+        give_token(node, token)
+    elif node.token_hash != hash_token(token):
         raise _expired()
-    return DeviceToken(access_token=token, node=request.node.name)
+    return DeviceToken(access_token=token, node=node.name)
 
 
 def _derive_token(device_code: str) -> str:
@@ -261,3 +273,11 @@ def _derive_token(device_code: str) -> str:
 
 def _expired() -> DeviceFlowError:
     return DeviceFlowError("expired_token", "The code has expired: ask for a new one.")
+
+
+# ---- in the end
+
+
+def prune_requests(*, now: datetime) -> None:
+    """Forget requests that ended long ago, and the addresses in them."""
+    JoinRequest.objects.filter(expires_at__lt=now - KEPT_FOR).delete()

@@ -49,8 +49,8 @@ class NodeAdmin(admin.ModelAdmin[Node]):
             super().save_model(request, obj, form, change)
             show_out(obj)
             return
-        node, token = create_node(name=obj.name, arm=obj.arm)
-        Node.objects.filter(pk=node.pk).update(owner=obj.owner, blocked=obj.blocked)
+        node, token = create_node(name=obj.name, arm=obj.arm, owner=obj.owner, title=obj.title)
+        Node.objects.filter(pk=node.pk).update(blocked=obj.blocked)
         obj.pk, obj.token_hash, obj.created_at = node.pk, node.token_hash, node.created_at
         _show_token(request, node, token)
 

@@ -1,5 +1,6 @@
 """A node: one running client with one policy model."""
 
+import secrets
 from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import quote
@@ -113,9 +114,10 @@ class Node(models.Model):
         """Whether no token is valid for the node."""
         return self.token_hash.startswith(_REVOKED)
 
-    def revoked_hash(self) -> str:
-        """Return what stands for a token of this node that does not exist."""
-        return f"{_REVOKED}{self.pk}"
+    @staticmethod
+    def revoked_hash() -> str:
+        """Return what stands for a token that does not exist; each time another, as tokens are."""
+        return f"{_REVOKED}{secrets.token_hex(16)}"
 
     def is_connected(self, *, now: datetime) -> bool:
         """Tell whether the node's socket is open."""

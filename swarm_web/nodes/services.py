@@ -77,7 +77,7 @@ def make_token(secret: bytes) -> str:
 
 def revoke_token(node: Node) -> None:
     """End the node's token and its connection; `rotate_token` gives it a token again."""
-    Node.objects.filter(pk=node.pk).update(token_hash=node.revoked_hash())
+    Node.objects.filter(pk=node.pk).update(token_hash=Node.revoked_hash())
     show_out(node)
 
 

@@ -36,6 +36,8 @@ _SPECIAL = tuple(
         ),
     )
 )
+# A cloud's metadata service outside of the link-local networks.
+_METADATA = ip_address("fd00:ec2::254")
 # What stands before the IPv4 address in an interface identifier of ISATAP; a bit may be set in it.
 _ISATAP, _ISATAP_MASK = 0x5EFE, 0xFDFF_FFFF
 
@@ -114,11 +116,12 @@ def _read_name(host: str) -> str:
 def may_be_called(address: IPAddress, *, private: bool) -> bool:
     """Tell whether we may connect to an IP address.
 
-    `private` allows private and loopback addresses too, but never link-local ones, where clouds
-    keep their machines' credentials.
+    `private` allows private and loopback addresses too, but never those where clouds keep their
+    machines' credentials, which are link-local except for one.
     """
     address = _unfold(address)
-    if address.is_multicast or address.is_unspecified or address.is_link_local:
+    is_metadata = address.is_link_local or address == _METADATA
+    if address.is_multicast or address.is_unspecified or is_metadata:
         return False
     if private and (address.is_loopback or address.is_private):
         return True

@@ -115,7 +115,10 @@ def test_a_token_is_shown_once(signed_in: Client) -> None:
 
 @pytest.mark.parametrize(
     "title",
-    ["a\u202eb", "a\nb", "a\u200eb", "a\x00b", "\u200c\u200d", "x" * 65, "\u2066a", "a\u2028b"],
+    [
+        *("a\u202eb", "a\nb", "a\u200eb", "a\x00b", "x" * 65, "\u2066a", "a\u2028b"),
+        *("\u200c\u200d", "\u3164", "\u2800 \ufe0f", "\ufe0f", "a" + 5 * "\u0301"),
+    ],
 )
 def test_a_title_that_would_mislead_is_refused(signed_in: Client, title: str) -> None:
     answer = create(signed_in, title)
@@ -123,7 +126,9 @@ def test_a_title_that_would_mislead_is_refused(signed_in: Client, title: str) ->
     assert not Node.objects.exists()
 
 
-@pytest.mark.parametrize("title", ["نیم‌فاصله", "厨房", "👩‍💻 at home", "", "x" * 64])
+@pytest.mark.parametrize(
+    "title", ["نیم‌فاصله", "厨房", "👩‍💻 at home", "❤️", "Hồ Chí Minh", "हिन्दी", "", "x" * 64]
+)
 def test_a_title_may_be_in_any_language(signed_in: Client, title: str) -> None:
     create(signed_in, title)
     assert Node.objects.get().title == title
@@ -138,9 +143,12 @@ def test_a_title_is_text_and_no_markup(signed_in: Client) -> None:
         assert "&lt;b&gt;bold" in page
 
 
-def test_a_title_that_is_a_nodes_name_is_refused(signed_in: Client) -> None:
-    make_node("amber")
-    assert "errorlist" in create(signed_in, "Amber").content.decode()
+@pytest.mark.parametrize(
+    "title", ["Amber-owl", "am\u200dber-owl", "ａｍｂｅｒ‐owl", "amber-o\u034fwl"]
+)
+def test_a_title_that_reads_as_a_nodes_name_is_refused(signed_in: Client, title: str) -> None:
+    make_node("amber-owl")
+    assert "errorlist" in create(signed_in, title).content.decode()
     assert Node.objects.count() == 1
 
 

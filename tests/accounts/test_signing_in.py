@@ -20,6 +20,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from swarm_web.accounts.tasks import prune_sessions
+from swarm_web.login_limit import MOST_CHALLENGES
 from tests.accounts.conftest import PASSWORD
 
 pytestmark = pytest.mark.django_db
@@ -174,3 +175,11 @@ def test_sessions_that_have_expired_are_deleted(signed_in: Client) -> None:
     prune_sessions()
     assert "old" not in Session.objects.values_list("pk", flat=True)
     assert is_signed_in(signed_in)
+
+
+def test_challenges_for_passkeys_fill_no_table(client: Client) -> None:
+    by_script = {"X-Requested-With": "XMLHttpRequest"}
+    for _ in range(MOST_CHALLENGES + 1):
+        answer = Client().get("/account/2fa/webauthn/login/", headers=by_script)
+    assert answer.status_code == 429
+    assert Session.objects.count() == MOST_CHALLENGES

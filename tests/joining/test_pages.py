@@ -83,9 +83,9 @@ def test_without_a_name_the_site_draws_one(browser: Client) -> None:
     assert Node.objects.get().name.count("-") == 2
 
 
-@pytest.mark.parametrize("name", ["two words", "heron", "ü", "x" * 65])
+@pytest.mark.parametrize("name", ["two words", "heron", "Heron", "attic", "ü", "x" * 65])
 def test_a_name_that_cannot_be_had_is_asked_for_again(browser: Client, name: str) -> None:
-    create_node(name="heron")
+    create_node(name="heron", title="Attic")
     request, _ = ask()
     _, page = decide(browser, request, name=name)
     assert "errorlist" in page

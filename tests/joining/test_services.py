@@ -153,8 +153,9 @@ def test_a_network_cannot_ask_for_codes_without_end() -> None:
 
 def test_old_requests_are_deleted() -> None:
     ask_for_node(ASKER, now=NOW)
-    ask_for_node(ASKER, now=later(days=2))
-    assert JoinRequest.objects.count() == 1
+    newer, _ = ask_for_node(ASKER, now=later(days=2))
+    services.prune_requests(now=later(days=2))
+    assert list(JoinRequest.objects.all()) == [newer]
 
 
 @pytest.mark.parametrize("change", [rotate_token, revoke_token])
@@ -166,6 +167,19 @@ def test_a_token_that_changed_after_the_approval_stays(
     request, secret = ask_for_node(ASKER, now=NOW)
     services.approve_own(request, node)
     change(node)
+    assert error_of(secret) == "expired_token"
+
+
+@pytest.mark.parametrize("end", [revoke_token, lambda node: delete_account(node.owner)])
+def test_a_node_without_a_token_that_is_ended_again_gets_none(
+    end: Callable[[Node], object],
+) -> None:
+    node, _ = create_node(owner=make_owner())
+    revoke_token(node)
+    node.refresh_from_db()
+    request, secret = ask_for_node(ASKER, now=NOW)
+    services.approve_own(request, node)
+    end(node)
     assert error_of(secret) == "expired_token"
 
 

@@ -31,6 +31,14 @@ def test_a_new_nodes_token_is_shown_once_and_works(operator: Client) -> None:
     assert token not in operator.get("/admin/nodes/node/").content.decode()
 
 
+def test_a_new_node_has_what_the_form_says(operator: Client) -> None:
+    owner = User.objects.create_user("ada")
+    form = {"name": "amber", "title": "Attic", "arm": "isolated", "owner": owner.pk}
+    operator.post("/admin/nodes/node/add/", form)
+    node = Node.objects.get()
+    assert (node.title, node.arm, node.owner) == ("Attic", "isolated", owner)
+
+
 def test_a_node_given_a_new_token_refuses_the_old_one(operator: Client) -> None:
     node, old = create_node(name="amber")
     page = operator.post(

@@ -50,6 +50,11 @@ def test_a_new_account_is_told_of_nothing(browser: Client) -> None:
     assert "You have no channels yet." in text(browser.get(LIST))
 
 
+def test_the_account_leads_to_it_and_back(browser: Client) -> None:
+    assert f'href="{LIST}"' in text(browser.get("/account/"))
+    assert 'href="/account/"' in text(browser.get(LIST)).partition("<main")[2]
+
+
 def test_no_cache_keeps_the_page(browser: Client) -> None:
     assert "no-store" in browser.get(LIST)["Cache-Control"]
 

@@ -44,9 +44,13 @@ def test_the_operator_may_allow_private_addresses(address: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["169.254.169.254", "fe80::1", "::ffff:169.254.169.254", "224.0.0.1", "0.0.0.0"]
+    "address",
+    [
+        *("169.254.169.254", "fe80::1", "::ffff:169.254.169.254", "fd00:ec2::254"),
+        *("224.0.0.1", "0.0.0.0"),
+    ],
 )
-def test_link_local_addresses_are_never_called(address: str) -> None:
+def test_metadata_services_are_never_called(address: str) -> None:
     assert not may_be_called(ip_address(address), private=True)
 
 

@@ -1,6 +1,7 @@
 """The leaderboard's page: who stands where, and why somebody stands nowhere."""
 
 import re
+from collections.abc import Callable
 
 import pytest
 from django.contrib.auth.models import User
@@ -10,6 +11,7 @@ from django.utils import timezone
 from judge.models import Round, Season, Standing
 from judge.services.oversight import quarantine_node
 from swarm_record.stats import macro_interval
+from swarm_web.accounts.services import show_profile
 from swarm_web.dashboard.templatetags.figures import interval
 from swarm_web.nodes.models import Node
 from tests.dashboard.conftest import judge_nodes
@@ -31,7 +33,10 @@ def row_of(html: str, node: Node) -> str:
 
 
 def make_owner(name: str) -> User:
-    return User.objects.create_user(name)
+    """Create an account that shows its nodes."""
+    owner = User.objects.create_user(name)
+    show_profile(owner, is_public=True)
+    return owner
 
 
 def judge(season: Season, **correct: int) -> dict[str, Node]:
@@ -221,6 +226,23 @@ def test_filters_leave_only_nodes_that_fit_and_ranks_as_they_are(
     html = read(client, "?owner=ada")
     assert listed(html) == ["bold", "base_tiny"]
     assert '<td class="rank num">2</td>' in row_of(html, nodes["bold"])
+
+
+@pytest.mark.parametrize(
+    "hide",
+    [
+        lambda owner: show_profile(owner, is_public=False),
+        lambda owner: User.objects.update(is_active=False),
+    ],
+)
+def test_an_owner_who_shows_no_profile_is_not_found(
+    client: Client, season: Season, hide: Callable[[User], object]
+) -> None:
+    owner = make_owner("ada")
+    Node.objects.filter(pk=judge(season, bold=4)["bold"].pk).update(owner=owner)
+    assert listed(read(client, "?owner=ada")) == ["bold"]
+    hide(owner)
+    assert listed(read(client, "?owner=ada")) == []
 
 
 def test_the_form_shows_the_filters_of_the_address(client: Client, season: Season) -> None:

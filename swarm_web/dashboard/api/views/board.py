@@ -28,7 +28,7 @@ Arm = Annotated[
     Literal["", "swarm", "isolated", "base"],
     Field(description="Only nodes of this arm; `base` lists untrained models as items."),
 ]
-Owner = Annotated[Text, Field(description="Only nodes of this account.")]
+Owner = Annotated[Text, Field(description="Only nodes of this account, if its profile is public.")]
 Search = Annotated[Text, Field(description="Only nodes with this in their name.")]
 
 

@@ -1,4 +1,4 @@
-"""A NUL in an address is refused: no text of the database can hold one."""
+"""Text that the database cannot hold is refused: a NUL, and half of a surrogate pair."""
 
 import pytest
 from django.test import Client
@@ -26,3 +26,16 @@ def test_a_query_with_a_nul_is_refused(db: None, client: Client, path: str) -> N
 def test_a_socket_that_asks_for_a_nul_is_refused() -> None:
     with pytest.raises(RequestError):
         read_key({"view": "board", "search": "\0"})
+
+
+@pytest.mark.parametrize("path", ["login/", "signup/", "password/reset/"])
+def test_a_form_in_another_encoding_is_refused(db: None, client: Client, path: str) -> None:
+    part = 'Content-Disposition: form-data; name="{}"\r\n\r\na+2AA-b'
+    names = ("login", "username", "email", "password", "password1", "password2")
+    body = "--x\r\n" + "\r\n--x\r\n".join(map(part.format, names)) + "\r\n--x--\r\n"
+    refusal = client.post(
+        f"/account/{path}",
+        body,
+        content_type="multipart/form-data; boundary=x; charset=utf-7",
+    )
+    assert (refusal.status_code, refusal.json()["code"]) == (415, "request.encoding")

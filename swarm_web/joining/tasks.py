@@ -1,0 +1,12 @@
+"""Background work on requests for tokens."""
+
+from celery import shared_task
+from django.utils import timezone
+
+from swarm_web.joining.services import prune_requests
+
+
+@shared_task
+def prune() -> None:
+    """Forget requests that ended long ago."""
+    prune_requests(now=timezone.now())

@@ -1,0 +1,129 @@
+"""Two who decide at the same moment: what ends a token wins, and limits hold."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection, transaction
+from django.utils import timezone
+
+from swarm_web.accounts.services import delete_account
+from swarm_web.errors import RequestError
+from swarm_web.joining import services
+from swarm_web.joining.services import Asker, DeviceFlowError, ask_for_node, ask_for_owner, collect
+from swarm_web.nodes.models import Node
+from swarm_web.nodes.services import create_node, revoke_token
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+T = TypeVar("T")
+NOW = timezone.now()
+ASKER = Asker(network="192.0.2.1")
+# Of those who wait for a lock, how many wait for this connection.
+_WAITING = """
+    SELECT count(*) FROM pg_locks
+    WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))
+"""
+
+
+@contextmanager
+def committed_while_waited_for(
+    function: Callable[..., T], *args: Any, **kwargs: Any
+) -> Iterator[Any]:
+    """Begin a call while what the block did is not committed, commit, and give the call's future.
+
+    The future is put into the list that the block gets; it has ended when the block is left.
+    """
+
+    def call() -> T:
+        try:
+            return function(*args, **kwargs)
+        finally:
+            connection.close()
+
+    futures: list[Future[T]] = []
+    with ThreadPoolExecutor(max_workers=1) as threads, transaction.atomic():
+        yield futures
+        futures.append(threads.submit(call))
+        _wait_for_waiter(futures[0])
+
+
+def _wait_for_waiter(call: Future[Any]) -> None:
+    """Return once the call waits for a lock of this connection, or is done."""
+    waiting = 0
+    while not waiting and not call.done():
+        with connection.cursor() as cursor:
+            cursor.execute(_WAITING)
+            waiting = cursor.fetchone()[0]
+
+
+def make_owner() -> User:
+    return User.objects.create_user("olive")
+
+
+@pytest.mark.parametrize("end", [revoke_token, lambda node: delete_account(node.owner)])
+def test_a_token_that_ends_while_a_client_collects_it_stays_ended(
+    end: Callable[[Node], object],
+) -> None:
+    request, secret = ask_for_node(ASKER, now=NOW)
+    node = services.approve_new(request, make_owner(), name=None, now=NOW)
+    assert node is not None
+    with committed_while_waited_for(collect, secret, now=NOW) as collected:
+        end(node)
+    with pytest.raises(DeviceFlowError, match="expired"):
+        collected[0].result()
+    assert Node.objects.get().is_revoked
+
+
+def test_a_node_that_is_approved_while_its_owner_leaves_gets_no_token() -> None:
+    request, secret = ask_for_node(ASKER, now=NOW)
+    owner = make_owner()
+    with committed_while_waited_for(delete_account, owner) as deleted:
+        services.approve_new(request, owner, name=None, now=NOW)
+    deleted[0].result()
+    with pytest.raises(DeviceFlowError, match="expired"):
+        collect(secret, now=NOW)
+
+
+def test_an_account_that_is_deleted_meanwhile_approves_nothing() -> None:
+    request, _ = ask_for_node(ASKER, now=NOW)
+    owner = User.objects.get(pk=make_owner().pk)
+    with committed_while_waited_for(
+        services.approve_new, request, owner, name=None, now=NOW
+    ) as approved:
+        delete_account(User.objects.get())
+    with pytest.raises(RequestError, match="deleted"):
+        approved[0].result()
+    assert services.find_open(request.user_code, now=NOW) is not None
+
+
+def test_a_node_that_is_claimed_while_its_owner_leaves_has_no_token() -> None:
+    node, token = create_node()
+    claim, _ = ask_for_owner(ASKER, token, now=NOW)
+    owner = make_owner()
+    with committed_while_waited_for(delete_account, owner) as deleted:
+        services.approve_claim(claim, owner, now=NOW)
+    deleted[0].result()
+    node.refresh_from_db()
+    assert node.is_revoked
+
+
+def test_two_claims_at_once_do_not_pass_the_limit_of_an_account(settings: Any) -> None:
+    settings.NODES_PER_ACCOUNT = 1
+    first, second = (ask_for_owner(ASKER, create_node()[1], now=NOW)[0] for _ in range(2))
+    owner = make_owner()
+    with committed_while_waited_for(services.approve_claim, second, owner, now=NOW) as approved:
+        services.approve_claim(first, owner, now=NOW)
+    with pytest.raises(RequestError, match="may own 1"):
+        approved[0].result()
+
+
+def test_two_requests_at_once_do_not_pass_the_limit_of_a_network(settings: Any) -> None:
+    settings.ANONYMOUS_JOIN, settings.ANONYMOUS_NODES_PER_DAY = True, 1
+    with committed_while_waited_for(ask_for_node, ASKER, now=NOW, anonymous=True) as asked:
+        ask_for_node(ASKER, now=NOW, anonymous=True)
+    with pytest.raises(DeviceFlowError, match="which is the limit"):
+        asked[0].result()
