@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from swarm_web.local.parts import Part, spawn_options
 
-Found = TypeVar("Detected")
+Found = TypeVar("Found")
 PROJECT = Path(__file__).resolve().parent.parent
 POLL_S = 0.02
 

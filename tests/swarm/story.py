@@ -27,7 +27,7 @@ from tests.processes import eventually
 from tests.swarm.flock import Flock
 from tests.swarm.witness import call_witness
 
-Found = TypeVar("Detected")
+Found = TypeVar("Found")
 LOST = (OperationalError, InterfaceError)
 PARTS = ("worker", "beat", "web", "valkey", "postgres")
 NODES = 8
