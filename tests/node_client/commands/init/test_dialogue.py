@@ -56,6 +56,7 @@ def ask(machine: Machine, answers: dict[str, list[str]]) -> dict[str, Any]:
 @pytest.mark.usefixtures("cpu")
 def test_all_proposals_are_taken_without_a_terminal(tmp_path: Path) -> None:
     said = init(URL, "--yes", "--state-dir", str(tmp_path))
+    assert f"Next: swarm-node join {URL} --state-dir {tmp_path}\n" in said
     assert "4 cores" in said
     assert re.search(r"Qwen2.5-7B-Instruct .* lacks [0-9.]+ GB", said)
     assert f"swarm-node join {URL}" in said
