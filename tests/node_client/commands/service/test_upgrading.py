@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from node_client.commands.service import upgrading
 from node_client.commands.service.upgrading import (
     UpgradeFailedError,
     run_python,
@@ -49,6 +50,12 @@ def test_a_program_may_print_what_is_no_text() -> None:
         run_python(["-c", "import os; os.write(1, b'pip \\xff')"])
         == "pip \N{REPLACEMENT CHARACTER}"
     )
+
+
+def test_what_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upgrading, "MOST_S", 0.2)
+    with pytest.raises(UpgradeFailedError, match="longer than"):
+        run_python(["-c", "import time; time.sleep(60)"])
 
 
 def test_nothing_is_installed_that_nobody_asked_for(state: StateDir) -> None:

@@ -12,6 +12,9 @@ from node_client.storage.state import StateDir
 from node_client.storage.upgrades import Upgrade, read_upgrade, write_upgrade
 from swarm_protocol.version import CLIENT_VERSION, parse_version
 
+# An index that sends a byte now and then must not keep the node from starting.
+MOST_S = 600
+
 Run = Callable[[Sequence[str]], str]
 
 
@@ -22,7 +25,17 @@ class UpgradeFailedError(Exception):
 def run_python(words: Sequence[str]) -> str:
     """Run this environment's Python and return what it printed. Raises UpgradeFailedError."""
     words = [sys.executable, *words]
-    done = subprocess.run(words, capture_output=True, text=True, errors="replace", check=False)
+    try:
+        done = subprocess.run(
+            words,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=MOST_S,
+        )
+    except subprocess.TimeoutExpired:
+        raise UpgradeFailedError(f"it took longer than {MOST_S} s") from None
     if done.returncode:
         lines = (done.stderr or done.stdout).strip().splitlines() or ["no reason was given"]
         told = next((line for line in lines if line.startswith("ERROR: ")), lines[-1])
