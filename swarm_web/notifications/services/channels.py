@@ -2,26 +2,21 @@
 
 TooManyChannelsError  the account has as many channels as it may have
 DuplicateChannelError the account has this channel already
-TooManyTestsError     the account sent enough test messages for now
 SwitchedOffError      the operator switched the channel off
 """
 
-import logging
 from collections.abc import Sequence
 from datetime import datetime
 from uuid import uuid4
 
-import redis.exceptions
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
+from swarm_web.attempts import count_attempt
 from swarm_web.notifications.models import Channel, Delivery, Failure
 from swarm_web.notifications.webhook_signing import make_secret
-from swarm_web.store import sync_redis
-
-logger = logging.getLogger(__name__)
 
 MOST_CHANNELS = 10
 MOST_TESTS = 5
@@ -34,14 +29,6 @@ class TooManyChannelsError(Exception):
 
 class DuplicateChannelError(Exception):
     """The account has this channel already."""
-
-
-class TooManyTestsError(Exception):
-    """The account sent enough test messages; `wait_s` tells when it may send another."""
-
-    def __init__(self, wait_s: int) -> None:
-        super().__init__(wait_s)
-        self.wait_s = wait_s
 
 
 class SwitchedOffError(Exception):
@@ -106,8 +93,19 @@ def _not_by_operator(channel: Channel) -> QuerySet[Channel]:
 
 
 def send_test(channel: Channel, *, now: datetime) -> None:
-    """Let a channel deliver a test message at once, once. Raises TooManyTestsError."""
-    _count_test(channel.owner_id)
+    """Let a channel deliver a test message at once, once.
+
+    Raises RequestError where the account has sent enough of them. It is counted, not its channels:
+    who deletes a channel and makes it anew is no further.
+    """
+    count_attempt(
+        f"notifications:tests:{channel.owner_id}",
+        most=MOST_TESTS,
+        period_s=TESTS_PERIOD_S,
+        code="notifications.limited",
+        message=f"At most {MOST_TESTS} test messages may be sent in "
+        f"{TESTS_PERIOD_S // 60} minutes.",
+    )
     Delivery.objects.create(
         channel=channel,
         type=Delivery.Type.TEST,
@@ -116,22 +114,3 @@ def send_test(channel: Channel, *, now: datetime) -> None:
         created_at=now,
     )
     Channel.objects.filter(pk=channel.pk, failures__gt=0).update(next_attempt_at=None)
-
-
-def _count_test(owner_id: int) -> None:
-    """Count in Redis: who deletes a channel and makes it anew is no further.
-
-    While Redis is away the worker sends nothing anyway.
-    """
-    key = f"notifications:tests:{owner_id}"
-    try:
-        with sync_redis().pipeline() as pipeline:
-            pipeline.set(key, 0, ex=TESTS_PERIOD_S, nx=True)
-            pipeline.incr(key)
-            pipeline.ttl(key)
-            _, sent, wait_s = pipeline.execute()
-    except redis.exceptions.RedisError:
-        logger.warning("could not count a test message", exc_info=True)
-        return
-    if sent > MOST_TESTS:
-        raise TooManyTestsError(wait_s)
