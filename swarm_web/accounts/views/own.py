@@ -5,6 +5,7 @@ from typing import Concatenate, ParamSpec
 
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.views.decorators.cache import never_cache
@@ -28,6 +29,7 @@ def visitor(request: HttpRequest) -> User:
     return request.user
 
 
-def own_node(request: HttpRequest, name: str) -> Node:
+def own_node(request: HttpRequest, name: str, *, among: QuerySet[Node] | None = None) -> Node:
     """Return a node of who is signed in; that of somebody else is not found."""
-    return get_object_or_404(Node, name=name, owner=visitor(request))
+    nodes = Node.objects.all() if among is None else among
+    return get_object_or_404(nodes, name=name, owner=visitor(request))
