@@ -8,7 +8,6 @@ from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
-from django.views.decorators.cache import never_cache
 
 from swarm_web.errors import answer_refusals
 from swarm_web.nodes.models import Node
@@ -18,8 +17,8 @@ View = Callable[Concatenate[HttpRequest, Rest], HttpResponseBase]
 
 
 def own_page(view: View[Rest]) -> View[Rest]:
-    """Show a page to who is signed in, and let no cache keep it."""
-    guarded: View[Rest] = never_cache(login_required(answer_refusals(view)))
+    """Show a page to who is signed in."""
+    guarded: View[Rest] = login_required(answer_refusals(view))
     return guarded
 
 
