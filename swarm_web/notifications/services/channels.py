@@ -95,16 +95,15 @@ def _not_by_operator(channel: Channel) -> QuerySet[Channel]:
 def send_test(channel: Channel, *, now: datetime) -> None:
     """Let a channel deliver a test message at once, once.
 
-    Raises RequestError where the account has sent enough of them. It is counted, not its channels:
-    who deletes a channel and makes it anew is no further.
+    Raises RequestError when the account sent enough of them for now.
     """
+    # By account: who deletes a channel and makes it anew is no further.
     count_attempt(
         f"notifications:tests:{channel.owner_id}",
         most=MOST_TESTS,
         period_s=TESTS_PERIOD_S,
         code="notifications.limited",
-        message=f"At most {MOST_TESTS} test messages may be sent in "
-        f"{TESTS_PERIOD_S // 60} minutes.",
+        message=f"At most {MOST_TESTS} test messages are sent in {TESTS_PERIOD_S // 60} minutes.",
     )
     Delivery.objects.create(
         channel=channel,
