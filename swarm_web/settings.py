@@ -73,8 +73,9 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
-    # Synchronous and innermost, so that all run in the view's own thread: behind it Django would
+    # Synchronous and innermost, so that all run in the view's own thread: behind them Django would
     # change threads for every hook of every middleware.
+    "swarm_web.accounts.privacy.keep_private",
     "swarm_web.dashboard.plain_text.refuse_unfit",
 ]
 ROOT_URLCONF = "swarm_web.urls"

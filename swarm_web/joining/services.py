@@ -136,6 +136,7 @@ def _create(
                     model=asker.model,
                     anonymous=anonymous,
                     claimed=claimed,
+                    replaces=claimed.token_hash if claimed else "",
                     decision=decision,
                     interval_s=INTERVAL_S,
                     created_at=now,
@@ -188,11 +189,13 @@ def approve_own(request: JoinRequest, node: Node) -> bool:
 def approve_claim(request: JoinRequest, owner: User, *, now: datetime) -> bool:
     """Make `owner` the owner of the node that asks for one; tell whether nobody was faster.
 
-    Raises RequestError when `owner` may have no more nodes.
+    The node must still have the token that its client asked with. Raises RequestError when `owner`
+    may have no more nodes.
     """
     assert request.claimed is not None
     check_room(owner, now=now)
-    claimed = Node.objects.filter(pk=request.claimed.pk, owner=None).update(owner=owner)
+    unclaimed = Node.objects.filter(pk=request.claimed.pk, owner=None, token_hash=request.replaces)
+    claimed = unclaimed.update(owner=owner)
     if claimed and _decide(request, _Decision.APPROVED):
         return True
     transaction.set_rollback(True)

@@ -11,6 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from judge.models import Round, Ruling, Score
+from swarm_web.accounts.services import delete_account
 from swarm_web.nodes.models import Node
 from swarm_web.nodes.services import authenticate
 from swarm_web.notifications.models import Channel
@@ -18,6 +19,7 @@ from swarm_web.notifications.services.channels import add_channel
 from swarm_web.relay.models import Contribution
 from tests.accounts.conftest import PASSWORD
 from tests.factories import make_node, make_round, make_score, make_season
+from tests.races import committed_while_waited_for
 
 HOOK = "https://example.org/hook"
 
@@ -139,3 +141,14 @@ def test_an_operator_whom_the_record_names_stays(fresh: Client, token: str, oliv
     answer = fresh.post("/account/delete/")
     assert (answer.status_code, answer.json()["code"]) == (409, "account.kept")
     assert authenticate(token) is not None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_account_that_leaves_takes_a_new_token_with_it(
+    signed_in: Client, olive: User, token: str
+) -> None:
+    path = "/account/nodes/amber/token/"
+    with committed_while_waited_for(signed_in.post, path) as answers:
+        delete_account(olive)
+    assert answers[0].result().status_code == 404
+    assert Node.objects.get().is_revoked

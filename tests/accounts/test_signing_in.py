@@ -161,8 +161,9 @@ def test_no_page_offers_what_is_not_set_up(client: Client, path: str) -> None:
     assert "github" not in client.get(f"/account/{path}").content.decode().casefold()
 
 
-def test_account_pages_are_kept_by_nobody(signed_in: Client) -> None:
-    assert "no-store" in signed_in.get("/account/")["Cache-Control"]
+@pytest.mark.parametrize("page", ["", "email/", "2fa/", "2fa/totp/activate/", "password/change/"])
+def test_account_pages_are_kept_by_nobody(signed_in: Client, page: str) -> None:
+    assert "no-store" in signed_in.get(f"/account/{page}")["Cache-Control"]
 
 
 def test_the_header_leads_to_the_account(signed_in: Client) -> None:

@@ -1,13 +1,10 @@
 """Two who decide at the same moment: what ends a token wins, and limits hold."""
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection, transaction
 from django.utils import timezone
 
 from swarm_web.accounts.services import delete_account
@@ -16,48 +13,12 @@ from swarm_web.joining import services
 from swarm_web.joining.services import Asker, DeviceFlowError, ask_for_node, ask_for_owner, collect
 from swarm_web.nodes.models import Node
 from swarm_web.nodes.services import create_node, revoke_token
+from tests.races import committed_while_waited_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-T = TypeVar("T")
 NOW = timezone.now()
 ASKER = Asker(network="192.0.2.1")
-# Of those who wait for a lock, how many wait for this connection.
-_WAITING = """
-    SELECT count(*) FROM pg_locks
-    WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))
-"""
-
-
-@contextmanager
-def committed_while_waited_for(
-    function: Callable[..., T], *args: Any, **kwargs: Any
-) -> Iterator[Any]:
-    """Begin a call while what the block did is not committed, commit, and give the call's future.
-
-    The future is put into the list that the block gets; it has ended when the block is left.
-    """
-
-    def call() -> T:
-        try:
-            return function(*args, **kwargs)
-        finally:
-            connection.close()
-
-    futures: list[Future[T]] = []
-    with ThreadPoolExecutor(max_workers=1) as threads, transaction.atomic():
-        yield futures
-        futures.append(threads.submit(call))
-        _wait_for_waiter(futures[0])
-
-
-def _wait_for_waiter(call: Future[Any]) -> None:
-    """Return once the call waits for a lock of this connection, or is done."""
-    waiting = 0
-    while not waiting and not call.done():
-        with connection.cursor() as cursor:
-            cursor.execute(_WAITING)
-            waiting = cursor.fetchone()[0]
 
 
 def make_owner() -> User:

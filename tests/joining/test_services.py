@@ -274,6 +274,16 @@ def test_of_two_claims_the_first_one_counts() -> None:
     assert error_of(secret) == "authorization_pending"
 
 
+@pytest.mark.parametrize("change", [rotate_token, revoke_token])
+def test_a_token_that_was_ended_claims_nothing_more(change: Callable[[Node], object]) -> None:
+    node, token = create_node()
+    claim, _ = ask_for_owner(ASKER, token, now=NOW)
+    change(node)
+    assert not services.approve_claim(claim, make_owner(), now=NOW)
+    node.refresh_from_db()
+    assert node.owner is None
+
+
 def test_a_wrong_token_claims_nothing() -> None:
     with pytest.raises(DeviceFlowError) as refused:
         ask_for_owner(ASKER, "swarm_wrong", now=NOW)

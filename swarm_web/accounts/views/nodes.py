@@ -1,6 +1,7 @@
 """One's own nodes: what they do, their titles and their tokens."""
 
 from django.contrib import messages
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -48,10 +49,14 @@ def manage(request: HttpRequest, name: str) -> HttpResponse:
 @own_page
 def rotate(request: HttpRequest, name: str) -> HttpResponse:
     """Give a node a new token and show it, this once; the old one ends."""
-    node = own_node(request, name)
     if request.method != "POST":
+        own_node(request, name)
         return redirect("account-node", name)
-    return _show_token(request, node, rotate_token(node))
+    # Held, or a node that its owner leaves at this moment would keep the token.
+    with transaction.atomic():
+        node = own_node(request, name, among=Node.objects.select_for_update())
+        token = rotate_token(node)
+    return _show_token(request, node, token)
 
 
 @own_page

@@ -5,9 +5,9 @@ from typing import Concatenate, ParamSpec
 
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
-from django.views.decorators.cache import never_cache
 
 from swarm_web.errors import answer_refusals
 from swarm_web.nodes.models import Node
@@ -17,8 +17,8 @@ View = Callable[Concatenate[HttpRequest, Rest], HttpResponseBase]
 
 
 def own_page(view: View[Rest]) -> View[Rest]:
-    """Show a page to who is signed in, and let no cache keep it."""
-    guarded: View[Rest] = never_cache(login_required(answer_refusals(view)))
+    """Show a page to who is signed in."""
+    guarded: View[Rest] = login_required(answer_refusals(view))
     return guarded
 
 
@@ -28,6 +28,7 @@ def visitor(request: HttpRequest) -> User:
     return request.user
 
 
-def own_node(request: HttpRequest, name: str) -> Node:
+def own_node(request: HttpRequest, name: str, *, among: QuerySet[Node] | None = None) -> Node:
     """Return a node of who is signed in; that of somebody else is not found."""
-    return get_object_or_404(Node, name=name, owner=visitor(request))
+    nodes = Node.objects.all() if among is None else among
+    return get_object_or_404(nodes, name=name, owner=visitor(request))
