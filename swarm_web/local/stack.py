@@ -124,7 +124,9 @@ class Stack:
         """Collect and compress the static files when they are not those of the last start."""
         site.static.mkdir(exist_ok=True)
         stamp = site.state / "static.stamp"
-        now = fingerprint([PROJECT / "static"], version("django"), version("whitenoise"))
+        # With DEBUG no manifest is written, without which no page is shown when it is off.
+        debug = environment.get("DEBUG", "")
+        now = fingerprint([PROJECT / "static"], version("django"), version("whitenoise"), debug)
         if not is_current(stamp, now):
             await self._run("static", commands.COLLECT_STATIC, environment)
             stamp.write_text(now)
