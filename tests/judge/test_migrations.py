@@ -22,7 +22,7 @@ def executor() -> Iterator[MigrationExecutor]:
     executor = MigrationExecutor(connection)
     yield executor
     last = MigrationExecutor(connection)
-    last.migrate(last.loader.graph.leaf_nodes("judge"))
+    last.migrate(last.loader.graph.leaf_nodes())
 
 
 @pytest.mark.slow
@@ -39,7 +39,7 @@ def test_rounds_that_were_made_before_get_the_digests_of_their_questions(
     for position, prompt in reversed([*enumerate(prompts, start=1)]):
         judge_round.questions.create(position=position, dataset="d", spec={}, prompt=prompt)
     after = MigrationExecutor(connection)
-    after.migrate(after.loader.graph.leaf_nodes("judge"))
+    after.migrate(after.loader.graph.leaf_nodes())
     assert Round.objects.get().digests == [digest_question(prompt) for prompt in prompts]
 
 
@@ -53,7 +53,7 @@ def test_in_seasons_that_had_begun_isolated_nodes_go_on_publishing(
             name=state, state=state, tasks=[], generator="g", seed=number
         )
     after = MigrationExecutor(connection)
-    after.migrate(after.loader.graph.leaf_nodes("judge"))
+    after.migrate(after.loader.graph.leaf_nodes())
     told = dict(Season.objects.values_list("name", "isolated_publish"))
     assert told == {"draft": False, "running": True, "ended": True}
 
@@ -68,6 +68,6 @@ def test_seasons_that_had_begun_go_on_reading_answers_to_the_letter(
             name=state, state=state, tasks=[], generator="g", seed=number
         )
     after = MigrationExecutor(connection)
-    after.migrate(after.loader.graph.leaf_nodes("judge"))
+    after.migrate(after.loader.graph.leaf_nodes())
     told = dict(Season.objects.values_list("name", "answer_rules"))
     assert told == {"draft": "answers-2", "running": "answers-1", "ended": "answers-1"}

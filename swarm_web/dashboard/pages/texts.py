@@ -1,5 +1,8 @@
 """Pages that tell rather than count: the downloads, how to join, and what robots may read."""
 
+from collections.abc import Mapping
+from typing import TypeVar
+
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -11,9 +14,13 @@ from swarm_web.dashboard.downloads.formats import FORMATS
 from swarm_web.dashboard.reports.installing import (
     COSTS,
     LINK_MEGABITS,
+    Build,
+    Tool,
     write_install_lines,
     write_update_lines,
 )
+
+Shown = TypeVar("Shown")
 
 
 @require_safe
@@ -43,10 +50,19 @@ def robots(request: HttpRequest) -> HttpResponse:
 def join(request: HttpRequest) -> HttpResponse:
     """Say how to join, what it takes and what is shared."""
     context = {
-        "lines": write_install_lines(settings.SITE_URL),
-        "updates": write_update_lines(settings.SITE_URL),
-        "costs": COSTS,
+        "lines": _list_choices(write_install_lines(settings.SITE_URL)),
+        "updates": _list_choices(write_update_lines(settings.SITE_URL)),
+        "costs": _list_choices(COSTS),
         "link_megabits": LINK_MEGABITS,
         "anonymous": settings.ANONYMOUS_JOIN,
     }
     return render(request, "join.html", context)
+
+
+def _list_choices(
+    by_build: Mapping[Build, Mapping[Tool, Shown]],
+) -> list[tuple[Build, Tool, Shown]]:
+    """Return what is shown for each build and tool, as a template can list it."""
+    return [
+        (build, tool, shown) for build, tools in by_build.items() for tool, shown in tools.items()
+    ]

@@ -2,6 +2,7 @@
 
 import os
 import pty
+import signal
 import sys
 from pathlib import Path
 
@@ -15,6 +16,8 @@ def run_in_terminal(*words: str) -> tuple[int, int]:
     """Start a program in a terminal of its own; return its id and the terminal's other end."""
     process, terminal = pty.fork()
     if process == 0:
+        # Where the tests run under nohup they would ignore the signal, and so would the program.
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
         os.execv(words[0], words)
     return process, terminal
 
