@@ -53,7 +53,17 @@ def counting_proxy() -> Iterator[CountingProxy]:
     try:
         yield proxy
     finally:
-        server.close()
+        asyncio.run_coroutine_threadsafe(_hang_up(server), loop).result()
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
+
+
+async def _hang_up(server: asyncio.Server) -> None:
+    """End what is still open: sockets that nobody closes become warnings, and fail tests."""
+    server.close()
+    serving = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in serving:
+        task.cancel()
+    await asyncio.gather(*serving, return_exceptions=True)
+    await asyncio.sleep(0)  # Transports close one turn of the loop later.
