@@ -14,9 +14,11 @@ class CountingProxy:
     def __init__(self) -> None:
         self.received = 0
         self.url = ""
+        self._open: set[asyncio.StreamWriter] = set()
 
     async def serve(self, client: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
         """Hold one connection, and the one that it asks for."""
+        self._open.add(back)
         asked = (await client.readuntil(b"\r\n\r\n")).decode("ascii")
         host, _, port = asked.split()[1].rpartition(":")
         try:
@@ -25,6 +27,7 @@ class CountingProxy:
             back.write(b"HTTP/1.1 502 Bad Gateway\r\n\r\n")
             back.close()
             return
+        self._open.add(forth)
         back.write(b"HTTP/1.1 200 OK\r\n\r\n")
         await asyncio.gather(self._pass(client, forth), self._pass(outside, back, is_counted=True))
 
@@ -40,6 +43,16 @@ class CountingProxy:
             pass  # The other side is told by the closing below.
         finally:
             to.close()
+            self._open.discard(to)
+
+    async def hang_up(self, server: asyncio.Server) -> None:
+        """End what is still open: sockets that nobody closes become warnings, and fail tests."""
+        server.close()
+        for writer in self._open:
+            writer.close()
+        serving = asyncio.all_tasks() - {asyncio.current_task()}
+        await asyncio.wait_for(asyncio.gather(*serving, return_exceptions=True), timeout=5)
+        await asyncio.sleep(0)  # Transports close one turn of the loop later.
 
 
 @contextmanager
@@ -53,17 +66,7 @@ def counting_proxy() -> Iterator[CountingProxy]:
     try:
         yield proxy
     finally:
-        asyncio.run_coroutine_threadsafe(_hang_up(server), loop).result()
+        asyncio.run_coroutine_threadsafe(proxy.hang_up(server), loop).result()
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
-
-
-async def _hang_up(server: asyncio.Server) -> None:
-    """End what is still open: sockets that nobody closes become warnings, and fail tests."""
-    server.close()
-    serving = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in serving:
-        task.cancel()
-    await asyncio.gather(*serving, return_exceptions=True)
-    await asyncio.sleep(0)  # Transports close one turn of the loop later.
