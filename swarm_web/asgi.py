@@ -29,7 +29,7 @@ from swarm_web.dashboard.live.origin import OriginGate  # noqa: E402
 from swarm_web.dashboard.live.socket import live_socket  # noqa: E402
 from swarm_web.dashboard.pages import announcements  # noqa: E402
 from swarm_web.gateway.auth import TokenGate  # noqa: E402
-from swarm_web.gateway.consumers import NodeConsumer  # noqa: E402
+from swarm_web.gateway.connection import serve_node  # noqa: E402
 from swarm_web.gateway.denial import deny_unknown_path  # noqa: E402
 from swarm_web.gateway.pulse import lifespan  # noqa: E402
 from swarm_web.page_cache import PageCache  # noqa: E402
@@ -38,7 +38,7 @@ from swarm_web.page_cache import PageCache  # noqa: E402
 sockets = URLRouter(
     [
         # Nodes are no browsers: they send no Origin, and a token instead of a cookie.
-        path("ws/node/", TokenGate(NodeConsumer.as_asgi())),  # type: ignore[arg-type]
+        path("ws/node/", TokenGate(serve_node)),  # type: ignore[arg-type]
         path("ws/live/", OriginGate(live_socket)),  # type: ignore[arg-type]
         re_path(r"", deny_unknown_path),  # type: ignore[arg-type]
     ]

@@ -23,17 +23,14 @@ logger = logging.getLogger(__name__)
 
 NODES = "bus.nodes"
 VIEWERS = "bus.viewers"
-# On a node's own topic: its token or its block changed, so look whether it may stay.
-LOOK_AGAIN = "look again"
+# Of a node's id: its token or its block changed, so look whether it may stay.
+LOOK_AGAIN = "bus.look_again"
+# Of `[[node id, time in nanoseconds], ...]`: these nodes came to a web process.
+ARRIVALS = "bus.arrivals"
 _RETRY_S = 1.0
 _CANCEL_AGAIN_S = 0.1
 
 Listener = Callable[[str], None]
-
-
-def node_topic(node_id: int) -> str:
-    """Return the topic of one node's own rings."""
-    return f"bus.node.{node_id}"
 
 
 def ring(topic: str, payload: str = "") -> None:

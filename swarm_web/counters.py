@@ -1,18 +1,16 @@
 """Counters of what went wrong or was dropped, for `/metrics` and the status page.
 
-One Redis hash holds them all, so that every process adds to the same numbers. Counting never
-disturbs what is counted: while Redis is away the numbers are too low, and that is logged.
+One Redis hash holds them all, so that every process adds to the same numbers. Each web process
+collects its counts and adds them a moment later; while Redis is away they wait.
 """
 
-import logging
-from collections import defaultdict
+import asyncio
+from collections import Counter, defaultdict
 from typing import cast
-
-import redis.exceptions
+from weakref import WeakKeyDictionary
 
 from swarm_web.store import async_redis, sync_redis
-
-logger = logging.getLogger(__name__)
+from swarm_web.write_behind import WriteBehind
 
 # Requests and items of batches that were refused, by error code.
 REFUSED = "refused"
@@ -20,17 +18,56 @@ REFUSED = "refused"
 CONNECTIONS = "connections"
 # Doorbells that a socket was too slow for: `dropped`.
 DOORBELLS = "doorbells"
+# Rollouts that the relay let go, by reason (`relay.hub`).
+RELAY = "relay"
 
 _KEY = "counters"
 _SEPARATOR = "/"
+_PAUSE_S = 0.25
 
 
-async def count(name: str, code: str, *, by: int = 1) -> None:
-    """Add to one counter."""
-    try:
-        await async_redis().hincrby(_KEY, f"{name}{_SEPARATOR}{code}", by)
-    except redis.exceptions.RedisError:
-        logger.warning("could not count %s %s", name, code, exc_info=True)
+class PendingCounts:
+    """What an event loop has counted and not written yet."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._writer = WriteBehind(self._write, pause_s=_PAUSE_S, name="counters")
+        self.flush = self._writer.flush
+        self.close = self._writer.close
+
+    def add(self, field: str, by: int) -> None:
+        """Add to a counter."""
+        self._counts[field] += by
+        self._writer.wake()
+
+    async def _write(self) -> None:
+        counts, self._counts = self._counts, Counter()
+        if not counts:
+            return
+        try:
+            async with async_redis().pipeline(transaction=True) as batch:
+                for field, by in counts.items():
+                    batch.hincrby(_KEY, field, by)
+                await batch.execute()
+        except BaseException:
+            self._counts.update(counts)
+            raise
+
+
+_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, PendingCounts] = WeakKeyDictionary()
+
+
+def pending_counts() -> PendingCounts:
+    """Return the running event loop's counts."""
+    loop = asyncio.get_running_loop()
+    if loop not in _by_loop:
+        _by_loop[loop] = PendingCounts()
+    return _by_loop[loop]
+
+
+def count(name: str, code: str, *, by: int = 1) -> None:
+    """Add to one counter; in an event loop."""
+    pending_counts().add(f"{name}{_SEPARATOR}{code}", by)
 
 
 def read_all() -> dict[str, dict[str, int]]:

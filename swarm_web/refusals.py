@@ -1,22 +1,27 @@
 """What each node was refused lately, by code, so that its page can name the last error and its fix.
 
-A hash and a text in Redis for each node; both are forgotten a week after the last refusal. Noting
-never disturbs what is refused: while Redis is away nothing is noted, and that is logged.
+A hash and a text in Redis for each node; both are forgotten a week after the last refusal. Each web
+process collects what it refuses and writes it a moment later; while Redis is away it waits.
 """
 
+import asyncio
 import logging
+from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import cast
+from weakref import WeakKeyDictionary
 
 import msgspec
 import redis.exceptions
 
 from swarm_web.store import async_redis, sync_redis
+from swarm_web.write_behind import WriteBehind
 
 logger = logging.getLogger(__name__)
 
 _KEPT = timedelta(days=7)
+_PAUSE_S = 0.25
 
 
 class LastRefusal(msgspec.Struct, frozen=True):
@@ -35,18 +40,56 @@ class Refusals:
     last: LastRefusal | None
 
 
-async def note_refusal(node_id: int, *, code: str, message: str, now: datetime) -> None:
-    """Note that a node was refused something."""
-    counts, last = _keys(node_id)
-    refusal = LastRefusal(code, message, now)
-    try:
-        async with async_redis().pipeline(transaction=False) as batch:
-            batch.hincrby(counts, code, 1)
-            batch.expire(counts, _KEPT)
-            batch.set(last, msgspec.json.encode(refusal), ex=_KEPT)
-            await batch.execute()
-    except redis.exceptions.RedisError:
-        logger.warning("could not note what node %s was refused", node_id, exc_info=True)
+class PendingRefusals:
+    """What an event loop has noted and not written yet."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[int, str]] = Counter()
+        self._last: dict[int, LastRefusal] = {}
+        self._writer = WriteBehind(self._write, pause_s=_PAUSE_S, name="refusals")
+        self.flush = self._writer.flush
+        self.close = self._writer.close
+
+    def note(self, node_id: int, refusal: LastRefusal) -> None:
+        """Note that a node was refused something."""
+        self._counts[node_id, refusal.code] += 1
+        self._last[node_id] = refusal
+        self._writer.wake()
+
+    async def _write(self) -> None:
+        counts, self._counts = self._counts, Counter()
+        last, self._last = self._last, {}
+        if not counts:
+            return
+        try:
+            async with async_redis().pipeline(transaction=False) as batch:
+                for (node_id, code), times in counts.items():
+                    batch.hincrby(_keys(node_id)[0], code, times)
+                for node_id, refusal in last.items():
+                    key, last_key = _keys(node_id)
+                    batch.expire(key, _KEPT)
+                    batch.set(last_key, msgspec.json.encode(refusal), ex=_KEPT)
+                await batch.execute()
+        except BaseException:
+            self._counts.update(counts)
+            self._last = last | self._last
+            raise
+
+
+_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, PendingRefusals] = WeakKeyDictionary()
+
+
+def pending_refusals() -> PendingRefusals:
+    """Return what the running event loop has noted."""
+    loop = asyncio.get_running_loop()
+    if loop not in _by_loop:
+        _by_loop[loop] = PendingRefusals()
+    return _by_loop[loop]
+
+
+def note_refusal(node_id: int, *, code: str, message: str, now: datetime) -> None:
+    """Note that a node was refused something; in an event loop."""
+    pending_refusals().note(node_id, LastRefusal(code, message, now))
 
 
 def read_refusals(node_id: int) -> Refusals | None:

@@ -128,6 +128,9 @@ ANONYMOUS_NODES_PER_DAY = env.int("ANONYMOUS_NODES_PER_DAY", default=20)
 # ---- the relay pool: bounds on what others may be offered
 RELAY_POOL_SIZE = env.int("RELAY_POOL_SIZE", default=4096)
 RELAY_ROLLOUTS_PER_NODE = env.int("RELAY_ROLLOUTS_PER_NODE", default=64)
+RELAY_ROLLOUTS_PER_OWNER = env.int("RELAY_ROLLOUTS_PER_OWNER", default=512)
+RELAY_ROLLOUTS_PER_TASK = env.int("RELAY_ROLLOUTS_PER_TASK", default=RELAY_POOL_SIZE)
+RELAY_POOL_BYTES = env.int("RELAY_POOL_BYTES", default=64 << 20)
 RELAY_MAX_AGE_S = env.int("RELAY_MAX_AGE_S", default=600)
 # How many rollouts of the running season that are declared informative are checked in a minute.
 RELAY_DECLARED_CHECKS_PER_MINUTE = env.int("RELAY_DECLARED_CHECKS_PER_MINUTE", default=60)

@@ -64,19 +64,19 @@ async def answer(session: Session, frame: str | bytes, *, wait_s: float) -> Serv
         return await HANDLERS[type(message)](session, message)
     except UndecodableError as refusal:
         problem = _too_fast(wait_s) if wait_s > 0 else refusal
-        return await _refuse_node(session, problem, reply_to=refusal.request_id)
+        return _refuse_node(session, problem, reply_to=refusal.request_id)
     except RefusedError as refusal:
-        return await _refuse_node(session, refusal, reply_to=request_id)
+        return _refuse_node(session, refusal, reply_to=request_id)
     except (db.OperationalError, db.InterfaceError, redis.exceptions.RedisError):
         logger.exception("a store is away, node %s", session.node)
         away = "the coordinator's database or its Redis does not answer"
         busy = RefusedError(ErrorCode.SERVER_BUSY, away, retry_after=_BUSY_RETRY_S)
-        return await refuse(busy, reply_to=request_id)
+        return refuse(busy, reply_to=request_id)
     except Exception:
         # An edge: a bug in one message's handling must not cost the node its connection.
         logger.exception("a handler failed, node %s", session.node)
         bug = RefusedError(ErrorCode.SERVER_INTERNAL, "the coordinator failed to handle this")
-        return await refuse(bug, reply_to=request_id)
+        return refuse(bug, reply_to=request_id)
 
 
 def _decode(frame: str | bytes) -> NodeMessage:
@@ -98,17 +98,15 @@ def _too_fast(wait_s: float) -> RefusedError:
     return RefusedError(ErrorCode.RATE_LIMITED, "too many messages", retry_after=round(wait_s, 3))
 
 
-async def _refuse_node(session: Session, refusal: RefusedError, *, reply_to: str | None) -> Refused:
+def _refuse_node(session: Session, refusal: RefusedError, *, reply_to: str | None) -> Refused:
     """Refuse a request, and note it for the node's page."""
-    await note_refusal(
-        session.node.pk, code=refusal.code, message=refusal.message, now=session.clock()
-    )
-    return await refuse(refusal, reply_to=reply_to)
+    note_refusal(session.node.pk, code=refusal.code, message=refusal.message, now=session.clock())
+    return refuse(refusal, reply_to=reply_to)
 
 
-async def refuse(refusal: RefusedError, *, reply_to: str | None) -> Refused:
+def refuse(refusal: RefusedError, *, reply_to: str | None) -> Refused:
     """Count a refusal and return its frame."""
-    await counters.count(counters.REFUSED, refusal.code)
+    counters.count(counters.REFUSED, refusal.code)
     return Refused(
         reply_to=reply_to,
         code=refusal.code,

@@ -9,12 +9,11 @@ from asgiref.typing import (
     Scope,
     WebSocketScope,
 )
-from channels.db import database_sync_to_async
 
 from swarm_protocol.errors import FIXES, ErrorCode
 from swarm_web import counters
 from swarm_web.gateway.denial import deny
-from swarm_web.nodes.services import authenticate
+from swarm_web.gateway.session import shared_reads
 
 _SCHEME = "bearer"
 
@@ -31,10 +30,10 @@ class TokenGate:
         """Authenticate one handshake."""
         assert scope["type"] == "websocket"
         token = read_token(scope)
-        node = await database_sync_to_async(authenticate)(token) if token else None
+        node = await shared_reads().tokens.do(token) if token else None
         if node is None:
-            await counters.count(counters.CONNECTIONS, "denied")
-            await counters.count(counters.REFUSED, ErrorCode.AUTH_INVALID)
+            counters.count(counters.CONNECTIONS, "denied")
+            counters.count(counters.REFUSED, ErrorCode.AUTH_INVALID)
             reason = "unknown or revoked token" if token else "no bearer token in the handshake"
             body = {
                 "code": ErrorCode.AUTH_INVALID,

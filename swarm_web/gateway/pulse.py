@@ -12,6 +12,7 @@ from channels.db import database_sync_to_async
 from django import db
 
 from swarm_web import heartbeat
+from swarm_web.gateway.process import close_process
 
 logger = logging.getLogger(__name__)
 
@@ -19,13 +20,14 @@ PULSE_S = 1.0
 
 
 async def lifespan(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
-    """Keep the pulse from the server's start to its end, as the ASGI application of its life."""
+    """Keep the pulse from the server's start to its end, and write what is left at its end."""
     await receive()
     beating = asyncio.create_task(keep_pulse())
     await send({"type": "lifespan.startup.complete"})
     await receive()
     beating.cancel()
     await asyncio.wait([beating])
+    await close_process()
     await send({"type": "lifespan.shutdown.complete"})
 
 

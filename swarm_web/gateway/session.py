@@ -2,58 +2,106 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from random import Random
 from weakref import WeakKeyDictionary
 
+from channels.db import database_sync_to_async
 from django.utils import timezone
 
 from judge.models import Season
-from judge.selectors import running_season
-from judge.services.answers import store_submissions
+from judge.selectors import current_round, describe_round, running_season
+from judge.services.answers import Receipt, Submission, store_submissions
 from judge.services.receipts import Signer
 from judge.services.record import read_chain_head
 from judge.tasks import grade_answers
-from swarm_protocol.messages import Arm, ChainHead
+from swarm_protocol.messages import Arm, ChainHead, RoundInfo
+from swarm_web.gateway.batching import Batcher
 from swarm_web.gateway.cached import Cached
-from swarm_web.gateway.desk import AnswerDesk
 from swarm_web.gateway.grading_bell import GradingBell
+from swarm_web.gateway.welcoming import Arrival, Settled, settle_arrivals
+from swarm_web.nodes.arrivals import authenticate_all
 from swarm_web.nodes.models import Node
+from swarm_web.relay.hub import Hub, hub
+from swarm_web.relay.season_pool import Member, SeasonPool
 
-# How long rules may be old; a season's doorbell ends it early.
+# How long rules may be old; a doorbell ends it early.
 _MAX_AGE_S = 2.0
 
 
 @dataclass(frozen=True)
 class Shared:
-    """What the connections of a process share: season, head of the chain, and where answers go."""
+    """What the connections of a process share: values, work that is done in batches, the pool."""
 
     season: Cached[Season | None]
+    round: Cached[RoundInfo | None]
     chain: Cached[ChainHead]
-    desk: AnswerDesk
+    tokens: Batcher[str, Node | None]
+    arrivals: Batcher[Arrival, Settled]
+    answers: Batcher[Submission, Receipt]
     grading: GradingBell
+    hub: Hub
+    random: Random
 
 
-@dataclass
 class Session:
     """One connection, from the token to the hang-up.
 
     `greeted` tells whether its hello was accepted, `wish` which arm its owner wants, and `arm` the
     one that it has in the season `season_id` (`gateway.arms`). `signer` is the node with the key of
-    its hello, if it came with one. Time and randomness come from here,
-    so that tests of handlers decide them.
+    its hello, if it came with one. Time and randomness come from here, so that tests of handlers
+    decide them.
     """
 
-    node: Node
-    shared: Shared
-    clock: Callable[[], datetime] = timezone.now
-    random: Random = field(default_factory=Random)
-    greeted: bool = False
-    wish: Arm = "swarm"
-    arm: Arm = "swarm"
-    season_id: int | None = None
-    signer: Signer | None = None
+    __slots__ = (
+        *("arm", "clock", "greeted", "node", "random", "season_id", "shared", "signer", "wish"),
+        *("_member", "_pool"),
+    )
+
+    def __init__(
+        self,
+        node: Node,
+        shared: Shared,
+        *,
+        clock: Callable[[], datetime] = timezone.now,
+        random: Random | None = None,
+        greeted: bool = False,
+    ) -> None:
+        self.node = node
+        self.shared = shared
+        self.clock = clock
+        self.random = random or shared.random
+        self.greeted = greeted
+        self.wish: Arm = "swarm"
+        self.arm: Arm = "swarm"
+        self.season_id: int | None = None
+        self.signer: Signer | None = None
+        self._pool: SeasonPool | None = None
+        self._member: Member | None = None
+
+    async def join_pool(self, season: Season) -> tuple[SeasonPool, Member]:
+        """Return the season's pool, and the node's part in it."""
+        pool, member = self._pool, self._member
+        if pool is None or member is None or pool.season_id != season.pk:
+            self.leave_pool()
+            pool = await self.shared.hub.open(season.pk)
+            member = await self.shared.hub.join(pool, self.node)
+            self._pool, self._member = pool, member
+        # A node may get an owner while it is connected.
+        member.party = self.node.party
+        return pool, member
+
+    def leave_pool(self) -> None:
+        """Keep what the node was given for its next connection."""
+        if self._pool is not None and self._member is not None:
+            self.shared.hub.leave(self._pool, self._member)
+
+
+def _read_round() -> RoundInfo | None:
+    season = running_season()
+    judge_round = current_round(season) if season else None
+    return describe_round(judge_round) if judge_round else None
 
 
 _by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, Shared] = WeakKeyDictionary()
@@ -65,8 +113,13 @@ def shared_reads() -> Shared:
     if loop not in _by_loop:
         _by_loop[loop] = Shared(
             season=Cached(running_season, max_age_s=_MAX_AGE_S),
+            round=Cached(_read_round, max_age_s=_MAX_AGE_S),
             chain=Cached(lambda: read_chain_head(now=timezone.now()), max_age_s=_MAX_AGE_S),
-            desk=AnswerDesk(store_submissions),
+            tokens=Batcher(database_sync_to_async(authenticate_all)),
+            arrivals=Batcher(database_sync_to_async(settle_arrivals)),
+            answers=Batcher(database_sync_to_async(store_submissions)),
             grading=GradingBell(grade_answers.delay),
+            hub=hub(),
+            random=Random(),
         )
     return _by_loop[loop]

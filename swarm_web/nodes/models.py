@@ -110,6 +110,11 @@ class Node(models.Model):
         return self.title or self.name
 
     @property
+    def party(self) -> str:
+        """Who answers for the node: its owner, or the node itself if it has none."""
+        return f"node {self.pk}" if self.owner_id is None else f"owner {self.owner_id}"
+
+    @property
     def is_revoked(self) -> bool:
         """Whether no token is valid for the node."""
         return self.token_hash.startswith(_REVOKED)

@@ -1,4 +1,4 @@
-"""What happens to nodes: creation, authentication, presence.
+"""Nodes and their tokens: creation, authentication, revocation.
 
 A token is 256 random bits, shown once; the database keeps its SHA-256, which needs no salt or
 stretching because the token cannot be guessed.
@@ -6,22 +6,15 @@ stretching because the token cannot be guessed.
 
 import base64
 import hashlib
-import logging
 import secrets
-from datetime import datetime
 from random import Random
 
-import msgspec
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
-from django.db.models import QuerySet
 
-from swarm_protocol.messages import Hello
 from swarm_web import bus
-from swarm_web.nodes.models import Node, NodeKey
+from swarm_web.nodes.models import Node
 from swarm_web.nodes.names import draw_name
-
-logger = logging.getLogger(__name__)
 
 _TOKEN_PREFIX = "swarm_"
 
@@ -83,7 +76,7 @@ def revoke_token(node: Node) -> None:
 
 def show_out(node: Node) -> None:
     """End the node's connection if its token is not valid any more, or the node is blocked."""
-    bus.ring(bus.node_topic(node.pk), bus.LOOK_AGAIN)
+    bus.ring(bus.LOOK_AGAIN, str(node.pk))
 
 
 def hash_token(token: str) -> str:
@@ -94,56 +87,3 @@ def hash_token(token: str) -> str:
 def authenticate(token: str) -> Node | None:
     """Return the node that owns the token, unless it is blocked."""
     return Node.objects.filter(token_hash=hash_token(token), blocked=False).first()
-
-
-def introduce(node: Node, hello: Hello, *, now: datetime) -> None:
-    """Store what a node says of itself at the start of a connection."""
-    node.model = hello.model
-    node.parameters = hello.parameters
-    node.tokenizer = hello.tokenizer
-    node.arm = hello.arm
-    node.client_version = hello.client
-    node.hardware = msgspec.to_builtins(hello.hardware) if hello.hardware else {}
-    node.last_seen = now
-    node.left_at = None
-    node.said_goodbye = False
-    node.save(
-        update_fields=[
-            "model",
-            "parameters",
-            "tokenizer",
-            "arm",
-            "client_version",
-            "hardware",
-            "last_seen",
-            "left_at",
-            "said_goodbye",
-        ]
-    )
-
-
-def touch(node: Node, *, now: datetime) -> bool:
-    """Note that the node's socket is open, and tell whether it may stay open."""
-    return bool(_admitted(node).update(last_seen=now))
-
-
-def may_stay(node: Node) -> bool:
-    """Tell whether the token that the node came with is still valid, and the node not blocked."""
-    return _admitted(node).exists()
-
-
-def _admitted(node: Node) -> QuerySet[Node]:
-    return Node.objects.filter(pk=node.pk, token_hash=node.token_hash, blocked=False)
-
-
-def leave(node_id: int, *, goodbye: bool, now: datetime) -> None:
-    """Note that the node's socket was closed, and whether the client did so on purpose."""
-    Node.objects.filter(pk=node_id).update(left_at=now, said_goodbye=goodbye)
-
-
-def bind_key(node: Node, public: str, *, now: datetime) -> NodeKey:
-    """Return the key that a node signs with, noted for good when it comes for the first time."""
-    key, new = NodeKey.objects.get_or_create(node=node, public=public, defaults={"first_seen": now})
-    if new and node.keys.count() > 1:
-        logger.warning("%s signs with a new key, %s", node.name, public)
-    return key

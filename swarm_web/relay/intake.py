@@ -1,16 +1,18 @@
 """What the archive will hold: a sample of published rollouts, waiting in Redis for a worker.
 
-It is taken for every step of every node, so it costs one call, and rows are written elsewhere. Two
-bounds for each minute keep it small: rollouts of the whole site, and of one node.
+Rows are written elsewhere. Two bounds for each minute keep the sample small: rollouts of the whole
+site, and of one node. Each process keeps to them by itself, and Redis among all processes.
 
-Keys:
-    relay:samples                     list of encoded samples, oldest first
-    relay:sampled:<minute>            how many were taken in this minute
-    relay:sampled:<minute>:<node id>  of them those of one node
+Keys, all in one slot of a cluster:
+    {relay}:samples                     list of encoded samples, oldest first
+    {relay}:sampled:<minute>            how many were taken in this minute
+    {relay}:sampled:<minute>:<node id>  of them those of one node
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from random import Random
 from typing import cast
 
 import msgspec
@@ -35,7 +37,7 @@ end
 return room
 """
 
-_LIST = "relay:samples"
+_LIST = "{relay}:samples"
 # While no worker takes them, the oldest samples give way.
 _MOST_WAITING = 1000
 # A sample may be this large: a quarter of what the relay takes, and more than most rollouts.
@@ -59,6 +61,31 @@ class Sample(msgspec.Struct, frozen=True):
     rollout: Rollout
 
 
+class SampleQuota:
+    """Which rollouts one process offers to the archive; pure."""
+
+    def __init__(self, limits: SampleLimits) -> None:
+        self._limits = limits
+        self._minute = 0
+        self._taken: Counter[int] = Counter()
+        self._left = 0
+
+    def choose(
+        self, node_id: int, ids: Sequence[str], *, now: float, random: Random
+    ) -> Collection[str]:
+        """Return those of the ids that are offered; drawn, because a node sends the best first."""
+        minute = int(now // 60)
+        if minute != self._minute:
+            self._minute, self._left = minute, self._limits.site
+            self._taken.clear()
+        count = min(len(ids), self._left, self._limits.node - self._taken[node_id])
+        if count <= 0:
+            return ()
+        self._left -= count
+        self._taken[node_id] += count
+        return random.sample(ids, count)
+
+
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Sample)
 
@@ -71,7 +98,7 @@ async def offer_samples(
     fitting = [sample for sample in encoded if len(sample) <= _MAX_BYTES]
     if not fitting:
         return 0
-    count = f"relay:sampled:{int(samples[0].at // 60)}"
+    count = f"{{relay}}:sampled:{int(samples[0].at // 60)}"
     keys = [_LIST, count, f"{count}:{samples[0].node_id}"]
     args: list[int | bytes] = [limits.site, limits.node, _MOST_WAITING, *fitting]
     return int(await client.register_script(_OFFER)(keys=keys, args=args))

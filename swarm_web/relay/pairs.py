@@ -3,12 +3,11 @@
 A party is an owner, or a node without one: two nodes of one owner count as one. Nodes draw from the
 pool uniformly, so in a swarm of twenty or more no honest pair comes near the limit.
 
-Key of season `s` and minute `m`, with an expiry:
-    relay:s:pairs:m      hash of `<giver's party>/<taker's party>` to credits until now
+Key of season `s` and minute `m` (Unix seconds), with an expiry:
+    relay:{s}:pairs:m      hash of `<giver's party>/<taker's party>` to credits until now
 """
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import NamedTuple
 
 import redis
@@ -18,27 +17,31 @@ MOST_A_MINUTE = 16
 _KEPT_S = 3600
 
 
-class Pair(NamedTuple):
-    """Who gave and who took in a minute of a season; `minute` is when it begins."""
+class PartyPair(NamedTuple):
+    """Who gave and who took in a minute of a season, which begins at `minute` (Unix seconds)."""
 
     season_id: int
-    minute: datetime
+    minute: int
     giver: str
     taker: str
 
 
-def admit(client: redis.Redis, wanted: Mapping[Pair, int]) -> dict[Pair, int]:
+def admit(client: redis.Redis, wanted: Mapping[PartyPair, int]) -> dict[PartyPair, int]:
     """Note the credits that pairs want, and return how many of each count.
 
     What was noted stays noted, so credits that could not be booked and come again may count less.
     """
     pipe = client.pipeline(transaction=False)
     for pair, more in wanted.items():
-        key = f"relay:{pair.season_id}:pairs:{int(pair.minute.timestamp())}"
-        pipe.hincrby(key, f"{pair.giver}/{pair.taker}", more)
+        pipe.hincrby(_key(pair), f"{pair.giver}/{pair.taker}", more)
+    for key in sorted({_key(pair) for pair in wanted}):
         pipe.expire(key, _KEPT_S)
-    totals = pipe.execute()[::2]
+    totals = pipe.execute()[: len(wanted)]
     return {
         pair: min(more, max(0, MOST_A_MINUTE - (total - more)))
         for (pair, more), total in zip(wanted.items(), totals, strict=True)
     }
+
+
+def _key(pair: PartyPair) -> str:
+    return f"relay:{{{pair.season_id}}}:pairs:{pair.minute}"

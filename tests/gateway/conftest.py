@@ -10,6 +10,7 @@ from django.db import connections
 
 from judge.models import Round, Season, Seat
 from swarm_web import bus
+from swarm_web.gateway.process import close_process
 from swarm_web.nodes.models import Node
 from swarm_web.store import async_redis
 from tests.factories import make_node, make_season
@@ -41,6 +42,7 @@ async def tidy_stores(
     monkeypatch.setitem(connections.settings["default"], "CONN_MAX_AGE", 60)
     await async_redis().delete("counters")
     yield
+    await close_process()
     await bus.switchboard().close()
     await async_redis().aclose()
     await sync_to_async(connections.close_all)()

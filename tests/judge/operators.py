@@ -17,7 +17,7 @@ from swarm_protocol.errors import RefusedError
 from swarm_tasks.allowlist import check_config
 from swarm_tasks.verifier import Verifier
 from swarm_web.nodes.models import Node
-from swarm_web.nodes.services import touch
+from swarm_web.nodes.arrivals import touch
 from tests.judge.conftest import Clock, answers_to, connect_node
 from tests.judge.toys import submit_answers
 
@@ -88,7 +88,7 @@ def _seen(name: str, clock: Clock) -> Node:
     known = Node.objects.filter(name=name).first()
     if known is None:
         return connect_node(name, clock)
-    touch(known, now=clock.now)
+    touch([known], now=clock.now)
     return known
 
 

@@ -15,7 +15,7 @@ from judge.services.seasons import end_season, pause_season, resume_season
 from swarm_tasks.keyspace import Part, index_part, question_part
 from swarm_tasks.quiz import QuizRules, commit_quiz
 from swarm_tasks.verifier import Verifier
-from swarm_web.nodes.services import leave, touch
+from swarm_web.nodes.arrivals import Departure, leave, touch
 from tests.judge.toys import OPEN_S, SCORING_S, Clock, Site, make_toy_season
 
 
@@ -122,7 +122,7 @@ def test_connected_nodes_are_invited_and_others_not(site: Site) -> None:
 
 def test_a_node_that_is_reconnecting_is_invited(site: Site) -> None:
     (node,) = site.join("back-soon")
-    leave(node.pk, goodbye=True, now=site.clock.advance(1))
+    leave([Departure(node.pk, goodbye=True, now=site.clock.advance(1))])
     site.clock.advance(5)
     assert site.open().seats.get().node == node
 
@@ -313,7 +313,7 @@ def test_a_round_waits_for_a_web_process_and_then_invites_the_nodes_that_came_ba
     waiting = site.schedule(in_seconds=30)
     go_silent(site, seconds=100)
     assert phase_of(waiting) == Phase.SCHEDULED
-    touch(node, now=site.clock.advance(5))
+    touch([node], now=site.clock.advance(5))
     watch_seasons(now=site.clock.now, silence=timedelta(0))
     site.advance(5)
     waiting.refresh_from_db()

@@ -27,8 +27,9 @@ from swarm_tasks.answers import AnswerRules
 from swarm_tasks.batches import Batch
 from swarm_tasks.keyspace import Part
 from swarm_tasks.verifier import DEADLINE_S, Attempt, DrawnTask, Verdict, Verifier
+from swarm_web.nodes.arrivals import touch
 from swarm_web.nodes.models import Node
-from swarm_web.nodes.services import create_node, touch
+from swarm_web.nodes.services import create_node
 
 # Three questions of the first and one of the second.
 TASKS = [
@@ -147,7 +148,7 @@ def connect_node(
     """Make a node whose socket is open."""
     node, _ = create_node(name=name, arm=arm)
     Node.objects.filter(pk=node.pk).update(model=model)
-    touch(node, now=clock.now)
+    touch([node], now=clock.now)
     node.refresh_from_db()
     return node
 
@@ -222,7 +223,7 @@ class Site:
     def open(self, *present: str) -> Round:
         """Open a round while these nodes are connected, and so invited."""
         for name in present:
-            touch(self.nodes[name], now=self.clock.now)
+            touch([self.nodes[name]], now=self.clock.now)
         made = self.schedule()
         assert made in self.advance()
         made.refresh_from_db()

@@ -14,9 +14,10 @@ from django.db import IntegrityError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
+from swarm_web.nodes.arrivals import Departure, leave, touch
 from swarm_web.nodes.models import PRESENCE, Node
 from swarm_web.nodes.names import ADJECTIVES, BIRDS, draw_name
-from swarm_web.nodes.services import authenticate, create_node, leave, rotate_token, touch
+from swarm_web.nodes.services import authenticate, create_node, rotate_token
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -65,7 +66,7 @@ def test_a_name_has_two_different_adjectives() -> None:
 def test_a_touched_node_is_connected_until_it_is_silent() -> None:
     now = timezone.now()
     node, _ = create_node()
-    touch(node, now=now)
+    touch([node], now=now)
     assert list(Node.objects.connected(now=now)) == [node]
     assert not Node.objects.connected(now=now + PRESENCE).exists()
 
@@ -73,8 +74,8 @@ def test_a_touched_node_is_connected_until_it_is_silent() -> None:
 def test_a_node_that_left_is_not_connected() -> None:
     now = timezone.now()
     node, _ = create_node()
-    touch(node, now=now)
-    leave(node.pk, goodbye=True, now=now + timedelta(seconds=1))
+    touch([node], now=now)
+    leave([Departure(node.pk, goodbye=True, now=now + timedelta(seconds=1))])
     node.refresh_from_db()
     assert not node.is_connected(now=now + timedelta(seconds=1))
     assert not Node.objects.connected(now=now + timedelta(seconds=1)).exists()

@@ -38,7 +38,8 @@ from swarm_record.keys import public_key_of
 from swarm_tasks.verifier import Verifier
 from swarm_web.gateway.handlers.judging import _offer
 from swarm_web.nodes.models import Node
-from swarm_web.nodes.services import bind_key, create_node, touch
+from swarm_web.nodes.arrivals import touch
+from swarm_web.nodes.services import create_node
 from tests.judge.conftest import SUMS, answer
 
 Meanwhile = Callable[[], object]
@@ -132,7 +133,7 @@ class JudgedSite:
     def start(self, judge_round: Round) -> Round:
         """Open a round whose time has come, with all nodes there."""
         for member in self.members.values():
-            touch(member.node, now=self.now)
+            touch([member.node], now=self.now)
         advance_rounds(now=self.now)
         judge_round.refresh_from_db()
         self.tell(judge_round)

@@ -32,6 +32,7 @@ class ErrorCode(StrEnum):
     RELAY_ISOLATED = "relay.isolated"
     RELAY_ISOLATED_PUBLISH = "relay.isolated_publish"
     RELAY_ROLLOUT = "relay.rollout"
+    RELAY_COPY = "relay.copy"
     ROUND_UNKNOWN = "round.unknown"
     ROUND_NOT_OPEN = "round.not_open"
     ROUND_PENDING = "round.pending"
@@ -74,6 +75,7 @@ FIXES: dict[ErrorCode, str] = {
     ErrorCode.RELAY_ROLLOUT: (
         "Share rollouts with no more and no longer completions than the season's (see the welcome)."
     ),
+    ErrorCode.RELAY_COPY: "Share each rollout once, and none that others have made.",
     ErrorCode.ROUND_UNKNOWN: "Ask for the current round first.",
     ErrorCode.ROUND_NOT_OPEN: "Wait for the next round: you are told when it opens.",
     ErrorCode.ROUND_PENDING: "Nothing to do: this node takes part in the next round that opens.",

@@ -1,21 +1,14 @@
 """The first message of a connection."""
 
-from datetime import datetime
-
-from channels.db import database_sync_to_async
 from django.conf import settings
 
 from judge.models import Season
 from judge.selectors import describe_season, minimum_client
-from judge.services.receipts import Signer
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import Hello, Welcome
 from swarm_protocol.version import PROTOCOL_VERSION, parse_version
-from swarm_web.gateway.arms import assign_arm
-from swarm_web.gateway.handlers.season import read_round
 from swarm_web.gateway.session import Session
-from swarm_web.nodes.models import Node
-from swarm_web.nodes.services import bind_key, introduce
+from swarm_web.gateway.welcoming import Arrival
 
 Version = tuple[int, ...]
 
@@ -29,17 +22,18 @@ async def greet(session: Session, hello: Hello) -> Welcome:
     _check_client(hello.client, client, season)
     now = session.clock()
     session.wish = hello.arm
-    await database_sync_to_async(introduce)(session.node, hello, now=now)
-    session.signer = await database_sync_to_async(_read_signer)(session.node, hello, now=now)
+    settled = await session.shared.arrivals.do(Arrival(session.node, hello, season, now))
+    session.arm, session.signer = settled.arm, settled.signer
+    session.season_id = season.pk if season else None
     welcome = Welcome(
         reply_to=hello.id,
         protocol=PROTOCOL_VERSION,
         server=settings.SITE_NAME,
         node=session.node.name,
-        arm=await assign_arm(session, season) if season else hello.arm,
+        arm=settled.arm,
         now=now.isoformat(),
         season=describe_season(season) if season else None,
-        round=await read_round(season),
+        round=await session.shared.round.get(),
         upgrade=_announce_minimum(client, season),
         logprobs=True,
         provenance=True,
@@ -50,13 +44,6 @@ async def greet(session: Session, hello: Hello) -> Welcome:
     # Last: a hello that failed may be said again.
     session.greeted = True
     return welcome
-
-
-def _read_signer(node: Node, hello: Hello, *, now: datetime) -> Signer | None:
-    if hello.key is None:
-        return None
-    key = bind_key(node, hello.key, now=now)
-    return Signer(node=node.name, key_id=key.pk, public=key.public)
 
 
 def _read_client(client: str) -> Version:

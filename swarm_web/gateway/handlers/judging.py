@@ -61,13 +61,13 @@ def _offer(node: Node, message: RequestQuestions, *, now: datetime) -> Questions
 
 async def receive_answers(session: Session, message: SubmitAnswers) -> AnswersReceived:
     """Store answers, then have them graded."""
-    receipt = await session.shared.desk.hand_in(
+    receipt = await session.shared.answers.do(
         Submission(session.node.pk, message.round, message.answers, session.clock(), session.signer)
     )
     if receipt.accepted:
         session.shared.grading.ring()
     for item in receipt.rejected:
-        await counters.count(counters.REFUSED, item.code)
+        counters.count(counters.REFUSED, item.code)
     return AnswersReceived(
         reply_to=message.id,
         round=message.round,

@@ -1,9 +1,12 @@
 """Rollouts to and from the pool, and how training goes."""
 
+from collections.abc import Collection
+
 import msgspec
 
 from judge.models import Season
 from judge.selectors import task_choices
+from swarm_protocol.codec import MAX_FRAME_BYTES
 from swarm_protocol.errors import FIXES, ErrorCode, RefusedError
 from swarm_protocol.messages import (
     MAX_ROLLOUT_BYTES,
@@ -13,7 +16,7 @@ from swarm_protocol.messages import (
     RequestRollouts,
     Rollout,
     RolloutsPublished,
-    RolloutsSampled,
+    ServerMessage,
     TrainingReported,
 )
 from swarm_tasks.allowlist import check_training_spec
@@ -22,56 +25,75 @@ from swarm_web.gateway.arms import assign_arm
 from swarm_web.gateway.handlers.season import find_season
 from swarm_web.gateway.session import Session
 from swarm_web.refusals import note_refusal
-from swarm_web.relay.services import publish_rollouts, record_training, sample_rollouts
+from swarm_web.relay.season_pool import Offered, RelayedRollout
+from swarm_web.relay.window import Strategy
 
 # More characters than tokens have on average in any text: the server knows no node's tokenizer.
 TOKEN_CHARACTERS = 32
+# What stands around the rollouts in a frame.
+_FRAME_REST_BYTES = 1024
+
+_encoder = msgspec.json.Encoder()
+
+
+class RelayedRollouts(ServerMessage, frozen=True, tag="rollouts.sampled"):
+    """A RolloutsSampled whose rollouts are bytes already."""
+
+    rollouts: list[RelayedRollout]
 
 
 async def publish(session: Session, message: PublishRollouts) -> RolloutsPublished:
     """Offer the rollouts of this season to the others, and tell which were none."""
     season = await find_season(session)
     if await assign_arm(session, season) == "isolated" and not season.isolated_publish:
-        return await _decline(session, message)
+        return _decline(session, message)
+    pool, member = await session.join_pool(season)
     taken, rejected = _sort_rollouts(message.rollouts, season)
-    for item in rejected:
-        await counters.count(counters.REFUSED, item.code)
-        await note_refusal(
-            session.node.pk, code=item.code, message=item.message, now=session.clock()
-        )
-    await publish_rollouts(
-        session.node,
-        season_id=season.pk,
-        rollouts=taken,
-        informative=message.informative,
+    published = pool.publish(
+        member,
+        taken,
+        informative=frozenset(message.informative),
         rejected=len(rejected),
-        now=session.clock(),
+        now=session.clock().timestamp(),
         random=session.random,
     )
-    return RolloutsPublished(reply_to=message.id, accepted=len(taken), rejected=rejected)
+    session.shared.hub.wake()
+    rejected += _reject_copies(published.copies)
+    for item in rejected:
+        counters.count(counters.REFUSED, item.code)
+        note_refusal(session.node.pk, code=item.code, message=item.message, now=session.clock())
+    accepted = len(taken) - len(published.copies)
+    return RolloutsPublished(reply_to=message.id, accepted=accepted, rejected=rejected)
 
 
-async def _decline(session: Session, message: PublishRollouts) -> RolloutsPublished:
+def _decline(session: Session, message: PublishRollouts) -> RolloutsPublished:
     """Take no rollouts of an isolated node, and count them, but not as a fault of the node's.
 
     Older clients send them with each step: rejected one by one, they neither end the connection nor
     stand in the panel, and on the node's page they would push out what its owner can mend.
     """
     code = ErrorCode.RELAY_ISOLATED_PUBLISH
-    await counters.count(counters.REFUSED, code, by=len(message.rollouts))
+    counters.count(counters.REFUSED, code, by=len(message.rollouts))
     reason = f"{session.node.name} is in the isolated arm"
     rejected = [Rejected(rollout.id, code, reason, FIXES[code]) for rollout in message.rollouts]
     return RolloutsPublished(reply_to=message.id, accepted=0, rejected=rejected)
 
 
-def _sort_rollouts(rollouts: list[Rollout], season: Season) -> tuple[list[Rollout], list[Rejected]]:
+def _reject_copies(ids: Collection[str]) -> list[Rejected]:
+    code = ErrorCode.RELAY_COPY
+    reason = "its completions are those of another rollout in the pool, or nearly so"
+    return [Rejected(rollout_id, code, reason, FIXES[code]) for rollout_id in ids]
+
+
+def _sort_rollouts(rollouts: list[Rollout], season: Season) -> tuple[list[Offered], list[Rejected]]:
     """Return the rollouts whose task is one of the season's, and the refusals of the others."""
     tasks = task_choices(season.tasks)
-    taken: list[Rollout] = []
+    taken: list[Offered] = []
     rejected: list[Rejected] = []
     for rollout in rollouts:
         try:
-            _check_size(rollout, season)
+            body = _encoder.encode(rollout)
+            _check_size(rollout, len(body), season)
             check_training_spec(rollout.task, seed=season.seed, tasks=tasks)
         except RefusedError as refusal:
             rejected.append(
@@ -83,13 +105,12 @@ def _sort_rollouts(rollouts: list[Rollout], season: Season) -> tuple[list[Rollou
                 )
             )
         else:
-            taken.append(rollout)
+            taken.append(Offered(rollout, body))
     return taken, rejected
 
 
-def _check_size(rollout: Rollout, season: Season) -> None:
+def _check_size(rollout: Rollout, size: int, season: Season) -> None:
     """Refuse what no node of the season trains on, or may share; receivers count tokens."""
-    size = len(msgspec.json.encode(rollout))
     if size > MAX_ROLLOUT_BYTES:
         raise RefusedError(
             ErrorCode.PROTOCOL_TOO_LARGE,
@@ -109,26 +130,30 @@ def _check_size(rollout: Rollout, season: Season) -> None:
         )
 
 
-async def sample(session: Session, message: RequestRollouts) -> RolloutsSampled:
+async def sample(session: Session, message: RequestRollouts) -> RelayedRollouts:
     """Draw rollouts of others."""
     season = await find_season(session)
     arm = await assign_arm(session, season)
     if arm != "swarm":
         raise RefusedError(ErrorCode.RELAY_ISOLATED, f"{session.node.name} is in the {arm} arm")
-    drawn = await sample_rollouts(
-        session.node,
-        season_id=season.pk,
-        count=message.count,
-        prefer=message.prefer,
+    pool, member = await session.join_pool(season)
+    drawn = pool.draw(
+        member,
+        message.count,
+        strategy=Strategy(message.prefer),
         with_logprobs=message.logprobs,
-        now=session.clock(),
+        most_bytes=MAX_FRAME_BYTES - _FRAME_REST_BYTES,
+        now=session.clock().timestamp(),
         random=session.random,
     )
-    return RolloutsSampled(reply_to=message.id, rollouts=drawn)
+    session.shared.hub.wake()
+    return RelayedRollouts(reply_to=message.id, rollouts=drawn)
 
 
 async def report_training(session: Session, message: ReportTraining) -> TrainingReported:
-    """Store how training goes."""
+    """Note how training goes."""
     season = await find_season(session)
-    await record_training(session.node, season_id=season.pk, report=message, now=session.clock())
+    pool, member = await session.join_pool(season)
+    pool.report(member, message, now=session.clock().timestamp())
+    session.shared.hub.wake()
     return TrainingReported(reply_to=message.id)

@@ -5,7 +5,7 @@ from typing import cast
 
 import redis.exceptions
 
-from swarm_web.relay.pool import given_key, pool_key
+from swarm_web.relay.keys import given_key, held_key
 from swarm_web.store import sync_redis
 
 logger = logging.getLogger(__name__)
@@ -13,7 +13,8 @@ logger = logging.getLogger(__name__)
 
 def pool_size(season_id: int) -> int:
     """Return how many rollouts a season's pool holds. Raises redis.exceptions.RedisError."""
-    return int(sync_redis().zcard(pool_key(season_id)))
+    held = cast("bytes | None", sync_redis().get(held_key(season_id)))
+    return int(held or 0)
 
 
 def delivered_to_others(node_id: int, *, season_id: int) -> int | None:

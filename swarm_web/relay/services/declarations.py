@@ -17,7 +17,7 @@ from swarm_protocol.messages import Rollout
 from swarm_tasks.answers import AnswerRules, known_rules
 from swarm_tasks.pool import AnyVerifier
 from swarm_tasks.verifier import UnmadeError
-from swarm_web.relay.claims import Claims
+from swarm_web.relay.claims import take_checks, tell_lapsed
 from swarm_web.relay.models import Contribution
 from swarm_web.relay.services.scoring import score_completions
 from swarm_web.relay.trust import Trust, weigh
@@ -35,30 +35,30 @@ _COUNTED = (
 def check_declarations(
     *, verifier: AnyVerifier, now: datetime, most: int, is_late: Callable[[], bool]
 ) -> int:
-    """Check up to `most` declared rollouts of the running season; return how many.
+    """Check up to `most` declared rollouts of the running season; return how many were taken.
 
-    Up to as many more of nodes whose declarations have lapsed are checked, so that these may count
-    again. When it gets late the rest is left: one question that hangs the generator takes seconds.
+    When it gets late the rest is left: one question that hangs the generator takes seconds.
     """
     season = _running_season()
     if season is None:
         return 0
     season_id, rules = season
-    claims = Claims(sync_redis(), season_id=season_id, max_age_s=settings.RELAY_MAX_AGE_S)
-    # Told again each time: Redis may have lost it, a worker may have died before it told, or the
+    # Said again each time: Redis may have lost it, a worker may have died before it said so, or the
     # operator may have decided otherwise.
-    claims.tell_lapsed(_lapsed_nodes(season_id))
-    drawn = claims.draw(most, now=now.timestamp())
+    tell_lapsed(sync_redis(), season_id, _lapsed_nodes(season_id))
+    drawn = take_checks(sync_redis(), most, now=now.timestamp(), max_age_s=settings.RELAY_MAX_AGE_S)
     findings: dict[int, list[bool]] = {}
-    for claim in takewhile(lambda _: not is_late(), drawn):
-        informative = is_informative(claim.rollout, rules=rules, verifier=verifier)
+    for check in takewhile(lambda _: not is_late(), drawn):
+        if check.season_id != season_id:
+            continue
+        informative = is_informative(check.read_rollout(), rules=rules, verifier=verifier)
         if informative is not None:
-            findings.setdefault(claim.node_id, []).append(not informative)
+            findings.setdefault(check.node_id, []).append(not informative)
     lapsed = [
         node_id for node_id, found in findings.items() if _note(node_id, season_id, found, now=now)
     ]
     if lapsed:
-        claims.tell_lapsed(_lapsed_nodes(season_id))
+        tell_lapsed(sync_redis(), season_id, _lapsed_nodes(season_id))
     return len(drawn)
 
 

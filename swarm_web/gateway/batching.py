@@ -1,0 +1,60 @@
+"""Work for many connections at once: what comes in while one batch is done is the next batch."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic, TypeVar
+
+from swarm_web.write_behind import STORE_ERRORS
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+# Bounds how long a transaction of a batch lasts.
+MOST_AT_ONCE = 128
+
+
+class Batcher(Generic[Item, Result]):
+    """Collects items while `work` does the last batch, and has it do them as the next one.
+
+    As Postgres does with commits: a lone node waits for nobody, and a thousand that come at once
+    share a few transactions. `work` returns a result or an exception for each item, in their order,
+    and leaves nothing behind when it raises. A batch that fails, unless because a store is away, is
+    done again item by item: a bad one fails alone. One for an event loop.
+    """
+
+    def __init__(
+        self, work: Callable[[Sequence[Item]], Awaitable[Sequence[Result | Exception]]]
+    ) -> None:
+        self._work = work
+        self._waiting: list[tuple[Item, asyncio.Future[Result]]] = []
+        self._working: asyncio.Task[None] | None = None
+
+    async def do(self, item: Item) -> Result:
+        """Return the item's result once its batch is done. Raises what `work` gave or raised."""
+        result: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        self._waiting.append((item, result))
+        if self._working is None or self._working.done():
+            self._working = asyncio.create_task(self._run())
+        return await result
+
+    async def _run(self) -> None:
+        while self._waiting:
+            batch, self._waiting = self._waiting[:MOST_AT_ONCE], self._waiting[MOST_AT_ONCE:]
+            outcomes = await self._attempt([item for item, _ in batch])
+            for (_, result), outcome in zip(batch, outcomes, strict=True):
+                if result.cancelled():
+                    continue  # the node hung up; what it asked for is done
+                if isinstance(outcome, Exception):
+                    result.set_exception(outcome)
+                else:
+                    result.set_result(outcome)
+
+    async def _attempt(self, items: Sequence[Item]) -> Sequence[Result | Exception]:
+        try:
+            return await self._work(items)
+        except STORE_ERRORS as problem:
+            return [problem] * len(items)
+        except Exception as problem:  # noqa: BLE001 - each of them answers for it, at its edge
+            if len(items) == 1:
+                return [problem]
+            return [outcome for item in items for outcome in await self._attempt([item])]

@@ -1,0 +1,190 @@
+"""The node socket: frames in and out, as an ASGI application.
+
+It stands on uvicorn alone, without a Channels consumer, because a consumer's dispatch costs as much
+as the rest of a message. uvicorn pings each socket and closes those that do not answer, and reads
+nothing more from a socket until the last message is handled.
+"""
+
+import asyncio
+import time
+from typing import Any
+
+from asgiref.typing import ASGIReceiveCallable, ASGISendCallable, Scope
+from django.conf import settings
+
+from swarm_protocol.codec import encode
+from swarm_protocol.errors import CLOSE_CODES, ErrorCode, RefusedError
+from swarm_protocol.messages import Refused, ServerMessage, Welcome
+from swarm_web import counters
+from swarm_web.gateway.answering import answer, refuse
+from swarm_web.gateway.limits import TokenBucket
+from swarm_web.gateway.roster import Roster, roster
+from swarm_web.gateway.session import Session, shared_reads
+from swarm_web.nodes.models import Node
+
+# How long a socket may stay open without a hello, and the close code then.
+HELLO_S = 20.0
+NO_HELLO = 4408
+# With this code a client says goodbye (RFC 6455, 7.4.1: going away). All versions of it do.
+GOODBYE = 1001
+# Doorbells that wait for a slow socket. The newest says how things stand now.
+_RINGS_KEPT = 16
+
+
+async def serve_node(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+    """Serve one node's socket; `TokenGate` has authenticated it."""
+    await Connection(scope["node"], roster(), receive, send).serve()  # type: ignore[typeddict-item]
+
+
+class Connection:
+    """One node's connection.
+
+    Messages are handled one after another, so a slow handler holds back its own node only.
+    """
+
+    def __init__(
+        self, node: Node, listed_in: Roster, receive: ASGIReceiveCallable, send: ASGISendCallable
+    ) -> None:
+        self.node = node
+        self.session = Session(node, shared_reads())
+        self.opened_ns = time.time_ns()
+        self.sending_since = 0.0
+        self._roster = listed_in
+        self._receive = receive
+        self._send = send
+        self._bucket = TokenBucket(
+            rate=settings.GATEWAY_MESSAGES_PER_SECOND,
+            burst=settings.GATEWAY_BURST,
+            now=time.monotonic(),
+        )
+        # Doorbells for after the welcome; they are dropped while the socket is too slow for them.
+        self._rings: list[str] = []
+        self._forwarding: asyncio.Task[None] | None = None
+        self._ending: asyncio.Task[None] | None = None
+        self._serving: asyncio.Task[Any] | None = None
+        self._closed = self._answering = self._welcomed = False
+
+    @property
+    def greeted(self) -> bool:
+        """Whether the node's hello was accepted."""
+        return self.session.greeted
+
+    async def serve(self) -> None:
+        """Serve the connection, and clean up however it ends."""
+        await self._receive()
+        await self._send({"type": "websocket.accept", "subprotocol": None, "headers": []})
+        counters.count(counters.CONNECTIONS, "accepted")
+        self._serving = asyncio.current_task()
+        self._await_hello()
+        code = None
+        try:
+            await self._roster.enter(self)
+            while (event := await self._receive())["type"] == "websocket.receive":
+                await self._handle(event)
+            code = event.get("code")
+        finally:
+            await self._hang_up(said_goodbye=code == GOODBYE)
+
+    async def _handle(self, event: Any) -> None:
+        """Answer one frame; what still arrives after a fatal refusal is not read."""
+        if self._closed:
+            return
+        wait_s = self._bucket.take(now=time.monotonic())
+        frame = event.get("text")
+        if frame is None:
+            frame = event.get("bytes") or b""
+        if not self._welcomed:
+            # A welcome tells what was announced until now; what comes later is sent after it.
+            self._rings.clear()
+        self._answering = True
+        reply = await answer(self.session, frame, wait_s=wait_s)
+        self._answering = False
+        await self._say(reply)
+        if isinstance(reply, Welcome):
+            self._welcomed = True
+            self._forward()
+
+    async def _say(self, message: ServerMessage) -> None:
+        """Send a message; after a fatal refusal close the connection."""
+        close_code = CLOSE_CODES.get(message.code) if isinstance(message, Refused) else None
+        await self._send_text(encode(message), last=close_code is not None)
+        if close_code is not None:
+            await self._close(close_code)
+
+    async def _close(self, code: int, reason: str | None = None) -> None:
+        await self._send({"type": "websocket.close", "code": code, "reason": reason})
+
+    async def _send_text(self, frame: str, *, last: bool = False) -> None:
+        """Send a frame, unless the connection was closed by another task meanwhile."""
+        if self._closed:
+            return
+        self._closed = last
+        self.sending_since = time.monotonic()
+        await self._send({"type": "websocket.send", "bytes": None, "text": frame})
+        self.sending_since = 0.0
+
+    # ---- the hello
+
+    def _await_hello(self) -> None:
+        """Close the connection if it says no hello: nobody counts it as present meanwhile."""
+        loop = asyncio.get_running_loop()
+        self._hello_deadline = loop.call_later(HELLO_S, self._end_without_hello)
+
+    def _end_without_hello(self) -> None:
+        if self._answering:
+            # A hello that is being answered was said: when thousands come back, that takes a while.
+            self._await_hello()
+        elif not self.session.greeted and not self._closed:
+            self._closed = True
+            why = f"no hello within {HELLO_S:g} s"
+            self._ending = asyncio.create_task(self._close(NO_HELLO, why))
+
+    # ---- what the roster asks for
+
+    def ring(self, payload: str) -> None:
+        """Send a doorbell after the welcome; the oldest is dropped if the socket is slow."""
+        if len(self._rings) == _RINGS_KEPT:
+            del self._rings[0]
+            counters.count(counters.DOORBELLS, "dropped")
+        self._rings.append(payload)
+        if self._welcomed:
+            self._forward()
+
+    def _forward(self) -> None:
+        if self._rings and self._forwarding is None:
+            self._forwarding = asyncio.create_task(self._send_rings())
+
+    async def _send_rings(self) -> None:
+        while self._rings:
+            await self._send_text(self._rings.pop(0))
+        self._forwarding = None
+
+    def end(self, code: ErrorCode, message: str) -> None:
+        """Refuse the node from here on, and close the connection."""
+        # Before it has closed: the connection that takes over may ask what the node was given.
+        self.session.leave_pool()
+        if self._ending is None:
+            refusal = refuse(RefusedError(code, message), reply_to=None)
+            self._ending = asyncio.create_task(self._say(refusal))
+
+    def drop(self) -> None:
+        """Close a socket that takes nothing."""
+        counters.count(counters.CONNECTIONS, "stalled")
+        if self._serving is not None:
+            self._serving.cancel()
+
+    # ---- the end
+
+    async def _hang_up(self, *, said_goodbye: bool) -> None:
+        """Stop what runs beside the messages, and note that the node left."""
+        self._closed = True
+        self._hello_deadline.cancel()
+        tasks = [task for task in (self._forwarding, self._ending) if task is not None]
+        for task in tasks:
+            task.cancel()
+        # A task may have failed because the socket was gone; that is no news any more.
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self.session.leave_pool()
+        # A connection without a hello, such as a test of the token, is no end of a run.
+        goodbye = said_goodbye if self.session.greeted else self.node.said_goodbye
+        await self._roster.remove(self, goodbye=goodbye, now=self.session.clock())

@@ -1,0 +1,21 @@
+"""The end of a web process: what it collected is written, so that a clean stop loses nothing."""
+
+from swarm_web.counters import pending_counts
+from swarm_web.gateway.roster import roster
+from swarm_web.refusals import pending_refusals
+from swarm_web.relay.hub import hub
+
+
+async def close_process() -> None:
+    """Stop what runs beside the connections, and write what was collected; once they are closed."""
+    await roster().close()
+    await hub().close()
+    await pending_refusals().close()
+    await pending_counts().close()
+
+
+async def write_collected() -> None:
+    """Write what was collected now."""
+    await hub().flush()
+    await pending_refusals().flush()
+    await pending_counts().flush()

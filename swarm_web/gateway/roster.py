@@ -1,0 +1,209 @@
+"""All node connections of a web process: doorbells, presence, and one connection a node."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+from weakref import WeakKeyDictionary
+
+import msgspec
+import redis.exceptions
+from channels.db import database_sync_to_async
+from django import db
+from django.utils import timezone
+
+from swarm_protocol.errors import ErrorCode
+from swarm_protocol.messages import RoundState, SeasonState
+from swarm_web import bus
+from swarm_web.gateway.batching import Batcher
+from swarm_web.gateway.session import Shared, shared_reads
+from swarm_web.nodes.arrivals import Departure, find_admitted, leave, touch
+from swarm_web.nodes.models import Node
+from swarm_web.store import async_redis
+from swarm_web.write_behind import WriteBehind
+
+logger = logging.getLogger(__name__)
+
+# A third of nodes.models.PRESENCE.
+TOUCH_S = 15.0
+# Between a node's arrival and the end of an older connection of it in another process.
+ANNOUNCE_S = 0.02
+# After a touch that failed: who looks away when the next round opens is not invited to it.
+RETRY_S = 2.0
+# A socket that has not taken a message for this long is closed: it holds memory for nothing.
+STALLED_S = 60.0
+_TOUCHED_AT_ONCE = 2_000
+
+_SEASON_RING = f'{{"type":"{SeasonState.__struct_config__.tag}"'
+_ROUND_RING = f'{{"type":"{RoundState.__struct_config__.tag}"'
+_arrivals = msgspec.json.Decoder(list[tuple[int, int]])
+
+
+class Listed(Protocol):
+    """A connection, as the roster sees it. `sending_since` is 0 while nothing is being sent."""
+
+    node: Node
+    opened_ns: int
+    sending_since: float
+
+    @property
+    def greeted(self) -> bool:
+        """Whether the node's hello was accepted."""
+
+    def ring(self, payload: str) -> None:
+        """Send a doorbell soon."""
+
+    def end(self, code: ErrorCode, message: str) -> None:
+        """Refuse the node from here on."""
+
+    def drop(self) -> None:
+        """Close a socket that takes nothing."""
+
+
+class Roster:
+    """The connections of one event loop, by node."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self._by_node: dict[int, Listed] = {}
+        self._arrivals: list[tuple[int, int]] = []
+        self._announcing = WriteBehind(self._announce, pause_s=ANNOUNCE_S, name="arrivals")
+        self._departures: Batcher[Departure, None] = Batcher(database_sync_to_async(leave))
+        self._keeping: asyncio.Task[None] | None = None
+
+    async def enter(self, connection: Listed) -> None:
+        """List a connection, and end an older one of the node, wherever it is."""
+        if self._keeping is None:
+            await bus.switchboard().listen(bus.NODES, self._ring_all)
+            await bus.switchboard().listen(bus.ARRIVALS, self._hear_arrivals)
+            await bus.switchboard().listen(bus.LOOK_AGAIN, self._look_again)
+            self._keeping = self._keeping or asyncio.create_task(self._keep())
+        node_id = connection.node.pk
+        older = self._by_node.get(node_id)
+        self._by_node[node_id] = connection
+        if older is not None:
+            _supersede(older)
+        self._arrivals.append((node_id, connection.opened_ns))
+        self._announcing.wake()
+
+    def is_listed(self, connection: Listed) -> bool:
+        """Tell whether this is the node's connection here, and not superseded."""
+        return self._by_node.get(connection.node.pk) is connection
+
+    async def remove(self, connection: Listed, *, goodbye: bool, now: datetime) -> None:
+        """Forget a connection, and note that the node left unless it is connected elsewhere."""
+        if self.is_listed(connection):
+            del self._by_node[connection.node.pk]
+            await self._departures.do(Departure(connection.node.pk, goodbye, now))
+
+    async def _announce(self) -> None:
+        """Tell the other processes which nodes came, and when."""
+        arrivals, self._arrivals = self._arrivals, []
+        if not arrivals:
+            return
+        try:
+            await async_redis().publish(bus.ARRIVALS, msgspec.json.encode(arrivals))
+        except BaseException:
+            self._arrivals = arrivals + self._arrivals
+            raise
+
+    async def close(self) -> None:
+        """Stop listening and touching."""
+        bus.switchboard().forget(bus.NODES, self._ring_all)
+        bus.switchboard().forget(bus.ARRIVALS, self._hear_arrivals)
+        bus.switchboard().forget(bus.LOOK_AGAIN, self._look_again)
+        if self._keeping is not None:
+            self._keeping.cancel()
+            await asyncio.wait([self._keeping])
+            self._keeping = None
+
+    # ---- doorbells
+
+    def _ring_all(self, payload: str) -> None:
+        if payload.startswith(_SEASON_RING):
+            self._shared.season.drop()
+            self._shared.round.drop()
+        elif payload.startswith(_ROUND_RING):
+            self._shared.round.drop()
+        for connection in tuple(self._by_node.values()):
+            connection.ring(payload)
+
+    def _hear_arrivals(self, payload: str) -> None:
+        """Give way to connections that were opened later in another process."""
+        for node_id, opened_ns in _arrivals.decode(payload):
+            connection = self._by_node.get(node_id)
+            if connection is not None and opened_ns > connection.opened_ns:
+                del self._by_node[node_id]
+                _supersede(connection)
+
+    def _look_again(self, payload: str) -> None:
+        connection = self._by_node.get(int(payload))
+        if connection is not None:
+            task = asyncio.create_task(self._show_out_unless_valid([connection]))
+            _running.add(task)
+            task.add_done_callback(_running.discard)
+
+    async def _show_out_unless_valid(self, connections: Sequence[Listed]) -> None:
+        nodes = [connection.node for connection in connections]
+        owners = await database_sync_to_async(find_admitted)(nodes)
+        self._settle(connections, owners)
+
+    # ---- presence
+
+    async def _keep(self) -> None:
+        """Touch all nodes that are connected, and drop sockets that take nothing.
+
+        The hello was a node's first touch. It is also found here that a node is not allowed in any
+        more, if the ring that says so was lost.
+        """
+        pause_s = TOUCH_S
+        while True:
+            await asyncio.sleep(pause_s)
+            pause_s = TOUCH_S
+            self._drop_stalled(now=time.monotonic())
+            try:
+                await self._touch_all()
+            except (db.Error, redis.exceptions.RedisError):
+                pause_s = RETRY_S
+                logger.warning("could not touch the nodes", exc_info=True)
+
+    async def _touch_all(self) -> None:
+        greeted = [each for each in self._by_node.values() if each.greeted]
+        for first in range(0, len(greeted), _TOUCHED_AT_ONCE):
+            some = greeted[first : first + _TOUCHED_AT_ONCE]
+            nodes = [connection.node for connection in some]
+            owners = await database_sync_to_async(touch)(nodes, now=timezone.now())
+            self._settle(some, owners)
+
+    def _settle(self, connections: Sequence[Listed], owners: dict[int, int | None]) -> None:
+        """Show out the nodes that are not among those that may stay; learn the others' owners."""
+        for connection in connections:
+            if connection.node.pk in owners:
+                connection.node.owner_id = owners[connection.node.pk]
+            else:
+                why = "this token was replaced, or the operator blocked this node"
+                connection.end(ErrorCode.AUTH_INVALID, why)
+
+    def _drop_stalled(self, *, now: float) -> None:
+        for connection in tuple(self._by_node.values()):
+            if connection.sending_since and now - connection.sending_since > STALLED_S:
+                connection.drop()
+
+
+def _supersede(connection: Listed) -> None:
+    connection.end(ErrorCode.AUTH_SUPERSEDED, "a newer connection took over")
+
+
+# Tasks that nobody awaits; the event loop alone does not keep them.
+_running: set[asyncio.Task[None]] = set()
+_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, Roster] = WeakKeyDictionary()
+
+
+def roster() -> Roster:
+    """Return the running event loop's roster."""
+    loop = asyncio.get_running_loop()
+    if loop not in _by_loop:
+        _by_loop[loop] = Roster(shared_reads())
+    return _by_loop[loop]

@@ -1,0 +1,66 @@
+"""What the database has to do with a hello, for many nodes at once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from judge.models import Season
+from judge.services.receipts import Signer
+from judge.services.seasons import enrol_all
+from swarm_protocol.messages import Arm, Hello
+from swarm_web.nodes.arrivals import Introduction, bind_keys, introduce
+from swarm_web.nodes.models import Node
+
+_ARMS: dict[str, Arm] = {"swarm": "swarm", "isolated": "isolated", "base": "base"}
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """A node that says hello in a season, if one is running."""
+
+    node: Node
+    hello: Hello
+    season: Season | None
+    now: datetime
+
+
+@dataclass(frozen=True)
+class Settled:
+    """The arm that a node is in, and how it signs, if it does."""
+
+    arm: Arm
+    signer: Signer | None
+
+
+def settle_arrivals(arrivals: Sequence[Arrival]) -> list[Settled]:
+    """Enrol nodes and store what they say of themselves."""
+    for each in arrivals:
+        each.node.model = each.hello.model
+    arms = _find_arms(arrivals)
+    introductions = [
+        Introduction(each.node, each.hello, arm, each.now)
+        for each, arm in zip(arrivals, arms, strict=True)
+    ]
+    introduce(introductions)
+    keys = bind_keys(introductions)
+    return [
+        Settled(arm, Signer(node=each.node.name, key_id=key.pk, public=key.public) if key else None)
+        for each, arm, key in zip(arrivals, arms, keys, strict=True)
+    ]
+
+
+def _find_arms(arrivals: Sequence[Arrival]) -> list[Arm]:
+    """Return each node's arm: without a season the one that its owner wants."""
+    arms: dict[tuple[int, int], str] = {}
+    for season in {each.season.pk: each.season for each in arrivals if each.season}.values():
+        wishes = [
+            (each.node, each.hello.arm)
+            for each in arrivals
+            if each.season is not None and each.season.pk == season.pk
+        ]
+        for (node, _), arm in zip(wishes, enrol_all(season, wishes), strict=True):
+            arms[season.pk, node.pk] = arm
+    return [
+        _ARMS[arms[each.season.pk, each.node.pk]] if each.season else each.hello.arm
+        for each in arrivals
+    ]

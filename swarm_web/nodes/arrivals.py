@@ -1,0 +1,151 @@
+"""Nodes that come, stay and leave, many at once; each call takes a few statements."""
+
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import msgspec
+from django.db import connection
+
+from swarm_protocol.messages import Hello
+from swarm_web.nodes.models import Node, NodeKey
+from swarm_web.nodes.services import hash_token
+
+logger = logging.getLogger(__name__)
+
+_INTRODUCE = """
+UPDATE nodes_node AS node SET
+    model = new.model, parameters = new.parameters, tokenizer = new.tokenizer, arm = new.arm,
+    client_version = new.client, hardware = new.hardware::jsonb, last_seen = new.now,
+    left_at = NULL, said_goodbye = FALSE
+FROM unnest(
+    %(id)s::bigint[], %(model)s::text[], %(parameters)s::bigint[], %(tokenizer)s::text[],
+    %(arm)s::text[], %(client)s::text[], %(hardware)s::text[], %(now)s::timestamptz[]
+) AS new (id, model, parameters, tokenizer, arm, client, hardware, now)
+WHERE node.id = new.id
+"""
+
+_LEAVE = """
+UPDATE nodes_node AS node SET left_at = new.now, said_goodbye = new.goodbye
+FROM unnest(%s::bigint[], %s::boolean[], %s::timestamptz[]) AS new (id, goodbye, now)
+WHERE node.id = new.id
+"""
+
+
+@dataclass(frozen=True)
+class Introduction:
+    """What a node says of itself at the start of a connection, and the arm that it is in."""
+
+    node: Node
+    hello: Hello
+    arm: str
+    now: datetime
+
+
+@dataclass(frozen=True)
+class Departure:
+    """A node's socket was closed; `goodbye` tells whether its client did so on purpose."""
+
+    node_id: int
+    goodbye: bool
+    now: datetime
+
+
+def authenticate_all(tokens: Sequence[str]) -> list[Node | None]:
+    """Return the node that owns each token, unless it is blocked."""
+    hashes = [hash_token(token) for token in tokens]
+    found = {
+        node.token_hash: node
+        for node in Node.objects.filter(token_hash__in=set(hashes), blocked=False)
+    }
+    return [found.get(each) for each in hashes]
+
+
+def introduce(introductions: Sequence[Introduction]) -> None:
+    """Store what nodes say of themselves; of two of one node, either may count."""
+    rows = {each.node.pk: each for each in introductions}.values()
+    for each in introductions:
+        each.node.arm = each.arm
+        each.node.said_goodbye = False
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _INTRODUCE,
+            {
+                "id": [each.node.pk for each in rows],
+                "model": [each.hello.model for each in rows],
+                "parameters": [each.hello.parameters for each in rows],
+                "tokenizer": [each.hello.tokenizer for each in rows],
+                "arm": [each.arm for each in rows],
+                "client": [each.hello.client for each in rows],
+                "hardware": [_describe_hardware(each.hello) for each in rows],
+                "now": [each.now for each in rows],
+            },
+        )
+
+
+def _describe_hardware(hello: Hello) -> str:
+    return json.dumps(msgspec.to_builtins(hello.hardware) if hello.hardware else {})
+
+
+def bind_keys(introductions: Sequence[Introduction]) -> list[NodeKey | None]:
+    """Return the key that each node signs with, noted for good when it comes for the first time."""
+    keys = _read_keys(introductions)
+    new = [
+        NodeKey(node=each.node, public=each.hello.key, first_seen=each.now)
+        for each in introductions
+        if each.hello.key is not None and (each.node.pk, each.hello.key) not in keys
+    ]
+    if new:
+        NodeKey.objects.bulk_create(new, ignore_conflicts=True)
+        keys = _read_keys(introductions)
+        for key in new:
+            if sum(node_id == key.node_id for node_id, _ in keys) > 1:
+                logger.warning("%s signs with a new key, %s", key.node.name, key.public)
+    return [
+        None if each.hello.key is None else keys[each.node.pk, each.hello.key]
+        for each in introductions
+    ]
+
+
+def _read_keys(introductions: Sequence[Introduction]) -> dict[tuple[int, str], NodeKey]:
+    signing = {each.node.pk for each in introductions if each.hello.key is not None}
+    if not signing:
+        return {}
+    return {(key.node_id, key.public): key for key in NodeKey.objects.filter(node__in=signing)}
+
+
+def touch(nodes: Sequence[Node], *, now: datetime) -> dict[int, int | None]:
+    """Note that the nodes' sockets are open; return the owners of those that may stay."""
+    owners = find_admitted(nodes)
+    Node.objects.filter(pk__in=owners).update(last_seen=now)
+    return owners
+
+
+def find_admitted(nodes: Sequence[Node]) -> dict[int, int | None]:
+    """Return, by id, the owners of the nodes whose token is still valid and that are not blocked.
+
+    A node's token is the one that it came with.
+    """
+    tokens = {node.pk: node.token_hash for node in nodes}
+    rows = Node.objects.filter(pk__in=tokens, blocked=False)
+    return {
+        pk: owner_id
+        for pk, owner_id, token_hash in rows.values_list("pk", "owner_id", "token_hash")
+        if tokens[pk] == token_hash
+    }
+
+
+def leave(departures: Sequence[Departure]) -> list[None]:
+    """Note that the nodes' sockets were closed."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _LEAVE,
+            [
+                [each.node_id for each in departures],
+                [each.goodbye for each in departures],
+                [each.now for each in departures],
+            ],
+        )
+    return [None] * len(departures)

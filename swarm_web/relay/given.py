@@ -1,0 +1,76 @@
+"""Which rollouts a node was given lately; pure.
+
+A node says which rollouts it trained on. It is believed for those that it was given, each once,
+and it is never given the same one twice.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+
+# A node reports after each step, so what it trained on is among the latest that it was given.
+REMEMBERED = 256
+
+
+class Given(NamedTuple):
+    """A rollout that a node was given: who made it, and whether the archive holds it."""
+
+    giver_id: int
+    archived: bool
+
+
+class _Stored(msgspec.Struct, array_like=True):
+    waiting: list[tuple[str, int, bool]]
+    reported: list[str]
+
+
+class GivenList:
+    """The last REMEMBERED rollouts that a node was given, by key (`relay.window.Entry.key`).
+
+    Those that the node has reported as used are remembered too, and as many.
+    """
+
+    __slots__ = ("_reported", "_waiting")
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, Given] = {}
+        self._reported: dict[str, None] = {}
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._waiting or key in self._reported
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting or self._reported)
+
+    def add(self, key: str, given: Given) -> None:
+        """Note that the node was given a rollout; the oldest are forgotten."""
+        self._waiting[key] = given
+        if len(self._waiting) > REMEMBERED:
+            del self._waiting[next(iter(self._waiting))]
+
+    def take(self, keys: Iterable[str]) -> list[tuple[str, Given]]:
+        """Return those of the keys that the node was given and had not reported yet."""
+        taken = []
+        for key in keys:
+            given = self._waiting.pop(key, None)
+            if given is not None:
+                taken.append((key, given))
+                self._reported[key] = None
+        while len(self._reported) > REMEMBERED:
+            del self._reported[next(iter(self._reported))]
+        return taken
+
+    def pack(self) -> bytes:
+        """Return the list as bytes, for another connection of the node."""
+        waiting = [(key, *given) for key, given in self._waiting.items()]
+        return msgspec.msgpack.encode(_Stored(waiting, list(self._reported)))
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> "GivenList":
+        """Return the list that `pack` packed. Raises msgspec.DecodeError."""
+        stored = msgspec.msgpack.decode(packed, type=_Stored)
+        given = cls()
+        given._waiting = {key: Given(giver, archived) for key, giver, archived in stored.waiting}
+        given._reported = dict.fromkeys(stored.reported)
+        return given

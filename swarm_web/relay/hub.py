@@ -1,0 +1,328 @@
+"""The relay of one web process: the pools of its seasons, and what they exchange with the stores.
+
+All that a node's step changes is changed in memory. Soon after, what was collected is written
+together: to Redis every quarter of a second, to Postgres every few seconds. A clean stop writes
+all of it (`close`). A process that is killed loses what it had not written: rollouts and counts of
+the last seconds.
+
+Keys of season `s`, all in one slot of a cluster and with an expiry; see `relay.replica` for more:
+    relay:{s}:given        hash of how many times rollouts of each node were given to others
+    relay:{s}:held         how many rollouts the pool holds
+    relay:{s}:list:<node>  what a node that hung up was given (`relay.given`)
+    relay:{s}:lapsed       set of ids of the nodes whose declarations do not count
+    relay:{s}:weights      hash of how often rollouts of nodes are handed out, where it is not 1
+    relay:{s}:turn         there while a process has offered rollouts to be checked
+Keys of the site:
+    relay:credits          list of `relay.tally.Credits`, which a worker books
+    relay:checks           list of `relay.claims.Check`, which a worker makes
+"""
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import groupby
+from random import Random
+from typing import Any, cast
+from weakref import WeakKeyDictionary
+
+import msgspec
+import redis.asyncio
+from channels.db import database_sync_to_async
+from django.conf import settings
+
+from swarm_web import counters
+from swarm_web.nodes.models import Node
+from swarm_web.relay.given import GivenList
+from swarm_web.relay.intake import SampleLimits, SampleQuota, offer_samples
+from swarm_web.relay.keys import (
+    CHECKS,
+    CREDITS,
+    given_key,
+    given_list_key,
+    held_key,
+    lapsed_key,
+    turn_key,
+    weights_key,
+)
+from swarm_web.relay.replica import Replica
+from swarm_web.relay.season_pool import Member, SeasonPool
+from swarm_web.relay.services.folding import fold_changes
+from swarm_web.relay.tally import Credits, Tally
+from swarm_web.relay.window import Bounds
+from swarm_web.store import async_redis
+from swarm_web.write_behind import STORE_ERRORS, WriteBehind
+
+logger = logging.getLogger(__name__)
+
+RELAY_PAUSE_S = 0.25
+FOLD_PAUSE_S = 5.0
+# Between two looks at what other processes took, and at what the worker found.
+READ_EVERY_S = 0.5
+CHECK_EVERY_S = 5.0
+# A node reports what it was given before a connection that it lost; an hour is long.
+_REMEMBERED_S = 3600
+# A season may pause for long; its counts should still be there.
+_GIVEN_AGE_S = 90 * 86_400
+# Should no worker ever take them.
+_MOST_CREDITS_WAITING = 2_000
+_MOST_CHECKS_WAITING = 64
+# Larger ones are written in several.
+_PAIRS_AT_ONCE = 20_000
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the operator sets."""
+
+    bounds: Bounds
+    samples: SampleLimits
+    checks_a_minute: int
+
+
+def read_limits() -> Limits:
+    """Return the limits of the settings."""
+    return Limits(
+        bounds=Bounds(
+            size=settings.RELAY_POOL_SIZE,
+            per_node=settings.RELAY_ROLLOUTS_PER_NODE,
+            per_party=settings.RELAY_ROLLOUTS_PER_OWNER,
+            per_task=settings.RELAY_ROLLOUTS_PER_TASK,
+            body_bytes=settings.RELAY_POOL_BYTES,
+            max_age_s=settings.RELAY_MAX_AGE_S,
+        ),
+        samples=SampleLimits(
+            site=settings.RELAY_ARCHIVE_PER_MINUTE, node=settings.RELAY_ARCHIVE_PER_NODE
+        ),
+        checks_a_minute=settings.RELAY_DECLARED_CHECKS_PER_MINUTE,
+    )
+
+
+class Hub:
+    """The pools of one event loop. `clock` returns Unix seconds."""
+
+    def __init__(
+        self, client: redis.asyncio.Redis, limits: Limits, *, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._client = client
+        self._limits = limits
+        self._clock = clock
+        self._process = secrets.token_hex(8)
+        self._batches = 0
+        self._pools: dict[int, SeasonPool] = {}
+        self._replicas: dict[int, Replica] = {}
+        self._tally = Tally()
+        self._lists: dict[str, bytes] = {}
+        self._opening = asyncio.Lock()
+        self._keeping: asyncio.Task[None] | None = None
+        self._random = Random(secrets.randbits(64))
+        self._relay = WriteBehind(self._write_relay, pause_s=RELAY_PAUSE_S, name="relay")
+        self._fold = WriteBehind(self._write_fold, pause_s=FOLD_PAUSE_S, name="contributions")
+
+    # ---- for the handlers
+
+    async def open(self, season_id: int) -> SeasonPool:
+        """Return a season's pool, filled with what other processes have when it is opened."""
+        pool = self._pools.get(season_id)
+        if pool is not None:
+            return pool
+        async with self._opening:
+            if season_id not in self._pools:
+                self._replicas[season_id] = Replica(
+                    self._client,
+                    season_id=season_id,
+                    process=self._process,
+                    max_age_s=int(self._limits.bounds.max_age_s),
+                    most_bytes=self._limits.bounds.body_bytes,
+                )
+                pool = SeasonPool(
+                    season_id,
+                    bounds=self._limits.bounds,
+                    quota=SampleQuota(self._limits.samples),
+                    tally=self._tally,
+                )
+                try:
+                    await self._catch_up(pool)
+                except STORE_ERRORS:
+                    logger.warning("a pool begins empty: Redis is away", exc_info=True)
+                self._pools[season_id] = pool
+                if self._keeping is None:
+                    self._keeping = asyncio.create_task(self._keep())
+        return self._pools[season_id]
+
+    async def join(self, pool: SeasonPool, node: Node) -> Member:
+        """Return a node's part in a pool, with what it was given on its last connection."""
+        key = given_list_key(pool.season_id, node.pk)
+        packed = self._lists.get(key)
+        try:
+            packed = packed or cast("bytes | None", await self._client.get(key))
+            given = GivenList.unpack(packed) if packed else GivenList()
+        except (*STORE_ERRORS, msgspec.DecodeError):
+            logger.warning("what %s was given is not known", node, exc_info=True)
+            given = GivenList()
+        return Member(node_id=node.pk, name=node.name, party=node.party, given=given)
+
+    def leave(self, pool: SeasonPool, member: Member) -> None:
+        """Keep what a node was given for its next connection."""
+        if member.given:
+            self._lists[given_list_key(pool.season_id, member.node_id)] = member.given.pack()
+            self._relay.wake()
+
+    def wake(self) -> None:
+        """Have what was collected written soon; to be called after each change of a pool."""
+        self._relay.wake()
+        self._fold.wake()
+
+    async def flush(self) -> None:
+        """Write all that was collected now."""
+        await self._relay.flush()
+        await self._fold.flush()
+
+    async def close(self) -> None:
+        """Stop, and write what is left."""
+        if self._keeping is not None:
+            self._keeping.cancel()
+            await asyncio.wait([self._keeping])
+            self._keeping = None
+        await self._fold.close()
+        await self._relay.close()
+
+    # ---- what is written soon: to Redis
+
+    async def _write_relay(self) -> None:
+        now = self._clock()
+        for season_id, pool in self._pools.items():
+            # Rollouts may be lost: a batch that fails is not sent again.
+            entries = pool.take_outgoing()
+            if entries:
+                await self._tell_others(season_id, entries, now=now)
+            samples = sorted(pool.take_samples(), key=lambda sample: sample.node_id)
+            for _, group in groupby(samples, key=lambda sample: sample.node_id):
+                await offer_samples(self._client, list(group), limits=self._limits.samples)
+        await self._write_lists()
+        await self._write_given()
+
+    async def _tell_others(self, season_id: int, entries: list[Any], *, now: float) -> None:
+        try:
+            await self._replicas[season_id].write(entries, now=now)
+        except STORE_ERRORS:
+            counters.count(counters.RELAY, "not_replicated", by=len(entries))
+            raise
+
+    async def _write_lists(self) -> None:
+        lists, self._lists = self._lists, {}
+        if not lists:
+            return
+        try:
+            async with self._client.pipeline(transaction=False) as pipeline:
+                for key, packed in lists.items():
+                    pipeline.set(key, packed, ex=_REMEMBERED_S)
+                await pipeline.execute()
+        except BaseException:
+            self._lists = lists | self._lists
+            raise
+
+    async def _write_given(self) -> None:
+        given = self._tally.take_given()
+        if not given:
+            return
+        try:
+            async with self._client.pipeline(transaction=False) as pipeline:
+                for (season_id, node_id), count in given.items():
+                    pipeline.hincrby(given_key(season_id), str(node_id), count)
+                for season_id in {season_id for season_id, _ in given}:
+                    pipeline.expire(given_key(season_id), _GIVEN_AGE_S)
+                await pipeline.execute()
+        except BaseException:
+            self._tally.given.update(given)
+            raise
+
+    # ---- what is written later: to Postgres, and for the worker
+
+    async def _write_fold(self) -> None:
+        changes, points = self._tally.take_changes()
+        if changes or points:
+            try:
+                await database_sync_to_async(fold_changes)(changes, points)
+            except BaseException:
+                self._tally.put_back(changes, points)
+                raise
+        await self._write_credits()
+
+    async def _write_credits(self) -> None:
+        pairs, lessons = self._tally.take_credits()
+        if not pairs:
+            return
+        rows = list(pairs.items())
+        try:
+            batches = []
+            for first in range(0, len(rows), _PAIRS_AT_ONCE):
+                self._batches += 1
+                some = rows[first : first + _PAIRS_AT_ONCE]
+                batch = Credits(self._process, self._batches, some, lessons if first == 0 else [])
+                batches.append(msgspec.msgpack.encode(batch))
+            async with self._client.pipeline(transaction=True) as pipeline:
+                pipeline.rpush(CREDITS, *batches)
+                pipeline.ltrim(CREDITS, -_MOST_CREDITS_WAITING, -1)
+                await pipeline.execute()
+        except BaseException:
+            self._tally.pairs.update(pairs)
+            self._tally.lessons = lessons + self._tally.lessons
+            raise
+
+    # ---- what is read
+
+    async def _keep(self) -> None:
+        """Look at the stores as long as the process serves nodes."""
+        was_away = False
+        while True:
+            await asyncio.sleep(READ_EVERY_S)
+            for season_id, pool in tuple(self._pools.items()):
+                try:
+                    if was_away:
+                        self._replicas[season_id].read_again()
+                    await self._catch_up(pool)
+                    await self._offer_checks(pool)
+                    was_away = False
+                except STORE_ERRORS:
+                    was_away = True
+                    logger.warning("cannot look at Redis, retrying", exc_info=True)
+
+    async def _catch_up(self, pool: SeasonPool) -> None:
+        """Take over what other processes took, and what the worker found out about nodes."""
+        now = self._clock()
+        for entry in await self._replicas[pool.season_id].read(now=now):
+            pool.window.add(entry, now=now)
+        async with self._client.pipeline(transaction=False) as pipeline:
+            pipeline.smembers(lapsed_key(pool.season_id))
+            pipeline.hgetall(weights_key(pool.season_id))
+            pipeline.set(held_key(pool.season_id), len(pool.window), ex=60)
+            lapsed, weights, _ = await pipeline.execute()
+        pool.doubted = frozenset(map(int, lapsed))
+        pool.weights = {int(node): float(weight) for node, weight in weights.items()}
+
+    async def _offer_checks(self, pool: SeasonPool) -> None:
+        """Offer some declared rollouts to the worker, one process of all in a turn."""
+        most = round(self._limits.checks_a_minute * CHECK_EVERY_S / 60)
+        turn = turn_key(pool.season_id)
+        if not most or not await self._client.set(turn, 1, nx=True, px=int(1000 * CHECK_EVERY_S)):
+            return
+        checks = pool.choose_checks(most, now=self._clock(), random=self._random)
+        if checks:
+            async with self._client.pipeline(transaction=True) as pipeline:
+                pipeline.rpush(CHECKS, *map(msgspec.msgpack.encode, checks))
+                pipeline.ltrim(CHECKS, -_MOST_CHECKS_WAITING, -1)
+                await pipeline.execute()
+
+
+_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, Hub] = WeakKeyDictionary()
+
+
+def hub() -> Hub:
+    """Return the running event loop's hub."""
+    loop = asyncio.get_running_loop()
+    if loop not in _by_loop:
+        _by_loop[loop] = Hub(async_redis(), read_limits())
+    return _by_loop[loop]

@@ -1,0 +1,141 @@
+"""How the web processes of a site tell each other which rollouts they took.
+
+Each process appends what it took to a stream of its own, and reads those of the others: it never
+reads back what it wrote. Rollouts may be lost: while Redis is away each process hands out what it
+has, and what it could not tell in time is dropped.
+
+Keys of season `s`, all in one slot of a cluster and with an expiry:
+    relay:{s}:processes        sorted set of the processes, scored by Unix seconds of the last write
+    relay:{s}:stream:<process> stream of batches of entries
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import redis.asyncio
+
+from swarm_web.relay.window import Entry
+
+_FIELD = b"e"
+# One batch stays below this, unless one rollout alone is larger.
+_BATCH_BYTES = 1 << 18
+# Read at once from all streams together; what is left is read right after.
+_READ_BATCHES = 64
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(list[Entry])
+
+
+def processes_key(season_id: int) -> str:
+    """Return the key of the sorted set of processes that take rollouts of the season."""
+    return f"relay:{{{season_id}}}:processes"
+
+
+def stream_key(season_id: int, process: str) -> str:
+    """Return the key of what one process took."""
+    return f"relay:{{{season_id}}}:stream:{process}"
+
+
+class Replica:
+    """The stream of one process, and its place in the streams of the others.
+
+    `most_bytes` bounds the process' stream in Redis, and what waits here to be written.
+    """
+
+    def __init__(
+        self,
+        client: redis.asyncio.Redis,
+        *,
+        season_id: int,
+        process: str,
+        max_age_s: int,
+        most_bytes: int,
+    ) -> None:
+        self._client = client
+        self._season_id = season_id
+        self._process = process
+        self._max_age_s = max_age_s
+        self._most_bytes = most_bytes
+        self._processes_key = processes_key(season_id)
+        self._own = stream_key(season_id, process)
+        self._written: deque[tuple[bytes, int, float]] = deque()
+        self._written_bytes = 0
+        self._read_to: dict[bytes, bytes] = {}
+
+    async def write(self, entries: Sequence[Entry], *, now: float) -> None:
+        """Append entries to the process' stream, and cut off what is too old or too much."""
+        batches = list(_pack(entries))
+        async with self._client.pipeline(transaction=False) as pipeline:
+            for batch in batches:
+                pipeline.xadd(self._own, {_FIELD: batch})
+            pipeline.zadd(self._processes_key, {self._process: now})
+            for key in (self._own, self._processes_key):
+                pipeline.expire(key, self._max_age_s)
+            replies: list[Any] = await pipeline.execute()
+        for batch_id, batch in zip(replies, batches, strict=False):
+            self._written.append((batch_id, len(batch), now))
+            self._written_bytes += len(batch)
+        await self._cut(now=now)
+
+    async def _cut(self, *, now: float) -> None:
+        """Drop batches from the stream's beginning."""
+        cut = False
+        while self._written and (
+            self._written_bytes > self._most_bytes or now - self._written[0][2] > self._max_age_s
+        ):
+            self._written_bytes -= self._written.popleft()[1]
+            cut = True
+        if cut and self._written:
+            await self._client.xtrim(self._own, minid=self._written[0][0])
+        elif cut:
+            await self._client.delete(self._own)
+
+    async def read(self, *, now: float) -> list[Entry]:
+        """Return what other processes took since the last call; the first time, what they have."""
+        since = now - self._max_age_s
+        known: Any = await self._client.zrangebyscore(self._processes_key, since, "+inf")
+        keys = {stream_key(self._season_id, each.decode()).encode() for each in known}
+        others = keys - {self._own.encode()}
+        waiting: dict[Any, Any] = {key: self._read_to.get(key, b"0") for key in others}
+        entries: list[Entry] = []
+        while waiting:
+            streams = _read_streams(await self._client.xread(waiting, count=_READ_BATCHES))
+            for key, batches in streams.items():
+                self._read_to[key] = batches[-1][0]
+                for _, fields in batches:
+                    entries += _decoder.decode(fields[_FIELD])
+            waiting = {
+                key: self._read_to[key]
+                for key, batches in streams.items()
+                if len(batches) == _READ_BATCHES
+            }
+        return entries
+
+    def read_again(self) -> None:
+        """Read the streams from their beginning next time: Redis may have lost them."""
+        self._read_to.clear()
+
+
+def _pack(entries: Sequence[Entry]) -> list[bytes]:
+    """Encode entries as batches of a bounded size."""
+    batches: list[bytes] = []
+    waiting: list[Entry] = []
+    size = 0
+    for entry in entries:
+        if waiting and size + len(entry.body) > _BATCH_BYTES:
+            batches.append(_encoder.encode(waiting))
+            waiting, size = [], 0
+        waiting.append(entry)
+        size += len(entry.body)
+    if waiting:
+        batches.append(_encoder.encode(waiting))
+    return batches
+
+
+def _read_streams(reply: Any) -> dict[bytes, list[tuple[bytes, dict[bytes, bytes]]]]:
+    """Read XREAD's reply, which is a list of pairs in RESP2 and a map in RESP3."""
+    if isinstance(reply, dict):
+        return {key: batches for key, [batches] in reply.items()}
+    return dict(reply or [])

@@ -1,0 +1,230 @@
+"""What nodes do with a season's pool: publish, draw, report. In memory, without I/O.
+
+The hub (`relay.hub`) opens a pool for each season, and carries what is collected here to the other
+processes, to Redis and to Postgres.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import NamedTuple
+
+import msgspec
+
+from swarm_protocol.logprobs import without_logprobs
+from swarm_protocol.messages import ReportTraining, Rollout
+from swarm_web.relay.claims import Check
+from swarm_web.relay.given import Given, GivenList
+from swarm_web.relay.intake import Sample, SampleQuota
+from swarm_web.relay.likeness import liken
+from swarm_web.relay.tally import POINT_EVERY_S, Lesson, Pair, Point, Tally
+from swarm_web.relay.window import Bounds, Entry, Outcome, Strategy, Window
+
+# What stands around a rollout in a reply: the sender's name, the age and the names of the fields.
+_AROUND_BYTES = 128
+_LOGPROBS = b'"logprob'
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Rollout)
+
+
+@dataclass(slots=True)
+class Member:
+    """A connected node in a season. `party` is its owner, or the node itself if it has none."""
+
+    node_id: int
+    name: str
+    party: str
+    given: GivenList = field(default_factory=GivenList)
+
+
+class RelayedRollout(msgspec.Struct, frozen=True):
+    """An ExternalRollout on the wire; its body is the sender's, encoded once for all receivers."""
+
+    node: str
+    age_s: float
+    rollout: msgspec.Raw
+
+
+class Offered(NamedTuple):
+    """A rollout and its JSON, which is encoded once for all receivers.
+
+    Encoded again rather than cut out of the frame: nothing that a parser may read in two ways, such
+    as a name that an object has twice, is handed on.
+    """
+
+    rollout: Rollout
+    body: bytes
+
+
+@dataclass(frozen=True)
+class Published:
+    """How many rollouts are new in the pool, and the ids of those that are near copies of others.
+
+    A rollout that is in the pool under the same id is in neither.
+    """
+
+    added: int
+    copies: list[str]
+
+
+class SeasonPool:
+    """The pool of one season in one process. Times are Unix seconds.
+
+    `weights` are how often rollouts of a node are handed out, 1 unless it is there; `doubted` are
+    the nodes whose declarations do not count.
+    """
+
+    def __init__(self, season_id: int, *, bounds: Bounds, quota: SampleQuota, tally: Tally) -> None:
+        self.season_id = season_id
+        self.window = Window(bounds)
+        self.weights: Mapping[int, float] = {}
+        self.doubted: frozenset[int] = frozenset()
+        # For the other processes, and for the archive.
+        self.outgoing: list[Entry] = []
+        self.samples: list[Sample] = []
+        self._quota = quota
+        self._tally = tally
+        self._points: dict[int, float] = {}
+
+    def publish(
+        self,
+        member: Member,
+        offered: Sequence[Offered],
+        *,
+        informative: Collection[str],
+        rejected: int,
+        now: float,
+        random: Random,
+    ) -> Published:
+        """Offer a node's rollouts to the others, and count them and those that were rejected.
+
+        `informative` are the ids that the node declares so.
+        """
+        ids = [rollout.id for rollout, _ in offered]
+        sampled = self._quota.choose(member.node_id, ids, now=now, random=random)
+        added, copies = 0, []
+        for rollout, body in offered:
+            entry = Entry(
+                key=f"{member.name}/{rollout.id}",
+                node_id=member.node_id,
+                party=member.party,
+                dataset=rollout.task.dataset,
+                informative=rollout.id in informative,
+                archived=rollout.id in sampled,
+                at=now,
+                body=body,
+                likeness=liken(
+                    task=_encoder.encode(rollout.task),
+                    completions=[completion.text for completion in rollout.completions],
+                ),
+            )
+            known = entry.key in self.window
+            if self.window.add(entry, now=now) is Outcome.ADDED:
+                added += 1
+                self.outgoing.append(entry)
+                if entry.archived:
+                    self._sample(member, rollout, now=now)
+            elif not known:
+                copies.append(rollout.id)
+        change = self._tally.change((self.season_id, member.node_id))
+        change.published += added
+        change.rejected += rejected + len(copies)
+        return Published(added, copies)
+
+    def draw(
+        self,
+        member: Member,
+        count: int,
+        *,
+        strategy: Strategy,
+        with_logprobs: bool,
+        most_bytes: int,
+        now: float,
+        random: Random,
+    ) -> list[RelayedRollout]:
+        """Draw up to `count` rollouts of others by a strategy, in random order.
+
+        One that no longer fits into `most_bytes` is left out, and smaller ones after it still come:
+        large rollouts of one node must not keep out those of all others.
+        """
+        drawn = self.window.draw(
+            count,
+            strategy=strategy,
+            excluding=member.party,
+            given=member.given,
+            weights=self.weights,
+            doubted=self.doubted,
+            now=now,
+            random=random,
+        )
+        relayed, left = [], most_bytes
+        for entry in drawn:
+            body = entry.body if with_logprobs else _strip_logprobs(entry.body)
+            left -= len(body) + _AROUND_BYTES
+            if left < 0:
+                left += len(body) + _AROUND_BYTES
+                continue
+            age_s = round(max(0.0, now - entry.at), 3)
+            relayed.append(RelayedRollout(entry.node, age_s, msgspec.Raw(body)))
+            member.given.add(entry.key, Given(entry.node_id, entry.archived))
+            self._tally.given[self.season_id, entry.node_id] += 1
+        self._tally.change((self.season_id, member.node_id)).delivered += len(relayed)
+        return relayed
+
+    def report(self, member: Member, report: ReportTraining, *, now: float) -> None:
+        """Note what a node reports of its training, and credit whose rollouts it used."""
+        part = (self.season_id, member.node_id)
+        self._tally.change(part).note(report)
+        minute = int(now) // 60 * 60
+        names = (f"{used.node}/{used.id}" for used in report.used)
+        for key, given in member.given.take(names):
+            pair = Pair(self.season_id, minute, given.giver_id, member.node_id)
+            self._tally.pairs[pair] += 1
+            if given.archived:
+                rollout_id = key.rsplit("/", 1)[1]
+                lesson = Lesson(
+                    self.season_id, given.giver_id, rollout_id, member.node_id, int(now)
+                )
+                self._tally.lessons.append(lesson)
+        if now - self._points.get(member.node_id, float("-inf")) >= POINT_EVERY_S:
+            self._points[member.node_id] = now
+            self._tally.points.append(Point(part, now, report))
+
+    def choose_checks(self, most: int, *, now: float, random: Random) -> list[Check]:
+        """Choose up to `most` rollouts that are declared informative, for a worker to check.
+
+        They are drawn as uniformly as by those who ask for rollouts, so a node is checked in
+        proportion to how often it is drawn. Up to as many more are of nodes whose declarations do
+        not count, so that these can mend.
+        """
+        drawn = self.window.draw_checks(
+            declared=2 * most, arbitrary=0, seen=(), now=now, random=random
+        )
+        counted = [entry for entry in drawn if entry.node_id not in self.doubted]
+        doubted = [entry for entry in drawn if entry.node_id in self.doubted]
+        return [
+            Check(self.season_id, entry.node_id, entry.key, entry.at, entry.body)
+            for entry in counted[:most] + doubted[:most]
+        ]
+
+    def take_outgoing(self) -> list[Entry]:
+        """Take what the other processes do not have yet."""
+        taken, self.outgoing = self.outgoing, []
+        return taken
+
+    def take_samples(self) -> list[Sample]:
+        """Take what is offered to the archive."""
+        taken, self.samples = self.samples, []
+        return taken
+
+    def _sample(self, member: Member, rollout: Rollout, *, now: float) -> None:
+        """Let the archive have a rollout; verdicts need no log-probs."""
+        self.samples.append(Sample(self.season_id, member.node_id, now, without_logprobs(rollout)))
+
+
+def _strip_logprobs(body: bytes) -> bytes:
+    """Return the rollout without log-probs, for nodes that do not ask for them."""
+    if _LOGPROBS not in body:
+        return body
+    return _encoder.encode(without_logprobs(_decoder.decode(body)))

@@ -1,0 +1,113 @@
+"""What nodes gave, took and reported is added to their contributions, many at once."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+import msgspec
+from django.db import connection, transaction
+
+from swarm_web.relay.tally import Change, Part, Point
+
+_MAKE = """
+INSERT INTO relay_contribution (node_id, season_id, published, rejected, delivered, step,
+    local_used, external_used, external_dropped, used_by_others, declared_checked, declared_false,
+    window_checked, window_false, updated_at)
+SELECT new.node, new.season, 0, 0, 0, 0, 0, 0, '{}', 0, 0, 0, 0, 0, now()
+FROM unnest(%(node)s::bigint[], %(season)s::bigint[]) AS new (node, season)
+JOIN nodes_node ON nodes_node.id = new.node
+JOIN judge_season ON judge_season.id = new.season
+WHERE NOT EXISTS (
+    SELECT FROM relay_contribution AS known
+    WHERE known.node_id = new.node AND known.season_id = new.season
+)
+ON CONFLICT DO NOTHING
+"""
+
+# Rows are locked in one order, so that two processes never wait for each other. Totals never fall,
+# and no node has used more external rollouts than it was given.
+_ADD = """
+UPDATE relay_contribution AS part SET
+    published = part.published + new.published,
+    rejected = part.rejected + new.rejected,
+    delivered = part.delivered + new.delivered,
+    step = GREATEST(part.step, new.step),
+    local_used = GREATEST(part.local_used, new.local_used),
+    external_used = LEAST(
+        GREATEST(part.external_used, new.external_used), part.delivered + new.delivered
+    ),
+    training_reward = COALESCE(new.training_reward, part.training_reward),
+    informative_share = COALESCE(new.informative_share, part.informative_share),
+    external_dropped = COALESCE(new.external_dropped::jsonb, part.external_dropped),
+    updated_at = now()
+FROM (
+    SELECT known.id, given.* FROM unnest(
+        %(node)s::bigint[], %(season)s::bigint[], %(published)s::bigint[], %(rejected)s::bigint[],
+        %(delivered)s::bigint[], %(step)s::bigint[], %(local_used)s::bigint[],
+        %(external_used)s::bigint[], %(training_reward)s::float8[],
+        %(informative_share)s::float8[], %(external_dropped)s::text[]
+    ) AS given (node, season, published, rejected, delivered, step, local_used, external_used,
+        training_reward, informative_share, external_dropped)
+    JOIN relay_contribution AS known
+        ON known.node_id = given.node AND known.season_id = given.season
+    ORDER BY known.id FOR UPDATE OF known
+) AS new
+WHERE part.id = new.id
+"""
+
+
+_KEEP_POINTS = """
+INSERT INTO relay_trainingpoint (node_id, season_id, at, step, training_reward, informative_share,
+    reflection)
+SELECT new.node, new.season, new.at, new.step, new.training_reward, new.informative_share,
+    new.reflection::jsonb
+FROM unnest(
+    %(node)s::bigint[], %(season)s::bigint[], %(at)s::timestamptz[], %(step)s::bigint[],
+    %(training_reward)s::float8[], %(informative_share)s::float8[], %(reflection)s::text[]
+) AS new (node, season, at, step, training_reward, informative_share, reflection)
+JOIN nodes_node ON nodes_node.id = new.node
+JOIN judge_season ON judge_season.id = new.season
+"""
+
+
+def fold_changes(changes: Mapping[Part, Change], points: Sequence[Point]) -> None:
+    """Add changes to contributions and store points of training, all or nothing.
+
+    What belongs to a node or season that was deleted meanwhile is left out.
+    """
+    columns = _columns(changes)
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(_MAKE, columns)
+        cursor.execute(_ADD, columns)
+        cursor.execute(_KEEP_POINTS, _point_columns(points))
+
+
+def _point_columns(points: Sequence[Point]) -> dict[str, list[object]]:
+    return {
+        "season": [point.part[0] for point in points],
+        "node": [point.part[1] for point in points],
+        "at": [datetime.fromtimestamp(point.at, UTC) for point in points],
+        "step": [point.report.step for point in points],
+        "training_reward": [point.report.training_reward for point in points],
+        "informative_share": [point.report.informative_share for point in points],
+        "reflection": [msgspec.json.encode(point.report.reflection).decode() for point in points],
+    }
+
+
+def _columns(changes: Mapping[Part, Change]) -> dict[str, list[object]]:
+    rows = list(changes.values())
+    reports = [row.report for row in rows]
+    return {
+        "season": [season_id for season_id, _ in changes],
+        "node": [node_id for _, node_id in changes],
+        "published": [row.published for row in rows],
+        "rejected": [row.rejected for row in rows],
+        "delivered": [row.delivered for row in rows],
+        "step": [row.step for row in rows],
+        "local_used": [row.local_used for row in rows],
+        "external_used": [row.external_used for row in rows],
+        "training_reward": [report and report.training_reward for report in reports],
+        "informative_share": [report and report.informative_share for report in reports],
+        "external_dropped": [
+            report and msgspec.json.encode(report.external_dropped).decode() for report in reports
+        ],
+    }
