@@ -8,25 +8,25 @@ in the rollout itself, because its completions are independent samples: where th
 each other, the next sample would be unlike them too, and one that is like them was copied.
 
 **The marks.** Each completion gets four minhashes, the least values of four hash functions over
-its shingles of 8 bytes. Two texts share a minhash with the probability of their Jaccard similarity
-(Broder 1997, "On the resemblance and containment of documents"). A value that two completions of
-one rollout share is dropped: it belongs to a template, or to an answer that the model often gives.
-The others are the rollout's marks. Only a rollout with enough marks is compared, and only with
-rollouts of the same question:
+its shingles of 16 bytes, about three words. Two texts share a minhash with the probability of their
+Jaccard similarity (Broder 1997, "On the resemblance and containment of documents"). A value that
+two completions of one rollout share is dropped: it belongs to a template, or to an answer that the
+model often gives. The others are the rollout's marks. Only a rollout with enough marks is compared,
+and only with rollouts of the same question:
 
 | its completions | it is compared if | another one is near if |
 |---|---|---|
-| of LONG_BYTES on average, or more | 3/4 of the values are marks | they share 1/2 of the marks |
+| of LONG_BYTES on average, or more | 7/8 of the values are marks | they share 1/2 of the marks |
 | shorter, and at least 8 | all values are marks | they share 7/8 of the marks |
 
-The second line suits policies that have few answers: of one with n equally likely answers, two
-honest samples of 8 are taken for copies with a probability of at most 2 in 10,000 (n from 10 to
-12; simulated). The first line assumes that no policy has so few texts of that length, and no two
-of them alike.
+The worst policy for the second line has 10 to 12 equally likely answers without a common template:
+two samples of 8 are taken for copies with a probability of 2 in 10,000. For the first line it has
+about 30 texts of that length and gives each of them word for word: 2 in 100. Policies that
+vary parts of a text have none in 600 (`docs/decisions/0040-window.md`).
 
-**What passes.** A copy in which a sixth of the words or more is new; a copy under another question,
-where its answers are wrong; equal short answers, which cannot be told from honest ones. They are
-bounded like all that a node sends.
+**What passes.** A copy with an eighth of the words new, or half of the completions; a copy under
+another question, where its answers are wrong; equal short answers, which cannot be told from honest
+ones. They are bounded like all that a node sends.
 """
 
 import hashlib
@@ -38,14 +38,11 @@ import numpy as np
 
 LONG_BYTES = 200
 _FEWEST_SHORT = 8
-_SHINGLE = 8
-# Odd numbers without a pattern: binary digits of the golden ratio, and the constants of SplitMix64.
-_MIX = np.uint64(0x9E3779B97F4A7C15)
-_SLOTS = np.array(
-    [0xBF58476D1CE4E5B9, 0x94D049BB133111EB, 0xD6E8FEB86659FD93, 0xA0761D6478BD642F],
-    dtype=np.uint64,
-)
+_SHINGLE = 16
+# Odd numbers without a pattern: the golden ratio's digits, and halves of SplitMix64's constants.
+_MIX, _MIX_2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 _HALF = np.uint64(32)
+_SLOTS = np.array([[0xBF58476D], [0x1CE4E5B9], [0x94D049BB], [0x133111EB]], np.uint32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +77,12 @@ def liken(*, task: bytes, completions: Sequence[str]) -> Likeness:
         return Likeness(question)
     values = _minhashes([text for text in texts if text])
     marks = [value for value, times in Counter(values).items() if times == 1]
-    if len(marks) < (3 / 4 if is_long else 1) * len(texts) * len(_SLOTS):
+    if len(marks) < (7 / 8 if is_long else 1) * len(texts) * len(_SLOTS):
         return Likeness(question)
-    content = hashlib.blake2b(question, digest_size=16)
-    for text in texts:
-        content.update(b"%d:" % len(text))
-        content.update(text)
-    packed = np.array(marks, np.uint32).tobytes()
-    return Likeness(question, content.digest(), packed, is_long)
+    # With the lengths, so that no two lists of texts are joined to the same bytes.
+    whole = b"".join([question, repr([*map(len, texts)]).encode(), *texts])
+    content = hashlib.blake2b(whole, digest_size=16).digest()
+    return Likeness(question, content, np.array(marks, np.uint32).tobytes(), is_long)
 
 
 def _minhashes(texts: Sequence[bytes]) -> list[int]:
@@ -100,10 +95,10 @@ def _minhashes(texts: Sequence[bytes]) -> list[int]:
     for text in texts:
         edges += [start, start + len(text)]
         start += len(text) + _SHINGLE
-    # Each byte with the seven after it, read as one number; in numpy, because Python's loops would
-    # take a millisecond.
-    shingles = np.ndarray(len(data) - _SHINGLE + 1, "<u8", data, strides=(1,))
-    mixed = shingles * _MIX
-    mixed ^= mixed >> _HALF
-    least = [np.minimum.reduceat(mixed * slot, edges)[::2] >> _HALF for slot in _SLOTS]
-    return [int(value) for value in np.concatenate(least).tolist()]
+    # Each byte with the seven after it, read as one number; two of these are a shingle. In numpy,
+    # because Python would take a millisecond.
+    eights = np.ndarray(len(data) - 7, "<u8", data, strides=(1,))
+    mixed = ((eights[:-8] * _MIX + eights[8:] * _MIX_2) >> _HALF).astype(np.uint32)
+    least = np.minimum.reduceat(mixed * _SLOTS, edges, axis=1)[:, ::2]
+    values: list[int] = least.ravel().tolist()
+    return values
