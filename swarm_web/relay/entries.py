@@ -1,0 +1,164 @@
+"""A rollout as the window holds it, and the sets that it is drawn from and evicted from; pure.
+
+A `Bag` answers in constant time what a draw asks, the entry at a random place, and what an eviction
+asks, the oldest entry: a list serves the first, the order of an `OrderedDict` the second.
+"""
+
+import heapq
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from swarm_web.relay.likeness import Likeness
+
+Name = TypeVar("Name", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entry:
+    """One rollout of the pool. Two entries are equal only if they are the same object.
+
+    `node` is the name of node `node_id`. `party` names who answers for it, such as `owner 7` or,
+    for a node without an account, `node 12`. `at` is Unix seconds. `body` is the rollout as
+    canonical JSON, ready to be joined into a reply.
+    """
+
+    node_id: int
+    node: str
+    party: str
+    rollout_id: str
+    dataset: str
+    informative: bool
+    at: float
+    body: bytes
+    likeness: Likeness
+
+    @property
+    def key(self) -> tuple[int, str]:
+        """The id of the node, and the id that the node gave its rollout."""
+        return self.node_id, self.rollout_id
+
+
+class Bag:
+    """A set of entries. Adding, removing, and reading the oldest or one at a place take O(1)."""
+
+    __slots__ = ("_places", "entries")
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self._places: OrderedDict[Entry, int] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def add(self, entry: Entry) -> None:
+        """Add an entry that is not in the bag."""
+        self._places[entry] = len(self.entries)
+        self.entries.append(entry)
+
+    def remove(self, entry: Entry) -> None:
+        """Remove an entry; the last of the list takes its place."""
+        place = self._places.pop(entry)
+        last = self.entries.pop()
+        if last is not entry:
+            self.entries[place] = last
+            self._places[last] = place
+
+    def by_age(self) -> Iterator[Entry]:
+        """Iterate over the entries, those that were added first before the others."""
+        return iter(self._places)
+
+    def oldest(self) -> Entry:
+        """Return the entry that was added first; the bag must not be empty."""
+        return next(iter(self._places))
+
+
+class Bags(Generic[Name]):
+    """Bags by name, none of them empty; `listed` has them all, in no order."""
+
+    __slots__ = ("_named", "_places", "listed")
+
+    def __init__(self) -> None:
+        self.listed: list[Bag] = []
+        self._named: dict[Name, Bag] = {}
+        self._places: dict[Bag, int] = {}
+
+    def __getitem__(self, name: Name) -> Bag:
+        return self._named[name]
+
+    def get(self, name: Name) -> Bag | None:
+        """Return the bag of this name, if it holds anything."""
+        return self._named.get(name)
+
+    def add(self, name: Name, entry: Entry) -> Bag:
+        """Add an entry to the bag of this name, and return the bag."""
+        bag = self._named.get(name)
+        if bag is None:
+            bag = self._named[name] = Bag()
+            self._places[bag] = len(self.listed)
+            self.listed.append(bag)
+        bag.add(entry)
+        return bag
+
+    def remove(self, name: Name, entry: Entry) -> None:
+        """Remove an entry from the bag of this name."""
+        bag = self._named[name]
+        bag.remove(entry)
+        if bag.entries:
+            return
+        del self._named[name]
+        place, last = self._places.pop(bag), self.listed.pop()
+        if last is not bag:
+            self.listed[place] = last
+            self._places[last] = place
+
+
+class Shares(Generic[Name]):
+    """How much each name holds, and which holds most; a change takes O(log n), amortised.
+
+    A heap holds a bound from above for each name. A change pushes a new one only if the total
+    outgrows it; one that is too high is put right when it comes to the top.
+    """
+
+    __slots__ = ("_bounds", "_heap", "_totals")
+
+    def __init__(self) -> None:
+        self._totals: dict[Name, int] = {}
+        self._bounds: dict[Name, int] = {}
+        self._heap: list[tuple[int, Name]] = []
+
+    def __len__(self) -> int:
+        return len(self._totals)
+
+    def change(self, name: Name, by: int) -> None:
+        """Add `by` to what the name holds; a name that holds nothing is forgotten."""
+        total = self._totals.get(name, 0) + by
+        if not total:
+            self._totals.pop(name, None)
+            self._bounds.pop(name, None)
+            return
+        self._totals[name] = total
+        if total > self._bounds.get(name, 0):
+            self._bounds[name] = total
+            heapq.heappush(self._heap, (-total, name))
+            if len(self._heap) > 2 * len(self._totals) + 64:
+                self._rebuild()
+
+    def largest(self) -> Name:
+        """Return the name that holds most; some name must hold something."""
+        while True:
+            bound, name = self._heap[0]
+            total = self._totals.get(name)
+            if total == -bound:
+                return name
+            if total is None or self._bounds[name] != -bound:
+                heapq.heappop(self._heap)
+            else:
+                self._bounds[name] = total
+                heapq.heapreplace(self._heap, (-total, name))
+
+    def _rebuild(self) -> None:
+        self._bounds = dict(self._totals)
+        self._heap = [(-total, name) for name, total in self._totals.items()]
+        heapq.heapify(self._heap)

@@ -1,0 +1,267 @@
+"""The window: the recent rollouts of all nodes of a season, in the memory of one process; pure.
+
+Bounds keep it small and fair. What is over the bound of a node, a party or a task pushes out the
+oldest of that node, party or task; of a task, the oldest of the party that holds most of it. What
+is over the bounds of the whole window pushes out the oldest of the party that holds most, in
+rollouts or in bytes. So a flood pushes out its own rollouts only, as soon as its party holds more
+than others. Rollouts may be lost, judge data may not.
+
+Times are Unix seconds. Adding takes O(log n) amortised, n the number of entries; `draws` states the
+laws and the cost of drawing.
+"""
+
+from collections import Counter
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from random import Random
+
+from swarm_web.relay.draws import Asker, Choices, Drawing, Strategy
+from swarm_web.relay.entries import Bag, Bags, Entry, Shares
+
+__all__ = ["Bounds", "Entry", "Outcome", "Reason", "Strategy", "Window"]
+
+# A copy is compared with so many rollouts that its party has sent to the same question.
+_COMPARED = 8
+
+
+class Outcome(StrEnum):
+    """What became of an entry that was added."""
+
+    ADDED = "added"
+    DUPLICATE = "duplicate"
+    NEAR_DUPLICATE = "near_duplicate"
+    TOO_OLD = "too_old"
+
+
+class Reason(StrEnum):
+    """Why an entry was pushed out: the bound that it was over."""
+
+    AGE = "age"
+    SIZE = "size"
+    BYTES = "bytes"
+    NODE = "node"
+    PARTY = "party"
+    TASK = "task"
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How much the window holds: rollouts in all, per node, party and dataset; bytes; seconds."""
+
+    size: int
+    per_node: int
+    per_party: int
+    per_task: int
+    body_bytes: int
+    max_age_s: float
+
+
+class Window:
+    """The rollouts of one season that this process can hand out.
+
+    `evicted` counts what was pushed out, by reason, since the window was made.
+    """
+
+    def __init__(self, bounds: Bounds) -> None:
+        self.evicted: Counter[Reason] = Counter()
+        self.bytes_held = 0
+        self._bounds = bounds
+        self._keys: dict[tuple[int, str], Entry] = {}
+        self._contents: dict[bytes, Entry] = {}
+        self._all = Bag()
+        self._declared = Bag()
+        self._nodes: Bags[int] = Bags()
+        self._parties: Bags[str] = Bags()
+        self._tasks: Bags[str] = Bags()
+        # By question and party: what is compared.
+        self._asked: dict[tuple[bytes, str], tuple[Entry, ...]] = {}
+        self._counts: Shares[str] = Shares()
+        self._bytes: Shares[str] = Shares()
+        self._task_counts: dict[str, Shares[str]] = {}
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    @property
+    def declared_held(self) -> int:
+        """How many entries their senders declare informative."""
+        return len(self._declared)
+
+    def add(self, entry: Entry, *, now: float) -> Outcome:
+        """Add an entry, and push out what is then over a bound.
+
+        An entry is a duplicate if its node has sent its id, or anybody a rollout that `likeness`
+        compares with the same task and completions; a near-duplicate, if its party has sent one
+        that is like it. All this goes by what the window holds now. A time after `now`, by another
+        process's clock, counts as `now`.
+        """
+        self._expire(now)
+        if entry.at < now - self._bounds.max_age_s:
+            return Outcome.TOO_OLD
+        if entry.at > now:
+            entry = replace(entry, at=now)
+        if entry.key in self._keys or entry.likeness.content in self._contents:
+            return Outcome.DUPLICATE
+        if self._is_near(entry):
+            return Outcome.NEAR_DUPLICATE
+        self._insert(entry)
+        self._push_out(entry)
+        return Outcome.ADDED
+
+    def draw(
+        self,
+        count: int,
+        *,
+        strategy: Strategy,
+        excluding: str,
+        given: Container[tuple[int, str]],
+        weights: Mapping[int, float],
+        now: float,
+        random: Random,
+        doubted: Container[int] = frozenset(),
+    ) -> list[Entry]:
+        """Draw up to `count` different entries by the law of `strategy`, in the order of the picks.
+
+        None is of the party `excluding`, in `given` (`Entry.key`), or of a node whose weight is 0.
+        `weights` are of nodes by id, in [0, 1], and 1 for those that it does not name. What the
+        nodes in `doubted` declare informative counts as undeclared. Takes O(count) expected, and
+        O(n) where hardly any entry may be handed out.
+        """
+        self._expire(now)
+        asker = Asker(excluding, given, weights, doubted)
+        drawing = Drawing(asker, random=random)
+        if strategy is Strategy.INFORMATIVE:
+            declared = Choices(self._declared.entries, drawing.is_informative)
+            drawing.take(count, drawing.among(declared))
+        if strategy is Strategy.BY_NODE:
+            own = self._parties.get(excluding)
+            pick = drawing.among_groups(self._parties, [own] if own else [])
+        elif strategy is Strategy.BY_TASK:
+            pick = drawing.among_groups(self._tasks, [])
+        else:
+            pick = drawing.among(Choices(self._all.entries, drawing.is_open))
+        drawing.take(count, drawing.youngest(pick) if strategy is Strategy.FRESH else pick)
+        return list(drawing.picked)
+
+    def draw_checks(
+        self,
+        *,
+        declared: int,
+        arbitrary: int,
+        seen: Container[tuple[int, str]],
+        now: float,
+        random: Random,
+    ) -> list[Entry]:
+        """Draw entries to be checked, whoever sent them and whatever their weights.
+
+        Up to `declared` are uniform among those that are declared informative, then up to
+        `arbitrary` among all others that are held. None is in `seen` (`Entry.key`) and none comes
+        twice. The cost is that of a draw.
+        """
+        self._expire(now)
+        picked: dict[Entry, None] = {}
+
+        def is_open(entry: Entry) -> bool:
+            return entry not in picked and entry.key not in seen
+
+        for bag, count in ((self._declared, declared), (self._all, arbitrary)):
+            choices = Choices(bag.entries, is_open)
+            for _ in range(count):
+                if (entry := choices.pick(random)) is not None:
+                    picked[entry] = None
+        return list(picked)
+
+    def forget_node(self, node_id: int) -> int:
+        """Drop all entries of a node and return how many there were; no eviction is counted."""
+        bag = self._nodes.get(node_id)
+        entries = list(bag.entries) if bag else []
+        for entry in entries:
+            self._remove(entry)
+        return len(entries)
+
+    def _is_near(self, entry: Entry) -> bool:
+        held = self._asked.get((entry.likeness.question, entry.party), ())
+        return any(entry.likeness.is_near(each.likeness) for each in held[-_COMPARED:])
+
+    def _push_out(self, entry: Entry) -> None:
+        """Push out what is over a bound after an entry was added."""
+        bounds = self._bounds
+        node, party = self._nodes.get(entry.node_id), self._parties.get(entry.party)
+        if node and len(node) > bounds.per_node:
+            self._evict(node.oldest(), Reason.NODE)
+        if party and len(party) > bounds.per_party:
+            self._evict(party.oldest(), Reason.PARTY)
+        task = self._tasks.get(entry.dataset)
+        if task and len(task) > bounds.per_task:
+            largest = self._task_counts[entry.dataset].largest()
+            self._evict(self._oldest(largest, dataset=entry.dataset), Reason.TASK)
+        if len(self._all) > bounds.size:
+            self._evict(self._oldest(self._counts.largest()), Reason.SIZE)
+        while self.bytes_held > bounds.body_bytes:
+            self._evict(self._oldest(self._bytes.largest()), Reason.BYTES)
+
+    def _oldest(self, party: str, *, dataset: str | None = None) -> Entry:
+        """Return the oldest entry of a party that has one, of this dataset if one is given."""
+        return next(
+            entry
+            for entry in self._parties[party].by_age()
+            if dataset is None or entry.dataset == dataset
+        )
+
+    def _expire(self, now: float) -> None:
+        """Push out what is too old, or so far in the future that the clock was set back."""
+        oldest_at, newest_at = now - self._bounds.max_age_s, now + self._bounds.max_age_s
+        while self._all.entries:
+            entry = self._all.oldest()
+            if oldest_at <= entry.at <= newest_at:
+                return
+            self._evict(entry, Reason.AGE)
+
+    def _evict(self, entry: Entry, reason: Reason) -> None:
+        self._remove(entry)
+        self.evicted[reason] += 1
+
+    def _insert(self, entry: Entry) -> None:
+        self._keys[entry.key] = entry
+        if entry.likeness.content:
+            self._contents[entry.likeness.content] = entry
+            asked = entry.likeness.question, entry.party
+            self._asked[asked] = (*self._asked.get(asked, ()), entry)
+        self._all.add(entry)
+        if entry.informative:
+            self._declared.add(entry)
+        self._nodes.add(entry.node_id, entry)
+        self._parties.add(entry.party, entry)
+        self._tasks.add(entry.dataset, entry)
+        self._count(entry, by=1)
+
+    def _remove(self, entry: Entry) -> None:
+        del self._keys[entry.key]
+        if entry.likeness.content:
+            del self._contents[entry.likeness.content]
+            self._forget_asked(entry)
+        self._all.remove(entry)
+        if entry.informative:
+            self._declared.remove(entry)
+        self._nodes.remove(entry.node_id, entry)
+        self._parties.remove(entry.party, entry)
+        self._tasks.remove(entry.dataset, entry)
+        self._count(entry, by=-1)
+
+    def _forget_asked(self, entry: Entry) -> None:
+        asked = entry.likeness.question, entry.party
+        if left := tuple(each for each in self._asked[asked] if each is not entry):
+            self._asked[asked] = left
+        else:
+            del self._asked[asked]
+
+    def _count(self, entry: Entry, *, by: int) -> None:
+        size = by * len(entry.body)
+        self.bytes_held += size
+        self._counts.change(entry.party, by)
+        self._bytes.change(entry.party, size)
+        shares = self._task_counts.setdefault(entry.dataset, Shares())
+        shares.change(entry.party, by)
+        if not shares:
+            del self._task_counts[entry.dataset]

@@ -1,0 +1,146 @@
+"""Copies are found, also with a few words changed; honest rollouts are never taken for copies."""
+
+from collections.abc import Callable, Sequence
+from random import Random
+
+import pytest
+
+from swarm_web.relay.likeness import Likeness, liken
+from swarm_web.relay.window import Outcome
+from tests.relay.windows import entry, make_window
+
+# The words that a small model may have for a sum.
+OPENINGS = ["Let me add", "First I add", "We need", "The sum of", "Adding", "I take", "To get"]
+MIDDLES = ["both numbers", "them up", "the two", "these", "each digit", "what is given", "it all"]
+
+
+def words(random: Random, count: int) -> str:
+    """Return text of `count` words that nobody else has."""
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    return " ".join("".join(random.choices(letters, k=random.randint(2, 8))) for _ in range(count))
+
+
+def reasoning(random: Random, completions: int = 8) -> list[str]:
+    """Return completions of about 400 characters, as a model writes them that has much to say."""
+    return [
+        f"{words(random, 65)} <answer>{random.randrange(9)}</answer>" for _ in range(completions)
+    ]
+
+
+def change_words(texts: Sequence[str], *, share: float, random: Random) -> list[str]:
+    changed = []
+    for text in texts:
+        parts = text.split(" ")
+        for place in random.sample(range(len(parts)), round(share * len(parts))):
+            parts[place] = words(random, 1)
+        changed.append(" ".join(parts))
+    return changed
+
+
+def question(number: int) -> bytes:
+    return b'{"dataset":"basic_arithmetic","index":%d}' % number
+
+
+def near(one: Sequence[str], other: Sequence[str], *, task: bytes = b"task") -> bool:
+    return liken(task=task, completions=one).is_near(liken(task=task, completions=other))
+
+
+# What honest small models say to one question, from one that knows it to one that knows nothing.
+HONEST: dict[str, Callable[[Random], str]] = {
+    "always right": lambda random: "<answer>4</answer>",
+    "mostly right": lambda random: f"<answer>{random.choice([4, 4, 4, 5])}</answer>",
+    "digits": lambda random: f"<answer>{random.randrange(10)}</answer>",
+    "bare numbers": lambda random: str(random.randrange(40)),
+    "empty": lambda random: "",
+    "stuck": lambda random: "0 " * 200,
+    "template": lambda random: (
+        f"<think>{random.choice(OPENINGS)} {random.choice(MIDDLES)}: 12 + 30 = "
+        f"{random.randrange(38, 46)}.</think> <answer>{random.randrange(38, 46)}</answer>"
+    ),
+    "long template": lambda random: " ".join(
+        f"{random.choice(OPENINGS)} {random.choice(MIDDLES)}, step {step} of the whole sum."
+        for step in range(8)
+    ),
+}
+
+
+@pytest.mark.parametrize("policy", HONEST)
+def test_no_honest_node_is_refused_among_others_that_answer_alike(policy: str) -> None:
+    random, window = Random(1), make_window()
+    for step in range(12):
+        for node in range(10):
+            for place in range(8):
+                number = (step * 10 + node) * 8 + place
+                texts = [HONEST[policy](random) for _ in range(8)]
+                likeness = liken(task=question(number), completions=texts)
+                added = window.add(entry(node, number, likeness=likeness), now=0)
+                assert added is Outcome.ADDED
+
+
+@pytest.mark.parametrize("policy", HONEST)
+def test_no_honest_node_is_refused_that_asks_its_questions_again(policy: str) -> None:
+    random, window = Random(2), make_window()
+    for number in range(1000):
+        texts = [HONEST[policy](random) for _ in range(8)]
+        likeness = liken(task=question(number % 100), completions=texts)
+        assert window.add(entry(1, number, likeness=likeness), now=0) is Outcome.ADDED
+
+
+def test_a_copy_under_a_new_id_is_a_duplicate_from_anybody() -> None:
+    window, texts = make_window(), reasoning(Random(3))
+    for node, outcome in [(1, Outcome.ADDED), (1, Outcome.DUPLICATE), (2, Outcome.DUPLICATE)]:
+        copy = entry(node, len(window) + 5, likeness=liken(task=b"t", completions=texts))
+        assert window.add(copy, now=0) is outcome
+
+
+def test_a_node_that_resends_its_rollouts_with_a_few_words_changed_is_refused() -> None:
+    random, window = Random(4), make_window()
+    outcomes = []
+    for number in range(50):
+        texts = reasoning(random)
+        for copy in range(3):
+            said = change_words(texts, share=0.05, random=random) if copy else texts
+            random.shuffle(said)
+            likeness = liken(task=question(number), completions=said)
+            outcomes.append(window.add(entry(1, 3 * number + copy, likeness=likeness), now=0))
+    assert outcomes.count(Outcome.ADDED) == 50
+    assert outcomes.count(Outcome.NEAR_DUPLICATE) == 100
+
+
+def test_a_changed_copy_of_another_partys_rollout_is_not_compared() -> None:
+    random, window = Random(5), make_window()
+    texts = reasoning(random)
+    changed = change_words(texts, share=0.05, random=random)
+    window.add(entry(1, 1, likeness=liken(task=b"t", completions=texts)), now=0)
+    copy = entry(2, 1, likeness=liken(task=b"t", completions=changed))
+    assert window.add(copy, now=0) is Outcome.ADDED
+
+
+def test_another_question_is_never_near() -> None:
+    texts = reasoning(Random(6))
+    one, other = (liken(task=task, completions=texts) for task in (b"one", b"other"))
+    assert one.content != other.content
+    assert not one.is_near(other)
+
+
+def test_the_content_depends_on_where_a_completion_ends() -> None:
+    texts = reasoning(Random(7))
+    moved = [texts[0] + texts[1][0], texts[1][1:], *texts[2:]]
+    one, other = (liken(task=b"t", completions=said) for said in (texts, moved))
+    assert one.content != other.content
+
+
+def test_diverse_short_answers_are_compared_and_equal_ones_are_not() -> None:
+    random = Random(8)
+    diverse = [words(random, 4) for _ in range(8)]
+    assert near(diverse, [*diverse[1:], diverse[0]])
+    assert not near(diverse, [*diverse[:6], "something else", "and another thing"])
+    assert liken(task=b"t", completions=["4"] * 8) == Likeness(
+        liken(task=b"t", completions=diverse).question
+    )
+    assert not liken(task=b"t", completions=diverse[:7]).marks
+
+
+@pytest.mark.parametrize("texts", [["", "", ""], ["x" * 2000, ""], ["é" * 400, "\ud800" * 200]])
+def test_any_text_has_a_likeness(texts: list[str]) -> None:
+    liken(task=b"t", completions=texts)

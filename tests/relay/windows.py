@@ -1,0 +1,75 @@
+"""Windows and entries for tests of the relay's window."""
+
+from collections.abc import Container, Mapping
+from random import Random
+from typing import Any
+
+from swarm_web.relay.likeness import Likeness
+from swarm_web.relay.window import Bounds, Entry, Outcome, Strategy, Window
+
+WIDE: dict[str, Any] = {
+    "size": 10_000,
+    "per_node": 10_000,
+    "per_party": 10_000,
+    "per_task": 10_000,
+    "body_bytes": 1 << 30,
+    "max_age_s": 600,
+}
+
+
+def make_window(**bounds: Any) -> Window:
+    """Return a window without bounds, except for those that are given."""
+    return Window(Bounds(**{**WIDE, **bounds}))
+
+
+def entry(node: int, number: int, **fields: Any) -> Entry:
+    """Return an entry `r<number>` of a node that is like no other."""
+    known = {
+        "node_id": node,
+        "node": f"n{node}",
+        "party": f"node {node}",
+        "rollout_id": f"r{number}",
+        "dataset": "gcd",
+        "informative": False,
+        "at": 0.0,
+        "body": b"body",
+        "likeness": Likeness(b"%d:%d" % (node, number)),
+    }
+    return Entry(**{**known, **fields})
+
+
+def fill(window: Window, node: int, numbers: range, *, now: float = 0, **fields: Any) -> None:
+    """Add entries of a node, all of them new."""
+    for number in numbers:
+        new = entry(node, number, at=now, **fields)
+        assert window.add(new, now=now) is Outcome.ADDED
+
+
+def draw(
+    window: Window,
+    count: int,
+    *,
+    strategy: Strategy = Strategy.ANY,
+    excluding: str = "nobody",
+    given: Container[tuple[int, str]] = frozenset(),
+    weights: Mapping[int, float] | None = None,
+    doubted: Container[int] = frozenset(),
+    now: float = 0,
+    random: Random | None = None,
+) -> list[Entry]:
+    """Draw, with everything left out that a test is not about."""
+    return window.draw(
+        count,
+        strategy=strategy,
+        excluding=excluding,
+        given=given,
+        weights=weights or {},
+        doubted=doubted,
+        now=now,
+        random=random or Random(0),
+    )
+
+
+def held(window: Window, *, now: float = 0) -> set[tuple[int, str]]:
+    """Return the keys of all that the window holds."""
+    return {each.key for each in draw(window, 100_000, now=now)}
