@@ -59,7 +59,7 @@ class Asker:
     """
 
     party: str
-    given: Container[tuple[int, str]]
+    given: Container[str]
     weights: Mapping[int, float]
     doubted: Container[int]
 
@@ -104,7 +104,7 @@ class Drawing:
         asker = self._asker
         return (
             entry.party != asker.party
-            and (entry.node_id, entry.rollout_id) not in asker.given
+            and entry.key not in asker.given
             and asker.weights.get(entry.node_id, 1.0) > 0
             and entry not in self.picked
         )

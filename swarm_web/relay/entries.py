@@ -19,25 +19,26 @@ Name = TypeVar("Name", bound=Hashable)
 class Entry:
     """One rollout of the pool. Two entries are equal only if they are the same object.
 
-    `node` is the name of node `node_id`. `party` names who answers for it, such as `owner 7` or,
-    for a node without an account, `node 12`. `at` is Unix seconds. `body` is the rollout as
-    canonical JSON, ready to be joined into a reply.
+    `key` is `<name of its node>/<id that the node gave it>`. `party` names who answers for node
+    `node_id`, such as `owner 7` or, for a node without an account, `node 12`. `archived` tells
+    whether it was offered to the archive. `at` is Unix seconds. `body` is the rollout as canonical
+    JSON, ready to be joined into a reply.
     """
 
+    key: str
     node_id: int
-    node: str
     party: str
-    rollout_id: str
     dataset: str
     informative: bool
+    archived: bool
     at: float
     body: bytes
     likeness: Likeness
 
     @property
-    def key(self) -> tuple[int, str]:
-        """The id of the node, and the id that the node gave its rollout."""
-        return self.node_id, self.rollout_id
+    def node(self) -> str:
+        """The name of the node that made the rollout."""
+        return self.key.split("/", 1)[0]
 
 
 class Bag:

@@ -114,6 +114,7 @@ class Hub:
         self._pools: dict[int, SeasonPool] = {}
         self._replicas: dict[int, Replica] = {}
         self._tally = Tally()
+        self._members: dict[tuple[int, int], Member] = {}
         self._lists: dict[str, bytes] = {}
         self._opening = asyncio.Lock()
         self._keeping: asyncio.Task[None] | None = None
@@ -154,6 +155,9 @@ class Hub:
 
     async def join(self, pool: SeasonPool, node: Node) -> Member:
         """Return a node's part in a pool, with what it was given on its last connection."""
+        known = self._members.get((pool.season_id, node.pk))
+        if known is not None:
+            return known
         key = given_list_key(pool.season_id, node.pk)
         packed = self._lists.get(key)
         try:
@@ -162,10 +166,12 @@ class Hub:
         except (*STORE_ERRORS, msgspec.DecodeError):
             logger.warning("what %s was given is not known", node, exc_info=True)
             given = GivenList()
-        return Member(node_id=node.pk, name=node.name, party=node.party, given=given)
+        member = Member(node_id=node.pk, name=node.name, party=node.party, given=given)
+        return self._members.setdefault((pool.season_id, node.pk), member)
 
     def leave(self, pool: SeasonPool, member: Member) -> None:
         """Keep what a node was given for its next connection."""
+        self._members.pop((pool.season_id, member.node_id), None)
         if member.given:
             self._lists[given_list_key(pool.season_id, member.node_id)] = member.given.pack()
             self._relay.wake()
@@ -300,8 +306,10 @@ class Hub:
             pipeline.hgetall(weights_key(pool.season_id))
             pipeline.set(held_key(pool.season_id), len(pool.window), ex=60)
             lapsed, weights, _ = await pipeline.execute()
-        pool.doubted = frozenset(map(int, lapsed))
-        pool.weights = {int(node): float(weight) for node, weight in weights.items()}
+        pool.learn(
+            doubted=frozenset(map(int, lapsed)),
+            weights={int(node): float(weight) for node, weight in weights.items()},
+        )
 
     async def _offer_checks(self, pool: SeasonPool) -> None:
         """Offer some declared rollouts to the worker, one process of all in a turn."""

@@ -199,14 +199,21 @@ class SeasonPool:
         not count, so that these can mend.
         """
         drawn = self.window.draw_checks(
-            declared=2 * most, arbitrary=0, seen=(), now=now, random=random
+            declared=most, arbitrary=0, doubted=self.doubted, now=now, random=random
         )
-        counted = [entry for entry in drawn if entry.node_id not in self.doubted]
-        doubted = [entry for entry in drawn if entry.node_id in self.doubted]
         return [
-            Check(self.season_id, entry.node_id, entry.key, entry.at, entry.body)
-            for entry in counted[:most] + doubted[:most]
+            Check(self.season_id, entry.node_id, entry.key, entry.at, entry.body) for entry in drawn
         ]
+
+    def learn(self, *, doubted: frozenset[int], weights: Mapping[int, float]) -> None:
+        """Take over what a worker found out about nodes.
+
+        What a node published before its declarations count again is dropped: it would count against
+        the node once more.
+        """
+        for node_id in self.doubted - doubted:
+            self.window.forget_node(node_id)
+        self.doubted, self.weights = doubted, weights
 
     def take_outgoing(self) -> list[Entry]:
         """Take what the other processes do not have yet."""

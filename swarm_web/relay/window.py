@@ -67,7 +67,7 @@ class Window:
         self.evicted: Counter[Reason] = Counter()
         self.bytes_held = 0
         self._bounds = bounds
-        self._keys: dict[tuple[int, str], Entry] = {}
+        self._keys: dict[str, Entry] = {}
         self._contents: dict[bytes, Entry] = {}
         self._all = Bag()
         self._declared = Bag()
@@ -82,6 +82,9 @@ class Window:
 
     def __len__(self) -> int:
         return len(self._all)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._keys
 
     @property
     def declared_held(self) -> int:
@@ -115,7 +118,7 @@ class Window:
         *,
         strategy: Strategy,
         excluding: str,
-        given: Container[tuple[int, str]],
+        given: Container[str],
         weights: Mapping[int, float],
         now: float,
         random: Random,
@@ -149,23 +152,28 @@ class Window:
         *,
         declared: int,
         arbitrary: int,
-        seen: Container[tuple[int, str]],
+        doubted: Container[int],
         now: float,
         random: Random,
     ) -> list[Entry]:
-        """Draw entries to be checked, whoever sent them and whatever their weights.
+        """Draw entries to be checked, whatever the weights of their nodes.
 
-        Up to `declared` are uniform among those that are declared informative, then up to
-        `arbitrary` among all others that are held. None is in `seen` (`Entry.key`) and none comes
-        twice. The cost is that of a draw.
+        Up to `declared` are uniform among those that are declared informative by nodes whose
+        declarations count, up to as many among those declared by nodes in `doubted`, and up to
+        `arbitrary` among all others that are held. None comes twice. The cost is that of a draw.
         """
         self._expire(now)
         picked: dict[Entry, None] = {}
+        for bag, count, is_doubted in (
+            (self._declared, declared, False),
+            (self._declared, declared, True),
+            (self._all, arbitrary, None),
+        ):
 
-        def is_open(entry: Entry) -> bool:
-            return entry not in picked and entry.key not in seen
+            def is_open(entry: Entry, is_doubted: bool | None = is_doubted) -> bool:
+                wanted = is_doubted is None or (entry.node_id in doubted) is is_doubted
+                return wanted and entry not in picked
 
-        for bag, count in ((self._declared, declared), (self._all, arbitrary)):
             choices = Choices(bag.entries, is_open)
             for _ in range(count):
                 if (entry := choices.pick(random)) is not None:

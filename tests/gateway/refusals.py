@@ -10,8 +10,8 @@ from swarm_protocol.messages import (
     RequestRound,
     RoundState,
 )
-from swarm_web.counters import read_all
 from tests.gateway.conftest import Member
+from tests.gateway.sessions import read_counts
 from tests.sockets import NodeSocket, node_socket
 
 ASK = RequestRound(id="ask")
@@ -45,4 +45,4 @@ async def assert_refused(
     assert refused.message
     assert refused.fix
     assert isinstance(await sender.ask(ASK), RoundState)
-    assert read_all()["refused"] == {code: 1}
+    assert (await read_counts())["refused"] == {code: 1}

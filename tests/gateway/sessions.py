@@ -3,9 +3,14 @@
 from datetime import datetime
 from random import Random
 
+from asgiref.sync import sync_to_async
 from django.utils import timezone
 
-from swarm_protocol.messages import AnswerText
+from swarm_protocol.codec import decode_from_server, encode
+from swarm_protocol.messages import AnswerText, RequestRollouts, RolloutsSampled
+from swarm_web.counters import read_all
+from swarm_web.gateway.handlers.training import sample
+from swarm_web.gateway.process import write_collected
 from swarm_web.gateway.session import Session, Shared, shared_reads
 from tests.gateway.conftest import Member
 
@@ -16,6 +21,19 @@ def session_of(member: Member, *, now: datetime = NOW, shared: Shared | None = N
     """Return a session that has said hello, on a clock that stands still."""
     shared = shared or shared_reads()
     return Session(member.node, shared, clock=lambda: now, random=Random(0), greeted=True)
+
+
+async def read_counts() -> dict[str, dict[str, int]]:
+    """Return all counters, with what was counted just now."""
+    await write_collected()
+    return await sync_to_async(read_all)()
+
+
+async def draw(session: Session, request: RequestRollouts) -> RolloutsSampled:
+    """Ask for rollouts, and read the reply as a node does."""
+    reply = decode_from_server(encode(await sample(session, request)))
+    assert isinstance(reply, RolloutsSampled)
+    return reply
 
 
 def answers_to(questions: list[str], *, text: str = "2") -> list[AnswerText]:

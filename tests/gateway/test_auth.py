@@ -9,10 +9,10 @@ from asgiref.typing import ASGIReceiveEvent, ASGISendEvent, WebSocketScope
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from swarm_web.counters import read_all
 from swarm_web.gateway.auth import TokenGate, read_token
 from swarm_web.nodes.models import Node
 from tests.gateway.conftest import Member
+from tests.gateway.sessions import read_counts
 from tests.sockets import node_socket
 
 
@@ -42,7 +42,7 @@ async def test_a_handshake_without_a_valid_token_gets_401_and_the_reason(
     assert body["code"] == "auth.invalid"
     assert body["message"]
     assert body["fix"]
-    assert read_all() == {"connections": {"denied": 1}, "refused": {"auth.invalid": 1}}
+    assert await read_counts() == {"connections": {"denied": 1}, "refused": {"auth.invalid": 1}}
 
 
 async def test_a_blocked_nodes_token_is_refused(gateway: str, amber: Member) -> None:

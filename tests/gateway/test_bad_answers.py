@@ -16,7 +16,6 @@ from swarm_protocol.messages import (
     RequestQuestions,
     SubmitAnswers,
 )
-from swarm_web.counters import read_all
 from tests.factories import make_node, make_round
 from tests.gateway.conftest import Member, invite
 from tests.gateway.refusals import assert_refused, two_nodes
@@ -49,7 +48,7 @@ async def assert_answers_rejected(
     assert isinstance(received, AnswersReceived)
     assert (received.accepted, received.duplicate) == ([], [])
     assert {item.code for item in received.rejected} == {code}
-    assert read_all()["refused"] == {code: len(message.answers)}
+    assert (await read_counts())["refused"] == {code: len(message.answers)}
     assert not await Answer.objects.aexists()
     return received.rejected
 

@@ -22,11 +22,11 @@ from swarm_protocol.messages import (
     RoundState,
 )
 from swarm_protocol.version import PROTOCOL_VERSION
-from swarm_web.counters import read_all
 from swarm_web.relay.models import Contribution
 from tests.factories import make_hello, make_rollout
 from tests.gateway.conftest import Member
 from tests.gateway.refusals import ASK, assert_refused, two_nodes
+from tests.gateway.sessions import read_counts
 from tests.sockets import NodeSocket, node_socket
 
 
@@ -55,7 +55,7 @@ async def test_an_old_protocol_version_ends_the_connection(
         assert (refused.code, refused.fatal) == ("protocol.version", True)
         assert await sender.close_code() == 4426
         assert isinstance(await bystander.ask(ASK), RoundState)
-    assert read_all()["refused"] == {"protocol.version": 1}
+    assert (await read_counts())["refused"] == {"protocol.version": 1}
 
 
 async def test_a_wrong_token_disturbs_nobody(gateway: str, bold: Member) -> None:
@@ -64,7 +64,7 @@ async def test_a_wrong_token_disturbs_nobody(gateway: str, bold: Member) -> None
             async with node_socket(gateway, "swarm_wrong"):
                 pass
         assert isinstance(await bystander.ask(ASK), RoundState)
-    assert read_all()["refused"] == {"auth.invalid": 1}
+    assert (await read_counts())["refused"] == {"auth.invalid": 1}
 
 
 # ---- frames
@@ -151,7 +151,7 @@ async def assert_rejected(sender: NodeSocket, message: PublishRollouts, code: st
     assert (rejected.item, rejected.code) == (message.rollouts[-1].id, code)
     assert rejected.message
     assert rejected.fix
-    assert read_all()["refused"] == {code: 1}
+    assert (await read_counts())["refused"] == {code: 1}
     contribution = await Contribution.objects.aget()
     assert (contribution.published, contribution.rejected) == (published.accepted, 1)
 
@@ -271,7 +271,7 @@ async def test_too_many_messages(gateway: str, amber: Member, bold: Member, sett
     assert replies[2].code == "rate.limited"
     assert replies[2].retry_after is not None
     assert 0 < replies[2].retry_after <= 2
-    assert read_all()["refused"] == {"rate.limited": 1}
+    assert (await read_counts())["refused"] == {"rate.limited": 1}
 
 
 async def test_frames_that_cannot_be_read_count_as_messages(

@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-from datetime import datetime
+import json
+import time
 from typing import Any
 
 import msgspec
@@ -26,12 +27,12 @@ from swarm_protocol.messages import (
     Welcome,
 )
 from swarm_web import bus
-from swarm_web.counters import read_all
-from swarm_web.gateway import answering, consumers
+from swarm_web.gateway import answering, connection, roster
 from swarm_web.nodes.models import Node
 from swarm_web.store import async_redis
 from tests.factories import make_hello, make_rollout, make_round
 from tests.gateway.conftest import Member
+from tests.gateway.sessions import read_counts
 from tests.gateway.stalling import stalled
 from tests.processes import POLL_S
 from tests.sockets import PATIENCE_S, NodeSocket, node_socket, running_gateway
@@ -204,7 +205,7 @@ async def test_a_socket_that_does_not_read_loses_the_oldest_doorbells_and_they_a
         heard = await hear_until(slow, rings[-1])
         assert heard == sorted(heard, key=rings.index)
         assert isinstance(await slow.ask(ASK), RoundState)
-        assert read_all()["doorbells"]["dropped"] >= len(rings) - len(heard) > 0
+        assert (await read_counts())["doorbells"]["dropped"] >= len(rings) - len(heard) > 0
 
 
 async def hear_until(socket: NodeSocket, last: str) -> list[str]:
@@ -228,26 +229,38 @@ async def test_a_second_connection_with_the_same_token_replaces_the_first(
         assert (refused.code, refused.fatal) == (ErrorCode.AUTH_SUPERSEDED, True)
         assert await old.close_code() == 4409
         assert isinstance(await new.ask(ASK), RoundState)
-        assert read_all()["refused"] == {"auth.superseded": 1}
+        assert (await read_counts())["refused"] == {"auth.superseded": 1}
 
 
-async def test_a_replaced_connection_does_not_mark_the_node_as_gone(
-    amber: Member, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    left: list[int] = []
-
-    def note(node_id: int, *, goodbye: bool, now: datetime) -> None:
-        left.append(node_id)
-
-    monkeypatch.setattr(consumers, "leave", note)
+async def test_a_replaced_connection_does_not_mark_the_node_as_gone(amber: Member) -> None:
     async with (
         running_gateway() as url,
         node_socket(url, amber.token) as old,
-        node_socket(url, amber.token),
+        node_socket(url, amber.token) as new,
     ):
         await old.close_code()
-    # Both have hung up by now; only the newer one may say that the node left.
-    assert left == [amber.node.pk]
+        await new.ask(ASK)  # By now the older one has hung up.
+        assert (await Node.objects.aget(name="amber")).is_connected(now=timezone.now())
+
+
+async def test_a_connection_in_another_process_replaces_the_one_here(
+    gateway: str, amber: Member
+) -> None:
+    async with node_socket(gateway, amber.token) as old:
+        later = time.time_ns() + 1
+        await async_redis().publish(bus.ARRIVALS, json.dumps([[amber.node.pk, later]]))
+        refused = await old.hear()
+        assert isinstance(refused, Refused)
+        assert refused.code == ErrorCode.AUTH_SUPERSEDED
+
+
+async def test_a_connection_that_is_older_than_this_one_replaces_nothing(
+    gateway: str, amber: Member
+) -> None:
+    async with node_socket(gateway, amber.token) as socket:
+        await async_redis().publish(bus.ARRIVALS, json.dumps([[amber.node.pk, 1]]))
+        await sync_to_async(bus.ring_nodes)(RING)
+        assert await socket.hear() == RING
 
 
 # ---- presence
@@ -264,10 +277,10 @@ async def test_a_node_is_connected_while_its_socket_is_open_and_gone_after(
 async def test_a_socket_without_a_hello_is_not_present_and_is_closed(
     gateway: str, amber: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(consumers, "HELLO_S", 0.05)
+    monkeypatch.setattr(connection, "HELLO_S", 0.05)
     async with node_socket(gateway, amber.token, greet=False) as socket:
         await socket.send(ASK)  # A message that is no hello changes nothing.
-        assert await socket.close_code() == consumers.NO_HELLO
+        assert await socket.close_code() == connection.NO_HELLO
     assert not await Node.objects.seen_lately(now=timezone.now()).aexists()
 
 
@@ -275,26 +288,26 @@ async def test_a_socket_without_a_hello_is_not_present_and_is_closed(
 async def test_a_socket_with_a_hello_stays_open(
     gateway: str, amber: Member, bold: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(consumers, "HELLO_S", 2)
+    monkeypatch.setattr(connection, "HELLO_S", 2)
     async with (
         node_socket(gateway, amber.token) as greeted,
         node_socket(gateway, bold.token, greet=False) as later,
     ):
-        assert await later.close_code() == consumers.NO_HELLO
+        assert await later.close_code() == connection.NO_HELLO
         assert isinstance(await greeted.ask(ASK), RoundState)
 
 
 async def test_a_hello_that_takes_long_to_answer_was_said_in_time(
     gateway: str, amber: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(consumers, "HELLO_S", 0.05)
+    monkeypatch.setattr(connection, "HELLO_S", 0.05)
     async with (
         node_socket(gateway, amber.token, greet=False) as socket,
         stalled("nodes_node") as stall,
     ):
         await socket.send(make_hello())
         await stall.find_waiting()
-        await asyncio.sleep(2 * consumers.HELLO_S)
+        await asyncio.sleep(2 * connection.HELLO_S)
         await stall.end()
         assert isinstance(await socket.hear(), Welcome)
 
@@ -312,7 +325,7 @@ async def wait_for_touches(node: Node, *, count: int) -> None:
 async def test_an_idle_node_is_touched_again_and_again(
     gateway: str, amber: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(consumers, "TOUCH_S", 0.001)
+    monkeypatch.setattr(roster, "TOUCH_S", 0.001)
     async with node_socket(gateway, amber.token):
         await wait_for_touches(amber.node, count=3)
 
@@ -320,8 +333,8 @@ async def test_an_idle_node_is_touched_again_and_again(
 async def test_a_database_that_is_away_for_a_touch_costs_no_connection(
     gateway: str, amber: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(consumers, "TOUCH_S", 0.001)
-    monkeypatch.setattr(consumers, "RETRY_S", 0.001)
+    monkeypatch.setattr(roster, "TOUCH_S", 0.001)
+    monkeypatch.setattr(roster, "RETRY_S", 0.001)
     async with node_socket(gateway, amber.token) as socket:
         async with stalled("nodes_node") as stall:
             await stall.cut_off(await stall.find_waiting())
@@ -333,7 +346,7 @@ async def test_a_database_that_is_away_for_a_touch_costs_no_connection(
 async def test_a_node_that_may_not_stay_is_shown_out_although_the_ring_was_lost(
     gateway: str, amber: Member, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr(consumers, "TOUCH_S", 0.01)
+    monkeypatch.setattr(roster, "TOUCH_S", 0.01)
     async with node_socket(gateway, amber.token) as socket:
         await Node.objects.filter(name="amber").aupdate(**change)
         refused = await socket.hear()
@@ -385,4 +398,4 @@ async def test_a_failure_in_a_handler_costs_the_node_one_reply_and_not_its_conne
         assert str(failure) not in refused.message
         assert isinstance(await socket.ask(ASK), RoundState)
     assert logged in caplog.text
-    assert read_all()["refused"] == {code: 1}
+    assert (await read_counts())["refused"] == {code: 1}

@@ -13,15 +13,15 @@ from swarm_protocol.messages import (
     RoundState,
     Welcome,
 )
-from swarm_web.counters import read_all
 from swarm_web.gateway.handlers.greeting import greet
-from swarm_web.gateway.handlers.training import publish, sample
+from swarm_web.gateway.handlers.training import publish
+from swarm_web.gateway.process import write_collected
 from swarm_web.refusals import read_refusals
+from swarm_web.relay.hub import hub
 from swarm_web.relay.models import Contribution
-from swarm_web.relay.selectors import pool_size
 from tests.factories import make_hello, make_rollout, make_season
 from tests.gateway.conftest import Member
-from tests.gateway.sessions import session_of
+from tests.gateway.sessions import draw, read_counts, session_of
 from tests.sockets import NodeSocket, node_socket
 
 # ---- declared rollouts
@@ -36,7 +36,7 @@ async def share(member: Member, season: Season, *ids: str, informative: list[str
 
 async def first_of(member: Member, count: int) -> set[str]:
     request = RequestRollouts(id="r", count=count, prefer="informative")
-    given = (await sample(session_of(member), request)).rollouts
+    given = (await draw(session_of(member), request)).rollouts
     return {external.rollout.id for external in given}
 
 
@@ -51,7 +51,7 @@ async def test_declared_rollouts_come_first_for_who_prefers_them(
 ) -> None:
     await share(amber, season, *"abcdefgh", informative=["c", "f"])
     assert await first_of(bold, 2) == {"c", "f"}
-    assert await first_of(bold, 8) == set("abcdefgh")
+    assert await first_of(bold, 8) == set("abdegh")
 
 
 async def test_an_id_that_names_none_of_the_rollouts_is_ignored(
@@ -92,7 +92,7 @@ async def test_an_isolated_node_publishes_where_the_season_lets_it(
         reply = await socket.ask(message)
     assert isinstance(reply, RolloutsPublished)
     assert reply.accepted == int(gives)
-    assert await sync_to_async(pool_size)(season.pk) == int(gives)
+    assert len((await hub().open(season.pk)).window) == int(gives)
 
 
 async def test_an_older_client_that_publishes_anyway_is_told_so_and_left_in_peace(
@@ -109,11 +109,12 @@ async def test_an_older_client_that_publishes_anyway_is_told_so_and_left_in_peac
             assert told == [(rollout.id, "relay.isolated_publish") for rollout in rollouts]
             assert all(item.fix for item in reply.rejected)
         assert isinstance(await socket.ask(RequestRound(id="r")), RoundState)
-    assert read_all()["refused"] == {"relay.isolated_publish": 6}
+    assert (await read_counts())["refused"] == {"relay.isolated_publish": 6}
     # Neither a fault of the node's nor something that its owner could mend.
     noted = await sync_to_async(read_refusals)(amber.node.pk)
     assert noted is not None
     assert noted.counts == {}
+    await write_collected()
     assert not await Contribution.objects.aexists()
 
 

@@ -17,11 +17,12 @@ from swarm_protocol.messages import (
 from swarm_web.gateway.handlers.greeting import greet
 from swarm_web.gateway.handlers.standing import tell_standing
 from swarm_web.gateway.handlers.training import publish, report_training, sample
+from swarm_web.gateway.process import write_collected
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Contribution
 from tests.factories import make_hello, make_rollout
 from tests.gateway.conftest import Member
-from tests.gateway.sessions import NOW, session_of
+from tests.gateway.sessions import NOW, draw, session_of
 
 # ---- rollouts and training
 
@@ -32,7 +33,7 @@ async def test_what_one_node_publishes_another_is_given(
     rollout = make_rollout(season)
     published = await publish(session_of(amber), PublishRollouts(id="p", rollouts=[rollout]))
     assert (published.reply_to, published.accepted, published.rejected) == ("p", 1, [])
-    given = await sample(
+    given = await draw(
         session_of(bold, now=NOW + timedelta(seconds=2)), RequestRollouts(id="r", count=8)
     )
     assert [(item.node, item.age_s, item.rollout) for item in given.rollouts] == [
@@ -49,7 +50,7 @@ async def test_log_probs_are_given_to_who_asks_for_them(
     full = msgspec.structs.replace(rollout, completions=told)
     await publish(session_of(amber), PublishRollouts(id="p", rollouts=[full]))
     request = RequestRollouts(id="r", count=8, logprobs=asked)
-    [given] = (await sample(session_of(bold), request)).rollouts
+    [given] = (await draw(session_of(bold), request)).rollouts
     assert given.rollout == (full if asked else rollout)
 
 
@@ -62,7 +63,7 @@ async def test_a_welcome_tells_that_log_probs_are_known(season: Season, amber: M
 async def test_a_node_is_never_given_its_own(season: Season, amber: Member) -> None:
     session = session_of(amber)
     await publish(session, PublishRollouts(id="p", rollouts=[make_rollout(season)]))
-    assert (await sample(session, RequestRollouts(id="r", count=8))).rollouts == []
+    assert (await draw(session, RequestRollouts(id="r", count=8))).rollouts == []
 
 
 async def test_a_repeated_rollout_is_accepted_and_counted_once(
@@ -71,6 +72,7 @@ async def test_a_repeated_rollout_is_accepted_and_counted_once(
     message = PublishRollouts(id="p", rollouts=[make_rollout(season)])
     replies = [await publish(session_of(amber), message) for _ in range(2)]
     assert [reply.accepted for reply in replies] == [1, 1]
+    await write_collected()
     assert (await Contribution.objects.aget()).published == 1
 
 
@@ -84,6 +86,7 @@ async def test_a_training_report_is_stored(season: Season, amber: Member) -> Non
         external_used=0,
     )
     assert (await report_training(session_of(amber), report)).reply_to == "t"
+    await write_collected()
     assert (await Contribution.objects.aget()).step == 7
 
 

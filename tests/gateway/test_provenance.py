@@ -19,7 +19,8 @@ from swarm_protocol.messages import (
 )
 from swarm_tasks.keyspace import Part
 from swarm_web.gateway.handlers.greeting import greet
-from swarm_web.gateway.handlers.training import publish, report_training, sample
+from swarm_web.gateway.handlers.training import publish, report_training
+from swarm_web.gateway.process import write_collected
 from swarm_web.leaderboard import read_line
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import ArchivedRollout, Contribution
@@ -30,12 +31,12 @@ from swarm_web.verifiers import process_verifier
 from tests.factories import make_hello, make_rollout, make_round, make_score
 from tests.factories import publish as publish_standings
 from tests.gateway.conftest import Member
-from tests.gateway.sessions import NOW, session_of
+from tests.gateway.sessions import NOW, draw, session_of
 
 
 @pytest.fixture(autouse=True)
 def forget_samples() -> None:
-    for key in sync_redis().scan_iter("relay:sample*"):
+    for key in sync_redis().scan_iter("{relay}:sample*"):
         sync_redis().delete(key)
 
 
@@ -73,11 +74,12 @@ def report(*names: tuple[str, str]) -> ReportTraining:
 
 async def share(rollout: Rollout, *, giver: Member, taker: Member) -> None:
     await publish(session_of(giver), PublishRollouts(id="p", rollouts=[rollout]))
-    await sample(session_of(taker), RequestRollouts(id="r", count=8))
+    await draw(session_of(taker), RequestRollouts(id="r", count=8))
 
 
 async def learners(season: Season) -> list[str]:
     """Let the worker run, and return who learned from the archived rollout, as pages show it."""
+    await write_collected()
     await sync_to_async(keep_archive)()
     [row] = await sync_to_async(recent_rollouts)(season.pk, limit=5)
     assert row.learned_by == len(row.learners)
@@ -103,6 +105,7 @@ async def test_a_report_that_is_sent_twice_counts_once(
     for _ in range(2):
         await report_training(session_of(bold), report(("amber", "r")))
         assert await learners(season) == ["bold"]
+    await write_collected()
     assert (await Contribution.objects.aget(node=amber.node)).used_by_others == 1
 
 
@@ -112,6 +115,7 @@ async def test_a_forged_id_credits_nobody(
     await share(rollout, giver=amber, taker=bold)
     await report_training(session_of(bold), report(("amber", "forged")))
     assert await learners(season) == []
+    await write_collected()
     assert (await Contribution.objects.aget(node=amber.node)).used_by_others == 0
 
 

@@ -1,12 +1,12 @@
 """What a node is refused is noted for its page: frames as a whole, and rollouts one by one."""
 
 import pytest
-from asgiref.sync import async_to_sync, sync_to_async
-from django.utils import timezone
+from asgiref.sync import sync_to_async
 
 from judge.models import Season
 from swarm_protocol.messages import PublishRollouts, RolloutsPublished
-from swarm_web.refusals import note_refusal, read_refusals
+from swarm_web.gateway.process import write_collected
+from swarm_web.refusals import read_refusals
 from tests.factories import make_rollout
 from tests.gateway.conftest import Member
 from tests.sockets import node_socket
@@ -21,6 +21,7 @@ async def test_a_refused_frame_and_refused_rollouts_are_noted(
         await sender.hear()
         reply = await sender.ask(PublishRollouts(id="p", rollouts=foreign))
         assert isinstance(reply, RolloutsPublished)
+    await write_collected()
     noted = await sync_to_async(read_refusals)(amber.node.pk)
     assert noted is not None
     assert noted.counts == {"protocol.not_json": 1, "task.index": 2}
@@ -33,6 +34,4 @@ async def test_a_refused_frame_and_refused_rollouts_are_noted(
 
 @pytest.mark.usefixtures("redis_away")
 def test_while_redis_is_away_nothing_is_known_and_nothing_fails() -> None:
-    note = async_to_sync(note_refusal)
-    note(1, code="answer.late", message="too late", now=timezone.now())
     assert read_refusals(1) is None

@@ -37,8 +37,8 @@ from swarm_protocol.messages import AnswerText, QuestionsOffered, RequestQuestio
 from swarm_record.keys import public_key_of
 from swarm_tasks.verifier import Verifier
 from swarm_web.gateway.handlers.judging import _offer
-from swarm_web.nodes.models import Node
 from swarm_web.nodes.arrivals import touch
+from swarm_web.nodes.models import Node, NodeKey
 from swarm_web.nodes.services import create_node
 from tests.judge.conftest import SUMS, answer
 
@@ -77,7 +77,11 @@ class Member:
         )
 
     def signer(self, *, now: datetime) -> Signer:
-        key = bind_key(self.node, public_key_of(self.state.signing_key()), now=now)
+        key, _ = NodeKey.objects.get_or_create(
+            node=self.node,
+            public=public_key_of(self.state.signing_key()),
+            defaults={"first_seen": now},
+        )
         return Signer(self.node.name, key.pk, key.public)
 
     def look(self, judge_round: Round, *, now: datetime) -> None:

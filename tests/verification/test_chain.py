@@ -192,7 +192,7 @@ def test_a_node_that_does_not_sign_takes_part(site: JudgedSite, check: Check) ->
 
 def test_a_new_key_of_a_node_stands_beside_the_old_one_on_its_page(judged: JudgedSite) -> None:
     amber = judged.members["amber"].node
-    bind_key(amber, "ab" * 32, now=judged.now)
+    NodeKey.objects.create(node=amber, public="ab" * 32, first_seen=judged.now)
     page = Client().get("/nodes/amber/").content.decode()
     assert [key.public[:16] in page for key in amber.keys.all()] == [True, True]
     assert len(Client().get("/api/v1/nodes/amber").json()["keys"]) == 2

@@ -1,4 +1,4 @@
-"""Answers of many nodes are stored in few transactions, and each node learns of its own."""
+"""Work of many nodes is done in few batches, and each node gets its own result."""
 
 import asyncio
 import threading
@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import count
 
 import pytest
+from channels.db import database_sync_to_async
 from django.db import OperationalError
 from django.utils import timezone
 
@@ -15,7 +16,7 @@ from swarm_protocol.codec import encode
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import Refused, SubmitAnswers
 from swarm_web.gateway.answering import answer
-from swarm_web.gateway.desk import MOST_AT_ONCE, AnswerDesk
+from swarm_web.gateway.batching import MOST_AT_ONCE, Batcher
 from swarm_web.gateway.session import shared_reads
 from tests.gateway.conftest import Member
 from tests.gateway.sessions import answers_to, session_of
@@ -59,11 +60,11 @@ class Counter:
 
     def __init__(self) -> None:
         self.store = Store()
-        self.desk = AnswerDesk(self.store)
+        self.desk = Batcher(database_sync_to_async(self.store))
 
     def come(self, *nodes: int) -> list[asyncio.Task[Receipt]]:
         """Let nodes hand in."""
-        return [asyncio.create_task(self.desk.hand_in(submission_of(node))) for node in nodes]
+        return [asyncio.create_task(self.desk.do(submission_of(node))) for node in nodes]
 
     async def queue_up(self, *nodes: int) -> list[asyncio.Task[Receipt]]:
         """Let node 1 hand in, and the others while it is served; return all their errands."""
@@ -166,7 +167,7 @@ async def test_nodes_whose_answers_could_not_be_stored_are_asked_to_come_again(
     counter = Counter()
     counter.store.failures = {1: GONE}
     counter.store.may_go_on.set()
-    shared = replace(shared_reads(), desk=counter.desk)
+    shared = replace(shared_reads(), answers=counter.desk)
     frame = encode(SubmitAnswers(id="s", round=1, answers=answers_to(["q"])))
     replies = await asyncio.gather(
         *(answer(session_of(member, shared=shared), frame, wait_s=0) for member in (amber, bold))
@@ -175,3 +176,13 @@ async def test_nodes_whose_answers_could_not_be_stored_are_asked_to_come_again(
     for reply in replies:
         assert isinstance(reply, Refused)
         assert (reply.code, reply.reply_to, reply.retry_after) == (ErrorCode.SERVER_BUSY, "s", 5.0)
+
+
+async def test_an_item_that_cannot_be_done_fails_alone() -> None:
+    async def halve(numbers: Sequence[int]) -> list[float]:
+        return [1 / number for number in numbers]
+
+    batcher: Batcher[int, float] = Batcher(halve)
+    outcomes = await asyncio.gather(*map(batcher.do, (2, 0, 4)), return_exceptions=True)
+    assert (outcomes[0], outcomes[2]) == (0.5, 0.25)
+    assert isinstance(outcomes[1], ZeroDivisionError)

@@ -1,0 +1,72 @@
+"""What nodes do with a season's pool, each written to the stores at once."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from random import Random
+
+import msgspec
+
+from swarm_protocol.codec import MAX_FRAME_BYTES
+from swarm_protocol.messages import ExternalRollout, ReportTraining, Rollout
+from swarm_web.nodes.models import Node
+from swarm_web.relay.hub import hub
+from swarm_web.relay.season_pool import Offered, Published
+from swarm_web.relay.window import Strategy
+
+
+async def publish_rollouts(
+    node: Node,
+    *,
+    season_id: int,
+    rollouts: Sequence[Rollout],
+    informative: Collection[str] = (),
+    rejected: int = 0,
+    now: datetime,
+    random: Random | None = None,
+) -> Published:
+    """Let a node offer rollouts."""
+    pool = await hub().open(season_id)
+    published = pool.publish(
+        await hub().join(pool, node),
+        [Offered(rollout, msgspec.json.encode(rollout)) for rollout in rollouts],
+        informative=informative,
+        rejected=rejected,
+        now=now.timestamp(),
+        random=random or Random(0),
+    )
+    await hub().flush()
+    return published
+
+
+async def sample_rollouts(
+    node: Node,
+    *,
+    season_id: int,
+    count: int,
+    prefer: str = "any",
+    with_logprobs: bool = False,
+    now: datetime,
+    random: Random | None = None,
+) -> list[ExternalRollout]:
+    """Let a node draw rollouts, and read them as it does."""
+    pool = await hub().open(season_id)
+    drawn = pool.draw(
+        await hub().join(pool, node),
+        count,
+        strategy=Strategy(prefer),
+        with_logprobs=with_logprobs,
+        most_bytes=MAX_FRAME_BYTES - 1024,
+        now=now.timestamp(),
+        random=random or Random(0),
+    )
+    await hub().flush()
+    return msgspec.json.decode(msgspec.json.encode(drawn), type=list[ExternalRollout])
+
+
+async def record_training(
+    node: Node, *, season_id: int, report: ReportTraining, now: datetime
+) -> None:
+    """Let a node report."""
+    pool = await hub().open(season_id)
+    pool.report(await hub().join(pool, node), report, now=now.timestamp())
+    await hub().flush()

@@ -1,0 +1,80 @@
+"""What is collected is written soon, once for all, again after a failure, and at the end."""
+
+import asyncio
+
+import pytest
+import redis.exceptions
+
+from swarm_web import write_behind
+from swarm_web.write_behind import WriteBehind
+from tests.sockets import PATIENCE_S
+
+
+class Notes:
+    """Collects notes and writes them, unless the store is away for the next `failures` times."""
+
+    def __init__(self, *, pause_s: float = 0.001, failures: int = 0) -> None:
+        self.waiting: list[str] = []
+        self.written: list[list[str]] = []
+        self.failures = failures
+        self.wrote = asyncio.Event()
+        self.writer = WriteBehind(self._write, pause_s=pause_s, name="notes")
+
+    def add(self, *notes: str) -> None:
+        self.waiting += notes
+        self.writer.wake()
+
+    async def _write(self) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise redis.exceptions.ConnectionError("away")
+        if self.waiting:
+            self.written.append(self.waiting)
+            self.waiting = []
+            self.wrote.set()
+
+    async def wait(self) -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            await self.wrote.wait()
+        self.wrote.clear()
+
+
+async def test_what_comes_together_is_written_together() -> None:
+    notes = Notes()
+    notes.add("a")
+    notes.add("b")
+    await notes.wait()
+    assert notes.written == [["a", "b"]]
+
+
+async def test_what_comes_after_a_write_is_written_too() -> None:
+    notes = Notes()
+    notes.add("a")
+    await notes.wait()
+    notes.add("b")
+    await notes.wait()
+    assert notes.written == [["a"], ["b"]]
+
+
+async def test_while_the_store_is_away_it_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(write_behind, "_RETRY_S", 0.001)
+    notes = Notes(failures=3)
+    notes.add("a")
+    await notes.wait()
+    assert notes.written == [["a"]]
+
+
+async def test_closing_writes_what_is_left_at_once() -> None:
+    notes = Notes(pause_s=3600)
+    notes.add("a")
+    await notes.writer.close()
+    assert notes.written == [["a"]]
+
+
+async def test_closing_while_the_store_is_away_ends_and_says_what_was_lost(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    notes = Notes(pause_s=3600, failures=1)
+    notes.add("a")
+    await notes.writer.close()
+    assert "notes: what was collected last is lost" in caplog.text
