@@ -19,10 +19,10 @@ and a later one to the same question that has enough of them is near:
 | of LONG_BYTES on average, or more | 7/8 of the values are marks | it has 1/2 of the marks |
 | shorter, and at least 8 | all values are marks | it has 7/8 of the marks |
 
-The worst policy for the second line has 10 to 12 equally likely answers without a common template:
-two samples of 8 are taken for copies with a probability of 2 in 10,000. For the first line it has
-about 30 texts of that length and gives each of them word for word: 2 in 100. Policies that
-vary parts of a text have none in 600 (`docs/decisions/0040-window.md`).
+The worst policy for the second line has 10 to 15 equally likely answers without a common template:
+two samples of 8 are taken for copies with a probability of about 3 in 10,000. For the first line it
+has 15 to 20 texts of that length and gives each of them word for word: 4 in 100. Of policies that
+vary the sentences of a text, 1 in 10,800 was refused (`docs/decisions/0040-window.md`).
 
 **What passes.** A copy with an eighth of the words new, or half of the completions; a copy under
 another question, where its answers are wrong; equal short answers, which cannot be told from honest
