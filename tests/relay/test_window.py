@@ -88,6 +88,13 @@ def test_a_party_with_huge_bodies_pushes_out_its_own() -> None:
     assert (window.bytes_held, window.evicted) == (800, {Reason.BYTES: 3})
 
 
+def test_one_body_pushes_out_as_many_as_it_needs() -> None:
+    window = make_window(body_bytes=1000)
+    fill(window, 1, range(10), body=b"x" * 90)
+    fill(window, 2, range(1), body=b"x" * 300)
+    assert held(window) == {(2, "r0"), *((1, f"r{number}") for number in range(3, 10))}
+
+
 def test_a_body_over_the_bound_of_all_pushes_out_no_other() -> None:
     window = make_window(body_bytes=1000)
     fill(window, 1, range(3), body=b"x" * 300)
@@ -112,7 +119,7 @@ def test_what_comes_too_old_is_not_added() -> None:
 
 def test_a_time_in_the_future_counts_as_now() -> None:
     window = make_window(max_age_s=600)
-    window.add(entry(1, 0, at=5000), now=0)
+    window.add(entry(1, 0, at=500), now=0)
     assert held(window, now=601) == set()
 
 

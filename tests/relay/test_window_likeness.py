@@ -42,7 +42,7 @@ def question(number: int) -> bytes:
 
 
 def near(one: Sequence[str], other: Sequence[str], *, task: bytes = b"task") -> bool:
-    return liken(task=task, completions=one).is_near(liken(task=task, completions=other))
+    return liken(task=task, completions=other).is_near(liken(task=task, completions=one))
 
 
 # What honest small models say to one question, from one that knows it to one that knows nothing.
@@ -105,6 +105,19 @@ def test_a_node_that_resends_its_rollouts_with_a_few_words_changed_is_refused() 
             outcomes.append(window.add(entry(1, 3 * number + copy, likeness=likeness), now=0))
     assert outcomes.count(Outcome.ADDED) == 50
     assert outcomes.count(Outcome.NEAR_DUPLICATE) == 100
+
+
+def test_a_copy_cannot_hide_by_saying_the_same_twice() -> None:
+    texts = reasoning(Random(9))
+    copy = [texts[1], *texts[1:]]
+    assert not liken(task=b"task", completions=copy).content
+    assert near(texts, copy)
+
+
+def test_a_policy_that_says_the_same_twice_is_not_remembered() -> None:
+    texts = reasoning(Random(10))
+    said = [texts[1], *texts[1:]]
+    assert not near(said, said)
 
 
 def test_a_changed_copy_of_another_partys_rollout_is_not_compared() -> None:

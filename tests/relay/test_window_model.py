@@ -14,7 +14,7 @@ from tests.relay.windows import draw, entry
 
 PARTIES = {1: "owner 1", 2: "owner 1", 3: "node 3", 4: "node 4"}
 
-BOUNDS = Bounds(size=12, per_node=4, per_party=6, per_task=7, body_bytes=60, max_age_s=20)
+BOUNDS = Bounds(size=12, per_node=4, per_party=6, per_task=7, body_bytes=40, max_age_s=20)
 
 
 class Model:
@@ -78,13 +78,13 @@ entries = st.builds(
         dataset=dataset,
         informative=informative,
         body=b"x" * size,
-        likeness=Likeness(b"question", content),
+        likeness=Likeness(b"question", content, marks=content * 4),
     ),
     nodes,
     st.integers(0, 30),
     st.sampled_from(["gcd", "chess"]),
     st.booleans(),
-    st.integers(1, 9),
+    st.sampled_from([1, 1, 2, 9, 20, 41]),
     st.sampled_from([b"", b"", b"", b"one", b"two"]),
 )
 # Seconds that pass before something happens; a clock may be set back, and differ from a sender's.
