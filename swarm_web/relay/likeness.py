@@ -24,6 +24,9 @@ two samples of 8 are taken for copies with a probability of about 3 in 10,000. F
 has 15 to 20 texts of that length and gives each of them word for word: 4 in 100. Of policies that
 vary the sentences of a text, 1 in 10,800 was refused (`docs/decisions/0040-window.md`).
 
+**What it costs.** A rollout's marks are found only when its party has sent another one to the same
+question, or when somebody sent the same completions: honest nodes hardly ever do either.
+
 **What passes.** A copy with an eighth of the words new, or half of the completions; a copy under
 another question, where its answers are wrong; equal short answers, which cannot be told from honest
 ones. They are bounded like all that a node sends.
@@ -33,7 +36,9 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -46,45 +51,71 @@ _HALF = np.uint64(32)
 _SLOTS = np.array([[0xBF58476D], [0x1CE4E5B9], [0x94D049BB], [0x133111EB]], np.uint32)
 
 
-@dataclass(frozen=True, slots=True)
-class Likeness:
-    """What is compared of a rollout.
-
-    `question` is a digest of its task, 8 bytes. `content` is one of task and completions, 16 bytes;
-    it is empty if other rollouts are not compared with this one. `marks` are 4 bytes each. Where
-    `content` is empty, they are all values of long completions, and none of shorter ones.
-    """
+class Digests(NamedTuple):
+    """What is kept of each rollout: digests of its question, and of it and the completions."""
 
     question: bytes
-    content: bytes = b""
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """What is compared of a rollout's completions with those of another one to the same question.
+
+    `marks` are 4 bytes each. Of a rollout that is not remembered they are all values of long
+    completions, and none of shorter ones.
+    """
+
     marks: bytes = b""
     is_long: bool = False
+    is_remembered: bool = False
 
-    def is_near(self, other: "Likeness") -> bool:
+    def is_near(self, earlier: "Likeness") -> bool:
         """Tell whether this rollout has enough of the marks of an earlier one."""
-        if self.question != other.question or not other.content:
+        if not earlier.is_remembered:
             return False
         mine = set(np.frombuffer(self.marks, np.uint32).tolist())
-        others = set(np.frombuffer(other.marks, np.uint32).tolist())
-        needed = 1 / 2 if self.is_long and other.is_long else 7 / 8
+        others = set(np.frombuffer(earlier.marks, np.uint32).tolist())
+        needed = 1 / 2 if self.is_long and earlier.is_long else 7 / 8
         return len(mine & others) >= needed * len(others)
 
 
-def liken(*, task: bytes, completions: Sequence[str]) -> Likeness:
-    """Return what is compared of a rollout; `task` is its task spec as canonical JSON."""
-    question = hashlib.blake2b(task, digest_size=8).digest()
+class _Completion(msgspec.Struct):
+    text: str
+
+
+class _Body(msgspec.Struct):
+    completions: list[_Completion]
+
+
+_decoder = msgspec.json.Decoder(_Body)
+
+
+def digest(*, task: bytes, completions: Sequence[str]) -> Digests:
+    """Return a rollout's digests; `task` is its task spec as canonical JSON."""
+    question = hashlib.sha256(task).digest()[:8]
+    # With the lengths, so that no two lists of texts are joined to the same bytes.
+    lengths = ",".join(map(str, map(len, completions)))
+    whole = "".join([lengths, ":", *completions]).encode("utf-8", "surrogatepass")
+    return Digests(question, hashlib.sha256(question + whole).digest()[:16])
+
+
+def liken_body(body: bytes) -> Likeness:
+    """Return what is compared of a rollout, given as JSON."""
+    return liken([completion.text for completion in _decoder.decode(body).completions])
+
+
+def liken(completions: Sequence[str]) -> Likeness:
+    """Return what is compared of a rollout with these completions, at least one."""
     texts = [text.encode("utf-8", "surrogatepass") for text in completions]
     is_long = sum(map(len, texts)) >= LONG_BYTES * len(texts)
     if not is_long and (len(texts) < _FEWEST_SHORT or len(set(texts)) < len(texts)):
-        return Likeness(question)
+        return Likeness()
     values = Counter(_minhashes([text for text in texts if text]))
     marks = [value for value, times in values.items() if times == 1]
     if len(marks) < (7 / 8 if is_long else 1) * len(texts) * len(_SLOTS):
-        return Likeness(question, marks=_pack(values) if is_long else b"", is_long=is_long)
-    # With the lengths, so that no two lists of texts are joined to the same bytes.
-    whole = b"".join([question, repr([*map(len, texts)]).encode(), *texts])
-    content = hashlib.blake2b(whole, digest_size=16).digest()
-    return Likeness(question, content, _pack(marks), is_long)
+        return Likeness(_pack(values) if is_long else b"", is_long)
+    return Likeness(_pack(marks), is_long, is_remembered=True)
 
 
 def _pack(values: Iterable[int]) -> bytes:
