@@ -163,9 +163,7 @@ def test_checks_see_declared_entries_first_and_none_twice() -> None:
     window, random = make_window(), Random(0)
     fill(window, 1, range(4), informative=True)
     fill(window, 2, range(4))
-    drawn = window.draw_checks(declared=2, arbitrary=3, seen=set(), now=0, random=random)
-    assert len({each.key for each in drawn}) == 5
-    assert [each.informative for each in drawn[:2]] == [True, True]
-    seen = {each.key for each in drawn}
-    rest = window.draw_checks(declared=8, arbitrary=8, seen=seen, now=0, random=random)
-    assert {each.key for each in rest} == held(window) - seen
+    fill(window, 3, range(4), informative=True)
+    drawn = window.draw_checks(declared=2, arbitrary=3, doubted={3}, now=0, random=random)
+    assert len({each.key for each in drawn}) == 7
+    assert [each.node_id for each in drawn[:4]] == [1, 1, 3, 3]

@@ -25,12 +25,13 @@ def make_window(**bounds: Any) -> Window:
 def entry(node: int, number: int, **fields: Any) -> Entry:
     """Return an entry `r<number>` of a node that is like no other."""
     known = {
+        # The window only compares keys, and a pair is easier to read in a test.
+        "key": (node, f"r{number}"),
         "node_id": node,
-        "node": f"n{node}",
         "party": f"node {node}",
-        "rollout_id": f"r{number}",
         "dataset": "gcd",
         "informative": False,
+        "archived": False,
         "at": 0.0,
         "body": b"body",
         "likeness": Likeness(b"%d:%d" % (node, number)),
@@ -51,7 +52,7 @@ def draw(
     *,
     strategy: Strategy = Strategy.ANY,
     excluding: str = "nobody",
-    given: Container[tuple[int, str]] = frozenset(),
+    given: Container[Any] = frozenset(),
     weights: Mapping[int, float] | None = None,
     doubted: Container[int] = frozenset(),
     now: float = 0,
@@ -70,6 +71,6 @@ def draw(
     )
 
 
-def held(window: Window, *, now: float = 0) -> set[tuple[int, str]]:
+def held(window: Window, *, now: float = 0) -> set[Any]:
     """Return the keys of all that the window holds."""
     return {each.key for each in draw(window, 100_000, now=now)}
