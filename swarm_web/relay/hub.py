@@ -186,6 +186,11 @@ class Hub:
         await self._relay.flush()
         await self._fold.flush()
 
+    async def look(self) -> None:
+        """Take over now what other processes took, and what the worker found out about nodes."""
+        for pool in tuple(self._pools.values()):
+            await self._catch_up(pool)
+
     async def close(self) -> None:
         """Stop, and write what is left."""
         if self._keeping is not None:

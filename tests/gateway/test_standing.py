@@ -1,7 +1,5 @@
 """A node's own row of the leaderboard, the same that the page shows."""
 
-from random import Random
-
 import pytest
 from asgiref.sync import sync_to_async
 
@@ -12,10 +10,10 @@ from swarm_web.gateway.handlers.standing import tell_standing
 from swarm_web.leaderboard import LeaderboardRow, read_leaderboard, read_line
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Contribution
-from swarm_web.relay.services import publish_rollouts, sample_rollouts
 from tests.factories import make_node, make_rollout, make_round, make_score, publish
 from tests.gateway.conftest import Member
 from tests.gateway.sessions import NOW, session_of
+from tests.relay.sharing import publish_rollouts, sample_rollouts
 
 ASK = RequestStanding(id="s")
 
@@ -107,14 +105,12 @@ async def test_a_node_that_was_not_judged_yet_has_an_empty_standing(
 async def test_a_standing_tells_what_the_node_gave_as_its_page_does(
     season: Season, amber: Member, bold: Member
 ) -> None:
-    rollouts = [make_rollout(season, rollout_id=f"r{n}") for n in range(3)]
-    await publish_rollouts(
-        amber.node, season_id=season.pk, rollouts=rollouts, rejected=0, now=NOW, random=Random(0)
-    )
+    rollouts = [make_rollout(season, rollout_id=f"r{n}") for n in range(5)]
+    await publish_rollouts(amber.node, season_id=season.pk, rollouts=rollouts, now=NOW)
     for _ in range(2):
-        await sample_rollouts(bold.node, season_id=season.pk, count=2, now=NOW, random=Random(0))
+        await sample_rollouts(bold.node, season_id=season.pk, count=2, now=NOW)
     standing = await tell_standing(session_of(amber), ASK)
-    assert (standing.published, standing.delivered_to_others) == (3, 4)
+    assert (standing.published, standing.delivered_to_others) == (5, 4)
     report = await sync_to_async(read_report)(amber.node, now=NOW)
     assert report.contribution is not None
     assert report.contribution.published == standing.published

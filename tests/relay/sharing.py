@@ -1,4 +1,4 @@
-"""What nodes do with a season's pool, each written to the stores at once."""
+"""What nodes and processes do with a season's pool, each written to the stores at once."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -10,8 +10,10 @@ from swarm_protocol.codec import MAX_FRAME_BYTES
 from swarm_protocol.messages import ExternalRollout, ReportTraining, Rollout
 from swarm_web.nodes.models import Node
 from swarm_web.relay.hub import hub
+from swarm_web.relay.keys import CHECKS
 from swarm_web.relay.season_pool import Offered, Published
 from swarm_web.relay.window import Strategy
+from swarm_web.store import async_redis
 
 
 async def publish_rollouts(
@@ -70,3 +72,17 @@ async def record_training(
     pool = await hub().open(season_id)
     pool.report(await hub().join(pool, node), report, now=now.timestamp())
     await hub().flush()
+
+
+async def offer_checks(season_id: int, most: int, *, now: datetime) -> None:
+    """Let the process offer declared rollouts to the worker, as the hub does every few seconds."""
+    pool = await hub().open(season_id)
+    checks = pool.choose_checks(most, now=now.timestamp(), random=Random(0))
+    for check in checks:
+        await async_redis().rpush(CHECKS, msgspec.msgpack.encode(check))
+
+
+async def catch_up(season_id: int) -> None:
+    """Let the process hear what the worker found out, as the hub does twice a second."""
+    await hub().open(season_id)
+    await hub().look()
