@@ -66,6 +66,25 @@ def test_a_task_over_its_bound_loses_the_oldest_of_the_party_that_holds_most_of_
     fill(window, 1, range(2), dataset="chess")
     fill(window, 2, range(5), dataset="gcd")
     fill(window, 2, range(10, 14), dataset="chess")
+    assert held(window) == {
+        *(key(1, number) for number in (0, 1)),
+        *(key(2, number) for number in (1, 2, 3, 4, 12, 13)),
+    }
+    assert window.evicted == {Reason.TASK: 3}
+
+
+def test_a_full_window_loses_the_oldest_of_the_largest_party() -> None:
+    window = make_window(size=6)
+    fill(window, 1, range(2))
+    fill(window, 2, range(20))
+    assert held(window) == {key(1, 0), key(1, 1), *(key(2, number) for number in range(16, 20))}
+    assert window.evicted == {Reason.SIZE: 16}
+
+
+def test_a_party_with_huge_bodies_pushes_out_its_own() -> None:
+    window = make_window(body_bytes=1000)
+    fill(window, 1, range(20), body=b"x" * 10)
+    fill(window, 2, range(5), body=b"x" * 300)
     assert held(window) == {key(1, i) for i in range(20)} | {key(2, 3), key(2, 4)}
     assert (window.bytes_held, window.evicted) == (800, {Reason.BYTES: 3})
 
