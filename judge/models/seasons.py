@@ -3,6 +3,7 @@
 import math
 import secrets
 
+import msgspec
 from django.core.validators import (
     MaxLengthValidator,
     MaxValueValidator,
@@ -11,8 +12,10 @@ from django.core.validators import (
 )
 from django.db import models
 from django.db.models import F, Q
+from django.utils.functional import cached_property
 
 from judge.prompts import MAX_PROMPT_CHARS, check_system_prompt
+from swarm_protocol.messages import TaskChoice
 from swarm_protocol.prompts import SYSTEM_PROMPT
 from swarm_tasks.answers import NEWEST_RULES, AnswerRules
 from swarm_web.nodes.models import Node
@@ -240,6 +243,11 @@ class Season(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @cached_property
+    def choices(self) -> list[TaskChoice]:
+        """The task mix, read once for each instance: every message of a node needs it."""
+        return msgspec.convert(self.tasks, list[TaskChoice])
 
     @property
     def is_active(self) -> bool:
