@@ -19,6 +19,8 @@ AWAY = (
     db.InterfaceError,
     kombu.exceptions.OperationalError,
     redis.exceptions.ConnectionError,
+    redis.exceptions.ClusterError,
+    redis.exceptions.RedisClusterException,
     redis.exceptions.TimeoutError,
     SchedulingError,
 )
