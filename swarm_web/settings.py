@@ -112,6 +112,11 @@ if DATABASE_POOL := env.int("DATABASE_POOL", default=0):
         "max_size": DATABASE_POOL,
         "timeout": 10,
     }
+# Whether a pooler is in between that gives each transaction another session (pgbouncer's mode
+# "transaction"). Then nothing may rely on one: neither cursors in the server nor prepared queries.
+if env.bool("DATABASE_POOLER", default=False):
+    DATABASES["default"]["DISABLE_SERVER_SIDE_CURSORS"] = True
+    DATABASES["default"].setdefault("OPTIONS", {})["prepare_threshold"] = None
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 REDIS_URL = env.str("REDIS_URL", default="redis://127.0.0.1:6379/0")
 # Whether that is a node of a cluster (swarm_web.store_cluster), whose other nodes it names.
