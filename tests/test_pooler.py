@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from django.db import connection, connections
+from django.db import connection
+from django.db.backends.postgresql.base import DatabaseWrapper
 from django.utils import timezone
 
 from judge.models import Round
@@ -25,14 +26,13 @@ SESSION_STATE = re.compile(
 @pytest.fixture
 def pooled(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Discard what the session holds after each transaction, which may be a single statement."""
-    wrapper_class = type(connections["default"])
-    change = wrapper_class._set_autocommit
+    change = DatabaseWrapper._set_autocommit
 
     def discard() -> None:
         if connection.connection.autocommit:
             connection.connection.execute("DISCARD ALL")
 
-    def set_autocommit(wrapper: Any, autocommit: bool) -> None:  # noqa: FBT001  # Django's
+    def set_autocommit(wrapper: Any, autocommit: bool) -> None:
         change(wrapper, autocommit)
         discard()
 
@@ -42,7 +42,7 @@ def pooled(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[
         return result
 
     connection.ensure_connection()
-    monkeypatch.setattr(wrapper_class, "_set_autocommit", set_autocommit)
+    monkeypatch.setattr(DatabaseWrapper, "_set_autocommit", set_autocommit)
     with connection.execute_wrapper(execute):
         yield
 
