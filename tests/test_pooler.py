@@ -26,7 +26,7 @@ SESSION_STATE = re.compile(
 @pytest.fixture
 def pooled(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Discard what the session holds after each transaction, which may be a single statement."""
-    change = DatabaseWrapper._set_autocommit
+    change = DatabaseWrapper._set_autocommit  # type: ignore[attr-defined]  # missing in the stubs
 
     def discard() -> None:
         if connection.connection.autocommit:
