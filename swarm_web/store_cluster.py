@@ -14,11 +14,17 @@ import redis
 import redis.asyncio
 import redis.asyncio.cluster
 import redis.cluster
+from redis.asyncio.retry import Retry
+from redis.backoff import ConstantBackoff
 from redis.exceptions import ClusterError, RedisClusterException
 
 # The async client's pool for each node does not wait for a free connection, it raises. More than a
 # process uses at once, and so few that eight processes stay below a server's limit of 10,000.
 _MOST_CONNECTIONS = 1024
+# By default a command for a server that is gone is tried for three seconds, during which whoever
+# waits for it is not served. A single server that is gone is an error at once.
+_RETRIES = 1
+_PAUSE_S = 0.05
 
 
 def connect_cluster(url: str, *, connections: int) -> redis.Redis:
@@ -38,7 +44,11 @@ def connect_cluster(url: str, *, connections: int) -> redis.Redis:
 
 def connect_cluster_async(url: str) -> redis.asyncio.Redis:
     """Return the same for the running event loop; it connects with the first command."""
-    client = _AsyncCluster.from_url(url, max_connections=_MOST_CONNECTIONS)
+    client = _AsyncCluster.from_url(
+        url,
+        max_connections=_MOST_CONNECTIONS,
+        retry=Retry(ConstantBackoff(_PAUSE_S), _RETRIES),
+    )
     return cast("redis.asyncio.Redis", client)
 
 

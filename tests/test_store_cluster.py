@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
@@ -30,6 +31,7 @@ from tests.valkey_cluster import valkey_cluster
 
 pytestmark = pytest.mark.slow
 
+MOST_PATIENCE_S = 2.0
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 # Every module that uses the store, and so is tried here, in this file or in its own tests.
 TRIED = {
@@ -209,3 +211,19 @@ async def test_a_cluster_that_is_away_is_an_error_of_redis(settings: Settings) -
         await pipeline.execute()
     with pytest.raises(redis.exceptions.RedisError):
         await async_redis().pubsub().psubscribe("bus.*")
+
+
+# The last one, because it leaves the cluster broken.
+@pytest.mark.usefixtures("hang_up")
+async def test_nobody_is_refused_or_held_up_while_a_server_is_gone(
+    servers: tuple[str, list[Running]], caplog: pytest.LogCaptureFixture
+) -> None:
+    await note_refusal(1, code="rate.limited", message="Slower.", now=NOW)
+    for node in servers[1]:
+        node.kill()
+        start = time.monotonic()
+        await note_refusal(1, code="rate.limited", message="Slower.", now=NOW)
+        count_attempt("tries", most=1, period_s=60, code="too.many", message="Too many.")
+        assert time.monotonic() - start < MOST_PATIENCE_S
+    assert "could not note what node 1 was refused" in caplog.text
+    assert "could not count an attempt" in caplog.text

@@ -18,7 +18,11 @@ class _Loader(yaml.SafeLoader):
     """Reads `!reset` as the value that takes the other file's place."""
 
 
-_Loader.add_constructor("!reset", lambda loader, node: loader.construct_sequence(node))
+def _read_reset(loader: _Loader, node: yaml.SequenceNode) -> list[Any]:
+    return loader.construct_sequence(node)
+
+
+_Loader.add_constructor("!reset", _read_reset)
 SCALED: dict[str, dict[str, Any]] = yaml.load(TEXT, Loader=_Loader)["services"]
 
 
