@@ -90,8 +90,7 @@ def _count(key: str, *, most: int) -> None:
 def _take_back(*keys: str) -> None:
     """Subtract the attempt; earlier ones count on, or one's own account would clear guesses."""
     try:
-        # In a cluster a transaction holds keys of one slot only; each of these counts by itself.
-        with sync_redis().pipeline(transaction=False) as pipeline:
+        with sync_redis().pipeline() as pipeline:
             for key in keys:
                 pipeline.set(key, 1, ex=PERIOD_S, nx=True)
                 pipeline.decr(key)
