@@ -66,5 +66,4 @@ def read_refusals(node_id: int) -> Refusals | None:
 
 
 def _keys(node_id: int) -> tuple[str, str]:
-    # A hash tag: in a cluster both are on the same server.
-    return f"{{refused:{node_id}}}:counts", f"{{refused:{node_id}}}:last"
+    return f"refused:{node_id}", f"refused:{node_id}:last"
