@@ -48,9 +48,9 @@ def start_services() -> None:
     redis_url = os.environ.get("TEST_REDIS_URL") or start(prepare_valkey(folder / "valkey"))
     stores = {"REDIS_URL": redis_url}
     if os.environ.get("TEST_REDIS_CLUSTER"):
-        cluster_url, _ = cleanup.enter_context(valkey_cluster(folder / "cluster"))
+        cluster = cleanup.enter_context(valkey_cluster(folder / "cluster"))
         stores = {
-            "REDIS_URL": cluster_url,
+            "REDIS_URL": cluster.url,
             "REDIS_CLUSTER": "true",
             "CELERY_BROKER_URL": redis_url,
         }

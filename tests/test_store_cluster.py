@@ -4,11 +4,9 @@ import asyncio
 import re
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 
 import pytest
-import pytest_asyncio
 import redis.exceptions
 from django.contrib.auth.models import User
 from django.core.cache import cache
@@ -26,10 +24,10 @@ from swarm_web.pace import Totals, note_totals
 from swarm_web.refusals import note_refusal, read_refusals
 from swarm_web.relay.pairs import MOST_A_MINUTE, Pair, admit
 from swarm_web.store import async_redis, broker_redis, sync_redis
-from tests.processes import PROJECT, Running
-from tests.valkey_cluster import valkey_cluster
+from tests.processes import PROJECT
+from tests.valkey_cluster import Cluster
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("in_cluster")]
 
 MOST_PATIENCE_S = 2.0
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -59,32 +57,6 @@ ONE_SERVER = {
 }
 
 
-@pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, list[Running]]]:
-    with valkey_cluster(tmp_path_factory.mktemp("cluster")) as cluster:
-        yield cluster
-
-
-@pytest.fixture(autouse=True)
-def in_cluster(servers: tuple[str, list[Running]], settings: Settings) -> Iterator[None]:
-    """Let the site use the cluster, empty."""
-    settings.REDIS_CLUSTER = True
-    settings.REDIS_URL, _ = servers
-    sync_redis.cache_clear()
-    client = sync_redis()
-    client.flushall()
-    yield
-    client.close()
-    sync_redis.cache_clear()
-
-
-@pytest_asyncio.fixture
-async def hang_up() -> AsyncIterator[None]:
-    """Close what a test's event loop has opened."""
-    yield
-    await async_redis().aclose()
-
-
 def test_a_cluster_refuses_keys_of_several_servers() -> None:
     with pytest.raises(redis.exceptions.RedisError, match="slot"):
         sync_redis().mget(["one", "two", "three"])
@@ -96,7 +68,6 @@ def test_signs_of_life_of_all_parts_are_read_at_once() -> None:
     assert heartbeat.read_ages(now=NOW) == dict.fromkeys(heartbeat.Part, 0.0)
 
 
-@pytest.mark.usefixtures("hang_up")
 async def test_the_silence_of_web_processes_is_measured() -> None:
     await heartbeat.stamp_web()
     assert heartbeat.web_silence() is not None
@@ -125,14 +96,12 @@ def test_right_passwords_do_not_count_as_attempts(
     assert codes == {302}
 
 
-@pytest.mark.usefixtures("hang_up")
 async def test_counters_add_up() -> None:
     await counters.count("refused", "rate.limited")
     await counters.count("refused", "rate.limited", by=2)
     assert counters.read_all() == {"refused": {"rate.limited": 3}}
 
 
-@pytest.mark.usefixtures("hang_up")
 async def test_what_a_node_was_refused_is_noted() -> None:
     for node_id in range(8):  # on all three servers
         await note_refusal(node_id, code="rate.limited", message="Slower.", now=NOW)
@@ -174,7 +143,6 @@ def test_the_watch_over_nodes_goes_on() -> None:
     assert look(now=NOW).since == look(now=NOW).since
 
 
-@pytest.mark.usefixtures("hang_up")
 async def test_a_ring_reaches_who_listens_whichever_server_takes_it() -> None:
     rung: asyncio.Queue[str] = asyncio.Queue()
     board = switchboard()
@@ -214,13 +182,12 @@ async def test_a_cluster_that_is_away_is_an_error_of_redis(settings: Settings) -
 
 
 # The last one, because it leaves the cluster broken.
-@pytest.mark.usefixtures("hang_up")
 async def test_nobody_is_refused_or_held_up_while_a_server_is_gone(
-    servers: tuple[str, list[Running]], caplog: pytest.LogCaptureFixture
+    valkey: Cluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     await note_refusal(1, code="rate.limited", message="Slower.", now=NOW)
-    for node in servers[1]:
-        node.kill()
+    for master in valkey.masters:
+        master.kill()
         start = time.monotonic()
         await note_refusal(1, code="rate.limited", message="Slower.", now=NOW)
         count_attempt("tries", most=1, period_s=60, code="too.many", message="Too many.")

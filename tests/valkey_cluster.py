@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,17 @@ SLOTS = 16384
 MASTERS = 3
 
 
+@dataclass(frozen=True)
+class Cluster:
+    """The address of the first master, and all of them."""
+
+    url: str
+    masters: list[Running]
+
+
 @contextmanager
-def valkey_cluster(folder: Path) -> Iterator[tuple[str, list[Running]]]:
-    """Run a cluster in `folder`, from when each node serves: the first one's address, and all."""
+def valkey_cluster(folder: Path) -> Iterator[Cluster]:
+    """Run a cluster in `folder`, from when each of its servers serves."""
     with ExitStack() as stack:
         servers = [_prepare_node(folder, number) for number in range(MASTERS)]
         nodes = [
@@ -32,7 +41,7 @@ def valkey_cluster(folder: Path) -> Iterator[tuple[str, list[Running]]]:
             for server in servers
         ]
         _form_cluster(clients)
-        yield servers[0].url, nodes
+        yield Cluster(servers[0].url, nodes)
 
 
 def _prepare_node(folder: Path, number: int) -> LocalServer:
