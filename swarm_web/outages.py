@@ -20,7 +20,6 @@ AWAY = (
     kombu.exceptions.OperationalError,
     redis.exceptions.ConnectionError,
     redis.exceptions.ClusterError,
-    redis.exceptions.RedisClusterException,
     redis.exceptions.TimeoutError,
     SchedulingError,
 )

@@ -35,6 +35,8 @@ def build_parser() -> argparse.ArgumentParser:
         verb.add_argument(
             "--web-processes",
             type=int,
+            choices=range(1, 65),
+            metavar="N",
             default=1,
             help="how many, on this port and those that follow it (default: 1)",
         )

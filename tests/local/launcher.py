@@ -16,7 +16,10 @@ from tests.local.processes import children_of
 from tests.processes import PROJECT, Running, running
 
 # What tests/services.py sets for this process; a person's shell has none of it.
-_OURS = ("DEBUG", "SECRET_KEY", "DATABASE_URL", "REDIS_URL", "STATIC_ROOT", "DIST_DIR")
+_OURS = (
+    *("DEBUG", "SECRET_KEY", "STATIC_ROOT", "DIST_DIR"),
+    *("DATABASE_URL", "DATABASE_POOLER", "REDIS_URL", "REDIS_CLUSTER", "CELERY_BROKER_URL"),
+)
 # By what in its command line each of the site's parts is known.
 _SIGNS = {
     "postgres": "/postgres -D ",
