@@ -26,7 +26,7 @@ from tests.factories import make_answer, make_node, make_round
 
 @pytest.fixture(autouse=True)
 def no_signs_of_life() -> None:
-    sync_redis().delete(*[f"alive:{part}" for part in Part])
+    sync_redis().delete(*[heartbeat._key(part) for part in Part])
 
 
 def test_the_process_answers(client: Client) -> None:
