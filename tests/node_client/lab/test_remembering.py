@@ -9,8 +9,9 @@ from swarm_tasks.allowlist import GENERATOR
 from swarm_tasks.answers import AnswerRules
 from swarm_tasks.batches import Trial
 from swarm_tasks.keyspace import Part
+from swarm_tasks.limits import Limits
 from swarm_tasks.pipe import Draw, Draws, Job, Sample, Wanted
-from swarm_tasks.verifier import DrawnTask, Limits, StreamPlace, Verifier
+from swarm_tasks.verifier import DrawnTask, StreamPlace, Verifier
 from tests.node_client.fakes import SEED, SUMS, external_sum
 
 
