@@ -30,7 +30,7 @@ SAMPLING_WORDS: dict[Preference, str] = {
     "informative": "those first that their senders declared informative",
     "by_node": "all owners alike",
     "by_task": "all datasets alike",
-    "fresh": "the youngest first",
+    "fresh": "young rollouts likelier than old ones",
 }
 _YEAR_S = 365 * _DAY_S
 

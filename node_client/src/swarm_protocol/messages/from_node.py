@@ -76,7 +76,7 @@ class RequestRollouts(NodeMessage, frozen=True, tag="rollouts.request", omit_def
     `any` draws uniformly. With `informative`, those that their senders declared so come first,
     drawn uniformly among themselves; the others fill up what is left of `count`. `by_node` draws
     an owner first, all alike, and then one of the rollouts of the owner's nodes; `by_task` does so
-    with datasets; with `fresh` the youngest come first. A season names in `sampling` those that it
+    with datasets; with `fresh` the younger are likelier. A season names in `sampling` those that it
     allows. A server whose season has no such field knows `any`, and `informative` if its welcome
     says `declarations`.
 
