@@ -39,7 +39,7 @@ from swarm_web.local.ports import HOST
 JOINED = ("bench-left", "bench-right")
 ALONE = ("bench-alone", "bench-apart")
 MODEL = "small"
-STEPS = 200
+STEPS = 400
 # The first steps meet an empty pool, and caches that fill.
 WARM_UP_STEPS = 20
 SAME_WORK = (

@@ -67,6 +67,18 @@ def is_allowed(dataset: str, config: Config) -> bool:
     return True
 
 
+def check_spec(spec: TaskSpec) -> None:
+    """Check that this side can make a spec's task.
+
+    Raises RefusedError: TASK_DATASET, TASK_CONFIG or TASK_FOREIGN (another generator version).
+    """
+    _check_encoded(spec.dataset, _encoder.encode(spec.config))
+    if spec.generator != GENERATOR:
+        raise RefusedError(
+            ErrorCode.TASK_FOREIGN, f"made with {spec.generator!r}, this side has {GENERATOR!r}"
+        )
+
+
 def check_training_spec(spec: TaskSpec, *, seed: int, tasks: Sequence[TaskChoice]) -> None:
     """Check that a spec is a training task of the season with this seed and task mix.
 

@@ -15,7 +15,7 @@ import msgspec
 
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import Config, TaskSpec
-from swarm_tasks.allowlist import GENERATOR, check_config
+from swarm_tasks.allowlist import GENERATOR, check_config, check_spec
 from swarm_tasks.answers import AnswerRules
 from swarm_tasks.batches import Batch, Progress, Trial, lay_out_steps
 from swarm_tasks.board import (
@@ -198,7 +198,7 @@ class Verifier:
         Raises RefusedError: TASK_DATASET, TASK_CONFIG, TASK_FOREIGN (another generator version) or
         VERIFIER_FAILED; UnmadeError where that was the generator's fault.
         """
-        _check_spec(spec)
+        check_spec(spec)
         return self._make(_lay_out_one(spec), Made, steps=1).question
 
     def questions(self, specs: Sequence[TaskSpec]) -> list[str]:
@@ -209,7 +209,7 @@ class Verifier:
         """
         for place, spec in enumerate(specs):
             with posing(place):
-                _check_spec(spec)
+                check_spec(spec)
         draws = [_lay_out_one(spec) for spec in specs]
         try:
             made = self._make(Draws(draws), Drawn, steps=len(draws)).made
@@ -278,7 +278,7 @@ class Verifier:
 
     def _try(self, batch: Batch, rules: AnswerRules, limits: Limits) -> list[list[Trial]]:
         for spec, _ in batch:
-            _check_spec(spec)
+            check_spec(spec)
         progress = Progress(batch)
         with self._lock:
             while limits.left_s > 0 and (jobs := progress.take_jobs()):
@@ -373,14 +373,6 @@ def _read_trials(child: ChildProcess, count: int) -> tuple[list[Trial], float | 
     done = count_done(steps)
     trials = list(zip(steps[:done], child.board.read_seconds(done), strict=True))
     return trials, steps[done] if done < count else None
-
-
-def _check_spec(spec: TaskSpec) -> None:
-    check_config(spec.dataset, spec.config)
-    if spec.generator != GENERATOR:
-        raise RefusedError(
-            ErrorCode.TASK_FOREIGN, f"made with {spec.generator!r}, this side has {GENERATOR!r}"
-        )
 
 
 @functools.lru_cache(maxsize=1024)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from node_client.learning.external import MOST_UNMADE, DropReason, ExternalJudge
+from node_client.learning.external import MOST_UNMADE, REMEMBERED, DropReason, ExternalJudge
 from node_client.learning.rewards import Binary
 from node_client.learning.sender import SenderLogprobs
 from node_client.model.policy import Policy
@@ -127,6 +127,12 @@ def test_rollout_that_was_used_before_a_restart_is_a_duplicate(
 ) -> None:
     judge.remember([name])
     assert_dropped(judge, external_sum(verifier, MIXED), "duplicate")
+
+
+def test_the_oldest_are_forgotten_when_many_were_judged(judge: ExternalJudge) -> None:
+    names = [f"elsewhere/{number}" for number in range(REMEMBERED + 2)]
+    judge.remember(names)
+    assert judge.seen == names[2:]
 
 
 def test_rollout_of_another_season_is_foreign(judge: ExternalJudge, verifier: Verifier) -> None:

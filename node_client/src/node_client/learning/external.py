@@ -4,7 +4,7 @@ Completions of others are hostile input, and nothing that a peer says about its 
 believed: the question and the rewards are made again here, from the task spec alone.
 """
 
-from collections import Counter, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -90,7 +90,7 @@ class ExternalJudge:
         self._max_completion_length = max_completion_length
         self._reward = reward
         self._keep_uninformative = keep_uninformative
-        self._seen: deque[str] = deque(maxlen=REMEMBERED)
+        self._seen: OrderedDict[str, None] = OrderedDict()
         self._unmade: Counter[str] = Counter()
 
     @property
@@ -103,7 +103,13 @@ class ExternalJudge:
 
         A name without a node, as older checkpoints have them, stands for anybody's rollout.
         """
-        self._seen.extend(names)
+        for name in names:
+            self._note_seen(name)
+
+    def _note_seen(self, name: str) -> None:
+        self._seen[name] = None
+        if len(self._seen) > REMEMBERED:
+            self._seen.popitem(last=False)
 
     def judge(self, offered: Sequence[ExternalRollout], *, wanted: int) -> JudgedExternals:
         """Return up to `wanted` usable groups, and count why the others before them were not.
@@ -151,7 +157,7 @@ class ExternalJudge:
             raise _DroppedError("duplicate")
         # Before it is remembered: a rollout of the next season may come before its news.
         self._check_season(rollout)
-        self._seen.append(name)
+        self._note_seen(name)
 
     def _pose(
         self, batch: list[ExternalRollout], dropped: Counter[DropReason]

@@ -25,6 +25,7 @@ class Words:
         self.ends = frozenset(_eos_ids(model, tokenizer))
         self.fingerprint = _fingerprint(tokenizer)
         self._backend = _find_backend(tokenizer)
+        self._eos_id = cast(int, tokenizer.eos_token_id)  # a slow look-up in transformers
         self._special_ids = frozenset(tokenizer.all_special_ids)
         self._prompt_ids = lru_cache(maxsize=_PROMPTS_KEPT)(self._encode_prompt)
 
@@ -48,7 +49,7 @@ class Words:
         if self.decode(ids) != text or not self._special_ids.isdisjoint(ids):
             return None
         if finish_reason == "stop":
-            return [*ids, self.tokenizer.eos_token_id]
+            return [*ids, self._eos_id]
         return ids or None
 
     def end_of(self, row: list[int]) -> int | None:

@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from functools import partial
 
 from node_client.swarm.client import SwarmClient
 from node_client.swarm.handshake import UnansweredError
@@ -16,7 +15,6 @@ from node_client.swarm.outbox import PASSING, PAUSE_S, Outbox
 from node_client.swarm.preferring import allowed_preference
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import (
-    MAX_ROLLOUTS,
     Arm,
     ExternalRollout,
     Preference,
@@ -30,7 +28,7 @@ SAMPLE_WAIT_S = 2.0
 
 # Pacing for tiny models, which make dozens of steps a second: a coordinator takes some 20 messages
 # a second from a node, and the judge's must always be among them.
-PUBLISH_REST_S = 0.5
+PUBLISH_REST_S = 1.0
 SAMPLE_EVERY_S = 0.1
 # How long a node that took itself for a swarm one, and is told otherwise, asks for nothing.
 ISOLATED_REST_S = 60.0
@@ -71,7 +69,7 @@ class SwarmExchange:
             send=self._send,
             refused=refused,
             most=MAX_OWED_ROLLOUTS,
-            batch=MAX_ROLLOUTS,
+            batch=MAX_OWED_ROLLOUTS,
             rest_s=PUBLISH_REST_S,
             left=self._forget,
         )
@@ -91,14 +89,11 @@ class SwarmExchange:
         self._loop.call_soon_threadsafe(self._owe, rollouts, informative)
 
     def prefetch(self, count: int) -> None:
-        """Ask already for what the coming step will sample; none calls off what was asked for.
-
-        Must be called on the loop.
-        """
+        """Ask already for what the coming step will sample; none calls off what was asked for."""
         if count == 0 or self._season is None:
             self._call_off()
         elif self._fetching is None and self._client.connected and not self._is_isolated():
-            self._fetching = self._fetch_soon(count)
+            self._fetching = self._fetch(count)
 
     def sample(self, count: int) -> list[ExternalRollout]:
         """Return up to `count` rollouts of others, or none when they cannot be had quickly."""
@@ -145,21 +140,6 @@ class SwarmExchange:
     def _fetch(self, count: int) -> Future[list[ExternalRollout]]:
         return asyncio.run_coroutine_threadsafe(self._ask(count), self._loop)
 
-    def _fetch_soon(self, count: int) -> Future[list[ExternalRollout]]:
-        """Fetch as `_fetch` does, on the loop itself, which that would have to wake in each step."""
-        fetching: Future[list[ExternalRollout]] = Future()
-        asking = self._loop.create_task(self._ask(count))
-        asking.add_done_callback(partial(_hand_over, fetching))
-        fetching.add_done_callback(partial(self._stop_asking, asking))
-        return fetching
-
-    def _stop_asking(
-        self, asking: asyncio.Task[list[ExternalRollout]], fetching: Future[list[ExternalRollout]]
-    ) -> None:
-        """Ask no more when nobody waits: the training thread called it off."""
-        if fetching.cancelled():
-            self._loop.call_soon_threadsafe(asking.cancel)
-
     async def _ask(self, count: int) -> list[ExternalRollout]:
         """Ask the pool, at the agreed pace and again when the coordinator is busy."""
         while True:
@@ -183,19 +163,6 @@ class SwarmExchange:
 
     async def _send(self, rollouts: Sequence[Rollout]) -> None:
         self.published += await self._client.publish(rollouts, informative=self._informative)
-
-
-def _hand_over(
-    fetching: Future[list[ExternalRollout]], asking: asyncio.Task[list[ExternalRollout]]
-) -> None:
-    """Give the training thread what came of asking, unless it waits no more."""
-    if asking.cancelled():
-        fetching.cancel()
-    elif fetching.set_running_or_notify_cancel():
-        if problem := asking.exception():
-            fetching.set_exception(problem)
-        else:
-            fetching.set_result(asking.result())
 
 
 def may_publish(arm: Arm, season: SeasonInfo) -> bool:
