@@ -23,7 +23,7 @@ from swarm_protocol.messages import (
 )
 from swarm_tasks.allowlist import is_training_spec
 
-MAX_OWED_ROLLOUTS = 64
+MAX_OWED_ROLLOUTS = 128
 SAMPLE_WAIT_S = 2.0
 
 # Pacing for tiny models, which make dozens of steps a second: a coordinator takes some 20 messages
