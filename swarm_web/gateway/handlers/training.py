@@ -134,6 +134,10 @@ async def sample(session: Session, message: RequestRollouts) -> RelayedRollouts:
     arm = await assign_arm(session, season)
     if arm != "swarm":
         raise RefusedError(ErrorCode.RELAY_ISOLATED, f"{session.node.name} is in the {arm} arm")
+    if message.prefer not in season.sampling:
+        allowed = ", ".join(season.sampling)
+        problem = f"the season draws rollouts by {allowed}, not by {message.prefer}"
+        raise RefusedError(ErrorCode.RELAY_SAMPLING, problem)
     pool, member = await session.join_pool(season)
     drawn = pool.draw(
         member,

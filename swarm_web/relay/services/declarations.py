@@ -16,7 +16,7 @@ from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import Rollout
 from swarm_tasks.answers import AnswerRules, known_rules
 from swarm_tasks.pool import AnyVerifier
-from swarm_tasks.verifier import UnmadeError
+from swarm_tasks.unmade import UnmadeError
 from swarm_web.relay.claims import take_checks, tell_lapsed
 from swarm_web.relay.models import Contribution
 from swarm_web.relay.services.scoring import score_completions
