@@ -109,7 +109,15 @@ class Attacker:
 async def garble(node: Attacker) -> None:
     """Send frames that are none, and giants, until it is shown out."""
     whole = encode(RequestRollouts(id="x", count=4))
-    broken: list[str] = ["", "{", "[]", "null", whole[:-3], whole.replace("4", '"4"'), '{"type":"no_such"}']
+    broken: list[str] = [
+        "",
+        "{",
+        "[]",
+        "null",
+        whole[:-3],
+        whole.replace("4", '"4"'),
+        '{"type":"no_such"}',
+    ]
     broken += ["[" * 5_000, '{"a":' * 2_000, "\ud7ff\u0000"]
     for frame in [*broken, "x" * GIANT_BYTES]:
         await node.socket.send(frame)
