@@ -4,7 +4,10 @@ import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
+
+from django.utils import timezone
 
 from swarm_web.local import commands
 from swarm_web.local.parts import Part
@@ -26,7 +29,7 @@ class BrokenSite:
         self._running: dict[str, Running] = {}
         self.ports = [free_port() for _ in WEB]
         self._clock = folder / "clock"
-        self._clock.write_text("0")
+        self.set_clock(ahead_s=0)
         valkey = prepare_valkey(folder / "valkey")
         self.redis_url = valkey.url
         self._parts = {"valkey": valkey.part} | self._site_parts(valkey.url)
@@ -64,7 +67,15 @@ class BrokenSite:
 
     def set_clock(self, *, ahead_s: float) -> None:
         """Move the wall clock of web, worker and beat."""
-        self._clock.write_text(str(ahead_s))
+        self._ahead = timedelta(seconds=ahead_s)
+        # In its place at once: it is read all the time.
+        fresh = self._clock.with_suffix(".fresh")
+        fresh.write_text(str(ahead_s))
+        fresh.rename(self._clock)
+
+    def now(self) -> datetime:
+        """Return the time by the site's clock."""
+        return timezone.now() + self._ahead
 
     def _site_parts(self, redis_url: str) -> dict[str, Part]:
         environment = site_environment(self.url) | {"REDIS_URL": redis_url}

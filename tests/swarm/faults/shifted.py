@@ -38,7 +38,7 @@ class ShiftedClock:
     def _read(self) -> float:
         if time.monotonic() - self._looked >= _LOOK_EVERY_S:
             self._looked = time.monotonic()
-            self._ahead = float(self._file.read_text() or "0")
+            self._ahead = float(self._file.read_text())
         return self._ahead
 
 

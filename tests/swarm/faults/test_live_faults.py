@@ -8,6 +8,7 @@ and a network that is cut for 30 s without a word to either side.
 import logging
 import os
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from django.utils import timezone
 from pytest_django import DjangoDbBlocker
 
 from judge.models import Answer, Round, Score, Season, Seat
-from judge.services.scheduling import LEAD, schedule_round
+from judge.services.scheduling import schedule_round
 from judge.services.seasons import start_season
 from node_client.site import parse_site
 from swarm_record.answers import hash_text
@@ -37,9 +38,12 @@ pytestmark = [pytest.mark.swarm, pytest.mark.django_db]
 log = logging.getLogger(__name__)
 
 IS_LONG = os.environ.get("FAULTS") == "1"
-PAUSED_S = 20.0 if IS_LONG else 4.0
-CUT_S = 30.0 if IS_LONG else 4.0
-AWAY_S = 20.0 if IS_LONG else 3.0
+PAUSED_S = 20.0 if IS_LONG else 3.0
+CUT_S = 30.0 if IS_LONG else 3.0
+AWAY_S = 20.0 if IS_LONG else 2.0
+# In a fault every node must make so many steps, and may take so long.
+STEPS = 2
+STEPS_WITHIN_S = 30.0
 JUMP_S = 3600.0
 BACK_WITHIN_S = 60.0
 # Of the nodes one has a cable of its own, and the others share one to both web processes.
@@ -58,6 +62,7 @@ class Scene:
     season: Season
     learners: Learners
     far: Cable
+    verifier: Verifier
 
 
 @pytest.fixture(scope="module")
@@ -69,11 +74,12 @@ def scene(committed_rows: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
         site = stack.enter_context(broken_site(folder))
         far, near = (stack.enter_context(laid_cable(site.ports)) for _ in range(2))
         cables = dict.fromkeys(NODES, near) | {"far": far}
+        verifier = stack.enter_context(Verifier())
         learners = Learners(
             tokens=tokens,
             sites=lambda name: parse_site(cables[name].url),
             folder=folder / "nodes",
-            verifier=stack.enter_context(Verifier()),
+            verifier=verifier,
             pace=PACE,
         )
         # Its doorbells must reach the site's own Valkey.
@@ -83,7 +89,7 @@ def scene(committed_rows: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
         stack.callback(sync_redis.cache_clear)
         stack.enter_context(learners)
         await_all_connected(learners)
-        yield Scene(site, season, learners, far)
+        yield Scene(site, season, learners, far, verifier)
 
 
 def make_season() -> Season:
@@ -114,49 +120,63 @@ def await_all_connected(learners: Learners) -> None:
 # ---- the faults; each returns when the site and the network are whole again
 
 
+def endure(scene: Scene, seconds: float) -> None:
+    """Let a fault last, at least until every node has made steps in it."""
+    began = scene.learners.steps
+    time.sleep(seconds)
+    eventually(
+        lambda: all(
+            now >= then + STEPS for now, then in zip(scene.learners.steps, began, strict=True)
+        ),
+        within_s=STEPS_WITHIN_S,
+        what="every node trains in the fault",
+    )
+
+
 def empty_valkey(scene: Scene) -> None:
     scene.site.kill("valkey")
-    time.sleep(AWAY_S)
+    endure(scene, AWAY_S)
     scene.site.empty_valkey()
     scene.site.start("valkey")
 
 
 def freeze_valkey(scene: Scene) -> None:
     with scene.site.frozen("valkey"):
-        time.sleep(PAUSED_S)
+        endure(scene, PAUSED_S)
 
 
 def kill_one_web_process(scene: Scene) -> None:
     scene.site.kill(WEB[0])
-    time.sleep(AWAY_S)
+    endure(scene, AWAY_S)
     scene.site.start(WEB[0])
 
 
 def kill_all_web_processes(scene: Scene) -> None:
     for name in WEB:
         scene.site.kill(name)
-    time.sleep(AWAY_S)
+    endure(scene, AWAY_S)
     for name in WEB:
         scene.site.start(name)
 
 
 def cut_the_network(scene: Scene) -> None:
     scene.far.cut()
-    time.sleep(CUT_S)
+    endure(scene, CUT_S)
     scene.far.mend()
     if not IS_LONG:
         # Without a word to it a node finds out by itself, within 40 s.
         scene.far.reset()
 
 
-def jump_ahead(scene: Scene) -> None:
-    scene.site.set_clock(ahead_s=JUMP_S)
-    time.sleep(AWAY_S)
-
-
 def jump_back(scene: Scene) -> None:
+    scene.site.set_clock(ahead_s=-JUMP_S)
+    endure(scene, AWAY_S)
+
+
+def jump_ahead(scene: Scene) -> None:
+    """Jump to the right time, from where the clock is after `jump_back`."""
     scene.site.set_clock(ahead_s=0)
-    time.sleep(AWAY_S)
+    endure(scene, AWAY_S)
 
 
 FAULTS: list[Callable[[Scene], None]] = [
@@ -165,8 +185,8 @@ FAULTS: list[Callable[[Scene], None]] = [
     kill_one_web_process,
     kill_all_web_processes,
     cut_the_network,
-    jump_ahead,
     jump_back,
+    jump_ahead,
 ]
 
 
@@ -174,8 +194,7 @@ FAULTS: list[Callable[[Scene], None]] = [
 class Outcome:
     """What became of nodes and answers in a fault; answers by node, question and hash."""
 
-    steps_before: list[int]
-    steps_after: list[int]
+    metrics: str
     scores: dict[str, tuple[int, str]]
     stored: set[tuple[str, str, str]]
     receipted: set[tuple[str, str, str]]
@@ -185,19 +204,22 @@ class Outcome:
 def outcome(
     scene: Scene, request: pytest.FixtureRequest, django_db_blocker: DjangoDbBlocker
 ) -> Outcome:
-    """Let one fault happen, and wait until its round is over and all goes on as before."""
+    """Let one fault happen, in which every node must train on.
+
+    Its round must end by itself, and afterwards all must go on as before.
+    """
     with django_db_blocker.unblock():
         quiz = open_round(scene)
-        before = scene.learners.steps
         request.param(scene)
-        after = scene.learners.steps
         mended_at = time.monotonic()
         await_recovery(scene.learners)
         took = time.monotonic() - mended_at
         log.warning("%s: all are back %.1f s later", request.param.__name__, took)
         closed = Round.objects.filter(pk=quiz.pk, phase=Round.Phase.CLOSED)
         eventually(closed.exists, within_s=BACK_WITHIN_S, what="the round closed by itself")
-        return Outcome(before, after, tell_scores(quiz), stored(quiz), receipted(scene, quiz))
+        return Outcome(
+            fetch_metrics(scene.site), tell_scores(quiz), stored(quiz), receipted(scene, quiz)
+        )
 
 
 def await_recovery(learners: Learners) -> None:
@@ -216,12 +238,17 @@ def await_recovery(learners: Learners) -> None:
 
 def open_round(scene: Scene) -> Round:
     """Make a round, and return it once all nodes have their questions."""
-    now = timezone.now()
-    with Verifier() as verifier:
-        quiz = schedule_round(scene.season, opens_at=now + LEAD, now=now, verifier=verifier)
+    now = scene.site.now()
+    quiz = schedule_round(scene.season, opens_at=now, now=now, verifier=scene.verifier)
     seats = Seat.objects.filter(round=quiz, offered_at__isnull=False)
     eventually(lambda: seats.count() == len(NODES), within_s=60, what="all sit in the round")
     return quiz
+
+
+def fetch_metrics(site: BrokenSite) -> str:
+    with urllib.request.urlopen(f"{site.url}/metrics", timeout=30) as response:
+        body: bytes = response.read()
+    return body.decode()
 
 
 def tell_scores(quiz: Round) -> dict[str, tuple[int, str]]:
@@ -252,14 +279,15 @@ def receipted(scene: Scene, quiz: Round) -> set[tuple[str, str, str]]:
     }
 
 
-def test_every_node_trains_on(outcome: Outcome) -> None:
-    steps = zip(outcome.steps_before, outcome.steps_after, strict=True)
-    assert all(after > before for before, after in steps)
-
-
 def test_every_question_of_every_node_is_answered_and_graded(outcome: Outcome) -> None:
     assert outcome.scores == dict.fromkeys(NODES, (QUESTIONS, ""))
 
 
 def test_nodes_have_receipts_of_what_is_stored_and_of_nothing_else(outcome: Outcome) -> None:
     assert outcome.receipted == outcome.stored
+
+
+@pytest.mark.xfail(reason="the relay counts nothing while Valkey is away")
+@pytest.mark.parametrize("outcome", [empty_valkey], indirect=True, ids=["empty_valkey"])
+def test_what_an_outage_of_valkey_kept_from_others_is_counted(outcome: Outcome) -> None:
+    assert 'swarm_relay_total{code="not_replicated"}' in outcome.metrics
