@@ -7,11 +7,14 @@ and a network that is cut for 30 s without a word to either side.
 
 import logging
 import os
+import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import datetime, timedelta, tzinfo
+from typing import Self
 
 import msgspec
 import pytest
@@ -168,6 +171,25 @@ def cut_the_network(scene: Scene) -> None:
         scene.far.reset()
 
 
+def jump_at_the_nodes(scene: Scene) -> None:
+    """Let the nodes' wall clock be an hour ahead, and then right again."""
+    modules = [module for name, module in sys.modules.items() if name.startswith("node_client.")]
+    with pytest.MonkeyPatch.context() as patch:
+        for module in modules:
+            if getattr(module, "datetime", None) is datetime:
+                patch.setattr(module, "datetime", LaterTime)
+        endure(scene, AWAY_S)
+
+
+class LaterTime(datetime):
+    """What a node takes for the time when its clock is ahead."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> Self:
+        """Return a wrong time."""
+        return super().now(tz) + timedelta(seconds=JUMP_S)
+
+
 def jump_back(scene: Scene) -> None:
     scene.site.set_clock(ahead_s=-JUMP_S)
     endure(scene, AWAY_S)
@@ -185,6 +207,7 @@ FAULTS: list[Callable[[Scene], None]] = [
     kill_one_web_process,
     kill_all_web_processes,
     cut_the_network,
+    jump_at_the_nodes,
     jump_back,
     jump_ahead,
 ]
