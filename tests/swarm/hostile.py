@@ -39,8 +39,10 @@ GIANT_BYTES = (1 << 20) + 1
 # Rollouts of 128 kB and more, in one frame of less than 1 MiB.
 HUGE_CHARS = 16_000
 BURST = 16
+# Between two messages that cost the site more: so a slow machine too hears more than it allows.
+HELLOS = 10
 REST_S = 0.25
-FLOOD_REST_S = 0.01
+FLOOD_REST_S = 0.05
 ASK_REST_S = 0.02
 SOCKETS = 60
 LINGER_S = 2.0
@@ -130,14 +132,14 @@ async def garble(node: Attacker) -> None:
 
 
 async def flood(node: Attacker) -> None:
-    """Ask and share as fast as it goes: the same rollouts again, and hardly different ones."""
+    """Talk and share as fast as it goes: the same rollouts again, and hardly different ones."""
     task = node.spec()
     first = node.rollout(["<answer>1</answer>"] * 4, task=task)
     for turn in range(BURST):
         alike = [node.rollout([f"<answer>1</answer>{n}"] * 4, task=task) for n in range(8)]
         await node.publish([first] * 8 if turn % 2 else alike)
-        for _ in range(4):
-            await node.socket.send(encode(RequestRollouts(id=node.name(), count=1)))
+        for _ in range(HELLOS):
+            await node.socket.send(encode(introduce(node.name())))
         await asyncio.sleep(FLOOD_REST_S)
 
 
@@ -233,19 +235,23 @@ def _open(url: str, token: str) -> connect:
     )
 
 
+def introduce(message_id: str) -> Hello:
+    """Return a hello."""
+    return Hello(
+        id=message_id,
+        protocol=PROTOCOL_VERSION,
+        client=CLIENT_VERSION,
+        model="hostile",
+        tokenizer="hostile",
+        arm="swarm",
+    )
+
+
 @asynccontextmanager
 async def entered(url: str, token: str, mark: str) -> AsyncIterator[Attacker]:
     """Connect a hostile node and say hello."""
     async with _open(url, token) as socket:
-        hello = Hello(
-            id="hello",
-            protocol=PROTOCOL_VERSION,
-            client=CLIENT_VERSION,
-            model="hostile",
-            tokenizer="hostile",
-            arm="swarm",
-        )
-        await socket.send(encode(hello))
+        await socket.send(encode(introduce("hello")))
         welcome = decode_from_server(await socket.recv())
         assert isinstance(welcome, Welcome), welcome
         assert welcome.season is not None

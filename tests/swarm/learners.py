@@ -69,14 +69,19 @@ class HalfRight(Policy):
 
 @dataclass
 class CountingView(View):
-    """Counts whose rollouts a node trained on, by the name of who made them."""
+    """Counts whose rollouts a node trained on, by the name of who made them.
+
+    `supplied` counts the steps that had any: a draw that takes too long leaves a step without.
+    """
 
     used_of: Counter[str] = field(default_factory=Counter)
+    supplied: int = 0
 
     def note_step(self, report: StepReport, totals: Totals) -> None:
         """Count a step's rollouts of others."""
         super().note_step(report, totals)
         self.used_of.update(name.node for name in report.used)
+        self.supplied += bool(report.used)
 
 
 class Learner:
