@@ -3,7 +3,8 @@
 Nodes of `bench.relay_load` make node-rounds at a steady pace, and some lose their connection and
 come back. The memory of all processes of the site is read every few seconds: resident, without what
 is shared with others, because a Postgres process counts each page of the shared buffers that it has
-touched. `bench.growth` has the rule of what is flat.
+touched. `bench.growth` has the rule of what is flat. In the first minutes the pool fills, so that a
+shorter soak finds growth in Valkey and says nothing of leaks.
 
     python -m bench.relay_soak --minutes 10 --per-second 20
 """
