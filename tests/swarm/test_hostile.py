@@ -62,10 +62,10 @@ REFUSED = {
 LIARS = ("executor", "flooder")
 LAPSED = "not counted now"
 LOOK_EVERY_S = 0.5
-# Three of the six fill their parts of the pool, a fifth of it all. What they declare falsely is
-# drawn as often as what others declare until it lapses, and copies for ever: 80 to 95 % are left.
-ALL_WEIGH_THE_SAME = pytest.mark.xfail(
-    reason="the relay draws what hostile nodes share as often as anything else"
+# Three of the six fill their parts of the pool, a fifth of it all. Until their declarations lapse,
+# what they share is drawn as often as anything else: in the first seconds 80 to 99 % are left.
+UNTIL_THEY_LAPSE = pytest.mark.xfail(
+    not IS_LONG, reason="the relay gives no node's rollouts a lower weight yet"
 )
 
 
@@ -235,12 +235,12 @@ def refusals(page: str) -> set[str]:
     return set(re.findall(r'<th scope="row"><code>([a-z_.]+)</code>', section))
 
 
-@ALL_WEIGH_THE_SAME
+@UNTIL_THEY_LAPSE
 def test_honest_nodes_use_nearly_as_many_rollouts_as_in_the_clean_run(scene: Scene) -> None:
     assert scene.attacked.used >= LEAST_USED * scene.clean.used
 
 
-@ALL_WEIGH_THE_SAME
+@UNTIL_THEY_LAPSE
 def test_what_hostile_nodes_share_takes_few_places(scene: Scene) -> None:
     assert scene.attacked.used_of_honest >= LEAST_USED * scene.clean.used_of_honest
 
