@@ -21,6 +21,7 @@ from typing import Any
 import django
 import psutil
 
+from bench import relay_soak
 from bench.report import Target, print_targets, write_results
 from bench.site import RunningSite, running_site
 from bench.usage import Usage, await_started, find_processes, keep_to
@@ -177,6 +178,8 @@ def measure_among_rude(url: str, tokens: Path, rude: Path, *, per_second: float)
 
 def main() -> int:
     """Measure everything, print it, write the results; 1 when a promise is missed."""
+    if os.environ.get("SOAK"):
+        return relay_soak.main()
     allow_files(_OPEN_FILES)
     with running_site() as site, tempfile.TemporaryDirectory() as folder:
         os.environ |= {**site.settings, "LOG_LEVEL": "ERROR"}
