@@ -29,7 +29,7 @@ def draw_often(window: Window, count: int, *, seed: int, **wanted: Any) -> list[
     return [draw(window, count, random=random, **wanted) for _ in range(DRAWS)]
 
 
-def count_entries(draws: list[list[Entry]]) -> Counter[tuple[int, str]]:
+def count_entries(draws: list[list[Entry]]) -> Counter[Any]:
     return Counter(entry.key for drawn in draws for entry in drawn)
 
 
