@@ -112,7 +112,7 @@ async def test_a_stream_holds_nothing_that_is_too_old(season: Season, amber: Nod
     async with running(hub):
         pool, [one] = await join(hub, season.pk, amber)
         for number in range(3):
-            publish(pool, one, f"r{number}", now=now[0])
+            publish(pool, one, f"r{number}", text="x" * 5000, now=now[0])
             await hub.flush()
             now[0] += 301
         assert await stream_length(season) == 2
@@ -127,7 +127,7 @@ async def test_a_large_bundle_is_written_in_several_batches(
     here, there = make_hub(), make_hub()
     async with running(here, there):
         pool, [one] = await join(here, season.pk, amber)
-        publish(pool, one, *"abcdef", text="x" * 300)
+        publish(pool, one, *"abcdef", text="x" * 100)
         await here.flush()
         assert await stream_length(season) == 3
         assert len((await there.open(season.pk)).window) == 6

@@ -97,7 +97,7 @@ def test_nodes_of_one_party_are_not_given_each_others(pool: SeasonPool) -> None:
 def test_what_is_drawn_fits_into_the_frame_as_it_is_sent(pool: SeasonPool) -> None:
     giver = Member(1, "n" * 64, "node 1")
     for number in range(40):
-        publish(pool, giver, f"r{number}", text="x" * 5000)
+        publish(pool, giver, f"r{number}", text="x" * 1000)
     drawn = take(pool, member(2), most_bytes=50_000)
     size = len(msgspec.json.encode(drawn))
     assert 0.85 * 50_000 < size <= 50_000
