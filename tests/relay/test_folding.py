@@ -2,6 +2,7 @@
 
 import threading
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -21,7 +22,7 @@ def part_of(node: Node) -> Contribution:
     return Contribution.objects.get(node=node)
 
 
-def fold(season: Season, node: Node, **change: int) -> None:
+def fold(season: Season, node: Node, **change: Any) -> None:
     fold_changes({(season.pk, node.pk): Change(**change)}, [])
 
 
