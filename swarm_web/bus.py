@@ -93,7 +93,11 @@ class Switchboard:
 
     def _hand_out(self, topic: str, payload: str) -> None:
         for listener in tuple(self._listeners.get(topic, ())):
-            listener(payload)
+            try:
+                listener(payload)
+            except (ValueError, msgspec.DecodeError):
+                # Another version of the site may ring in another way.
+                logger.warning("could not read a ring of %s", topic, exc_info=True)
 
     async def close(self) -> None:
         """Stop listening to Redis."""

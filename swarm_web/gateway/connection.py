@@ -163,7 +163,7 @@ class Connection:
         """Refuse the node from here on, and close the connection."""
         # Before it has closed: the connection that takes over may ask what the node was given.
         self.session.leave_pool()
-        if self._ending is None:
+        if self._ending is None and not self._closed:
             refusal = refuse(RefusedError(code, message), reply_to=None)
             self._ending = asyncio.create_task(self._say(refusal))
 

@@ -9,6 +9,7 @@ Keys besides those of `relay.hub`, with an expiry:
                          scored by the time of the check
 """
 
+import logging
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from typing import cast
@@ -18,6 +19,8 @@ import redis
 
 from swarm_protocol.messages import Rollout
 from swarm_web.relay.keys import CHECKS, checked_key, lapsed_key
+
+logger = logging.getLogger(__name__)
 
 # The worker says it again every few seconds; a season that has ended is forgotten.
 _LAPSED_AGE_S = 86_400
@@ -52,8 +55,12 @@ def take_checks(client: redis.Redis, most: int, *, now: float, max_age_s: int) -
     taken = cast("list[bytes] | None", client.lpop(CHECKS, most))
     by_season: defaultdict[int, list[Check]] = defaultdict(list)
     for packed in taken or []:
-        check = _decoder.decode(packed)
-        by_season[check.season_id].append(check)
+        try:
+            check = _decoder.decode(packed)
+        except msgspec.DecodeError:
+            logger.warning("left out a rollout to be checked that cannot be read", exc_info=True)
+        else:
+            by_season[check.season_id].append(check)
     return [
         check
         for season_id, checks in by_season.items()

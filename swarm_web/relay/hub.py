@@ -25,12 +25,14 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import groupby
+from math import ceil
 from random import Random
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 import msgspec
 import redis.asyncio
+import redis.exceptions
 from channels.db import database_sync_to_async
 from django.conf import settings
 
@@ -70,6 +72,10 @@ _GIVEN_AGE_S = 90 * 86_400
 # Should no worker ever take them.
 _MOST_CREDITS_WAITING = 2_000
 _MOST_CHECKS_WAITING = 64
+# What Redis raises, and what a value in it does that no process of this version writes.
+_READ_ERRORS = (*STORE_ERRORS, ValueError)
+_AWAY_ERRORS = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError)
+_CANCEL_AGAIN_S = 0.1
 # Larger ones are written in several.
 _PAIRS_AT_ONCE = 20_000
 
@@ -156,8 +162,8 @@ class Hub:
                 )
                 try:
                     await self._catch_up(pool)
-                except STORE_ERRORS:
-                    logger.warning("a pool begins empty: Redis is away", exc_info=True)
+                except _READ_ERRORS:
+                    logger.warning("a pool begins empty: cannot look at Redis", exc_info=True)
                 self._pools[season_id] = pool
                 if self._keeping is None:
                     self._keeping = asyncio.create_task(self._keep())
@@ -180,8 +186,11 @@ class Hub:
         return self._members.setdefault((pool.season_id, node.pk), member)
 
     def leave(self, pool: SeasonPool, member: Member) -> None:
-        """Keep what a node was given for its next connection."""
-        self._members.pop((pool.season_id, member.node_id), None)
+        """Keep what a node was given for its next connection, unless it has one by now."""
+        part = (pool.season_id, member.node_id)
+        if self._members.get(part) is not member:
+            return
+        del self._members[part]
         if member.given:
             self._lists[given_list_key(pool.season_id, member.node_id)] = member.given.pack()
             self._relay.wake()
@@ -197,16 +206,17 @@ class Hub:
         await self._fold.flush()
 
     async def look(self) -> None:
-        """Take over now what other processes took, and what the worker found out about nodes."""
+        """Look at Redis now, as is done twice a second. Raises what the client raises."""
         for pool in tuple(self._pools.values()):
-            await self._catch_up(pool)
+            await self._look_at(pool)
 
     async def close(self) -> None:
         """Stop, and write what is left."""
-        if self._keeping is not None:
+        while self._keeping is not None and not self._keeping.done():
+            # Repeated because redis-py can lose a cancellation that arrives while it connects.
             self._keeping.cancel()
-            await asyncio.wait([self._keeping])
-            self._keeping = None
+            await asyncio.wait([self._keeping], timeout=_CANCEL_AGAIN_S)
+        self._keeping = None
         await self._fold.close()
         await self._relay.close()
 
@@ -214,7 +224,8 @@ class Hub:
 
     async def _write_relay(self) -> None:
         now = self._clock()
-        for season_id, pool in self._pools.items():
+        # A season may be opened meanwhile.
+        for season_id, pool in tuple(self._pools.items()):
             # Rollouts may be lost: a batch that fails is not sent again.
             entries = pool.take_outgoing()
             if entries:
@@ -261,15 +272,22 @@ class Hub:
     # ---- what is written later: to Postgres, and for the worker
 
     async def _write_fold(self) -> None:
+        try:
+            await self._write_changes()
+        finally:
+            # They go to Redis: Postgres may be away.
+            await self._write_given()
+            await self._write_credits()
+
+    async def _write_changes(self) -> None:
         changes, points = self._tally.take_changes()
-        if changes or points:
-            try:
-                await database_sync_to_async(fold_changes)(changes, points)
-            except BaseException:
-                self._tally.put_back(changes, points)
-                raise
-        await self._write_given()
-        await self._write_credits()
+        if not changes and not points:
+            return
+        try:
+            await database_sync_to_async(fold_changes)(changes, points)
+        except BaseException:
+            self._tally.put_back(changes, points)
+            raise
 
     async def _write_credits(self) -> None:
         pairs, lessons = self._tally.take_credits()
@@ -295,20 +313,29 @@ class Hub:
     # ---- what is read
 
     async def _keep(self) -> None:
-        """Look at the stores as long as the process serves nodes."""
-        was_away = False
+        """Look at Redis as long as the process serves nodes, whatever it finds there."""
         while True:
             await asyncio.sleep(READ_EVERY_S)
-            for season_id, pool in tuple(self._pools.items()):
+            for pool in tuple(self._pools.values()):
+                if self._is_over(pool):
+                    del self._pools[pool.season_id], self._replicas[pool.season_id]
+                    continue
                 try:
-                    if was_away:
-                        self._replicas[season_id].read_again()
-                    await self._catch_up(pool)
-                    await self._offer_checks(pool)
-                    was_away = False
-                except STORE_ERRORS:
-                    was_away = True
+                    await self._look_at(pool)
+                except _READ_ERRORS as problem:
                     logger.warning("cannot look at Redis, retrying", exc_info=True)
+                    if isinstance(problem, _AWAY_ERRORS):
+                        self._replicas[pool.season_id].read_again()
+
+    def _is_over(self, pool: SeasonPool) -> bool:
+        """Tell whether nobody is in a pool any more, nor anything."""
+        pool.window.expire(now=self._clock())
+        waits = pool.window or pool.outgoing or pool.samples
+        return not waits and all(season_id != pool.season_id for season_id, _ in self._members)
+
+    async def _look_at(self, pool: SeasonPool) -> None:
+        await self._catch_up(pool)
+        await self._offer_checks(pool)
 
     async def _catch_up(self, pool: SeasonPool) -> None:
         """Take over what other processes took, and what the worker found out about nodes."""
@@ -327,7 +354,7 @@ class Hub:
 
     async def _offer_checks(self, pool: SeasonPool) -> None:
         """Offer some declared rollouts to the worker, one process of all in a turn."""
-        most = round(self._limits.checks_a_minute * CHECK_EVERY_S / 60)
+        most = ceil(self._limits.checks_a_minute * CHECK_EVERY_S / 60)
         turn = turn_key(pool.season_id)
         if not most or not await self._client.set(turn, 1, nx=True, px=int(1000 * CHECK_EVERY_S)):
             return

@@ -9,6 +9,7 @@ Keys of season `s`, all in one slot of a cluster and with an expiry:
     relay:{s}:stream:<process> stream of batches of entries
 """
 
+import logging
 from collections import deque
 from collections.abc import Sequence
 from typing import Any
@@ -17,6 +18,8 @@ import msgspec
 import redis.asyncio
 
 from swarm_web.relay.window import Entry
+
+logger = logging.getLogger(__name__)
 
 _FIELD = b"e"
 # One batch stays below this, unless one rollout alone is larger.
@@ -60,6 +63,7 @@ class Replica:
         self._most_bytes = most_bytes
         self._processes_key = processes_key(season_id)
         self._own = stream_key(season_id, process)
+        self._streams = stream_key(season_id, "").encode()
         self._written: deque[tuple[bytes, int, float]] = deque()
         self._written_bytes = 0
         self._read_to: dict[bytes, bytes] = {}
@@ -71,6 +75,7 @@ class Replica:
             for batch in batches:
                 pipeline.xadd(self._own, {_FIELD: batch})
             pipeline.zadd(self._processes_key, {self._process: now})
+            pipeline.zremrangebyscore(self._processes_key, "-inf", now - self._max_age_s)
             for key in (self._own, self._processes_key):
                 pipeline.expire(key, self._max_age_s)
             replies: list[Any] = await pipeline.execute()
@@ -96,21 +101,24 @@ class Replica:
         """Return what other processes took since the last call; the first time, what they have."""
         since = now - self._max_age_s
         known: Any = await self._client.zrangebyscore(self._processes_key, since, "+inf")
-        keys = {stream_key(self._season_id, each.decode()).encode() for each in known}
+        keys = {self._streams + each for each in known}
         others = keys - {self._own.encode()}
-        waiting: dict[Any, Any] = {key: self._read_to.get(key, b"0") for key in others}
+        # Kept only if all is read: a failure in between loses nothing.
+        reached = {key: self._read_to.get(key, b"0") for key in others}
+        waiting: dict[Any, Any] = dict(reached)
         entries: list[Entry] = []
         while waiting:
             streams = _read_streams(await self._client.xread(waiting, count=_READ_BATCHES))
             for key, batches in streams.items():
-                self._read_to[key] = batches[-1][0]
+                reached[key] = batches[-1][0]
                 for _, fields in batches:
-                    entries += _decoder.decode(fields[_FIELD])
+                    entries += _unpack(fields)
             waiting = {
-                key: self._read_to[key]
+                key: reached[key]
                 for key, batches in streams.items()
                 if len(batches) == _READ_BATCHES
             }
+        self._read_to = reached
         return entries
 
     def read_again(self) -> None:
@@ -132,6 +140,15 @@ def _pack(entries: Sequence[Entry]) -> list[bytes]:
     if waiting:
         batches.append(_encoder.encode(waiting))
     return batches
+
+
+def _unpack(fields: dict[bytes, bytes]) -> list[Entry]:
+    """Return a batch's entries; none if another version of the site wrote it in another way."""
+    try:
+        return _decoder.decode(fields[_FIELD])
+    except (KeyError, msgspec.DecodeError):
+        logger.warning("left out rollouts of another process that cannot be read", exc_info=True)
+        return []
 
 
 def _read_streams(reply: Any) -> dict[bytes, list[tuple[bytes, dict[bytes, bytes]]]]:

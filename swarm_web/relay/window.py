@@ -101,7 +101,7 @@ class Window:
         that is like it. All this goes by what the window holds now. A time after `now`, by another
         process's clock, counts as `now`.
         """
-        self._expire(now)
+        self.expire(now=now)
         if entry.at < now - self._bounds.max_age_s:
             return Outcome.TOO_OLD
         if entry.at > now:
@@ -133,7 +133,7 @@ class Window:
         nodes in `doubted` declare informative counts as undeclared. Takes O(count) expected, and
         O(n) where hardly any entry may be handed out.
         """
-        self._expire(now)
+        self.expire(now=now)
         asker = Asker(excluding, given, weights, doubted)
         drawing = Drawing(asker, random=random)
         if strategy is Strategy.INFORMATIVE:
@@ -164,7 +164,7 @@ class Window:
         declarations count, up to as many among those declared by nodes in `doubted`, and up to
         `arbitrary` among all others that are held. None comes twice. The cost is that of a draw.
         """
-        self._expire(now)
+        self.expire(now=now)
         picked: dict[Entry, None] = {}
         for bag, count, is_doubted in (
             (self._declared, declared, False),
@@ -233,7 +233,7 @@ class Window:
             if dataset is None or entry.dataset == dataset
         )
 
-    def _expire(self, now: float) -> None:
+    def expire(self, *, now: float) -> None:
         """Push out what is too old, or so far in the future that the clock was set back."""
         oldest_at, newest_at = now - self._bounds.max_age_s, now + self._bounds.max_age_s
         while self._all.entries:

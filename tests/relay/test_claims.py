@@ -82,3 +82,10 @@ def test_only_the_nodes_that_were_told_last_have_lapsed() -> None:
     assert sync_redis().ttl(lapsed_key(SEASON)) > 0
     tell_lapsed(sync_redis(), SEASON, [])
     assert not sync_redis().exists(lapsed_key(SEASON))
+
+
+def test_what_cannot_be_read_loses_nothing_of_the_others() -> None:
+    offer("r0")
+    sync_redis().rpush(CHECKS, b"\xc1")
+    offer("r1")
+    assert take(3) == ["amber/r0", "amber/r1"]

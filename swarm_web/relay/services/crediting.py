@@ -5,8 +5,9 @@ away it is put back. Who learned from whom is stored as it was reported. A giver
 rollouts that our own check refutes, and what one pair has beyond so many a minute (`relay.pairs`).
 """
 
+import logging
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import cast
 
@@ -21,6 +22,8 @@ from swarm_web.relay.models import ArchivedRollout, Contribution, Exchange, Lear
 from swarm_web.relay.pairs import PartyPair, admit
 from swarm_web.relay.tally import Credits, Lesson, Pair
 from swarm_web.store import sync_redis
+
+logger = logging.getLogger(__name__)
 
 # Batches of the web processes, each of some seconds.
 _BOOKED_AT_ONCE = 16
@@ -44,7 +47,7 @@ def book_credits() -> int:
         return 0
     pairs: Counter[Pair] = Counter()
     lessons: list[Lesson] = []
-    for batch in map(_decoder.decode, packed):
+    for batch in _unpack(packed):
         lessons += batch.lessons
         for pair, count in batch.pairs:
             pairs[pair] += count
@@ -55,6 +58,15 @@ def book_credits() -> int:
         sync_redis().rpush(CREDITS, *packed)
         raise
     return len(packed)
+
+
+def _unpack(packed: Iterable[bytes]) -> Iterator[Credits]:
+    """Decode batches, without those that another version of the site wrote in another way."""
+    for each in packed:
+        try:
+            yield _decoder.decode(each)
+        except msgspec.DecodeError:
+            logger.warning("left out a batch of credits that cannot be read", exc_info=True)
 
 
 def _book(pairs: Counter[Pair], lessons: Sequence[Lesson]) -> None:
@@ -153,7 +165,10 @@ def _add_up_flows(pairs: Counter[Pair]) -> Counter[_Flow]:
 
 
 def _store_flows(flows: Counter[_Flow]) -> None:
-    """Add to the exchanges of each hour; beyond MOST_PAIRS_AN_HOUR only to those that exist."""
+    """Add to the exchanges of each hour; beyond MOST_PAIRS_AN_HOUR only to those that exist.
+
+    Those of a season that was deleted meanwhile are left out.
+    """
     stored = Exchange.objects.filter(hour__in={hour for _, hour, _, _ in flows}).count()
     ordered = sorted(flows.items())
     with connection.cursor() as cursor:
@@ -163,6 +178,7 @@ def _store_flows(flows: Counter[_Flow]) -> None:
             SELECT given.* FROM unnest(
                 %s::bigint[], %s::timestamptz[], %s::bigint[], %s::bigint[], %s::bigint[]
             ) AS given (season, hour, giver, taker, used)
+            JOIN judge_season ON judge_season.id = given.season
             WHERE %s OR EXISTS (
                 SELECT FROM relay_exchange AS known
                 WHERE (known.season_id, known.hour, known.giver_id, known.taker_id)

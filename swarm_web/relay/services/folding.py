@@ -8,6 +8,7 @@ from django.db import connection, transaction
 
 from swarm_web.relay.tally import Change, Part, Point
 
+# Rows are made and locked in one order, so that two processes never wait for each other.
 _MAKE = """
 INSERT INTO relay_contribution (node_id, season_id, published, rejected, delivered, step,
     local_used, external_used, external_dropped, used_by_others, declared_checked, declared_false,
@@ -20,11 +21,11 @@ WHERE NOT EXISTS (
     SELECT FROM relay_contribution AS known
     WHERE known.node_id = new.node AND known.season_id = new.season
 )
+ORDER BY new.season, new.node
 ON CONFLICT DO NOTHING
 """
 
-# Rows are locked in one order, so that two processes never wait for each other. Totals never fall,
-# and no node has used more external rollouts than it was given.
+# Totals never fall, and no node has used more external rollouts than it was given.
 _ADD = """
 UPDATE relay_contribution AS part SET
     published = part.published + new.published,

@@ -1,0 +1,142 @@
+"""All connections of a process: who stays, who gives way, and who is dropped."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from judge.models import Season
+from swarm_protocol.errors import ErrorCode
+from swarm_web import bus
+from swarm_web.gateway import roster
+from swarm_web.gateway.session import shared_reads
+from swarm_web.nodes.models import Node
+from swarm_web.store import async_redis
+from tests.gateway.conftest import Member
+from tests.sockets import PATIENCE_S
+
+
+class Connection:
+    """A connection that notes what the roster wants of it."""
+
+    def __init__(self, node: Node, *, opened_ns: int = 1, greeted: bool = True) -> None:
+        self.node, self.opened_ns, self.greeted = node, opened_ns, greeted
+        self.sending_since = 0.0
+        self.rings: list[str] = []
+        self.ended: list[ErrorCode] = []
+        self.dropped = asyncio.Event()
+        self.was_ended = asyncio.Event()
+        self.was_rung = asyncio.Event()
+
+    def ring(self, payload: str) -> None:
+        self.rings.append(payload)
+        self.was_rung.set()
+
+    def end(self, code: ErrorCode, message: str) -> None:
+        self.ended.append(code)
+        self.was_ended.set()
+
+    def drop(self) -> None:
+        self.dropped.set()
+
+
+async def wait(event: asyncio.Event) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        await event.wait()
+
+
+async def test_a_later_connection_of_a_node_takes_over(amber: Member) -> None:
+    kept = roster.roster()
+    old, new = Connection(amber.node), Connection(amber.node, opened_ns=2)
+    await kept.enter(old)
+    await kept.enter(new)
+    assert (old.ended, new.ended) == ([ErrorCode.AUTH_SUPERSEDED], [])
+    assert (kept.is_listed(old), kept.is_listed(new)) == (False, True)
+
+
+async def test_the_end_of_a_replaced_connection_is_no_departure(amber: Member) -> None:
+    await Node.objects.aupdate(last_seen=timezone.now(), left_at=None)
+    kept = roster.roster()
+    old, new = Connection(amber.node), Connection(amber.node, opened_ns=2)
+    await kept.enter(old)
+    await kept.enter(new)
+    await kept.remove(old, goodbye=True, now=timezone.now())
+    assert kept.is_listed(new)
+    assert (await Node.objects.aget(pk=amber.node.pk)).left_at is None
+
+
+async def test_a_later_connection_in_another_process_takes_over(amber: Member) -> None:
+    here, there = roster.roster(), roster.Roster(shared_reads())
+    old, new = Connection(amber.node), Connection(amber.node, opened_ns=2)
+    try:
+        await here.enter(old)
+        await there.enter(new)
+        await wait(old.was_ended)
+        assert new.ended == []
+        await here.remove(old, goodbye=False, now=timezone.now())
+        assert (await Node.objects.aget(pk=amber.node.pk)).left_at is None
+    finally:
+        await there.close()
+
+
+@pytest.mark.parametrize("topic", [bus.ARRIVALS, bus.LOOK_AGAIN])
+async def test_a_message_of_another_version_ends_no_doorbells(amber: Member, topic: str) -> None:
+    one = Connection(amber.node)
+    await roster.roster().enter(one)
+    await async_redis().publish(topic, "{")
+    await async_redis().publish(bus.NODES, "ring")
+    await wait(one.was_rung)
+
+
+async def test_a_blocked_node_is_shown_out_at_the_ring(amber: Member, bold: Member) -> None:
+    one, other = Connection(amber.node), Connection(bold.node)
+    for each in (one, other):
+        await roster.roster().enter(each)
+    await Node.objects.filter(pk=amber.node.pk).aupdate(blocked=True)
+    await async_redis().publish(bus.LOOK_AGAIN, str(amber.node.pk))
+    await wait(one.was_ended)
+    assert (one.ended, other.ended) == ([ErrorCode.AUTH_INVALID], [])
+
+
+async def test_a_node_learns_its_owner_at_the_ring(amber: Member) -> None:
+    one = Connection(amber.node)
+    await roster.roster().enter(one)
+    owner = await User.objects.acreate(username="olive")
+    await Node.objects.filter(pk=amber.node.pk).aupdate(owner=owner)
+    await async_redis().publish(bus.LOOK_AGAIN, str(amber.node.pk))
+    async with asyncio.timeout(PATIENCE_S):
+        while one.node.owner_id is None:  # noqa: ASYNC110 - nothing tells that it has learned it
+            await asyncio.sleep(0.01)
+    assert one.node.party == f"owner {owner.pk}"
+
+
+async def test_presence_of_greeted_nodes_is_noted_in_batches(
+    amber: Member, bold: Member, season: Season, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(roster, "TOUCH_S", 0.01)
+    monkeypatch.setattr(roster, "_TOUCHED_AT_ONCE", 1)
+    before = timezone.now() - timedelta(hours=1)
+    calm = await Node.objects.acreate(name="calm", token_hash="calm", last_seen=before)
+    await Node.objects.aupdate(last_seen=before)
+    for node, greeted in ((amber.node, True), (bold.node, True), (calm, False)):
+        await roster.roster().enter(Connection(node, greeted=greeted))
+    touched = Node.objects.filter(last_seen__gt=before)
+    async with asyncio.timeout(PATIENCE_S):
+        while await touched.acount() < 2:  # noqa: ASYNC110 - Postgres tells nobody
+            await asyncio.sleep(0.01)
+    assert (await Node.objects.aget(name="calm")).last_seen == before
+
+
+async def test_a_socket_that_takes_nothing_is_dropped_and_others_stay(
+    amber: Member, bold: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(roster, "TOUCH_S", 0.01)
+    stuck, well = Connection(amber.node), Connection(bold.node)
+    now = asyncio.get_running_loop().time()
+    stuck.sending_since, well.sending_since = now - roster.STALLED_S - 1, now
+    for each in (stuck, well):
+        await roster.roster().enter(each)
+    await wait(stuck.dropped)
+    assert not well.dropped.is_set()

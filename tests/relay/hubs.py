@@ -1,0 +1,106 @@
+"""Hubs that stand for the web processes of a site, and nodes that use them."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import msgspec
+import redis.asyncio
+
+from swarm_protocol.codec import MAX_FRAME_BYTES
+from swarm_protocol.messages import Completion, ReportTraining, Rollout, RolloutName, TaskSpec
+from swarm_web.nodes.models import Node
+from swarm_web.relay.hub import Hub, read_limits
+from swarm_web.relay.season_pool import Member, Offered, Published, SeasonPool
+from swarm_web.relay.window import Strategy
+from swarm_web.store import async_redis
+from tests.processes import POLL_S
+from tests.sockets import PATIENCE_S
+
+NOW = 1_700_000_000.0
+
+
+def make_hub(
+    client: redis.asyncio.Redis | None = None,
+    *,
+    clock: Callable[[], float] = lambda: NOW,
+    **bounds: Any,
+) -> Hub:
+    """Return the hub of another web process of the site."""
+    limits = read_limits()
+    limits = replace(limits, bounds=replace(limits.bounds, **bounds))
+    return Hub(client or async_redis(), limits, clock=clock)
+
+
+@contextlib.asynccontextmanager
+async def running(*hubs: Hub) -> AsyncIterator[None]:
+    """Close the hubs at the end of the block."""
+    yield
+    for each in hubs:
+        await each.close()
+
+
+def make_rollout(name: str, *, text: str = "x") -> Rollout:
+    """Return a rollout that is compared with no other."""
+    completions = [Completion(text, "stop")] * 2
+    return Rollout(name, TaskSpec("gcd", {}, 1, 1, "test"), completions, "tiny", 1, "chars")
+
+
+def publish(
+    pool: SeasonPool,
+    member: Member,
+    *names: str,
+    informative: Collection[str] = (),
+    text: str = "x",
+    now: float = NOW,
+) -> Published:
+    """Let a node offer rollouts."""
+    rollouts = [make_rollout(name, text=text) for name in names]
+    offered = [Offered(rollout, msgspec.json.encode(rollout)) for rollout in rollouts]
+    return pool.publish(
+        member, offered, informative=informative, rejected=0, now=now, random=Random(0)
+    )
+
+
+def draw(pool: SeasonPool, member: Member, count: int = 64, *, now: float = NOW) -> list[str]:
+    """Return the names of what a node draws, sorted."""
+    drawn = pool.draw(
+        member,
+        count,
+        strategy=Strategy.ANY,
+        with_logprobs=False,
+        most_bytes=MAX_FRAME_BYTES,
+        now=now,
+        random=Random(0),
+    )
+    return sorted(f"{each.node}/{msgspec.json.decode(each.rollout)['id']}" for each in drawn)
+
+
+def report(pool: SeasonPool, member: Member, *used: str, step: int = 1, now: float = NOW) -> None:
+    """Let a node report that it trained on rollouts, each named `<node>/<id>`."""
+    names = [RolloutName(*name.split("/")) for name in used]
+    pool.report(member, make_report(step=step, used=names), now=now)
+
+
+def make_report(
+    *, step: int = 1, used: Sequence[RolloutName] = (), **fields: Any
+) -> ReportTraining:
+    """Return a report."""
+    known = {"training_reward": 0.5, "informative_share": 0.5, "local_used": 1, "external_used": 0}
+    return ReportTraining(id="t", step=step, used=list(used), **{**known, **fields})
+
+
+async def join(hub: Hub, season_id: int, *nodes: Node) -> tuple[SeasonPool, list[Member]]:
+    """Open a season's pool, and return it with the nodes' parts in it."""
+    pool = await hub.open(season_id)
+    return pool, [await hub.join(pool, node) for node in nodes]
+
+
+async def until(is_so: Callable[[], object]) -> None:
+    """Wait until something that another task brings about is so."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not is_so():  # noqa: ASYNC110 - of what the test awaits there is no event
+            await asyncio.sleep(POLL_S)

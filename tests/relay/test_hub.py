@@ -1,0 +1,260 @@
+"""What a process collects reaches the stores, once."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+from asgiref.sync import sync_to_async
+from django.db import OperationalError
+
+from judge.models import Season
+from swarm_web import counters, write_behind
+from swarm_web.nodes.models import Node
+from swarm_web.relay import hub as hub_module
+from swarm_web.relay.keys import (
+    CREDITS,
+    given_key,
+    given_list_key,
+)
+from swarm_web.relay.models import Contribution
+from swarm_web.relay.tally import Credits
+from swarm_web.store import async_redis
+from tests.factories import make_season
+from tests.relay.hubs import NOW, draw, join, make_hub, publish, report, running
+from tests.relay.outages import gated_redis
+
+pytestmark = pytest.mark.usefixtures("tidy_stores")
+
+
+async def published_of(node: Node) -> int:
+    row = await Contribution.objects.filter(node=node).afirst()
+    return row.published if row else 0
+
+
+async def read_credits() -> list[Credits]:
+    packed: Any = await async_redis().lrange(CREDITS, 0, -1)
+    return [msgspec.msgpack.decode(each, type=Credits) for each in packed]
+
+
+async def given(season: Season, node: Node) -> int:
+    return int(await async_redis().hget(given_key(season.pk), str(node.pk)) or 0)
+
+
+# ---- what is written
+
+
+async def test_a_clean_stop_writes_all_that_was_collected(
+    season: Season, amber: Node, bold: Node
+) -> None:
+    hub = make_hub()
+    pool, [one, two] = await join(hub, season.pk, amber, bold)
+    publish(pool, one, "a", "b")
+    drawn = draw(pool, two)
+    report(pool, two, "amber/a")
+    hub.leave(pool, two)
+    hub.wake()
+    await hub.close()
+    assert drawn == ["amber/a", "amber/b"]
+    assert await published_of(amber) == 2
+    assert (await Contribution.objects.aget(node=bold)).delivered == 2
+    assert [[count for _, count in each.pairs] for each in await read_credits()] == [[1]]
+    assert await given(season, amber) == 2
+    other = make_hub()
+    async with running(other):
+        pool, [again] = await join(other, season.pk, bold)
+        assert draw(pool, again) == []
+        assert "amber/a" in again.given
+
+
+async def test_what_was_written_is_not_written_again(
+    season: Season, amber: Node, bold: Node
+) -> None:
+    hub = make_hub()
+    async with running(hub):
+        pool, [one, two] = await join(hub, season.pk, amber, bold)
+        publish(pool, one, "a")
+        draw(pool, two)
+        report(pool, two, "amber/a")
+        for _ in range(3):
+            await hub.flush()
+    assert await published_of(amber) == 1
+    assert (await given(season, amber), len(await read_credits())) == (1, 1)
+
+
+async def test_while_postgres_is_away_changes_wait_and_credits_go_on(
+    season: Season, amber: Node, bold: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OperationalError("away")
+
+    hub = make_hub()
+    async with running(hub):
+        pool, [one, two] = await join(hub, season.pk, amber, bold)
+        publish(pool, one, "a")
+        draw(pool, two)
+        report(pool, two, "amber/a", step=3)
+        with monkeypatch.context() as patched:
+            patched.setattr(hub_module, "fold_changes", fail)
+            with pytest.raises(OperationalError):
+                await hub.flush()
+        assert len(await read_credits()) == 1
+        publish(pool, one, "b")
+        await hub.flush()
+    assert await published_of(amber) == 2
+    taker = await Contribution.objects.aget(node=bold)
+    assert (taker.delivered, taker.step) == (1, 3)
+    assert len(await read_credits()) == 1
+
+
+async def test_while_redis_is_away_draws_go_on_and_what_others_miss_is_counted(
+    season: Season, amber: Node, bold: Node
+) -> None:
+    await async_redis().delete("counters")
+    async with gated_redis() as (gate, client):
+        hub = make_hub(client)
+        async with running(hub):
+            pool, [one, two] = await join(hub, season.pk, amber, bold)
+            gate.shut()
+            publish(pool, one, "a", "b")
+            assert draw(pool, two) == ["amber/a", "amber/b"]
+            with pytest.raises(write_behind.STORE_ERRORS):
+                await hub.flush()
+            publish(pool, one, "c")
+            assert draw(pool, two) == ["amber/c"]
+            gate.open()
+            await hub.flush()
+    await counters.pending_counts().flush()
+    counted = await sync_to_async(counters.read_all)()
+    assert counted["relay"] == {"not_replicated": 2}
+
+
+async def test_what_redis_could_not_take_is_written_once_when_it_is_back(
+    season: Season, amber: Node, bold: Node
+) -> None:
+    async with gated_redis() as (gate, client):
+        hub = make_hub(client)
+        async with running(hub):
+            pool, [one, two] = await join(hub, season.pk, amber, bold)
+            publish(pool, one, "a", "b")
+            await hub.flush()
+            draw(pool, two)
+            report(pool, two, "amber/b")
+            gate.shut()
+            hub.leave(pool, two)
+            for _ in range(2):
+                with pytest.raises(write_behind.STORE_ERRORS):
+                    await hub.flush()
+            gate.open()
+            await hub.flush()
+            await hub.flush()
+    assert await given(season, amber) == 2
+    [batch] = await read_credits()
+    assert [count for _, count in batch.pairs] == [1]
+    assert await async_redis().exists(given_list_key(season.pk, bold.pk))
+
+
+async def test_a_season_that_is_opened_while_another_is_written_disturbs_nothing(
+    season: Season, amber: Node
+) -> None:
+    hub = make_hub()
+    other = await sync_to_async(make_season)()
+    async with running(hub):
+        pool, [one] = await join(hub, season.pk, amber)
+        publish(pool, one, "a")
+        await asyncio.gather(hub.flush(), hub.open(other.pk))
+    assert await published_of(amber) == 1
+
+
+async def test_lists_that_wait_for_a_worker_are_bounded(
+    season: Season, amber: Node, bold: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hub_module, "_MOST_CREDITS_WAITING", 2)
+    monkeypatch.setattr(hub_module, "_PAIRS_AT_ONCE", 1)
+    hub = make_hub()
+    async with running(hub):
+        pool, [one, two] = await join(hub, season.pk, amber, bold)
+        publish(pool, one, *"abcd")
+        draw(pool, two)
+        for minute, name in enumerate("abcd"):
+            report(pool, two, f"amber/{name}", now=NOW + 60 * minute)
+        await hub.flush()
+    batches = await read_credits()
+    assert [batch.number for batch in batches] == [3, 4]
+
+
+# ---- who was given what
+
+
+async def test_a_node_is_never_given_the_same_twice_across_processes(
+    season: Season, amber: Node, bold: Node
+) -> None:
+    here, there = make_hub(), make_hub()
+    async with running(here, there):
+        pool, [one, two] = await join(here, season.pk, amber, bold)
+        publish(pool, one, "a", "b", "c")
+        await here.flush()
+        assert len(draw(pool, two, 2)) == 2
+        here.leave(pool, two)
+        await here.flush()
+        pool, [two] = await join(there, season.pk, bold)
+        assert len(draw(pool, two)) == 1
+        there.leave(pool, two)
+        await there.flush()
+        pool, [two] = await join(here, season.pk, bold)
+        assert draw(pool, two) == []
+
+
+async def test_a_node_that_comes_back_to_its_process_is_known_before_anything_is_written(
+    season: Season, amber: Node, bold: Node
+) -> None:
+    hub = make_hub()
+    async with running(hub):
+        pool, [one, two] = await join(hub, season.pk, amber, bold)
+        publish(pool, one, "a")
+        draw(pool, two)
+        hub.leave(pool, two)
+        _, [two] = await join(hub, season.pk, bold)
+        assert draw(pool, two) == []
+        report(pool, two, "amber/a")
+        await hub.flush()
+    assert len(await read_credits()) == 1
+
+
+async def test_a_connection_that_was_replaced_forgets_nothing_of_the_newer_one(
+    season: Season, amber: Node, bold: Node
+) -> None:
+    hub = make_hub()
+    async with running(hub):
+        pool, [one, old] = await join(hub, season.pk, amber, bold)
+        hub.leave(pool, old)  # The newer connection takes over.
+        _, [new] = await join(hub, season.pk, bold)
+        publish(pool, one, "a")
+        draw(pool, new)
+        hub.leave(pool, old)  # The older one has hung up.
+        _, [known] = await join(hub, season.pk, bold)
+        assert known is new
+        assert draw(pool, known) == []
+
+
+@pytest.mark.parametrize("packed", [b"", b"\xc1", b"\x01", b"\x92\x91\x91\xa1x\x90"])
+async def test_a_list_that_cannot_be_read_is_an_empty_one(
+    season: Season, bold: Node, packed: bytes
+) -> None:
+    await async_redis().set(given_list_key(season.pk, bold.pk), packed)
+    hub = make_hub()
+    async with running(hub):
+        _, [member] = await join(hub, season.pk, bold)
+    assert not member.given
+
+
+async def test_seasons_have_lists_of_their_own(season: Season, amber: Node, bold: Node) -> None:
+    other = await sync_to_async(make_season)()
+    hub = make_hub()
+    async with running(hub):
+        for each in (season, other):
+            pool, [one, two] = await join(hub, each.pk, amber, bold)
+            publish(pool, one, "a")
+            assert draw(pool, two) == ["amber/a"]
+    assert await published_of(amber) == 1
+    assert await Contribution.objects.filter(node=amber).acount() == 2

@@ -1,0 +1,216 @@
+"""What other processes and the worker know reaches a process."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from judge.models import Season
+from swarm_web.nodes.models import Node
+from swarm_web.relay import hub as hub_module
+from swarm_web.relay.keys import (
+    CHECKS,
+    CREDITS,
+    given_key,
+    held_key,
+    lapsed_key,
+    turn_key,
+    weights_key,
+)
+from swarm_web.relay.models import Contribution
+from swarm_web.relay.replica import processes_key, stream_key
+from swarm_web.relay.tally import Credits
+from swarm_web.store import async_redis
+from tests.relay.hubs import NOW, draw, join, make_hub, publish, running, until
+from tests.relay.outages import gated_redis
+
+pytestmark = pytest.mark.usefixtures("tidy_stores")
+
+
+async def published_of(node: Node) -> int:
+    row = await Contribution.objects.filter(node=node).afirst()
+    return row.published if row else 0
+
+
+async def read_credits() -> list[Credits]:
+    packed: Any = await async_redis().lrange(CREDITS, 0, -1)
+    return [msgspec.msgpack.decode(each, type=Credits) for each in packed]
+
+
+async def given(season: Season, node: Node) -> int:
+    return int(await async_redis().hget(given_key(season.pk), str(node.pk)) or 0)
+
+
+# ---- what is read
+
+
+async def test_what_the_worker_found_out_reaches_the_pool(season: Season, amber: Node) -> None:
+    hub = make_hub()
+    async with running(hub):
+        pool = await hub.open(season.pk)
+        await async_redis().sadd(lapsed_key(season.pk), amber.pk)
+        await async_redis().hset(weights_key(season.pk), str(amber.pk), "0.25")
+        await until(lambda: pool.doubted and pool.weights)
+    assert pool.doubted == frozenset({amber.pk})
+    assert dict(pool.weights) == {amber.pk: 0.25}
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub_module, "READ_EVERY_S", 0.02)
+
+
+async def spoil(season: Season, what: str) -> None:
+    """Put something into Redis that no process of this version writes."""
+    store = async_redis()
+    key = stream_key(season.pk, "other")
+    if what == "lapsed":
+        await store.sadd(lapsed_key(season.pk), "x")
+    elif what == "weight":
+        await store.hset(weights_key(season.pk), "1", "heavy")
+    elif what == "wrong type":
+        await store.set(lapsed_key(season.pk), "x")
+    elif what == "process":
+        await store.zadd(processes_key(season.pk), {b"\xff": NOW})
+    else:
+        await store.zadd(processes_key(season.pk), {"other": NOW})
+        if what == "stream of another type":
+            await store.set(key, "x")
+        elif what == "batch without entries":
+            await store.xadd(key, {"other": "x"})
+        else:
+            await store.xadd(key, {"e": b"\xc1"})
+
+
+SPOILT = [
+    *("lapsed", "weight", "wrong type", "process"),
+    *("stream of another type", "batch without entries", "batch that cannot be read"),
+]
+
+
+@pytest.mark.parametrize("what", SPOILT)
+async def test_a_process_goes_on_looking_after_a_bad_value_in_redis(
+    season: Season, amber: Node, bold: Node, quick: None, what: str
+) -> None:
+    hub, other = make_hub(), make_hub()
+    async with running(hub, other):
+        pool, [two] = await join(hub, season.pk, bold)
+        await spoil(season, what)
+        await asyncio.sleep(0.05)
+        await async_redis().delete(
+            lapsed_key(season.pk), weights_key(season.pk), stream_key(season.pk, "other")
+        )
+        await async_redis().zrem(processes_key(season.pk), b"\xff")
+        far, [one] = await join(other, season.pk, amber)
+        publish(far, one, "a")
+        await other.flush()
+        await until(lambda: "amber/a" in pool.window)
+        assert draw(pool, two) == ["amber/a"]
+
+
+@pytest.mark.parametrize("what", SPOILT)
+async def test_a_pool_opens_although_redis_holds_a_bad_value(
+    season: Season, amber: Node, bold: Node, what: str
+) -> None:
+    await spoil(season, what)
+    hub = make_hub()
+    async with running(hub):
+        pool, [one, two] = await join(hub, season.pk, amber, bold)
+        publish(pool, one, "a")
+        assert draw(pool, two) == ["amber/a"]
+
+
+async def test_a_process_goes_on_looking_when_redis_is_back(
+    season: Season, amber: Node, bold: Node, quick: None
+) -> None:
+    async with gated_redis() as (gate, client):
+        hub, other = make_hub(client), make_hub()
+        async with running(hub, other):
+            pool, [two] = await join(hub, season.pk, bold)
+            gate.shut()
+            far, [one] = await join(other, season.pk, amber)
+            publish(far, one, "a")
+            await other.flush()
+            gate.open()
+            await until(lambda: "amber/a" in pool.window)
+            assert draw(pool, two) == ["amber/a"]
+
+
+async def test_a_pool_that_opens_while_redis_is_away_begins_empty_and_fills_later(
+    season: Season, amber: Node, bold: Node, quick: None
+) -> None:
+    async with gated_redis() as (gate, client):
+        hub, other = make_hub(client), make_hub()
+        async with running(hub, other):
+            far, [one] = await join(other, season.pk, amber)
+            publish(far, one, "a")
+            await other.flush()
+            gate.shut()
+            pool, [_] = await join(hub, season.pk, bold)
+            assert len(pool.window) == 0
+            gate.open()
+            await until(lambda: "amber/a" in pool.window)
+
+
+async def test_how_many_rollouts_a_pool_holds_is_told_for_a_while(
+    season: Season, amber: Node
+) -> None:
+    hub = make_hub()
+    async with running(hub):
+        pool, [one] = await join(hub, season.pk, amber)
+        publish(pool, one, "a", "b")
+        await hub.look()
+    assert await async_redis().get(held_key(season.pk)) == b"2"
+    assert 0 < await async_redis().ttl(held_key(season.pk)) <= 60
+
+
+# ---- checks
+
+
+@pytest.mark.parametrize(("a_minute", "offered"), [(0, 0), (1, 1), (60, 5), (120, 10)])
+async def test_the_operator_says_how_many_rollouts_are_offered_to_be_checked(
+    season: Season, amber: Node, settings: Any, a_minute: int, offered: int
+) -> None:
+    settings.RELAY_DECLARED_CHECKS_PER_MINUTE = a_minute
+    hub = make_hub()
+    async with running(hub):
+        pool, [one] = await join(hub, season.pk, amber)
+        names = [f"r{number}" for number in range(32)]
+        publish(pool, one, *names, informative=names)
+        await hub.look()
+    assert await async_redis().llen(CHECKS) == offered
+
+
+async def test_one_process_offers_rollouts_to_be_checked_in_a_turn(
+    season: Season, amber: Node
+) -> None:
+    hubs = make_hub(), make_hub()
+    async with running(*hubs):
+        for hub in hubs:
+            pool, [one] = await join(hub, season.pk, amber)
+            publish(pool, one, "a", informative=["a"])
+            await hub.look()
+        assert await async_redis().llen(CHECKS) == 1
+        await async_redis().delete(turn_key(season.pk))
+        await hubs[1].look()
+        assert await async_redis().llen(CHECKS) == 2
+
+
+# ---- a season that is over
+
+
+async def test_a_pool_is_dropped_once_nobody_and_nothing_is_in_it(
+    season: Season, amber: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hub_module, "READ_EVERY_S", 0.001)
+    now = NOW
+    hub = make_hub(clock=lambda: now)
+    pool, [one] = await join(hub, season.pk, amber)
+    publish(pool, one, "a")
+    async with running(hub):
+        await hub.flush()
+        hub.leave(pool, one)
+        now += 601
+        await until(lambda: season.pk not in hub._pools)
+        assert await hub.open(season.pk) is not pool

@@ -1,0 +1,178 @@
+"""What one web process took the others draw, as far as Redis holds it."""
+
+import pytest
+
+from judge.models import Season
+from swarm_web.nodes.models import Node
+from swarm_web.relay.replica import stream_key
+from swarm_web.store import async_redis
+from tests.relay.hubs import NOW, draw, join, make_hub, publish, running, until
+
+pytestmark = pytest.mark.usefixtures("tidy_stores")
+
+
+async def stream_length(season: Season) -> int:
+    """Return how many batches of all processes Redis holds."""
+    keys = await async_redis().keys(stream_key(season.pk, "*"))
+    return sum([await async_redis().xlen(key) for key in keys])
+
+
+async def test_what_one_process_took_the_others_draw_within_a_second(
+    season: Season, amber: Node, bold: Node
+) -> None:
+    here, there, third = make_hub(), make_hub(), make_hub()
+    async with running(here, there, third):
+        pools = [(await join(hub, season.pk, bold)) for hub in (there, third)]
+        pool, [one] = await join(here, season.pk, amber)
+        publish(pool, one, "a", "b")
+        here.wake()
+        for far, [two] in pools:
+            await until(lambda far=far: len(far.window) == 2)  # type: ignore[misc]
+            assert draw(far, two) == ["amber/a", "amber/b"]
+
+
+async def test_a_process_that_starts_fills_its_pool(
+    season: Season, amber: Node, bold: Node
+) -> None:
+    here = make_hub()
+    pool, [one] = await join(here, season.pk, amber)
+    for number in range(3):
+        publish(pool, one, f"r{number}")
+        await here.flush()
+    await here.close()
+    started = make_hub()
+    async with running(started):
+        pool, [two] = await join(started, season.pk, bold)
+        assert draw(pool, two) == ["amber/r0", "amber/r1", "amber/r2"]
+
+
+async def test_a_process_that_starts_reads_more_than_redis_gives_at_once(
+    season: Season, amber: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("swarm_web.relay.replica._READ_BATCHES", 2)
+    here, started = make_hub(), make_hub()
+    async with running(here, started):
+        pool, [one] = await join(here, season.pk, amber)
+        for number in range(5):
+            publish(pool, one, f"r{number}")
+            await here.flush()
+        assert await stream_length(season) == 5
+        assert len((await started.open(season.pk)).window) == 5
+
+
+async def test_a_process_never_reads_back_what_it_took(season: Season, amber: Node) -> None:
+    hub = make_hub()
+    async with running(hub):
+        pool, [one] = await join(hub, season.pk, amber)
+        publish(pool, one, "a")
+        await hub.flush()
+        pool.window.forget_node(amber.pk)
+        await hub.look()
+        assert len(pool.window) == 0
+
+
+async def test_what_was_read_is_not_read_again(season: Season, amber: Node) -> None:
+    here, there = make_hub(), make_hub()
+    async with running(here, there):
+        far = await there.open(season.pk)
+        pool, [one] = await join(here, season.pk, amber)
+        publish(pool, one, "a")
+        await here.flush()
+        await there.look()
+        assert far.window.forget_node(amber.pk) == 1
+        await there.look()
+        assert len(far.window) == 0
+
+
+async def test_a_stream_holds_no_more_bytes_than_a_pool(season: Season, amber: Node) -> None:
+    here, started = make_hub(body_bytes=4000), make_hub()
+    async with running(here, started):
+        pool, [one] = await join(here, season.pk, amber)
+        for number in range(20):
+            publish(pool, one, f"r{number}", text="x" * 800)
+            await here.flush()
+        assert 2 <= await stream_length(season) <= 4
+        held = (await started.open(season.pk)).window
+        assert "amber/r19" in held
+        assert "amber/r0" not in held
+
+
+async def test_what_is_larger_than_the_bound_leaves_no_stream(season: Season, amber: Node) -> None:
+    hub = make_hub(body_bytes=100)
+    async with running(hub):
+        pool, [one] = await join(hub, season.pk, amber)
+        publish(pool, one, "a", text="x" * 800)
+        await hub.flush()
+    assert await stream_length(season) == 0
+
+
+async def test_a_stream_holds_nothing_that_is_too_old(season: Season, amber: Node) -> None:
+    now = [NOW]
+    hub = make_hub(clock=lambda: now[0], max_age_s=600)
+    async with running(hub):
+        pool, [one] = await join(hub, season.pk, amber)
+        for number in range(3):
+            publish(pool, one, f"r{number}", text="x" * 5000, now=now[0])
+            await hub.flush()
+            now[0] += 301
+        assert await stream_length(season) == 2
+    [key] = await async_redis().keys(stream_key(season.pk, "*"))
+    assert 0 < await async_redis().ttl(key) <= 600
+
+
+async def test_a_large_bundle_is_written_in_several_batches(
+    season: Season, amber: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("swarm_web.relay.replica._BATCH_BYTES", 1000)
+    here, there = make_hub(), make_hub()
+    async with running(here, there):
+        pool, [one] = await join(here, season.pk, amber)
+        publish(pool, one, *"abcdef", text="x" * 100)
+        await here.flush()
+        assert await stream_length(season) == 3
+        assert len((await there.open(season.pk)).window) == 6
+
+
+async def test_processes_go_on_after_redis_lost_everything(
+    season: Season, amber: Node, bold: Node
+) -> None:
+    here, there = make_hub(), make_hub()
+    async with running(here, there):
+        far, [two] = await join(there, season.pk, bold)
+        pool, [one] = await join(here, season.pk, amber)
+        publish(pool, one, "a")
+        await here.flush()
+        await there.look()
+        await async_redis().delete(*await async_redis().keys("relay:*"))
+        publish(pool, one, "b")
+        await here.flush()
+        await there.look()
+        assert draw(far, two) == ["amber/a", "amber/b"]
+
+
+async def test_what_a_failure_interrupts_is_read_the_next_time(
+    season: Season, amber: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("swarm_web.relay.replica._READ_BATCHES", 1)
+    here, there = make_hub(), make_hub()
+    async with running(here, there):
+        far = await there.open(season.pk)
+        pool, [one] = await join(here, season.pk, amber)
+        for name in "ab":
+            publish(pool, one, name)
+            await here.flush()
+        store, calls = async_redis(), []
+        read = store.xread
+
+        async def fail_later(*given: object, **options: object) -> object:
+            calls.append(given)
+            if len(calls) == 2:
+                raise ConnectionError
+            return await read(*given, **options)  # type: ignore[arg-type]
+
+        with monkeypatch.context() as patched:
+            patched.setattr(store, "xread", fail_later)
+            with pytest.raises(ConnectionError):
+                await there.look()
+        await there.look()
+        assert len(far.window) == 2

@@ -1,0 +1,190 @@
+"""What nodes publish, draw and report, in the memory of one process."""
+
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+
+from swarm_protocol.messages import Completion, Rollout
+from swarm_web.relay.intake import SampleLimits, SampleQuota
+from swarm_web.relay.season_pool import Member, Offered, RelayedRollout, SeasonPool
+from swarm_web.relay.tally import POINT_EVERY_S, Pair, Tally
+from swarm_web.relay.window import Bounds, Strategy
+from tests.relay.hubs import NOW, draw, make_rollout, publish, report
+
+SEASON = 5
+LIMITS = SampleLimits(site=20, node=4)
+
+
+@pytest.fixture
+def tally() -> Tally:
+    return Tally()
+
+
+@pytest.fixture
+def pool(tally: Tally) -> SeasonPool:
+    bounds = Bounds(
+        size=100, per_node=100, per_party=100, per_task=100, body_bytes=1 << 26, max_age_s=600
+    )
+    return SeasonPool(SEASON, bounds=bounds, quota=SampleQuota(LIMITS), tally=tally)
+
+
+def member(node_id: int, *, party: str | None = None) -> Member:
+    return Member(node_id, f"n{node_id}", party or f"node {node_id}")
+
+
+def offer(pool: SeasonPool, giver: Member, *rollouts: Rollout, rejected: int = 0) -> list[str]:
+    """Publish rollouts and return the ids of those that are copies."""
+    offered = [Offered(each, msgspec.json.encode(each)) for each in rollouts]
+    published = pool.publish(
+        giver, offered, informative=(), rejected=rejected, now=NOW, random=Random(0)
+    )
+    return published.copies
+
+
+def take(pool: SeasonPool, taker: Member, **wanted: Any) -> list[RelayedRollout]:
+    known: dict[str, Any] = {"with_logprobs": False, "most_bytes": 1 << 20}
+    return pool.draw(
+        taker, 64, strategy=Strategy.ANY, now=NOW, random=Random(0), **{**known, **wanted}
+    )
+
+
+def varied(name: str, *, seed: int = 0) -> Rollout:
+    """Return a rollout whose completions are unlike each other and all others'."""
+    random = Random(seed)
+    texts = [" ".join(str(random.getrandbits(40)) for _ in range(60)) for _ in range(4)]
+    rollout = make_rollout(name)
+    completions = [Completion(text, "stop") for text in texts]
+    return msgspec.structs.replace(rollout, completions=completions)
+
+
+def test_what_is_published_drawn_and_rejected_is_counted(pool: SeasonPool, tally: Tally) -> None:
+    giver, taker = member(1), member(2)
+    offer(pool, giver, make_rollout("a"), make_rollout("b"), rejected=3)
+    assert draw(pool, taker) == ["n1/a", "n1/b"]
+    gave, took = tally.change((SEASON, 1)), tally.change((SEASON, 2))
+    assert (gave.published, gave.rejected, took.delivered) == (2, 3, 2)
+    assert tally.given == {(SEASON, 1): 2}
+
+
+def test_the_same_id_again_is_neither_new_nor_a_copy(pool: SeasonPool, tally: Tally) -> None:
+    giver = member(1)
+    assert offer(pool, giver, varied("a")) == []
+    assert offer(pool, giver, varied("a")) == []
+    assert len(pool.take_outgoing()) == 1
+    change = tally.change((SEASON, 1))
+    assert (change.published, change.rejected) == (1, 0)
+
+
+def test_a_copy_under_another_id_is_told_and_counted_as_rejected(
+    pool: SeasonPool, tally: Tally
+) -> None:
+    giver, thief = member(1), member(2)
+    offer(pool, giver, varied("a"))
+    assert offer(pool, thief, varied("b"), varied("c", seed=1)) == ["b"]
+    change = tally.change((SEASON, 2))
+    assert (change.published, change.rejected) == (1, 1)
+    assert [entry.key for entry in pool.take_outgoing()] == ["n1/a", "n2/c"]
+
+
+def test_nodes_of_one_party_are_not_given_each_others(pool: SeasonPool) -> None:
+    publish(pool, member(1, party="owner 1"), "a")
+    assert draw(pool, member(2, party="owner 1")) == []
+    assert draw(pool, member(3)) == ["n1/a"]
+
+
+def test_what_is_drawn_fits_into_the_frame_as_it_is_sent(pool: SeasonPool) -> None:
+    giver = Member(1, "n" * 64, "node 1")
+    for number in range(40):
+        publish(pool, giver, f"r{number}", text="x" * 1000)
+    drawn = take(pool, member(2), most_bytes=50_000)
+    size = len(msgspec.json.encode(drawn))
+    assert 0.85 * 50_000 < size <= 50_000
+
+
+def test_what_did_not_fit_may_come_the_next_time(pool: SeasonPool, tally: Tally) -> None:
+    giver, taker = member(1), member(2)
+    publish(pool, giver, "large", text="x" * 5000)
+    publish(pool, giver, "small")
+    assert len(take(pool, taker, most_bytes=2000)) == 1
+    assert tally.change((SEASON, 2)).delivered == 1
+    assert draw(pool, taker) == ["n1/large"]
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_log_probs_are_sent_to_who_asks_for_them(pool: SeasonPool, asked: bool) -> None:
+    bare = make_rollout("a")
+    told = [
+        msgspec.structs.replace(each, logprobs="AAIABA==", logprob=-0.5)
+        for each in bare.completions
+    ]
+    full = msgspec.structs.replace(bare, completions=told)
+    offer(pool, member(1), full)
+    [drawn] = take(pool, member(2), with_logprobs=asked)
+    assert msgspec.json.decode(drawn.rollout, type=Rollout) == (full if asked else bare)
+
+
+def test_a_text_that_speaks_of_log_probs_is_sent_unchanged(pool: SeasonPool) -> None:
+    rollout = make_rollout("a", text='{"logprobs": "x", "logprob": 1}')
+    offer(pool, member(1), rollout)
+    [drawn] = take(pool, member(2))
+    assert msgspec.json.decode(drawn.rollout, type=Rollout) == rollout
+
+
+def test_a_report_credits_what_was_given_once(pool: SeasonPool, tally: Tally) -> None:
+    giver, taker = member(1), member(2)
+    publish(pool, giver, "a", "b")
+    draw(pool, taker)
+    for _ in range(2):
+        report(pool, taker, "n1/a", "n1/a", "n1/made-up", "n9/b")
+    minute = int(NOW) // 60 * 60
+    assert tally.pairs == {Pair(SEASON, minute, 1, 2): 1}
+
+
+def test_a_lesson_is_noted_of_what_was_offered_to_the_archive(
+    pool: SeasonPool, tally: Tally
+) -> None:
+    giver, taker = member(1), member(2)
+    names = [f"r{number}" for number in range(12)]
+    publish(pool, giver, *names)
+    sampled = {sample.rollout.id for sample in pool.take_samples()}
+    assert len(sampled) == LIMITS.node
+    report(pool, taker, *draw(pool, taker))
+    assert {(each.giver_id, each.rollout_id, each.taker_id) for each in tally.lessons} == {
+        (1, name, 2) for name in sampled
+    }
+    assert tally.pairs.total() == 12
+
+
+def test_points_of_training_are_thinned_for_each_node(pool: SeasonPool, tally: Tally) -> None:
+    one, two = member(1), member(2)
+    for later in (0, POINT_EVERY_S - 1, POINT_EVERY_S):
+        report(pool, one, step=int(later), now=NOW + later)
+    report(pool, two)
+    steps = [(point.part[1], point.report.step) for point in tally.points]
+    assert steps == [(1, 0), (1, int(POINT_EVERY_S)), (2, 1)]
+
+
+def test_what_a_node_published_before_its_declarations_count_again_is_dropped(
+    pool: SeasonPool,
+) -> None:
+    publish(pool, member(1), "a")
+    publish(pool, member(2), "a")
+    pool.learn(doubted=frozenset({1}), weights={})
+    assert len(pool.window) == 2
+    pool.learn(doubted=frozenset(), weights={})
+    assert draw(pool, member(3)) == ["n2/a"]
+
+
+def test_checks_name_the_publication_and_hold_the_rollout(pool: SeasonPool) -> None:
+    publish(pool, member(1), "a", "b", informative=["b"])
+    [check] = pool.choose_checks(5, now=NOW, random=Random(0))
+    assert (check.season_id, check.node_id, check.key, check.at) == (SEASON, 1, "n1/b", NOW)
+    assert check.read_rollout() == make_rollout("b")
+
+
+def test_what_others_do_not_have_yet_is_taken_once(pool: SeasonPool) -> None:
+    publish(pool, member(1), "a")
+    assert [entry.key for entry in pool.take_outgoing()] == ["n1/a"]
+    assert pool.take_outgoing() == []

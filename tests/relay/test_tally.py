@@ -1,0 +1,65 @@
+"""What waits to be written adds up, and what could not be written counts once, in its order."""
+
+from swarm_web.relay.tally import Change, Pair, Point, Tally
+from tests.relay.hubs import make_report
+
+PART = (1, 2)
+
+
+def test_of_totals_in_reports_the_largest_counts_and_of_reports_the_latest() -> None:
+    change = Change()
+    first = make_report(step=9, local_used=40, external_used=7, training_reward=0.25)
+    late = make_report(step=8, local_used=30, external_used=6, training_reward=0.75)
+    for said in (first, late):
+        change.note(said)
+    assert (change.step, change.local_used, change.external_used) == (9, 40, 7)
+    assert change.report is late
+
+
+def test_what_is_put_back_is_added_to_what_came_meanwhile() -> None:
+    tally = Tally()
+    tally.change(PART).published += 2
+    tally.change(PART).note(make_report(step=5, external_used=3))
+    changes, points = tally.take_changes()
+    later = make_report(step=6, external_used=1)
+    tally.change(PART).published += 3
+    tally.change(PART).delivered += 1
+    tally.change(PART).note(later)
+    tally.put_back(changes, points)
+    [(part, change)] = tally.take_changes()[0].items()
+    assert part == PART
+    assert (change.published, change.delivered) == (5, 1)
+    assert (change.step, change.external_used, change.report) == (6, 3, later)
+
+
+def test_a_report_that_is_put_back_counts_where_none_came_meanwhile() -> None:
+    tally, said = Tally(), make_report(step=5)
+    tally.change(PART).note(said)
+    taken = tally.take_changes()
+    tally.change(PART).rejected += 1
+    tally.put_back(*taken)
+    change = tally.change(PART)
+    assert (change.report, change.step, change.rejected) == (said, 5, 1)
+
+
+def test_points_that_are_put_back_come_before_later_ones() -> None:
+    tally = Tally()
+    first, second = (Point(PART, at, make_report()) for at in (1.0, 2.0))
+    tally.points.append(first)
+    taken = tally.take_changes()
+    tally.points.append(second)
+    tally.put_back(*taken)
+    assert tally.points == [first, second]
+
+
+def test_what_was_taken_is_taken_once() -> None:
+    tally = Tally()
+    tally.change(PART).published += 1
+    tally.given[PART] += 1
+    tally.pairs[Pair(1, 0, 2, 3)] += 1
+    assert tally.take_changes()[0]
+    assert tally.take_given()
+    assert tally.take_credits()[0]
+    assert tally.take_changes() == ({}, [])
+    assert not tally.take_given()
+    assert tally.take_credits() == ({}, [])
