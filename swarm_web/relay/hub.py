@@ -79,7 +79,8 @@ class Limits:
 
     bounds: Bounds
     samples: SampleLimits
-    checks_a_minute: int
+    declared_checks_a_minute: int
+    spot_checks_a_minute: int
 
 
 def read_limits() -> Limits:
@@ -96,7 +97,8 @@ def read_limits() -> Limits:
         samples=SampleLimits(
             site=settings.RELAY_ARCHIVE_PER_MINUTE, node=settings.RELAY_ARCHIVE_PER_NODE
         ),
-        checks_a_minute=settings.RELAY_DECLARED_CHECKS_PER_MINUTE,
+        declared_checks_a_minute=settings.RELAY_DECLARED_CHECKS_PER_MINUTE,
+        spot_checks_a_minute=settings.RELAY_SPOT_CHECKS_PER_MINUTE,
     )
 
 
@@ -175,6 +177,12 @@ class Hub:
         if member.given:
             self._lists[given_list_key(pool.season_id, member.node_id)] = member.given.pack()
             self._relay.wake()
+
+    def note_refusal(self, season_id: int, node_id: int, code: str) -> None:
+        """Count a message that was refused to a node, as evidence of its conduct."""
+        if pool := self._pools.get(season_id):
+            pool.note_refusal(node_id, code)
+            self._fold.wake()
 
     def wake(self) -> None:
         """Have what was collected written soon; to be called after each change of a pool."""
@@ -312,12 +320,17 @@ class Hub:
         )
 
     async def _offer_checks(self, pool: SeasonPool) -> None:
-        """Offer some declared rollouts to the worker, one process of all in a turn."""
-        most = round(self._limits.checks_a_minute * CHECK_EVERY_S / 60)
+        """Offer some rollouts to the worker to check, one process of all in a turn."""
+        declared = round(self._limits.declared_checks_a_minute * CHECK_EVERY_S / 60)
+        arbitrary = round(self._limits.spot_checks_a_minute * CHECK_EVERY_S / 60)
         turn = turn_key(pool.season_id)
-        if not most or not await self._client.set(turn, 1, nx=True, px=int(1000 * CHECK_EVERY_S)):
+        if not declared + arbitrary or not await self._client.set(
+            turn, 1, nx=True, px=int(1000 * CHECK_EVERY_S)
+        ):
             return
-        checks = pool.choose_checks(most, now=self._clock(), random=self._random)
+        checks = pool.choose_checks(
+            declared=declared, arbitrary=arbitrary, now=self._clock(), random=self._random
+        )
         if checks:
             async with self._client.pipeline(transaction=True) as pipeline:
                 pipeline.rpush(CHECKS, *map(msgspec.msgpack.encode, checks))

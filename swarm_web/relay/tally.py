@@ -32,6 +32,10 @@ class Change:
     step: int = 0
     local_used: int = 0
     external_used: int = 0
+    # What is evidence of conduct; `refused` and `copies` among the rollouts are in `rejected` too.
+    refused: int = 0
+    copies: int = 0
+    hurried: int = 0
 
     def note(self, report: ReportTraining) -> None:
         """Take over what a report says."""
@@ -49,6 +53,14 @@ class Change:
         later.local_used = max(self.local_used, later.local_used)
         later.external_used = max(self.external_used, later.external_used)
         later.report = later.report or self.report
+        later.refused += self.refused
+        later.copies += self.copies
+        later.hurried += self.hurried
+
+    @property
+    def is_evidence(self) -> bool:
+        """Whether it says something about the node's conduct."""
+        return bool(self.refused or self.copies or self.hurried)
 
 
 @dataclass(frozen=True, slots=True)
