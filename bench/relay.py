@@ -23,7 +23,7 @@ import psutil
 
 from bench.report import Target, print_targets, write_results
 from bench.site import RunningSite, running_site
-from bench.usage import Usage, find_processes, keep_to
+from bench.usage import Usage, await_started, find_processes, keep_to
 from swarm_web.local.ports import HOST, free_port
 
 NODES = 100
@@ -165,6 +165,7 @@ def main() -> int:
         welcome = prepare_season(Path(folder))
         tokens = register(Path(folder) / "tokens", nodes=NODES)
         crowd = register(Path(folder) / "crowd", nodes=SOCKETS)
+        await_started(site.launcher)
         keep_to(SITE_CORE, site.launcher)
         cost, closed = measure_cost(site.socket, tokens, site.launcher)
         capacity = closed["node_rounds"] / closed["seconds"]

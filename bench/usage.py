@@ -1,5 +1,6 @@
 """Processor time and memory of a running site's processes, by the part that each one is."""
 
+import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
@@ -61,6 +62,15 @@ def _find_part(process: psutil.Process) -> str:
             if word in line:
                 return part
     return "launcher"
+
+
+def await_started(launcher: int, *, within_s: float = 120.0) -> None:
+    """Wait until all that a site does once at its start is done, such as building the client."""
+    deadline = time.monotonic() + within_s
+    while any(part == "launcher" for part, _ in _read_parts(launcher)):
+        if time.monotonic() > deadline:
+            raise TimeoutError("the site still starts")
+        time.sleep(0.2)
 
 
 def keep_to(core: int, launcher: int) -> None:

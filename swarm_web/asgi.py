@@ -55,3 +55,5 @@ application = ProtocolTypeRouter({"http": requests, "websocket": sockets, "lifes
 # some 100 ms each time, in which nobody was served; now 10 to 20 ms.
 gc.collect()
 gc.freeze()
+# What thousands of connections and the pool hold is alive, and looked through each time: seldom.
+gc.set_threshold(20_000, 50, 100)

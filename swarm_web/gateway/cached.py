@@ -23,7 +23,11 @@ class Cached(Generic[Value]):
         self._fresh: tuple[float, Value] | None = None
 
     async def get(self) -> Value:
-        """Return the value, loaded anew if it is too old or was dropped."""
+        """Return the value, loaded again if it is too old or was dropped."""
+        # Without the lock, which costs more than the rest where the value is fresh.
+        fresh = self._fresh
+        if fresh is not None and asyncio.get_running_loop().time() - fresh[0] < self._max_age_s:
+            return fresh[1]
         async with self._lock:
             now = asyncio.get_running_loop().time()
             if self._fresh is not None and now - self._fresh[0] < self._max_age_s:

@@ -35,6 +35,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 LONG_BYTES = 200
 _FEWEST_SHORT = 8
@@ -97,7 +98,7 @@ def _minhashes(texts: Sequence[bytes]) -> list[int]:
         start += len(text) + _SHINGLE
     # Each byte with the seven after it, read as one number; two of these are a shingle. In numpy,
     # because Python would take a millisecond.
-    eights = np.ndarray(len(data) - 7, "<u8", data, strides=(1,))
+    eights: NDArray[np.uint64] = np.ndarray(len(data) - 7, "<u8", data, strides=(1,))
     mixed = ((eights[:-8] * _MIX + eights[8:] * _MIX_2) >> _HALF).astype(np.uint32)
     least = np.minimum.reduceat(mixed * _SLOTS, edges, axis=1)[:, ::2]
     values: list[int] = least.ravel().tolist()

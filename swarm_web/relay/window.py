@@ -189,8 +189,10 @@ class Window:
         return len(entries)
 
     def _is_near(self, entry: Entry) -> bool:
-        held = self._asked.get((entry.likeness.question, entry.party), ())
-        return any(entry.likeness.is_near(each.likeness) for each in held[-_COMPARED:])
+        held = self._asked.get((entry.likeness.question, entry.party))
+        return held is not None and any(
+            entry.likeness.is_near(each.likeness) for each in held[-_COMPARED:]
+        )
 
     def _push_out(self, entry: Entry) -> None:
         """Push out what is over a bound after an entry was added."""
@@ -269,7 +271,9 @@ class Window:
         self.bytes_held += size
         self._counts.change(entry.party, by)
         self._bytes.change(entry.party, size)
-        shares = self._task_counts.setdefault(entry.dataset, Shares())
+        shares = self._task_counts.get(entry.dataset)
+        if shares is None:
+            shares = self._task_counts[entry.dataset] = Shares()
         shares.change(entry.party, by)
         if not shares:
             del self._task_counts[entry.dataset]

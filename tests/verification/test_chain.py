@@ -20,6 +20,7 @@ from swarm_protocol.errors import ErrorCode
 from swarm_protocol.messages import AnswerText
 from swarm_record.chain import follow_chain, state_head
 from swarm_record.keys import is_signed
+from swarm_web.nodes.models import NodeKey
 from tests.judge.operators import log_in
 from tests.verification.conftest import Check
 from tests.verification.honest import SITE, JudgedSite

@@ -125,7 +125,8 @@ def change_commitment(judge_round: Round, _site: JudgedSite) -> None:
 
 
 ROUND, SEASON = "verify-round", "verify-season"
-RIGHT_TEXT = {"text": "<answer>-1</answer>"}
+# No sum of the season comes to this.
+RIGHT_TEXT = {"text": "<answer>-1000001</answer>"}
 
 MANIPULATIONS: dict[str, tuple[str, Manipulate, list[str]]] = {
     "1 verdict to timeout": (ROUND, turn_right_into_timeout, ["✗ results", "at the site only"]),
@@ -156,7 +157,7 @@ MANIPULATIONS: dict[str, tuple[str, Manipulate, list[str]]] = {
     "11 right text": (ROUND, change_answer(1, **RIGHT_TEXT), ["✗ answers", "✗ signatures"]),
     "12 wrong text": (
         ROUND,
-        change_answer(4, text="<answer>-2</answer>"),
+        change_answer(4, text="<answer>-1000002</answer>"),
         ["✗ all answers", "✗ signatures", "✗ receipts"],
     ),
     "13 commitment": (ROUND, change_commitment, ["✗ commitment", "✗ fixed", "✗ noted before"]),

@@ -4,6 +4,7 @@ Decoding happens in two steps, first the `type` and `id` and then the body, so t
 has its own code and, where the id could be read, tells which request it answers.
 """
 
+import re
 from collections.abc import Mapping
 from typing import TypeVar, get_args
 
@@ -25,6 +26,10 @@ _MAX_PROBLEM_CHARS = 300
 _HELLO = Hello.__struct_config__.tag
 
 Message = TypeVar("Message")
+
+# NUL is legal JSON but not legal text in Postgres. JSON can only hold it as this escape; an even
+# number of backslashes before it would be backslashes of the text.
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 _encoder = msgspec.json.Encoder()
 
@@ -99,10 +104,19 @@ def _decode(frame: str | bytes, decoders: Mapping[str, msgspec.json.Decoder[Mess
             ErrorCode.PROTOCOL_UNKNOWN_TYPE, f"no message {envelope.type[:64]!r}", request_id
         )
     _check_version(envelope)
+    if _holds_nul(raw):
+        raise UndecodableError(
+            ErrorCode.PROTOCOL_INVALID, "a text holds the character NUL", request_id
+        )
     try:
         return decoder.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise UndecodableError(ErrorCode.PROTOCOL_INVALID, _shorten(problem), request_id) from None
+
+
+def _holds_nul(raw: bytes) -> bool:
+    """Tell whether any text of a frame holds NUL."""
+    return b"\\" in raw and b"\\u0000" in raw and _NUL.search(raw) is not None
 
 
 def _check_version(envelope: _Envelope) -> None:

@@ -1,6 +1,7 @@
 """Rollouts of the pool are checked by our own verifier: declarations lapse where they lie.
 
-What is found also counts as evidence of conduct (`services.conduct`). A check that is lost together with the worker that drew it is gone, as rollouts may be.
+What is found also counts as evidence of conduct (`services.conduct`). A check that is lost together
+with the worker that drew it is gone, as rollouts may be.
 """
 
 import logging

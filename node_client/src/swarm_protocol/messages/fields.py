@@ -31,6 +31,8 @@ _NO_CONTROLS = r"[^\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206
 Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=f"^{_NO_PILES}{_NO_CONTROLS}")]
 Id = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,64}\Z")]
 Text = Annotated[str, Meta(max_length=MAX_COMPLETION_CHARS, pattern=NO_NUL)]
+# Of rollouts: a frame holds hundreds, and the codec refuses NUL in all of them at once.
+CompletionText = Annotated[str, Meta(max_length=MAX_COMPLETION_CHARS)]
 # Ed25519 (RFC 8032), in lower-case hex.
 PublicKey = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
 Signature = Annotated[str, Meta(pattern=r"^[0-9a-f]{128}\Z")]

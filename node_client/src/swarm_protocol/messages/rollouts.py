@@ -6,6 +6,7 @@ from msgspec import Meta, Struct
 
 from swarm_protocol.messages.fields import (
     MAX_COMPLETIONS,
+    CompletionText,
     Config,
     Count,
     FinishReason,
@@ -14,7 +15,6 @@ from swarm_protocol.messages.fields import (
     Logprob,
     Name,
     PackedLogprobs,
-    Text,
 )
 
 
@@ -41,7 +41,7 @@ class Completion(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
     `swarm_protocol.logprobs` does. Where that is too much, `logprob` is their sum.
     """
 
-    text: Text
+    text: CompletionText
     finish_reason: FinishReason
     logprobs: PackedLogprobs | None = None
     logprob: Logprob | None = None

@@ -1,0 +1,168 @@
+"""The window does what a model without indexes does, whatever happens to it."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swarm_web.relay.likeness import Likeness
+from swarm_web.relay.window import Bounds, Entry, Outcome, Reason, Strategy, Window
+from tests.relay.windows import draw, entry
+
+PARTIES = {1: "owner 1", 2: "owner 1", 3: "node 3", 4: "node 4"}
+
+BOUNDS = Bounds(size=12, per_node=4, per_party=6, per_task=7, body_bytes=60, max_age_s=20)
+
+
+class Model:
+    """The rules of the window over one list in the order of arrival."""
+
+    def __init__(self) -> None:
+        self.held: list[Entry] = []
+        self.evicted: Counter[Reason] = Counter()
+
+    def expire(self, now: float) -> None:
+        while self.held and abs(now - self.held[0].at) > BOUNDS.max_age_s:
+            self._evict(self.held[0], Reason.AGE)
+
+    def add(self, new: Entry, *, now: float) -> Outcome:
+        self.expire(now)
+        if new.at < now - BOUNDS.max_age_s:
+            return Outcome.TOO_OLD
+        content = new.likeness.content
+        if any(
+            each.key == new.key or (content and each.likeness.content == content)
+            for each in self.held
+        ):
+            return Outcome.DUPLICATE
+        self.held.append(replace(new, at=min(new.at, now)))
+        self._bound(lambda each: each.node_id == new.node_id, BOUNDS.per_node, Reason.NODE)
+        self._bound(lambda each: each.party == new.party, BOUNDS.per_party, Reason.PARTY)
+        task = [each for each in self.held if each.dataset == new.dataset]
+        if len(task) > BOUNDS.per_task:
+            self._evict(_oldest_of_largest(task, size=lambda _: 1), Reason.TASK)
+        if len(self.held) > BOUNDS.size:
+            self._evict(_oldest_of_largest(self.held, size=lambda _: 1), Reason.SIZE)
+        while sum(len(each.body) for each in self.held) > BOUNDS.body_bytes:
+            largest = _oldest_of_largest(self.held, size=lambda each: len(each.body))
+            self._evict(largest, Reason.BYTES)
+        return Outcome.ADDED
+
+    def _bound(self, belongs: Callable[[Entry], bool], most: int, reason: Reason) -> None:
+        ours = [each for each in self.held if belongs(each)]
+        if len(ours) > most:
+            self._evict(ours[0], reason)
+
+    def _evict(self, gone: Entry, reason: Reason) -> None:
+        self.held = [each for each in self.held if each is not gone]
+        self.evicted[reason] += 1
+
+
+def _oldest_of_largest(entries: Sequence[Entry], *, size: Callable[[Entry], int]) -> Entry:
+    shares: Counter[str] = Counter()
+    for each in entries:
+        shares[each.party] += size(each)
+    largest = min(shares, key=lambda party: (-shares[party], party))
+    return next(each for each in entries if each.party == largest)
+
+
+nodes = st.sampled_from(sorted(PARTIES))
+entries = st.builds(
+    lambda node, number, dataset, informative, size, content: entry(
+        node,
+        number,
+        party=PARTIES[node],
+        dataset=dataset,
+        informative=informative,
+        body=b"x" * size,
+        likeness=Likeness(b"question", content),
+    ),
+    nodes,
+    st.integers(0, 30),
+    st.sampled_from(["gcd", "chess"]),
+    st.booleans(),
+    st.integers(1, 9),
+    st.sampled_from([b"", b"", b"", b"one", b"two"]),
+)
+# Seconds that pass before something happens; a clock may be set back, and differ from a sender's.
+passing = st.sampled_from([0.0, 0.0, 1.0, 1.0, 5.0, 15.0, -3.0, -30.0])
+happenings = st.lists(
+    st.tuples(passing, st.one_of(st.tuples(entries, passing), nodes)), min_size=10, max_size=60
+)
+
+
+@settings(deadline=None, max_examples=150)
+@given(happenings)
+def test_the_window_holds_what_the_model_holds(
+    happened: list[tuple[float, tuple[Entry, float] | int]],
+) -> None:
+    window, model, now = Window(BOUNDS), Model(), 1000.0
+    for passed, what in happened:
+        now += passed
+        if isinstance(what, int):
+            gone = [each for each in model.held if each.node_id == what]
+            assert window.forget_node(what) == len(gone)
+            model.held = [each for each in model.held if each.node_id != what]
+        else:
+            new = replace(what[0], at=now + what[1])
+            assert window.add(new, now=now) is model.add(new, now=now)
+        assert window.evicted == model.evicted
+        assert len(window) == len(model.held)
+        assert window.bytes_held == sum(len(each.body) for each in model.held)
+        assert window.declared_held == sum(each.informative for each in model.held)
+    model.expire(now)
+    drawn = draw(window, 1000, now=now)
+    assert {(each.key, each.at) for each in drawn} == {(e.key, e.at) for e in model.held}
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    st.lists(entries, min_size=1, max_size=30),
+    st.sampled_from(Strategy),
+    st.integers(0, 14),
+    st.sampled_from(["owner 1", "node 3", "nobody"]),
+    st.sets(st.tuples(nodes, st.integers(0, 30).map(lambda number: f"r{number}")), max_size=40),
+    st.dictionaries(nodes, st.sampled_from([0.0, 1e-9, 0.3, 1.0])),
+    st.sets(nodes),
+    st.integers(0, 1000),
+)
+def test_a_draw_gives_as_many_as_may_be_given_and_no_others(
+    added: list[Entry],
+    strategy: Strategy,
+    count: int,
+    excluding: str,
+    given_before: set[tuple[int, str]],
+    weights: dict[int, float],
+    doubted: set[int],
+    seed: int,
+) -> None:
+    window, model = Window(BOUNDS), Model()
+    for new in added:
+        window.add(new, now=0)
+        model.add(new, now=0)
+    may = {
+        each.key: each.informative and each.node_id not in doubted
+        for each in model.held
+        if each.party != excluding
+        and each.key not in given_before
+        and weights.get(each.node_id, 1) > 0
+    }
+    drawn = draw(
+        window,
+        count,
+        strategy=strategy,
+        excluding=excluding,
+        given=given_before,
+        weights=weights,
+        doubted=doubted,
+        random=Random(seed),
+    )
+    assert len({each.key for each in drawn}) == len(drawn) == min(count, len(may))
+    assert {each.key for each in drawn} <= set(may)
+    if strategy is Strategy.INFORMATIVE:
+        first = [may[each.key] for each in drawn]
+        assert first == sorted(first, reverse=True)
+        assert sum(first) == min(count, sum(may.values()))
