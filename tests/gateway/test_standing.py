@@ -11,11 +11,11 @@ from swarm_web.dashboard.reports.node import read_report
 from swarm_web.gateway.handlers.standing import tell_standing
 from swarm_web.leaderboard import LeaderboardRow, read_leaderboard, read_line
 from swarm_web.nodes.models import Node
-from swarm_web.relay.models import Contribution
-from swarm_web.relay.services import publish_rollouts, sample_rollouts
+from swarm_web.relay.models import Conduct, Contribution
 from tests.factories import make_node, make_rollout, make_round, make_score, publish
 from tests.gateway.conftest import Member
 from tests.gateway.sessions import NOW, session_of
+from tests.relay.sharing import publish_rollouts, sample_rollouts
 
 ASK = RequestStanding(id="s")
 
@@ -101,7 +101,13 @@ async def test_a_node_that_was_not_judged_yet_has_an_empty_standing(
         published=0,
         delivered_to_others=0,
         used_by_others=0,
+        hand_out="full",
     )
+
+
+async def test_a_node_learns_that_its_rollouts_are_withheld(season: Season, amber: Member) -> None:
+    await Conduct.objects.acreate(node=amber.node, season=season, level="withheld")
+    assert (await tell_standing(session_of(amber), ASK)).hand_out == "withheld"
 
 
 async def test_a_standing_tells_what_the_node_gave_as_its_page_does(
@@ -114,7 +120,7 @@ async def test_a_standing_tells_what_the_node_gave_as_its_page_does(
     for _ in range(2):
         await sample_rollouts(bold.node, season_id=season.pk, count=2, now=NOW, random=Random(0))
     standing = await tell_standing(session_of(amber), ASK)
-    assert (standing.published, standing.delivered_to_others) == (3, 4)
+    assert (standing.published, standing.delivered_to_others) == (3, 3)
     report = await sync_to_async(read_report)(amber.node, now=NOW)
     assert report.contribution is not None
     assert report.contribution.published == standing.published

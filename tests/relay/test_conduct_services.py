@@ -202,7 +202,7 @@ async def test_questions_of_the_judge_are_worthless_and_cost_the_weight(
         for counter in range(4)
     ]
     await publish(amber, season, stolen)
-    await publish(bold, season, [make_rollout(season, index=index) for index in range(4)])
+    await publish(bold, season, right_rollouts(season, verifier, 4))
     await spot_check(season, verifier)
     await look()
     row = await row_of(amber)

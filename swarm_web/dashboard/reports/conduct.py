@@ -80,8 +80,8 @@ def _say_why(charge: Conduct.Charge, row: Conduct) -> str:
             " belongs to the judge, or the verifier hangs or fails on a completion."
         ),
         Conduct.Charge.TOO_RIGHT: _(
-            "All completions were right in %(bad)d of %(total)d checked rollouts. Its judge scores"
-            " allow %(allowed)d %%."
+            "All completions were right in %(bad)d of %(total)d checked rollouts; its judge scores"
+            " allow at most %(allowed)d %%."
         ),
         Conduct.Charge.OPERATOR: _("The operator decided so."),
     }

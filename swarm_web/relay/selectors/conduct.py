@@ -1,7 +1,5 @@
 """Whose rollouts are handed out less than those of others, and why."""
 
-from collections.abc import Sequence
-
 from django.db.models import Count
 
 from swarm_web.nodes.models import Node
@@ -13,10 +11,10 @@ def find_conduct(node: Node, *, season_id: int) -> Conduct | None:
     return Conduct.objects.filter(node=node, season=season_id).first()
 
 
-def held_nodes(season_id: int, *, limit: int) -> Sequence[Conduct]:
+def held_nodes(season_id: int, *, limit: int) -> list[Conduct]:
     """Return the nodes whose rollouts are lowered or withheld, with `node`; the latest first."""
     held = Conduct.objects.filter(season=season_id).exclude(level=Conduct.Level.FULL)
-    return held.select_related("node").order_by("-since", "pk")[:limit]
+    return list(held.select_related("node").order_by("-since", "pk")[:limit])
 
 
 def count_held(season_id: int) -> dict[tuple[str, str], int]:

@@ -71,7 +71,7 @@ def test_a_share_that_the_judge_allows_is_told_in_percent(client: Client, season
     hold(bold, season, level="lowered", charge="too_right", bad=16, total=16, allowed=0.48)
     html = read(client, "/nodes/bold/")
     assert "a quarter as often" in html
-    assert "in 16 of 16 checked rollouts. Its judge scores allow 48 %." in html
+    assert "in 16 of 16 checked rollouts; its judge scores allow at most 48 %." in html
 
 
 def test_the_api_tells_the_same(client: Client, amber: Node) -> None:
@@ -86,7 +86,7 @@ def test_the_status_page_counts_and_lists_them_with_links(
     hold(make_node("bold")[0], season, level="full", charge="refused")
     html = read(client, "/status/")
     assert "Rollouts of 1 node are handed out less" in html
-    assert "sends copies, withheld from other nodes: 1" in html
+    assert 'sends copies, withheld from other nodes</th><td class="num">1<' in html
     assert 'href="/nodes/amber/"' in html
     assert "bold" not in html
 
