@@ -10,8 +10,10 @@ from swarm_protocol.codec import MAX_FRAME_BYTES
 from swarm_protocol.messages import ExternalRollout, ReportTraining, Rollout
 from swarm_web.nodes.models import Node
 from swarm_web.relay.hub import hub
+from swarm_web.relay.keys import CHECKS, lapsed_key, weights_key
 from swarm_web.relay.season_pool import Offered, Published
 from swarm_web.relay.window import Strategy
+from swarm_web.store import sync_redis
 
 
 async def publish_rollouts(
@@ -70,3 +72,27 @@ async def record_training(
     pool = await hub().open(season_id)
     pool.report(await hub().join(pool, node), report, now=now.timestamp())
     await hub().flush()
+
+
+async def learn_of_nodes(season_id: int) -> None:
+    """Let a web process take over what the worker told of nodes."""
+    lapsed = sync_redis().smembers(lapsed_key(season_id))
+    weights = sync_redis().hgetall(weights_key(season_id))
+    (await hub().open(season_id)).learn(
+        doubted=frozenset(map(int, lapsed)),
+        weights={int(node): float(weight) for node, weight in weights.items()},
+    )
+
+
+async def offer_checks(
+    season_id: int, *, declared: int = 0, arbitrary: int = 0, now: datetime
+) -> None:
+    """Let a web process offer rollouts to be checked, and nothing else be offered."""
+    await learn_of_nodes(season_id)
+    pool = await hub().open(season_id)
+    checks = pool.choose_checks(
+        declared=declared, arbitrary=arbitrary, now=now.timestamp(), random=Random(0)
+    )
+    sync_redis().delete(CHECKS)
+    if checks:
+        sync_redis().rpush(CHECKS, *map(msgspec.msgpack.encode, checks))

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from random import Random
 
 import msgspec
 import pytest
@@ -18,12 +17,17 @@ from swarm_tasks.verifier import DrawnTask, Verifier
 from swarm_web.nodes.models import Node
 from swarm_web.relay.conduct import PROBATION, Level
 from swarm_web.relay.hub import hub
-from swarm_web.relay.keys import CHECKS, weights_key
+from swarm_web.relay.keys import weights_key
 from swarm_web.relay.models import Conduct, Contribution
 from swarm_web.relay.services import check_declarations, keep_conduct, set_by_operator
 from swarm_web.store import sync_redis
 from tests.factories import make_rollout, make_round, make_score
-from tests.relay.sharing import publish_rollouts, sample_rollouts
+from tests.relay.sharing import (
+    learn_of_nodes,
+    offer_checks,
+    publish_rollouts,
+    sample_rollouts,
+)
 from tests.tasks.specs import answered, solve_sum
 
 NOW = timezone.now()
@@ -68,10 +72,7 @@ async def publish(
 
 async def spot_check(season: Season, verifier: Verifier, *, count: int = 64) -> None:
     """Let a web process offer spot checks, and a worker make them."""
-    sync_redis().delete(CHECKS)
-    pool = await hub().open(season.pk)
-    checks = pool.choose_checks(declared=0, arbitrary=count, now=NOW.timestamp(), random=Random(0))
-    sync_redis().rpush(CHECKS, *map(msgspec.msgpack.encode, checks))
+    await offer_checks(season.pk, arbitrary=count, now=NOW)
     await sync_to_async(check_declarations)(
         verifier=verifier, now=NOW, most=count, is_late=lambda: False
     )
@@ -229,8 +230,7 @@ async def test_rollouts_of_a_withheld_node_are_given_to_nobody(
     await withhold(amber, season)
     await publish(amber, season, [make_rollout(season, index=index) for index in range(5)])
     await look()
-    pool = await hub().open(season.pk)
-    pool.learn(doubted=frozenset(), weights=told(season))
+    await learn_of_nodes(season.pk)
     assert await sample_rollouts(bold, season_id=season.pk, count=5, now=NOW) == []
 
 

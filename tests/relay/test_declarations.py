@@ -20,15 +20,11 @@ from swarm_tasks.starter import STARTER_TASKS
 from swarm_tasks.verifier import DrawnTask, Verdict, Verifier
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Contribution
-from swarm_web.relay.services import (
-    check_declarations,
-    publish_rollouts,
-    restore_declarations,
-    sample_rollouts,
-)
-from swarm_web.relay.services.declarations import is_informative
+from swarm_web.relay.services import check_declarations, restore_declarations
+from swarm_web.relay.services.scoring import check_rollout
 from swarm_web.relay.trust import WINDOW
 from tests.factories import make_rollout
+from tests.relay.sharing import learn_of_nodes, offer_checks, publish_rollouts, sample_rollouts
 from tests.tasks.specs import answered, solve_sum
 
 NOW = timezone.now()
@@ -74,6 +70,11 @@ class Unable(Verifier):
 
 
 # ---- what counts as informative
+
+
+def is_informative(rollout: Rollout, *, rules: AnswerRules, verifier: Verifier) -> bool | None:
+    checked = check_rollout(rollout, rules=rules, verifier=verifier)
+    return None if checked is None else checked.informative
 
 
 @pytest.mark.parametrize(
@@ -148,8 +149,13 @@ async def declare(
 
 
 async def check(
-    verifier: Verifier, *, most: int = 64, is_late: Callable[[], bool] = lambda: False
+    season: Season,
+    verifier: Verifier,
+    *,
+    most: int = 64,
+    is_late: Callable[[], bool] = lambda: False,
 ) -> int:
+    await offer_checks(season.pk, declared=most, now=NOW)
     return await sync_to_async(check_declarations)(
         verifier=verifier, now=NOW, most=most, is_late=is_late
     )
@@ -157,6 +163,7 @@ async def check(
 
 async def preferred(node: Node, season: Season, *, count: int) -> list[str]:
     """Return whose rollouts a node that prefers informative ones is given."""
+    await learn_of_nodes(season.pk)
     drawn = await sample_rollouts(
         node,
         season_id=season.pk,
@@ -177,7 +184,7 @@ async def test_what_is_left_when_it_gets_late_counts_for_nothing(
 ) -> None:
     await declare(amber, season, verifier, "ww", count=8)
     clock = iter([False, False, True])
-    await check(verifier, is_late=lambda: next(clock))
+    await check(season, verifier, is_late=lambda: next(clock))
     row = await Contribution.objects.aget(node=amber, season=season)
     assert (row.declared_checked, row.declared_false) == (2, 2)
 
@@ -186,7 +193,7 @@ async def test_true_declarations_are_counted_and_cost_nothing(
     season: Season, amber: Node, bold: Node, verifier: Verifier
 ) -> None:
     await declare(amber, season, verifier, "rw", count=6)
-    assert await check(verifier) == 6
+    assert await check(season, verifier) == 6
     part = await part_of(amber)
     assert (part.declared_checked, part.declared_false) == (6, 0)
     assert (part.window_checked, part.declarations_lapsed_at) == (6, None)
@@ -196,7 +203,7 @@ async def test_true_declarations_are_counted_and_cost_nothing(
 async def test_a_rollout_is_checked_once(season: Season, amber: Node, verifier: Verifier) -> None:
     await declare(amber, season, verifier, "rr", count=1)
     for _ in range(4):
-        await check(verifier)
+        await check(season, verifier)
     assert (await part_of(amber)).declared_checked == 1
 
 
@@ -204,7 +211,7 @@ async def test_no_more_are_checked_than_asked_for(
     season: Season, amber: Node, verifier: Verifier
 ) -> None:
     await declare(amber, season, verifier, "rw", count=9)
-    assert await check(verifier, most=2) == 2
+    assert await check(season, verifier, most=2) == 2
     assert (await part_of(amber)).declared_checked == 2
 
 
@@ -214,7 +221,7 @@ async def test_who_declares_falsely_is_offered_as_if_undeclared_and_nobody_else_
     honest = await Node.objects.acreate(name="honest")
     await declare(amber, season, verifier, "ww", count=20)
     await declare(honest, season, verifier, "rw", count=2)
-    await check(verifier)
+    await check(season, verifier)
     part = await part_of(amber)
     assert (part.declared_checked, part.declared_false) == (20, 20)
     assert part.declarations_lapsed_at == NOW
@@ -222,21 +229,22 @@ async def test_who_declares_falsely_is_offered_as_if_undeclared_and_nobody_else_
     assert await preferred(bold, season, count=2) == ["honest", "honest"]
     # What it declares from now on does not count either, but is still given to others.
     await declare(amber, season, verifier, "ww", count=5, first=20)
-    assert await preferred(bold, season, count=2) == ["honest", "honest"]
-    assert len(await preferred(bold, season, count=64)) == 27
+    other = await Node.objects.acreate(name="other", token_hash="other")
+    assert await preferred(other, season, count=2) == ["honest", "honest"]
+    assert len(await preferred(other, season, count=64)) == 25
 
 
 async def test_declarations_count_again_after_a_clean_window(
     season: Season, amber: Node, bold: Node, verifier: Verifier
 ) -> None:
     await declare(amber, season, verifier, "ww", count=3)
-    await check(verifier)
+    await check(season, verifier)
     assert (await part_of(amber)).declarations_lapsed_at == NOW
     await declare(amber, season, verifier, "rw", count=WINDOW - 1, first=3)
-    await check(verifier)
+    await check(season, verifier)
     assert (await part_of(amber)).declarations_lapsed_at == NOW
     await declare(amber, season, verifier, "rw", count=1, first=WINDOW + 2)
-    await check(verifier)
+    await check(season, verifier)
     assert (await part_of(amber)).declarations_lapsed_at is None
 
 
@@ -244,9 +252,10 @@ async def test_an_operator_lets_declarations_count_again(
     season: Season, amber: Node, bold: Node, verifier: Verifier
 ) -> None:
     await declare(amber, season, verifier, "ww", count=3)
-    await check(verifier)
+    await check(season, verifier)
     assert await sync_to_async(restore_declarations)(Contribution.objects.all()) == 1
-    await check(verifier)
+    await check(season, verifier)
+    await learn_of_nodes(season.pk)
     await declare(amber, season, verifier, "rw", count=1, first=3)
     part = await part_of(amber)
     assert (part.declarations_lapsed_at, part.window_checked, part.declared_false) == (None, 0, 3)
@@ -259,7 +268,7 @@ async def test_what_redis_forgot_is_told_again(
     season: Season, amber: Node, bold: Node, verifier: Verifier
 ) -> None:
     await Contribution.objects.acreate(node=amber, season=season, declarations_lapsed_at=NOW)
-    await check(verifier)
+    await check(season, verifier)
     await declare(amber, season, verifier, "rw", count=4)
     honest = await Node.objects.acreate(name="honest")
     await declare(honest, season, verifier, "rw", count=1)
@@ -270,7 +279,7 @@ async def test_a_check_the_verifier_could_not_make_counts_for_nothing(
     season: Season, amber: Node, verifier: Verifier
 ) -> None:
     await declare(amber, season, verifier, "ww", count=3)
-    await check(Unable(fails=True))
+    await check(season, Unable(fails=True))
     assert (await part_of(amber)).declared_checked == 0
 
 
@@ -279,7 +288,7 @@ async def test_an_ended_season_is_not_checked(
 ) -> None:
     await declare(amber, season, verifier, "ww", count=3)
     await sync_to_async(end_season)(season, now=NOW)
-    assert await check(verifier) == 0
+    assert await check(season, verifier) == 0
 
 
 async def test_the_rollouts_of_a_node_that_is_gone_do_no_harm(
@@ -288,4 +297,4 @@ async def test_the_rollouts_of_a_node_that_is_gone_do_no_harm(
     await declare(amber, season, verifier, "ww", count=3)
     await Contribution.objects.acreate(node=await Node.objects.acreate(name="other"), season=season)
     await amber.adelete()
-    assert await check(verifier) == 3
+    assert await check(season, verifier) == 3
