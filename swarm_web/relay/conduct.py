@@ -176,7 +176,7 @@ def judge_sent(sent: Sent) -> Finding | None:
     if sent.hurried > MOST_HURRIED:
         return Finding(Charge.FLOODING, sent.hurried, sent.hurried, MOST_HURRIED / sent.hurried)
     total = sent.published + sent.copies + sent.refused
-    if sent.refused > SPOOL and _is_significant(sent.refused - SPOOL, total - SPOOL, REFUSED_SHARE):
+    if _is_significant(sent.refused - SPOOL, total - SPOOL, REFUSED_SHARE):
         return Finding(Charge.REFUSED, sent.refused, total, REFUSED_SHARE)
     offered = sent.published + sent.copies
     if _is_significant(sent.copies, offered, COPIES):

@@ -179,9 +179,8 @@ class Hub:
             self._relay.wake()
 
     def note_refusal(self, season_id: int, node_id: int, code: str) -> None:
-        """Count a message that was refused to a node, as evidence of its conduct."""
-        if pool := self._pools.get(season_id):
-            pool.note_refusal(node_id, code)
+        """Note that a message of a node was refused: it may be evidence of its conduct."""
+        if self._tally.note_refusal((season_id, node_id), code):
             self._fold.wake()
 
     def wake(self) -> None:

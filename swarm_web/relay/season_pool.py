@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from swarm_protocol.errors import ErrorCode
 from swarm_protocol.logprobs import without_logprobs
 from swarm_protocol.messages import ReportTraining, Rollout
 from swarm_web.relay.claims import Check
@@ -23,15 +22,6 @@ from swarm_web.relay.window import Bounds, Entry, Outcome, Strategy, Window
 
 # What stands around a rollout in a reply: the sender's name, the age and the names of the fields.
 _AROUND_BYTES = 128
-# Messages that no client sends; what a newer one sends besides is a small share.
-UNREADABLE = frozenset(
-    {
-        ErrorCode.PROTOCOL_NOT_JSON,
-        ErrorCode.PROTOCOL_TOO_LARGE,
-        ErrorCode.PROTOCOL_UNKNOWN_TYPE,
-        ErrorCode.PROTOCOL_INVALID,
-    }
-)
 _LOGPROBS = b'"logprob'
 
 _encoder = msgspec.json.Encoder()
@@ -228,13 +218,6 @@ class SeasonPool:
             )
             for entry in drawn
         ]
-
-    def note_refusal(self, node_id: int, code: str) -> None:
-        """Count a refused message of a node as evidence of its conduct, if it is any."""
-        if code == ErrorCode.RATE_LIMITED:
-            self._tally.change((self.season_id, node_id)).hurried += 1
-        elif code in UNREADABLE:
-            self._tally.change((self.season_id, node_id)).refused += 1
 
     def learn(self, *, doubted: frozenset[int], weights: Mapping[int, float]) -> None:
         """Take over what a worker found out about nodes.
