@@ -5,6 +5,8 @@ SHELL := bash
 .DELETE_ON_ERROR:
 
 PORT ?= 8000
+# How many web processes `make up` starts, on PORT and those that follow it.
+WEB_PROCESSES ?= 1
 NODES ?= 4
 # Another package index to take torch from, as PyTorch's installation page names it (for instance the
 # one for ROCm). Empty: the CPU build on Linux without an NVIDIA GPU, else the usual build.
@@ -94,7 +96,7 @@ demo: $(VENV)/installed ## Start the site and NODES=4 nodes that train on this m
 	@exec $(PY) -m swarm_web.local demo --port $(PORT) --nodes $(NODES)
 
 up: $(VENV)/installed-site ## Start the site without nodes
-	@exec $(PY) -m swarm_web.local up --port $(PORT)
+	@exec $(PY) -m swarm_web.local up --port $(PORT) --web-processes $(WEB_PROCESSES)
 
 admin: $(VENV)/installed-site ## Create an administrator of the site that runs
 	@exec $(PY) -m swarm_web.local manage createsuperuser

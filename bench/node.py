@@ -21,7 +21,8 @@ from bench.report import Target, print_targets, write_results
 QUIET_SHARE = 0.05
 # What a breakdown calls `swarm`; the rest of what joining costs is written beside it.
 SWARM = Target("joined_swarm_share", "share of a joined node's step spent on the swarm", "", 0.03)
-TARGETS = [*ratio_targets(SIZES), SWARM]
+JOINED = Target("joined_cpu_overhead", "processor time that joining adds to a step", "", 0.04)
+TARGETS = [*ratio_targets(SIZES), SWARM, JOINED]
 
 
 def main(names: list[str]) -> int:

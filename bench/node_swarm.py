@@ -2,15 +2,17 @@
 
 Two nodes are joined and two train alone, at the same time, so that whatever else the machine does
 slows all of them alike; the site runs on it too. Two figures are compared for each step: the time
-from its end to the next one's, and the processor time of the node and its verifier. Both hold all
+from its end to the next one's, and the processor time of the node and its verifier, on all threads
+and with children that ended. Each joined node shares a core with one alone. Both figures hold all
 that a joined node does more: what its training thread does for the swarm, what its event loop takes
 from that thread, and what lies between the steps. The processor time does not depend on how many
 processes share the machine; where there are more than cores, the time from step to step flatters
 whoever waits, because it is served first afterwards.
 
-The work itself is the same. Answers are of the same length, because the learning rate is 0, and all
-rollouts of others are trained on, as own ones are, also where all their answers are right or wrong.
-The judge's rounds are left out: they come once in minutes, not with every step.
+The work itself is the same. Answers are of the same length, because the learning rate is 0. All
+rollouts of others are trained on, as own ones are, and half of either teach something, which is
+what an update takes time for (`EveryOtherReward`). The judge's rounds are left out: they come once
+in minutes, not with every step.
 """
 
 import json
@@ -37,11 +39,12 @@ from swarm_web.local.ports import HOST
 JOINED = ("bench-left", "bench-right")
 ALONE = ("bench-alone", "bench-apart")
 MODEL = "small"
-STEPS = 200
+STEPS = 400
 # The first steps meet an empty pool, and caches that fill.
 WARM_UP_STEPS = 20
 SAME_WORK = (
-    *("--learning-rate", "0", "--keep-uninformative"),
+    *("--learning-rate", "0", "--reward", "bench.node_work:EveryOtherReward"),
+    "--keep-uninformative",
     *("--num-generations", "8", "--mix", "4/4", "--max-completion-length", "32"),
 )
 _NO_ROUNDS = "from judge.models import Season; Season.objects.update(cadence_seconds=0)"
@@ -105,9 +108,11 @@ class Runner:
         )
 
     def _cpu(self) -> float:
+        """Return the processor time of the node and all its children, those that ended too."""
         node = psutil.Process(self._process.pid)
         times = [process.cpu_times() for process in (node, *node.children(recursive=True))]
-        return sum(spent.user + spent.system for spent in times)
+        ended = sum(spent.children_user + spent.children_system for spent in times)
+        return ended + sum(spent.user + spent.system for spent in times)
 
 
 def measure_swarm_overhead() -> dict[str, float]:
@@ -120,8 +125,15 @@ def measure_swarm_overhead() -> dict[str, float]:
     with tempfile.TemporaryDirectory() as name, running_site() as site, ExitStack() as running:
         folder = Path(name)
         _manage(site, ("python", "manage.py", "shell", "-c", _NO_ROUNDS))
-        joined = [running.enter_context(_joined(site, node, folder)) for node in JOINED]
-        alone = [running.enter_context(_alone(node, folder)) for node in ALONE]
+        cores = sorted(os.sched_getaffinity(0)) * len(JOINED)
+        joined = [
+            running.enter_context(_joined(site, node, folder, core=core))
+            for node, core in zip(JOINED, cores, strict=False)
+        ]
+        alone = [
+            running.enter_context(_alone(node, folder, core=core))
+            for node, core in zip(ALONE, cores, strict=False)
+        ]
         nodes = [*joined, *alone]
         try:
             _await_steps(nodes, WARM_UP_STEPS)
@@ -148,7 +160,7 @@ def _compare(joined: Sequence[Pace], alone: Sequence[Pace]) -> dict[str, float]:
 
 
 @contextmanager
-def _joined(site: RunningSite, node: str, folder: Path) -> Iterator[Runner]:
+def _joined(site: RunningSite, node: str, folder: Path, *, core: int) -> Iterator[Runner]:
     token = folder / f"{node}.token"
     _manage(site, create_node(name=node, arm="swarm", token_file=str(token)))
     command = join_swarm(
@@ -157,20 +169,20 @@ def _joined(site: RunningSite, node: str, folder: Path) -> Iterator[Runner]:
         model=MODEL,
         state=str(folder / node),
     )
-    with _running(command[1:], node, folder) as runner:
+    with _running(command[1:], node, folder, core=core) as runner:
         yield runner
 
 
 @contextmanager
-def _alone(node: str, folder: Path) -> Iterator[Runner]:
+def _alone(node: str, folder: Path, *, core: int) -> Iterator[Runner]:
     command = ("train", "--offline", "--model", MODEL, "--state-dir", str(folder / node), "--plain")
-    with _running(command, node, folder) as runner:
+    with _running(command, node, folder, core=core) as runner:
         yield runner
 
 
 @contextmanager
-def _running(arguments: Sequence[str], node: str, folder: Path) -> Iterator[Runner]:
-    """Run a node on one thread until the block ends."""
+def _running(arguments: Sequence[str], node: str, folder: Path, *, core: int) -> Iterator[Runner]:
+    """Run a node on one thread, and it and its children on one core, until the block ends."""
     with (folder / f"{node}.log").open("wb") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "node_client", *arguments, *SAME_WORK],
@@ -179,6 +191,7 @@ def _running(arguments: Sequence[str], node: str, folder: Path) -> Iterator[Runn
             env={**os.environ, "OMP_NUM_THREADS": "1"},
         )
     try:
+        psutil.Process(process.pid).cpu_affinity([core])
         yield Runner(process, folder / node)
     finally:
         process.kill()

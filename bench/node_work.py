@@ -1,7 +1,10 @@
-"""What both trainers are given: the same questions, and rewards that differ within each rollout."""
+"""What is compared is given the same work: questions, and rewards that no model decides."""
+
+from collections.abc import Sequence
 
 from bench.node_sizes import COMPLETIONS, Size
 from node_client.learning.curriculum import SeasonMix
+from node_client.learning.rewards import Reward
 from node_client.learning.stream import TaskStream
 from swarm_protocol.messages import SeasonInfo
 from swarm_tasks.allowlist import GENERATOR
@@ -28,6 +31,24 @@ class LenientVerifier(Verifier):
             [Verdict(score=float(place % 2), reason="right") for place in range(len(texts))]
             for _, texts in batch
         ]
+
+
+class EveryOtherReward(Reward):
+    """Lets every other rollout teach something, of this node or of others, whatever is in it.
+
+    Rollouts that teach nothing cost no update: without this, nodes that mix in others', most of
+    which are informative, would have more to compute than nodes alone.
+    """
+
+    def __init__(self) -> None:
+        self._teaches = False
+
+    def rewards(
+        self, question: str, texts: Sequence[str], verdicts: Sequence[Verdict]
+    ) -> list[float]:
+        """Pay for every other text of every other rollout."""
+        self._teaches = not self._teaches
+        return [float(self._teaches and place % 2) for place in range(len(texts))]
 
 
 def bench_season(size: Size) -> SeasonInfo:

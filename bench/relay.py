@@ -26,9 +26,13 @@ from bench.site import RunningSite, running_site
 from bench.usage import Usage, await_started, find_processes, keep_to
 from swarm_web.local.ports import HOST, free_port
 
-NODES = 100
-NODE_ROUNDS = 3_000
+# More than the hundred of a swarm: none may send messages faster than the site lets it.
+NODES = 400
+RUDE_NODES = 60
+NODE_ROUNDS = 12_000
 PACED_S = 20
+# While all come back: for half a minute or so.
+STORM_PACE, STORM_ROUNDS = 40, 1_200
 # Fewer make a quicker run, and no figure that is promised.
 SOCKETS = int(os.environ.get("SOCKETS", "10000"))
 SITE_CORE, LOAD_CORE = 0, 1
@@ -45,10 +49,12 @@ TARGETS = [
 
 
 @contextmanager
-def loading(url: str, tokens: Path, *options: str) -> Iterator["LoadProcess"]:
+def loading(
+    url: str, tokens: Path, *options: str, module: str = "bench.relay_load"
+) -> Iterator["LoadProcess"]:
     """Run the load's process, welcomed and ready, until the block ends."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "bench.relay_load", url, str(tokens), *options],
+        [sys.executable, "-m", module, url, str(tokens), *options],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -77,11 +83,15 @@ class LoadProcess:
             raise RuntimeError("the load has ended; its error is above")
         return line
 
-    def run(self) -> dict[str, Any]:
-        """Let it make its node-rounds, and return its figures."""
+    def begin(self) -> None:
+        """Let it make its node-rounds."""
         assert self._process.stdin is not None
         self._process.stdin.write("go\n")
         self._process.stdin.flush()
+
+    def run(self) -> dict[str, Any]:
+        """Let it make its node-rounds, and return its figures."""
+        self.begin()
         figures: dict[str, Any] = json.loads(self.read())
         return figures
 
@@ -96,18 +106,23 @@ def measure_cost(url: str, tokens: Path, launcher: int) -> tuple[dict[str, float
     return cost, figures
 
 
-def measure_sockets(site: RunningSite, tokens: Path) -> dict[str, Any]:
-    """Return what many idle sockets take in one process, and how soon all of them are back."""
+def measure_sockets(site: RunningSite, crowd: Path, tokens: Path) -> dict[str, Any]:
+    """Return what many idle sockets take, how soon all are back, and what others feel of it."""
     [web] = find_processes(site.launcher, "web")
     empty = web.memory_info().rss
-    with loading(site.socket, tokens) as load:
+    with loading(site.socket, crowd) as load:
         grown = web.memory_info().rss - empty
-        back = load.run()
+        options = ("--node-rounds", str(STORM_ROUNDS), "--per-second", str(STORM_PACE))
+        with loading(site.socket, tokens, *options) as others:
+            others.begin()
+            back = load.run()
+            felt = json.loads(others.read())
     return {
         "sockets": SOCKETS,
         "kb_per_socket": grown / SOCKETS / 1000,
         "storm_recovery_s": back["seconds"],
         "storm_failures": sum(back["failures"].values()),
+        "sample_p99_ms_in_storm": felt["p99_ms"],
     }
 
 
@@ -154,6 +169,12 @@ def measure_pace(url: str, tokens: Path, *, per_second: float) -> dict[str, Any]
         return load.run()
 
 
+def measure_among_rude(url: str, tokens: Path, rude: Path, *, per_second: float) -> dict[str, Any]:
+    """Return the load's figures at a steady pace among nodes that are a burden."""
+    with loading(url, rude, module="bench.relay_rude"):
+        return measure_pace(url, tokens, per_second=per_second)
+
+
 def main() -> int:
     """Measure everything, print it, write the results; 1 when a promise is missed."""
     allow_files(_OPEN_FILES)
@@ -170,8 +191,10 @@ def main() -> int:
         cost, closed = measure_cost(site.socket, tokens, site.launcher)
         capacity = closed["node_rounds"] / closed["seconds"]
         paced = measure_pace(site.socket, tokens, per_second=capacity / 2)
+        rude = register(Path(folder) / "rude", nodes=RUDE_NODES)
+        harried = measure_among_rude(site.socket, tokens, rude, per_second=capacity / 2)
         bare = measure_bare(site, tokens, welcome)
-        sockets = measure_sockets(site, crowd)
+        sockets = measure_sockets(site, crowd, tokens)
     total = sum(cost.values())
     figures: dict[str, Any] = {
         "cpu_ms_per_node_round": total,
@@ -182,6 +205,7 @@ def main() -> int:
         "node_rounds_per_s": capacity,
         "sample_p99_ms_half_load": paced["p99_ms"],
         "sample_p50_ms_half_load": paced["p50_ms"],
+        "sample_p99_ms_among_rude": harried["p99_ms"],
         **sockets,
     }
     print(json.dumps(figures, indent=1))  # noqa: T201 - a command's output

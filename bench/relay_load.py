@@ -78,7 +78,7 @@ class LoadNode:
 
     def __init__(self, connection: ClientConnection, number: int, welcome: Welcome) -> None:
         assert welcome.season is not None, "no season is running"
-        self._connection, self._number, self._season = connection, number, welcome.season
+        self.connection, self._number, self._season = connection, number, welcome.season
         self._ids = count(1)
         self._dataset = welcome.season.tasks[0]
         self._external = 0
@@ -146,14 +146,14 @@ class LoadNode:
         )
 
     async def _ask(self, message: NodeMessage) -> ServerMessage:
-        await self._connection.send(encode(message))
-        while (heard := decode_from_server(await self._connection.recv())).reply_to != message.id:
+        await self.connection.send(encode(message))
+        while (heard := decode_from_server(await self.connection.recv())).reply_to != message.id:
             pass
         return heard
 
     def abort(self) -> None:
         """Lose the connection, as by a cut cable."""
-        self._connection.transport.abort()
+        self.connection.transport.abort()
 
 
 async def enter(url: str, token: str, number: int, gate: asyncio.Semaphore) -> LoadNode:

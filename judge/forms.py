@@ -14,6 +14,7 @@ from django.contrib.admin.widgets import (
 )
 
 from judge.models import Ruling, Season
+from judge.models.seasons import SAMPLING_WORDS
 from judge.selectors import task_choices
 from judge.services.spaces import read_lasting
 from swarm_protocol.errors import RefusedError
@@ -47,6 +48,22 @@ class TaskMixField(forms.JSONField):
         return "[\n  " + ",\n  ".join(lines) + "\n]"
 
 
+class SamplingField(forms.MultipleChoiceField):
+    """How nodes may ask the pool to draw; `any` is always among it, and no choice."""
+
+    widget = forms.CheckboxSelectMultiple
+
+    def __init__(self, *, encoder: object = None, decoder: object = None, **options: Any) -> None:
+        choices = [(name, words) for name, words in SAMPLING_WORDS.items() if name != "any"]
+        # A default that is a function would put what was ticked at first into the form once more.
+        fixed = {"choices": choices, "required": False, "show_hidden_initial": False}
+        super().__init__(**{**options, **fixed})
+
+    def clean(self, value: Any) -> list[str]:
+        """Return what was ticked, after `any`."""
+        return ["any", *super().clean(value)]
+
+
 class SeasonForm(forms.ModelForm[Season]):
     """A season whose every task was generated once, so that a wrong mix never starts.
 
@@ -60,7 +77,7 @@ class SeasonForm(forms.ModelForm[Season]):
         model = Season
         # The admin's fieldsets say which.
         fields: tuple[str, ...] = ()
-        field_classes = {"tasks": TaskMixField}
+        field_classes = {"tasks": TaskMixField, "sampling": SamplingField}
 
     def clean_tasks(self) -> Any:
         """Check the task mix against the allow-list and generate a sample of each task."""

@@ -100,6 +100,7 @@ def describe_season(season: Season) -> SeasonInfo:
         isolated_publish=season.isolated_publish,
         batch=season.batch,
         answers=season.answer_rules,
+        sampling=season.sampling,
     )
 
 

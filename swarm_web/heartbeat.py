@@ -25,13 +25,13 @@ class Part(StrEnum):
 
 def stamp(part: Part, *, now: datetime) -> None:
     """Note that the part is alive."""
-    sync_redis().set(f"alive:{part}", now.timestamp())
+    sync_redis().set(_key(part), now.timestamp())
 
 
 def read_ages(*, now: datetime) -> dict[Part, float | None]:
     """Return the seconds since each part's last sign of life; None when there never was one."""
     parts = list(Part)
-    stamps = sync_redis().mget([f"alive:{part}" for part in parts])
+    stamps = sync_redis().mget([_key(part) for part in parts])
     return {
         part: None if found is None else max(0.0, now.timestamp() - float(found))
         for part, found in zip(parts, stamps, strict=True)
@@ -41,6 +41,11 @@ def read_ages(*, now: datetime) -> dict[Part, float | None]:
 def is_alive(age: float | None) -> bool:
     """Tell whether a sign of life of this age is fresh enough."""
     return age is not None and age < STALE_AFTER_S
+
+
+def _key(part: Part) -> str:
+    """Return where the part's sign is; all are read at once, so they share a hash tag."""
+    return f"{{alive}}:{part}"
 
 
 # ---- web processes

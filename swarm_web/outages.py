@@ -19,6 +19,7 @@ AWAY = (
     db.InterfaceError,
     kombu.exceptions.OperationalError,
     redis.exceptions.ConnectionError,
+    redis.exceptions.ClusterError,
     redis.exceptions.TimeoutError,
     SchedulingError,
 )

@@ -112,8 +112,15 @@ if DATABASE_POOL := env.int("DATABASE_POOL", default=0):
         "max_size": DATABASE_POOL,
         "timeout": 10,
     }
+# Whether a pooler is in between that gives each transaction another session (pgbouncer's mode
+# "transaction"). Then nothing may rely on one: neither cursors in the server nor prepared queries.
+if env.bool("DATABASE_POOLER", default=False):
+    DATABASES["default"]["DISABLE_SERVER_SIDE_CURSORS"] = True
+    DATABASES["default"].setdefault("OPTIONS", {})["prepare_threshold"] = None
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 REDIS_URL = env.str("REDIS_URL", default="redis://127.0.0.1:6379/0")
+# Whether that is a node of a cluster (swarm_web.store_cluster), whose other nodes it names.
+REDIS_CLUSTER = env.bool("REDIS_CLUSTER", default=False)
 CACHES = {
     # What all processes count together: allauth's limits on requests.
     "default": {"BACKEND": "swarm_web.shared_cache.SharedCache"},
@@ -156,7 +163,12 @@ PAGE_CACHE_SECONDS = env.float("PAGE_CACHE_SECONDS", default=0.0 if DEBUG else 1
 BEACON_URLS = env.list("BEACON_URLS", default=list(swarm_tasks.beacon.BEACON_URLS))
 
 # ---- background work
-CELERY_BROKER_URL = REDIS_URL
+# Celery cannot keep its queue in a cluster, so then it needs a single server besides.
+CELERY_BROKER_URL = (
+    env.str("CELERY_BROKER_URL")
+    if REDIS_CLUSTER
+    else env.str("CELERY_BROKER_URL", default=REDIS_URL)
+)
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 # What a lost worker had taken comes back after so many seconds. No task runs that long, and one

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import redis
+from django.core.cache.backends.base import BaseCache
 from django.core.cache.backends.redis import RedisCache, RedisCacheClient
 
 from swarm_web.store import sync_redis
@@ -50,6 +51,11 @@ class SharedCache(RedisCache):
         return _unless_away(
             lambda: super(SharedCache, self).delete(*args, **kwargs), otherwise=False
         )
+
+    # One key at a time: in a cluster several may be on several servers.
+    get_many = BaseCache.get_many
+    set_many = BaseCache.set_many
+    delete_many = BaseCache.delete_many
 
 
 def _unless_away(ask: Callable[[], T], *, otherwise: T) -> T:

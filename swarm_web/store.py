@@ -1,6 +1,7 @@
 """Connections to Redis (or Valkey): one pool per process, and per event loop for async code.
 
-Blocking pools: when all connections are in use a caller waits instead of failing.
+Blocking pools: when all connections are in use a caller waits instead of failing. With
+REDIS_CLUSTER the store is a cluster (swarm_web.store_cluster); Celery's queue never is.
 """
 
 import asyncio
@@ -11,25 +12,46 @@ import redis
 import redis.asyncio
 from django.conf import settings
 
+from swarm_web.store_cluster import connect_cluster, connect_cluster_async
+
 _POOL_SIZE = 32
 _by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, redis.asyncio.Redis] = WeakKeyDictionary()
 
 
 @cache
 def sync_redis() -> redis.Redis:
-    """Return this process's client for code outside an event loop."""
-    pool = redis.BlockingConnectionPool.from_url(
-        settings.REDIS_URL, max_connections=_POOL_SIZE, timeout=None
-    )
-    return redis.Redis(connection_pool=pool)
+    """Return this process's client for code outside an event loop.
+
+    Raises redis.exceptions.RedisError when the store is a cluster that cannot be reached.
+    """
+    if settings.REDIS_CLUSTER:
+        return connect_cluster(settings.REDIS_URL, connections=_POOL_SIZE)
+    return _connect(settings.REDIS_URL)
+
+
+@cache
+def broker_redis() -> redis.Redis:
+    """Return this process's client of the server that holds Celery's queue."""
+    return _connect(settings.CELERY_BROKER_URL)
 
 
 def async_redis() -> redis.asyncio.Redis:
     """Return the running event loop's client."""
     loop = asyncio.get_running_loop()
     if loop not in _by_loop:
-        pool = redis.asyncio.BlockingConnectionPool.from_url(
-            settings.REDIS_URL, max_connections=_POOL_SIZE, timeout=None
-        )
-        _by_loop[loop] = redis.asyncio.Redis(connection_pool=pool)
+        _by_loop[loop] = _connect_async(settings.REDIS_URL)
     return _by_loop[loop]
+
+
+def _connect(url: str) -> redis.Redis:
+    pool = redis.BlockingConnectionPool.from_url(url, max_connections=_POOL_SIZE, timeout=None)
+    return redis.Redis(connection_pool=pool)
+
+
+def _connect_async(url: str) -> redis.asyncio.Redis:
+    if settings.REDIS_CLUSTER:
+        return connect_cluster_async(url)
+    pool = redis.asyncio.BlockingConnectionPool.from_url(
+        url, max_connections=_POOL_SIZE, timeout=None
+    )
+    return redis.asyncio.Redis(connection_pool=pool)

@@ -1,17 +1,19 @@
 """Fixtures that every folder may use, and how a test leaves the database."""
 
 import gc
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from functools import lru_cache
 
 import pytest
+import pytest_asyncio
 from django.db import connection, transaction
 from django.test import TransactionTestCase
 from pytest_django import DjangoDbBlocker, Settings
 
 from swarm_tasks.verifier import Verifier
 from swarm_web.catalogues import compile_stale
-from swarm_web.store import sync_redis
+from swarm_web.store import async_redis, sync_redis
+from tests.valkey_cluster import Cluster, valkey_cluster
 
 # What migrations put there, and Django needs.
 KEPT_TABLES = {"django_content_type", "auth_permission"}
@@ -78,6 +80,27 @@ def redis_away(settings: Settings) -> Iterator[None]:
     sync_redis.cache_clear()
     yield
     sync_redis.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def valkey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A cluster of three masters for a module."""
+    with valkey_cluster(tmp_path_factory.mktemp("cluster")) as cluster:
+        yield cluster
+
+
+@pytest_asyncio.fixture
+async def in_cluster(valkey: Cluster, settings: Settings) -> AsyncIterator[None]:
+    """Let the site use the cluster, empty; close what the test's event loop has opened."""
+    settings.REDIS_CLUSTER = True
+    settings.REDIS_URL = valkey.url
+    sync_redis.cache_clear()
+    client = sync_redis()
+    client.flushall()
+    yield
+    client.close()
+    sync_redis.cache_clear()
+    await async_redis().aclose()
 
 
 @lru_cache

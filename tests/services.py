@@ -5,6 +5,10 @@ before any conftest.py. TEST_DATABASE_URL and TEST_REDIS_URL name servers to use
 
 With pytest-xdist all processes share one Postgres, in which pytest-django gives each worker a
 database of its own. Each worker has its own Valkey, because publish/subscribe knows no databases.
+
+With TEST_REDIS_CLUSTER=1 the site of the tests keeps all but Celery's queue in a cluster. With
+TEST_PGBOUNCER=/path/of/pgbouncer it reaches Postgres through that; add --reuse-db, because a
+database that a pooler holds open cannot be dropped.
 """
 
 import atexit
@@ -17,7 +21,9 @@ from pathlib import Path
 from swarm_web.local.postgres import prepare_postgres
 from swarm_web.local.servers import LocalServer
 from swarm_web.local.valkey import prepare_valkey
+from tests.pgbouncer import prepare_pgbouncer
 from tests.processes import running
+from tests.valkey_cluster import valkey_cluster
 
 
 def start_services() -> None:
@@ -36,7 +42,18 @@ def start_services() -> None:
     database_url = os.environ.get("TEST_DATABASE_URL") or start(
         prepare_postgres(folder / "postgres", durable=False)
     )
+    if (program := os.environ.get("TEST_PGBOUNCER")) and "PYTEST_XDIST_WORKER" not in os.environ:
+        database_url = start(prepare_pgbouncer(program, folder / "pgbouncer", database_url))
+        os.environ["DATABASE_POOLER"] = "true"
     redis_url = os.environ.get("TEST_REDIS_URL") or start(prepare_valkey(folder / "valkey"))
+    stores = {"REDIS_URL": redis_url}
+    if os.environ.get("TEST_REDIS_CLUSTER"):
+        cluster = cleanup.enter_context(valkey_cluster(folder / "cluster"))
+        stores = {
+            "REDIS_URL": cluster.url,
+            "REDIS_CLUSTER": "true",
+            "CELERY_BROKER_URL": redis_url,
+        }
     for name in ("static", "dist"):
         (folder / name).mkdir()
     os.environ |= {
@@ -48,7 +65,7 @@ def start_services() -> None:
         "DEBUG": "true",  # Static files come from where they are written.
         "SECRET_KEY": "for-tests-only",
         "DATABASE_URL": database_url,
-        "REDIS_URL": redis_url,
+        **stores,
         "STATIC_ROOT": str(folder / "static"),
         "DIST_DIR": str(folder / "dist"),
     }

@@ -91,6 +91,7 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
                 "fields": [
                     *("completions", "local", "external", "batch"),
                     *("assignment", "isolated_share", "isolated_publish", "trial_rounds"),
+                    "sampling",
                 ],
             },
         ),

@@ -3,6 +3,8 @@
 import math
 import secrets
 
+import msgspec
+from django.core.exceptions import ValidationError
 from django.core.validators import (
     MaxLengthValidator,
     MaxValueValidator,
@@ -11,8 +13,10 @@ from django.core.validators import (
 )
 from django.db import models
 from django.db.models import F, Q
+from django.utils.functional import cached_property
 
 from judge.prompts import MAX_PROMPT_CHARS, check_system_prompt
+from swarm_protocol.messages import Preference, TaskChoice
 from swarm_protocol.prompts import SYSTEM_PROMPT
 from swarm_tasks.answers import NEWEST_RULES, AnswerRules
 from swarm_web.nodes.models import Node
@@ -21,12 +25,37 @@ _VERSION = RegexValidator(r"^\d+\.\d+\.\d+\Z", "Give a version such as 1.2.3.")
 
 
 _DAY_S = 86_400
+# What each preference is called in the admin.
+SAMPLING_WORDS: dict[Preference, str] = {
+    "any": "all rollouts alike (the paper)",
+    "informative": "those first that their senders declared informative",
+    "by_node": "all owners alike",
+    "by_task": "all datasets alike",
+    "fresh": "young rollouts likelier than old ones",
+}
 _YEAR_S = 365 * _DAY_S
 
 
 def draw_seed() -> int:
     """Return a season's public seed."""
     return secrets.randbelow(2**31)
+
+
+def every_sampling() -> list[str]:
+    """Return all preferences with which nodes may request rollouts."""
+    return list(SAMPLING_WORDS)
+
+
+def check_sampling(names: object) -> None:
+    """Check that these are different preferences, `any` among them. Raises ValidationError."""
+    try:
+        preferences = msgspec.convert(names, list[Preference])
+    except msgspec.ValidationError:
+        preferences = []
+    if "any" not in preferences or len(set(preferences)) < len(preferences):
+        raise ValidationError(
+            f"Give a list of different ones of {', '.join(SAMPLING_WORDS)}, with any among them."
+        )
 
 
 class Season(models.Model):
@@ -166,6 +195,13 @@ class Season(models.Model):
         "swarm and alone, as in the SAPO paper.",
     )
 
+    sampling = models.JSONField(
+        default=every_sampling,
+        validators=[check_sampling],
+        help_text="How nodes may ask the pool to draw rollouts for them. All rollouts alike is "
+        "always allowed.",
+    )
+
     # ---- the clock
     cadence_seconds = models.PositiveIntegerField(
         default=300,
@@ -240,6 +276,11 @@ class Season(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @cached_property
+    def choices(self) -> list[TaskChoice]:
+        """The task mix, read once for each instance: every message of a node needs it."""
+        return msgspec.convert(self.tasks, list[TaskChoice])
 
     @property
     def is_active(self) -> bool:

@@ -32,6 +32,14 @@ def build_parser() -> argparse.ArgumentParser:
     demo = verbs.add_parser("demo", parents=[common], help="start the site and nodes that train")
     for verb in (up, demo):
         verb.add_argument("--port", type=int, default=8000, help="on 127.0.0.1 (default: 8000)")
+        verb.add_argument(
+            "--web-processes",
+            type=int,
+            choices=range(1, 65),
+            metavar="N",
+            default=1,
+            help="how many, on this port and those that follow it (default: 1)",
+        )
     demo.add_argument("--nodes", type=int, default=4, help="how many nodes (default: 4)")
     manage = verbs.add_parser(
         "manage", parents=[common], help="run a manage.py command on the running site"
@@ -50,7 +58,13 @@ def main(argv: list[str]) -> int:
             manage_site(state, arguments.command)
         nodes = plan_nodes(arguments.nodes) if arguments.verb == "demo" else []
         with locked_state(state) as lock:
-            plan = Plan(state=state, port=arguments.port, nodes=nodes, outer=os.environ)
+            plan = Plan(
+                state=state,
+                port=arguments.port,
+                web_processes=arguments.web_processes,
+                nodes=nodes,
+                outer=os.environ,
+            )
             asyncio.run(launch(plan, console=console, lock=lock))
     except LaunchError as error:
         console.say(f"Stopped, because: {error}")

@@ -11,7 +11,7 @@ from swarm_web.local.ports import HOST
 from swarm_web.local.state import keep_secret
 
 # What only the server may know: a node works on strangers' completions.
-_SERVER_SECRETS = ("SECRET_KEY", "DATABASE_URL", "REDIS_URL")
+_SERVER_SECRETS = ("SECRET_KEY", "DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL")
 _SITE_FILE = "site.json"
 
 

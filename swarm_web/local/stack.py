@@ -38,10 +38,14 @@ _POLL_S = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What somebody asked to be started, and the environment they asked it in."""
+    """What somebody asked to be started, and the environment they asked it in.
+
+    The web processes listen on `port` and those that follow it.
+    """
 
     state: Path
     port: int
+    web_processes: int = 1
     nodes: Sequence[DemoNode]
     outer: Mapping[str, str]
 
@@ -65,7 +69,9 @@ class Stack:
 
         Raises LaunchError when a step fails.
         """
-        require_free(self._plan.port)
+        ports = range(self._plan.port, self._plan.port + self._plan.web_processes)
+        for port in ports:
+            require_free(port)
         with self._console.stage("Starting Postgres and Valkey"):
             site = await self._start_databases()
         environment = server_environment(site, self._plan.outer)
@@ -76,7 +82,7 @@ class Stack:
                 self._run("messages", commands.COMPILE_MESSAGES, environment),
             )
         await asyncio.gather(
-            self._serve(site, environment),
+            self._serve(site, environment, ports),
             self._run("season", commands.CREATE_DEMO_SEASON, environment),
         )
         nodes, base_nodes = self._plan.nodes, plan_base_nodes(self._plan.nodes)
@@ -131,11 +137,13 @@ class Stack:
             await self._run("static", commands.COLLECT_STATIC, environment)
             stamp.write_text(now)
 
-    async def _serve(self, site: Site, environment: Mapping[str, str]) -> None:
+    async def _serve(self, site: Site, environment: Mapping[str, str], ports: range) -> None:
         """Start web, worker and beat, and say where the page is as soon as it answers."""
         with self._console.stage("Starting web, worker and beat"):
-            await self._supervisor.start(*_site_parts(site, environment))
+            await self._supervisor.start(*_site_parts(environment, ports))
         name = self._plan.outer.get("SITE_NAME", _SITE_NAME)
+        if others := ", ".join(map(str, ports[1:])):
+            self._console.say(f"More web processes are at the ports {others}")
         self._console.say(f"{name} is at {site.url}  (Ctrl-C stops everything)")
 
     async def _start_nodes(
@@ -190,14 +198,16 @@ def _server_part(name: str, command: tuple[str, ...], environment: Mapping[str, 
     )
 
 
-def _site_parts(site: Site, environment: Mapping[str, str]) -> tuple[Part, Part, Part]:
-    """Return web, worker and beat. The page does not wait for the other two."""
-    web = commands.serve_web(host=HOST, port=site.port)
-    return (
-        replace(
-            _server_part("web", web, environment),
-            is_ready=lambda: answers_ok(site.port, "/healthz"),
-        ),
+def _site_parts(environment: Mapping[str, str], ports: range) -> list[Part]:
+    """Return web, one for each port, worker and beat. The page does not wait for the last two."""
+    return [
+        *(_web_part(environment, port, first=ports[0]) for port in ports),
         _server_part("worker", commands.WORKER, environment),
         _server_part("beat", commands.run_beat(), environment),
-    )
+    ]
+
+
+def _web_part(environment: Mapping[str, str], port: int, *, first: int) -> Part:
+    name = "web" if port == first else f"web{port - first + 1}"
+    part = _server_part(name, commands.serve_web(host=HOST, port=port), environment)
+    return replace(part, is_ready=lambda: answers_ok(port, "/healthz"))

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from swarm_web.relay.likeness import Likeness
+from swarm_web.relay.likeness import Digests
 
 Name = TypeVar("Name", bound=Hashable)
 
@@ -33,7 +33,7 @@ class Entry:
     archived: bool
     at: float
     body: bytes
-    likeness: Likeness
+    digests: Digests
 
     @property
     def node(self) -> str:

@@ -21,6 +21,7 @@ import asyncio
 import logging
 import secrets
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import groupby
@@ -72,6 +73,14 @@ _MOST_CHECKS_WAITING = 64
 # Larger ones are written in several.
 _PAIRS_AT_ONCE = 20_000
 
+# KEYS: hash. ARGV: seconds to keep it, then (field, amount)...
+_ADD = """
+for i = 2, #ARGV, 2 do
+    redis.call('HINCRBY', KEYS[1], ARGV[i], ARGV[i + 1])
+end
+redis.call('EXPIRE', KEYS[1], ARGV[1])
+"""
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -121,6 +130,7 @@ class Hub:
         self._opening = asyncio.Lock()
         self._keeping: asyncio.Task[None] | None = None
         self._random = Random(secrets.randbits(64))
+        self._add = client.register_script(_ADD)
         self._relay = WriteBehind(self._write_relay, pause_s=RELAY_PAUSE_S, name="relay")
         self._fold = WriteBehind(self._write_fold, pause_s=FOLD_PAUSE_S, name="contributions")
 
@@ -193,6 +203,11 @@ class Hub:
         await self._relay.flush()
         await self._fold.flush()
 
+    async def look(self) -> None:
+        """Take over now what other processes took, and what the worker found out about nodes."""
+        for pool in tuple(self._pools.values()):
+            await self._catch_up(pool)
+
     async def close(self) -> None:
         """Stop, and write what is left."""
         if self._keeping is not None:
@@ -215,7 +230,6 @@ class Hub:
             for _, group in groupby(samples, key=lambda sample: sample.node_id):
                 await offer_samples(self._client, list(group), limits=self._limits.samples)
         await self._write_lists()
-        await self._write_given()
 
     async def _tell_others(self, season_id: int, entries: list[Any], *, now: float) -> None:
         try:
@@ -241,13 +255,12 @@ class Hub:
         given = self._tally.take_given()
         if not given:
             return
+        by_season: defaultdict[int, list[int]] = defaultdict(list)
+        for (season_id, node_id), count in given.items():
+            by_season[season_id] += (node_id, count)
         try:
-            async with self._client.pipeline(transaction=False) as pipeline:
-                for (season_id, node_id), count in given.items():
-                    pipeline.hincrby(given_key(season_id), str(node_id), count)
-                for season_id in {season_id for season_id, _ in given}:
-                    pipeline.expire(given_key(season_id), _GIVEN_AGE_S)
-                await pipeline.execute()
+            for season_id, pairs in by_season.items():
+                await self._add(keys=[given_key(season_id)], args=[_GIVEN_AGE_S, *pairs])
         except BaseException:
             self._tally.given.update(given)
             raise
@@ -262,6 +275,7 @@ class Hub:
             except BaseException:
                 self._tally.put_back(changes, points)
                 raise
+        await self._write_given()
         await self._write_credits()
 
     async def _write_credits(self) -> None:

@@ -11,18 +11,21 @@ each other, the next sample would be unlike them too, and one that is like them 
 its shingles of 16 bytes, about three words. Two texts share a minhash with the probability of their
 Jaccard similarity (Broder 1997, "On the resemblance and containment of documents"). A value that
 two completions of one rollout share is dropped: it belongs to a template, or to an answer that the
-model often gives. The others are the rollout's marks. Only a rollout with enough marks is compared,
-and only with rollouts of the same question:
+model often gives. The others are the rollout's marks. A rollout with enough marks is remembered,
+and a later one to the same question that has enough of them is near:
 
-| its completions | it is compared if | another one is near if |
+| its completions | it is remembered if | a later one is near if |
 |---|---|---|
-| of LONG_BYTES on average, or more | 7/8 of the values are marks | they share 1/2 of the marks |
-| shorter, and at least 8 | all values are marks | they share 7/8 of the marks |
+| of LONG_BYTES on average, or more | 7/8 of the values are marks | it has 1/2 of the marks |
+| shorter, and at least 8 | all values are marks | it has 7/8 of the marks |
 
-The worst policy for the second line has 10 to 12 equally likely answers without a common template:
-two samples of 8 are taken for copies with a probability of 2 in 10,000. For the first line it has
-about 30 texts of that length and gives each of them word for word: 2 in 100. Policies that
-vary parts of a text have none in 600 (`docs/decisions/0040-window.md`).
+The worst policy for the second line has 10 to 15 equally likely answers without a common template:
+two samples of 8 are taken for copies with a probability of about 3 in 10,000. For the first line it
+has 15 to 20 texts of that length and gives each of them word for word: 4 in 100. Of policies that
+vary the sentences of a text, 1 in 10,800 was refused (`docs/decisions/0040-window.md`).
+
+**What it costs.** A rollout's marks are found only when its party has sent another one to the same
+question, or when somebody sent the same completions: honest nodes hardly ever do either.
 
 **What passes.** A copy with an eighth of the words new, or half of the completions; a copy under
 another question, where its answers are wrong; equal short answers, which cannot be told from honest
@@ -31,9 +34,11 @@ ones. They are bounded like all that a node sends.
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -46,44 +51,75 @@ _HALF = np.uint64(32)
 _SLOTS = np.array([[0xBF58476D], [0x1CE4E5B9], [0x94D049BB], [0x133111EB]], np.uint32)
 
 
-@dataclass(frozen=True, slots=True)
-class Likeness:
-    """What is compared of a rollout.
-
-    `question` is a digest of its task, 8 bytes. `content` is one of task and completions, 16 bytes,
-    and `marks` are 4 bytes each; both are empty if the rollout is not compared.
-    """
+class Digests(NamedTuple):
+    """What is kept of each rollout: digests of its question, and of it and the completions."""
 
     question: bytes
-    content: bytes = b""
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """What is compared of a rollout's completions with those of another one to the same question.
+
+    `marks` are 4 bytes each. Of a rollout that is not remembered they are all values of long
+    completions, and none of shorter ones.
+    """
+
     marks: bytes = b""
     is_long: bool = False
+    is_remembered: bool = False
 
-    def is_near(self, other: "Likeness") -> bool:
-        """Tell whether both are compared and share enough marks."""
-        if self.question != other.question or not self.marks or not other.marks:
+    def is_near(self, earlier: "Likeness") -> bool:
+        """Tell whether this rollout has enough of the marks of an earlier one."""
+        if not earlier.is_remembered:
             return False
         mine = set(np.frombuffer(self.marks, np.uint32).tolist())
-        others = set(np.frombuffer(other.marks, np.uint32).tolist())
-        needed = 1 / 2 if self.is_long and other.is_long else 7 / 8
-        return len(mine & others) >= needed * max(len(mine), len(others))
+        others = set(np.frombuffer(earlier.marks, np.uint32).tolist())
+        needed = 1 / 2 if self.is_long and earlier.is_long else 7 / 8
+        return len(mine & others) >= needed * len(others)
 
 
-def liken(*, task: bytes, completions: Sequence[str]) -> Likeness:
-    """Return what is compared of a rollout; `task` is its task spec as canonical JSON."""
-    question = hashlib.blake2b(task, digest_size=8).digest()
+class _Completion(msgspec.Struct):
+    text: str
+
+
+class _Body(msgspec.Struct):
+    completions: list[_Completion]
+
+
+_decoder = msgspec.json.Decoder(_Body)
+
+
+def digest(*, task: bytes, completions: Sequence[str]) -> Digests:
+    """Return a rollout's digests; `task` is its task spec as canonical JSON."""
+    question = hashlib.sha256(task).digest()[:8]
+    # With the lengths, so that no two lists of texts are joined to the same bytes.
+    lengths = ",".join(map(str, map(len, completions)))
+    whole = "".join([lengths, ":", *completions]).encode("utf-8", "surrogatepass")
+    return Digests(question, hashlib.sha256(question + whole).digest()[:16])
+
+
+def liken_body(body: bytes) -> Likeness:
+    """Return what is compared of a rollout, given as JSON."""
+    return liken([completion.text for completion in _decoder.decode(body).completions])
+
+
+def liken(completions: Sequence[str]) -> Likeness:
+    """Return what is compared of a rollout with these completions, at least one."""
     texts = [text.encode("utf-8", "surrogatepass") for text in completions]
     is_long = sum(map(len, texts)) >= LONG_BYTES * len(texts)
     if not is_long and (len(texts) < _FEWEST_SHORT or len(set(texts)) < len(texts)):
-        return Likeness(question)
-    values = _minhashes([text for text in texts if text])
-    marks = [value for value, times in Counter(values).items() if times == 1]
+        return Likeness()
+    values = Counter(_minhashes([text for text in texts if text]))
+    marks = [value for value, times in values.items() if times == 1]
     if len(marks) < (7 / 8 if is_long else 1) * len(texts) * len(_SLOTS):
-        return Likeness(question)
-    # With the lengths, so that no two lists of texts are joined to the same bytes.
-    whole = b"".join([question, repr([*map(len, texts)]).encode(), *texts])
-    content = hashlib.blake2b(whole, digest_size=16).digest()
-    return Likeness(question, content, np.array(marks, np.uint32).tobytes(), is_long)
+        return Likeness(_pack(values) if is_long else b"", is_long)
+    return Likeness(_pack(marks), is_long, is_remembered=True)
+
+
+def _pack(values: Iterable[int]) -> bytes:
+    return np.fromiter(values, np.uint32).tobytes()
 
 
 def _minhashes(texts: Sequence[bytes]) -> list[int]:

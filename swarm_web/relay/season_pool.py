@@ -16,7 +16,7 @@ from swarm_protocol.messages import ReportTraining, Rollout
 from swarm_web.relay.claims import Check
 from swarm_web.relay.given import Given, GivenList
 from swarm_web.relay.intake import Sample, SampleQuota
-from swarm_web.relay.likeness import liken
+from swarm_web.relay.likeness import digest
 from swarm_web.relay.tally import POINT_EVERY_S, Lesson, Pair, Point, Tally
 from swarm_web.relay.window import Bounds, Entry, Outcome, Strategy, Window
 
@@ -114,7 +114,7 @@ class SeasonPool:
                 archived=rollout.id in sampled,
                 at=now,
                 body=body,
-                likeness=liken(
+                digests=digest(
                     task=_encoder.encode(rollout.task),
                     completions=[completion.text for completion in rollout.completions],
                 ),

@@ -18,6 +18,7 @@ from random import Random
 
 from swarm_web.relay.draws import Asker, Choices, Drawing, Strategy
 from swarm_web.relay.entries import Bag, Bags, Entry, Shares
+from swarm_web.relay.likeness import Likeness, liken_body
 
 __all__ = ["Bounds", "Entry", "Outcome", "Reason", "Strategy", "Window"]
 
@@ -69,6 +70,7 @@ class Window:
         self._bounds = bounds
         self._keys: dict[str, Entry] = {}
         self._contents: dict[bytes, Entry] = {}
+        self._likenesses: dict[Entry, Likeness] = {}
         self._all = Bag()
         self._declared = Bag()
         self._nodes: Bags[int] = Bags()
@@ -104,7 +106,7 @@ class Window:
             return Outcome.TOO_OLD
         if entry.at > now:
             entry = replace(entry, at=now)
-        if entry.key in self._keys or entry.likeness.content in self._contents:
+        if entry.key in self._keys or self._is_known(entry):
             return Outcome.DUPLICATE
         if self._is_near(entry):
             return Outcome.NEAR_DUPLICATE
@@ -188,11 +190,23 @@ class Window:
             self._remove(entry)
         return len(entries)
 
+    def _is_known(self, entry: Entry) -> bool:
+        twin = self._contents.get(entry.digests.content)
+        return twin is not None and self._liken(twin).is_remembered
+
     def _is_near(self, entry: Entry) -> bool:
-        held = self._asked.get((entry.likeness.question, entry.party))
-        return held is not None and any(
-            entry.likeness.is_near(each.likeness) for each in held[-_COMPARED:]
-        )
+        held = self._asked.get((entry.digests.question, entry.party))
+        if held is None:
+            return False
+        likeness = liken_body(entry.body)
+        return any(likeness.is_near(self._liken(each)) for each in held[-_COMPARED:])
+
+    def _liken(self, entry: Entry) -> Likeness:
+        """Return what is compared of an entry that is held; it is kept as long as the entry."""
+        found = self._likenesses.get(entry)
+        if found is None:
+            found = self._likenesses[entry] = liken_body(entry.body)
+        return found
 
     def _push_out(self, entry: Entry) -> None:
         """Push out what is over a bound after an entry was added."""
@@ -234,10 +248,9 @@ class Window:
 
     def _insert(self, entry: Entry) -> None:
         self._keys[entry.key] = entry
-        if entry.likeness.content:
-            self._contents[entry.likeness.content] = entry
-            asked = entry.likeness.question, entry.party
-            self._asked[asked] = (*self._asked.get(asked, ()), entry)
+        self._contents.setdefault(entry.digests.content, entry)
+        asked = entry.digests.question, entry.party
+        self._asked[asked] = (*self._asked.get(asked, ()), entry)
         self._all.add(entry)
         if entry.informative:
             self._declared.add(entry)
@@ -248,9 +261,10 @@ class Window:
 
     def _remove(self, entry: Entry) -> None:
         del self._keys[entry.key]
-        if entry.likeness.content:
-            del self._contents[entry.likeness.content]
-            self._forget_asked(entry)
+        self._likenesses.pop(entry, None)
+        if self._contents.get(entry.digests.content) is entry:
+            del self._contents[entry.digests.content]
+        self._forget_asked(entry)
         self._all.remove(entry)
         if entry.informative:
             self._declared.remove(entry)
@@ -260,7 +274,7 @@ class Window:
         self._count(entry, by=-1)
 
     def _forget_asked(self, entry: Entry) -> None:
-        asked = entry.likeness.question, entry.party
+        asked = entry.digests.question, entry.party
         if left := tuple(each for each in self._asked[asked] if each is not entry):
             self._asked[asked] = left
         else:

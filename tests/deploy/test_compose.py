@@ -23,7 +23,10 @@ TCP_PORT = 8000
 SERVERS = ["migrate", "web", "worker", "beat", "register"]
 # What .env does not decide: where the other containers are, where the image keeps its files, and
 # that a site which others can reach shows no tracebacks.
-DECIDED = {"DATABASE_URL", "REDIS_URL", "STATIC_ROOT", "STATIC_COMPRESSED", "DIST_DIR", "DEBUG"}
+DECIDED = {
+    *("DATABASE_URL", "DATABASE_POOLER", "REDIS_URL", "REDIS_CLUSTER", "CELERY_BROKER_URL"),
+    *("STATIC_ROOT", "STATIC_COMPRESSED", "DIST_DIR", "DEBUG"),
+}
 # A worker forks, which pools of connections do not survive.
 WEB_ONLY = {"DATABASE_POOL"}
 

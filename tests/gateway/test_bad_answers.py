@@ -19,6 +19,7 @@ from swarm_protocol.messages import (
 from tests.factories import make_node, make_round
 from tests.gateway.conftest import Member, invite
 from tests.gateway.refusals import assert_refused, two_nodes
+from tests.gateway.sessions import read_counts
 from tests.sockets import NodeSocket, node_socket
 
 

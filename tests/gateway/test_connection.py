@@ -137,7 +137,7 @@ async def test_a_doorbell_that_rings_while_the_welcome_is_made_comes_after_it(
     async with (
         node_socket(gateway, bold.token) as greeted,
         node_socket(gateway, amber.token, greet=False) as joining,
-        stalled("judge_round") as stall,
+        stalled("nodes_node") as stall,
     ):
         await joining.send(make_hello())
         await stall.find_waiting()
@@ -300,7 +300,7 @@ async def test_a_socket_with_a_hello_stays_open(
 async def test_a_hello_that_takes_long_to_answer_was_said_in_time(
     gateway: str, amber: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "HELLO_S", 0.05)
+    monkeypatch.setattr(connection, "HELLO_S", 0.3)
     async with (
         node_socket(gateway, amber.token, greet=False) as socket,
         stalled("nodes_node") as stall,

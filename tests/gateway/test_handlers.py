@@ -115,3 +115,14 @@ async def test_a_hello_makes_the_session_greeted_and_the_node_known(amber: Membe
     assert session.greeted
     node = await Node.objects.aget(name="amber")
     assert (node.last_seen, node.client_version) == (NOW, make_hello().client)
+
+
+async def test_a_way_of_drawing_that_the_season_does_not_allow_is_refused(
+    season: Season, amber: Member
+) -> None:
+    await Season.objects.filter(pk=season.pk).aupdate(sampling=["any", "by_node"])
+    session = session_of(amber)
+    assert (await draw(session, RequestRollouts(id="r", count=1, prefer="by_node"))).rollouts == []
+    with pytest.raises(RefusedError, match="any, by_node, not by fresh") as refusal:
+        await sample(session, RequestRollouts(id="r", count=1, prefer="fresh"))
+    assert refusal.value.code == ErrorCode.RELAY_SAMPLING

@@ -5,7 +5,6 @@ import io
 import re
 from collections import Counter
 from dataclasses import replace
-from random import Random
 from typing import get_args
 
 import pytest
@@ -26,12 +25,7 @@ from node_client.swarm.connection import Link
 from swarm_protocol.messages import ReportTraining, RequestStanding, RolloutName
 from swarm_web.gateway.handlers.standing import tell_standing
 from swarm_web.nodes.models import Node
-from swarm_web.relay.services import (
-    book_credits,
-    publish_rollouts,
-    record_training,
-    sample_rollouts,
-)
+from swarm_web.relay.services import book_credits
 from tests.factories import (
     make_answer,
     make_node,
@@ -44,6 +38,7 @@ from tests.factories import (
 from tests.gateway.conftest import Member
 from tests.gateway.sessions import NOW, session_of
 from tests.node_client.panel_views import full_view, report
+from tests.relay.sharing import publish_rollouts, record_training, sample_rollouts
 
 ASK = RequestStanding(id="s")
 SHOWN_AT = timezone.now()
@@ -84,14 +79,9 @@ def draw(view: View) -> str:
 
 async def exchange(season: Season, giver: Node, taker: Node) -> None:
     """Let the taker draw the giver's rollouts, and train on those of its first draw."""
-    rollouts = [make_rollout(season, rollout_id=f"{giver}-{n}") for n in range(3)]
-    await publish_rollouts(
-        giver, season_id=season.pk, rollouts=rollouts, rejected=0, now=NOW, random=Random(0)
-    )
-    drawn = [
-        await sample_rollouts(taker, season_id=season.pk, count=2, now=NOW, random=Random(0))
-        for _ in range(2)
-    ]
+    rollouts = [make_rollout(season, rollout_id=f"{giver}-{n}") for n in range(5)]
+    await publish_rollouts(giver, season_id=season.pk, rollouts=rollouts, now=NOW)
+    drawn = [await sample_rollouts(taker, season_id=season.pk, count=2, now=NOW) for _ in range(2)]
     said = ReportTraining(
         id="t",
         step=1,
@@ -136,7 +126,7 @@ async def test_every_figure_of_the_panel_stands_on_the_nodes_page(
         ("step 1,234", "Step 1234"),
         ("training reward 0.792", "Training reward .792"),
         ("informative 62%", "Informative share 62 %"),
-        ("3 rollouts published", "Published 3"),
+        ("5 rollouts published", "Published 5"),
         ("delivered to others 4 times", "Delivered to others 4"),
         ("used by others 2 times", "Used by others 2"),
         ("3 external used this season", "External used 3"),

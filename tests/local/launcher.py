@@ -8,14 +8,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from swarm_web.local.errors import LaunchError
 from swarm_web.local.parts import Part
-from swarm_web.local.ports import HOST, free_port
+from swarm_web.local.ports import HOST, free_port, require_free
 from swarm_web.local.stamps import fingerprint
 from tests.local.processes import children_of
 from tests.processes import PROJECT, Running, running
 
 # What tests/services.py sets for this process; a person's shell has none of it.
-_OURS = ("DEBUG", "SECRET_KEY", "DATABASE_URL", "REDIS_URL", "STATIC_ROOT", "DIST_DIR")
+_OURS = (
+    *("DEBUG", "SECRET_KEY", "STATIC_ROOT", "DIST_DIR"),
+    *("DATABASE_URL", "DATABASE_POOLER", "REDIS_URL", "REDIS_CLUSTER", "CELERY_BROKER_URL"),
+)
 # By what in its command line each of the site's parts is known.
 _SIGNS = {
     "postgres": "/postgres -D ",
@@ -64,12 +68,15 @@ def spare_wheel(state: Path) -> None:
 
 @contextmanager
 def launched_site(
-    state: Path, *, environment: Mapping[str, str] | None = None
+    state: Path, *, environment: Mapping[str, str] | None = None, web_processes: int = 1
 ) -> Iterator[LaunchedSite]:
     """Run `up` from when it has told its address to the end of the block."""
-    port = free_port()
+    port = _free_row(web_processes)
     log = state.with_name(f"{state.name}.console")
-    options = ("up", "--port", str(port), "--state-dir", str(state))
+    options = (
+        *("up", "--port", str(port), "--web-processes", str(web_processes)),
+        *("--state-dir", str(state)),
+    )
     launcher = Part(
         name="launcher",
         command=(sys.executable, "-m", "swarm_web.local", *options),
@@ -80,3 +87,15 @@ def launched_site(
     )
     with running(launcher, log=log) as started:
         yield LaunchedSite(started, state, port)
+
+
+def _free_row(number: int) -> int:
+    """Return the first of so many ports in a row that nobody listens on now."""
+    while True:
+        first = free_port()
+        try:
+            for port in range(first, first + number):
+                require_free(port)
+        except LaunchError:
+            continue
+        return first

@@ -40,6 +40,15 @@ def test_a_site_starts_with_its_own_servers_and_leaves_nothing(tmp_path: Path) -
         pass
 
 
+def test_a_site_with_two_web_processes_serves_on_two_ports(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    spare_wheel(state)
+    with launched_site(state, web_processes=2) as site:
+        await_ready(site)
+        assert answers_ok(site.port + 1, "/healthz")
+        assert f"More web processes are at the ports {site.port + 1}" in site.console()
+
+
 @pytest.fixture(scope="module")
 def site_on_named_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaunchedSite]:
     """Run a site on the databases that the environment names."""

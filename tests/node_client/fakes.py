@@ -25,6 +25,7 @@ from swarm_protocol.messages import (
 )
 from swarm_tasks.allowlist import GENERATOR
 from swarm_tasks.keyspace import Part
+from swarm_tasks.unmade import UnmadeError, UnposedError
 from swarm_tasks.verifier import DrawnTask, StreamPlace, Verifier
 
 TOY = Base(hidden_size=16, layers=1, heads=2, warm_up=WarmUpConfig(steps=1))
@@ -129,6 +130,12 @@ class FailingVerifier(BorrowingVerifier):
         if spec == self._failing:
             raise RefusedError(ErrorCode.VERIFIER_FAILED, "Gone.")
         return super().question(spec)
+
+    def questions(self, specs: Sequence[TaskSpec]) -> list[str]:
+        if self._failing in specs:
+            gone = UnmadeError(ErrorCode.VERIFIER_FAILED, "Gone.")
+            raise UnposedError(specs.index(self._failing), gone)
+        return super().questions(specs)
 
 
 class PoolInMemory:

@@ -286,6 +286,7 @@ def test_an_older_welcome_knows_no_declarations_and_lets_no_isolated_node_publis
     assert isinstance(welcome, messages.Welcome)
     assert welcome.season is not None
     assert (welcome.declarations, welcome.season.isolated_publish) == (False, False)
+    assert welcome.season.sampling == []
     assert welcome.return_within == 5
 
 

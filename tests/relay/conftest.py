@@ -8,7 +8,9 @@ from asgiref.sync import sync_to_async
 from django.db import connections
 
 from judge.models import Season
+from swarm_web.counters import pending_counts
 from swarm_web.nodes.models import Node
+from swarm_web.relay.hub import hub
 from swarm_web.store import async_redis, sync_redis
 from tests.factories import make_node, make_season
 
@@ -32,20 +34,22 @@ def bold(db: None) -> Node:
 async def tidy_stores(transactional_db: None, nothing_noted: None) -> AsyncIterator[None]:
     """Close what a test's event loop has opened."""
     yield
+    await hub().close()
+    await pending_counts().close()
     await async_redis().aclose()
     await sync_to_async(connections.close_all)()
 
 
 @pytest.fixture
 def nothing_noted() -> Iterator[None]:
-    """Begin and end a test without what waits to be stored."""
+    """Begin and end a test without what waits to be stored, and what processes told each other."""
     forget_noted()
     yield
     forget_noted()
 
 
 def forget_noted() -> None:
-    """Forget samples and credits that wait to be stored."""
-    for pattern in ("relay:sample*", "relay:credits", "relay:*:pairs:*"):
+    """Forget all that the relay has in Redis."""
+    for pattern in ("relay:*", "{relay}:sample*"):
         for key in sync_redis().scan_iter(pattern):
             sync_redis().delete(key)

@@ -1,4 +1,4 @@
-"""What nodes do with a season's pool, each written to the stores at once."""
+"""What nodes and processes do with a season's pool, each written to the stores at once."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -10,10 +10,10 @@ from swarm_protocol.codec import MAX_FRAME_BYTES
 from swarm_protocol.messages import ExternalRollout, ReportTraining, Rollout
 from swarm_web.nodes.models import Node
 from swarm_web.relay.hub import hub
-from swarm_web.relay.keys import CHECKS, lapsed_key, weights_key
+from swarm_web.relay.keys import CHECKS
 from swarm_web.relay.season_pool import Offered, Published
 from swarm_web.relay.window import Strategy
-from swarm_web.store import sync_redis
+from swarm_web.store import async_redis
 
 
 async def publish_rollouts(
@@ -74,25 +74,20 @@ async def record_training(
     await hub().flush()
 
 
-async def learn_of_nodes(season_id: int) -> None:
-    """Let a web process take over what the worker told of nodes."""
-    lapsed = sync_redis().smembers(lapsed_key(season_id))
-    weights = sync_redis().hgetall(weights_key(season_id))
-    (await hub().open(season_id)).learn(
-        doubted=frozenset(map(int, lapsed)),
-        weights={int(node): float(weight) for node, weight in weights.items()},
-    )
+async def offer_checks(season_id: int, most: int, *, arbitrary: int = 0, now: datetime) -> None:
+    """Let the process offer up to `most` declared rollouts and arbitrary ones to the worker.
 
-
-async def offer_checks(
-    season_id: int, *, declared: int = 0, arbitrary: int = 0, now: datetime
-) -> None:
-    """Let a web process offer rollouts to be checked, and nothing else be offered."""
-    await learn_of_nodes(season_id)
+    The hub does so every few seconds.
+    """
     pool = await hub().open(season_id)
     checks = pool.choose_checks(
-        declared=declared, arbitrary=arbitrary, now=now.timestamp(), random=Random(0)
+        declared=most, arbitrary=arbitrary, now=now.timestamp(), random=Random(0)
     )
-    sync_redis().delete(CHECKS)
-    if checks:
-        sync_redis().rpush(CHECKS, *map(msgspec.msgpack.encode, checks))
+    for check in checks:
+        await async_redis().rpush(CHECKS, msgspec.msgpack.encode(check))
+
+
+async def catch_up(season_id: int) -> None:
+    """Let the process hear what the worker found out, as the hub does twice a second."""
+    await hub().open(season_id)
+    await hub().look()

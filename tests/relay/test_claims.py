@@ -1,142 +1,84 @@
-"""The worker's draw of declared rollouts: uniform, each once, and of doubted nodes apart."""
-
-from collections.abc import Collection, Iterator
+"""Declared rollouts on their way to the worker: each checked once, and who has lapsed is told."""
 
 import msgspec
 import pytest
-from scipy.stats import chisquare
 
-from swarm_protocol.messages import Completion, ExternalRollout, Rollout, TaskSpec
-from swarm_web.relay.claims import Claims
-from swarm_web.relay.pool import Bounds, Pool, declared_key, doubted_key, lapsed_key
-from swarm_web.store import async_redis, sync_redis
+from swarm_protocol.messages import Completion, Rollout, TaskSpec
+from swarm_web.relay.claims import Check, take_checks, tell_lapsed
+from swarm_web.relay.keys import CHECKS, checked_key, lapsed_key
+from swarm_web.store import sync_redis
 
 SEASON = 1_000_001  # No season that another test makes.
 AGE_S = 600
 
+pytestmark = pytest.mark.usefixtures("nothing_noted")
 
-@pytest.fixture(autouse=True)
-def empty_redis() -> Iterator[None]:
-    _forget()
-    yield
-    _forget()
-
-
-def _forget() -> None:
-    for key in sync_redis().scan_iter(f"relay:{SEASON}:*"):
-        sync_redis().delete(key)
+ROLLOUT = Rollout(
+    "r0", TaskSpec("gcd", {}, 1, 1, "test"), [Completion("1", "stop")] * 2, "toy", 1, "abc"
+)
 
 
-@pytest.fixture
-def claims() -> Claims:
-    return Claims(sync_redis(), season_id=SEASON, max_age_s=AGE_S)
+def offer(*names: str, at: float = 0.0, season_id: int = SEASON) -> None:
+    """Offer rollouts of the node amber to the worker."""
+    for name in names:
+        body = msgspec.json.encode(msgspec.structs.replace(ROLLOUT, id=name))
+        check = Check(season_id, 1, f"amber/{name}", at, body)
+        sync_redis().rpush(CHECKS, msgspec.msgpack.encode(check))
 
 
-def encoded(name: str) -> bytes:
-    answers = [Completion("1", "stop"), Completion("2", "stop")]
-    rollout = Rollout(name, TaskSpec("gcd", {}, 1, 1, "test"), answers, "toy", 1, "abc")
-    return msgspec.json.encode(ExternalRollout("somebody", 0.0, rollout))
+def take(most: int, *, now: float = 0) -> list[str]:
+    checks = take_checks(sync_redis(), most, now=now, max_age_s=AGE_S)
+    return [check.key for check in checks]
 
 
-async def fill(node: int, count: int, *, declared: Collection[int], now: float = 0) -> None:
-    pool = Pool(async_redis(), season_id=SEASON, bounds=Bounds(1000, 100, AGE_S))
-    await pool.publish(
-        node,
-        {f"r{i}": encoded(f"r{i}") for i in range(count)},
-        informative={f"r{i}" for i in declared},
-        now=now,
-    )
-    await async_redis().aclose()
+def test_what_is_taken_is_what_was_offered() -> None:
+    offer("r0")
+    [check] = take_checks(sync_redis(), 8, now=0, max_age_s=AGE_S)
+    assert (check.season_id, check.node_id, check.at) == (SEASON, 1, 0.0)
+    assert check.read_rollout() == ROLLOUT
 
 
-def names(claims: Claims, most: int, *, now: float = 0) -> set[tuple[int, str]]:
-    return {(claim.node_id, claim.rollout.id) for claim in claims.draw(most, now=now)}
+def test_no_more_are_taken_than_asked_for_and_the_oldest_first() -> None:
+    offer("r0", "r1", "r2")
+    assert take(2) == ["amber/r0", "amber/r1"]
+    assert take(2) == ["amber/r2"]
+    assert take(2) == []
 
 
-async def test_only_declared_rollouts_are_drawn(claims: Claims) -> None:
-    await fill(1, 9, declared=[2, 5])
-    await fill(2, 9, declared=[])
-    assert names(claims, 50) == {(1, "r2"), (1, "r5")}
+def test_each_is_taken_once_as_long_as_it_lasts() -> None:
+    offer("r0")
+    assert take(1) == ["amber/r0"]
+    offer("r0", "r0")
+    assert take(2, now=AGE_S - 1) == []
 
 
-async def test_each_is_drawn_once_as_long_as_it_lasts(claims: Claims) -> None:
-    await fill(1, 3, declared=range(3))
-    first = names(claims, 2)
-    assert len(first) == 2
-    rest = {name for _ in range(30) for name in names(claims, 2, now=AGE_S - 1)}
-    assert rest == {(1, "r0"), (1, "r1"), (1, "r2")} - first
+def test_another_rollout_of_the_same_id_is_taken_again() -> None:
+    offer("r0")
+    offer("r0", at=0.25)
+    assert take(2) == ["amber/r0", "amber/r0"]
 
 
-async def test_another_rollout_of_the_same_id_is_drawn_again(claims: Claims) -> None:
-    await fill(1, 3, declared=range(3))
-    assert len(names(claims, 50)) == 3
-    # A node's share of the pool is 100: 100 newer ones push these out, and they come again.
-    await fill(1, 103, declared=[], now=1)
-    await fill(1, 3, declared=range(3), now=2)
-    assert names(claims, 50, now=2) == {(1, "r0"), (1, "r1"), (1, "r2")}
+def test_the_same_rollout_name_in_two_seasons_is_two() -> None:
+    offer("r0")
+    offer("r0", season_id=SEASON + 1)
+    assert len(take(2)) == 2
 
 
-async def test_nothing_is_drawn_of_an_empty_pool(claims: Claims) -> None:
-    assert names(claims, 8) == set()
-
-
-async def test_what_was_drawn_is_forgotten_with_the_rollouts(claims: Claims) -> None:
-    await fill(1, 3, declared=range(3))
-    claims.draw(8, now=0)
-    key = f"relay:{SEASON}:checked"
+def test_what_was_taken_is_forgotten_with_the_rollouts() -> None:
+    offer("r0", "r1", "r2")
+    take(3)
+    key = checked_key(SEASON)
     assert sync_redis().zcard(key) == 3
     assert 0 < sync_redis().ttl(key) <= AGE_S
-    claims.draw(8, now=AGE_S + 1)
-    assert not sync_redis().exists(key)
+    offer("r3")
+    take(1, now=AGE_S + 1)
+    assert sync_redis().zrange(key, 0, -1) == [b"amber/r3@0.0"]
 
 
-@pytest.mark.slow
-async def test_a_node_is_drawn_as_often_as_it_declares(claims: Claims) -> None:
-    await fill(1, 30, declared=range(30))
-    await fill(2, 30, declared=range(10))
-    drawn = {1: 0, 2: 0}
-    for _ in range(400):
-        for claim in claims.draw(3, now=0):
-            drawn[claim.node_id] += 1
-        sync_redis().delete(f"relay:{SEASON}:checked")
-    # Redis draws with a seed of its own: a limit that chance passes once in a million runs.
-    assert chisquare([drawn[1], drawn[2]], [900, 300]).pvalue > 1e-6
-
-
-async def test_what_lapsed_nodes_declare_is_drawn_besides_and_offered_like_the_rest(
-    claims: Claims,
-) -> None:
-    claims.tell_lapsed([1])
-    await fill(1, 5, declared=range(5))
-    await fill(2, 5, declared=range(5))
-    drawn = claims.draw(2, now=0)
-    assert sorted(claim.node_id for claim in drawn) == [1, 1, 2, 2]
-    assert sync_redis().zcard(doubted_key(SEASON)) == 5
-
-
-async def test_a_node_that_lapses_loses_what_it_has_declared_already(claims: Claims) -> None:
-    await fill(1, 5, declared=range(3))
-    await fill(12, 5, declared=range(2))
-    claims.tell_lapsed([1])
-    assert sync_redis().zrange(declared_key(SEASON), 0, -1) == [b"12:r0", b"12:r1"]
-    assert sync_redis().zrange(doubted_key(SEASON), 0, -1) == [b"1:r0", b"1:r1", b"1:r2"]
-    assert 0 < sync_redis().ttl(doubted_key(SEASON)) <= AGE_S
-
-
-async def test_what_was_doubted_does_not_count_once_the_nodes_declarations_count_again(
-    claims: Claims,
-) -> None:
-    claims.tell_lapsed([1])
-    await fill(1, 5, declared=range(5))
-    claims.tell_lapsed([])
-    assert claims.draw(8, now=0) == []
-    assert not sync_redis().exists(doubted_key(SEASON))
-
-
-def test_only_the_nodes_that_were_told_last_have_lapsed(claims: Claims) -> None:
-    claims.tell_lapsed([1, 2])
-    claims.tell_lapsed([2, 3])
+def test_only_the_nodes_that_were_told_last_have_lapsed() -> None:
+    tell_lapsed(sync_redis(), SEASON, [1, 2])
+    tell_lapsed(sync_redis(), SEASON, [2, 3])
     assert sync_redis().smembers(lapsed_key(SEASON)) == {b"2", b"3"}
     assert sync_redis().ttl(lapsed_key(SEASON)) > 0
-    claims.tell_lapsed([])
+    tell_lapsed(sync_redis(), SEASON, [])
     assert not sync_redis().exists(lapsed_key(SEASON))

@@ -23,7 +23,7 @@ from swarm_web.relay.services import check_declarations, keep_conduct, set_by_op
 from swarm_web.store import sync_redis
 from tests.factories import make_rollout, make_round, make_score
 from tests.relay.sharing import (
-    learn_of_nodes,
+    catch_up,
     offer_checks,
     publish_rollouts,
     sample_rollouts,
@@ -72,7 +72,7 @@ async def publish(
 
 async def spot_check(season: Season, verifier: Verifier, *, count: int = 64) -> None:
     """Let a web process offer spot checks, and a worker make them."""
-    await offer_checks(season.pk, arbitrary=count, now=NOW)
+    await offer_checks(season.pk, 0, arbitrary=count, now=NOW)
     await sync_to_async(check_declarations)(
         verifier=verifier, now=NOW, most=count, is_late=lambda: False
     )
@@ -229,7 +229,7 @@ async def test_rollouts_of_a_withheld_node_are_given_to_nobody(
     await withhold(amber, season)
     await publish(amber, season, [make_rollout(season, index=index) for index in range(5)])
     await look()
-    await learn_of_nodes(season.pk)
+    await catch_up(season.pk)
     assert await sample_rollouts(bold, season_id=season.pk, count=5, now=NOW) == []
 
 

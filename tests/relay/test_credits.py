@@ -1,7 +1,6 @@
 """Who learned from whom: believed for what was delivered, each rollout once."""
 
 from datetime import timedelta
-from random import Random
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ from swarm_protocol.errors import ErrorCode
 from swarm_protocol.messages import ReportTraining, RolloutName
 from swarm_tasks.verifier import Verifier
 from swarm_web.nodes.models import Node
-from swarm_web.relay.deliveries import REMEMBERED
 from swarm_web.relay.models import ArchivedRollout, Contribution, Exchange, Learned, TrainingPoint
 from swarm_web.relay.pairs import MOST_A_MINUTE
 from swarm_web.relay.selectors import Flow, exchanges_in
@@ -23,14 +21,11 @@ from swarm_web.relay.services import (
     book_credits,
     check_samples,
     crediting,
-    publish_rollouts,
-    record_training,
-    sample_rollouts,
     store_samples,
 )
-from swarm_web.relay.services.reporting import POINT_EVERY_S
-from swarm_web.store import sync_redis
+from swarm_web.relay.tally import POINT_EVERY_S
 from tests.factories import make_node, make_rollout
+from tests.relay.sharing import publish_rollouts, record_training, sample_rollouts
 
 NOW = timezone.now()
 
@@ -40,10 +35,8 @@ pytestmark = pytest.mark.usefixtures("tidy_stores")
 async def deliver(season: Season, *ids: str, giver: Node, taker: Node) -> None:
     """Let the giver publish these, and the taker draw all of the pool."""
     rollouts = [make_rollout(season, rollout_id=name) for name in ids]
-    await publish_rollouts(
-        giver, season_id=season.pk, rollouts=rollouts, rejected=0, now=NOW, random=Random(0)
-    )
-    await sample_rollouts(taker, season_id=season.pk, count=64, now=NOW, random=Random(0))
+    await publish_rollouts(giver, season_id=season.pk, rollouts=rollouts, now=NOW)
+    await sample_rollouts(taker, season_id=season.pk, count=64, now=NOW)
 
 
 async def report(node: Node, season: Season, *used: tuple[str, str], **fields: Any) -> None:
@@ -138,17 +131,6 @@ async def test_what_another_node_was_given_is_not_believed(
     await report(calm, season, ("amber", "a"))
     await book()
     assert await flows(season) == []
-
-
-async def test_only_the_latest_deliveries_are_remembered(
-    season: Season, amber: Node, bold: Node
-) -> None:
-    await deliver(season, "old", giver=amber, taker=bold)
-    key = f"relay:{season.pk}:got:{bold.pk}"
-    sync_redis().zadd(key, {f"x/{n}": NOW.timestamp() + n for n in range(1, REMEMBERED)})
-    await deliver(season, "new", giver=amber, taker=bold)
-    assert sync_redis().zcard(key) == REMEMBERED
-    assert 0 < sync_redis().ttl(key) <= 3600
 
 
 async def test_credits_of_several_nodes_are_added_up(
@@ -294,8 +276,10 @@ async def test_credits_of_a_node_that_is_gone_are_dropped(
 
 async def test_points_of_training_are_thinned(season: Season, amber: Node) -> None:
     await report(amber, season, step=1, reflection={"recheck": 0.25})
-    await report(amber, season, step=2)
+    await report(amber, season, step=2, later=timedelta(seconds=POINT_EVERY_S - 1))
     point = await TrainingPoint.objects.aget()
     assert (point.step, point.at, point.reflection) == (1, NOW, {"recheck": 0.25})
-    assert 0 < sync_redis().ttl(f"relay:{season.pk}:point:{amber.pk}") <= POINT_EVERY_S
     assert (await Contribution.objects.aget()).step == 2
+    await report(amber, season, step=3, later=timedelta(seconds=POINT_EVERY_S))
+    steps = TrainingPoint.objects.order_by("at").values_list("step", flat=True)
+    assert [step async for step in steps] == [1, 3]

@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Callable
-from random import Random
 
 import msgspec
 import pytest
@@ -24,7 +23,7 @@ from swarm_web.relay.services import check_declarations, restore_declarations
 from swarm_web.relay.services.scoring import check_rollout
 from swarm_web.relay.trust import WINDOW
 from tests.factories import make_rollout
-from tests.relay.sharing import learn_of_nodes, offer_checks, publish_rollouts, sample_rollouts
+from tests.relay.sharing import catch_up, offer_checks, publish_rollouts, sample_rollouts
 from tests.tasks.specs import answered, solve_sum
 
 NOW = timezone.now()
@@ -142,9 +141,7 @@ async def declare(
         season_id=season.pk,
         rollouts=rollouts,
         informative=[rollout.id for rollout in rollouts],
-        rejected=0,
         now=NOW,
-        random=Random(0),
     )
 
 
@@ -155,22 +152,23 @@ async def check(
     most: int = 64,
     is_late: Callable[[], bool] = lambda: False,
 ) -> int:
-    await offer_checks(season.pk, declared=most, now=NOW)
-    return await sync_to_async(check_declarations)(
+    """Let the process offer rollouts, the worker check some, and the process hear what it found."""
+    await offer_checks(season.pk, 64, now=NOW)
+    checked = await sync_to_async(check_declarations)(
         verifier=verifier, now=NOW, most=most, is_late=is_late
     )
+    await catch_up(season.pk)
+    return checked
 
 
 async def preferred(node: Node, season: Season, *, count: int) -> list[str]:
     """Return whose rollouts a node that prefers informative ones is given."""
-    await learn_of_nodes(season.pk)
     drawn = await sample_rollouts(
         node,
         season_id=season.pk,
         count=count,
         prefer="informative",
         now=NOW,
-        random=Random(0),
     )
     return [external.node for external in drawn]
 
@@ -227,11 +225,13 @@ async def test_who_declares_falsely_is_offered_as_if_undeclared_and_nobody_else_
     assert part.declarations_lapsed_at == NOW
     assert (await part_of(honest)).declarations_lapsed_at is None
     assert await preferred(bold, season, count=2) == ["honest", "honest"]
+    other, third = [
+        await Node.objects.acreate(name=name, token_hash=name) for name in ("other", "third")
+    ]
     # What it declares from now on does not count either, but is still given to others.
     await declare(amber, season, verifier, "ww", count=5, first=20)
-    other = await Node.objects.acreate(name="other", token_hash="other")
     assert await preferred(other, season, count=2) == ["honest", "honest"]
-    assert len(await preferred(other, season, count=64)) == 25
+    assert len(await preferred(third, season, count=64)) == 27
 
 
 async def test_declarations_count_again_after_a_clean_window(
@@ -255,7 +255,6 @@ async def test_an_operator_lets_declarations_count_again(
     await check(season, verifier)
     assert await sync_to_async(restore_declarations)(Contribution.objects.all()) == 1
     await check(season, verifier)
-    await learn_of_nodes(season.pk)
     await declare(amber, season, verifier, "rw", count=1, first=3)
     part = await part_of(amber)
     assert (part.declarations_lapsed_at, part.window_checked, part.declared_false) == (None, 0, 3)

@@ -1,7 +1,6 @@
 """Who gave and took what is counted, and reported totals are believed only so far."""
 
 from datetime import timedelta
-from random import Random
 
 import msgspec
 import pytest
@@ -19,8 +18,8 @@ from swarm_protocol.messages import (
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Contribution
 from swarm_web.relay.selectors import pool_size
-from swarm_web.relay.services import publish_rollouts, record_training, sample_rollouts
-from tests.factories import make_rollout, make_season
+from tests.factories import make_node, make_rollout, make_season
+from tests.relay.sharing import catch_up, publish_rollouts, record_training, sample_rollouts
 
 NOW = timezone.now()
 
@@ -29,9 +28,7 @@ pytestmark = pytest.mark.usefixtures("tidy_stores")
 
 async def publish(node: Node, season: Season, *ids: str, rejected: int = 0) -> None:
     rollouts = [make_rollout(season, rollout_id=rollout_id) for rollout_id in ids]
-    await publish_rollouts(
-        node, season_id=season.pk, rollouts=rollouts, rejected=rejected, now=NOW, random=Random(0)
-    )
+    await publish_rollouts(node, season_id=season.pk, rollouts=rollouts, rejected=rejected, now=NOW)
 
 
 def report(*, step: int, external_used: int = 0, reward: float = 0.5) -> ReportTraining:
@@ -54,11 +51,9 @@ async def test_a_rollout_is_drawn_as_it_was_published_with_its_sender_and_age(
     season: Season, amber: Node, bold: Node
 ) -> None:
     rollout = make_rollout(season)
-    await publish_rollouts(
-        amber, season_id=season.pk, rollouts=[rollout], rejected=0, now=NOW, random=Random(0)
-    )
+    await publish_rollouts(amber, season_id=season.pk, rollouts=[rollout], now=NOW)
     [drawn] = await sample_rollouts(
-        bold, season_id=season.pk, count=4, now=NOW + timedelta(seconds=3), random=Random(0)
+        bold, season_id=season.pk, count=4, now=NOW + timedelta(seconds=3)
     )
     assert (drawn.node, drawn.age_s, drawn.rollout) == ("amber", 3.0, rollout)
 
@@ -73,14 +68,11 @@ async def test_log_probs_are_drawn_by_nodes_that_ask_for_them(
             msgspec.structs.replace(each, logprobs="AAIABA==") for each in bare.completions
         ],
     )
-    await publish_rollouts(
-        amber, season_id=season.pk, rollouts=[full], rejected=0, now=NOW, random=Random(0)
-    )
+    calm, _ = await sync_to_async(make_node)("calm")
+    await publish_rollouts(amber, season_id=season.pk, rollouts=[full], now=NOW)
     drawn = [
-        await sample_rollouts(
-            bold, season_id=season.pk, count=1, now=NOW, random=Random(0), with_logprobs=asked
-        )
-        for asked in (False, True)
+        await sample_rollouts(node, season_id=season.pk, count=1, now=NOW, with_logprobs=asked)
+        for node, asked in ((bold, False), (calm, True))
     ]
     assert [sample[0].rollout for sample in drawn] == [bare, full]
 
@@ -92,10 +84,8 @@ async def test_a_sample_fits_into_one_frame(season: Season, amber: Node, bold: N
         msgspec.structs.replace(make_rollout(season, rollout_id=f"r{i}"), completions=long)
         for i in range(16)
     ]
-    await publish_rollouts(
-        amber, season_id=season.pk, rollouts=rollouts, rejected=0, now=NOW, random=Random(0)
-    )
-    drawn = await sample_rollouts(bold, season_id=season.pk, count=16, now=NOW, random=Random(0))
+    await publish_rollouts(amber, season_id=season.pk, rollouts=rollouts, now=NOW)
+    drawn = await sample_rollouts(bold, season_id=season.pk, count=16, now=NOW)
     frame = encode(RolloutsSampled(reply_to="r" * 64, rollouts=drawn))
     assert 0.8 * MAX_FRAME_BYTES < len(frame) <= MAX_FRAME_BYTES
     assert (await contribution(bold)).delivered == len(drawn)
@@ -115,12 +105,10 @@ async def test_large_rollouts_do_not_keep_smaller_ones_out_of_the_frame(
         season_id=season.pk,
         rollouts=[*large, *small],
         informative=[rollout.id for rollout in large],
-        rejected=0,
         now=NOW,
-        random=Random(0),
     )
     drawn = await sample_rollouts(
-        bold, season_id=season.pk, count=20, now=NOW, random=Random(0), prefer="informative"
+        bold, season_id=season.pk, count=20, now=NOW, prefer="informative"
     )
     assert {rollout.id for rollout in small} < {each.rollout.id for each in drawn}
 
@@ -133,10 +121,8 @@ async def test_log_probs_that_are_not_sent_take_no_place_in_the_frame(
         msgspec.structs.replace(make_rollout(season, rollout_id=f"r{i}"), completions=told)
         for i in range(16)
     ]
-    await publish_rollouts(
-        amber, season_id=season.pk, rollouts=rollouts, rejected=0, now=NOW, random=Random(0)
-    )
-    drawn = await sample_rollouts(bold, season_id=season.pk, count=16, now=NOW, random=Random(0))
+    await publish_rollouts(amber, season_id=season.pk, rollouts=rollouts, now=NOW)
+    drawn = await sample_rollouts(bold, season_id=season.pk, count=16, now=NOW)
     assert len(drawn) == 16
 
 
@@ -144,6 +130,11 @@ async def test_published_and_rejected_rollouts_are_counted(season: Season, amber
     await publish(amber, season, "r1", "r2", rejected=3)
     row = await contribution(amber)
     assert (row.published, row.rejected) == (2, 3)
+
+
+async def test_how_many_rollouts_the_pool_holds_is_told(season: Season, amber: Node) -> None:
+    await publish(amber, season, "r1", "r2")
+    await catch_up(season.pk)
     assert pool_size(season.pk) == 2
 
 
@@ -153,11 +144,13 @@ async def test_publishing_again_counts_once(season: Season, amber: Node) -> None
     assert (await contribution(amber)).published == 3
 
 
-async def test_delivered_rollouts_are_counted(season: Season, amber: Node, bold: Node) -> None:
+async def test_delivered_rollouts_are_counted_and_none_is_delivered_twice(
+    season: Season, amber: Node, bold: Node
+) -> None:
     await publish(amber, season, "r1", "r2", "r3")
     for _ in range(2):
-        await sample_rollouts(bold, season_id=season.pk, count=2, now=NOW, random=Random(0))
-    assert (await contribution(bold)).delivered == 4
+        await sample_rollouts(bold, season_id=season.pk, count=2, now=NOW)
+    assert (await contribution(bold)).delivered == 3
 
 
 async def test_a_report_is_stored(season: Season, amber: Node) -> None:
@@ -178,7 +171,7 @@ async def test_nobody_used_more_external_rollouts_than_it_was_given(
     season: Season, amber: Node, bold: Node
 ) -> None:
     await publish(amber, season, "r1", "r2")
-    await sample_rollouts(bold, season_id=season.pk, count=2, now=NOW, random=Random(0))
+    await sample_rollouts(bold, season_id=season.pk, count=2, now=NOW)
     await record_training(
         bold, season_id=season.pk, report=report(step=1, external_used=1), now=NOW
     )
@@ -193,5 +186,6 @@ async def test_seasons_are_counted_apart(season: Season, amber: Node) -> None:
     await publish(amber, season, "r1")
     next_season = await sync_to_async(make_season)()
     await publish(amber, next_season, "r1")
+    await catch_up(season.pk)
     assert await Contribution.objects.acount() == 2
     assert pool_size(season.pk) == pool_size(next_season.pk) == 1

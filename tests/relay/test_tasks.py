@@ -1,6 +1,5 @@
 """How many declarations are checked is the operator's to say."""
 
-from random import Random
 from typing import Any
 
 import pytest
@@ -30,10 +29,8 @@ async def test_a_run_checks_a_twelfth_of_a_minutes_share(
         season_id=season.pk,
         rollouts=rollouts,
         informative=[rollout.id for rollout in rollouts],
-        rejected=0,
         now=timezone.now(),
-        random=Random(0),
     )
-    await offer_checks(season.pk, declared=64, now=timezone.now())
+    await offer_checks(season.pk, 32, now=timezone.now())
     await sync_to_async(keep_declarations)()
     assert sync_redis().zcard(checked_key(season.pk)) == checked

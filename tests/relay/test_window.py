@@ -4,15 +4,14 @@ from random import Random
 
 import pytest
 
-from swarm_web.relay.likeness import Likeness
 from swarm_web.relay.window import Outcome, Reason, Strategy
-from tests.relay.windows import draw, entry, fill, held, make_window
+from tests.relay.windows import draw, entry, fill, held, key, make_window
 
 
 def test_what_was_added_can_be_drawn() -> None:
     window = make_window()
     fill(window, 1, range(3))
-    assert held(window) == {(1, "r0"), (1, "r1"), (1, "r2")}
+    assert held(window) == {key(1, 0), key(1, 1), key(1, 2)}
     assert len(window) == 3
 
 
@@ -28,24 +27,28 @@ def test_the_same_id_of_a_node_is_a_duplicate() -> None:
     assert window.add(entry(2, 0), now=0) is Outcome.ADDED
 
 
+# Completions that no other rollout has by chance.
+TEXTS = [f"{Random(number).getrandbits(1200):0300x}" for number in range(8)]
+
+
 def test_the_same_content_is_a_duplicate_whoever_sends_it() -> None:
-    window, likeness = make_window(), Likeness(b"question", content=b"content")
-    fill(window, 1, range(1), likeness=likeness)
-    assert window.add(entry(2, 7, likeness=likeness), now=0) is Outcome.DUPLICATE
+    window = make_window()
+    fill(window, 1, range(1), task=b"task", texts=TEXTS)
+    assert window.add(entry(2, 7, task=b"task", texts=TEXTS), now=0) is Outcome.DUPLICATE
 
 
 def test_content_that_is_gone_may_come_again() -> None:
-    window, likeness = make_window(per_node=1), Likeness(b"question", content=b"content")
-    fill(window, 1, range(1), likeness=likeness)
+    window = make_window(per_node=1)
+    fill(window, 1, range(1), task=b"task", texts=TEXTS)
     fill(window, 1, range(1, 2))
-    assert window.add(entry(1, 0, likeness=likeness), now=0) is Outcome.ADDED
+    assert window.add(entry(1, 0, task=b"task", texts=TEXTS), now=0) is Outcome.ADDED
 
 
 def test_a_node_over_its_bound_loses_its_own_oldest() -> None:
     window = make_window(per_node=2)
     fill(window, 1, range(2), party="owner 1")
     fill(window, 2, range(4), party="owner 1")
-    assert held(window) == {(1, "r0"), (1, "r1"), (2, "r2"), (2, "r3")}
+    assert held(window) == {key(1, 0), key(1, 1), key(2, 2), key(2, 3)}
     assert window.evicted == {Reason.NODE: 2}
 
 
@@ -54,7 +57,7 @@ def test_a_party_over_its_bound_loses_its_own_oldest() -> None:
     fill(window, 1, range(3))
     for node in range(2, 6):
         fill(window, node, range(1), party="owner 1")
-    assert held(window) == {(1, "r0"), (1, "r1"), (1, "r2"), (3, "r0"), (4, "r0"), (5, "r0")}
+    assert held(window) == {key(1, 0), key(1, 1), key(1, 2), key(3, 0), key(4, 0), key(5, 0)}
     assert window.evicted == {Reason.PARTY: 1}
 
 
@@ -63,10 +66,9 @@ def test_a_task_over_its_bound_loses_the_oldest_of_the_party_that_holds_most_of_
     fill(window, 1, range(2), dataset="chess")
     fill(window, 2, range(5), dataset="gcd")
     fill(window, 2, range(10, 14), dataset="chess")
-    assert {key for key in held(window) if key[0] == 1} == {(1, "r0"), (1, "r1")}
-    assert {key for key in held(window) if key[0] == 2} == {
-        *((2, f"r{number}") for number in (1, 2, 3, 4)),
-        *((2, f"r{number}") for number in (12, 13)),
+    assert held(window) == {
+        *(key(1, number) for number in (0, 1)),
+        *(key(2, number) for number in (1, 2, 3, 4, 12, 13)),
     }
     assert window.evicted == {Reason.TASK: 3}
 
@@ -75,7 +77,7 @@ def test_a_full_window_loses_the_oldest_of_the_largest_party() -> None:
     window = make_window(size=6)
     fill(window, 1, range(2))
     fill(window, 2, range(20))
-    assert held(window) == {(1, "r0"), (1, "r1"), *((2, f"r{number}") for number in range(16, 20))}
+    assert held(window) == {key(1, 0), key(1, 1), *(key(2, number) for number in range(16, 20))}
     assert window.evicted == {Reason.SIZE: 16}
 
 
@@ -83,24 +85,30 @@ def test_a_party_with_huge_bodies_pushes_out_its_own() -> None:
     window = make_window(body_bytes=1000)
     fill(window, 1, range(20), body=b"x" * 10)
     fill(window, 2, range(5), body=b"x" * 300)
-    assert {key for key in held(window) if key[0] == 1} == {(1, f"r{i}") for i in range(20)}
-    assert {key for key in held(window) if key[0] == 2} == {(2, "r3"), (2, "r4")}
+    assert held(window) == {key(1, i) for i in range(20)} | {key(2, 3), key(2, 4)}
     assert (window.bytes_held, window.evicted) == (800, {Reason.BYTES: 3})
+
+
+def test_one_body_pushes_out_as_many_as_it_needs() -> None:
+    window = make_window(body_bytes=1000)
+    fill(window, 1, range(10), body=b"x" * 90)
+    fill(window, 2, range(1), body=b"x" * 300)
+    assert held(window) == {key(2, 0), *(key(1, number) for number in range(3, 10))}
 
 
 def test_a_body_over_the_bound_of_all_pushes_out_no_other() -> None:
     window = make_window(body_bytes=1000)
     fill(window, 1, range(3), body=b"x" * 300)
     window.add(entry(2, 0, body=b"x" * 1001), now=0)
-    assert held(window) == {(1, "r0"), (1, "r1"), (1, "r2")}
+    assert held(window) == {key(1, 0), key(1, 1), key(1, 2)}
 
 
 def test_what_is_too_old_is_not_drawn() -> None:
     window = make_window(max_age_s=600)
     fill(window, 1, range(1), now=0)
     fill(window, 2, range(1), now=300)
-    assert held(window, now=600) == {(1, "r0"), (2, "r0")}
-    assert held(window, now=601) == {(2, "r0")}
+    assert held(window, now=600) == {key(1, 0), key(2, 0)}
+    assert held(window, now=601) == {key(2, 0)}
     assert window.evicted == {Reason.AGE: 1}
 
 
@@ -112,7 +120,7 @@ def test_what_comes_too_old_is_not_added() -> None:
 
 def test_a_time_in_the_future_counts_as_now() -> None:
     window = make_window(max_age_s=600)
-    window.add(entry(1, 0, at=5000), now=0)
+    window.add(entry(1, 0, at=500), now=0)
     assert held(window, now=601) == set()
 
 
@@ -120,15 +128,15 @@ def test_a_clock_set_back_empties_the_window_rather_than_stop_it_from_aging() ->
     window = make_window(max_age_s=600)
     fill(window, 1, range(1), now=100_000)
     fill(window, 2, range(1), now=0)
-    assert held(window, now=0) == {(2, "r0")}
+    assert held(window, now=0) == {key(2, 0)}
 
 
 def test_a_forgotten_node_leaves_nothing() -> None:
     window = make_window()
     fill(window, 1, range(3), informative=True)
-    fill(window, 2, range(2))
+    fill(window, 2, range(2), body=b"body")
     assert (window.forget_node(1), window.forget_node(1)) == (3, 0)
-    assert held(window) == {(2, "r0"), (2, "r1")}
+    assert held(window) == {key(2, 0), key(2, 1)}
     assert (len(window), window.bytes_held, window.declared_held) == (2, 8, 0)
     assert not window.evicted
     fill(window, 1, range(3))
@@ -139,7 +147,7 @@ def test_nobody_is_given_its_own_partys_or_the_same_twice(strategy: Strategy) ->
     window = make_window()
     for node in range(4):
         fill(window, node, range(10), party=f"owner {node // 2}", informative=node == 0)
-    given: set[tuple[int, str]] = set()
+    given: set[str] = set()
     random = Random(1)
     while drawn := draw(
         window, 3, strategy=strategy, excluding="owner 1", given=given, random=random
@@ -147,7 +155,7 @@ def test_nobody_is_given_its_own_partys_or_the_same_twice(strategy: Strategy) ->
         assert {each.party for each in drawn} == {"owner 0"}
         assert not given & {each.key for each in drawn}
         given |= {each.key for each in drawn}
-    assert given == {(node, f"r{number}") for node in (0, 1) for number in range(10)}
+    assert given == {key(node, number) for node in (0, 1) for number in range(10)}
 
 
 @pytest.mark.parametrize("strategy", Strategy)
@@ -156,16 +164,15 @@ def test_a_node_in_quarantine_is_never_handed_out(strategy: Strategy) -> None:
     fill(window, 1, range(5), informative=True)
     fill(window, 2, range(5))
     drawn = draw(window, 10, strategy=strategy, weights={1: 0.0})
-    assert {each.key for each in drawn} == {(2, f"r{number}") for number in range(5)}
+    assert {each.key for each in drawn} == {key(2, number) for number in range(5)}
 
 
-def test_checks_see_declared_entries_first_and_none_twice() -> None:
-    window, random = make_window(), Random(0)
-    fill(window, 1, range(4), informative=True)
-    fill(window, 2, range(4))
-    drawn = window.draw_checks(declared=2, arbitrary=3, seen=set(), now=0, random=random)
-    assert len({each.key for each in drawn}) == 5
-    assert [each.informative for each in drawn[:2]] == [True, True]
-    seen = {each.key for each in drawn}
-    rest = window.draw_checks(declared=8, arbitrary=8, seen=seen, now=0, random=random)
-    assert {each.key for each in rest} == held(window) - seen
+def test_checks_are_declared_entries_then_those_of_doubted_nodes_then_any() -> None:
+    window = make_window()
+    for node, informative in [(1, True), (2, True), (3, False)]:
+        fill(window, node, range(4), informative=informative)
+    drawn = window.draw_checks(declared=2, arbitrary=3, doubted={2}, now=0, random=Random(0))
+    assert len({each.key for each in drawn}) == 7
+    assert [each.node_id for each in drawn[:4]] == [1, 1, 2, 2]
+    rest = window.draw_checks(declared=8, arbitrary=8, doubted={2}, now=0, random=Random(0))
+    assert {each.key for each in rest} == held(window)

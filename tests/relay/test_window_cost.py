@@ -6,7 +6,7 @@ from statistics import fmean
 import pytest
 
 from swarm_web.relay.window import Strategy, Window
-from tests.relay.windows import draw, fill, make_window
+from tests.relay.windows import draw, fill, key, make_window
 
 COUNT = 8
 # Looks for each entry that is drawn: four where the youngest of four is drawn.
@@ -31,7 +31,7 @@ def count_looks(
     strategy: Strategy,
     *,
     party: str = "nobody",
-    given: frozenset[tuple[int, str]] = frozenset(),
+    given: frozenset[str] = frozenset(),
 ) -> float:
     """Return how many entries a draw looks at, on average over 50 draws."""
     random, looks = Random(1), []
@@ -66,7 +66,7 @@ def test_a_draw_costs_at_most_twice_what_the_asker_holds_and_was_given(
     # Its own 256, and 256 that it was given.
     window = make_swarm(others)
     fill(window, 1000, range(256), informative=True, dataset="d1")
-    keys = [(node, f"r{number}") for node in range(others) for number in range(50)]
+    keys = [key(node, number) for node in range(others) for number in range(50)]
     given = frozenset(Random(2).sample(keys, min(256, len(keys) - COUNT)))
     looks = count_looks(window, strategy, party="node 1000", given=given)
     assert looks <= 2 * (256 + 256)

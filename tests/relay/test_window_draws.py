@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import chisquare
 
 from swarm_web.relay.window import Entry, Strategy, Window
-from tests.relay.windows import draw, fill, make_window
+from tests.relay.windows import draw, fill, key, make_window
 
 DRAWS = 20_000
 
@@ -29,7 +29,7 @@ def draw_often(window: Window, count: int, *, seed: int, **wanted: Any) -> list[
     return [draw(window, count, random=random, **wanted) for _ in range(DRAWS)]
 
 
-def count_entries(draws: list[list[Entry]]) -> Counter[tuple[int, str]]:
+def count_entries(draws: list[list[Entry]]) -> Counter[str]:
     return Counter(entry.key for drawn in draws for entry in drawn)
 
 
@@ -44,14 +44,14 @@ def make_uneven() -> Window:
 
 def test_any_is_uniform_over_rollouts() -> None:
     seen = count_entries(draw_often(make_uneven(), 5, seed=1))
-    assert_law(seen, {**{(1, f"r{i}"): 1 for i in range(94)}, **_two_of_each(2, 3, 4)})
+    assert_law(seen, {**{key(1, i): 1 for i in range(94)}, **_two_of_each(2, 3, 4)})
 
 
 def test_any_is_uniform_where_hardly_anything_is_open() -> None:
-    given = {(1, f"r{number}") for number in range(90)}
+    given = {key(1, number) for number in range(90)}
     draws = draw_often(make_uneven(), 5, seed=2, given=given, excluding="node 2")
     seen = count_entries(draws)
-    assert_law(seen, {**{(1, f"r{i}"): 1 for i in range(90, 94)}, **_two_of_each(3, 4)})
+    assert_law(seen, {**{key(1, i): 1 for i in range(90, 94)}, **_two_of_each(3, 4)})
 
 
 def test_by_node_is_uniform_over_parties_though_one_holds_94_percent() -> None:
@@ -60,21 +60,21 @@ def test_by_node_is_uniform_over_parties_though_one_holds_94_percent() -> None:
     firsts = [drawn[0] for drawn in draws]
     assert_law(Counter(entry.party for entry in firsts), {f"node {i}": 1 for i in range(1, 5)})
     of_first = Counter(entry.key for entry in firsts if entry.node_id == 1)
-    assert_law(of_first, {(1, f"r{i}"): 1 for i in range(94)})
+    assert_law(of_first, {key(1, i): 1 for i in range(94)})
 
 
 def test_by_node_passes_over_parties_that_have_nothing_left() -> None:
-    given = {(1, f"r{number}") for number in range(94)} | {(2, "r0")}
+    given = {key(1, number) for number in range(94)} | {key(2, 0)}
     draws = draw_often(
         make_uneven(), 3, seed=5, strategy=Strategy.BY_NODE, given=given, excluding="node 4"
     )
     assert {len(drawn) for drawn in draws} == {3}
-    assert_law(Counter(drawn[0].key for drawn in draws), {(2, "r1"): 2, **_two_of_each(3)})
+    assert_law(Counter(drawn[0].key for drawn in draws), {key(2, 1): 2, **_two_of_each(3)})
 
 
 def test_by_task_is_uniform_over_datasets_first() -> None:
     draws = draw_often(make_uneven(), 2, seed=6, strategy=Strategy.BY_TASK)
-    gcd = {(1, f"r{i}"): 1 / 94 for i in range(94)}
+    gcd = {key(1, i): 1 / 94 for i in range(94)}
     chess = dict.fromkeys(_two_of_each(2, 3, 4), 1 / 6)
     assert_law(count_entries(draws), {**gcd, **chess})
 
@@ -86,11 +86,11 @@ def test_informative_draws_declared_ones_first_and_uniformly() -> None:
     fill(window, 3, range(3), informative=True)
     draws = draw_often(window, 6, seed=7, strategy=Strategy.INFORMATIVE, doubted={3})
     firsts, others = [drawn[:4] for drawn in draws], [drawn[4:] for drawn in draws]
-    assert_law(count_entries(firsts), {(1, f"r{i}"): 1 for i in range(4)})
-    rest = {**{(2, f"r{i}"): 1 for i in range(8)}, **{(3, f"r{i}"): 1 for i in range(3)}}
+    assert_law(count_entries(firsts), {key(1, i): 1 for i in range(4)})
+    rest = {**{key(2, i): 1 for i in range(8)}, **{key(3, i): 1 for i in range(3)}}
     assert_law(count_entries(others), rest)
     some = draw_often(window, 2, seed=8, strategy=Strategy.INFORMATIVE, doubted={3})
-    assert_law(count_entries(some), {(1, f"r{i}"): 1 for i in range(4)})
+    assert_law(count_entries(some), {key(1, i): 1 for i in range(4)})
 
 
 def test_fresh_is_the_youngest_of_four() -> None:
@@ -111,7 +111,7 @@ def test_a_node_is_drawn_in_proportion_to_its_weight(strategy: Strategy) -> None
     weights = {0: 0.0, 1: 0.25, 2: 0.5}
     draws = draw_often(window, 1, seed=11, strategy=strategy, weights=weights)
     chances = {(1, 0.25), (2, 0.5), (3, 1.0)}
-    law = {(node, f"r{i}"): chance for node, chance in chances for i in range(6)}
+    law = {key(node, i): chance for node, chance in chances for i in range(6)}
     assert_law(count_entries(draws), law)
 
 
@@ -132,5 +132,5 @@ def test_weights_hold_for_what_is_drawn_after_the_first() -> None:
     assert_law(Counter(tuple(entry.node_id for entry in drawn) for drawn in draws), pairs)
 
 
-def _two_of_each(*nodes: int) -> dict[tuple[int, str], float]:
-    return {(node, f"r{number}"): 1 for node in nodes for number in range(2)}
+def _two_of_each(*nodes: int) -> dict[str, float]:
+    return {key(node, number): 1 for node in nodes for number in range(2)}

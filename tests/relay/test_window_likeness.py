@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from swarm_web.relay.likeness import Likeness, liken
+from swarm_web.relay.likeness import Likeness, digest, liken
 from swarm_web.relay.window import Outcome
 from tests.relay.windows import entry, make_window
 
@@ -41,8 +41,8 @@ def question(number: int) -> bytes:
     return b'{"dataset":"basic_arithmetic","index":%d}' % number
 
 
-def near(one: Sequence[str], other: Sequence[str], *, task: bytes = b"task") -> bool:
-    return liken(task=task, completions=one).is_near(liken(task=task, completions=other))
+def near(one: Sequence[str], other: Sequence[str]) -> bool:
+    return liken(other).is_near(liken(one))
 
 
 # What honest small models say to one question, from one that knows it to one that knows nothing.
@@ -72,8 +72,8 @@ def test_no_honest_node_is_refused_among_others_that_answer_alike(policy: str) -
             for place in range(8):
                 number = (step * 10 + node) * 8 + place
                 texts = [HONEST[policy](random) for _ in range(8)]
-                likeness = liken(task=question(number), completions=texts)
-                added = window.add(entry(node, number, likeness=likeness), now=0)
+                new = entry(node, number, task=question(number), texts=texts)
+                added = window.add(new, now=0)
                 assert added is Outcome.ADDED
 
 
@@ -82,14 +82,14 @@ def test_no_honest_node_is_refused_that_asks_its_questions_again(policy: str) ->
     random, window = Random(2), make_window()
     for number in range(1000):
         texts = [HONEST[policy](random) for _ in range(8)]
-        likeness = liken(task=question(number % 100), completions=texts)
-        assert window.add(entry(1, number, likeness=likeness), now=0) is Outcome.ADDED
+        new = entry(1, number, task=question(number % 100), texts=texts)
+        assert window.add(new, now=0) is Outcome.ADDED
 
 
 def test_a_copy_under_a_new_id_is_a_duplicate_from_anybody() -> None:
     window, texts = make_window(), reasoning(Random(3))
     for node, outcome in [(1, Outcome.ADDED), (1, Outcome.DUPLICATE), (2, Outcome.DUPLICATE)]:
-        copy = entry(node, len(window) + 5, likeness=liken(task=b"t", completions=texts))
+        copy = entry(node, len(window) + 5, task=b"t", texts=texts)
         assert window.add(copy, now=0) is outcome
 
 
@@ -101,32 +101,45 @@ def test_a_node_that_resends_its_rollouts_with_a_few_words_changed_is_refused() 
         for copy in range(3):
             said = change_words(texts, share=0.05, random=random) if copy else texts
             random.shuffle(said)
-            likeness = liken(task=question(number), completions=said)
-            outcomes.append(window.add(entry(1, 3 * number + copy, likeness=likeness), now=0))
+            new = entry(1, 3 * number + copy, task=question(number), texts=said)
+            outcomes.append(window.add(new, now=0))
     assert outcomes.count(Outcome.ADDED) == 50
     assert outcomes.count(Outcome.NEAR_DUPLICATE) == 100
+
+
+def test_a_copy_cannot_hide_by_saying_the_same_twice() -> None:
+    texts = reasoning(Random(9))
+    copy = [texts[1], *texts[1:]]
+    assert not liken(copy).is_remembered
+    assert near(texts, copy)
+
+
+def test_a_policy_that_says_the_same_twice_is_not_remembered() -> None:
+    texts = reasoning(Random(10))
+    said = [texts[1], *texts[1:]]
+    assert not near(said, said)
 
 
 def test_a_changed_copy_of_another_partys_rollout_is_not_compared() -> None:
     random, window = Random(5), make_window()
     texts = reasoning(random)
     changed = change_words(texts, share=0.05, random=random)
-    window.add(entry(1, 1, likeness=liken(task=b"t", completions=texts)), now=0)
-    copy = entry(2, 1, likeness=liken(task=b"t", completions=changed))
+    window.add(entry(1, 1, task=b"t", texts=texts), now=0)
+    copy = entry(2, 1, task=b"t", texts=changed)
     assert window.add(copy, now=0) is Outcome.ADDED
 
 
 def test_another_question_is_never_near() -> None:
     texts = reasoning(Random(6))
-    one, other = (liken(task=task, completions=texts) for task in (b"one", b"other"))
-    assert one.content != other.content
-    assert not one.is_near(other)
+    window = make_window()
+    for number, task in enumerate([b"one", b"other"]):
+        assert window.add(entry(1, number, task=task, texts=texts), now=0) is Outcome.ADDED
 
 
 def test_the_content_depends_on_where_a_completion_ends() -> None:
     texts = reasoning(Random(7))
     moved = [texts[0] + texts[1][0], texts[1][1:], *texts[2:]]
-    one, other = (liken(task=b"t", completions=said) for said in (texts, moved))
+    one, other = (digest(task=b"t", completions=said) for said in (texts, moved))
     assert one.content != other.content
 
 
@@ -135,12 +148,11 @@ def test_diverse_short_answers_are_compared_and_equal_ones_are_not() -> None:
     diverse = [words(random, 4) for _ in range(8)]
     assert near(diverse, [*diverse[1:], diverse[0]])
     assert not near(diverse, [*diverse[:6], "something else", "and another thing"])
-    assert liken(task=b"t", completions=["4"] * 8) == Likeness(
-        liken(task=b"t", completions=diverse).question
-    )
-    assert not liken(task=b"t", completions=diverse[:7]).marks
+    assert liken(["4"] * 8) == Likeness()
+    assert not liken(diverse[:7]).is_remembered
 
 
 @pytest.mark.parametrize("texts", [["", "", ""], ["x" * 2000, ""], ["é" * 400, "\ud800" * 200]])
 def test_any_text_has_a_likeness(texts: list[str]) -> None:
-    liken(task=b"t", completions=texts)
+    liken(texts)
+    digest(task=b"t", completions=texts)

@@ -1,10 +1,12 @@
 """Windows and entries for tests of the relay's window."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from random import Random
 from typing import Any
 
-from swarm_web.relay.likeness import Likeness
+import msgspec
+
+from swarm_web.relay.likeness import digest
 from swarm_web.relay.window import Bounds, Entry, Outcome, Strategy, Window
 
 WIDE: dict[str, Any] = {
@@ -22,20 +24,28 @@ def make_window(**bounds: Any) -> Window:
     return Window(Bounds(**{**WIDE, **bounds}))
 
 
-def entry(node: int, number: int, **fields: Any) -> Entry:
-    """Return an entry `r<number>` of a node that is like no other."""
+def entry(
+    node: int, number: int, *, task: bytes | None = None, texts: Sequence[str] = (), **fields: Any
+) -> Entry:
+    """Return an entry `r<number>` of a node, with these completions to a question."""
+    told = [f"{node}:{number}"] if task is None else texts
     known = {
+        "key": key(node, number),
         "node_id": node,
-        "node": f"n{node}",
         "party": f"node {node}",
-        "rollout_id": f"r{number}",
         "dataset": "gcd",
         "informative": False,
+        "archived": False,
         "at": 0.0,
-        "body": b"body",
-        "likeness": Likeness(b"%d:%d" % (node, number)),
+        "body": msgspec.json.encode({"completions": [{"text": text} for text in told]}),
+        "digests": digest(task=task or b"%d:%d" % (node, number), completions=told),
     }
     return Entry(**{**known, **fields})
+
+
+def key(node: int, number: int) -> str:
+    """Return the key of an entry `r<number>` of a node."""
+    return f"n{node}/r{number}"
 
 
 def fill(window: Window, node: int, numbers: range, *, now: float = 0, **fields: Any) -> None:
@@ -51,7 +61,7 @@ def draw(
     *,
     strategy: Strategy = Strategy.ANY,
     excluding: str = "nobody",
-    given: Container[tuple[int, str]] = frozenset(),
+    given: Container[str] = frozenset(),
     weights: Mapping[int, float] | None = None,
     doubted: Container[int] = frozenset(),
     now: float = 0,
@@ -70,6 +80,6 @@ def draw(
     )
 
 
-def held(window: Window, *, now: float = 0) -> set[tuple[int, str]]:
+def held(window: Window, *, now: float = 0) -> set[str]:
     """Return the keys of all that the window holds."""
     return {each.key for each in draw(window, 100_000, now=now)}

@@ -13,9 +13,10 @@ import time
 import pytest
 
 from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_tasks.unmade import UnmadeError, UnposedError
 from swarm_tasks.verifier import Verifier
 from tests.tasks.faulty import REPOSITORY, child_pid, faulty_children, faulty_verifier
-from tests.tasks.specs import ONE_DIGIT, WAIT_S, answered, make_spec, solve_sum
+from tests.tasks.specs import DIES, HANGS, ONE_DIGIT, WAIT_S, answered, make_spec, solve_sum
 
 pytestmark = pytest.mark.slow
 
@@ -147,6 +148,21 @@ def test_a_task_that_is_not_made_in_time_is_refused() -> None:
             verifier.question(make_spec())
         assert caught.value.code is ErrorCode.VERIFIER_FAILED
         assert verifier.question(make_spec())
+
+
+@pytest.mark.parametrize("fault", [HANGS, DIES])
+def test_a_task_among_many_that_loses_the_child_is_named_and_costs_one_deadline(
+    fault: int,
+) -> None:
+    specs = [make_spec(index=index) for index in (7, 8, fault, 9)]
+    with faulty_verifier(deadline_s=0.5) as verifier:
+        before = child_pid(verifier)
+        with pytest.raises(UnposedError) as caught:
+            verifier.questions(specs)
+        assert caught.value.place == 2
+        assert isinstance(caught.value.refusal, UnmadeError)
+        assert ended(before)
+        assert len(verifier.questions([*specs[:2], specs[3]])) == 3
 
 
 def test_a_child_that_reads_no_more_is_replaced() -> None:

@@ -12,7 +12,8 @@ from swarm_tasks.allowlist import GENERATOR, allowed_datasets
 from swarm_tasks.levels import level_record
 from swarm_tasks.spaces import Lasting, Space, find_space, measure_space, space_record, tell_lasting
 from swarm_tasks.starter import DEMO_TASKS, YEAR_TASKS
-from swarm_tasks.verifier import UnmadeError, Verifier
+from swarm_tasks.unmade import UnmadeError
+from swarm_tasks.verifier import Verifier
 
 
 class Urn(Verifier):

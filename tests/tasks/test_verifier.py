@@ -1,5 +1,6 @@
 """Questions and scores that come out of the verifier."""
 
+import msgspec
 import pytest
 
 from swarm_protocol.errors import ErrorCode, RefusedError
@@ -7,7 +8,8 @@ from swarm_protocol.messages import MAX_COMPLETION_CHARS, Config, TaskChoice, Ta
 from swarm_tasks.allowlist import GENERATOR, allowed_datasets
 from swarm_tasks.keyspace import Part, index_part, keyed_index, question_part
 from swarm_tasks.starter import STARTER_TASKS
-from swarm_tasks.verifier import DRAW_ATTEMPTS, DrawnTask, StreamPlace, UnmadeError, Verifier
+from swarm_tasks.unmade import UnmadeError, UnposedError
+from swarm_tasks.verifier import DRAW_ATTEMPTS, DrawnTask, StreamPlace, Verifier
 from tests.tasks.specs import ONE_DIGIT, SEED, answered, make_spec, solve_sum
 
 
@@ -64,6 +66,20 @@ def test_a_task_that_cannot_be_made_says_so(verifier: Verifier) -> None:
     for ask in (verifier.question, lambda spec: verifier.score(spec, ["1"])):
         with pytest.raises(UnmadeError, match="Could not find suitable path"):
             ask(UNMADE)
+
+
+def test_questions_of_many_specs_are_those_of_each(verifier: Verifier) -> None:
+    specs = [make_spec(index=index) for index in range(20)] + [make_spec("gcd")]
+    assert verifier.questions(specs) == [verifier.question(spec) for spec in specs]
+    assert verifier.questions([]) == []
+
+
+def test_a_spec_among_many_that_has_no_question_is_named(verifier: Verifier) -> None:
+    foreign = msgspec.structs.replace(make_spec(), generator="another 1.0")
+    for bad, code in ((UNMADE, ErrorCode.VERIFIER_FAILED), (foreign, ErrorCode.TASK_FOREIGN)):
+        with pytest.raises(UnposedError) as caught:
+            verifier.questions([make_spec(), bad, make_spec(index=8)])
+        assert (caught.value.place, caught.value.refusal.code) == (1, code)
 
 
 def test_a_stream_passes_over_what_cannot_be_made(verifier: Verifier) -> None:

@@ -33,6 +33,7 @@ class ErrorCode(StrEnum):
     RELAY_ISOLATED_PUBLISH = "relay.isolated_publish"
     RELAY_ROLLOUT = "relay.rollout"
     RELAY_COPY = "relay.copy"
+    RELAY_SAMPLING = "relay.sampling"
     ROUND_UNKNOWN = "round.unknown"
     ROUND_NOT_OPEN = "round.not_open"
     ROUND_PENDING = "round.pending"
@@ -76,6 +77,9 @@ FIXES: dict[ErrorCode, str] = {
         "Share rollouts with no more and no longer completions than the season's (see the welcome)."
     ),
     ErrorCode.RELAY_COPY: "Share each rollout once, and none that others have made.",
+    ErrorCode.RELAY_SAMPLING: (
+        "Request rollouts with a preference that the season's sampling lists (see the welcome)."
+    ),
     ErrorCode.ROUND_UNKNOWN: "Ask for the current round first.",
     ErrorCode.ROUND_NOT_OPEN: "Wait for the next round: you are told when it opens.",
     ErrorCode.ROUND_PENDING: "Nothing to do: this node takes part in the next round that opens.",

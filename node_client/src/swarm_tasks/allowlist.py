@@ -16,6 +16,8 @@ from swarm_protocol.messages import Config, ConfigValue, TaskChoice, TaskSpec
 from swarm_tasks.gate_records import AllowedDataset, Field, GateResult, read_gate_result
 from swarm_tasks.keyspace import Part, index_part
 
+_encoder = msgspec.json.Encoder(order="sorted")
+
 
 @functools.cache
 def gate_result() -> GateResult:
@@ -65,6 +67,18 @@ def is_allowed(dataset: str, config: Config) -> bool:
     return True
 
 
+def check_spec(spec: TaskSpec) -> None:
+    """Check that this side can make a spec's task.
+
+    Raises RefusedError: TASK_DATASET, TASK_CONFIG or TASK_FOREIGN (another generator version).
+    """
+    _check_encoded(spec.dataset, _encoder.encode(spec.config))
+    if spec.generator != GENERATOR:
+        raise RefusedError(
+            ErrorCode.TASK_FOREIGN, f"made with {spec.generator!r}, this side has {GENERATOR!r}"
+        )
+
+
 def check_training_spec(spec: TaskSpec, *, seed: int, tasks: Sequence[TaskChoice]) -> None:
     """Check that a spec is a training task of the season with this seed and task mix.
 
@@ -79,8 +93,10 @@ def check_training_spec(spec: TaskSpec, *, seed: int, tasks: Sequence[TaskChoice
         raise RefusedError(
             ErrorCode.TASK_DATASET, f"{spec.dataset!r} is not in the season's task mix"
         )
-    check_config(spec.dataset, spec.config)
-    if not any(_same_config(choice.config, spec.config) for choice in choices):
+    config = _encoder.encode(spec.config)
+    _check_encoded(spec.dataset, config)
+    # Compared as JSON, in which `1` and `true` differ as they do not in Python.
+    if all(_encoder.encode(choice.config) != config for choice in choices):
         raise _refuse_config(f"the season gives {spec.dataset} another configuration")
     if spec.seed != seed:
         raise RefusedError(ErrorCode.TASK_FOREIGN, f"seed {spec.seed}, the season's is {seed}")
@@ -166,7 +182,7 @@ def _number(value: ConfigValue) -> float:
     return value if isinstance(value, int | float) else math.nan
 
 
-def _same_config(one: Config, other: Config) -> bool:
-    """Compare as JSON, in which `1` and `true` differ as they do not in Python."""
-    encoder = msgspec.json.Encoder(order="sorted")
-    return encoder.encode(one) == encoder.encode(other)
+@functools.lru_cache(maxsize=256)
+def _check_encoded(dataset: str, config: bytes) -> None:
+    """Check a configuration in JSON; every rollout of a dataset comes with the same one."""
+    check_config(dataset, msgspec.json.decode(config))

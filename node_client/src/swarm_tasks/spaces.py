@@ -25,7 +25,7 @@ from swarm_tasks.board import MAX_STEPS
 from swarm_tasks.keyspace import INDEX_END, RANGES, Part
 from swarm_tasks.pool import AnyVerifier
 from swarm_tasks.quiz import share_questions
-from swarm_tasks.verifier import UnmadeError
+from swarm_tasks.unmade import UnmadeError
 
 # A dataset lasts while at least this part of what is drawn was not asked yet.
 LEAST_NEW = 0.2

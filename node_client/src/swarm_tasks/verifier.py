@@ -7,7 +7,6 @@ in `swarm_tasks.child`: without secrets, network or files, under limits, on allo
 import functools
 import math
 import threading
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Self
@@ -16,7 +15,7 @@ import msgspec
 
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import Config, TaskSpec
-from swarm_tasks.allowlist import GENERATOR, check_config
+from swarm_tasks.allowlist import GENERATOR, check_config, check_spec
 from swarm_tasks.answers import AnswerRules
 from swarm_tasks.batches import Batch, Progress, Trial, lay_out_steps
 from swarm_tasks.board import (
@@ -31,6 +30,7 @@ from swarm_tasks.board import (
 )
 from swarm_tasks.keeper import ChildKeeper
 from swarm_tasks.keyspace import Part, keyed_index
+from swarm_tasks.limits import Limits
 from swarm_tasks.pipe import (
     Draw,
     Drawn,
@@ -45,6 +45,7 @@ from swarm_tasks.pipe import (
     decode_reply,
 )
 from swarm_tasks.process import ChildDiedError, ChildProcess
+from swarm_tasks.unmade import UnmadeError, UnposedError, not_made, posing
 
 DEADLINE_S = 5.0
 MEMORY_BYTES = 1 << 30
@@ -102,29 +103,12 @@ class Attempt:
     seconds: float
 
 
-@dataclass(frozen=True)
-class Limits:
-    """No text is begun after `until` (`time.monotonic`), and each may take `text_s` seconds."""
-
-    until: float
-    text_s: float
-
-    @property
-    def left_s(self) -> float:
-        """How many seconds are left."""
-        return self.until - time.monotonic()
-
-
 class StreamPlace(NamedTuple):
     """Where a task is in a keyed stream."""
 
     dataset: str
     config: Config
     counter: int
-
-
-class UnmadeError(RefusedError):
-    """The generator raised or hung at a task: whoever names it cannot have answered it either."""
 
 
 class Verifier:
@@ -214,9 +198,30 @@ class Verifier:
         Raises RefusedError: TASK_DATASET, TASK_CONFIG, TASK_FOREIGN (another generator version) or
         VERIFIER_FAILED; UnmadeError where that was the generator's fault.
         """
-        _check_spec(spec)
-        draw = Draw(spec.dataset, spec.config, spec.seed, [spec.index], None)
-        return self._make(draw, Made, steps=1).question
+        check_spec(spec)
+        return self._make(_lay_out_one(spec), Made, steps=1).question
+
+    def questions(self, specs: Sequence[TaskSpec]) -> list[str]:
+        """Return the questions of up to MAX_STEPS specs, in order, in one request to the child.
+
+        Raises UnposedError for one that `question` refuses; the others can then be asked for again.
+        Raises RefusedError VERIFIER_FAILED when there is no child to ask.
+        """
+        for place, spec in enumerate(specs):
+            with posing(place):
+                check_spec(spec)
+        draws = [_lay_out_one(spec) for spec in specs]
+        try:
+            made = self._make(Draws(draws), Drawn, steps=len(draws)).made
+        except UnmadeError as problem:
+            raise UnposedError(min(problem.place, len(specs) - 1), problem) from None
+        if len(made) != len(specs):
+            raise RefusedError(ErrorCode.VERIFIER_FAILED, "the verifier child left tasks out")
+        questions: list[str] = []
+        for place, (spec, found) in enumerate(zip(specs, made, strict=True)):
+            with posing(place):
+                questions.append(found.question if found.index is not None else self.question(spec))
+        return questions
 
     def sample(
         self, *, dataset: str, config: Config, seed: int, indices: Sequence[int]
@@ -273,7 +278,7 @@ class Verifier:
 
     def _try(self, batch: Batch, rules: AnswerRules, limits: Limits) -> list[list[Trial]]:
         for spec, _ in batch:
-            _check_spec(spec)
+            check_spec(spec)
         progress = Progress(batch)
         with self._lock:
             while limits.left_s > 0 and (jobs := progress.take_jobs()):
@@ -290,12 +295,12 @@ class Verifier:
             if pending is not None and limits.left_s > 0:
                 raise ChildDiedError("the verifier child left steps out")
         except RefusedError as problem:
-            raise _not_made(problem) from None
+            raise not_made(problem) from None
         except (TimeoutError, ChildDiedError, msgspec.DecodeError) as problem:
             trials, pending = _read_trials(child, len(steps))
             self._keeper.drop()
             if pending == UNMADE:
-                raise _not_made(problem) from None
+                raise not_made(problem) from None
             if pending is not None:
                 trials.append(self._name_fault(problem, text_s=limits.text_s))
         return trials
@@ -312,10 +317,11 @@ class Verifier:
             try:
                 return self._await_reply(child, wanted, steps, text_s=self._deadline_s)
             except RefusedError as problem:
-                raise _not_made(problem) from None
+                raise not_made(problem) from None
             except (TimeoutError, ChildDiedError, msgspec.DecodeError) as problem:
+                done = count_done(child.board.read(steps))
                 self._keeper.drop()
-                raise _not_made(problem) from None
+                raise not_made(problem, place=done) from None
 
     def _await_reply(
         self, child: ChildProcess, wanted: type[Wanted], steps: int, *, text_s: float
@@ -337,6 +343,10 @@ class Verifier:
             else:
                 return decode_reply(raw, wanted)
         raise TimeoutError(f"no answer within {limit_s:g} s")
+
+
+def _lay_out_one(spec: TaskSpec) -> Draw:
+    return Draw(spec.dataset, spec.config, spec.seed, [spec.index], None)
 
 
 def _lay_out_draw(place: StreamPlace, start: int, *, key: bytes, part: Part, seed: int) -> Draw:
@@ -363,21 +373,6 @@ def _read_trials(child: ChildProcess, count: int) -> tuple[list[Trial], float | 
     done = count_done(steps)
     trials = list(zip(steps[:done], child.board.read_seconds(done), strict=True))
     return trials, steps[done] if done < count else None
-
-
-def _not_made(problem: Exception) -> RefusedError:
-    """Return what a lost child or its reply says about the task that it was making."""
-    if isinstance(problem, RefusedError) and problem.code is not ErrorCode.VERIFIER_FAILED:
-        return problem
-    return UnmadeError(ErrorCode.VERIFIER_FAILED, f"the task could not be made: {problem}")
-
-
-def _check_spec(spec: TaskSpec) -> None:
-    check_config(spec.dataset, spec.config)
-    if spec.generator != GENERATOR:
-        raise RefusedError(
-            ErrorCode.TASK_FOREIGN, f"made with {spec.generator!r}, this side has {GENERATOR!r}"
-        )
 
 
 @functools.lru_cache(maxsize=1024)

@@ -24,7 +24,7 @@ from swarm_web.dashboard.reports.conduct import read_hand_outs
 from swarm_web.heartbeat import Part
 from swarm_web.nodes.models import Node
 from swarm_web.relay.selectors import pool_size
-from swarm_web.store import sync_redis
+from swarm_web.store import broker_redis, sync_redis
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ def _read_database() -> dict[str, object]:
 def _read_queues() -> dict[str, object]:
     """Read what waits in Redis, and what was counted there."""
     counters = [(name, *counted) for name, codes in read_all().items() for counted in codes.items()]
-    return {"queue": sync_redis().llen("celery"), "counters": counters}
+    return {"queue": broker_redis().llen("celery"), "counters": counters}
 
 
 def _read_pool() -> int:

@@ -13,7 +13,7 @@ from swarm_web import heartbeat
 from swarm_web.counters import read_all
 from swarm_web.nodes.models import Node
 from swarm_web.notifications.selectors import count_channels_off, count_deliveries
-from swarm_web.store import sync_redis
+from swarm_web.store import broker_redis
 
 
 class SiteCollector(Collector):
@@ -43,7 +43,7 @@ class SiteCollector(Collector):
                 "swarm_answers_ungraded", "Answers that wait for a verdict", ungraded
             ),
             GaugeMetricFamily(
-                "swarm_queue_length", "Background jobs that wait", sync_redis().llen("celery")
+                "swarm_queue_length", "Background jobs that wait", broker_redis().llen("celery")
             ),
         ]
 

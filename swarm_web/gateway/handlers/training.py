@@ -5,7 +5,6 @@ from collections.abc import Collection
 import msgspec
 
 from judge.models import Season
-from judge.selectors import task_choices
 from swarm_protocol.codec import MAX_FRAME_BYTES
 from swarm_protocol.errors import FIXES, ErrorCode, RefusedError
 from swarm_protocol.messages import (
@@ -87,14 +86,13 @@ def _reject_copies(ids: Collection[str]) -> list[Rejected]:
 
 def _sort_rollouts(rollouts: list[Rollout], season: Season) -> tuple[list[Offered], list[Rejected]]:
     """Return the rollouts whose task is one of the season's, and the refusals of the others."""
-    tasks = task_choices(season.tasks)
     taken: list[Offered] = []
     rejected: list[Rejected] = []
     for rollout in rollouts:
         try:
             body = _encoder.encode(rollout)
             _check_size(rollout, len(body), season)
-            check_training_spec(rollout.task, seed=season.seed, tasks=tasks)
+            check_training_spec(rollout.task, seed=season.seed, tasks=season.choices)
         except RefusedError as refusal:
             rejected.append(
                 Rejected(
@@ -136,6 +134,10 @@ async def sample(session: Session, message: RequestRollouts) -> RelayedRollouts:
     arm = await assign_arm(session, season)
     if arm != "swarm":
         raise RefusedError(ErrorCode.RELAY_ISOLATED, f"{session.node.name} is in the {arm} arm")
+    if message.prefer not in season.sampling:
+        allowed = ", ".join(season.sampling)
+        problem = f"the season draws rollouts by {allowed}, not by {message.prefer}"
+        raise RefusedError(ErrorCode.RELAY_SAMPLING, problem)
     pool, member = await session.join_pool(season)
     drawn = pool.draw(
         member,

@@ -7,7 +7,8 @@ from swarm_protocol.messages import Rollout, TaskSpec
 from swarm_tasks.answers import AnswerRules
 from swarm_tasks.keyspace import Part, question_part
 from swarm_tasks.pool import AnyVerifier
-from swarm_tasks.verifier import UnmadeError, Verdict
+from swarm_tasks.unmade import UnmadeError
+from swarm_tasks.verifier import Verdict
 from swarm_web.relay.conduct import Checked
 
 

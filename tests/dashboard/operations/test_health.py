@@ -19,14 +19,14 @@ from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_web import heartbeat
 from swarm_web.heartbeat import Part
 from swarm_web.nodes.models import Node
-from swarm_web.relay.pool import pool_key
+from swarm_web.relay.keys import held_key
 from swarm_web.store import sync_redis
 from tests.factories import make_answer, make_node, make_round
 
 
 @pytest.fixture(autouse=True)
 def no_signs_of_life() -> None:
-    sync_redis().delete(*[f"alive:{part}" for part in Part])
+    sync_redis().delete(*[heartbeat._key(part) for part in Part])
 
 
 def test_the_process_answers(client: Client) -> None:
@@ -147,9 +147,9 @@ def test_only_answers_that_will_be_graded_wait_for_it(season: Season, client: Cl
 def test_the_status_page_tells_how_many_rollouts_the_pool_holds(
     season: Season, client: Client
 ) -> None:
-    sync_redis().zadd(pool_key(season.pk), {"a": 1, "b": 2})
+    sync_redis().set(held_key(season.pk), 2)
     pool = client.get("/status/").context["pool"]
-    sync_redis().delete(pool_key(season.pk))
+    sync_redis().delete(held_key(season.pk))
     assert pool == 2
 
 

@@ -11,7 +11,7 @@ from judge.models import Round, Season
 from swarm_protocol.errors import FIXES, ErrorCode
 from swarm_web.dashboard.reports import history
 from swarm_web.nodes.models import Node
-from swarm_web.refusals import note_refusal
+from swarm_web.refusals import note_refusal, pending_refusals
 from swarm_web.relay.models import Exchange, TrainingPoint
 from tests.factories import make_node, make_round, make_scores, make_season, publish
 
@@ -114,10 +114,15 @@ def test_it_names_whom_it_learned_from_and_whom_it_taught(
     assert "7 rollouts" in taught
 
 
+async def refuse_thrice(node: Node) -> None:
+    for code in (ErrorCode.TASK_INDEX, ErrorCode.TASK_INDEX, ErrorCode.ANSWER_LATE):
+        note_refusal(node.pk, code=code, message="it was so", now=timezone.now())
+    await pending_refusals().flush()
+
+
 def test_it_names_the_last_error_and_its_fix(amber: Node, client: Client) -> None:
     assert "Nothing in the last 7 days." in client.get("/nodes/amber/").content.decode()
-    for code in (ErrorCode.TASK_INDEX, ErrorCode.TASK_INDEX, ErrorCode.ANSWER_LATE):
-        async_to_sync(note_refusal)(amber.pk, code=code, message="it was so", now=timezone.now())
+    async_to_sync(refuse_thrice)(amber)
     html = client.get("/nodes/amber/").content.decode()
     assert "Last: <code>answer.late</code>, it was so." in html
     assert FIXES[ErrorCode.ANSWER_LATE] in html

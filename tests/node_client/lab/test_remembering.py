@@ -1,5 +1,6 @@
 """The verifier of the lab says what any verifier says, and asks its child once."""
 
+import msgspec
 import pytest
 
 from node_client.lab.remembering import RememberingVerifier
@@ -9,8 +10,10 @@ from swarm_tasks.allowlist import GENERATOR
 from swarm_tasks.answers import AnswerRules
 from swarm_tasks.batches import Trial
 from swarm_tasks.keyspace import Part
+from swarm_tasks.limits import Limits
 from swarm_tasks.pipe import Draw, Draws, Job, Sample, Wanted
-from swarm_tasks.verifier import DrawnTask, Limits, StreamPlace, Verifier
+from swarm_tasks.unmade import UnposedError
+from swarm_tasks.verifier import DrawnTask, StreamPlace, Verifier
 from tests.node_client.fakes import SEED, SUMS, external_sum
 
 
@@ -98,6 +101,19 @@ def test_many_tasks_are_drawn_in_one_request_and_known_afterwards(verifier: Veri
     tasks = remembering.draw_many(places, key=b"k", part=Part.TRAINING, seed=SEED)
     assert [remembering.question(task.spec) for task in tasks] == [t.question for t in tasks]
     assert remembering.draws == 1
+
+
+def test_of_many_questions_only_those_that_are_not_known_are_asked_for(verifier: Verifier) -> None:
+    remembering = Listening(verifier)
+    known, (new, _) = drawn(remembering), texts_of(verifier, 0)
+    made = remembering.draws
+    assert remembering.questions([known.spec, known.spec]) == [known.question] * 2
+    assert remembering.draws == made
+    assert remembering.questions([known.spec, new]) == [known.question, verifier.question(new)]
+    foreign = msgspec.structs.replace(new, generator="another 1.0")
+    with pytest.raises(UnposedError) as caught:
+        remembering.questions([known.spec, new, foreign])
+    assert caught.value.place == 2
 
 
 def test_a_task_that_cannot_be_made_is_refused_each_time(verifier: Verifier) -> None:

@@ -1,17 +1,24 @@
 """Rollouts of other nodes are made and scored again here; what cannot be used is counted."""
 
+from collections.abc import Sequence
+
 import msgspec
 import pytest
 
-from node_client.learning.external import MOST_UNMADE, DropReason, ExternalJudge
+from node_client.learning.external import MOST_UNMADE, REMEMBERED, DropReason, ExternalJudge
 from node_client.learning.rewards import Binary
 from node_client.learning.sender import SenderLogprobs
 from node_client.model.policy import Policy
 from swarm_protocol.errors import ErrorCode
 from swarm_protocol.logprobs import encode_logprobs
 from swarm_protocol.messages import ExternalRollout, RolloutName, TaskSpec
+from swarm_tasks.answers import AnswerRules
+from swarm_tasks.batches import Trial
 from swarm_tasks.keyspace import Part, question_part
-from swarm_tasks.verifier import UnmadeError, Verifier
+from swarm_tasks.limits import Limits
+from swarm_tasks.pipe import Draw, Draws, Job, Sample, Wanted
+from swarm_tasks.unmade import UnmadeError, UnposedError
+from swarm_tasks.verifier import Verifier
 from tests.node_client.fakes import (
     SEED,
     BorrowingVerifier,
@@ -20,6 +27,7 @@ from tests.node_client.fakes import (
     toy_policy,
     toy_season,
 )
+from tests.tasks.faulty import faulty_verifier
 
 MIXED = ("<answer>{sum}</answer>", "<answer>99</answer>", "no idea", "{sum}")
 
@@ -121,6 +129,12 @@ def test_rollout_that_was_used_before_a_restart_is_a_duplicate(
     assert_dropped(judge, external_sum(verifier, MIXED), "duplicate")
 
 
+def test_the_oldest_are_forgotten_when_many_were_judged(judge: ExternalJudge) -> None:
+    names = [f"elsewhere/{number}" for number in range(REMEMBERED + 2)]
+    judge.remember(names)
+    assert judge.seen == names[2:]
+
+
 def test_rollout_of_another_season_is_foreign(judge: ExternalJudge, verifier: Verifier) -> None:
     assert_dropped(judge, with_task(external_sum(verifier, MIXED), seed=SEED + 1), "foreign")
 
@@ -187,9 +201,10 @@ class HangingVerifier(BorrowingVerifier):
 
     asked = 0
 
-    def question(self, spec: TaskSpec) -> str:
+    def questions(self, specs: Sequence[TaskSpec]) -> list[str]:
         self.asked += 1
-        raise UnmadeError(ErrorCode.VERIFIER_FAILED, "no answer within 5 s")
+        hung = UnmadeError(ErrorCode.VERIFIER_FAILED, "no answer within 5 s")
+        raise UnposedError(len(specs) - 1, hung)
 
 
 def test_a_node_whose_tasks_cannot_be_made_is_not_looked_at_again(
@@ -201,6 +216,52 @@ def test_a_node_whose_tasks_cannot_be_made_is_not_looked_at_again(
     judged = judge.judge(offered, wanted=4)
     assert judged.dropped == {"unscorable": 5}
     assert hanging.asked == MOST_UNMADE
+
+
+def test_a_task_that_cannot_be_made_costs_no_other_rollout(
+    policy: Policy, verifier: Verifier
+) -> None:
+    offered = [external_sum(verifier, MIXED, counter=counter) for counter in range(4)]
+    judge = make_judge(policy, FailingVerifier(verifier, offered[1].rollout.task))
+    judged = judge.judge(offered, wanted=4)
+    assert [group.source for group in judged.groups] == [
+        RolloutName(each.node, each.rollout.id) for each in (offered[0], *offered[2:])
+    ]
+    assert judged.dropped == {"unscorable": 1}
+
+
+class CountingVerifier(BorrowingVerifier):
+    """Counts the requests to the child."""
+
+    def __init__(self, lender: Verifier) -> None:
+        super().__init__(lender)
+        self.requests = 0
+
+    def _make(self, request: Draw | Draws | Sample, wanted: type[Wanted], *, steps: int) -> Wanted:
+        self.requests += 1
+        return super()._make(request, wanted, steps=steps)
+
+    def _score_jobs(self, jobs: list[Job], rules: AnswerRules, limits: Limits) -> list[Trial]:
+        self.requests += 1
+        return super()._score_jobs(jobs, rules, limits)
+
+
+def test_rollouts_are_made_and_scored_together(policy: Policy, verifier: Verifier) -> None:
+    offered = [external_sum(verifier, MIXED, counter=counter) for counter in range(8)]
+    counting = CountingVerifier(verifier)
+    assert len(make_judge(policy, counting).judge(offered, wanted=8).groups) == 8
+    assert counting.requests == 2
+
+
+def test_a_text_that_hangs_costs_its_own_rollout_only(policy: Policy) -> None:
+    with faulty_verifier(deadline_s=0.5) as verifier:
+        offered = [
+            external_sum(verifier, texts, counter=counter)
+            for counter, texts in enumerate([MIXED, (*MIXED[:3], "please hang"), MIXED])
+        ]
+        judged = make_judge(policy, verifier).judge(offered, wanted=3)
+    assert len(judged.groups) == 2
+    assert judged.dropped == {"unscorable": 1}
 
 
 @pytest.mark.parametrize("text", ["<answer>{sum}</answer>", "wrong"])

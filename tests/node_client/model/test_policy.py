@@ -8,6 +8,8 @@ import torch
 from node_client.errors import ModelUnavailableError
 from node_client.model.policy import Policy
 from node_client.model.sampling import Sampling, sample_tokens
+from node_client.model.tokenizer import build_tokenizer
+from node_client.model.words import Words
 from tests.node_client.fakes import toy_policy
 
 QUESTIONS = ["Calculate 3 - 1.", "Spell this word backward (example: sun -> nus): both", "?"]
@@ -105,6 +107,24 @@ def test_generated_completion_is_encoded_as_it_was_generated(policy: Policy) -> 
     assert len(readable) > len(stopped) > 0
     for answer in [*stopped, *(answer for answer in readable if answer.text)]:
         assert policy.completion_ids(answer.text, answer.finish_reason) == answer.token_ids
+
+
+@pytest.mark.parametrize("text", ["", " 7 x 6 ", "<answer>42</answer>", "4<eos>", "e\u0301 数 🙂"])
+def test_a_text_is_encoded_as_transformers_does_it(policy: Policy, text: str) -> None:
+    words, tokenizer = policy._words, policy._words.tokenizer
+    ids = tokenizer.encode(text, add_special_tokens=False)
+    assert words.encode(text) == ids
+    assert words.decode(ids) == tokenizer.decode(ids, skip_special_tokens=True)
+
+
+def test_a_tokenizer_that_is_more_than_its_backend_is_asked_itself(
+    policy: Policy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokenizer = build_tokenizer()
+    plain = tokenizer.decode
+    monkeypatch.setattr(tokenizer, "decode", lambda ids, **how: str(plain(ids, **how)).upper())
+    words = Words(tokenizer, policy._model)
+    assert words.decode(words.encode("abc")) == "ABC"
 
 
 @pytest.mark.parametrize("text", ["<eos>", "4<pad>", "e\u0301"])

@@ -56,15 +56,53 @@ async def test_an_isolated_node_gives_where_the_season_lets_it(
             assert await coordinator.heard(PublishRollouts)
 
 
-@pytest.mark.parametrize(("pool", "prefer"), [("informative", "informative"), ("uniform", "any")])
+@pytest.mark.parametrize(
+    ("pool", "prefer"),
+    [
+        ("informative", "informative"),
+        ("uniform", "any"),
+        ("by-node", "by_node"),
+        ("by-task", "by_task"),
+        ("fresh", "fresh"),
+    ],
+)
 async def test_a_node_prefers_what_its_owner_chose(
     settings: Settings, verifier: Verifier, pool: ExternalPool, prefer: str
 ) -> None:
     chosen = replace(settings, training=replace(settings.training, external_pool=pool))
-    coordinator = Coordinator(season=toy_season())
+    season = msgspec.structs.replace(toy_season(), sampling=["any", prefer])
+    coordinator = Coordinator(season=season)
     async with running(coordinator), running_node(chosen, coordinator, verifier):
         [request, *_] = await coordinator.heard(RequestRollouts)
     assert request.prefer == prefer
+
+
+@pytest.mark.parametrize(
+    ("pool", "allowed", "prefer"),
+    [
+        ("fresh", ["any", "informative"], "any"),
+        ("informative", ["any", "fresh"], "any"),
+        # Of older coordinators.
+        ("fresh", [], "any"),
+        ("informative", [], "informative"),
+        # Of a newer one.
+        ("fresh", ["any", "by_moon", "fresh"], "fresh"),
+    ],
+)
+async def test_a_node_asks_for_what_the_season_allows_and_says_once_if_it_is_not_the_owners_choice(
+    settings: Settings, verifier: Verifier, pool: ExternalPool, allowed: list[str], prefer: str
+) -> None:
+    chosen = replace(settings, training=replace(settings.training, external_pool=pool))
+    season = msgspec.structs.replace(toy_season(), sampling=allowed)
+    coordinator, view = Coordinator(season=season), empty_view()
+    async with running(coordinator), running_node(chosen, coordinator, verifier, view=view):
+        [request, *_] = await coordinator.heard(RequestRollouts)
+        await coordinator.hang_up()
+        await coordinator.heard(Hello, count=2)
+        await coordinator.heard(RequestRollouts, count=3)
+    assert request.prefer == prefer
+    said = [notice for notice in view.notices if "does not allow" in notice.message]
+    assert len(said) == (prefer == "any")
 
 
 def weights_of(policy: Policy) -> list[torch.Tensor]:

@@ -10,6 +10,7 @@ from swarm_protocol.messages import Config, TaskSpec
 from swarm_tasks.answers import AnswerRules
 from swarm_tasks.batches import Batch
 from swarm_tasks.keyspace import Part
+from swarm_tasks.unmade import UnposedError
 from swarm_tasks.verifier import DrawnTask, StreamPlace, Verdict, Verifier
 
 # A few rounds of a large swarm. A task that was forgotten is made again.
@@ -52,6 +53,19 @@ class RememberingVerifier(Verifier):
     def question(self, spec: TaskSpec) -> str:
         """Return the spec's question."""
         return self._questions.get(_name(spec)) or super().question(spec)
+
+    def questions(self, specs: Sequence[TaskSpec]) -> list[str]:
+        """Return the specs' questions; those that are known are not asked for."""
+        known = [self._questions.get(_name(spec)) for spec in specs]
+        unknown = [place for place, question in enumerate(known) if question is None]
+        if not unknown:
+            return [question for question in known if question is not None]
+        try:
+            made = super().questions([specs[place] for place in unknown])
+        except UnposedError as problem:
+            raise UnposedError(unknown[problem.place], problem.refusal) from None
+        asked = iter(made)
+        return [next(asked) if question is None else question for question in known]
 
     def score_many(
         self, batch: Batch, *, rules: AnswerRules = AnswerRules.EXACT

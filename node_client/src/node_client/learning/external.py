@@ -4,21 +4,28 @@ Completions of others are hostile input, and nothing that a peer says about its 
 believed: the question and the rewards are made again here, from the task spec alone.
 """
 
-from collections import Counter, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from node_client.learning.rewards import Reward
 from node_client.learning.rollouts import TrainingGroup
 from node_client.learning.sender import read_sender
 from node_client.model.policy import Policy
 from swarm_protocol.errors import ErrorCode, RefusedError
-from swarm_protocol.messages import ExternalRollout, Rollout, RolloutName, SeasonInfo
+from swarm_protocol.messages import (
+    ExternalRollout,
+    FinishReason,
+    Rollout,
+    RolloutName,
+    SeasonInfo,
+)
 from swarm_tasks.allowlist import check_training_spec
 from swarm_tasks.answers import known_rules
 from swarm_tasks.keyspace import Part, question_part
-from swarm_tasks.verifier import UnmadeError, Verifier
+from swarm_tasks.unmade import UnmadeError, UnposedError
+from swarm_tasks.verifier import Verdict, Verifier
 
 DropReason = Literal[
     "own",  # this node made it
@@ -54,6 +61,14 @@ class _DroppedError(Exception):
         self.reason: DropReason = reason
 
 
+class _Judged(NamedTuple):
+    """A rollout whose question was made again, with a verdict for each completion."""
+
+    external: ExternalRollout
+    question: str
+    verdicts: list[Verdict]
+
+
 class ExternalJudge:
     """Makes training groups of other nodes' rollouts."""
 
@@ -75,7 +90,7 @@ class ExternalJudge:
         self._max_completion_length = max_completion_length
         self._reward = reward
         self._keep_uninformative = keep_uninformative
-        self._seen: deque[str] = deque(maxlen=REMEMBERED)
+        self._seen: OrderedDict[str, None] = OrderedDict()
         self._unmade: Counter[str] = Counter()
 
     @property
@@ -88,7 +103,13 @@ class ExternalJudge:
 
         A name without a node, as older checkpoints have them, stands for anybody's rollout.
         """
-        self._seen.extend(names)
+        for name in names:
+            self._note_seen(name)
+
+    def _note_seen(self, name: str) -> None:
+        self._seen[name] = None
+        if len(self._seen) > REMEMBERED:
+            self._seen.popitem(last=False)
 
     def judge(self, offered: Sequence[ExternalRollout], *, wanted: int) -> JudgedExternals:
         """Return up to `wanted` usable groups, and count why the others before them were not.
@@ -99,17 +120,34 @@ class ExternalJudge:
         """
         groups: list[TrainingGroup] = []
         dropped: Counter[DropReason] = Counter()
-        for external in offered:
-            if len(groups) == wanted:
-                break
+        left = deque(offered)
+        while left and len(groups) < wanted:
+            # No more than what is wanted yet: those after it may stay unread.
+            batch = self._admit(left, most=wanted - len(groups), dropped=dropped)
+            for posed in self._score(self._pose(batch, dropped), dropped):
+                try:
+                    groups.append(self._make_group(posed))
+                except _DroppedError as refusal:
+                    dropped[refusal.reason] += 1
+        return JudgedExternals(groups=groups, dropped=+dropped)
+
+    def _admit(
+        self, left: deque[ExternalRollout], *, most: int, dropped: Counter[DropReason]
+    ) -> list[ExternalRollout]:
+        """Take up to `most` that pass the cheap checks off those that are left."""
+        admitted: list[ExternalRollout] = []
+        while left and len(admitted) < most:
+            external = left.popleft()
             try:
-                groups.append(self._make_group(external))
+                self._check(external)
             except _DroppedError as refusal:
                 dropped[refusal.reason] += 1
-        return JudgedExternals(groups=groups, dropped=dropped)
+            else:
+                admitted.append(external)
+        return admitted
 
-    def _make_group(self, external: ExternalRollout) -> TrainingGroup:
-        """Check one rollout, the cheap checks first. Raises _DroppedError."""
+    def _check(self, external: ExternalRollout) -> None:
+        """Check what takes no verifier. Raises _DroppedError."""
         rollout = external.rollout
         if external.node == self._node:
             raise _DroppedError("own")
@@ -119,13 +157,69 @@ class ExternalJudge:
             raise _DroppedError("duplicate")
         # Before it is remembered: a rollout of the next season may come before its news.
         self._check_season(rollout)
-        self._seen.append(name)
-        if self._unmade[external.node] == MOST_UNMADE:
-            raise _DroppedError("unscorable")
-        question, rewards = self._score(external)
+        self._note_seen(name)
+
+    def _pose(
+        self, batch: list[ExternalRollout], dropped: Counter[DropReason]
+    ) -> list[tuple[ExternalRollout, str]]:
+        """Make the questions again, all in one request, and return those of the training part.
+
+        One that cannot be made costs itself; the others are asked for again.
+        """
+        while batch := self._without_unmade(batch, dropped):
+            try:
+                questions = self._verifier.questions([each.rollout.task for each in batch])
+            except UnposedError as problem:
+                culprit = batch.pop(problem.place)
+                dropped[self._explain(problem.refusal, culprit)] += 1
+            except RefusedError:
+                dropped["unscorable"] += len(batch)
+                break
+            else:
+                # A training index may still make a question of the judge's or the held-out set's.
+                posed = zip(batch, questions, strict=True)
+                kept = [pair for pair in posed if question_part(pair[1]) is Part.TRAINING]
+                dropped["foreign"] += len(batch) - len(kept)
+                return kept
+        return []
+
+    def _without_unmade(
+        self, batch: list[ExternalRollout], dropped: Counter[DropReason]
+    ) -> list[ExternalRollout]:
+        """Return the rollouts without those of nodes whose tasks could not be made too often."""
+        kept = [each for each in batch if self._unmade[each.node] < MOST_UNMADE]
+        dropped["unscorable"] += len(batch) - len(kept)
+        return kept
+
+    def _explain(self, refusal: RefusedError, external: ExternalRollout) -> DropReason:
+        if isinstance(refusal, UnmadeError):
+            self._unmade[external.node] += 1
+        return "unscorable" if refusal.code is ErrorCode.VERIFIER_FAILED else "foreign"
+
+    def _score(
+        self, posed: Sequence[tuple[ExternalRollout, str]], dropped: Counter[DropReason]
+    ) -> list[_Judged]:
+        """Score all completions in one request; one by one where a task fails now that did not."""
+        batch = [(external.rollout.task, _texts_of(external)) for external, _ in posed]
+        rules = known_rules(self._season.answers)
+        try:
+            verdicts = self._verifier.score_many(batch, rules=rules)
+        except RefusedError as refusal:
+            if len(posed) > 1:
+                return [judged for each in posed for judged in self._score([each], dropped)]
+            dropped[self._explain(refusal, posed[0][0])] += 1
+            return []
+        return [_Judged(*pair, given) for pair, given in zip(posed, verdicts, strict=True)]
+
+    def _make_group(self, judged: _Judged) -> TrainingGroup:
+        """Return what can be trained on. Raises _DroppedError."""
+        external, rollout = judged.external, judged.external.rollout
+        rewards = self._reward_all(judged)
         completions = self._encode(rollout)
         return TrainingGroup(
-            prompt=self._policy.prompt_ids(question, system_prompt=self._season.system_prompt),
+            prompt=self._policy.prompt_ids(
+                judged.question, system_prompt=self._season.system_prompt
+            ),
             completions=completions,
             rewards=rewards,
             truncated=[answer.finish_reason == "length" for answer in rollout.completions],
@@ -143,6 +237,16 @@ class ExternalJudge:
             ],
         )
 
+    def _reward_all(self, judged: _Judged) -> list[float]:
+        """Return every completion's reward. Raises _DroppedError where they teach nothing."""
+        if any(verdict.failed for verdict in judged.verdicts):
+            raise _DroppedError("unscorable")
+        texts = _texts_of(judged.external)
+        rewards = self._reward.rewards(judged.question, texts, judged.verdicts)
+        if min(rewards) == max(rewards) and not self._keep_uninformative:
+            raise _DroppedError("not_informative")
+        return rewards
+
     def _check_season(self, rollout: Rollout) -> None:
         if len(rollout.completions) > self._season.completions:
             raise _DroppedError("foreign")
@@ -152,36 +256,22 @@ class ExternalJudge:
             raise _DroppedError("foreign") from None
 
     def _encode(self, rollout: Rollout) -> list[list[int]]:
-        encoded: list[list[int]] = []
+        # Small models often give the same answer twice.
+        known: dict[tuple[str, FinishReason], list[int]] = {}
         for completion in rollout.completions:
-            ids = self._policy.completion_ids(completion.text, completion.finish_reason)
-            if ids is None:
-                raise _DroppedError("not_decodable")
-            if len(ids) > self._max_completion_length:
-                raise _DroppedError("too_long")
-            encoded.append(ids)
-        return encoded
+            said = completion.text, completion.finish_reason
+            if said not in known:
+                known[said] = self._encode_one(*said)
+        return [known[each.text, each.finish_reason] for each in rollout.completions]
 
-    def _score(self, external: ExternalRollout) -> tuple[str, list[float]]:
-        """Make the question again and return it with every completion's reward."""
-        rollout = external.rollout
-        texts = [completion.text for completion in rollout.completions]
-        try:
-            question = self._verifier.question(rollout.task)
-            rules = known_rules(self._season.answers)
-            verdicts = self._verifier.score(rollout.task, texts, rules=rules)
-        except UnmadeError:
-            self._unmade[external.node] += 1
-            raise _DroppedError("unscorable") from None
-        except RefusedError as refusal:
-            failed = refusal.code is ErrorCode.VERIFIER_FAILED
-            raise _DroppedError("unscorable" if failed else "foreign") from None
-        # A training index may still make a question that the judge or the held-out set owns.
-        if question_part(question) is not Part.TRAINING:
-            raise _DroppedError("foreign")
-        if any(verdict.failed for verdict in verdicts):
-            raise _DroppedError("unscorable")
-        rewards = self._reward.rewards(question, texts, verdicts)
-        if min(rewards) == max(rewards) and not self._keep_uninformative:
-            raise _DroppedError("not_informative")
-        return question, rewards
+    def _encode_one(self, text: str, finish_reason: FinishReason) -> list[int]:
+        ids = self._policy.completion_ids(text, finish_reason)
+        if ids is None:
+            raise _DroppedError("not_decodable")
+        if len(ids) > self._max_completion_length:
+            raise _DroppedError("too_long")
+        return ids
+
+
+def _texts_of(external: ExternalRollout) -> list[str]:
+    return [completion.text for completion in external.rollout.completions]

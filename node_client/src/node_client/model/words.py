@@ -4,7 +4,7 @@ import hashlib
 import json
 from functools import lru_cache
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -13,6 +13,8 @@ from swarm_protocol.messages import FinishReason
 
 # A question is encoded to be answered and again to be trained on.
 _PROMPTS_KEPT = 256
+# A text with what tokenizers treat differently: spaces at both ends, tags, signs, other scripts.
+_PROBE = " Is 7 x 6 = 42? <answer> 42</answer>,  yes!\n\tJa, é 数 🙂 "
 
 
 class Words:
@@ -22,6 +24,8 @@ class Words:
         self.tokenizer = tokenizer
         self.ends = frozenset(_eos_ids(model, tokenizer))
         self.fingerprint = _fingerprint(tokenizer)
+        self._backend = _find_backend(tokenizer)
+        self._eos_id = cast(int, tokenizer.eos_token_id)  # a slow look-up in transformers
         self._special_ids = frozenset(tokenizer.all_special_ids)
         self._prompt_ids = lru_cache(maxsize=_PROMPTS_KEPT)(self._encode_prompt)
 
@@ -45,7 +49,7 @@ class Words:
         if self.decode(ids) != text or not self._special_ids.isdisjoint(ids):
             return None
         if finish_reason == "stop":
-            return [*ids, self.tokenizer.eos_token_id]
+            return [*ids, self._eos_id]
         return ids or None
 
     def end_of(self, row: list[int]) -> int | None:
@@ -54,10 +58,14 @@ class Words:
 
     def encode(self, text: str) -> list[int]:
         """Return the tokens of a text, without any that the tokenizer would put around it."""
+        if self._backend is not None:
+            return cast(list[int], self._backend.encode(text, add_special_tokens=False).ids)
         return cast(list[int], self.tokenizer.encode(text, add_special_tokens=False))
 
     def decode(self, ids: list[int]) -> str:
         """Return the text of tokens, without special ones."""
+        if self._backend is not None:
+            return cast(str, self._backend.decode(ids, skip_special_tokens=True))
         return cast(
             str,
             self.tokenizer.decode(
@@ -73,6 +81,20 @@ class Words:
     def save(self, folder: Path) -> None:
         """Write the tokenizer into a model's folder."""
         self.tokenizer.save_pretrained(folder)
+
+
+def _find_backend(tokenizer: PreTrainedTokenizerBase) -> Any:
+    """Return what transformers asks in turn, where that says the same by itself, else None.
+
+    For short texts transformers takes as long around it as it takes itself.
+    """
+    if not tokenizer.is_fast:
+        return None
+    backend = tokenizer.backend_tokenizer
+    ids = tokenizer.encode(_PROBE, add_special_tokens=False)
+    text = tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+    same_ids = backend.encode(_PROBE, add_special_tokens=False).ids == ids
+    return backend if same_ids and backend.decode(ids, skip_special_tokens=True) == text else None
 
 
 def _eos_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> set[int]:

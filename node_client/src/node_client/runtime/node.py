@@ -39,6 +39,7 @@ from node_client.swarm.backoff import jittered_backoff
 from node_client.swarm.client import SwarmClient, new_id
 from node_client.swarm.connection import Connection, Link
 from node_client.swarm.exchange import SwarmExchange
+from node_client.swarm.preferring import PREFERENCES, explain_sampling
 from swarm_protocol.errors import ErrorCode
 from swarm_protocol.messages import (
     Arm,
@@ -103,7 +104,7 @@ class Node:
             client=client,
             loop=asyncio.get_running_loop(),
             refused=view.note_refusal,
-            prefer="informative" if settings.training.external_pool == "informative" else "any",
+            prefer=PREFERENCES[settings.training.external_pool],
             with_logprobs=settings.training.importance == "sender",
         )
         signing = Signing(
@@ -343,8 +344,12 @@ class Node:
         )
 
     def _warn_of_settings(self, season: SeasonInfo) -> None:
-        """Say which settings keep others from training on this node's rollouts."""
-        for reason in explain_unshared(self._settings.training, season):
+        """Say which settings keep rollouts at home, and which ones the season does not allow."""
+        training = self._settings.training
+        reasons = [*explain_unshared(training, season)]
+        if self._view.arm == "swarm":
+            reasons += explain_sampling(training.external_pool, season)
+        for reason in reasons:
             self._view.note_notice(reason)
             log.warning(reason)
 

@@ -13,7 +13,7 @@ ImportanceSamplingLevel = Literal["token", "sequence"]
 Tracker = Literal["none", "tensorboard", "wandb", "trackio"]
 Importance = Literal["own", "sender", "none"]
 SequenceImportance = Literal["truncate", "mask"]
-ExternalPool = Literal["uniform", "informative"]
+ExternalPool = Literal["uniform", "informative", "by-node", "by-task", "fresh"]
 ExternalShaping = Literal["none", "luffy"]
 
 Start = Literal["auto", "resume", "fresh"]

@@ -74,8 +74,9 @@ class TrainConfig:
     is more."""
 
     external_pool: ExternalPool = "informative"
-    """Which rollouts of others the coordinator offers first: those that their senders declared
-    `informative`, or all alike (`uniform`)."""
+    """Which rollouts of others the coordinator offers, where the season allows it: first those that
+    their senders declared `informative`, all alike (`uniform`, SAPO), all owners alike (`by-node`),
+    all datasets alike (`by-task`), or likelier young ones (`fresh`)."""
 
     external_sampling: SamplingName = "uniform"
     """How the external places are filled of the usable candidates: `uniform` (SAPO), or likelier

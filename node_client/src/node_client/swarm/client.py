@@ -102,8 +102,7 @@ class SwarmClient:
     ) -> list[ExternalRollout]:
         """Return up to `count` rollouts of other nodes.
 
-        As far as the coordinator can: with those that their senders declared informative first,
-        where these are preferred, and with log-probs.
+        As far as the coordinator can: drawn as `prefer` says, and with log-probs.
         """
         message = RequestRollouts(
             id=new_id(),

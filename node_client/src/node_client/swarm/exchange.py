@@ -12,9 +12,9 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from node_client.swarm.client import SwarmClient
 from node_client.swarm.handshake import UnansweredError
 from node_client.swarm.outbox import PASSING, PAUSE_S, Outbox
+from node_client.swarm.preferring import allowed_preference
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import (
-    MAX_ROLLOUTS,
     Arm,
     ExternalRollout,
     Preference,
@@ -23,12 +23,12 @@ from swarm_protocol.messages import (
 )
 from swarm_tasks.allowlist import is_training_spec
 
-MAX_OWED_ROLLOUTS = 64
+MAX_OWED_ROLLOUTS = 128
 SAMPLE_WAIT_S = 2.0
 
 # Pacing for tiny models, which make dozens of steps a second: a coordinator takes some 20 messages
 # a second from a node, and the judge's must always be among them.
-PUBLISH_REST_S = 0.25
+PUBLISH_REST_S = 1.0
 SAMPLE_EVERY_S = 0.1
 # How long a node that took itself for a swarm one, and is told otherwise, asks for nothing.
 ISOLATED_REST_S = 60.0
@@ -38,7 +38,8 @@ class SwarmExchange:
     """The way to a coordinator. `published` counts what the pool took.
 
     Nothing goes either way without a season: practice is nobody else's business. `prefer` says
-    which rollouts of others come first; `with_logprobs` asks for those of the senders too.
+    how rollouts of others are drawn, if the season allows it; `with_logprobs` asks for those of the
+    senders too.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class SwarmExchange:
             send=self._send,
             refused=refused,
             most=MAX_OWED_ROLLOUTS,
-            batch=MAX_ROLLOUTS,
+            batch=MAX_OWED_ROLLOUTS,
             rest_s=PUBLISH_REST_S,
             left=self._forget,
         )
@@ -145,10 +146,13 @@ class SwarmExchange:
             now = self._loop.time()
             turn = max(now, self._may_ask_at)
             self._may_ask_at = turn + SAMPLE_EVERY_S
-            await asyncio.sleep(turn - now)
+            if turn > now:
+                await asyncio.sleep(turn - now)
             try:
                 return await self._client.sample(
-                    count, prefer=self._prefer, with_logprobs=self._with_logprobs
+                    count,
+                    prefer=allowed_preference(self._prefer, self._season),
+                    with_logprobs=self._with_logprobs,
                 )
             except RefusedError as refusal:
                 if refusal.code == ErrorCode.RELAY_ISOLATED:

@@ -46,7 +46,7 @@ Index = Annotated[int, Meta(ge=0, lt=2**31)]
 
 Arm = Literal["swarm", "isolated", "base"]
 Assignment = Literal["choice", "coin"]
-Preference = Literal["any", "informative"]
+Preference = Literal["any", "informative", "by_node", "by_task", "fresh"]
 StandingRemark = Literal["", "too_few", "often_absent", "base", "quarantined"]
 FinishReason = Literal["stop", "length"]
 Reflection = Literal["recheck", "hesitation", "exploration"]

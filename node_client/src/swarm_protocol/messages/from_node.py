@@ -71,10 +71,13 @@ class PublishRollouts(NodeMessage, frozen=True, tag="rollouts.publish", omit_def
 
 
 class RequestRollouts(NodeMessage, frozen=True, tag="rollouts.request", omit_defaults=True):
-    """Ask for `count` rollouts of other nodes, drawn uniformly from the pool.
+    """Ask for `count` rollouts of other nodes, drawn from the pool as `prefer` says.
 
-    With `prefer` as `informative`, those that their senders declared so come first, drawn uniformly
-    among themselves; the others fill up what is left of `count`. It is for servers whose welcome
+    `any` draws uniformly. With `informative`, those that their senders declared so come first,
+    drawn uniformly among themselves; the others fill up what is left of `count`. `by_node` draws
+    an owner first, all alike, and then one of the rollouts of the owner's nodes; `by_task` does so
+    with datasets; with `fresh` the younger are likelier. A season names in `sampling` those that it
+    allows. A server whose season has no such field knows `any`, and `informative` if its welcome
     says `declarations`.
 
     They come with their senders' log-probs, as far as there are any, if `logprobs` asks for them.

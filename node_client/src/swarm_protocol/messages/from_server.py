@@ -40,6 +40,8 @@ class SeasonInfo(Struct, frozen=True):
     `isolated_publish` says whether isolated nodes share rollouts, though they take none.
     `system_prompt` is what models are told beside every question, in training and by the judge.
     `answers` names the rules by which answers are read (`swarm_tasks.answers`).
+    `sampling` names the preferences with which rollouts may be requested; older servers leave it
+    out.
     """
 
     name: str
@@ -56,6 +58,8 @@ class SeasonInfo(Struct, frozen=True):
     isolated_publish: bool = False
     batch: int | None = None
     answers: str = "answers-1"
+    # Words, so that a client can read those of a newer server.
+    sampling: list[str] = []
 
 
 class RoundInfo(Struct, frozen=True):

@@ -92,11 +92,15 @@ class Server:
                 return self._score(request)
 
     def _draw_many(self, request: Draws) -> Drawn:
-        """Make all draws, or raise what the first one raised that cannot be made."""
+        """Make all draws; one that cannot be made is no task, and costs no other."""
         made: list[Made] = []
         first = 0
         for draw in request.draws:
-            made.append(self._draw(draw, first=first))
+            try:
+                made.append(self._draw(draw, first=first))
+            except Exception as problem:  # noqa: BLE001 - a generator may raise anything
+                made.append(Made(None, ""))
+                _complain(draw.dataset, draw.indices[0], problem)
             for step in range(first, first + len(draw.indices)):
                 self._board.steps[step] = MADE
             first += len(draw.indices)

@@ -48,6 +48,10 @@ class SeasonOut(Schema):
         description="Whether isolated nodes share rollouts, though they take none.",
         examples=[False],
     )
+    sampling: list[str] = Field(
+        description="With which preferences nodes may request rollouts; see `docs/protocol.md`.",
+        examples=[["any", "informative", "by_node", "by_task", "fresh"]],
+    )
     answer_rules: str = Field(
         description="How answers are read; see `docs/tasks.md`.", examples=["answers-2"]
     )

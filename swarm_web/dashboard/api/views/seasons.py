@@ -24,7 +24,7 @@ _SEASON = (
         "external",
         "assignment",
     ),
-    *("isolated_publish", "batch", "answer_rules", "public_beacon", "halt_reason"),
+    *("isolated_publish", "batch", "sampling", "answer_rules", "public_beacon", "halt_reason"),
 )
 
 

@@ -1,0 +1,60 @@
+"""Nodes that are a burden to a relay: silent ones, ones that read nothing, and ones that flood.
+
+    python -m bench.relay_rude SOCKET TOKENS
+
+It prints `ready` once all are welcomed, and goes on until it is killed.
+"""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from itertools import count
+from pathlib import Path
+
+from websockets.exceptions import ConnectionClosed
+
+from bench.relay_load import LoadNode, enter
+from swarm_protocol.codec import encode
+from swarm_protocol.messages import RequestRollouts
+
+_AT_ONCE = 16
+
+
+async def be_silent(_node: LoadNode) -> None:
+    """Stay connected and say nothing."""
+    await asyncio.Event().wait()
+
+
+async def read_nothing(node: LoadNode) -> None:
+    """Ask for large replies as fast as they are taken, and read none of them."""
+    for number in count():
+        await node.connection.send(encode(RequestRollouts(id=f"r{number}", count=64)))
+
+
+async def flood(node: LoadNode) -> None:
+    """Send what is no message as fast as it is taken, and read the refusals."""
+    while True:
+        await node.connection.send("x" * 1000)
+        await node.connection.recv()
+
+
+KINDS = (be_silent, read_nothing, flood)
+
+
+async def run_rude(url: str, tokens: Sequence[str]) -> None:
+    """Connect a node for each token, and let one after another be of each kind."""
+    gate = asyncio.Semaphore(_AT_ONCE)
+    nodes = await asyncio.gather(*(enter(url, t, i, gate) for i, t in enumerate(tokens)))
+    print("ready", flush=True)  # noqa: T201 - the parent reads it
+    await asyncio.gather(*(_go_on(KINDS[i % len(KINDS)], node) for i, node in enumerate(nodes)))
+
+
+async def _go_on(behave: Callable[[LoadNode], Awaitable[None]], node: LoadNode) -> None:
+    try:
+        await behave(node)
+    except ConnectionClosed:
+        return  # shown out, as it should be
+
+
+if __name__ == "__main__":
+    asyncio.run(run_rude(sys.argv[1], Path(sys.argv[2]).read_text().split()))

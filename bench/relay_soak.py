@@ -1,0 +1,209 @@
+"""`SOAK=1 make bench-relay`: ten minutes of relay traffic, and whether any part's memory grows.
+
+Nodes of `bench.relay_load` make node-rounds at a steady pace, and some lose their connection and
+come back. The memory of all processes of the site is read every few seconds: resident, without what
+is shared with others, because a Postgres process counts each page of the shared buffers that it has
+touched. `bench.growth` has the rule of what is flat. In the first minutes the pool fills, so that a
+shorter soak finds growth in Valkey and says nothing of leaks.
+
+    python -m bench.relay_soak --minutes 10 --per-second 20
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import django
+import psutil
+from rich.console import Console
+from rich.table import Table
+
+from bench.growth import Growth, fit_growth
+from bench.relay_load import Load, LoadNode, enter
+from bench.report import write_results
+from bench.site import RunningSite, running_site
+from bench.usage import find_processes, keep_to
+
+PARTS = ("web", "worker", "beat", "postgres", "valkey")
+NODES = 100
+MINUTES = 10.0
+PER_SECOND = 20.0
+EVERY_S = 5.0
+# One turn in so many, a node loses its connection and comes back.
+LOSS_EVERY = 20
+SITE_CORE, LOAD_CORE = 0, 1
+_AT_ONCE = 64
+_ENDS_WITHIN_S = 120
+
+Readings = dict[str, list[int]]
+
+
+# ---- the load, in a process of its own
+
+
+async def run_soak(url: str, tokens: Sequence[str], *, per_second: float, seconds: float) -> Load:
+    """Make node-rounds at an even pace for so long, with losses of connections among them."""
+    gate = asyncio.Semaphore(_AT_ONCE)
+    nodes = await asyncio.gather(*(enter(url, t, i, gate) for i, t in enumerate(tokens)))
+    crew = [
+        _Seat(url, token, node, number=number, gate=gate)
+        for number, (token, node) in enumerate(zip(tokens, nodes, strict=True))
+    ]
+    load, began = Load(), time.perf_counter()
+    running: set[asyncio.Task[None]] = set()
+    for turn in range(int(per_second * seconds)):
+        await asyncio.sleep(max(0.0, began + turn / per_second - time.perf_counter()))
+        task = asyncio.create_task(crew[turn % len(crew)].take_turn(load, turn=turn))
+        running.add(task)
+        task.add_done_callback(running.discard)
+    await asyncio.gather(*running)
+    load.seconds = time.perf_counter() - began
+    return load
+
+
+class _Seat:
+    """A place in the load that keeps its token when its connection is another."""
+
+    def __init__(
+        self, url: str, token: str, node: LoadNode, *, number: int, gate: asyncio.Semaphore
+    ) -> None:
+        self._url, self._token, self._node = url, token, node
+        self._number, self._gate = number, gate
+        self._step = 0
+        self._turn = asyncio.Lock()
+
+    async def take_turn(self, load: Load, *, turn: int) -> None:
+        """Make one node-round, now and then on a new connection."""
+        async with self._turn:
+            if turn % LOSS_EVERY == 0:
+                self._node.abort()
+                self._node = await enter(self._url, self._token, self._number, self._gate)
+            self._step += 1
+            await self._node.go_round(load, step=self._step)
+
+
+# ---- the site's memory
+
+
+def read_memory(launcher: int) -> dict[str, int]:
+    """Return the bytes of each part's processes that they share with nobody."""
+    sizes = dict.fromkeys(PARTS, 0)
+    for part in PARTS:
+        for process in find_processes(launcher, part):
+            with suppress(psutil.NoSuchProcess):
+                memory = process.memory_info()
+                sizes[part] += memory.rss - memory.shared
+    return sizes
+
+
+def watch(launcher: int, load: "subprocess.Popen[str]") -> tuple[list[float], Readings]:
+    """Read the memory until the load has ended; return seconds since the beginning, and bytes."""
+    seconds: list[float] = []
+    readings: Readings = {part: [] for part in PARTS}
+    began = time.monotonic()
+    while load.poll() is None:
+        seconds.append(time.monotonic() - began)
+        for part, size in read_memory(launcher).items():
+            readings[part].append(size)
+        with suppress(subprocess.TimeoutExpired):
+            load.wait(timeout=max(0.0, began + len(seconds) * EVERY_S - time.monotonic()))
+    return seconds, readings
+
+
+def soak(
+    site: RunningSite, tokens: Path, *, minutes: float, per_second: float
+) -> tuple[dict[str, Growth], dict[str, Any]]:
+    """Load a site for so long; return each part's growth, that of all, and the load's figures."""
+    command = [sys.executable, "-m", "bench.relay_soak", "--load", site.socket, str(tokens)]
+    pace = ["--minutes", str(minutes), "--per-second", str(per_second)]
+    load = subprocess.Popen([*command, *pace], stdout=subprocess.PIPE, text=True)
+    psutil.Process(load.pid).cpu_affinity([LOAD_CORE])
+    try:
+        seconds, readings = watch(site.launcher, load)
+        told, _ = load.communicate(timeout=_ENDS_WITHIN_S)
+    finally:
+        load.kill()
+        load.wait()
+    if load.returncode != 0:
+        raise RuntimeError("the load has failed; its error is above")
+    total = [sum(sizes) for sizes in zip(*readings.values(), strict=True)]
+    growths = {name: fit_growth(seconds, sizes) for name, sizes in readings.items()}
+    return growths | {"all": fit_growth(seconds, total)}, json.loads(told)
+
+
+def print_growths(growths: dict[str, Growth]) -> None:
+    """Print what each part's memory did."""
+    table = Table(title="Memory of the site's processes, in MB")
+    for heading in ("part", "at the end", "growth in ten minutes", "95 % interval", ""):
+        table.add_column(heading, justify="left" if heading in ("part", "") else "right")
+    for part, growth in growths.items():
+        interval = f"{growth.low / 1e6:+.2f} to {growth.high / 1e6:+.2f}"
+        verdict = "[red]grows[/]" if growth.low > 0 else "[yellow]unclear[/]"
+        verdict = "[green]flat[/]" if growth.is_flat else verdict
+        table.add_row(
+            part, f"{growth.at_end / 1e6:.1f}", f"{growth.bytes / 1e6:+.2f}", interval, verdict
+        )
+    Console().print(table)
+
+
+def describe(growths: dict[str, Growth], load: dict[str, Any]) -> dict[str, object]:
+    """Return the figures of a soak for its results."""
+    return {
+        "memory_is_flat": all(growth.is_flat for growth in growths.values()),
+        "growth_mb_per_10_minutes": {part: each.bytes / 1e6 for part, each in growths.items()},
+        "growth_mb_at_most": {part: each.high / 1e6 for part, each in growths.items()},
+        "memory_mb": {part: each.at_end / 1e6 for part, each in growths.items()},
+        **load,
+    }
+
+
+def main(argv: Sequence[str] = ()) -> int:
+    """Soak a site of its own, print and write what its memory did; 1 when it grew."""
+    parser = argparse.ArgumentParser(description=__doc__, prog="python -m bench.relay_soak")
+    parser.add_argument("--minutes", type=float, default=MINUTES)
+    parser.add_argument("--per-second", type=float, default=PER_SECOND, help="node-rounds")
+    parser.add_argument("--load", nargs=2, metavar=("SOCKET", "TOKENS"), help=argparse.SUPPRESS)
+    options = parser.parse_args(argv)
+    if options.load is not None:
+        return _load(options)
+    with running_site() as site, tempfile.TemporaryDirectory() as folder:
+        os.environ |= {**site.settings, "LOG_LEVEL": "ERROR"}
+        django.setup()
+        from bench.relay_season import prepare_season, register
+
+        prepare_season(Path(folder))
+        tokens = register(Path(folder) / "soak", nodes=NODES)
+        keep_to(SITE_CORE, site.launcher)
+        growths, load = soak(site, tokens, minutes=options.minutes, per_second=options.per_second)
+    print_growths(growths)
+    figures = describe(growths, load)
+    if options.minutes == MINUTES:
+        print(f"written to {write_results('relay-soak', figures)}")  # noqa: T201 - output
+    return 0 if figures["memory_is_flat"] else 1
+
+
+def _load(options: argparse.Namespace) -> int:
+    socket, tokens = options.load
+    load = asyncio.run(
+        run_soak(
+            socket,
+            Path(tokens).read_text().split(),
+            per_second=options.per_second,
+            seconds=60 * options.minutes,
+        )
+    )
+    print(json.dumps(load.describe()))  # noqa: T201 - the parent reads it
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

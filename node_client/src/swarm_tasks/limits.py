@@ -1,0 +1,17 @@
+"""How long scoring may take."""
+
+import time
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """No text is begun after `until` (`time.monotonic`), and each may take `text_s` seconds."""
+
+    until: float
+    text_s: float
+
+    @property
+    def left_s(self) -> float:
+        """How many seconds are left."""
+        return self.until - time.monotonic()

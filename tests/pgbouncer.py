@@ -1,0 +1,72 @@
+"""A real pgbouncer between the tests and Postgres, as unlike a session as it can be.
+
+Each transaction gets the next of several sessions, and none finds what another one left in it.
+"""
+
+import os
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg
+
+from swarm_web.local.accounts import hand_over, unprivileged_account
+from swarm_web.local.parts import Part
+from swarm_web.local.ports import HOST, free_port
+from swarm_web.local.servers import LocalServer
+
+_CONFIGURATION = """\
+[databases]
+* = host={host} port={server_port} user={user} password={password}
+[pgbouncer]
+listen_addr = {listen}
+listen_port = {port}
+unix_socket_dir =
+auth_type = scram-sha-256
+auth_file = users.txt
+pool_mode = transaction
+default_pool_size = 8
+server_round_robin = 1
+server_reset_query = DISCARD ALL
+server_reset_query_always = 1
+max_client_conn = 1000
+"""
+
+
+def prepare_pgbouncer(program: str, folder: Path, database_url: str) -> LocalServer:
+    """Write the configuration into `folder` and return the pooler in front of this Postgres."""
+    address = urlsplit(database_url)
+    account = unprivileged_account()
+    folder.mkdir(mode=0o700)
+    port = free_port()
+    (folder / "users.txt").write_text(f'"{address.username}" "{address.password}"\n')
+    (folder / "pgbouncer.ini").write_text(
+        _CONFIGURATION.format(
+            host=address.hostname,
+            server_port=address.port,
+            user=address.username,
+            password=address.password,
+            listen=HOST,
+            port=port,
+        )
+    )
+    hand_over(folder, account)
+    user = f"{address.username}:{address.password}"
+    url = f"postgres://{user}@{HOST}:{port}{address.path}"
+    part = Part(
+        name="pgbouncer",
+        command=(program, "pgbouncer.ini"),
+        folder=folder,
+        account=account,
+        environment=dict(os.environ),
+        is_ready=lambda: _lets_in(url),
+        ready_within_s=10,
+    )
+    return LocalServer(part=part, url=url)
+
+
+def _lets_in(url: str) -> bool:
+    try:
+        psycopg.connect(url, connect_timeout=2).close()
+    except psycopg.OperationalError:
+        return False
+    return True

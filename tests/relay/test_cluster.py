@@ -1,0 +1,81 @@
+"""What the relay keeps in Valkey, it can keep in a cluster: a real one, of three masters."""
+
+import msgspec
+import pytest
+
+from swarm_protocol.messages import Completion, Rollout, TaskSpec
+from swarm_web.relay.claims import Check, take_checks, tell_lapsed
+from swarm_web.relay.hub import Hub, read_limits
+from swarm_web.relay.intake import Sample, SampleLimits, offer_samples, take_samples
+from swarm_web.relay.keys import CHECKS, given_list_key
+from swarm_web.relay.likeness import digest
+from swarm_web.relay.replica import Replica
+from swarm_web.relay.selectors import delivered_to_others
+from swarm_web.relay.window import Entry
+from swarm_web.store import async_redis, sync_redis
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("in_cluster")]
+
+NOW = 1_000_000.0
+SEASONS = range(8)  # on all three servers
+
+
+def replica(season: int, process: str) -> Replica:
+    return Replica(
+        async_redis(), season_id=season, process=process, max_age_s=600, most_bytes=1 << 20
+    )
+
+
+def entry(process: str) -> Entry:
+    return Entry(
+        key=f"{process}/r1",
+        node_id=1,
+        party="node 1",
+        dataset="gcd",
+        informative=False,
+        archived=False,
+        at=NOW,
+        body=b"body",
+        digests=digest(task=b"task", completions=[process]),
+    )
+
+
+async def test_processes_tell_each_other_what_they_took() -> None:
+    for season in SEASONS:
+        for process in ("one", "two"):
+            await replica(season, process).write([entry(process)], now=NOW)
+        heard = await replica(season, "three").read(now=NOW)
+        assert {each.key for each in heard} == {"one/r1", "two/r1"}
+
+
+async def test_the_hub_writes_what_it_collected_in_all_seasons() -> None:
+    hub = Hub(async_redis(), read_limits(), clock=lambda: NOW)
+    hub._lists = {given_list_key(season, 1): b"list" for season in SEASONS}
+    hub._tally.given.update({(season, 1): 2 for season in SEASONS})
+    await hub._write_lists()
+    await hub._write_given()
+    for season in SEASONS:
+        assert sync_redis().get(given_list_key(season, 1)) == b"list"
+        assert delivered_to_others(1, season_id=season) == 2
+
+
+async def test_samples_for_the_archive_are_bounded() -> None:
+    rollout = Rollout(
+        id="r1",
+        task=TaskSpec("gcd", {}, 1, 1, "v"),
+        completions=[Completion("1", "stop")] * 2,
+        model="m",
+        step=1,
+        tokenizer="t",
+    )
+    samples = [Sample(1, 1, NOW, rollout)] * 3
+    kept = await offer_samples(async_redis(), samples, limits=SampleLimits(site=2, node=2))
+    assert kept == len(take_samples(sync_redis(), most=9)) == 2
+
+
+def test_declarations_are_checked_once() -> None:
+    check = Check(season_id=1, node_id=1, key="one/r1", at=NOW, body=b"{}")
+    tell_lapsed(sync_redis(), 1, [1, 2])
+    for expected in ([check], []):
+        sync_redis().rpush(CHECKS, msgspec.msgpack.encode(check))
+        assert take_checks(sync_redis(), 9, now=NOW, max_age_s=600) == expected

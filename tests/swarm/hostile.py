@@ -1,0 +1,297 @@
+"""Six hostile nodes in a process of their own, each with another way to do harm.
+
+`python -m tests.swarm.hostile URL TOKENS MARK` reads a token for each from the lines of a file, and
+goes on until it is ended. MARK is a file that appears where somebody executes an answer's text.
+"""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from random import randrange
+
+from msgspec.structs import replace
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import WebSocketException
+
+from swarm_protocol.codec import UndecodableError, decode_from_server, encode
+from swarm_protocol.messages import (
+    Completion,
+    Hello,
+    NodeMessage,
+    PublishRollouts,
+    RequestRollouts,
+    Rollout,
+    RolloutsSampled,
+    SeasonInfo,
+    TaskSpec,
+    Welcome,
+)
+from swarm_protocol.version import CLIENT_VERSION, PROTOCOL_VERSION
+from swarm_tasks.keyspace import Part, keyed_index
+
+PLANTED = "zqz "
+# Longer than a frame may be, and shorter than a server lets anybody send.
+GIANT_BYTES = (1 << 20) + 1
+# Rollouts of 128 kB and more, in one frame of less than 1 MiB.
+HUGE_CHARS = 16_000
+BURST = 16
+# Between two messages that cost the site more: so a slow machine too hears more than it allows.
+HELLOS = 10
+REST_S = 0.25
+FLOOD_REST_S = 0.05
+ASK_REST_S = 0.02
+SOCKETS = 60
+LINGER_S = 2.0
+CROWD_REST_S = 6.0
+
+
+@dataclass
+class Attacker:
+    """A connection of a hostile node that was welcomed."""
+
+    socket: ClientConnection
+    season: SeasonInfo
+    mark: str
+    numbers: "count[int]" = field(default_factory=lambda: count(randrange(1 << 40)))
+
+    async def say(self, message: NodeMessage) -> None:
+        """Send a message, and read what has come meanwhile without a look."""
+        await self.socket.send(encode(message))
+        await self.skim()
+
+    async def skim(self) -> None:
+        """Throw away what has come."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.005):
+                while True:
+                    await self.socket.recv()
+
+    def name(self) -> str:
+        """Return an id that was not used before."""
+        return f"h{next(self.numbers)}"
+
+    def spec(self, part: Part = Part.TRAINING) -> TaskSpec:
+        """Return a task of the season."""
+        choice = self.season.tasks[0]
+        return TaskSpec(
+            dataset=choice.dataset,
+            config=choice.config,
+            seed=self.season.seed,
+            index=keyed_index(
+                key=b"hostile", part=part, dataset=choice.dataset, counter=next(self.numbers)
+            ),
+            generator=self.season.generator,
+        )
+
+    def rollout(self, texts: Sequence[str], *, task: TaskSpec | None = None) -> Rollout:
+        """Return a rollout with these completions."""
+        return Rollout(
+            id=self.name(),
+            task=task or self.spec(),
+            completions=[Completion(text=text, finish_reason="stop") for text in texts],
+            model="hostile",
+            step=next(self.numbers) % 1000,
+            tokenizer="hostile",
+        )
+
+    async def publish(self, rollouts: Sequence[Rollout]) -> None:
+        """Share rollouts, and declare all of them informative."""
+        ids = [rollout.id for rollout in rollouts]
+        message = PublishRollouts(id=self.name(), rollouts=list(rollouts), informative=ids)
+        await self.say(message)
+
+
+# ---- what they do, again and again
+
+
+async def garble(node: Attacker) -> None:
+    """Send frames that are none, and giants, until it is shown out."""
+    whole = encode(RequestRollouts(id="x", count=4))
+    broken: list[str] = [
+        "",
+        "{",
+        "[]",
+        "null",
+        whole[:-3],
+        whole.replace("4", '"4"'),
+        '{"type":"no_such"}',
+    ]
+    broken += ["[" * 5_000, '{"a":' * 2_000, "\ud7ff\u0000"]
+    for frame in [*broken, "x" * GIANT_BYTES]:
+        await node.socket.send(frame)
+        await node.skim()
+    await node.socket.send(b"\x00\xff")
+    await node.publish([node.rollout(["a" * HUGE_CHARS] * 8) for _ in range(4)])
+    await asyncio.sleep(REST_S)
+    await node.socket.send('{"type":"hello","protocol":99}')
+    await node.socket.wait_closed()
+
+
+async def flood(node: Attacker) -> None:
+    """Talk and share as fast as it goes: the same rollouts again, and hardly different ones."""
+    task = node.spec()
+    first = node.rollout(["<answer>1</answer>"] * 4, task=task)
+    for turn in range(BURST):
+        alike = [node.rollout([f"<answer>1</answer>{n}"] * 4, task=task) for n in range(8)]
+        await node.publish([first] * 8 if turn % 2 else alike)
+        for _ in range(HELLOS):
+            await node.socket.send(encode(introduce(node.name())))
+        await asyncio.sleep(FLOOD_REST_S)
+
+
+async def copy(node: Attacker) -> None:
+    """Share others' rollouts as its own, half of them with a text planted in every answer."""
+    asked = node.name()
+    await node.socket.send(encode(RequestRollouts(id=asked, count=32)))
+    drawn: list[Rollout] = []
+    with suppress(TimeoutError):
+        async with asyncio.timeout(5):
+            while not drawn:
+                with suppress(UndecodableError):
+                    heard = decode_from_server(await node.socket.recv())
+                    if heard.reply_to == asked:
+                        drawn = _read(heard)
+                        break
+    planted = [
+        replace(
+            rollout,
+            id=node.name(),
+            completions=[replace(each, text=PLANTED + each.text) for each in rollout.completions],
+        )
+        for rollout in drawn[::2]
+    ]
+    await node.publish([*drawn[1::2], *planted])
+    await asyncio.sleep(REST_S)
+
+
+def _read(message: object) -> list[Rollout]:
+    if not isinstance(message, RolloutsSampled):
+        return []
+    return [external.rollout for external in message.rollouts]
+
+
+async def execute(node: Attacker) -> None:
+    """Share answers that run, or never end, where somebody evaluates them."""
+    mark = f"__import__('pathlib').Path({node.mark!r}).touch()"
+    texts = [
+        *(f"<answer>{mark}</answer>", "<answer>9**9**9**9</answer>", "<answer>1</answer>"),
+        *(f"<answer>{'(' * 400}</answer>", f"<answer>{'9' * 450}</answer>"),
+        *("<answer>[[]]*10**10</answer>", "<answer>Integer(10)**Integer(10)**10</answer>"),
+        "<answer>while True: pass</answer>",
+    ]
+    await node.publish([node.rollout(texts) for _ in range(8)])
+    await asyncio.sleep(REST_S)
+
+
+async def stray(node: Attacker) -> None:
+    """Share rollouts of tasks that are not the season's, and the judge's own."""
+    right = node.spec()
+    specs = [
+        replace(right, seed=right.seed + 1),
+        node.spec(Part.JUDGE),
+        replace(right, dataset="countdown"),
+        replace(right, config={**right.config, "max_terms": 9}),
+        replace(right, generator="reasoning-gym 9"),
+        replace(right, config={"no_such": 1}),
+    ]
+    await node.publish([node.rollout(["<answer>1</answer>"] * 4, task=task) for task in specs])
+    await asyncio.sleep(REST_S)
+
+
+async def sleep(node: Attacker) -> None:
+    """Ask for much and read nothing, until the buffers on the way are full; then hang up."""
+    node.socket.transport.pause_reading()
+    for _ in range(300):
+        await node.socket.send(encode(RequestRollouts(id=node.name(), count=64)))
+        await asyncio.sleep(ASK_REST_S)
+    node.socket.transport.abort()
+
+
+ATTACKS: dict[str, Callable[[Attacker], Awaitable[None]]] = {
+    "garbler": garble,
+    "flooder": flood,
+    "copier": copy,
+    "executor": execute,
+    "stranger": stray,
+    "sleeper": sleep,
+}
+
+
+# ---- connections
+
+
+def _open(url: str, token: str) -> connect:
+    return connect(
+        url,
+        additional_headers={"Authorization": f"Bearer {token}"},
+        compression=None,
+        ping_interval=None,
+        max_size=None,
+        open_timeout=60,
+    )
+
+
+def introduce(message_id: str) -> Hello:
+    """Return a hello."""
+    return Hello(
+        id=message_id,
+        protocol=PROTOCOL_VERSION,
+        client=CLIENT_VERSION,
+        model="hostile",
+        tokenizer="hostile",
+        arm="swarm",
+    )
+
+
+@asynccontextmanager
+async def entered(url: str, token: str, mark: str) -> AsyncIterator[Attacker]:
+    """Connect a hostile node and say hello."""
+    async with _open(url, token) as socket:
+        await socket.send(encode(introduce("hello")))
+        welcome = decode_from_server(await socket.recv())
+        assert isinstance(welcome, Welcome), welcome
+        assert welcome.season is not None
+        yield Attacker(socket, welcome.season, mark)
+
+
+async def attack(
+    url: str, token: str, mark: str, *, act: Callable[[Attacker], Awaitable[None]]
+) -> None:
+    """Attack, and come back whenever it is shown out."""
+    while True:
+        with suppress(OSError, WebSocketException, TimeoutError, AssertionError):
+            async with entered(url, token, mark) as node:
+                while True:
+                    await act(node)
+        await asyncio.sleep(REST_S)
+
+
+async def crowd(url: str, token: str) -> None:
+    """Open many connections at once, every other one with a wrong token, and say nothing."""
+    while True:
+        sockets = (_linger(url, token if n % 2 else f"{token}{n}") for n in range(SOCKETS))
+        await asyncio.gather(*sockets)
+        await asyncio.sleep(CROWD_REST_S)
+
+
+async def _linger(url: str, token: str) -> None:
+    with suppress(OSError, WebSocketException, TimeoutError):
+        async with _open(url, token):
+            await asyncio.sleep(LINGER_S)
+
+
+async def main(url: str, tokens: Sequence[str], mark: str) -> None:
+    """Let all of them attack until cancelled."""
+    async with asyncio.TaskGroup() as group:
+        for token, act in zip(tokens, ATTACKS.values(), strict=True):
+            group.create_task(attack(url, token, mark, act=act))
+        # It ends the sleeper's own connection each time: there is one a node.
+        group.create_task(crowd(url, tokens[-1]))
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], Path(sys.argv[2]).read_text().split(), sys.argv[3]))

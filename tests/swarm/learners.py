@@ -1,0 +1,196 @@
+"""Real nodes that train a toy policy, many of them in one thread of this process.
+
+Everything is the client's own, from the socket to the trainer. Only what the policy writes is
+made up: half of its answers are right, so that others can learn from each rollout.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from node_client.display.view import View
+from node_client.learning.report import StepReport, Totals
+from node_client.model.completion import Generated
+from node_client.model.make_model import build_model
+from node_client.model.policy import Policy
+from node_client.model.tokenizer import build_tokenizer
+from node_client.runtime.node import Node
+from node_client.runtime.training import Equipment
+from node_client.runtime.worker import ModelWorker
+from node_client.settings.config import Settings
+from node_client.site import Site
+from node_client.storage.lines import read_lines
+from node_client.storage.receipts import KeptReceipt
+from node_client.storage.state import StateDir
+from swarm_tasks.verifier import Verifier
+from tests.node_client.fakes import TOY
+from tests.swarm.flock import WRONG, solve
+
+STOPS_WITHIN_S = 30.0
+
+
+@dataclass(frozen=True)
+class Pace:
+    """At least so many seconds a training step, and so many for each answer to the judge."""
+
+    step_s: float = 0.5
+    answer_s: float = 0.0
+
+
+class HalfRight(Policy):
+    """A toy policy that answers every other time right. It is slow in exams alone."""
+
+    def __init__(self, *, pace: Pace, seed: int) -> None:
+        super().__init__(model=build_model(TOY, seed=seed), tokenizer=build_tokenizer(), name="toy")
+        self._pace = pace
+        self._asked = seed
+
+    def generate(
+        self, questions: Sequence[str], *, completions: int, **sampling: Any
+    ) -> list[list[Generated]]:
+        """Answer each question `completions` times."""
+        if completions == 1:
+            time.sleep(self._pace.answer_s * len(questions))
+        return [[self._write(question) for _ in range(completions)] for question in questions]
+
+    def _write(self, question: str) -> Generated:
+        self._asked += 1
+        text = WRONG if self._asked % 2 else f"<answer>{solve(question)}</answer>"
+        ids = self.completion_ids(text, "stop")
+        assert ids is not None
+        return Generated(text=text, finish_reason="stop", token_ids=ids, logprobs=[-1.0] * len(ids))
+
+
+@dataclass
+class CountingView(View):
+    """Counts whose rollouts a node trained on, by the name of who made them.
+
+    `supplied` counts the steps that had any: a draw that takes too long leaves a step without.
+    """
+
+    used_of: Counter[str] = field(default_factory=Counter)
+    supplied: int = 0
+
+    def note_step(self, report: StepReport, totals: Totals) -> None:
+        """Count a step's rollouts of others."""
+        super().note_step(report, totals)
+        self.used_of.update(name.node for name in report.used)
+        self.supplied += bool(report.used)
+
+
+class Learner:
+    """One node. `site` may be a proxy's address."""
+
+    def __init__(
+        self, *, site: Site, name: str, token: str, folder: Path, pace: Pace, seed: int
+    ) -> None:
+        self.name = name
+        self._site = site
+        self._policy = HalfRight(pace=pace, seed=seed)
+        state = StateDir(folder / name)
+        state.path.mkdir(parents=True)
+        self._settings = Settings(
+            state=state, site=site, token=token, model="toy", step_seconds=pace.step_s
+        )
+        self.view = CountingView(
+            model="toy", parameters=self._policy.parameters, device="cpu", arm="swarm", site=site
+        )
+        self._node: Node | None = None
+
+    async def run(self, verifier: Verifier) -> None:
+        """Take part until stopped. Raises what ends a node."""
+        async with ModelWorker() as worker:
+            equipment = Equipment(
+                policy=self._policy, verifier=verifier, worker=worker, view=self.view
+            )
+            self._node = Node(self._settings, site=self._site, equipment=equipment)
+            await self._node.run()
+
+    def stop(self) -> None:
+        """Let it end. Call it on its loop."""
+        if self._node is not None:
+            self._node.stop()
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether it has been welcomed on the connection that it has."""
+        return self.view.link is not None and self.view.link.phase == "connected"
+
+    @property
+    def steps(self) -> int:
+        """How many training steps it has made."""
+        return self.view.steps_here
+
+    @property
+    def external_used(self) -> int:
+        """On how many rollouts of others it has trained."""
+        return self.view.totals.external_used if self.view.totals is not None else 0
+
+    @property
+    def external_dropped(self) -> Mapping[str, int]:
+        """How many rollouts of others it did not train on, by reason."""
+        return dict(self.view.totals.external_dropped) if self.view.totals is not None else {}
+
+    def receipts(self) -> list[KeptReceipt]:
+        """What the judge signed of having this node's answers, from the node's own disk."""
+        return read_lines(self._settings.state.receipts, KeptReceipt)
+
+
+class Learners:
+    """Nodes in a thread of their own, from the start of the block to its end."""
+
+    def __init__(
+        self,
+        *,
+        tokens: Mapping[str, str],
+        sites: Callable[[str], Site],
+        folder: Path,
+        verifier: Verifier,
+        pace: Pace,
+    ) -> None:
+        self.nodes = [
+            Learner(site=sites(name), name=name, token=token, folder=folder, pace=pace, seed=place)
+            for place, (name, token) in enumerate(tokens.items())
+        ]
+        self._verifier = verifier
+        self._loop = asyncio.new_event_loop()
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="learners")
+
+    def __enter__(self) -> Self:
+        self._running = self._thread.submit(self._loop.run_until_complete, self._live())
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for node in self.nodes:
+            self._loop.call_soon_threadsafe(node.stop)
+        try:
+            self._running.result(timeout=STOPS_WITHIN_S)
+        finally:
+            self._thread.shutdown(wait=False)
+            self._loop.close()
+
+    async def _live(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for node in self.nodes:
+                group.create_task(node.run(self._verifier))
+
+    @property
+    def connected(self) -> int:
+        """How many nodes are connected."""
+        return sum(node.is_connected for node in self.nodes)
+
+    @property
+    def steps(self) -> list[int]:
+        """How many steps each node has made."""
+        return [node.steps for node in self.nodes]

@@ -1,0 +1,295 @@
+"""Six of twenty nodes are hostile: what the other fourteen get out of the swarm, and who sees it.
+
+`HOSTILE=1 pytest -o log_cli=true --log-cli-level=WARNING tests/swarm/test_hostile.py` watches for
+minutes instead of seconds. With these options, and when a test fails, the figures are printed.
+"""
+
+import json
+import logging
+import os
+import re
+import sys
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import pytest
+from django.utils import timezone
+
+from judge.models import Season
+from judge.services.seasons import start_season
+from node_client.site import parse_site
+from swarm_tasks.verifier import Verifier
+from swarm_web.local.parts import Part
+from swarm_web.nodes.services import create_node
+from tests.processes import PROJECT, eventually, running
+from tests.swarm.hostile import ATTACKS
+from tests.swarm.learners import Learners, Pace
+from tests.swarm.sites import running_site
+from tests.swarm.story import TASKS
+
+pytestmark = [pytest.mark.swarm, pytest.mark.django_db]
+
+log = logging.getLogger(__name__)
+
+IS_LONG = os.environ.get("HOSTILE") == "1"
+HONEST = 14
+PACE = Pace(step_s=2.5)
+# Until the pool is filled, and until the hostile have been noticed.
+SETTLE_S = 30.0 if IS_LONG else 4.0
+WATCH_S = 120.0 if IS_LONG else 12.0
+# What must be left of the rollouts that a step uses in the clean run.
+LEAST_USED = 0.9
+# Of steps, and of steps for which the site answered in time. Other tests may take the processor
+# from one half and not from the other; a long watch has the machine to itself.
+LEAST_STEPS = 0.9 if IS_LONG else 0.5
+SHOWN_WITHIN_S = 30.0
+# So many checks that false declarations show within seconds.
+SETTINGS = {"RELAY_DECLARED_CHECKS_PER_MINUTE": "600"}
+# What the page of a hostile node says that it was refused.
+REFUSED = {
+    "garbler": ("protocol.not_json", "protocol.too_large", "relay.rollout"),
+    # On a machine that is busy with other tests the site hears no more from it than it allows.
+    "flooder": ("protocol.hello", "rate.limited") if IS_LONG else ("protocol.hello",),
+    "stranger": ("task.foreign", "task.index", "task.dataset", "task.config"),
+}
+# Whose declarations are found to be false.
+LIARS = ("executor", "flooder")
+LAPSED = "not counted now"
+LOOK_EVERY_S = 0.5
+# Three of the six fill their parts of the pool, a fifth of it all. Until their declarations lapse,
+# what they share is drawn as often as anything else: in the first seconds 80 to 99 % are left.
+UNTIL_THEY_LAPSE = pytest.mark.xfail(
+    not IS_LONG, reason="the relay gives no node's rollouts a lower weight yet"
+)
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What the honest nodes did in a while: rollouts of others used, by whose they were."""
+
+    seconds: float
+    steps: int
+    supplied: int
+    honest: int
+    hostile: int
+    dropped: Mapping[str, int]
+
+    @property
+    def used(self) -> float:
+        """Rollouts of others that a node used in a step that had any, whoever made them."""
+        return (self.honest + self.hostile) / self.supplied
+
+    @property
+    def used_of_honest(self) -> float:
+        """The same of honest nodes alone."""
+        return self.honest / self.supplied
+
+    @property
+    def steps_per_minute(self) -> float:
+        """Steps of a node in a minute."""
+        return 60 * self.steps / self.seconds / HONEST
+
+    def __str__(self) -> str:
+        return (
+            f"{self.used:.2f} rollouts of others used in a step, {self.used_of_honest:.2f} of them"
+            f" of honest nodes; {self.steps_per_minute:.1f} steps a minute,"
+            f" {self.steps - self.supplied} of {self.steps} without any; dropped:"
+            f" {dict(self.dropped)}"
+        )
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What there is to look at when all is over."""
+
+    clean: Watch
+    attacked: Watch
+    connected: int
+    pages: Mapping[str, str]
+    mark: Path
+    status: str
+    readiness: Mapping[str, object]
+    metrics: str
+
+
+@pytest.fixture(scope="module")
+def scene(committed_rows: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    folder = tmp_path_factory.mktemp("hostile")
+    start_season(make_season(), now=timezone.now())
+    tokens = {f"honest-{i}": create_node(name=f"honest-{i}")[1] for i in range(HONEST)}
+    hostile = [create_node(name=name)[1] for name in ATTACKS]
+    with ExitStack() as stack:
+        url = stack.enter_context(running_site(folder, **SETTINGS))
+        site = parse_site(url)
+        learners = Learners(
+            tokens=tokens,
+            sites=lambda name: site,
+            folder=folder / "nodes",
+            verifier=stack.enter_context(Verifier()),
+            pace=PACE,
+        )
+        stack.enter_context(learners)
+        eventually(lambda: learners.connected == HONEST, within_s=60, what="all are connected")
+        time.sleep(SETTLE_S)
+        clean = watch(learners)
+        (folder / "tokens").write_text("\n".join(hostile))
+        attackers = Part(
+            name="hostile",
+            command=(
+                *(sys.executable, "-m", "tests.swarm.hostile", site.socket),
+                *(str(folder / "tokens"), str(folder / "mark")),
+            ),
+            folder=PROJECT,
+        )
+        with running(attackers, log=folder / "hostile.log") as process:
+            time.sleep(SETTLE_S)
+            attacked = watch(learners)
+            connected = learners.connected
+            await_notes(url)
+            assert process.process.poll() is None, process.output()
+        told = Scene(
+            clean,
+            attacked,
+            connected,
+            {name: fetch(f"{url}/nodes/{name}/") for name in (*ATTACKS, *tokens)},
+            folder / "mark",
+            fetch(f"{url}/status/"),
+            json.loads(fetch(f"{url}/readyz")),
+            fetch(f"{url}/metrics"),
+        )
+        report(told)
+        yield told
+
+
+def await_notes(url: str) -> None:
+    """Give the site some time to find out about all of them; whether it has, the tests say."""
+    deadline = time.monotonic() + SHOWN_WITHIN_S
+    while time.monotonic() < deadline:
+        pages = {name: fetch(f"{url}/nodes/{name}/") for name in ATTACKS}
+        refused = all(set(codes) <= refusals(pages[name]) for name, codes in REFUSED.items())
+        if refused and all(LAPSED in pages[name] for name in LIARS):
+            return
+        time.sleep(LOOK_EVERY_S)
+
+
+def make_season() -> Season:
+    """Return a season with the rules that a new one has, and short answers."""
+    return Season.objects.create(
+        name="Hostile", tasks=msgspec.to_builtins(TASKS), cadence_seconds=0, max_new_tokens=16
+    )
+
+
+def watch(learners: Learners) -> Watch:
+    """Look on for a while."""
+    before, began = count(learners), time.monotonic()
+    time.sleep(WATCH_S)
+    used, dropped, steps = (now - then for now, then in zip(count(learners), before, strict=True))
+    hostile = sum(used[name] for name in ATTACKS)
+    return Watch(
+        seconds=time.monotonic() - began,
+        steps=steps["made"],
+        supplied=steps["supplied"],
+        honest=used.total() - hostile,
+        hostile=hostile,
+        dropped=dropped,
+    )
+
+
+def count(learners: Learners) -> tuple[Counter[str], Counter[str], Counter[str]]:
+    """Return rollouts used by who made them, those dropped by reason, and steps."""
+    used, dropped = Counter[str](), Counter[str]()
+    for node in learners.nodes:
+        used.update(node.view.used_of.copy())
+        dropped.update(node.external_dropped)
+    supplied = sum(node.view.supplied for node in learners.nodes)
+    return used, dropped, Counter(made=sum(learners.steps), supplied=supplied)
+
+
+def fetch(address: str) -> str:
+    with urllib.request.urlopen(address, timeout=30) as response:
+        body: bytes = response.read()
+    return body.decode()
+
+
+def report(scene: Scene) -> None:
+    """Write the figures down."""
+    log.warning("clean: %s", scene.clean)
+    log.warning("attacked: %s", scene.attacked)
+    log.warning(
+        "of the clean run: %.1f %% used, %.1f %% of honest nodes, %.1f %% of the steps",
+        100 * scene.attacked.used / scene.clean.used,
+        100 * scene.attacked.used_of_honest / scene.clean.used_of_honest,
+        100 * scene.attacked.steps_per_minute / scene.clean.steps_per_minute,
+    )
+
+
+def refusals(page: str) -> set[str]:
+    """Return the codes in the table of what a node was refused."""
+    section = page.partition('<section id="refusals"')[2].partition("</section>")[0]
+    return set(re.findall(r'<th scope="row"><code>([a-z_.]+)</code>', section))
+
+
+@UNTIL_THEY_LAPSE
+def test_honest_nodes_use_nearly_as_many_rollouts_as_in_the_clean_run(scene: Scene) -> None:
+    assert scene.attacked.used >= LEAST_USED * scene.clean.used
+
+
+@UNTIL_THEY_LAPSE
+def test_what_hostile_nodes_share_takes_few_places(scene: Scene) -> None:
+    assert scene.attacked.used_of_honest >= LEAST_USED * scene.clean.used_of_honest
+
+
+def test_honest_nodes_train_as_fast_as_in_the_clean_run(scene: Scene) -> None:
+    assert scene.attacked.steps_per_minute >= LEAST_STEPS * scene.clean.steps_per_minute
+
+
+def test_honest_nodes_get_their_rollouts_in_time(scene: Scene) -> None:
+    clean, attacked = (watch.supplied / watch.steps for watch in (scene.clean, scene.attacked))
+    assert attacked >= LEAST_STEPS * clean
+
+
+def test_no_honest_node_loses_its_connection(scene: Scene) -> None:
+    assert scene.connected == HONEST
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_the_page_of_a_hostile_node_says_what_it_was_refused(scene: Scene, name: str) -> None:
+    assert set(REFUSED[name]) <= refusals(scene.pages[name])
+
+
+@pytest.mark.parametrize("name", LIARS)
+def test_the_page_of_a_hostile_node_says_that_its_declarations_are_false(
+    scene: Scene, name: str
+) -> None:
+    assert LAPSED in scene.pages[name]
+
+
+@pytest.mark.xfail(strict=True, reason="the relay gives no node's rollouts a lower weight yet")
+def test_the_status_page_names_every_hostile_node(scene: Scene) -> None:
+    assert [name for name in ATTACKS if name not in scene.status] == []
+
+
+def test_no_honest_node_is_refused_anything(scene: Scene) -> None:
+    pages = {name: refusals(page) for name, page in scene.pages.items() if name not in ATTACKS}
+    assert pages == {f"honest-{i}": set() for i in range(HONEST)}
+
+
+def test_what_was_refused_is_counted_for_the_site(scene: Scene) -> None:
+    codes = {code for shown in REFUSED.values() for code in shown}
+    counted = set(re.findall(r'swarm_refused_total\{code="([a-z_.]+)"\}', scene.metrics))
+    assert codes <= counted
+    assert 'swarm_connections_total{code="denied"}' in scene.metrics
+
+
+def test_no_answer_is_executed(scene: Scene) -> None:
+    assert not scene.mark.exists()
+
+
+def test_the_site_is_well(scene: Scene) -> None:
+    assert scene.readiness["ready"] is True

@@ -1,0 +1,195 @@
+"""Whatever the site keeps in Redis, it can keep in a cluster: a real one, of three masters."""
+
+import asyncio
+import re
+import time
+from collections import Counter
+from contextlib import suppress
+from datetime import UTC, datetime
+
+import pytest
+import redis.exceptions
+from django.contrib.auth.models import User
+from django.core.cache import cache
+from django.test import Client, RequestFactory
+from pytest_django import Settings
+
+from swarm_web import counters, heartbeat
+from swarm_web.attempts import count_attempt
+from swarm_web.bus import VIEWERS, switchboard
+from swarm_web.dashboard.api.limits import AddressThrottle
+from swarm_web.errors import RequestError
+from swarm_web.login_limit import MOST_OF_ADDRESS
+from swarm_web.notifications.services.watching import look
+from swarm_web.pace import Totals, note_totals
+from swarm_web.refusals import note_refusal, pending_refusals, read_refusals
+from swarm_web.relay.pairs import MOST_A_MINUTE, PartyPair, admit
+from swarm_web.store import async_redis, broker_redis, sync_redis
+from tests.processes import PROJECT
+from tests.valkey_cluster import Cluster
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("in_cluster")]
+
+MOST_PATIENCE_S = 2.0
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+# Every module that uses the store, and so is tried here or in tests/relay/test_cluster.py.
+TRIED = {
+    "attempts",
+    "bus",
+    "counters",
+    "dashboard/api/limits",
+    "dashboard/operations/health",
+    "dashboard/operations/metrics",
+    "gateway/roster",
+    "heartbeat",
+    "login_limit",
+    "notifications/services/watching",
+    "pace",
+    "refusals",
+    "relay/hub",
+    "relay/selectors/pooled",
+    "relay/services/archiving",
+    "relay/services/crediting",
+    "relay/services/declarations",
+    "shared_cache",
+}
+
+
+def test_a_cluster_refuses_keys_of_several_servers() -> None:
+    with pytest.raises(redis.exceptions.RedisError, match="slot"):
+        sync_redis().mget(["one", "two", "three"])
+
+
+def test_signs_of_life_of_all_parts_are_read_at_once() -> None:
+    for part in heartbeat.Part:
+        heartbeat.stamp(part, now=NOW)
+    assert heartbeat.read_ages(now=NOW) == dict.fromkeys(heartbeat.Part, 0.0)
+
+
+async def test_the_silence_of_web_processes_is_measured() -> None:
+    await heartbeat.stamp_web()
+    assert heartbeat.web_silence() is not None
+
+
+def test_attempts_beyond_the_limit_are_refused() -> None:
+    def attempt() -> None:
+        count_attempt("tries", most=2, period_s=60, code="too.many", message="Too many.")
+
+    attempt()
+    attempt()
+    with pytest.raises(RequestError):
+        attempt()
+
+
+def test_right_passwords_do_not_count_as_attempts(
+    db: None, client: Client, settings: Settings
+) -> None:
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    User.objects.create_user("olive", password="a long enough one")
+    form = {"login": "olive", "password": "a long enough one"}
+    codes = set()
+    for _ in range(MOST_OF_ADDRESS + 1):
+        codes.add(client.post("/account/login/", form).status_code)
+        client.logout()
+    assert codes == {302}
+
+
+async def test_counters_add_up() -> None:
+    counters.count("refused", "rate.limited")
+    counters.count("refused", "rate.limited", by=2)
+    await counters.pending_counts().flush()
+    assert counters.read_all() == {"refused": {"rate.limited": 3}}
+
+
+async def test_what_a_node_was_refused_is_noted() -> None:
+    for node_id in range(8):  # on all three servers
+        note_refusal(node_id, code="rate.limited", message="Slower.", now=NOW)
+        await pending_refusals().flush()
+        refusals = read_refusals(node_id)
+        assert refusals is not None
+        assert refusals.last is not None
+        assert (refusals.counts, refusals.last.at) == ({"rate.limited": 1}, NOW)
+
+
+def test_the_pace_of_rollouts_is_told() -> None:
+    note_totals(1, Totals(at=0, relayed=0, used=0))
+    pace = note_totals(1, Totals(at=60, relayed=30, used=15))
+    assert pace is not None
+    assert (pace.relayed, pace.used) == (30, 15)
+
+
+def test_the_shared_cache_keeps_one_value_and_many() -> None:
+    assert cache.add("one", 1)
+    assert not cache.add("one", 2)
+    cache.set_many({"two": 2, "three": 3})
+    assert cache.get_many(["one", "two", "three"]) == {"one": 1, "two": 2, "three": 3}
+    cache.delete_many(["one", "two"])
+    assert cache.get("one") is None
+
+
+def test_requests_of_an_address_are_counted() -> None:
+    request = RequestFactory().get("/")
+    assert [AddressThrottle().count(request) for _ in range(2)] == [1, 2]
+
+
+def test_the_credits_of_pairs_are_counted_in_every_season() -> None:
+    pairs = [PartyPair(season, 0, "amber", "bold") for season in range(8)]
+    assert admit(sync_redis(), Counter(pairs)) == dict.fromkeys(pairs, 1)
+    over = admit(sync_redis(), dict.fromkeys(pairs, MOST_A_MINUTE))
+    assert over == dict.fromkeys(pairs, MOST_A_MINUTE - 1)
+
+
+def test_the_watch_over_nodes_goes_on() -> None:
+    assert look(now=NOW).since == look(now=NOW).since
+
+
+async def test_a_ring_reaches_who_listens_whichever_server_takes_it() -> None:
+    rung: asyncio.Queue[str] = asyncio.Queue()
+    board = switchboard()
+    await board.listen(VIEWERS, rung.put_nowait)
+    for number in range(8):
+        sync_redis().publish(VIEWERS, str(number))
+    assert [await asyncio.wait_for(rung.get(), 10) for _ in range(8)] == [*map(str, range(8))]
+    await board.close()
+
+
+def test_the_queue_is_on_a_server_of_its_own() -> None:
+    assert not broker_redis().info("cluster")["cluster_enabled"]
+
+
+def test_every_module_that_uses_the_store_is_tried_here() -> None:
+    found = {
+        str(path.relative_to(PROJECT / "swarm_web").with_suffix(""))
+        for path in (PROJECT / "swarm_web").rglob("*.py")
+        if re.search(r"^from swarm_web\.store import", path.read_text(), re.MULTILINE)
+    }
+    assert found == TRIED
+
+
+async def test_a_cluster_that_is_away_is_an_error_of_redis(settings: Settings) -> None:
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    sync_redis.cache_clear()
+    with pytest.raises(redis.exceptions.RedisError):
+        sync_redis()
+    with pytest.raises(redis.exceptions.RedisError):
+        await async_redis().get("key")
+    pipeline = async_redis().pipeline(transaction=False)
+    pipeline.get("key")
+    with pytest.raises(redis.exceptions.RedisError):
+        await pipeline.execute()
+    with pytest.raises(redis.exceptions.RedisError):
+        await async_redis().pubsub().psubscribe("bus.*")
+
+
+# The last one, because it leaves the cluster broken.
+async def test_nobody_is_refused_or_held_up_while_a_server_is_gone(
+    valkey: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    for master in valkey.masters:
+        master.kill()
+        start = time.monotonic()
+        with suppress(redis.exceptions.RedisError):
+            await async_redis().incr("key")
+        count_attempt("tries", most=1, period_s=60, code="too.many", message="Too many.")
+        assert time.monotonic() - start < MOST_PATIENCE_S
+    assert "could not count an attempt" in caplog.text

@@ -1,0 +1,82 @@
+"""A real Valkey cluster of three masters, from the same program as the tests' single server."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import redis
+
+from swarm_web.local.ports import HOST, free_port
+from swarm_web.local.servers import LocalServer
+from swarm_web.local.state import keep_secret
+from swarm_web.local.valkey import prepare_valkey
+from tests.processes import Running, eventually, running
+
+SLOTS = 16384
+MASTERS = 3
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The address of the first master, and all of them."""
+
+    url: str
+    masters: list[Running]
+
+
+@contextmanager
+def valkey_cluster(folder: Path) -> Iterator[Cluster]:
+    """Run a cluster in `folder`, from when each of its servers serves."""
+    with ExitStack() as stack:
+        servers = [_prepare_node(folder, number) for number in range(MASTERS)]
+        nodes = [
+            stack.enter_context(running(server.part, log=folder / f"{number}.log"))
+            for number, server in enumerate(servers)
+        ]
+        clients = [
+            stack.enter_context(redis.Redis.from_url(server.url, decode_responses=True))
+            for server in servers
+        ]
+        _form_cluster(clients)
+        yield Cluster(servers[0].url, nodes)
+
+
+def _prepare_node(folder: Path, number: int) -> LocalServer:
+    """Prepare a server for a cluster; all have one password."""
+    own = folder / str(number)
+    own.mkdir(mode=0o700, parents=True)
+    (own / "password").write_text(keep_secret(folder / "password"))
+    server = prepare_valkey(own)
+    with (own / "valkey.conf").open("a") as configuration:
+        # By default its port for the other nodes is 10,000 higher, which may be none at all.
+        configuration.write(
+            f"cluster-enabled yes\ncluster-port {free_port()}\ncluster-node-timeout 2000\nsave ''\n"
+        )
+    return server
+
+
+def _form_cluster(clients: Sequence[redis.Redis]) -> None:
+    """Divide the slots among the nodes and let each meet the first one."""
+    bounds = [SLOTS * part // len(clients) for part in range(len(clients) + 1)]
+    port = clients[0].connection_pool.connection_kwargs["port"]
+    bus = clients[0].config_get("cluster-port")["cluster-port"]
+    for number, client in enumerate(clients):
+        # Each begins with an epoch of its own, or they would settle that first.
+        _ask(client, "SET-CONFIG-EPOCH", number + 1)
+        _ask(client, "ADDSLOTSRANGE", bounds[number], bounds[number + 1] - 1)
+    for client in clients[1:]:
+        _ask(client, "MEET", HOST, port, bus)
+    for client in clients:
+        eventually(partial(_knows_all, client), within_s=10, what="a node knows the cluster")
+
+
+def _knows_all(client: redis.Redis) -> bool:
+    info = _ask(client, "INFO")
+    return bool(info["cluster_state"] == "ok" and info["cluster_known_nodes"] == str(MASTERS))
+
+
+def _ask(client: redis.Redis, command: str, *arguments: object) -> Any:
+    return client.execute_command(f"CLUSTER {command}", *arguments)  # type: ignore[no-untyped-call]
