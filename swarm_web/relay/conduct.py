@@ -18,7 +18,8 @@ on up to 64 hours when there was more than one finding in the season. The findin
 - WORTHLESS, by spot checks: more than WORTHLESS_SHARE of the checked rollouts teach nobody (the
   same test). Their question cannot be made, or is the judge's, or the verifier hangs or fails on a
   completion. Found are 4 of the first 4, 8 of 20, 14 of 64. Completions without an answer are no
-  evidence: a model that has learned nothing yet gives none.
+  evidence: a model that has learned nothing yet gives none. A worker whose machine stalls for the
+  verifier's whole deadline, again and again, may be wrong here.
 - TOO_RIGHT, by spot checks: more of the checked rollouts have only right completions than the
   node's judge scores allow.
 
