@@ -141,6 +141,8 @@ RELAY_POOL_BYTES = env.int("RELAY_POOL_BYTES", default=64 << 20)
 RELAY_MAX_AGE_S = env.int("RELAY_MAX_AGE_S", default=600)
 # How many rollouts of the running season that are declared informative are checked in a minute.
 RELAY_DECLARED_CHECKS_PER_MINUTE = env.int("RELAY_DECLARED_CHECKS_PER_MINUTE", default=60)
+# How many arbitrary ones are checked besides: the evidence for hand-out weights of nodes.
+RELAY_SPOT_CHECKS_PER_MINUTE = env.int("RELAY_SPOT_CHECKS_PER_MINUTE", default=60)
 # ---- the archive: how many rollouts of a minute are kept, of all nodes and of one, and how long
 RELAY_ARCHIVE_PER_MINUTE = env.int("RELAY_ARCHIVE_PER_MINUTE", default=20)
 RELAY_ARCHIVE_PER_NODE = env.int("RELAY_ARCHIVE_PER_NODE", default=4)

@@ -3,9 +3,14 @@
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils import timezone
 
-from swarm_web.relay.models import ArchivedRollout, Contribution
-from swarm_web.relay.services import restore_declarations
+from swarm_web.relay.conduct import Level
+from swarm_web.relay.models import ArchivedRollout, Conduct, Contribution
+from swarm_web.relay.services import restore_declarations, set_by_operator
+
+# Whoever may restore declarations may decide what is handed out.
+_MAY = ["restore"]
 
 
 @admin.register(Contribution)
@@ -33,7 +38,7 @@ class ContributionAdmin(admin.ModelAdmin[Contribution]):
     ]
     list_select_related = ["node", "season"]
     search_fields = ["node__name"]
-    actions = ["restore"]
+    actions = ["restore", "withhold", "hand_out", "exempt"]
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Nobody adds a contribution by hand."""
@@ -52,6 +57,54 @@ class ContributionAdmin(admin.ModelAdmin[Contribution]):
         """Let the declarations of the chosen nodes count again."""
         restored = restore_declarations(queryset)
         messages.info(request, f"Declarations of {restored} nodes count again within seconds.")
+
+    @admin.action(description="Withhold from other nodes, until you decide again", permissions=_MAY)
+    def withhold(self, request: HttpRequest, queryset: QuerySet[Contribution]) -> None:
+        """Hand out nothing of the chosen nodes."""
+        self._set(request, queryset, level=Level.WITHHELD, pinned=True)
+
+    @admin.action(description="Hand out in full, and let the rules go on", permissions=_MAY)
+    def hand_out(self, request: HttpRequest, queryset: QuerySet[Contribution]) -> None:
+        """Hand out the chosen nodes' rollouts like those of others, with nothing found before."""
+        self._set(request, queryset, level=Level.FULL, pinned=False)
+
+    @admin.action(description="Hand out in full, whatever the rules find", permissions=_MAY)
+    def exempt(self, request: HttpRequest, queryset: QuerySet[Contribution]) -> None:
+        """Hand out the chosen nodes' rollouts like those of others, for good."""
+        self._set(request, queryset, level=Level.FULL, pinned=True)
+
+    def _set(
+        self, request: HttpRequest, parts: QuerySet[Contribution], *, level: Level, pinned: bool
+    ) -> None:
+        number = set_by_operator(parts, level=level, pinned=pinned, now=timezone.now())
+        for part in parts:
+            self.log_change(request, part, f"Hand-out: {level}, pinned: {pinned}.")
+        messages.info(request, f"Done for {number} nodes. Web processes follow within seconds.")
+
+
+@admin.register(Conduct)
+class ConductAdmin(admin.ModelAdmin[Conduct]):
+    """See whose rollouts are handed out less, and why. Contributions have the actions."""
+
+    list_display = [
+        *("node", "season", "level", "charge", "bad", "total", "since", "until", "pinned"),
+        *("findings", "refused", "copies", "hurried", "checked", "worthless"),
+    ]
+    list_filter = ["level", "charge", "pinned", "season"]
+    list_select_related = ["node", "season"]
+    search_fields = ["node__name"]
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Nobody adds evidence by hand."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Conduct | None = None) -> bool:
+        """Nobody edits it."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Conduct | None = None) -> bool:
+        """Nobody deletes it: it goes with its node or season."""
+        return False
 
 
 @admin.register(ArchivedRollout)

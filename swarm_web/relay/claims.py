@@ -1,4 +1,4 @@
-"""Declared rollouts on their way to the worker that checks them.
+"""Rollouts on their way to the worker that checks them, and what it tells about their nodes.
 
 A web process draws them as uniformly as for those who ask for rollouts, so a node is checked in
 proportion to how often it is drawn: one that floods the pool with declarations is checked most.
@@ -11,23 +11,23 @@ Keys besides those of `relay.hub`, with an expiry:
 
 import logging
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import cast
 
 import msgspec
 import redis
 
 from swarm_protocol.messages import Rollout
-from swarm_web.relay.keys import CHECKS, checked_key, lapsed_key
+from swarm_web.relay.keys import CHECKS, checked_key, lapsed_key, weights_key
 
 logger = logging.getLogger(__name__)
 
 # The worker says it again every few seconds; a season that has ended is forgotten.
-_LAPSED_AGE_S = 86_400
+_TOLD_AGE_S = 86_400
 
 
 class Check(msgspec.Struct, array_like=True, frozen=True):
-    """A rollout that a node declares informative, to be checked.
+    """A rollout to be checked; `declared` says whether its node declares it informative.
 
     `key` and `at` (Unix seconds) name its publication, and `body` is the rollout as JSON.
     """
@@ -37,6 +37,7 @@ class Check(msgspec.Struct, array_like=True, frozen=True):
     key: str
     at: float
     body: bytes
+    declared: bool = True
 
     def read_rollout(self) -> Rollout:
         """Return the rollout."""
@@ -91,5 +92,16 @@ def tell_lapsed(client: redis.Redis, season_id: int, node_ids: Collection[int]) 
         pipeline.delete(key)
         if node_ids:
             pipeline.sadd(key, *node_ids)
-            pipeline.expire(key, _LAPSED_AGE_S)
+            pipeline.expire(key, _TOLD_AGE_S)
+        pipeline.execute()
+
+
+def tell_weights(client: redis.Redis, season_id: int, weights: Mapping[int, float]) -> None:
+    """Say the hand-out weights of these nodes, by id; all others have 1 from now on."""
+    key = weights_key(season_id)
+    with client.pipeline(transaction=True) as pipeline:
+        pipeline.delete(key)
+        if weights:
+            pipeline.hset(key, mapping={str(node): weight for node, weight in weights.items()})
+            pipeline.expire(key, _TOLD_AGE_S)
         pipeline.execute()

@@ -94,7 +94,8 @@ class Limits:
 
     bounds: Bounds
     samples: SampleLimits
-    checks_a_minute: int
+    declared_checks_a_minute: int
+    spot_checks_a_minute: int
 
 
 def read_limits() -> Limits:
@@ -111,7 +112,8 @@ def read_limits() -> Limits:
         samples=SampleLimits(
             site=settings.RELAY_ARCHIVE_PER_MINUTE, node=settings.RELAY_ARCHIVE_PER_NODE
         ),
-        checks_a_minute=settings.RELAY_DECLARED_CHECKS_PER_MINUTE,
+        declared_checks_a_minute=settings.RELAY_DECLARED_CHECKS_PER_MINUTE,
+        spot_checks_a_minute=settings.RELAY_SPOT_CHECKS_PER_MINUTE,
     )
 
 
@@ -128,6 +130,7 @@ class Hub:
         self._batches = 0
         self._pools: dict[int, SeasonPool] = {}
         self._replicas: dict[int, Replica] = {}
+        self._opened_at: dict[int, float] = {}
         self._tally = Tally()
         self._members: dict[tuple[int, int], Member] = {}
         self._lists: dict[str, bytes] = {}
@@ -165,6 +168,7 @@ class Hub:
                 except _READ_ERRORS:
                     logger.warning("a pool begins empty: cannot look at Redis", exc_info=True)
                 self._pools[season_id] = pool
+                self._opened_at[season_id] = self._clock()
                 if self._keeping is None:
                     self._keeping = asyncio.create_task(self._keep())
         return self._pools[season_id]
@@ -194,6 +198,11 @@ class Hub:
         if member.given:
             self._lists[given_list_key(pool.season_id, member.node_id)] = member.given.pack()
             self._relay.wake()
+
+    def note_refusal(self, season_id: int, node_id: int, code: str) -> None:
+        """Note that a message of a node was refused: it may be evidence of its conduct."""
+        if self._tally.note_refusal((season_id, node_id), code):
+            self._fold.wake()
 
     def wake(self) -> None:
         """Have what was collected written soon; to be called after each change of a pool."""
@@ -328,8 +337,11 @@ class Hub:
                         self._replicas[pool.season_id].read_again()
 
     def _is_over(self, pool: SeasonPool) -> bool:
-        """Tell whether nobody is in a pool any more, nor anything."""
-        pool.window.expire(now=self._clock())
+        """Tell whether a pool is an old one, with nobody and nothing in it."""
+        now = self._clock()
+        pool.window.expire(now=now)
+        if now - self._opened_at[pool.season_id] <= self._limits.bounds.max_age_s:
+            return False
         waits = pool.window or pool.outgoing or pool.samples
         return not waits and all(season_id != pool.season_id for season_id, _ in self._members)
 
@@ -353,12 +365,17 @@ class Hub:
         )
 
     async def _offer_checks(self, pool: SeasonPool) -> None:
-        """Offer some declared rollouts to the worker, one process of all in a turn."""
-        most = ceil(self._limits.checks_a_minute * CHECK_EVERY_S / 60)
+        """Offer some rollouts to the worker to check, one process of all in a turn."""
+        declared = ceil(self._limits.declared_checks_a_minute * CHECK_EVERY_S / 60)
+        arbitrary = ceil(self._limits.spot_checks_a_minute * CHECK_EVERY_S / 60)
         turn = turn_key(pool.season_id)
-        if not most or not await self._client.set(turn, 1, nx=True, px=int(1000 * CHECK_EVERY_S)):
+        if not declared + arbitrary or not await self._client.set(
+            turn, 1, nx=True, px=int(1000 * CHECK_EVERY_S)
+        ):
             return
-        checks = pool.choose_checks(most, now=self._clock(), random=self._random)
+        checks = pool.choose_checks(
+            declared=declared, arbitrary=arbitrary, now=self._clock(), random=self._random
+        )
         if checks:
             async with self._client.pipeline(transaction=True) as pipeline:
                 pipeline.rpush(CHECKS, *map(msgspec.msgpack.encode, checks))

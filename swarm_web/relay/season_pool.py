@@ -130,6 +130,8 @@ class SeasonPool:
         change = self._tally.change((self.season_id, member.node_id))
         change.published += added
         change.rejected += rejected + len(copies)
+        change.refused += rejected
+        change.copies += len(copies)
         return Published(added, copies)
 
     def draw(
@@ -191,18 +193,30 @@ class SeasonPool:
             self._points[member.node_id] = now
             self._tally.points.append(Point(part, now, report))
 
-    def choose_checks(self, most: int, *, now: float, random: Random) -> list[Check]:
-        """Choose up to `most` rollouts that are declared informative, for a worker to check.
+    def choose_checks(
+        self, *, declared: int, arbitrary: int, now: float, random: Random
+    ) -> list[Check]:
+        """Choose rollouts for a worker to check.
 
-        They are drawn as uniformly as by those who ask for rollouts, so a node is checked in
-        proportion to how often it is drawn. Up to as many more are of nodes whose declarations do
-        not count, so that these can mend.
+        Up to `declared` of them are declared informative. They are drawn as uniformly as by those
+        who ask for rollouts, so a node is checked in proportion to how often it is drawn. Up to as
+        many more are of nodes whose declarations do not count, so that these can mend. Up to
+        `arbitrary` are spot checks, uniform over all that is left, whatever hand-out weight their
+        nodes have.
         """
         drawn = self.window.draw_checks(
-            declared=most, arbitrary=0, doubted=self.doubted, now=now, random=random
+            declared=declared, arbitrary=arbitrary, doubted=self.doubted, now=now, random=random
         )
         return [
-            Check(self.season_id, entry.node_id, entry.key, entry.at, entry.body) for entry in drawn
+            Check(
+                season_id=self.season_id,
+                node_id=entry.node_id,
+                key=entry.key,
+                at=entry.at,
+                body=entry.body,
+                declared=entry.informative,
+            )
+            for entry in drawn
         ]
 
     def learn(self, *, doubted: frozenset[int], weights: Mapping[int, float]) -> None:

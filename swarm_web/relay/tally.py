@@ -9,10 +9,21 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from swarm_protocol.errors import ErrorCode
 from swarm_protocol.messages import ReportTraining
 
 # A chart shows no more points of a node's training.
 POINT_EVERY_S = 180.0
+
+# Messages that no client sends; what a newer one sends besides is a small share.
+UNREADABLE = frozenset(
+    {
+        ErrorCode.PROTOCOL_NOT_JSON,
+        ErrorCode.PROTOCOL_TOO_LARGE,
+        ErrorCode.PROTOCOL_UNKNOWN_TYPE,
+        ErrorCode.PROTOCOL_INVALID,
+    }
+)
 
 # season, node
 Part = tuple[int, int]
@@ -32,6 +43,10 @@ class Change:
     step: int = 0
     local_used: int = 0
     external_used: int = 0
+    # What is evidence of conduct; `refused` and `copies` among the rollouts are in `rejected` too.
+    refused: int = 0
+    copies: int = 0
+    hurried: int = 0
 
     def note(self, report: ReportTraining) -> None:
         """Take over what a report says."""
@@ -49,6 +64,14 @@ class Change:
         later.local_used = max(self.local_used, later.local_used)
         later.external_used = max(self.external_used, later.external_used)
         later.report = later.report or self.report
+        later.refused += self.refused
+        later.copies += self.copies
+        later.hurried += self.hurried
+
+    @property
+    def is_evidence(self) -> bool:
+        """Whether it says something about the node's conduct."""
+        return bool(self.refused or self.copies or self.hurried)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +130,16 @@ class Tally:
         if found is None:
             found = self.changes[part] = Change()
         return found
+
+    def note_refusal(self, part: Part, code: str) -> bool:
+        """Count a refused message if it is evidence of a node's conduct, and tell whether it is."""
+        if code == ErrorCode.RATE_LIMITED:
+            self.change(part).hurried += 1
+        elif code in UNREADABLE:
+            self.change(part).refused += 1
+        else:
+            return False
+        return True
 
     def take_changes(self) -> tuple[dict[Part, Change], list[Point]]:
         """Take what is written to contributions and charts."""

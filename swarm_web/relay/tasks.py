@@ -11,6 +11,7 @@ from swarm_web.relay.services import (
     book_credits,
     check_declarations,
     check_samples,
+    keep_conduct,
     prune_archive,
     store_samples,
 )
@@ -39,9 +40,15 @@ def keep_archive() -> None:
 
 @shared_task
 def keep_declarations() -> None:
-    """Check some rollouts that nodes declared informative."""
+    """Check some rollouts of the pool, and weigh what is known of nodes."""
+    _check_rollouts()
+    keep_conduct(now=timezone.now())
+
+
+def _check_rollouts() -> None:
     until = monotonic() + CHECKING_S
-    left = ceil(settings.RELAY_DECLARED_CHECKS_PER_MINUTE / _RUNS_A_MINUTE)
+    checks = settings.RELAY_DECLARED_CHECKS_PER_MINUTE + settings.RELAY_SPOT_CHECKS_PER_MINUTE
+    left = ceil(checks / _RUNS_A_MINUTE)
     while left > 0 and monotonic() < until:
         most = min(left, _CHECKED_AT_ONCE)
         checked = check_declarations(

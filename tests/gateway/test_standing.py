@@ -9,7 +9,7 @@ from swarm_web.dashboard.reports.node import read_report
 from swarm_web.gateway.handlers.standing import tell_standing
 from swarm_web.leaderboard import LeaderboardRow, read_leaderboard, read_line
 from swarm_web.nodes.models import Node
-from swarm_web.relay.models import Contribution
+from swarm_web.relay.models import Conduct, Contribution
 from tests.factories import make_node, make_rollout, make_round, make_score, publish
 from tests.gateway.conftest import Member
 from tests.gateway.sessions import NOW, session_of
@@ -99,7 +99,13 @@ async def test_a_node_that_was_not_judged_yet_has_an_empty_standing(
         published=0,
         delivered_to_others=0,
         used_by_others=0,
+        hand_out="full",
     )
+
+
+async def test_a_node_learns_that_its_rollouts_are_withheld(season: Season, amber: Member) -> None:
+    await Conduct.objects.acreate(node=amber.node, season=season, level="withheld")
+    assert (await tell_standing(session_of(amber), ASK)).hand_out == "withheld"
 
 
 async def test_a_standing_tells_what_the_node_gave_as_its_page_does(

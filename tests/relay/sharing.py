@@ -74,10 +74,15 @@ async def record_training(
     await hub().flush()
 
 
-async def offer_checks(season_id: int, most: int, *, now: datetime) -> None:
-    """Let the process offer declared rollouts to the worker, as the hub does every few seconds."""
+async def offer_checks(season_id: int, most: int, *, arbitrary: int = 0, now: datetime) -> None:
+    """Let the process offer up to `most` declared rollouts and arbitrary ones to the worker.
+
+    The hub does so every few seconds.
+    """
     pool = await hub().open(season_id)
-    checks = pool.choose_checks(most, now=now.timestamp(), random=Random(0))
+    checks = pool.choose_checks(
+        declared=most, arbitrary=arbitrary, now=now.timestamp(), random=Random(0)
+    )
     for check in checks:
         await async_redis().rpush(CHECKS, msgspec.msgpack.encode(check))
 

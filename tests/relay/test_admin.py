@@ -1,11 +1,12 @@
 """Operators see what was archived and delete what should not be public."""
 
 import pytest
+from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.utils import timezone
 
-from swarm_web.relay.models import ArchivedRollout, Contribution
+from swarm_web.relay.models import ArchivedRollout, Conduct, Contribution
 from tests.factories import make_archived_rollout, make_node, make_season
 
 pytestmark = pytest.mark.django_db
@@ -63,3 +64,32 @@ def test_who_may_only_look_cannot_let_declarations_count_again(db: None) -> None
     part = lapsed_contribution()
     restore(client, part)
     assert part.declarations_lapsed_at is not None
+
+
+def decide(client: Client, part: Contribution, action: str) -> None:
+    client.post("/admin/relay/contribution/", {"action": action, "_selected_action": [part.pk]})
+
+
+@pytest.mark.parametrize(
+    ("action", "level", "pinned"),
+    [("withhold", "withheld", True), ("hand_out", "full", False), ("exempt", "full", True)],
+)
+def test_an_operator_decides_whose_rollouts_are_handed_out_and_it_is_logged(
+    operator: Client, action: str, level: str, pinned: bool
+) -> None:
+    part = lapsed_contribution()
+    decide(operator, part, action)
+    found = Conduct.objects.get(node=part.node)
+    assert (found.level, found.pinned) == (level, pinned)
+    assert f"Hand-out: {level}" in LogEntry.objects.get().change_message
+    page = operator.get(f"/admin/relay/conduct/?level__exact={level}").content.decode()
+    assert "amber" in page
+
+
+def test_who_may_only_look_withholds_nothing(db: None) -> None:
+    viewer = User.objects.create_user("vera", is_staff=True)
+    viewer.user_permissions.add(Permission.objects.get(codename="view_contribution"))
+    client = Client()
+    client.force_login(viewer)
+    decide(client, lapsed_contribution(), "withhold")
+    assert not Conduct.objects.exists()

@@ -20,7 +20,7 @@ from swarm_tasks.verifier import DrawnTask, Verdict, Verifier
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Contribution
 from swarm_web.relay.services import check_declarations, restore_declarations
-from swarm_web.relay.services.declarations import is_informative
+from swarm_web.relay.services.scoring import check_rollout
 from swarm_web.relay.trust import WINDOW
 from tests.factories import make_rollout
 from tests.relay.sharing import catch_up, offer_checks, publish_rollouts, sample_rollouts
@@ -69,6 +69,11 @@ class Unable(Verifier):
 
 
 # ---- what counts as informative
+
+
+def is_informative(rollout: Rollout, *, rules: AnswerRules, verifier: Verifier) -> bool | None:
+    checked = check_rollout(rollout, rules=rules, verifier=verifier)
+    return None if checked is None else checked.informative
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ async def test_a_run_checks_a_twelfth_of_a_minutes_share(
     season: Season, amber: Node, settings: Any, a_minute: int, checked: int
 ) -> None:
     settings.RELAY_DECLARED_CHECKS_PER_MINUTE = a_minute
+    settings.RELAY_SPOT_CHECKS_PER_MINUTE = 0
     rollouts = [make_rollout(season) for _ in range(64)]
     await publish_rollouts(
         amber,

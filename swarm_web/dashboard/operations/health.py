@@ -20,6 +20,7 @@ from swarm_web import heartbeat
 from swarm_web.counters import read_all
 from swarm_web.dashboard.operations.metrics import render_metrics
 from swarm_web.dashboard.operations.schema import schema_fits
+from swarm_web.dashboard.reports.conduct import read_hand_outs
 from swarm_web.heartbeat import Part
 from swarm_web.nodes.models import Node
 from swarm_web.relay.selectors import pool_size
@@ -141,6 +142,7 @@ def _read_database() -> dict[str, object]:
         "ungraded": answers_to_grade().count(),
         "last_closed": Round.objects.filter(phase=Round.Phase.CLOSED).first(),
         "nodes": Node.objects.count(),
+        "hand_outs": read_hand_outs(season.pk) if season else None,
     }
 
 

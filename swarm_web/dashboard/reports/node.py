@@ -9,6 +9,7 @@ from judge.selectors import shown_season
 from swarm_record.stats import Interval, macro_interval
 from swarm_web.brief_cache import keep_briefly
 from swarm_web.dashboard.reports.answer_speed import AnswerSpeed, read_answer_speed
+from swarm_web.dashboard.reports.conduct import HandOut, tell
 from swarm_web.dashboard.reports.history import WINDOW, read_bases, scores_since_start
 from swarm_web.dashboard.reports.lineup import Lift, measure_lift
 from swarm_web.dashboard.reports.rulings import RulingLine, describe_rulings
@@ -17,7 +18,7 @@ from swarm_web.dashboard.reports.verdict import Place, Verdict, judge_health
 from swarm_web.leaderboard import LeaderboardRow, count_ranked, read_line
 from swarm_web.nodes.models import Node, NodeKey
 from swarm_web.relay.models import Contribution
-from swarm_web.relay.selectors import delivered_to_others
+from swarm_web.relay.selectors import delivered_to_others, find_conduct
 
 # Results of so many rounds are listed, and of fewer on the page; charts reach further.
 LISTED_ROUNDS = 60
@@ -45,7 +46,8 @@ class NodeReport:
     untrained, and `ranked` how many nodes have a rank. `turn` is its part in the round that goes
     on, and `speed` how fast it answered in the newest of its results. `signing_keys` are those that
     it signed with, oldest first. `delivered_to_others` is how many times its rollouts were given to
-    other nodes; None if that is not known.
+    other nodes; None if that is not known. `hand_out` is why its rollouts are handed out
+    less than those of others; None if they are not.
     """
 
     node: Node
@@ -60,6 +62,7 @@ class NodeReport:
     speed: AnswerSpeed | None
     contribution: Contribution | None
     delivered_to_others: int | None
+    hand_out: HandOut | None
     rulings: list[RulingLine]
     signing_keys: list[NodeKey]
     verdict: Verdict
@@ -95,6 +98,7 @@ def read_report(node: Node, *, now: datetime, rounds: int = LISTED_ROUNDS) -> No
         speed=read_answer_speed(node, season, scores[0]) if season and scores else None,
         contribution=contribution,
         delivered_to_others=(delivered_to_others(node.pk, season_id=season.pk) if season else None),
+        hand_out=_read_hand_out(node, season),
         rulings=describe_rulings(node.rulings.order_by("made_at")),
         signing_keys=list(node.keys.all()),
         verdict=judge_health(
@@ -106,6 +110,11 @@ def read_report(node: Node, *, now: datetime, rounds: int = LISTED_ROUNDS) -> No
             turn=turn,
         ),
     )
+
+
+def _read_hand_out(node: Node, season: Season | None) -> HandOut | None:
+    row = find_conduct(node, season_id=season.pk) if season else None
+    return tell(row) if row and row.is_held else None
 
 
 def _count_ranked(season: Season) -> int:

@@ -11,8 +11,8 @@ from swarm_web.gateway.handlers.season import find_season
 from swarm_web.gateway.session import Session
 from swarm_web.leaderboard import count_ranked, read_line
 from swarm_web.nodes.models import Node
-from swarm_web.relay.models import Contribution
-from swarm_web.relay.selectors import delivered_to_others
+from swarm_web.relay.models import Conduct, Contribution
+from swarm_web.relay.selectors import delivered_to_others, find_conduct
 
 _REMARKS: dict[str, StandingRemark] = {remark: remark for remark in get_args(StandingRemark)}
 
@@ -28,6 +28,7 @@ async def tell_standing(session: Session, message: RequestStanding) -> Standing:
 
 def _describe(node: Node, season: Season, *, reply_to: str, now: datetime) -> Standing:
     row = read_line(node, season=season, window="season", now=now)
+    conduct = find_conduct(node, season_id=season.pk)
     part = Contribution.objects.filter(node=node, season=season).first()
     return Standing(
         reply_to=reply_to,
@@ -43,4 +44,5 @@ def _describe(node: Node, season: Season, *, reply_to: str, now: datetime) -> St
         published=part.published if part else 0,
         delivered_to_others=delivered_to_others(node.pk, season_id=season.pk),
         used_by_others=part.used_by_others if part else 0,
+        hand_out=conduct.level if conduct else Conduct.Level.FULL.value,
     )

@@ -1,7 +1,8 @@
 """The relay's tables: who gave and took what, and a sample of what was shared."""
 
 from swarm_web.relay.models.archive import ArchivedRollout, Learned
+from swarm_web.relay.models.conduct import Conduct
 from swarm_web.relay.models.contributions import Contribution
 from swarm_web.relay.models.history import Exchange, TrainingPoint
 
-__all__ = ["ArchivedRollout", "Contribution", "Exchange", "Learned", "TrainingPoint"]
+__all__ = ["ArchivedRollout", "Conduct", "Contribution", "Exchange", "Learned", "TrainingPoint"]

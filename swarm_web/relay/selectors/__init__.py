@@ -9,6 +9,7 @@ from swarm_web.relay.selectors.archive import (
     recent_rollouts,
     search_rollouts,
 )
+from swarm_web.relay.selectors.conduct import count_held, find_conduct, held_nodes
 from swarm_web.relay.selectors.history import (
     Flow,
     Peer,
@@ -26,10 +27,13 @@ __all__ = [
     "Peer",
     "RolloutFilters",
     "RolloutPage",
+    "count_held",
     "delivered_to_others",
     "exchanges_in",
+    "find_conduct",
     "find_rollout",
     "given_to",
+    "held_nodes",
     "pool_size",
     "recent_rollouts",
     "search_rollouts",

@@ -1,6 +1,7 @@
 """What is done with rollouts outside of the pool: archived, checked, credited to who made them."""
 
 from swarm_web.relay.services.archiving import check_samples, prune_archive, store_samples
+from swarm_web.relay.services.conduct import keep_conduct, set_by_operator
 from swarm_web.relay.services.crediting import book_credits
 from swarm_web.relay.services.declarations import check_declarations, restore_declarations
 
@@ -8,7 +9,9 @@ __all__ = [
     "book_credits",
     "check_declarations",
     "check_samples",
+    "keep_conduct",
     "prune_archive",
     "restore_declarations",
+    "set_by_operator",
     "store_samples",
 ]

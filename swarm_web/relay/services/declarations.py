@@ -1,9 +1,11 @@
-"""Declarations of informative rollouts are checked by our own verifier, and lapse where they lie.
+"""Rollouts of the pool are checked by our own verifier: declarations lapse where they lie.
 
-A claim that is lost together with the worker that drew it is gone, as rollouts may be.
+What is found also counts as evidence of conduct (`services.conduct`). A check that is lost together
+with the worker that drew it is gone, as rollouts may be.
 """
 
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from itertools import takewhile
@@ -12,14 +14,13 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 
-from swarm_protocol.errors import ErrorCode, RefusedError
-from swarm_protocol.messages import Rollout
 from swarm_tasks.answers import AnswerRules, known_rules
 from swarm_tasks.pool import AnyVerifier
-from swarm_tasks.unmade import UnmadeError
 from swarm_web.relay.claims import take_checks, tell_lapsed
+from swarm_web.relay.conduct import Checked
 from swarm_web.relay.models import Contribution
-from swarm_web.relay.services.scoring import score_completions
+from swarm_web.relay.services.conduct import note_checks
+from swarm_web.relay.services.scoring import check_rollout
 from swarm_web.relay.trust import Trust, weigh
 from swarm_web.store import sync_redis
 
@@ -35,7 +36,7 @@ _COUNTED = (
 def check_declarations(
     *, verifier: AnyVerifier, now: datetime, most: int, is_late: Callable[[], bool]
 ) -> int:
-    """Check up to `most` declared rollouts of the running season; return how many were taken.
+    """Check up to `most` rollouts of the running season; return how many were taken.
 
     When it gets late the rest is left: one question that hangs the generator takes seconds.
     """
@@ -47,38 +48,24 @@ def check_declarations(
     # operator may have decided otherwise.
     tell_lapsed(sync_redis(), season_id, _lapsed_nodes(season_id))
     drawn = take_checks(sync_redis(), most, now=now.timestamp(), max_age_s=settings.RELAY_MAX_AGE_S)
-    findings: dict[int, list[bool]] = {}
+    findings: defaultdict[int, list[bool]] = defaultdict(list)
+    spotted: defaultdict[int, list[Checked]] = defaultdict(list)
     for check in takewhile(lambda _: not is_late(), drawn):
         if check.season_id != season_id:
             continue
-        informative = is_informative(check.read_rollout(), rules=rules, verifier=verifier)
-        if informative is not None:
-            findings.setdefault(check.node_id, []).append(not informative)
+        checked = check_rollout(check.read_rollout(), rules=rules, verifier=verifier)
+        if checked is None:
+            continue
+        spotted[check.node_id].append(checked)
+        if check.declared:
+            findings[check.node_id].append(not checked.informative)
+    note_checks(spotted, season_id=season_id, now=now)
     lapsed = [
         node_id for node_id, found in findings.items() if _note(node_id, season_id, found, now=now)
     ]
     if lapsed:
         tell_lapsed(sync_redis(), season_id, _lapsed_nodes(season_id))
     return len(drawn)
-
-
-def is_informative(rollout: Rollout, *, rules: AnswerRules, verifier: AnyVerifier) -> bool | None:
-    """Tell whether others learn from a rollout; None where our verifier could not find out.
-
-    As a declaration says: there are right and wrong completions, so that rewards differ, binary or
-    with partial credit. What a receiver drops teaches nobody: a question of the judge's, one that
-    cannot be made, and completions on which the verifier hangs or fails.
-    """
-    texts = [completion.text for completion in rollout.completions]
-    try:
-        _, verdicts = score_completions(rollout.task, texts, rules=rules, verifier=verifier)
-    except UnmadeError:
-        return False
-    except RefusedError as refusal:
-        return None if refusal.code == ErrorCode.VERIFIER_FAILED else False
-    if any(verdict.failed for verdict in verdicts):
-        return False
-    return len({verdict.solved for verdict in verdicts}) == 2
 
 
 def restore_declarations(contributions: QuerySet[Contribution]) -> int:

@@ -55,6 +55,25 @@ FROM (
 WHERE part.id = new.id
 """
 
+# Only of nodes that were refused something: of most there is nothing to write.
+_NOTE_CONDUCT = """
+INSERT INTO relay_conduct (node_id, season_id, refused, copies, hurried, pending, checked,
+    worthless, sent_window, check_window, level, charge, bad, total, allowed, findings, pinned)
+SELECT new.node, new.season, new.refused, new.copies, new.hurried, true, 0,
+    0, '{}', '{}', 'full', '', 0, 0, 0, 0, false
+FROM unnest(
+    %(node)s::bigint[], %(season)s::bigint[], %(refused)s::bigint[], %(copies)s::bigint[],
+    %(hurried)s::bigint[]
+) AS new (node, season, refused, copies, hurried)
+JOIN nodes_node ON nodes_node.id = new.node
+JOIN judge_season ON judge_season.id = new.season
+ORDER BY new.season, new.node
+ON CONFLICT (season_id, node_id) DO UPDATE SET
+    refused = relay_conduct.refused + excluded.refused,
+    copies = relay_conduct.copies + excluded.copies,
+    hurried = relay_conduct.hurried + excluded.hurried,
+    pending = true
+"""
 
 _KEEP_POINTS = """
 INSERT INTO relay_trainingpoint (node_id, season_id, at, step, training_reward, informative_share,
@@ -79,7 +98,19 @@ def fold_changes(changes: Mapping[Part, Change], points: Sequence[Point]) -> Non
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_MAKE, columns)
         cursor.execute(_ADD, columns)
+        if evidence := {part: row for part, row in changes.items() if row.is_evidence}:
+            cursor.execute(_NOTE_CONDUCT, _evidence_columns(evidence))
         cursor.execute(_KEEP_POINTS, _point_columns(points))
+
+
+def _evidence_columns(changes: Mapping[Part, Change]) -> dict[str, list[int]]:
+    return {
+        "season": [season_id for season_id, _ in changes],
+        "node": [node_id for _, node_id in changes],
+        "refused": [row.refused for row in changes.values()],
+        "copies": [row.copies for row in changes.values()],
+        "hurried": [row.hurried for row in changes.values()],
+    }
 
 
 def _point_columns(points: Sequence[Point]) -> dict[str, list[object]]:

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 
 from swarm_protocol.errors import ErrorCode, RefusedError
-from swarm_protocol.messages import TaskSpec
+from swarm_protocol.messages import Rollout, TaskSpec
 from swarm_tasks.answers import AnswerRules
 from swarm_tasks.keyspace import Part, question_part
 from swarm_tasks.pool import AnyVerifier
+from swarm_tasks.unmade import UnmadeError
 from swarm_tasks.verifier import Verdict
+from swarm_web.relay.conduct import Checked
 
 
 def score_completions(
@@ -19,3 +21,23 @@ def score_completions(
     if question_part(question) is not Part.TRAINING:
         raise RefusedError(ErrorCode.TASK_FOREIGN, "the question belongs to the judge")
     return question, verifier.score(spec, texts, rules=rules)
+
+
+def check_rollout(rollout: Rollout, *, rules: AnswerRules, verifier: AnyVerifier) -> Checked | None:
+    """Return what a rollout is worth to others; None where our verifier could not find out.
+
+    What a receiver drops is worthless: a question of the judge's, one that cannot be made, and
+    completions on which the verifier hangs or fails.
+    """
+    texts = [completion.text for completion in rollout.completions]
+    worthless = Checked(rollout.task.dataset, solved=0, total=len(texts), worthless=True)
+    try:
+        _, verdicts = score_completions(rollout.task, texts, rules=rules, verifier=verifier)
+    except UnmadeError:
+        return worthless
+    except RefusedError as refusal:
+        return None if refusal.code == ErrorCode.VERIFIER_FAILED else worthless
+    if any(verdict.failed for verdict in verdicts):
+        return worthless
+    solved = sum(verdict.solved for verdict in verdicts)
+    return Checked(rollout.task.dataset, solved=solved, total=len(texts))

@@ -197,6 +197,18 @@ def test_without_the_coordinators_count_the_nodes_own_is_shown() -> None:
     assert "used by others" not in text
 
 
+@pytest.mark.parametrize(
+    ("hand_out", "words"),
+    [("lowered", "a quarter as often"), ("withheld", "withheld from other nodes")],
+)
+def test_a_node_whose_rollouts_are_handed_out_less_says_so(hand_out: str, words: str) -> None:
+    view = full_view()
+    assert view.standing is not None
+    assert words not in show(view)
+    view.note_standing(msgspec.structs.replace(view.standing, hand_out=hand_out))
+    assert words in show(view)
+
+
 def test_before_the_coordinator_told_the_total_of_external_rollouts_is_the_nodes_own() -> None:
     view = full_view()
     view.standing = None

@@ -25,6 +25,11 @@ from node_client.swarm.exchange import may_publish
 # Over how many steps a mean is told beside the latest value.
 RECENT_STEPS = 20
 _TREND_SIGNS = {"rising": "▲ rising", "falling": "▼ falling", "steady": "▶ steady", "": ""}
+# What a coordinator says of the rollouts of this node (`Standing.hand_out`).
+_HELD = {
+    "lowered": "handed out a quarter as often as those of others; this node's page says why",
+    "withheld": "withheld from other nodes; this node's page says why",
+}
 
 
 # The longest name that a coordinator gives.
@@ -159,7 +164,9 @@ def _given(view: View) -> str:
         shared += f" · delivered to others {standing.delivered_to_others:,} times"
     if standing is not None and standing.used_by_others is not None:
         shared += f" · used by others {standing.used_by_others:,} times"
-    return shared + (f" · {view.unpublished:,} dropped unsent" if view.unpublished else "")
+    shared += f" · {view.unpublished:,} dropped unsent" if view.unpublished else ""
+    held = _HELD.get(standing.hand_out or "") if standing is not None else None
+    return f"{shared}\n{held}" if held else shared
 
 
 def _taken(view: View) -> str:

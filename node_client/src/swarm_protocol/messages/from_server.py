@@ -235,8 +235,9 @@ class Standing(ServerMessage, frozen=True, tag="standing"):
 
     `ranked` is how many nodes have a rank. `published` counts this node's rollouts that the pool
     took in the season, `delivered_to_others` how many times one was given to another node, and
-    `used_by_others` how many times another node trained on one. Null where the coordinator does
-    not tell.
+    `used_by_others` how many times another node trained on one. `hand_out` is "lowered" while
+    others are given its rollouts less than those of others, "withheld" while not at all, else
+    "full". Null where the coordinator does not tell.
     """
 
     node: str
@@ -251,6 +252,7 @@ class Standing(ServerMessage, frozen=True, tag="standing"):
     published: int | None = None
     delivered_to_others: int | None = None
     used_by_others: int | None = None
+    hand_out: str | None = None
 
 
 class Refused(ServerMessage, frozen=True, tag="error"):

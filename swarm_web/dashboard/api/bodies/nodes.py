@@ -43,6 +43,7 @@ def describe_node(report: NodeReport) -> dict[str, Any]:
         "verdict": report.verdict,
         "season": report.season.name if report.season else None,
         "speed": report.speed,
+        "hand_out": report.hand_out,
         "rulings": report.rulings,
         "keys": [
             {"public": key.public, "first_seen": key.first_seen} for key in report.signing_keys

@@ -87,6 +87,22 @@ class AnswerSpeedOut(Schema):
     )
 
 
+class HandOutOut(Schema):
+    """Why rollouts of the node are handed out less than those of others."""
+
+    level: str = Field(
+        description="`lowered`: a quarter as often; `withheld`: not at all.", examples=["lowered"]
+    )
+    charge: str = Field(
+        description="`refused`, `flooding`, `copying`, `worthless`, `too_right` or `operator`.",
+        examples=["copying"],
+    )
+    why: str = Field(description="What was found, in words.")
+    remedy: str = Field(description="What its owner can do, in words.")
+    since: Moment | None
+    until: Moment | None = Field(description="When the level rises by itself, if it does.")
+
+
 class NodeOut(Schema):
     """A node: judge score, training reward and participation are three different numbers."""
 
@@ -111,6 +127,7 @@ class NodeOut(Schema):
     over_base: OverBase
     over_base_interval: Interval | None
     speed: AnswerSpeedOut | None
+    hand_out: HandOutOut | None = Field(description="Null: like those of others.")
     rulings: list[RulingOut]
     keys: list[NodeKeyOut] = Field(description="Oldest first; more than one is a change.")
     step: int = Field(description="Training steps made, as reported.", examples=[310])

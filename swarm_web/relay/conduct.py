@@ -1,0 +1,241 @@
+"""How evidence about a node lowers its hand-out weight, and how the weight returns; pure.
+
+The weight says how often others are given the rollouts of a node. It has three levels: full (1),
+lowered (1/4) and withheld (0). A finding takes a node one level down, so no single mistake of these
+rules withholds anything. A level is given back after 2 hours without a finding; after 4, 8 and so
+on up to 64 hours when there was more than one finding in the season. The findings:
+
+- REFUSED: more than half of what the node sent in an hour was refused, as no rollout of this season
+  or as no readable message (exact binomial test, one-sided, at SIGNIFICANCE). The first SPOOL of
+  the hour are forgiven: a node that was offline while a season ended sends what it still owes,
+  which is at most so many. Otherwise hardly anything is refused, because clients check what they
+  send. A node of which everything is refused is found at 81.
+- FLOODING: more than MOST_HURRIED messages of an hour came faster than the site allows. This is a
+  bound and no test: a client waits as long as a refusal tells it to.
+- COPYING: more than COPIES of what the node offered in an hour copied rollouts in the pool (the
+  same test). Of the policies for which `likeness` errs most, 2 in 100 honest rollouts count as
+  copies; of all others 2 in 10,000. A node that copies everything is found at 9.
+- WORTHLESS, by spot checks: more than WORTHLESS_SHARE of the checked rollouts teach nobody (the
+  same test). Their question cannot be made, or is the judge's, or the verifier hangs or fails on a
+  completion. Found are 4 of the first 4, 8 of 20, 14 of 64. Completions without an answer are no
+  evidence: a model that has learned nothing yet gives none. A worker whose machine stalls for the
+  verifier's whole deadline, again and again, may be wrong here.
+- TOO_RIGHT, by spot checks: more of the checked rollouts have only right completions than the
+  node's judge scores allow.
+
+**Too right to be true.** If a policy solves a question with a chance of p, all of its completions
+are right with a chance of at most p, however many there are. So of questions drawn at random, the
+share of all-right rollouts is in each dataset at most the share that the node solves in the judge's
+rounds. Publishing informative rollouts first only lowers it: they have a wrong completion. As the
+judge's share counts the upper Clopper-Pearson limit at JUDGE_ERROR over the rounds that opened
+since the checks began, and MARGIN more for what a node learns or forgets between a check and a
+round, and for sampling at another temperature. The number of all-right rollouts is tested against
+the binomial law of the mean of these limits over the checks, at SIGNIFICANCE: no sum of independent
+events with that mean has a heavier upper tail (Hoeffding 1956). A node that solves 6 of the judge's
+64 questions and publishes only right answers is found at 16 checks.
+
+Right answers with poisonous text around them are noticed by this test alone. It does not see a node
+that the judge has not asked in the dataset since the checks began, one that is as right in the
+judge's rounds, or poison in rollouts with a wrong completion. It may be wrong about a policy that
+solved nearly everything and then collapsed, and about a client that shares only what is all right.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+SIGNIFICANCE = 1e-5
+# Of messages and rollouts sent.
+WINDOW = timedelta(hours=1)
+REFUSED_SHARE = 0.5
+SPOOL = 64
+MOST_HURRIED = 600
+COPIES = 0.25
+# Of spot checks.
+CHECKS = 256
+WORTHLESS_SHARE = 0.05
+JUDGE_ERROR = 1e-5
+MARGIN = 0.15
+# Probation after the first finding, and at most.
+PROBATION = timedelta(hours=2)
+_MOST_DOUBLINGS = 5
+
+# dataset -> (solved, n) in rounds of the judge; dataset -> (all right, checked) of spot checks
+Cells = Mapping[str, tuple[int, int]]
+
+
+class Level(StrEnum):
+    """How often rollouts of a node are handed out."""
+
+    FULL = "full"
+    LOWERED = "lowered"
+    WITHHELD = "withheld"
+
+    @property
+    def weight(self) -> float:
+        """The hand-out weight."""
+        return _WEIGHTS[self]
+
+
+_WEIGHTS = {Level.FULL: 1.0, Level.LOWERED: 0.25, Level.WITHHELD: 0.0}
+_LOWER = {Level.FULL: Level.LOWERED, Level.LOWERED: Level.WITHHELD}
+_HIGHER = {Level.WITHHELD: Level.LOWERED, Level.LOWERED: Level.FULL}
+
+
+class Charge(StrEnum):
+    """What a finding is about."""
+
+    REFUSED = "refused"
+    FLOODING = "flooding"
+    COPYING = "copying"
+    WORTHLESS = "worthless"
+    TOO_RIGHT = "too_right"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Too much of one kind: `bad` of `total`, where a share of `allowed` would be in order."""
+
+    charge: Charge
+    bad: int
+    total: int
+    allowed: float
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What a node sent in a window.
+
+    `published` rollouts were taken; `copies` and `refused` were not. `refused` also counts messages
+    that could not be read, and `hurried` those that came too fast.
+    """
+
+    published: int = 0
+    refused: int = 0
+    copies: int = 0
+    hurried: int = 0
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What our verifier found about one rollout: `solved` of `total` completions are right.
+
+    It is `worthless` if nobody can learn from it, whatever its answers.
+    """
+
+    dataset: str
+    solved: int
+    total: int
+    worthless: bool = False
+
+    @property
+    def informative(self) -> bool:
+        """Whether others learn from it: there are right and wrong completions.
+
+        So rewards differ, binary or with partial credit.
+        """
+        return not self.worthless and 0 < self.solved < self.total
+
+    @property
+    def all_right(self) -> bool:
+        """Whether every completion is right."""
+        return self.solved == self.total > 0
+
+
+@dataclass(frozen=True)
+class Checks:
+    """The spot checks of a window: how many were worthless, and the others by dataset."""
+
+    worthless: int = 0
+    cells: Cells = field(default_factory=dict)
+
+    @property
+    def total(self) -> int:
+        """How many were checked."""
+        return self.worthless + sum(n for _, n in self.cells.values())
+
+    def add(self, check: Checked) -> "Checks":
+        """Return the checks with one more."""
+        if check.worthless:
+            return replace(self, worthless=self.worthless + 1)
+        right, n = self.cells.get(check.dataset, (0, 0))
+        return replace(self, cells={**self.cells, check.dataset: (right + check.all_right, n + 1)})
+
+
+@dataclass(frozen=True)
+class Hold:
+    """A node's level, how many findings led to it in the season, and until when it lasts."""
+
+    level: Level = Level.FULL
+    findings: int = 0
+    until: datetime | None = None
+
+
+def judge_sent(sent: Sent) -> Finding | None:
+    """Return what a window of messages and rollouts proves, if anything."""
+    if sent.hurried > MOST_HURRIED:
+        return Finding(Charge.FLOODING, sent.hurried, sent.hurried, MOST_HURRIED / sent.hurried)
+    total = sent.published + sent.copies + sent.refused
+    if _is_significant(sent.refused - SPOOL, total - SPOOL, REFUSED_SHARE):
+        return Finding(Charge.REFUSED, sent.refused, total, REFUSED_SHARE)
+    offered = sent.published + sent.copies
+    if _is_significant(sent.copies, offered, COPIES):
+        return Finding(Charge.COPYING, sent.copies, offered, COPIES)
+    return None
+
+
+def judge_checks(checks: Checks, *, judged: Cells) -> Finding | None:
+    """Return what a window of spot checks proves, if anything.
+
+    `judged` is what the node solved in the judge's rounds that opened since the window began.
+    """
+    if _is_significant(checks.worthless, checks.total, WORTHLESS_SHARE):
+        return Finding(Charge.WORTHLESS, checks.worthless, checks.total, WORTHLESS_SHARE)
+    right = sum(right for right, _ in checks.cells.values())
+    total = sum(n for _, n in checks.cells.values())
+    if not right:
+        return None
+    limits = {dataset: _limit(*judged.get(dataset, (0, 0))) for dataset in checks.cells}
+    allowed = sum(limits[dataset] * n for dataset, (_, n) in checks.cells.items()) / total
+    if _is_significant(right, total, allowed):
+        return Finding(Charge.TOO_RIGHT, right, total, allowed)
+    return None
+
+
+def lower(hold: Hold, *, now: datetime) -> Hold:
+    """Return what follows from a finding."""
+    doublings = min(hold.findings, _MOST_DOUBLINGS)
+    level = _LOWER.get(hold.level, hold.level)
+    return Hold(level, hold.findings + 1, now + PROBATION * 2**doublings)
+
+
+def ease(hold: Hold, *, now: datetime) -> Hold:
+    """Return what follows when the time of a level is over, else the same."""
+    if hold.until is None or now < hold.until:
+        return hold
+    level = _HIGHER.get(hold.level, hold.level)
+    if level is Level.FULL:
+        return replace(hold, level=level, until=None)
+    doublings = min(hold.findings - 1, _MOST_DOUBLINGS)
+    return replace(hold, level=level, until=now + PROBATION * 2**doublings)
+
+
+def _limit(solved: int, n: int) -> float:
+    """Return the largest share of all-right rollouts that a result of the judge allows."""
+    if solved >= n:
+        return 1.0
+    # Imported late: it takes most of a second, and few processes need it.
+    from scipy.special import betaincinv
+
+    return min(1.0, float(betaincinv(solved + 1, n - solved, 1 - JUDGE_ERROR)) + MARGIN)
+
+
+def _is_significant(bad: int, total: int, share: float) -> bool:
+    """Tell whether so many are too many for a share: exact binomial test, one-sided."""
+    if bad <= share * total:
+        return False
+    from scipy.special import betainc
+
+    # P(X >= bad) of a binomial variable.
+    return bool(betainc(bad, total - bad + 1, share) < SIGNIFICANCE)

@@ -1,0 +1,24 @@
+"""Whose rollouts are handed out less than those of others, and why."""
+
+from django.db.models import Count
+
+from swarm_web.nodes.models import Node
+from swarm_web.relay.models import Conduct
+
+
+def find_conduct(node: Node, *, season_id: int) -> Conduct | None:
+    """Return what is known of a node's conduct in a season, if anything is."""
+    return Conduct.objects.filter(node=node, season=season_id).first()
+
+
+def held_nodes(season_id: int, *, limit: int) -> list[Conduct]:
+    """Return the nodes whose rollouts are lowered or withheld, with `node`; the latest first."""
+    held = Conduct.objects.filter(season=season_id).exclude(level=Conduct.Level.FULL)
+    return list(held.select_related("node").order_by("-since", "pk")[:limit])
+
+
+def count_held(season_id: int) -> dict[tuple[str, str], int]:
+    """Return how many nodes are lowered or withheld, by (Conduct.Charge, Conduct.Level)."""
+    held = Conduct.objects.filter(season=season_id).exclude(level=Conduct.Level.FULL)
+    counted = held.values_list("charge", "level").annotate(nodes=Count("pk"))
+    return {(charge, level): nodes for charge, level, nodes in counted.order_by("charge", "level")}

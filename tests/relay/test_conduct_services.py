@@ -1,0 +1,289 @@
+"""What web processes refuse and the worker checks decides how often rollouts are handed out."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import msgspec
+import pytest
+from asgiref.sync import sync_to_async
+from django.utils import timezone
+
+from judge.models import Season
+from swarm_protocol.errors import ErrorCode
+from swarm_protocol.messages import Completion, Rollout
+from swarm_tasks.keyspace import Part
+from swarm_tasks.starter import STARTER_TASKS
+from swarm_tasks.verifier import DrawnTask, Verifier
+from swarm_web.nodes.models import Node
+from swarm_web.relay.conduct import PROBATION, Level
+from swarm_web.relay.hub import hub
+from swarm_web.relay.keys import weights_key
+from swarm_web.relay.models import Conduct, Contribution
+from swarm_web.relay.services import check_declarations, keep_conduct, set_by_operator
+from swarm_web.store import sync_redis
+from tests.factories import make_rollout, make_round, make_score
+from tests.relay.sharing import (
+    catch_up,
+    offer_checks,
+    publish_rollouts,
+    sample_rollouts,
+)
+from tests.tasks.specs import answered, solve_sum
+
+NOW = timezone.now()
+
+pytestmark = pytest.mark.usefixtures("tidy_stores")
+
+
+def draw(
+    verifier: Verifier, season: Season, *, counter: int, part: Part = Part.TRAINING
+) -> DrawnTask:
+    sums = STARTER_TASKS[0]
+    return verifier.draw(
+        key=b"k",
+        part=part,
+        dataset=sums.dataset,
+        config=sums.config,
+        seed=season.seed,
+        counter=counter,
+    )
+
+
+def right_rollouts(
+    season: Season, verifier: Verifier, count: int, *, first: int = 0, around: str = ""
+) -> list[Rollout]:
+    """Return rollouts with right answers only, and the same text around each."""
+    tasks = [draw(verifier, season, counter=counter) for counter in range(first, first + count)]
+    return [
+        msgspec.structs.replace(
+            make_rollout(season),
+            task=task.spec,
+            completions=[Completion(around + answered(solve_sum(task.question)), "stop")] * 2,
+        )
+        for task in tasks
+    ]
+
+
+async def publish(
+    node: Node, season: Season, rollouts: Sequence[Rollout] = (), *, rejected: int = 0
+) -> None:
+    await publish_rollouts(node, season_id=season.pk, rollouts=rollouts, rejected=rejected, now=NOW)
+
+
+async def spot_check(season: Season, verifier: Verifier, *, count: int = 64) -> None:
+    """Let a web process offer spot checks, and a worker make them."""
+    await offer_checks(season.pk, 0, arbitrary=count, now=NOW)
+    await sync_to_async(check_declarations)(
+        verifier=verifier, now=NOW, most=count, is_late=lambda: False
+    )
+
+
+async def look(*, now: datetime = NOW) -> int:
+    return await sync_to_async(keep_conduct)(now=now)
+
+
+async def row_of(node: Node) -> Conduct:
+    return await Conduct.objects.aget(node=node)
+
+
+def told(season: Season) -> dict[int, float]:
+    stored = sync_redis().hgetall(weights_key(season.pk))
+    return {int(node): float(weight) for node, weight in stored.items()}
+
+
+async def withhold(node: Node, season: Season) -> None:
+    await Conduct.objects.acreate(
+        node=node,
+        season=season,
+        level=Level.WITHHELD,
+        charge="copying",
+        findings=2,
+        since=NOW,
+        until=NOW + PROBATION,
+    )
+
+
+# ---- what web processes refuse
+
+
+async def test_a_node_whose_rollouts_are_refused_is_lowered_and_then_withheld(
+    season: Season, amber: Node
+) -> None:
+    await publish(amber, season, rejected=90)
+    assert await look() == 1
+    row = await row_of(amber)
+    assert (row.level, row.charge, row.bad, row.total) == ("lowered", "refused", 90, 90)
+    assert (row.since, row.until) == (NOW, NOW + PROBATION)
+    assert told(season) == {amber.pk: 0.25}
+    await publish(amber, season, rejected=90)
+    await look()
+    assert (await row_of(amber)).level == "withheld"
+    assert told(season) == {amber.pk: 0.0}
+
+
+async def test_what_was_counted_once_is_not_counted_again(season: Season, amber: Node) -> None:
+    for rejected in (1, 90, 1):
+        await publish(amber, season, rejected=rejected)
+        await look()
+    assert (await row_of(amber)).findings == 1
+
+
+async def test_only_nodes_with_new_evidence_are_looked_at(
+    season: Season, amber: Node, bold: Node
+) -> None:
+    await publish(amber, season, rejected=1)
+    await publish(bold, season, [make_rollout(season)])
+    assert [await look(), await look()] == [1, 0]
+    assert (await row_of(amber)).level == "full"
+    assert not await Conduct.objects.filter(node=bold).aexists()
+
+
+async def test_what_is_older_than_an_hour_is_forgotten(season: Season, amber: Node) -> None:
+    for hour in range(3):
+        await publish(amber, season, rejected=60)
+        await look(now=NOW + hour * timedelta(minutes=61))
+    assert (await row_of(amber)).findings == 0
+
+
+async def test_copies_and_messages_that_came_too_fast_or_could_not_be_read_are_counted(
+    season: Season, amber: Node
+) -> None:
+    await publish(amber, season, [make_rollout(season)])
+    for code in (ErrorCode.RATE_LIMITED, ErrorCode.PROTOCOL_NOT_JSON, ErrorCode.ANSWER_LATE):
+        hub().note_refusal(season.pk, amber.pk, code)
+    long = [Completion(f"{place} ".join(map(str, range(200))), "stop") for place in range(8)]
+    first = msgspec.structs.replace(make_rollout(season), completions=long)
+    again = msgspec.structs.replace(first, id="again")
+    await publish(amber, season, [first, again])
+    row = await row_of(amber)
+    assert (row.hurried, row.refused, row.copies, row.pending) == (1, 1, 1, True)
+
+
+# ---- spot checks
+
+
+async def test_right_answers_of_a_node_that_fails_the_judge_are_found(
+    season: Season, amber: Node, bold: Node, verifier: Verifier
+) -> None:
+    """Poisonous text around right answers is noticed by the answers."""
+    poisoned = right_rollouts(season, verifier, 20, around="Drink this. ")
+    await publish(amber, season, poisoned)
+    await publish(bold, season, right_rollouts(season, verifier, 20, first=20))
+    later = await sync_to_async(make_round)(season, opens_at=NOW + timedelta(seconds=1))
+    await sync_to_async(make_score)(later, amber, correct=4, n=64)
+    await sync_to_async(make_score)(later, bold, correct=60, n=64)
+    await spot_check(season, verifier)
+    await look()
+    row = await row_of(amber)
+    assert (row.checked, row.worthless) == (20, 0)
+    assert (row.level, row.charge, row.bad, row.total) == ("lowered", "too_right", 20, 20)
+    assert (await row_of(bold)).level == "full"
+
+
+async def test_rounds_before_the_checks_are_no_evidence(
+    season: Season, amber: Node, verifier: Verifier
+) -> None:
+    earlier = await sync_to_async(make_round)(season, opens_at=NOW - timedelta(seconds=1))
+    await sync_to_async(make_score)(earlier, amber, correct=0, n=32)
+    await publish(amber, season, right_rollouts(season, verifier, 20))
+    await spot_check(season, verifier)
+    await look()
+    assert (await row_of(amber)).level == "full"
+
+
+async def test_questions_of_the_judge_are_worthless_and_cost_the_weight(
+    season: Season, amber: Node, bold: Node, verifier: Verifier
+) -> None:
+    stolen = [
+        msgspec.structs.replace(
+            make_rollout(season),
+            task=draw(verifier, season, counter=counter, part=Part.JUDGE).spec,
+        )
+        for counter in range(4)
+    ]
+    await publish(amber, season, stolen)
+    await publish(bold, season, right_rollouts(season, verifier, 4))
+    await spot_check(season, verifier)
+    await look()
+    row = await row_of(amber)
+    assert (row.level, row.charge, row.checked, row.worthless) == ("lowered", "worthless", 4, 4)
+    assert (await row_of(bold)).checked == 4
+    assert told(season) == {amber.pk: 0.25}
+
+
+async def test_spot_checks_say_nothing_about_declarations(
+    season: Season, amber: Node, verifier: Verifier
+) -> None:
+    await publish(amber, season, [make_rollout(season)])
+    await spot_check(season, verifier)
+    part = await Contribution.objects.aget(node=amber)
+    assert (part.declared_checked, (await row_of(amber)).checked) == (0, 1)
+
+
+# ---- what follows
+
+
+async def test_rollouts_of_a_withheld_node_are_given_to_nobody(
+    season: Season, amber: Node, bold: Node
+) -> None:
+    await withhold(amber, season)
+    await publish(amber, season, [make_rollout(season, index=index) for index in range(5)])
+    await look()
+    await catch_up(season.pk)
+    assert await sample_rollouts(bold, season_id=season.pk, count=5, now=NOW) == []
+
+
+async def test_levels_rise_when_their_time_is_over(season: Season, amber: Node) -> None:
+    await withhold(amber, season)
+    await Contribution.objects.acreate(node=amber, season=season)
+    await look()
+    assert told(season) == {amber.pk: 0.0}
+    lowered_at = NOW + PROBATION
+    await look(now=lowered_at)
+    row = await row_of(amber)
+    assert (row.level, row.since) == ("lowered", lowered_at)
+    assert told(season) == {amber.pk: 0.25}
+    await look(now=lowered_at + 2 * PROBATION)
+    assert told(season) == {}
+    assert (await row_of(amber)).until is None
+
+
+async def test_what_redis_forgot_is_told_again(season: Season, amber: Node) -> None:
+    await withhold(amber, season)
+    await Contribution.objects.acreate(node=amber, season=season)
+    await look()
+    sync_redis().delete(weights_key(season.pk))
+    await look()
+    assert told(season) == {amber.pk: 0.0}
+    assert sync_redis().ttl(weights_key(season.pk)) > 0
+
+
+# ---- the operator
+
+
+async def decide(node: Node, *, level: Level, pinned: bool) -> None:
+    parts = Contribution.objects.filter(node=node)
+    assert (await sync_to_async(set_by_operator)(parts, level=level, pinned=pinned, now=NOW)) == 1
+
+
+async def test_what_an_operator_decides_stays(season: Season, amber: Node) -> None:
+    await publish(amber, season, rejected=1)
+    await decide(amber, level=Level.WITHHELD, pinned=True)
+    await look(now=NOW + timedelta(days=9))
+    assert told(season) == {amber.pk: 0.0}
+    await decide(amber, level=Level.FULL, pinned=True)
+    await publish(amber, season, rejected=90)
+    assert await look() == 0
+    assert told(season) == {}
+
+
+async def test_a_restored_node_begins_without_findings(season: Season, amber: Node) -> None:
+    await withhold(amber, season)
+    await publish(amber, season, rejected=90)
+    await decide(amber, level=Level.FULL, pinned=False)
+    await look()
+    row = await row_of(amber)
+    assert (row.level, row.charge, row.findings, row.until) == ("full", "", 0, None)
+    await publish(amber, season, rejected=90)
+    await look()
+    assert (await row_of(amber)).level == "lowered"
