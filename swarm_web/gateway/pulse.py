@@ -12,6 +12,7 @@ from channels.db import database_sync_to_async
 from django import db
 
 from swarm_web import heartbeat
+from swarm_web.gateway.draining import Drain
 from swarm_web.gateway.process import close_process
 
 logger = logging.getLogger(__name__)
@@ -22,7 +23,9 @@ PULSE_S = 1.0
 async def lifespan(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
     """Keep the pulse from the server's start to its end, and write what is left at its end."""
     await receive()
-    beating = asyncio.create_task(keep_pulse())
+    drain = Drain()
+    drain.take_signals()
+    beating = asyncio.create_task(keep_pulse(drain.begun))
     await send({"type": "lifespan.startup.complete"})
     await receive()
     beating.cancel()
@@ -31,9 +34,12 @@ async def lifespan(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCal
     await send({"type": "lifespan.shutdown.complete"})
 
 
-async def keep_pulse() -> None:
-    """Leave a sign of life each second; none while a store cannot be reached from here."""
-    while True:
+async def keep_pulse(stopping: asyncio.Event) -> None:
+    """Leave a sign of life each second, until the process stops taking nodes.
+
+    None while a store cannot be reached from here.
+    """
+    while not stopping.is_set():
         try:
             await _ask_database()
             await heartbeat.stamp_web()
