@@ -65,11 +65,21 @@ async def web_process(**settings: str) -> AsyncIterator[WebProcess]:
     port = listener.getsockname()[1]
     listener.close()
     try:
+        await _until_it_serves(port)
         yield WebProcess(f"ws://127.0.0.1:{port}", process)
     finally:
         with suppress(ProcessLookupError):
             process.kill()
         await process.wait()
+
+
+async def _until_it_serves(port: int) -> None:
+    """Ask for a page: the question waits in the socket's queue while the process starts."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+    async with asyncio.timeout(6 * PATIENCE_S):
+        assert b"200" in await reader.readline()
+    writer.close()
 
 
 @dataclass
@@ -139,7 +149,7 @@ class Diligent:
     def _note(self, reply: ServerMessage) -> None:
         match reply:
             case AnswersReceived():
-                assert not reply.rejected
+                assert not reply.rejected, reply.rejected
                 self.answered += reply.accepted
                 del self.questions[:1]
             case RolloutsPublished():

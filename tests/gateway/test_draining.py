@@ -12,7 +12,7 @@ from swarm_protocol.messages import Refused, RoundState
 from swarm_web.gateway.draining import Drain, find_window
 from swarm_web.gateway.session import shared_reads
 from swarm_web.relay.models import Contribution
-from tests.factories import make_node, make_round, make_season
+from tests.factories import make_node, make_round, make_seat, make_season
 from tests.gateway.conftest import Member
 from tests.gateway.deploying import Diligent, deploy_during_work, web_process
 from tests.gateway.stalling import stalled
@@ -35,12 +35,13 @@ class Site:
 @pytest.fixture
 def at_work(transactional_db: None) -> Site:
     season = make_season()
-    judge_round = make_round(season, questions=100)
+    judge_round = make_round(season, questions=100, open_s=600)
     questions = [str(question.pk) for question in judge_round.questions.all()]
     nodes = []
     for place in range(NODES):
         name = f"node-{place}"
-        _, token = make_node(name)
+        node, token = make_node(name)
+        make_seat(judge_round, node)
         nodes.append(Diligent(name, token, season, judge_round.number, list(questions)))
     return Site(season, judge_round, nodes)
 
@@ -49,7 +50,7 @@ def at_work(transactional_db: None) -> Site:
 async def test_a_deployment_loses_nothing_that_was_receipted(at_work: Site) -> None:
     async with web_process() as process:
         await deploy_during_work(process, at_work.nodes)
-    answers = Answer.objects.values_list("seat__node__name", "question_id")
+    answers = Answer.objects.values_list("node__name", "question_id")
     stored = {(name, str(question)) async for name, question in answers}
     receipted = {(node.name, question) for node in at_work.nodes for question in node.answered}
     assert len(receipted) >= NODES

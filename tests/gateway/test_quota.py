@@ -1,0 +1,143 @@
+"""What a node and an account may send, over all their connections, and what floods cost."""
+
+import asyncio
+import contextlib
+import time
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from websockets.exceptions import InvalidStatus
+
+from swarm_protocol.codec import encode
+from swarm_protocol.errors import ErrorCode
+from swarm_protocol.messages import Refused, RoundState
+from swarm_web.gateway import quota
+from swarm_web.gateway.quota import Allowances, Quota
+from tests.accounts.people import make_person
+from tests.gateway.conftest import Member
+from tests.gateway.test_auth import denied
+from tests.gateway.test_connection import ASK
+from tests.sockets import NodeSocket, node_socket
+
+
+async def refusal(socket: NodeSocket) -> Refused:
+    """Ask, and return why that is refused."""
+    refused = await socket.ask(ASK)
+    assert isinstance(refused, Refused)
+    return refused
+
+
+async def test_a_new_connection_brings_no_new_allowance(
+    gateway: str, amber: Member, settings: Any
+) -> None:
+    settings.GATEWAY_BURST, settings.GATEWAY_MESSAGES_PER_SECOND = 3, 0.01
+    async with node_socket(gateway, amber.token) as socket:
+        await socket.ask(ASK)
+    async with node_socket(gateway, amber.token) as socket:  # Its hello was the third message.
+        assert (await refusal(socket)).code == ErrorCode.RATE_LIMITED
+
+
+async def test_bytes_are_limited_as_messages_are(
+    gateway: str, amber: Member, settings: Any
+) -> None:
+    settings.GATEWAY_BYTES_PER_SECOND, settings.GATEWAY_BYTES_BURST = 1000, 100_000
+    async with node_socket(gateway, amber.token) as socket:
+        await socket.send('{"type": "no type", "id": "large", "x": "' + "x" * 200_000 + '"}')
+        assert (await socket.hear()).reply_to == "large"
+        refused = await refusal(socket)
+        assert refused.code == ErrorCode.RATE_LIMITED
+        assert refused.retry_after is not None
+        assert 90 < refused.retry_after < 210
+
+
+async def test_all_nodes_of_an_account_have_one_allowance(
+    gateway: str, amber: Member, bold: Member, settings: Any
+) -> None:
+    settings.GATEWAY_BURST, settings.GATEWAY_MESSAGES_PER_SECOND = 4, 0.01
+    settings.GATEWAY_OWNER_NODES = 1
+    owner = await sync_to_async(make_person)("owner")
+    for member in (amber, bold):
+        member.node.owner = owner
+        await member.node.asave()
+    async with node_socket(gateway, amber.token) as one, node_socket(gateway, bold.token) as two:
+        await one.ask(ASK)
+        await one.ask(ASK)  # With two hellos these are the four messages.
+        assert (await refusal(two)).code == ErrorCode.RATE_LIMITED
+
+
+async def test_nodes_of_others_are_not_held_back(
+    gateway: str, amber: Member, bold: Member, settings: Any
+) -> None:
+    settings.GATEWAY_BURST, settings.GATEWAY_MESSAGES_PER_SECOND = 2, 0.01
+    async with node_socket(gateway, amber.token) as one, node_socket(gateway, bold.token) as two:
+        await one.ask(ASK)
+        await refusal(one)
+        assert isinstance(await two.ask(ASK), RoundState)
+
+
+async def test_those_who_are_refused_together_get_different_waits(
+    gateway: str, amber: Member, settings: Any
+) -> None:
+    settings.GATEWAY_BURST, settings.GATEWAY_MESSAGES_PER_SECOND = 1, 0.01
+    async with node_socket(gateway, amber.token) as socket:
+        waits = {(await refusal(socket)).retry_after for _ in range(5)}
+    assert len(waits) == 5
+
+
+async def test_a_node_that_goes_on_flooding_is_disconnected_and_stays_out_for_a_while(
+    gateway: str, amber: Member, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.GATEWAY_BURST, settings.GATEWAY_MESSAGES_PER_SECOND = 1, 0.01
+    monkeypatch.setattr(quota, "FLOOD", 5)
+    async with node_socket(gateway, amber.token) as socket:
+        for _ in range(5):
+            await socket.send(ASK)
+        heard = [await socket.hear() for _ in range(6)]
+        codes = [message.code for message in heard if isinstance(message, Refused)]
+        assert codes == [ErrorCode.RATE_LIMITED] * 5 + [ErrorCode.RATE_FLOOD]
+        assert await socket.close_code() == 4429
+    denial = await denied(f"{gateway}/ws/node/", {"Authorization": f"Bearer {amber.token}"})
+    assert denial.response.status_code == 429
+    assert 25 < int(denial.response.headers["Retry-After"]) <= 120
+
+
+async def test_wrong_tokens_of_an_address_are_limited_and_known_nodes_come_in_meanwhile(
+    gateway: str, amber: Member, bold: Member, settings: Any
+) -> None:
+    settings.GATEWAY_WRONG_TOKENS_PER_MINUTE = 3
+    async with node_socket(gateway, amber.token):
+        pass
+    wrong = {"Authorization": "Bearer wrong"}
+    statuses = [
+        (await denied(f"{gateway}/ws/node/", wrong)).response.status_code for _ in range(5)
+    ]
+    assert statuses == [401, 401, 401, 429, 429]
+    async with node_socket(gateway, amber.token):
+        pass
+
+
+async def test_a_token_that_connects_again_and_again_has_to_wait(
+    gateway: str, amber: Member
+) -> None:
+    with pytest.raises(InvalidStatus) as refused:
+        for _ in range(40):
+            async with node_socket(gateway, amber.token, greet=False):
+                pass
+    assert refused.value.response.status_code == 429
+
+
+async def test_with_too_many_waiting_for_their_welcome_the_next_are_sent_away_one_by_one(
+    gateway: str, amber: Member, settings: Any
+) -> None:
+    settings.GATEWAY_WAITING = 0
+    settings.GATEWAY_RETURN_PER_SECOND = 1
+    headers = {"Authorization": f"Bearer {amber.token}"}
+    waits = []
+    for _ in range(3):
+        response = (await denied(f"{gateway}/ws/node/", headers)).response
+        assert response.status_code == 503
+        assert b"server.busy" in response.body
+        waits.append(int(response.headers["Retry-After"]))
+    assert waits == sorted(waits)
+    assert waits[-1] >= 2
