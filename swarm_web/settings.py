@@ -58,6 +58,7 @@ INSTALLED_APPS = [
     "swarm_web.dashboard",
     "swarm_web.seeding",
     "swarm_web.notifications",
+    "swarm_web.maintenance",
     "judge",
 ]
 MIDDLEWARE = [

@@ -5,6 +5,7 @@ behind the same address who tries wrong tokens does not shut its node out.
 """
 
 import asyncio
+from dataclasses import dataclass
 from hashlib import blake2b
 from random import Random
 from time import monotonic
@@ -23,6 +24,15 @@ _TOKEN_RATE, _TOKEN_BURST = 0.5, 30
 FLOOD_WAIT_S = 30.0
 
 
+@dataclass(frozen=True)
+class Closed:
+    """Why nobody is let in; with `wait_s`, all come again within so many seconds."""
+
+    code: ErrorCode
+    message: str
+    wait_s: float = 0.0
+
+
 class Admission:
     """What one event loop knows of handshakes."""
 
@@ -32,14 +42,14 @@ class Admission:
         self._slots = Slots(settings.GATEWAY_RETURN_PER_SECOND)
         self._failures = Keyed(_make_failures)
         self._tokens = Keyed(_make_handshakes)
-        # Why nobody is let in, if so: the code and the message.
-        self.closed: tuple[ErrorCode, str] | None = None
+        self.closed: Closed | None = None
 
     def check(self, token: str | None, network: str) -> None:
         """Raise RefusedError, with `retry_after`, when this handshake has to wait."""
         now = monotonic()
         if self.closed is not None:
-            raise RefusedError(*self.closed, retry_after=self._next_slot(now))
+            wait_s = self._wait_while(self.closed, now)
+            raise RefusedError(self.closed.code, self.closed.message, retry_after=wait_s)
         known = token is not None and _name(token) in self._tokens
         if known and token is not None:
             wait_s = self._tokens.get(_name(token), now=now).take(now=now)
@@ -73,6 +83,12 @@ class Admission:
         wait_s = jitter(FLOOD_WAIT_S, self._random)
         self._tokens.get(_name(token), now=now).block(wait_s, now=now)
         return wait_s
+
+    def _wait_while(self, closed: Closed, now: float) -> float:
+        """Return how long a node waits: at random, or until the next free time."""
+        if closed.wait_s:
+            return jitter(closed.wait_s / 2, self._random)
+        return self._next_slot(now)
 
     def _next_slot(self, now: float) -> float:
         return round(self._slots.take(now=now, random=self._random), 3)

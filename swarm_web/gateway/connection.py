@@ -186,8 +186,10 @@ class Connection:
 
     def dismiss(self, refusal: RefusedError) -> None:
         """Have the node come back later; a message that is being handled is answered first."""
+        if self._ending is not None or self._dismissal is not None:
+            return
         self._dismissal = refusal
-        if not self._answering and self._ending is None:
+        if not self._answering:
             self._ending = asyncio.create_task(self._leave(refusal))
 
     async def _leave(self, refusal: RefusedError) -> None:

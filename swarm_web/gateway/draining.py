@@ -16,7 +16,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from swarm_protocol.errors import ErrorCode
-from swarm_web.gateway.admission import admission
+from swarm_web.gateway.admission import Closed, admission
 from swarm_web.gateway.roster import roster
 from swarm_web.gateway.session import Shared, shared_reads
 from swarm_web.gateway.staggering import return_window, time_to_round
@@ -37,7 +37,7 @@ class Drain:
         self._task: asyncio.Task[None] | None = None
 
     def take_signals(self) -> None:
-        """Drain at the first signal to stop, then pass it on; the next goes to the server at once."""
+        """Drain at the first signal to stop, then pass it on; pass on the next at once."""
         if threading.current_thread() is not threading.main_thread():
             return
         loop = asyncio.get_running_loop()
@@ -67,7 +67,7 @@ class Drain:
     async def run(self) -> None:
         """Send all nodes away, and wait until what they asked for is done, or GATEWAY_DRAIN_S."""
         self.begun.set()
-        admission().closed = (ErrorCode.SERVER_RESTART, WHY)
+        admission().closed = Closed(ErrorCode.SERVER_RESTART, WHY)
         window_s = await find_window(shared_reads(), nodes=len(roster()))
         roster().dismiss_all(
             ErrorCode.SERVER_RESTART, WHY, window_s=window_s, random=shared_reads().random

@@ -171,4 +171,3 @@ async def deploy_during_work(site: WebProcess, nodes: Sequence[Diligent]) -> int
             for node in nodes:
                 await node.busy.wait()
         return await site.stop()
-

@@ -176,8 +176,8 @@ async def test_nodes_whose_answers_could_not_be_stored_are_asked_to_come_again(
     for reply in replies:
         assert isinstance(reply, Refused)
         assert (reply.code, reply.reply_to) == (ErrorCode.SERVER_BUSY, "s")
-    waits = {reply.retry_after for reply in replies if isinstance(reply, Refused)}
-    assert len(waits) == 2  # Each its own, so that they don't come again together.
+        assert reply.retry_after is not None
+        assert 4 <= reply.retry_after <= 8
 
 
 async def test_an_item_that_cannot_be_done_fails_alone() -> None:

@@ -12,7 +12,7 @@ from swarm_protocol.messages import Refused, RoundState
 from swarm_web.gateway.draining import Drain, find_window
 from swarm_web.gateway.session import shared_reads
 from swarm_web.relay.models import Contribution
-from tests.factories import make_node, make_round, make_seat, make_season
+from tests.factories import make_node, make_round, make_season, make_seat
 from tests.gateway.conftest import Member
 from tests.gateway.deploying import Diligent, deploy_during_work, web_process
 from tests.gateway.stalling import stalled

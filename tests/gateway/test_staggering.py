@@ -25,16 +25,12 @@ def test_no_node_is_told_to_wait_longer_than_clients_do() -> None:
     assert window(1_000_000, opens_in_s=None) == LONGEST_WAIT_S
 
 
-@pytest.mark.parametrize(
-    ("opens_in_s", "expected"), [(0, 5), (60, 5), (80, 20), (1000, 30)]
-)
+@pytest.mark.parametrize(("opens_in_s", "expected"), [(0, 5), (60, 5), (80, 20), (1000, 30)])
 def test_nodes_are_back_before_a_round_is_near(opens_in_s: float, expected: float) -> None:
     assert window(3000, opens_in_s=opens_in_s) == expected
 
 
-@pytest.mark.parametrize(
-    ("phase", "expected"), [("open", 0), ("scheduled", 90), ("scoring", None)]
-)
+@pytest.mark.parametrize(("phase", "expected"), [("open", 0), ("scheduled", 90), ("scoring", None)])
 def test_the_time_to_the_round_is_that_to_its_opening(phase: str, expected: float | None) -> None:
     opens_at = NOW + timedelta(seconds=90 if phase == "scheduled" else -10)
     judge_round = RoundInfo(1, phase, opens_at.isoformat(), NOW.isoformat(), 2)  # type: ignore[arg-type]

@@ -195,7 +195,8 @@ class Connection:
                 self._welcomed_at = self._clock()
                 self.connected.set()
                 self._listener.link_changed(Link("connected"))
-                return await self._listen(socket)
+                why = await self._listen(socket)
+                return self._sent_away or why
         except ConnectionClosed as closed:
             return self._sent_away or f"the connection was lost: {closed}"
         except TimeoutError:
