@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 
 from swarm_protocol.errors import ErrorCode
 from swarm_protocol.messages import Refused, RoundState
-from swarm_web.gateway import quota
+from swarm_web.gateway import admission, quota
 from tests.gateway.conftest import Member
 from tests.gateway.test_auth import denied
 from tests.gateway.test_connection import ASK
@@ -110,9 +110,11 @@ async def test_wrong_tokens_of_an_address_are_limited_and_known_nodes_come_in_me
 
 
 async def test_a_token_that_connects_again_and_again_has_to_wait(
-    gateway: str, amber: Member
+    gateway: str, amber: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for _ in range(30):
+    monkeypatch.setattr(admission, "_TOKEN_RATE", 0.001)
+    monkeypatch.setattr(admission, "_TOKEN_BURST", 3)
+    for _ in range(4):  # It is known from the first one on.
         async with node_socket(gateway, amber.token, greet=False):
             pass
     denial = await denied(f"{gateway}/ws/node/", {"Authorization": f"Bearer {amber.token}"})
