@@ -23,7 +23,7 @@ from swarm_web.write_behind import STORE_ERRORS
 logger = logging.getLogger(__name__)
 
 _SCHEME = "bearer"
-_STATUS = {
+_STATUS: dict[str, HTTPStatus] = {
     ErrorCode.AUTH_INVALID: HTTPStatus.UNAUTHORIZED,
     ErrorCode.RATE_LIMITED: HTTPStatus.TOO_MANY_REQUESTS,
     ErrorCode.SERVER_BUSY: HTTPStatus.SERVICE_UNAVAILABLE,
@@ -51,7 +51,11 @@ class TokenGate:
         except RefusedError as refusal:
             counters.count(counters.CONNECTIONS, "denied")
             counters.count(counters.REFUSED, refusal.code)
-            body = {"code": refusal.code, "message": refusal.message, "fix": refusal.fix}
+            body: dict[str, object] = {
+                "code": refusal.code,
+                "message": refusal.message,
+                "fix": refusal.fix,
+            }
             if refusal.retry_after is not None:
                 body["retry_after"] = refusal.retry_after
             await deny(scope, receive, send, status=_STATUS[refusal.code], body=body)

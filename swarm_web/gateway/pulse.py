@@ -12,6 +12,7 @@ from channels.db import database_sync_to_async
 from django import db
 from django.utils import timezone
 
+from judge.engine import SILENCE
 from swarm_web import heartbeat
 from swarm_web.gateway.draining import Drain
 from swarm_web.gateway.process import close_process
@@ -50,6 +51,9 @@ async def keep_pulse(stopping: asyncio.Event) -> None:
             follow_maintenance(latest, now=now)
             if latest is None or not latest.counts_as_outage(now=now):
                 await heartbeat.stamp_web()
+            else:
+                # Without any sign, in a Redis that is new, the judge would not wait.
+                await heartbeat.keep_silent(SILENCE)
         except (db.Error, redis.exceptions.RedisError):
             logger.warning("cannot serve now", exc_info=True)
         await asyncio.sleep(PULSE_S)
