@@ -113,8 +113,9 @@ class Connection:
         await self._say(reply)
         self._answering = False
         if wait_s and self._quota.floods:
-            why = "too many messages, and none of the refusals was heeded"
-            self.dismiss(RefusedError(ErrorCode.RATE_FLOOD, why, retry_after=self._shut_out()))
+            why = "too many messages, and refusals are not heeded"
+            wait_s = self._shut_out()
+            self._dismissal = RefusedError(ErrorCode.RATE_FLOOD, why, retry_after=wait_s)
         if self._dismissal is not None:
             await self._say(refuse(self._dismissal, reply_to=None))
         elif isinstance(reply, Welcome):
@@ -193,7 +194,8 @@ class Connection:
             self._ending = asyncio.create_task(self._leave(refusal))
 
     async def _leave(self, refusal: RefusedError) -> None:
-        if not self._answering:  # A frame may have come before this task began.
+        # A frame may have come before this task began; its end tells the node then.
+        if not self._answering and not self._closed:
             await self._say(refuse(refusal, reply_to=None))
 
     def drop(self) -> None:

@@ -9,8 +9,10 @@ from django.conf import settings
 from swarm_web.gateway.limits import Allowance, Keyed, Rates
 from swarm_web.nodes.models import Node
 
-# A node that was refused so often in a row does not heed `retry_after`.
+# A node that was refused so often does not heed `retry_after`: who does is refused about once for
+# each message that is taken, and each of those makes up for some refusals.
 FLOOD = 100
+_MADE_UP = 4
 
 
 class Allowances:
@@ -35,7 +37,7 @@ class Allowances:
 
 
 class Quota:
-    """Counts the messages of one connection. `refused` tells how many in a row came too fast."""
+    """Counts the messages of one connection; `refused` those that came too fast lately."""
 
     __slots__ = ("_allowances", "_node", "refused")
 
@@ -63,7 +65,8 @@ class Quota:
         if wait_s:
             self.refused += 1
             return wait_s
-        self.refused = 0
+        if self.refused:
+            self.refused = max(0, self.refused - _MADE_UP)
         own.spend(size)
         if shared is not None:
             shared.spend(size)

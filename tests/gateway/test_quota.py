@@ -5,10 +5,14 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
+from django.db import OperationalError
 
 from swarm_protocol.errors import ErrorCode
 from swarm_protocol.messages import Refused, RoundState
 from swarm_web.gateway import admission, quota
+from swarm_web.gateway.quota import Allowances, Quota
+from swarm_web.gateway.session import shared_reads
+from swarm_web.nodes.models import Node
 from tests.gateway.conftest import Member
 from tests.gateway.test_auth import denied
 from tests.gateway.test_connection import ASK
@@ -135,3 +139,45 @@ async def test_with_too_many_waiting_for_their_welcome_the_next_are_sent_away_on
         waits.append(int(response.headers["Retry-After"]))
     assert waits == sorted(waits)
     assert waits[-1] >= 2
+
+
+# ---- what counts as a flood
+
+
+def sending(node: Node, *, times: int, settings: Any, messages: float) -> Quota:
+    """Return the quota of a node after so many messages, of which the burst is taken."""
+    settings.GATEWAY_BURST, settings.GATEWAY_MESSAGES_PER_SECOND = messages, 1e-9
+    sender = Quota(node, Allowances())
+    for _ in range(times):
+        sender.take(1)
+    return sender
+
+
+def test_a_flood_is_what_goes_on_after_a_hundred_refusals(settings: Any) -> None:
+    node = Node(pk=1)
+    assert not sending(node, times=109, settings=settings, messages=10).floods
+    assert sending(node, times=110, settings=settings, messages=10).floods
+
+
+def test_messages_that_are_taken_make_up_for_refused_ones(settings: Any) -> None:
+    sender = sending(Node(pk=1), times=0, settings=settings, messages=10)
+    sender.refused = 90
+    for _ in range(10):
+        sender.take(1)
+    assert sender.refused == 50
+
+
+# ---- while the database is away
+
+
+async def test_a_handshake_that_cannot_be_looked_up_is_sent_away_for_a_moment(
+    gateway: str, amber: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(_: str) -> None:
+        raise OperationalError("Postgres is away")
+
+    monkeypatch.setattr(shared_reads().tokens, "do", fail)
+    headers = {"Authorization": f"Bearer {amber.token}"}
+    response = (await denied(f"{gateway}/ws/node/", headers)).response
+    assert (response.status_code, response.headers["Retry-After"]) == (503, "1")
+    assert b"server.busy" in response.body
