@@ -39,8 +39,13 @@ from tests.sockets import PATIENCE_S, NodeSocket, node_socket
 class WebProcess:
     """A site's web process as it is deployed."""
 
-    url: str
+    port: int
     process: asyncio.subprocess.Process
+
+    @property
+    def url(self) -> str:
+        """Its `ws://` address."""
+        return f"ws://127.0.0.1:{self.port}"
 
     async def stop(self) -> int:
         """Tell it to stop, as a deployment does, and return its exit code."""
@@ -50,11 +55,11 @@ class WebProcess:
 
 
 @asynccontextmanager
-async def web_process(**settings: str) -> AsyncIterator[WebProcess]:
-    """Run a web process on the test database."""
+async def web_process(*, port: int = 0, **settings: str) -> AsyncIterator[WebProcess]:
+    """Run a web process on the test database, on a port of its own unless one is given."""
     database = connection.settings_dict
     address = "postgres://{USER}:{PASSWORD}@{HOST}:{PORT}/{NAME}".format(**database)
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = socket.create_server(("127.0.0.1", port))
     process = await asyncio.create_subprocess_exec(
         *here(serve_web(host="127.0.0.1", port=0)),
         *("--fd", str(listener.fileno())),
@@ -66,7 +71,7 @@ async def web_process(**settings: str) -> AsyncIterator[WebProcess]:
     listener.close()
     try:
         await _until_it_serves(port)
-        yield WebProcess(f"ws://127.0.0.1:{port}", process)
+        yield WebProcess(port, process)
     finally:
         with suppress(ProcessLookupError):
             process.kill()

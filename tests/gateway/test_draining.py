@@ -7,17 +7,22 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from judge.models import Answer, Round, Season
+from node_client.swarm.client import SwarmClient
+from node_client.swarm.connection import Connection
+from node_client.swarm.handshake import UnansweredError
 from swarm_protocol.errors import ErrorCode
 from swarm_protocol.messages import Refused, RoundState
-from swarm_web.gateway.draining import Drain, find_window
+from swarm_web.gateway.draining import WHY, Drain, find_window
 from swarm_web.gateway.session import shared_reads
 from swarm_web.relay.models import Contribution
 from tests.factories import make_node, make_round, make_season, make_seat
 from tests.gateway.conftest import Member
 from tests.gateway.deploying import Diligent, deploy_during_work, web_process
+from tests.gateway.sessions import answers_to
 from tests.gateway.stalling import stalled
 from tests.gateway.test_auth import denied
 from tests.gateway.test_connection import ASK
+from tests.node_client.shell_fakes import HELLO, Notebook
 from tests.sockets import node_socket
 
 NODES = 30
@@ -72,6 +77,32 @@ async def test_each_node_gets_its_own_time_to_come_back(at_work: Site) -> None:
     assert len(waits) == NODES
     # 30 nodes at 10 a second: one in each tenth of a second.
     assert [int(wait * 10) for wait in waits] == list(range(NODES))
+
+
+@pytest.mark.slow
+async def test_a_clients_node_comes_to_the_next_process_and_hands_in_what_it_owes(
+    at_work: Site,
+) -> None:
+    node = at_work.nodes[0]
+    notebook = Notebook()
+    async with web_process() as old:
+        url = f"{old.url}/ws/node/"
+        connection = Connection(url=url, token=node.token, hello=HELLO, listener=notebook)
+        running = asyncio.create_task(connection.run())
+        client = SwarmClient(connection)
+        await client.wait_until_connected()
+        await old.stop()
+        left = next(link for link in notebook.links if link.phase == "waiting")
+        assert (left.reason, left.planned) == (WHY, True)
+        with pytest.raises(UnansweredError):
+            await client.submit(node.round, answers_to(node.questions[:1]))
+        async with web_process(port=old.port) as new:
+            assert new.port == old.port
+            await client.wait_until_connected()
+            received = await client.submit(node.round, answers_to(node.questions[:1]))
+            assert received.accepted == node.questions[:1]
+            running.cancel()
+            await asyncio.wait([running])
 
 
 async def test_who_comes_while_the_process_stops_is_told_when_to_come_again(
