@@ -26,6 +26,7 @@ logger = logging.getLogger(__name__)
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _ROUND_WITHIN_S = 0.5
+_AGAIN_S = 0.2
 WHY = "the coordinator restarts"
 
 
@@ -69,14 +70,23 @@ class Drain:
         self.begun.set()
         admission().closed = Closed(ErrorCode.SERVER_RESTART, WHY)
         window_s = await find_window(shared_reads(), nodes=len(roster()))
-        roster().dismiss_all(
-            ErrorCode.SERVER_RESTART, WHY, window_s=window_s, random=shared_reads().random
-        )
         try:
             async with asyncio.timeout(settings.GATEWAY_DRAIN_S):
-                await roster().wait_until_empty()
+                while not await _send_away(window_s):
+                    pass
         except TimeoutError:
             logger.warning("stops before all messages of nodes are handled")
+
+
+async def _send_away(window_s: float) -> bool:
+    """Send all nodes away and return whether they left at once; others may have just come in."""
+    random = shared_reads().random
+    roster().dismiss_all(ErrorCode.SERVER_RESTART, WHY, window_s=window_s, random=random)
+    waiting = asyncio.create_task(roster().wait_until_empty())
+    await asyncio.wait([waiting], timeout=_AGAIN_S)
+    left = waiting.done()
+    waiting.cancel()
+    return left
 
 
 async def find_window(shared: Shared, *, nodes: int) -> float:
