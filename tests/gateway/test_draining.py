@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import dataclass
 
+import msgspec
 import pytest
 from asgiref.sync import sync_to_async
 
@@ -147,7 +148,8 @@ async def test_a_node_that_was_just_let_in_is_sent_away_too(
         await may_go_on.wait()
         return RoundState(reply_to=ASK.id, round=None, now="")
 
-    monkeypatch.setitem(answering.HANDLERS, RequestRound, hang)
+    hanging: dict[type[msgspec.Struct], answering.Handler] = {RequestRound: hang}
+    monkeypatch.setattr(answering, "HANDLERS", answering.HANDLERS | hanging)
     async with node_socket(gateway, amber.token) as early:
         await early.send(ASK)
         await asked.wait()
