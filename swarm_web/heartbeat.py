@@ -60,6 +60,11 @@ async def stamp_web() -> None:
     await async_redis().set(_SERVING, 1, px=_KEPT)
 
 
+async def keep_silent(silence: timedelta) -> None:
+    """Let no web process have served for `silence` at least, if there is no sign of any."""
+    await async_redis().set(_SERVING, 1, px=_KEPT - silence, nx=True)
+
+
 def web_silence() -> timedelta | None:
     """Return how long ago a web process said that it can serve; None when none ever did."""
     left_ms = sync_redis().pttl(_SERVING)

@@ -58,6 +58,7 @@ INSTALLED_APPS = [
     "swarm_web.dashboard",
     "swarm_web.seeding",
     "swarm_web.notifications",
+    "swarm_web.maintenance",
     "judge",
 ]
 MIDDLEWARE = [
@@ -151,6 +152,19 @@ RELAY_ARCHIVE_DAYS = env.int("RELAY_ARCHIVE_DAYS", default=7)
 # ---- the node gateway
 GATEWAY_MESSAGES_PER_SECOND = env.float("GATEWAY_MESSAGES_PER_SECOND", default=20)
 GATEWAY_BURST = env.int("GATEWAY_BURST", default=100)
+# Large frames are allowed as long as the mean is kept; a node-round is 30 kB to 1 MB.
+GATEWAY_BYTES_PER_SECOND = env.int("GATEWAY_BYTES_PER_SECOND", default=1 << 20)
+GATEWAY_BYTES_BURST = env.int("GATEWAY_BYTES_BURST", default=16 << 20)
+# The nodes of an account together may send as much as so many nodes.
+GATEWAY_OWNER_NODES = env.float("GATEWAY_OWNER_NODES", default=32)
+# Handshakes of one address with a wrong token, or with none.
+GATEWAY_WRONG_TOKENS_PER_MINUTE = env.float("GATEWAY_WRONG_TOKENS_PER_MINUTE", default=60)
+# With so many handshakes and hellos waiting in a process, further ones are told to come later.
+GATEWAY_WAITING = env.int("GATEWAY_WAITING", default=2000)
+# How many nodes a second are told to come back, after a restart and when all come at once.
+GATEWAY_RETURN_PER_SECOND = env.float("GATEWAY_RETURN_PER_SECOND", default=200)
+# For how many seconds a process that stops waits for the messages that it is handling.
+GATEWAY_DRAIN_S = env.float("GATEWAY_DRAIN_S", default=3)
 # How soon nodes that lost their connection in a round are back, each after a random pause.
 GATEWAY_RETURN_WITHIN_S = env.float("GATEWAY_RETURN_WITHIN_S", default=5)
 MINIMUM_CLIENT_VERSION = env.str("MINIMUM_CLIENT_VERSION", default="0.1.0")

@@ -1,4 +1,4 @@
-"""What every template may show: the site's name and address, the pill, the newest link."""
+"""What every template may show: the site's name and address, pill, maintenance, newest link."""
 
 from dataclasses import replace
 
@@ -10,6 +10,8 @@ from django.utils.functional import SimpleLazyObject
 from judge.models import ChainLink
 from swarm_web.brief_cache import keep_briefly
 from swarm_web.dashboard.reports.pill import Pill, read_pill
+from swarm_web.maintenance.models import Maintenance
+from swarm_web.maintenance.selectors import current_maintenance
 
 
 def describe_site(_request: HttpRequest) -> dict[str, object]:
@@ -18,6 +20,7 @@ def describe_site(_request: HttpRequest) -> dict[str, object]:
         "site_name": settings.SITE_NAME,
         "site_url": settings.SITE_URL,
         "pill": SimpleLazyObject(_read_pill),
+        "maintenance": SimpleLazyObject(_read_maintenance),
         "chain_link": SimpleLazyObject(lambda: keep_briefly("chain", ChainLink.objects.last)),
     }
 
@@ -26,3 +29,8 @@ def _read_pill() -> Pill:
     """Read the pill of this moment; its clock is never an old one, since countdowns go by it."""
     now = timezone.now()
     return replace(keep_briefly("pill", lambda: read_pill(now=now)), now=now)
+
+
+def _read_maintenance() -> Maintenance | None:
+    now = timezone.now()
+    return keep_briefly("maintenance", lambda: current_maintenance(now=now))

@@ -33,6 +33,7 @@ from swarm_web.gateway.handlers.judging import offer_questions, receive_answers,
 from swarm_web.gateway.handlers.standing import tell_standing
 from swarm_web.gateway.handlers.training import publish, report_training, sample
 from swarm_web.gateway.session import Session
+from swarm_web.gateway.staggering import jitter
 from swarm_web.refusals import note_refusal
 
 logger = logging.getLogger(__name__)
@@ -50,8 +51,9 @@ HANDLERS: dict[type[msgspec.Struct], Handler] = {
     RequestStanding: tell_standing,
 }
 
-# When Postgres or Redis is away; both are usually back in seconds.
-_BUSY_RETRY_S = 5.0
+# When Postgres or Redis is away: both are usually back in seconds. Up to twice as long, so that not
+# all nodes ask again at once.
+_BUSY_RETRY_S = 4.0
 
 
 async def answer(session: Session, frame: str | bytes, *, wait_s: float) -> ServerMessage:
@@ -63,14 +65,16 @@ async def answer(session: Session, frame: str | bytes, *, wait_s: float) -> Serv
         _check_turn(session, message, wait_s)
         return await HANDLERS[type(message)](session, message)
     except UndecodableError as refusal:
-        problem = _too_fast(wait_s) if wait_s > 0 else refusal
+        problem = _too_fast(session, wait_s) if wait_s > 0 else refusal
         return _refuse_node(session, problem, reply_to=refusal.request_id)
     except RefusedError as refusal:
         return _refuse_node(session, refusal, reply_to=request_id)
     except (db.OperationalError, db.InterfaceError, redis.exceptions.RedisError):
         logger.exception("a store is away, node %s", session.node)
         away = "the coordinator's database or its Redis does not answer"
-        busy = RefusedError(ErrorCode.SERVER_BUSY, away, retry_after=_BUSY_RETRY_S)
+        busy = RefusedError(
+            ErrorCode.SERVER_BUSY, away, retry_after=jitter(_BUSY_RETRY_S, session.random)
+        )
         return refuse(busy, reply_to=request_id)
     except Exception:
         # An edge: a bug in one message's handling must not cost the node its connection.
@@ -89,13 +93,14 @@ def _decode(frame: str | bytes) -> NodeMessage:
 def _check_turn(session: Session, message: NodeMessage, wait_s: float) -> None:
     """Refuse what comes too fast or before the hello."""
     if wait_s > 0:
-        raise _too_fast(wait_s)
+        raise _too_fast(session, wait_s)
     if not session.greeted and not isinstance(message, Hello):
         raise RefusedError(ErrorCode.PROTOCOL_HELLO, "the first message was no hello")
 
 
-def _too_fast(wait_s: float) -> RefusedError:
-    return RefusedError(ErrorCode.RATE_LIMITED, "too many messages", retry_after=round(wait_s, 3))
+def _too_fast(session: Session, wait_s: float) -> RefusedError:
+    wait_s = jitter(wait_s, session.random)
+    return RefusedError(ErrorCode.RATE_LIMITED, "too many messages or bytes", retry_after=wait_s)
 
 
 def _refuse_node(session: Session, refusal: RefusedError, *, reply_to: str | None) -> Refused:

@@ -1,5 +1,6 @@
 """Who may open a node socket: the bearer token is checked before the socket is accepted."""
 
+import logging
 from http import HTTPStatus
 
 from asgiref.typing import (
@@ -10,16 +11,32 @@ from asgiref.typing import (
     WebSocketScope,
 )
 
-from swarm_protocol.errors import FIXES, ErrorCode
+from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_web import counters
+from swarm_web.addresses import network_of
+from swarm_web.gateway.admission import admission
 from swarm_web.gateway.denial import deny
 from swarm_web.gateway.session import shared_reads
+from swarm_web.nodes.models import Node
+from swarm_web.write_behind import STORE_ERRORS
+
+logger = logging.getLogger(__name__)
 
 _SCHEME = "bearer"
+_STATUS: dict[str, HTTPStatus] = {
+    ErrorCode.AUTH_INVALID: HTTPStatus.UNAUTHORIZED,
+    ErrorCode.RATE_LIMITED: HTTPStatus.TOO_MANY_REQUESTS,
+    ErrorCode.SERVER_BUSY: HTTPStatus.SERVICE_UNAVAILABLE,
+    ErrorCode.SERVER_RESTART: HTTPStatus.SERVICE_UNAVAILABLE,
+    ErrorCode.SERVER_MAINTENANCE: HTTPStatus.SERVICE_UNAVAILABLE,
+}
 
 
 class TokenGate:
-    """Let a node in with its `Node` as `scope["node"]`, or answer HTTP 401 with the reason."""
+    """Let a node in with its `Node` as `scope["node"]`, or answer with the reason by HTTP.
+
+    401 refuses the token for good; 429 and 503 say with Retry-After when to come back.
+    """
 
     def __init__(self, inner: ASGI3Application) -> None:
         self._inner = inner
@@ -29,20 +46,39 @@ class TokenGate:
     ) -> None:
         """Authenticate one handshake."""
         assert scope["type"] == "websocket"
-        token = read_token(scope)
-        node = await shared_reads().tokens.do(token) if token else None
-        if node is None:
+        try:
+            node = await _authenticate(scope)
+        except RefusedError as refusal:
             counters.count(counters.CONNECTIONS, "denied")
-            counters.count(counters.REFUSED, ErrorCode.AUTH_INVALID)
-            reason = "unknown or revoked token" if token else "no bearer token in the handshake"
-            body = {
-                "code": ErrorCode.AUTH_INVALID,
-                "message": reason,
-                "fix": FIXES[ErrorCode.AUTH_INVALID],
+            counters.count(counters.REFUSED, refusal.code)
+            body: dict[str, object] = {
+                "code": refusal.code,
+                "message": refusal.message,
+                "fix": refusal.fix,
             }
-            await deny(scope, receive, send, status=HTTPStatus.UNAUTHORIZED, body=body)
+            if refusal.retry_after is not None:
+                body["retry_after"] = refusal.retry_after
+            await deny(scope, receive, send, status=_STATUS[refusal.code], body=body)
             return
         await self._inner({**scope, "node": node}, receive, send)  # type: ignore[arg-type]
+
+
+async def _authenticate(scope: WebSocketScope) -> Node:
+    """Return the node whose token came with the handshake. Raises RefusedError."""
+    gate = admission()
+    token, network = read_token(scope), network_of(scope.get("client"), scope["headers"])
+    gate.check(token, network)
+    try:
+        node = await shared_reads().tokens.do(token) if token else None
+    except STORE_ERRORS:
+        logger.warning("could not look up a token", exc_info=True)
+        raise gate.explain_trouble() from None
+    if token and node:
+        gate.let_in(token)
+        return node
+    gate.turn_away(network)
+    reason = "unknown or revoked token" if token else "no bearer token in the handshake"
+    raise RefusedError(ErrorCode.AUTH_INVALID, reason)
 
 
 def read_token(scope: WebSocketScope) -> str | None:

@@ -29,6 +29,10 @@ class Batcher(Generic[Item, Result]):
         self._waiting: list[tuple[Item, asyncio.Future[Result]]] = []
         self._working: asyncio.Task[None] | None = None
 
+    def __len__(self) -> int:
+        """Return how many items wait for their batch."""
+        return len(self._waiting)
+
     async def do(self, item: Item) -> Result:
         """Return the item's result once its batch is done. Raises what `work` gave or raised."""
         result: asyncio.Future[Result] = asyncio.get_running_loop().create_future()

@@ -7,17 +7,20 @@ nothing more from a socket until the last message is handled.
 
 import asyncio
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from asgiref.typing import ASGIReceiveCallable, ASGISendCallable, Scope
-from django.conf import settings
 
 from swarm_protocol.codec import encode
-from swarm_protocol.errors import CLOSE_CODES, ErrorCode, RefusedError
+from swarm_protocol.errors import CLOSE_CODES, RETURN_CODES, ErrorCode, RefusedError
 from swarm_protocol.messages import Refused, ServerMessage, Welcome
 from swarm_web import counters
+from swarm_web.gateway.admission import admission
 from swarm_web.gateway.answering import answer, refuse
-from swarm_web.gateway.limits import TokenBucket
+from swarm_web.gateway.auth import read_token
+from swarm_web.gateway.quota import Quota, allowances
 from swarm_web.gateway.roster import Roster, roster
 from swarm_web.gateway.session import Session, shared_reads
 from swarm_web.nodes.models import Node
@@ -27,23 +30,33 @@ HELLO_S = 20.0
 NO_HELLO = 4408
 # With this code a client says goodbye (RFC 6455, 7.4.1: going away). All versions of it do.
 GOODBYE = 1001
+_CLOSE_CODES = {**CLOSE_CODES, **RETURN_CODES}
 # Doorbells that wait for a slow socket. The newest says how things stand now.
 _RINGS_KEPT = 16
 
 
 async def serve_node(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
     """Serve one node's socket; `TokenGate` has authenticated it."""
-    await Connection(scope["node"], roster(), receive, send).serve()  # type: ignore[typeddict-item]
+    shut_out = partial(admission().shut_out, read_token(scope))  # type: ignore[arg-type]
+    node = scope["node"]  # type: ignore[typeddict-item]
+    await Connection(node, roster(), receive, send, shut_out=shut_out).serve()
 
 
 class Connection:
     """One node's connection.
 
     Messages are handled one after another, so a slow handler holds back its own node only.
+    `shut_out` keeps the node out for a while, and returns for how long.
     """
 
     def __init__(
-        self, node: Node, listed_in: Roster, receive: ASGIReceiveCallable, send: ASGISendCallable
+        self,
+        node: Node,
+        listed_in: Roster,
+        receive: ASGIReceiveCallable,
+        send: ASGISendCallable,
+        *,
+        shut_out: Callable[[], float],
     ) -> None:
         self.node = node
         self.session = Session(node, shared_reads())
@@ -52,11 +65,9 @@ class Connection:
         self._roster = listed_in
         self._receive = receive
         self._send = send
-        self._bucket = TokenBucket(
-            rate=settings.GATEWAY_MESSAGES_PER_SECOND,
-            burst=settings.GATEWAY_BURST,
-            now=time.monotonic(),
-        )
+        self._quota = Quota(node, allowances())
+        self._shut_out = shut_out
+        self._dismissal: RefusedError | None = None
         # Doorbells for after the welcome; they are dropped while the socket is too slow for them.
         self._rings: list[str] = []
         self._forwarding: asyncio.Task[None] | None = None
@@ -89,24 +100,31 @@ class Connection:
         """Answer one frame; what still arrives after a fatal refusal is not read."""
         if self._closed:
             return
-        wait_s = self._bucket.take(now=time.monotonic())
         frame = event.get("text")
         if frame is None:
             frame = event.get("bytes") or b""
+        wait_s = self._quota.take(len(frame))
         if not self._welcomed:
             # A welcome tells what was announced until now; what comes later is sent after it.
             self._rings.clear()
+        # Until the reply is sent: whoever is sent away meanwhile gets it first.
         self._answering = True
         reply = await answer(self.session, frame, wait_s=wait_s)
-        self._answering = False
         await self._say(reply)
-        if isinstance(reply, Welcome):
+        self._answering = False
+        if wait_s and self._quota.floods:
+            why = "too many messages, and refusals are not heeded"
+            wait_s = self._shut_out()
+            self._dismissal = RefusedError(ErrorCode.RATE_FLOOD, why, retry_after=wait_s)
+        if self._dismissal is not None:
+            await self._say(refuse(self._dismissal, reply_to=None))
+        elif isinstance(reply, Welcome):
             self._welcomed = True
             self._forward()
 
     async def _say(self, message: ServerMessage) -> None:
-        """Send a message; after a fatal refusal close the connection."""
-        close_code = CLOSE_CODES.get(message.code) if isinstance(message, Refused) else None
+        """Send a message, and close the connection after a refusal that ends it."""
+        close_code = _CLOSE_CODES.get(message.code) if isinstance(message, Refused) else None
         await self._send_text(encode(message), last=close_code is not None)
         if close_code is not None:
             await self._close(close_code)
@@ -166,6 +184,19 @@ class Connection:
         if self._ending is None and not self._closed:
             refusal = refuse(RefusedError(code, message), reply_to=None)
             self._ending = asyncio.create_task(self._say(refusal))
+
+    def dismiss(self, refusal: RefusedError) -> None:
+        """Have the node come back later; a message that is being handled is answered first."""
+        if self._ending is not None or self._dismissal is not None:
+            return
+        self._dismissal = refusal
+        if not self._answering:
+            self._ending = asyncio.create_task(self._leave(refusal))
+
+    async def _leave(self, refusal: RefusedError) -> None:
+        # A frame may have come before this task began; its end tells the node then.
+        if not self._answering and not self._closed:
+            await self._say(refuse(refusal, reply_to=None))
 
     def drop(self) -> None:
         """Close a socket that takes nothing."""

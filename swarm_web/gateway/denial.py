@@ -4,6 +4,7 @@ Uses the ASGI extension `websocket.http.response`; a server without it can only 
 browsers and clients see as HTTP 403.
 """
 
+import math
 from http import HTTPStatus
 from typing import Any
 
@@ -21,18 +22,18 @@ async def deny(
     status: HTTPStatus,
     body: dict[str, Any],
 ) -> None:
-    """Answer the handshake with `status` and `body` as JSON instead of accepting it."""
+    """Answer the handshake with `status` and `body` as JSON instead of accepting it.
+
+    A `retry_after` of the body is told in the header too, in whole seconds as HTTP has it.
+    """
     await receive()  # websocket.connect, which ASGI wants read first.
     if _EXTENSION not in (scope.get("extensions") or {}):
         await send({"type": "websocket.close", "code": 4000 + status, "reason": status.phrase})
         return
-    await send(
-        {
-            "type": "websocket.http.response.start",
-            "status": status,
-            "headers": [(b"content-type", b"application/json")],
-        }
-    )
+    headers = [(b"content-type", b"application/json")]
+    if (wait_s := body.get("retry_after")) is not None:
+        headers.append((b"retry-after", b"%d" % math.ceil(wait_s)))
+    await send({"type": "websocket.http.response.start", "status": status, "headers": headers})
     await send(
         {
             "type": "websocket.http.response.body",

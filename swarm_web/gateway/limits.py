@@ -1,21 +1,136 @@
-"""How many messages a connection may send: a token bucket; pure."""
+"""How much a node, an account or an address may ask for: token buckets; pure.
+
+A bucket belongs to one web process, so with P processes an account whose nodes are spread over all
+of them may send up to P times as much. Times are in seconds.
+"""
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 
 class TokenBucket:
-    """Allow `rate` messages a second on average, and `burst` at once. Times are in seconds."""
+    """Allow `rate` things a second on average, and `burst` at once. A rate of 0 allows all."""
 
-    def __init__(self, *, rate: float, burst: int, now: float) -> None:
+    __slots__ = ("_burst", "_filled_at", "_rate", "_tokens")
+
+    def __init__(self, *, rate: float, burst: float, now: float) -> None:
         self._rate = rate
         self._burst = burst
         self._tokens = float(burst)
         self._filled_at = now
 
+    def wait(self, *, now: float) -> float:
+        """Return the seconds until there is a token: 0 if there is one."""
+        if now > self._filled_at:
+            filled = self._tokens + (now - self._filled_at) * self._rate
+            self._tokens = filled if filled < self._burst else self._burst
+            self._filled_at = now
+        if self._tokens >= 1 or not self._rate:
+            return 0.0
+        return (1 - self._tokens) / self._rate
+
+    def spend(self, tokens: float = 1) -> None:
+        """Take tokens, more than there are if need be: they are owed then. Call `wait` before."""
+        self._tokens -= tokens
+
     def take(self, *, now: float) -> float:
         """Take a token and return 0, or take none and return the seconds until there is one."""
-        elapsed = max(0.0, now - self._filled_at)
-        self._tokens = min(self._burst, self._tokens + elapsed * self._rate)
-        self._filled_at = now
-        if self._tokens < 1:
-            return (1 - self._tokens) / self._rate
-        self._tokens -= 1
-        return 0.0
+        wait_s = self.wait(now=now)
+        if not wait_s:
+            self._tokens -= 1
+        return wait_s
+
+    def block(self, seconds: float, *, now: float) -> None:
+        """Allow nothing for so long."""
+        self._tokens, self._filled_at = 1 - seconds * self._rate, now
+
+    def is_full(self, *, now: float) -> bool:
+        """Tell whether a new bucket would allow the same."""
+        self.wait(now=now)
+        return self._tokens >= self._burst
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What is allowed a second on average, and at once, in messages and in bytes."""
+
+    messages: float
+    messages_burst: float
+    bytes: float
+    bytes_burst: float
+
+
+class Allowance:
+    """The messages and bytes of one node, or of all nodes of an account.
+
+    A message may be larger than the bytes that are left, and the rest is owed: a limit on the mean
+    never refuses a large message for its size.
+    """
+
+    __slots__ = ("_bytes", "_messages")
+
+    def __init__(self, rates: Rates, *, now: float) -> None:
+        self._messages = TokenBucket(rate=rates.messages, burst=rates.messages_burst, now=now)
+        self._bytes = TokenBucket(rate=rates.bytes, burst=rates.bytes_burst, now=now)
+
+    def wait(self, *, now: float) -> float:
+        """Return the seconds until a message may come: 0 if one may."""
+        return max(self._messages.wait(now=now), self._bytes.wait(now=now))
+
+    def spend(self, size: int) -> None:
+        """Count a message of `size` bytes."""
+        self._messages.spend()
+        self._bytes.spend(size)
+
+    def is_full(self, *, now: float) -> bool:
+        """Tell whether a new one would allow the same."""
+        return self._messages.is_full(now=now) and self._bytes.is_full(now=now)
+
+
+_SWEEP_AT = 1_024
+
+
+class Refillable(Protocol):
+    """What is worth keeping only until it is full again."""
+
+    def is_full(self, *, now: float) -> bool:
+        """Tell whether a new one would allow the same."""
+
+
+Kept = TypeVar("Kept", bound=Refillable)
+
+
+class Keyed(Generic[Kept]):
+    """Buckets by key. Those that are full again are forgotten, at each doubling of their number.
+
+    So there are at most twice as many as are in use. Of more than half of `most` in use all are
+    forgotten, which is the lesser evil where somebody makes up keys.
+    """
+
+    def __init__(self, make: Callable[[float], Kept], *, most: int = 100_000) -> None:
+        self._make = make
+        self._most = most
+        self._kept: dict[Hashable, Kept] = {}
+        self._sweep_at = _SWEEP_AT
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._kept
+
+    def get(self, key: Hashable, *, now: float) -> Kept:
+        """Return the key's bucket, a full one if it has none."""
+        kept = self._kept.get(key)
+        if kept is None:
+            if len(self._kept) >= self._sweep_at:
+                self._sweep(now)
+            kept = self._kept[key] = self._make(now)
+        return kept
+
+    def _sweep(self, now: float) -> None:
+        self._kept = {key: kept for key, kept in self._kept.items() if not kept.is_full(now=now)}
+        if len(self._kept) > self._most // 2:
+            self._kept.clear()
+        self._sweep_at = max(_SWEEP_AT, 2 * len(self._kept))

@@ -10,9 +10,15 @@ import redis.exceptions
 from asgiref.typing import ASGIReceiveCallable, ASGISendCallable, Scope
 from channels.db import database_sync_to_async
 from django import db
+from django.utils import timezone
 
+from judge.engine import SILENCE
 from swarm_web import heartbeat
+from swarm_web.gateway.draining import Drain
 from swarm_web.gateway.process import close_process
+from swarm_web.gateway.upkeep import follow_maintenance
+from swarm_web.maintenance.models import Maintenance
+from swarm_web.maintenance.selectors import latest_maintenance
 
 logger = logging.getLogger(__name__)
 
@@ -22,7 +28,9 @@ PULSE_S = 1.0
 async def lifespan(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
     """Keep the pulse from the server's start to its end, and write what is left at its end."""
     await receive()
-    beating = asyncio.create_task(keep_pulse())
+    drain = Drain()
+    drain.take_signals()
+    beating = asyncio.create_task(keep_pulse(drain.begun))
     await send({"type": "lifespan.startup.complete"})
     await receive()
     beating.cancel()
@@ -31,21 +39,29 @@ async def lifespan(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCal
     await send({"type": "lifespan.shutdown.complete"})
 
 
-async def keep_pulse() -> None:
-    """Leave a sign of life each second; none while a store cannot be reached from here."""
-    while True:
+async def keep_pulse(stopping: asyncio.Event) -> None:
+    """Leave a sign of life each second, until the process stops taking nodes.
+
+    None while a store cannot be reached from here, or nodes are kept out for maintenance: so the
+    judge gives the time back, and opens no round.
+    """
+    while not stopping.is_set():
         try:
-            await _ask_database()
-            await heartbeat.stamp_web()
+            latest, now = await _ask_database(), timezone.now()
+            follow_maintenance(latest, now=now)
+            if latest is None or not latest.counts_as_outage(now=now):
+                await heartbeat.stamp_web()
+            else:
+                # Without any sign, in a Redis that is new, the judge would not wait.
+                await heartbeat.keep_silent(SILENCE)
         except (db.Error, redis.exceptions.RedisError):
             logger.warning("cannot serve now", exc_info=True)
         await asyncio.sleep(PULSE_S)
 
 
-def _run_a_query() -> None:
-    with db.connection.cursor() as cursor:
-        cursor.execute("SELECT 1")
+def _read_maintenance() -> Maintenance | None:
+    return latest_maintenance(now=timezone.now())
 
 
 # In a thread of its own: a thousand nodes that take their seats keep the others' busy for seconds.
-_ask_database = database_sync_to_async(_run_a_query, thread_sensitive=False)
+_ask_database = database_sync_to_async(_read_maintenance, thread_sensitive=False)

@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Sequence
 from datetime import datetime
+from random import Random
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
@@ -14,11 +15,12 @@ from channels.db import database_sync_to_async
 from django import db
 from django.utils import timezone
 
-from swarm_protocol.errors import ErrorCode
+from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import RoundState, SeasonState
 from swarm_web import bus
 from swarm_web.gateway.batching import Batcher
 from swarm_web.gateway.session import Shared, shared_reads
+from swarm_web.gateway.staggering import draw_delays
 from swarm_web.nodes.arrivals import Departure, find_admitted, leave, touch
 from swarm_web.nodes.models import Node
 from swarm_web.store import async_redis
@@ -58,6 +60,9 @@ class Listed(Protocol):
     def end(self, code: ErrorCode, message: str) -> None:
         """Refuse the node from here on."""
 
+    def dismiss(self, refusal: RefusedError) -> None:
+        """Have the node come back later, after what is being handled was answered."""
+
     def drop(self) -> None:
         """Close a socket that takes nothing."""
 
@@ -72,9 +77,14 @@ class Roster:
         self._announcing = WriteBehind(self._announce, pause_s=ANNOUNCE_S, name="arrivals")
         self._departures: Batcher[Departure, None] = Batcher(database_sync_to_async(leave))
         self._keeping: asyncio.Task[None] | None = None
+        self._open = 0
+        self._empty = asyncio.Event()
+        self._empty.set()
 
     async def enter(self, connection: Listed) -> None:
         """List a connection, and end an older one of the node, wherever it is."""
+        self._open += 1
+        self._empty.clear()
         if self._keeping is None:
             await bus.switchboard().listen(bus.NODES, self._ring_all)
             await bus.switchboard().listen(bus.ARRIVALS, self._hear_arrivals)
@@ -88,15 +98,36 @@ class Roster:
         self._arrivals.append((node_id, connection.opened_ns))
         self._announcing.wake()
 
+    def __len__(self) -> int:
+        return len(self._by_node)
+
     def is_listed(self, connection: Listed) -> bool:
         """Tell whether this is the node's connection here, and not superseded."""
         return self._by_node.get(connection.node.pk) is connection
 
     async def remove(self, connection: Listed, *, goodbye: bool, now: datetime) -> None:
         """Forget a connection, and note that the node left unless it is connected elsewhere."""
-        if self.is_listed(connection):
-            del self._by_node[connection.node.pk]
-            await self._departures.do(Departure(connection.node.pk, goodbye, now))
+        try:
+            if self.is_listed(connection):
+                del self._by_node[connection.node.pk]
+                await self._departures.do(Departure(connection.node.pk, goodbye, now))
+        finally:
+            self._open -= 1
+            if not self._open:
+                self._empty.set()
+
+    def dismiss_all(
+        self, code: ErrorCode, message: str, *, window_s: float, random: Random
+    ) -> None:
+        """Have all nodes come back later, each at its own time of the next `window_s` seconds."""
+        connections = tuple(self._by_node.values())
+        delays = draw_delays(len(connections), window_s=window_s, random=random)
+        for connection, delay_s in zip(connections, delays, strict=True):
+            connection.dismiss(RefusedError(code, message, retry_after=round(delay_s, 3)))
+
+    async def wait_until_empty(self) -> None:
+        """Return when all connections have ended, and what they asked for is done."""
+        await self._empty.wait()
 
     async def _announce(self) -> None:
         """Tell the other processes which nodes came, and when."""

@@ -1,6 +1,8 @@
-"""The token bucket: how many messages a connection may send."""
+"""Token buckets: of messages, of bytes, and by key."""
 
-from swarm_web.gateway.limits import TokenBucket
+import pytest
+
+from swarm_web.gateway.limits import Allowance, Keyed, Rates, TokenBucket
 
 
 def test_a_burst_is_allowed_at_once_and_no_more() -> None:
@@ -26,3 +28,62 @@ def test_a_refused_message_costs_no_token() -> None:
 def test_an_idle_hour_saves_up_no_more_than_a_burst() -> None:
     bucket = TokenBucket(rate=10, burst=2, now=0)
     assert [bucket.take(now=3600) == 0 for _ in range(3)] == [True, True, False]
+
+
+def test_a_rate_of_zero_is_no_limit() -> None:
+    bucket = TokenBucket(rate=0, burst=0, now=0)
+    assert [bucket.take(now=0) for _ in range(3)] == [0, 0, 0]
+
+
+def test_who_is_blocked_waits_that_long() -> None:
+    bucket = TokenBucket(rate=2, burst=10, now=0)
+    bucket.block(30, now=5)
+    assert bucket.take(now=5) == 30
+    assert bucket.take(now=34.9) > 0
+    assert bucket.take(now=35.1) == 0
+
+
+# ---- messages and bytes
+
+
+RATES = Rates(messages=10, messages_burst=100, bytes=1000, bytes_burst=5000)
+
+
+def test_a_message_larger_than_what_is_left_is_allowed_and_owed() -> None:
+    allowance = Allowance(RATES, now=0)
+    allowance.wait(now=0)
+    allowance.spend(8000)
+    assert allowance.wait(now=0) == pytest.approx(3.001)
+    assert allowance.wait(now=3.1) == 0
+
+
+def test_many_small_messages_are_limited_by_their_number() -> None:
+    allowance = Allowance(RATES, now=0)
+    for _ in range(100):
+        assert allowance.wait(now=0) == 0
+        allowance.spend(1)
+    assert allowance.wait(now=0) == pytest.approx(0.1)
+
+
+# ---- by key
+
+
+def make_bucket(now: float) -> TokenBucket:
+    return TokenBucket(rate=1, burst=2, now=now)
+
+
+def test_a_bucket_is_kept_until_it_is_full_again() -> None:
+    keyed = Keyed(make_bucket)
+    keyed.get("flooder", now=0).block(1_000_000, now=0)
+    for number in range(5000):
+        keyed.get(number, now=number)
+    assert "flooder" in keyed
+    assert keyed.get("flooder", now=5000).take(now=5000) > 0
+    assert len(keyed) < 2100
+
+
+def test_made_up_keys_take_bounded_memory() -> None:
+    keyed = Keyed(make_bucket, most=4000)
+    for number in range(20_000):
+        keyed.get(number, now=0).spend()
+        assert len(keyed) <= 4000

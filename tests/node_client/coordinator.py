@@ -91,6 +91,7 @@ class Coordinator:
         self.refusals: dict[type[NodeMessage], ErrorCode] = {}
         self.pages: dict[str, tuple[HTTPStatus, str]] = {"/healthz": (HTTPStatus.OK, "ok")}
         self.denial: tuple[HTTPStatus, str] | None = None
+        self.retry_after = ""
         self._heard = asyncio.Condition()
         self._closed: asyncio.Queue[int | None] = asyncio.Queue()
         self._server: Server | None = None
@@ -158,7 +159,10 @@ class Coordinator:
         self.headers.append(request.headers)
         if self.denial is not None:
             status, body = self.denial
-            return connection.respond(status, body)
+            response = connection.respond(status, body)
+            if self.retry_after:
+                response.headers["Retry-After"] = self.retry_after
+            return response
         if request.headers.get("Authorization") == f"Bearer {TOKEN}":
             return None
         code = ErrorCode.AUTH_INVALID

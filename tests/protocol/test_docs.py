@@ -8,7 +8,7 @@ import pytest
 
 from swarm_protocol import messages
 from swarm_protocol.codec import decode_from_node, decode_from_server, message_types
-from swarm_protocol.errors import CLOSE_CODES, FATAL, FIXES, ErrorCode
+from swarm_protocol.errors import CLOSE_CODES, FATAL, FIXES, RETURN_CODES, ErrorCode
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text()
 FROM_NODE = message_types(messages.FromNode)
@@ -76,11 +76,14 @@ def test_nothing_is_documented_that_does_not_exist() -> None:
 
 def test_the_table_of_errors_is_the_codes_with_their_fixes() -> None:
     errors = DOCUMENT.split("## Errors")[1].split("## Close codes")[0]
-    rows = re.findall(r"^\| `(\S+)` \| (yes|no) \| (.+) \|$", errors, flags=re.MULTILINE)
-    assert rows == [(c, "yes" if c in FATAL else "no", FIXES[c]) for c in ErrorCode]
+    rows = re.findall(
+        r"^\| `(\S+)` \| (yes|no|for a while) \| (.+) \|$", errors, flags=re.MULTILINE
+    )
+    ends = dict.fromkeys(RETURN_CODES, "for a while") | dict.fromkeys(FATAL, "yes")
+    assert rows == [(c, ends.get(c, "no"), FIXES[c]) for c in ErrorCode]
 
 
-@pytest.mark.parametrize(("code", "close_code"), CLOSE_CODES.items())
+@pytest.mark.parametrize(("code", "close_code"), (CLOSE_CODES | RETURN_CODES).items())
 def test_every_close_code_is_documented(code: ErrorCode, close_code: int) -> None:
     closing = DOCUMENT.split("## Close codes")[1]
     assert re.search(rf"^\| {close_code} \|.*`{re.escape(code)}`", closing, flags=re.MULTILINE)

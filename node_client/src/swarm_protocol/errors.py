@@ -3,8 +3,8 @@
     RefusedError          a request was refused, with a stable code and a remedy
 
 Codes are dotted strings that never change their meaning: a client branches on the code and shows
-the text. `FIXES` holds the remedy of each, `FATAL` the ones after which the server hangs up, and
-`CLOSE_CODES` how.
+the text. `FIXES` holds the remedy of each, `FATAL` the ones after which the server hangs up for
+good, and `CLOSE_CODES` how. After those of `RETURN_CODES` it hangs up for a while.
 """
 
 from enum import StrEnum
@@ -23,6 +23,7 @@ class ErrorCode(StrEnum):
     PROTOCOL_INVALID = "protocol.invalid"
     PROTOCOL_HELLO = "protocol.hello"
     RATE_LIMITED = "rate.limited"
+    RATE_FLOOD = "rate.flood"
     SEASON_NONE = "season.none"
     TASK_DATASET = "task.dataset"
     TASK_CONFIG = "task.config"
@@ -43,6 +44,8 @@ class ErrorCode(StrEnum):
     ANSWER_SIGNATURE = "answer.signature"
     VERIFIER_FAILED = "verifier.failed"
     SERVER_BUSY = "server.busy"
+    SERVER_RESTART = "server.restart"
+    SERVER_MAINTENANCE = "server.maintenance"
     SERVER_INTERNAL = "server.internal"
 
 
@@ -60,6 +63,9 @@ FIXES: dict[ErrorCode, str] = {
     ErrorCode.PROTOCOL_INVALID: "Send exactly the fields that docs/protocol.md lists for the type.",
     ErrorCode.PROTOCOL_HELLO: "Begin each connection with one hello, and send no second one.",
     ErrorCode.RATE_LIMITED: "Wait for retry_after seconds, then send again.",
+    ErrorCode.RATE_FLOOD: (
+        "Connect again after retry_after seconds, and wait for retry_after of each refusal."
+    ),
     ErrorCode.SEASON_NONE: "No season is running. Train alone; you are told when one starts.",
     ErrorCode.TASK_DATASET: "Use a dataset of the season's task mix (see the welcome).",
     ErrorCode.TASK_CONFIG: "Use the configuration that the season's task mix gives the dataset.",
@@ -93,6 +99,10 @@ FIXES: dict[ErrorCode, str] = {
     ),
     ErrorCode.VERIFIER_FAILED: "Try again; if it goes on, tell the operator which dataset it was.",
     ErrorCode.SERVER_BUSY: "Wait for retry_after seconds, then send again.",
+    ErrorCode.SERVER_RESTART: "Nothing to do: the client connects again after retry_after seconds.",
+    ErrorCode.SERVER_MAINTENANCE: (
+        "Nothing to do: the node trains alone, and connects again when the maintenance is over."
+    ),
     ErrorCode.SERVER_INTERNAL: "Try again; if it goes on, tell the operator when it happened.",
 }
 
@@ -106,6 +116,14 @@ CLOSE_CODES: dict[str, int] = {
     ErrorCode.PROTOCOL_VERSION: 4426,
 }
 FATAL = frozenset(CLOSE_CODES)
+
+# After one of these the server closes the connection too, and the node comes back after the
+# refusal's `retry_after` (1012 and 1013: IANA's registry of close codes, RFC 6455, 11.7).
+RETURN_CODES: dict[str, int] = {
+    ErrorCode.SERVER_RESTART: 1012,
+    ErrorCode.SERVER_MAINTENANCE: 1013,
+    ErrorCode.RATE_FLOOD: 4429,
+}
 
 
 _KNOWN = frozenset(code.value for code in ErrorCode)

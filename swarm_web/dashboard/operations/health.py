@@ -22,9 +22,13 @@ from swarm_web.dashboard.operations.metrics import render_metrics
 from swarm_web.dashboard.operations.schema import schema_fits
 from swarm_web.dashboard.reports.conduct import read_hand_outs
 from swarm_web.heartbeat import Part
+from swarm_web.maintenance.selectors import current_maintenance
 from swarm_web.nodes.models import Node
 from swarm_web.relay.selectors import pool_size
 from swarm_web.store import broker_redis, sync_redis
+
+# What every page shows and cannot be read while the database is away.
+_WITHOUT_DATABASE = {"pill": None, "maintenance": None, "chain_link": None}
 
 
 @dataclass(frozen=True)
@@ -95,7 +99,9 @@ def healthz(_request: HttpRequest) -> JsonResponse:
 @require_safe
 def readyz(_request: HttpRequest) -> JsonResponse:
     """Say whether database, Redis and worker answer and the tables fit: 200, else 503."""
-    vitals = read_vitals(now=timezone.now())
+    now = timezone.now()
+    vitals = read_vitals(now=now)
+    upkeep = current_maintenance(now=now) if vitals.schema_fits else None
     body = {
         "ready": vitals.ready,
         "database": vitals.database.ok,
@@ -103,6 +109,8 @@ def readyz(_request: HttpRequest) -> JsonResponse:
         "redis": vitals.redis.ok,
         "worker_age_s": vitals.ages[Part.WORKER],
         "clock_age_s": vitals.ages[Part.CLOCK],
+        # It is no fault: pages are served, and nodes are kept out on purpose.
+        "maintenance": upkeep is not None,
     }
     return JsonResponse(body, status=200 if vitals.ready else 503)
 
@@ -125,8 +133,7 @@ def status(request: HttpRequest) -> HttpResponse:
         "version": CLIENT_VERSION,
         "protocol": PROTOCOL_VERSION,
         "pool_limit": settings.RELAY_POOL_SIZE,
-        # Without the database neither the round pill nor the newest link can be shown.
-        **(_read_database() if vitals.database.ok else {"pill": None, "chain_link": None}),
+        **(_read_database() if vitals.database.ok else _WITHOUT_DATABASE),
         **(_read_queues() if vitals.redis.ok else {}),
     }
     if vitals.database.ok and vitals.redis.ok:

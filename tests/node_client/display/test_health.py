@@ -1,6 +1,7 @@
 """Is my node working? The first thing that stands in the way is the answer."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import msgspec
 import pytest
@@ -53,6 +54,19 @@ def test_a_short_loss_of_the_connection_needs_nobody() -> None:
     assert health.reason.startswith("The coordinator")
     assert health.reason.endswith("went away; trying again in 4 s. Training goes on.")
     assert "\x1b" not in health.reason
+
+
+@pytest.mark.parametrize("phase", ["waiting", "connecting"])
+def test_a_wait_that_the_coordinator_asked_for_needs_nobody(phase: Any) -> None:
+    view = offline_view(since_s=3 * 3600)
+    reason = "the coordinator is under maintenance"
+    view.link = Link(phase, reason, retry_at=CLOCK + 20, planned=True)
+    health = judge(view)
+    assert health.state == "waiting"
+    assert "doctor" not in health.reason
+    if phase == "waiting":
+        why = "The coordinator is under maintenance; trying again in 20 s. Training goes on."
+        assert (health.text, health.reason) == ("is offline, as its coordinator asked.", why)
 
 
 def test_a_long_loss_of_the_connection_comes_with_a_remedy() -> None:

@@ -9,10 +9,10 @@ from websockets.frames import CloseCode
 
 from node_client.errors import CoordinatorRefusedError
 from node_client.swarm.backoff import STABLE_S
-from node_client.swarm.connection import Connection
+from node_client.swarm.connection import Connection, Link
 from node_client.swarm.handshake import UnansweredError, check_admission
 from swarm_protocol.codec import encode
-from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_protocol.errors import RETURN_CODES, ErrorCode, RefusedError
 from swarm_protocol.messages import (
     Hardware,
     Hello,
@@ -100,6 +100,79 @@ async def test_a_coordinator_in_trouble_is_tried_again() -> None:
         await node.notebook.until(lambda: any("503" in link.reason for link in node.notebook.links))
         coordinator.denial = None
         await node.notebook.until(lambda: len(node.notebook.welcomes) == 2)
+
+
+@pytest.mark.parametrize("code", sorted(RETURN_CODES))
+async def test_a_node_that_is_sent_away_comes_back_when_it_was_told(code: ErrorCode) -> None:
+    retries = Retries()
+    async with (
+        running(Coordinator()) as coordinator,
+        running_connection(coordinator, backoff=retries) as node,
+    ):
+        await coordinator.ring(Refused(None, code, "Not now.", "Wait.", retry_after=0.25))
+        await coordinator.hang_up()
+        await node.notebook.until(lambda: len(node.notebook.welcomes) == 2)
+        waiting = next(link for link in node.notebook.links if link.phase == "waiting")
+    assert (waiting.reason, waiting.planned) == ("Not now.", True)
+    assert retries.attempts == []
+
+
+@pytest.mark.parametrize(
+    ("body", "header", "expected"),
+    [
+        (
+            '{"code": "server.busy", "message": "Full.", "fix": "Wait.", "retry_after": 300.5}',
+            "",
+            300.5,
+        ),
+        ("<h1>Bad gateway</h1>", "40", 40),
+        (
+            '{"code": "server.busy", "message": "Full.", "fix": "Wait.", "retry_after": 9e9}',
+            "",
+            600,
+        ),
+        ("<h1>Bad gateway</h1>", "Wed, 21 Oct 2015 07:28:00 GMT", None),
+    ],
+    ids=["body", "header", "too long", "date"],
+)
+async def test_a_handshake_that_is_refused_for_now_is_tried_again_when_it_was_told(
+    body: str, header: str, expected: float | None
+) -> None:
+    clock = Clock()
+    coordinator = Coordinator()
+    async with (
+        running(coordinator),
+        running_connection(coordinator, clock=clock) as node,
+    ):
+        coordinator.denial = (HTTPStatus.SERVICE_UNAVAILABLE, body)
+        coordinator.retry_after = header
+        await coordinator.hang_up()
+        await node.notebook.until(lambda: len(waits(node)) >= 2)
+        link = waits(node)[1]
+    assert link.planned is (expected is not None)
+    if expected is not None:
+        assert link.retry_at - clock.now == expected
+
+
+def waits(node: Connected) -> list[Link]:
+    """Return how long the node waited, and why: first for the connection that it lost."""
+    return [link for link in node.notebook.links if link.phase == "waiting"]
+
+
+async def test_after_a_wait_that_was_asked_for_the_pauses_begin_with_the_shortest() -> None:
+    retries = Retries()
+    coordinator = Coordinator()
+    async with (
+        running(coordinator),
+        running_connection(coordinator, backoff=retries) as node,
+    ):
+        await lose(coordinator, node)
+        await lose(coordinator, node)
+        refused = Refused(None, ErrorCode.SERVER_RESTART, "Later.", "Wait.", retry_after=0.01)
+        await coordinator.ring(refused)
+        await lose(coordinator, node)
+        await lose(coordinator, node)
+    assert retries.attempts == [0, 1, 0]
 
 
 async def test_a_hello_that_is_refused_for_now_is_said_again_on_a_new_connection() -> None:

@@ -70,13 +70,15 @@ def _explain_absence(view: View, *, clock: float) -> Health:
     going_on = "The judge cannot ask it." if view.arm == "base" else ""
     if view.report is not None:
         going_on = "Training goes on."
-    if view.link.phase == "connecting" and gone_s < PATIENCE_S:
+    if view.link.phase == "connecting" and (gone_s < PATIENCE_S or view.link.planned):
         return Health("waiting", "is connecting.", going_on)
     again = f"trying again in {max(0, round(view.link.retry_at - clock))} s"
     if view.link.phase == "connecting":
         again = "trying again now"
     reason = fold_line(view.link.reason) or "the connection was lost"
     why = f"{reason[0].upper()}{reason[1:]}; {again}. {going_on}".rstrip()
+    if view.link.planned:
+        return Health("waiting", "is offline, as its coordinator asked.", why)
     if gone_s < PATIENCE_S:
         return Health("waiting", "is offline.", why)
     remedy = f"Gone for {describe_span(gone_s)}: run `swarm-node doctor {view.site.base}`."

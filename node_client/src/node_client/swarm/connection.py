@@ -1,8 +1,8 @@
 """The socket to the coordinator: kept open, spoken over, and told apart from a refusal.
 
 Only this module and `swarm.handshake` import websockets. A coordinator that cannot be reached is
-tried again for ever, with random pauses that grow, in a round only to a few seconds; one that
-refuses this node for good ends `run`.
+tried again for ever, with random pauses that grow, in a round only to a few seconds, or after the
+wait that it asked for; one that refuses this node for good ends `run`.
 """
 
 import asyncio
@@ -22,10 +22,13 @@ from node_client.swarm.backoff import STABLE_S, jittered_backoff
 from node_client.swarm.handshake import UnansweredError, explain_trouble, open_socket
 from node_client.swarm.urgency import Urgency
 from swarm_protocol.codec import UndecodableError, decode_from_server, encode
-from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_protocol.errors import RETURN_CODES, ErrorCode, RefusedError
 from swarm_protocol.messages import Hello, NodeMessage, Refused, ServerMessage, Welcome
+from swarm_protocol.returning import LONGEST_WAIT_S
 
 REPLY_TIMEOUT_S = 30.0
+# A coordinator that asks for no wait at all would be asked without end.
+_SHORTEST_S = 0.1
 
 log = logging.getLogger(__name__)
 Reply = TypeVar("Reply", bound=ServerMessage)
@@ -33,11 +36,15 @@ Reply = TypeVar("Reply", bound=ServerMessage)
 
 @dataclass(frozen=True)
 class Link:
-    """How the connection is. While waiting, `retry_at` is the monotonic time of the next try."""
+    """How the connection is. While waiting, `retry_at` is the monotonic time of the next try.
+
+    `planned` says that the coordinator is there, and asked this node to wait.
+    """
 
     phase: Literal["connecting", "connected", "waiting"]
     reason: str = ""
     retry_at: float = 0.0
+    planned: bool = False
 
 
 class Listener(Protocol):
@@ -80,6 +87,9 @@ class Connection:
         self._lease: asyncio.Timeout | None = None
         self._welcomed_at: float | None = None
         self._urgency = Urgency()
+        # The wait in seconds that the coordinator asked for, and why it closed the connection.
+        self._asked_wait_s: float | None = None
+        self._sent_away: str | None = None
         self._wanted = asyncio.Event()
         self._wanted.set()
         self.connected = asyncio.Event()
@@ -92,14 +102,15 @@ class Connection:
     async def run(self) -> None:
         """Stay connected until cancelled. Raises CoordinatorRefusedError when refused for good."""
         attempt = 0
+        planned = False
         lost_at = self._clock()
         while True:
             if not self._wanted.is_set():
                 self._listener.link_changed(Link("waiting", "the node pauses"))
                 await self._wanted.wait()
                 attempt, lost_at = 0, self._clock()
-            self._listener.link_changed(Link("connecting"))
-            self._welcomed_at = None
+            self._listener.link_changed(Link("connecting", planned=planned))
+            self._welcomed_at = self._asked_wait_s = self._sent_away = None
             reason = await self._connect_once()
             if not self._wanted.is_set():
                 continue
@@ -108,10 +119,16 @@ class Connection:
                 lost_at = now
             if self._was_stable():
                 attempt = 0
-            delay = self._backoff(attempt, self._urgency.longest_pause(lost_at=lost_at, now=now))
-            attempt += 1
+            planned = self._asked_wait_s is not None
+            if self._asked_wait_s is None:
+                longest_s = self._urgency.longest_pause(lost_at=lost_at, now=now)
+                delay = self._backoff(attempt, longest_s)
+                attempt += 1
+            else:
+                # It gives each node its own, so that they don't come back together.
+                attempt, delay = 0, min(max(self._asked_wait_s, _SHORTEST_S), LONGEST_WAIT_S)
             log.info("disconnected (%s), trying again in %.1f s", reason, delay)
-            self._listener.link_changed(Link("waiting", reason, self._clock() + delay))
+            self._listener.link_changed(Link("waiting", reason, self._clock() + delay, planned))
             await asyncio.sleep(delay)
 
     def renew(self, *, after_s: float) -> None:
@@ -178,15 +195,19 @@ class Connection:
                 self._welcomed_at = self._clock()
                 self.connected.set()
                 self._listener.link_changed(Link("connected"))
-                return await self._listen(socket)
+                why = await self._listen(socket)
+                return self._sent_away or why
         except ConnectionClosed as closed:
-            return f"the connection was lost: {closed}"
+            return self._sent_away or f"the connection was lost: {closed}"
         except TimeoutError:
             return "the coordinator did not answer in time"
         except RefusedError as refusal:
+            self._asked_wait_s = refusal.retry_after
             return f"the coordinator is not ready: {refusal.message}"
         except (OSError, WebSocketException) as problem:
-            return str(explain_trouble(problem))
+            trouble = explain_trouble(problem)
+            self._asked_wait_s = trouble.retry_after
+            return str(trouble)
         finally:
             self._forget_socket()
 
@@ -201,7 +222,7 @@ class Connection:
             while True:
                 message = self._decode(await socket.recv())
                 if isinstance(message, Refused):
-                    _stop_if_fatal(message)
+                    self._heed(message)
                     short = msgspec.structs.replace(hello, hardware=None, key=None)
                     if hello != short and message.code == ErrorCode.PROTOCOL_INVALID:
                         # A coordinator of 0.1 knows no such fields.
@@ -237,7 +258,7 @@ class Connection:
         if message is None:
             return
         if isinstance(message, Refused):
-            _stop_if_fatal(message)
+            self._heed(message)
         self._urgency.note(message, at=self._clock())
         if message.reply_to is None and not isinstance(message, Refused):
             self._listener.rung(message)
@@ -249,6 +270,15 @@ class Connection:
             waiting.set_exception(_as_error(message))
         else:
             waiting.set_result(message)
+
+    def _heed(self, refused: Refused) -> None:
+        """Take note of a refusal after which the coordinator hangs up, for good or for a while."""
+        if refused.fatal:
+            raise CoordinatorRefusedError(refused.message, fix=refused.fix, code=refused.code)
+        if refused.reply_to is None:
+            log.warning("the coordinator says: %s %s", refused.message, refused.fix)
+        if refused.code in RETURN_CODES:
+            self._asked_wait_s, self._sent_away = refused.retry_after, refused.message
 
     def _decode(self, frame: str | bytes) -> ServerMessage | None:
         """Return the message, or None for one that this client's version does not know."""
@@ -273,10 +303,3 @@ def _as_error(refused: Refused) -> RefusedError:
     return RefusedError(
         refused.code, refused.message, fix=refused.fix, retry_after=refused.retry_after
     )
-
-
-def _stop_if_fatal(refused: Refused) -> None:
-    if refused.fatal:
-        raise CoordinatorRefusedError(refused.message, fix=refused.fix, code=refused.code)
-    if refused.reply_to is None:
-        log.warning("the coordinator says: %s %s", refused.message, refused.fix)

@@ -11,6 +11,7 @@ import ssl
 import msgspec
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus, WebSocketException
+from websockets.http11 import Response
 
 from node_client.errors import CoordinatorRefusedError, NodeError, NotACoordinatorError
 from node_client.site import Site
@@ -20,10 +21,27 @@ MAX_SERVER_FRAME_BYTES = 4 << 20
 FATAL_STATUS = frozenset({401, 403})
 # What servers and proxies answer besides 5xx while they restart or have too much to do.
 _BUSY_STATUS = frozenset({408, 425, 429})
+# Coordinators before 0.2 explain no such status.
+_EXPLAINED = frozenset(
+    {
+        ErrorCode.RATE_LIMITED,
+        ErrorCode.RATE_FLOOD,
+        ErrorCode.SERVER_BUSY,
+        ErrorCode.SERVER_RESTART,
+        ErrorCode.SERVER_MAINTENANCE,
+    }
+)
 
 
 class UnansweredError(Exception):
-    """No answer came: not connected, the connection broke, or the coordinator was too slow."""
+    """No answer came: not connected, the connection broke, or the coordinator was too slow.
+
+    `retry_after` is the wait in seconds that a coordinator asked for, if one did.
+    """
+
+    def __init__(self, reason: str, *, retry_after: float | None = None) -> None:
+        super().__init__(reason)
+        self.retry_after = retry_after
 
 
 class StrangerError(UnansweredError):
@@ -96,17 +114,33 @@ class _Denial(msgspec.Struct):
     code: str = ErrorCode.AUTH_INVALID.value
     message: str = "The coordinator refused this node's token."
     fix: str = FIXES[ErrorCode.AUTH_INVALID]
+    retry_after: float | None = None
 
 
 def _explain_denial(refused: InvalidStatus) -> UnansweredError:
     """Return what an HTTP status means. Raises CoordinatorRefusedError when that is for good."""
     status = refused.response.status_code
+    denial = _read_denial(refused.response)
     if status >= 500 or status in _BUSY_STATUS:
-        return UnansweredError(f"the coordinator answered with HTTP status {status}")
+        reason = f"the coordinator answered with HTTP status {status}"
+        if denial.code in _EXPLAINED:
+            reason = denial.message
+        return UnansweredError(reason, retry_after=_read_wait(refused.response, denial))
     if status not in FATAL_STATUS:
         return StrangerError(f"it answered with HTTP status {status}")
-    try:
-        denial = msgspec.json.decode(refused.response.body or b"{}", type=_Denial)
-    except msgspec.DecodeError:  # a proxy on the way has its own page for this
-        denial = _Denial()
     raise CoordinatorRefusedError(denial.message, fix=denial.fix, code=denial.code)
+
+
+def _read_denial(response: Response) -> _Denial:
+    try:
+        return msgspec.json.decode(response.body or b"{}", type=_Denial)
+    except msgspec.DecodeError:  # a proxy on the way has its own page for this
+        return _Denial()
+
+
+def _read_wait(response: Response, denial: _Denial) -> float | None:
+    """Return the wait that was asked for: exactly in the body, in whole seconds in the header."""
+    if denial.retry_after is not None:
+        return denial.retry_after
+    header = response.headers.get("Retry-After", "")
+    return float(header) if header.isascii() and header.isdigit() else None

@@ -9,10 +9,12 @@ from typing import Generic, TypeVar
 
 from node_client.swarm.client import SwarmClient
 from node_client.swarm.handshake import UnansweredError
-from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_protocol.errors import RETURN_CODES, ErrorCode, RefusedError
 
 # Refusals that say nothing about what was sent: it is sent again after a pause.
-PASSING = frozenset({ErrorCode.RATE_LIMITED, ErrorCode.SERVER_BUSY, ErrorCode.SERVER_INTERNAL})
+PASSING = frozenset(
+    {ErrorCode.RATE_LIMITED, ErrorCode.SERVER_BUSY, ErrorCode.SERVER_INTERNAL, *RETURN_CODES}
+)
 RETRY_S = 0.1
 PAUSE_S = 5.0
 

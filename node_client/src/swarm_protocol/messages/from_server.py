@@ -256,7 +256,10 @@ class Standing(ServerMessage, frozen=True, tag="standing"):
 
 
 class Refused(ServerMessage, frozen=True, tag="error"):
-    """A request was refused; the connection closes only if `fatal`."""
+    """A request was refused; the connection closes only if `fatal`, or by `errors.RETURN_CODES`.
+
+    One that replies to nothing (`reply_to` is null) is about the connection.
+    """
 
     code: str
     message: str

@@ -1,0 +1,122 @@
+"""Which handshakes are let in: none while the process stops, and no more than it can welcome.
+
+Decided before any work of the database. A token that was let in lately is known, so a neighbour
+behind the same address who tries wrong tokens does not shut its node out.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from hashlib import blake2b
+from random import Random
+from time import monotonic
+from weakref import WeakKeyDictionary
+
+from django.conf import settings
+
+from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_web.gateway.limits import Keyed, TokenBucket
+from swarm_web.gateway.session import Shared, shared_reads
+from swarm_web.gateway.staggering import Slots, jitter
+
+# Handshakes with one token: a client that comes back at once, again and again, is broken.
+_TOKEN_RATE, _TOKEN_BURST = 0.5, 30
+# How long a node that floods stays out.
+FLOOD_WAIT_S = 30.0
+
+
+@dataclass(frozen=True)
+class Closed:
+    """Why nobody is let in; with `wait_s`, all come again within so many seconds."""
+
+    code: ErrorCode
+    message: str
+    wait_s: float = 0.0
+
+
+class Admission:
+    """What one event loop knows of handshakes."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self._random: Random = shared.random
+        self._slots = Slots(settings.GATEWAY_RETURN_PER_SECOND)
+        self._failures = Keyed(_make_failures)
+        self._tokens = Keyed(_make_handshakes)
+        self.closed: Closed | None = None
+
+    def check(self, token: str | None, network: str) -> None:
+        """Raise RefusedError, with `retry_after`, when this handshake has to wait."""
+        now = monotonic()
+        if self.closed is not None:
+            wait_s = self._wait_while(self.closed, now)
+            raise RefusedError(self.closed.code, self.closed.message, retry_after=wait_s)
+        known = token is not None and _name(token) in self._tokens
+        if known and token is not None:
+            wait_s = self._tokens.get(_name(token), now=now).take(now=now)
+            problem = "too many connections with this token"
+        else:
+            wait_s = self._failures.get(network, now=now).wait(now=now)
+            problem = "too many handshakes with a wrong token from this address"
+        if wait_s > 0:
+            wait_s = jitter(wait_s, self._random)
+            raise RefusedError(ErrorCode.RATE_LIMITED, problem, retry_after=wait_s)
+        if len(self._shared.tokens) + len(self._shared.arrivals) >= settings.GATEWAY_WAITING:
+            busy = "the coordinator has as many nodes to welcome as it can"
+            raise RefusedError(ErrorCode.SERVER_BUSY, busy, retry_after=self._next_slot(now))
+
+    def explain_trouble(self) -> RefusedError:
+        """Return the refusal of a handshake while a store is away."""
+        away = "the coordinator's database does not answer"
+        return RefusedError(ErrorCode.SERVER_BUSY, away, retry_after=self._next_slot(monotonic()))
+
+    def let_in(self, token: str) -> None:
+        """Take note of a right token."""
+        self._tokens.get(_name(token), now=monotonic())
+
+    def turn_away(self, network: str) -> None:
+        """Take note of a wrong token, or of none."""
+        self._failures.get(network, now=monotonic()).spend()
+
+    def shut_out(self, token: str) -> float:
+        """Let nobody in with this token for a while, and return how long."""
+        now = monotonic()
+        wait_s = jitter(FLOOD_WAIT_S, self._random)
+        self._tokens.get(_name(token), now=now).block(wait_s, now=now)
+        return wait_s
+
+    def _wait_while(self, closed: Closed, now: float) -> float:
+        """Return how long a node waits: at random, or until the next free time."""
+        if closed.wait_s:
+            return jitter(closed.wait_s / 2, self._random)
+        return self._next_slot(now)
+
+    def _next_slot(self, now: float) -> float:
+        return round(self._slots.take(now=now, random=self._random), 3)
+
+
+def _make_handshakes(now: float) -> TokenBucket:
+    return TokenBucket(rate=_TOKEN_RATE, burst=_TOKEN_BURST, now=now)
+
+
+def _make_failures(now: float) -> TokenBucket:
+    return TokenBucket(
+        rate=settings.GATEWAY_WRONG_TOKENS_PER_MINUTE / 60,
+        burst=settings.GATEWAY_WRONG_TOKENS_PER_MINUTE,
+        now=now,
+    )
+
+
+def _name(token: str) -> bytes:
+    """Return what a token is kept by: no secret."""
+    return blake2b(token.encode(), digest_size=16).digest()
+
+
+_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, Admission] = WeakKeyDictionary()
+
+
+def admission() -> Admission:
+    """Return the running event loop's."""
+    loop = asyncio.get_running_loop()
+    if loop not in _by_loop:
+        _by_loop[loop] = Admission(shared_reads())
+    return _by_loop[loop]

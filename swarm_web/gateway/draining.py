@@ -1,0 +1,105 @@
+"""How a web process ends: its nodes are told when to come back, and what they asked for is done.
+
+uvicorn closes all sockets as soon as it is told to stop, also those whose message is being handled.
+So this comes first: it takes SIGTERM and SIGINT in uvicorn's place, and passes them on when all
+sockets are closed. Pages are served meanwhile.
+"""
+
+import asyncio
+import logging
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType
+
+from django.conf import settings
+from django.utils import timezone
+
+from swarm_protocol.errors import ErrorCode
+from swarm_web.gateway.admission import Closed, admission
+from swarm_web.gateway.roster import roster
+from swarm_web.gateway.session import Shared, shared_reads
+from swarm_web.gateway.staggering import return_window, time_to_round
+from swarm_web.write_behind import STORE_ERRORS
+
+logger = logging.getLogger(__name__)
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_ROUND_WITHIN_S = 0.5
+_AGAIN_S = 0.2
+WHY = "the coordinator restarts"
+
+
+class Drain:
+    """Sends the nodes of this event loop away once; `begun` is set from then on."""
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def take_signals(self) -> None:
+        """Drain at the first signal to stop, then pass it on; pass on the next at once."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        loop = asyncio.get_running_loop()
+        for number in _SIGNALS:
+            servers_own = signal.getsignal(number)
+            if callable(servers_own):
+                self._take(number, servers_own, loop)
+
+    def _take(
+        self,
+        number: signal.Signals,
+        servers_own: Callable[[int, FrameType | None], object],
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        def handle(received: int, frame: FrameType | None) -> None:
+            if self._task is None and not loop.is_closed():
+                loop.call_soon_threadsafe(self._begin, lambda: servers_own(received, None))
+            else:
+                servers_own(received, frame)
+
+        signal.signal(number, handle)
+
+    def _begin(self, then: Callable[[], object]) -> None:
+        self._task = asyncio.create_task(self.run())
+        self._task.add_done_callback(lambda _: then())
+
+    async def run(self) -> None:
+        """Send all nodes away, and wait until what they asked for is done, or GATEWAY_DRAIN_S."""
+        self.begun.set()
+        admission().closed = Closed(ErrorCode.SERVER_RESTART, WHY)
+        window_s = await find_window(shared_reads(), nodes=len(roster()))
+        try:
+            async with asyncio.timeout(settings.GATEWAY_DRAIN_S):
+                while not await _send_away(window_s):
+                    pass
+        except TimeoutError:
+            logger.warning("stops before all messages of nodes are handled")
+
+
+async def _send_away(window_s: float) -> bool:
+    """Send all nodes away and return whether they left at once; others may have just come in."""
+    random = shared_reads().random
+    roster().dismiss_all(ErrorCode.SERVER_RESTART, WHY, window_s=window_s, random=random)
+    waiting = asyncio.create_task(roster().wait_until_empty())
+    await asyncio.wait([waiting], timeout=_AGAIN_S)
+    left = waiting.done()
+    waiting.cancel()
+    return left
+
+
+async def find_window(shared: Shared, *, nodes: int) -> float:
+    """Return the seconds over which this process's nodes come back, as its round allows."""
+    try:
+        async with asyncio.timeout(_ROUND_WITHIN_S):
+            current = await shared.round.get()
+        opens_in_s = time_to_round(current, now=timezone.now())
+    except (TimeoutError, *STORE_ERRORS):
+        opens_in_s = 0.0  # For all that is known a round is open.
+    return return_window(
+        nodes,
+        per_second=settings.GATEWAY_RETURN_PER_SECOND,
+        within_s=settings.GATEWAY_RETURN_WITHIN_S,
+        opens_in_s=opens_in_s,
+    )

@@ -1,0 +1,12 @@
+"""Maintenances in the admin."""
+
+from django.contrib import admin
+
+from swarm_web.maintenance.models import Maintenance
+
+
+@admin.register(Maintenance)
+class MaintenanceAdmin(admin.ModelAdmin[Maintenance]):
+    """When nodes are kept out, and why."""
+
+    list_display = ("__str__", "starts_at", "ends_at")

@@ -1,0 +1,17 @@
+"""Which maintenance matters now."""
+
+from datetime import datetime
+
+from swarm_web.maintenance.models import Maintenance
+
+
+def latest_maintenance(*, now: datetime) -> Maintenance | None:
+    """Return the one that is on or, if none is, the one that ended last."""
+    begun = list(Maintenance.objects.begun(now=now)[:8])
+    return next((each for each in begun if each.is_on(now=now)), begun[0] if begun else None)
+
+
+def current_maintenance(*, now: datetime) -> Maintenance | None:
+    """Return the one that is on."""
+    latest = latest_maintenance(now=now)
+    return latest if latest is not None and latest.is_on(now=now) else None

@@ -1,0 +1,183 @@
+"""What a node and an account may send, over all their connections, and what floods cost."""
+
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.contrib.auth.models import User
+from django.db import OperationalError
+
+from swarm_protocol.errors import ErrorCode
+from swarm_protocol.messages import Refused, RoundState
+from swarm_web.gateway import admission, quota
+from swarm_web.gateway.quota import Allowances, Quota
+from swarm_web.gateway.session import shared_reads
+from swarm_web.nodes.models import Node
+from tests.gateway.conftest import Member
+from tests.gateway.test_auth import denied
+from tests.gateway.test_connection import ASK
+from tests.sockets import NodeSocket, node_socket
+
+
+async def refusal(socket: NodeSocket) -> Refused:
+    """Ask, and return why that is refused."""
+    refused = await socket.ask(ASK)
+    assert isinstance(refused, Refused)
+    return refused
+
+
+async def test_a_new_connection_brings_no_new_allowance(
+    gateway: str, amber: Member, settings: Any
+) -> None:
+    settings.GATEWAY_BURST, settings.GATEWAY_MESSAGES_PER_SECOND = 3, 0.01
+    async with node_socket(gateway, amber.token) as socket:
+        await socket.ask(ASK)
+    async with node_socket(gateway, amber.token) as socket:  # Its hello was the third message.
+        assert (await refusal(socket)).code == ErrorCode.RATE_LIMITED
+
+
+async def test_bytes_are_limited_as_messages_are(
+    gateway: str, amber: Member, settings: Any
+) -> None:
+    settings.GATEWAY_BYTES_PER_SECOND, settings.GATEWAY_BYTES_BURST = 1000, 100_000
+    async with node_socket(gateway, amber.token) as socket:
+        await socket.send('{"type": "no type", "id": "large", "x": "' + "x" * 200_000 + '"}')
+        assert (await socket.hear()).reply_to == "large"
+        refused = await refusal(socket)
+        assert refused.code == ErrorCode.RATE_LIMITED
+        assert refused.retry_after is not None
+        assert 90 < refused.retry_after < 210
+
+
+async def test_all_nodes_of_an_account_have_one_allowance(
+    gateway: str, amber: Member, bold: Member, settings: Any
+) -> None:
+    settings.GATEWAY_BURST, settings.GATEWAY_MESSAGES_PER_SECOND = 4, 0.01
+    settings.GATEWAY_OWNER_NODES = 1
+    owner = await sync_to_async(User.objects.create_user)("owner")
+    for member in (amber, bold):
+        member.node.owner = owner
+        await member.node.asave()
+    async with node_socket(gateway, amber.token) as one, node_socket(gateway, bold.token) as two:
+        await one.ask(ASK)
+        await one.ask(ASK)  # With two hellos these are the four messages.
+        assert (await refusal(two)).code == ErrorCode.RATE_LIMITED
+
+
+async def test_nodes_of_others_are_not_held_back(
+    gateway: str, amber: Member, bold: Member, settings: Any
+) -> None:
+    settings.GATEWAY_BURST, settings.GATEWAY_MESSAGES_PER_SECOND = 2, 0.01
+    async with node_socket(gateway, amber.token) as one, node_socket(gateway, bold.token) as two:
+        await one.ask(ASK)
+        await refusal(one)
+        assert isinstance(await two.ask(ASK), RoundState)
+
+
+async def test_those_who_are_refused_together_get_different_waits(
+    gateway: str, amber: Member, settings: Any
+) -> None:
+    settings.GATEWAY_BURST, settings.GATEWAY_MESSAGES_PER_SECOND = 1, 0.01
+    async with node_socket(gateway, amber.token) as socket:
+        waits = {(await refusal(socket)).retry_after for _ in range(5)}
+    assert len(waits) == 5
+
+
+async def test_a_node_that_goes_on_flooding_is_disconnected_and_stays_out_for_a_while(
+    gateway: str, amber: Member, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.GATEWAY_BURST, settings.GATEWAY_MESSAGES_PER_SECOND = 1, 0.01
+    monkeypatch.setattr(quota, "FLOOD", 5)
+    async with node_socket(gateway, amber.token) as socket:
+        for _ in range(5):
+            await socket.send(ASK)
+        heard = [await socket.hear() for _ in range(6)]
+        codes = [message.code for message in heard if isinstance(message, Refused)]
+        assert codes == [ErrorCode.RATE_LIMITED] * 5 + [ErrorCode.RATE_FLOOD]
+        assert await socket.close_code() == 4429
+    denial = await denied(f"{gateway}/ws/node/", {"Authorization": f"Bearer {amber.token}"})
+    assert denial.response.status_code == 429
+    assert 25 < int(denial.response.headers["Retry-After"]) <= 120
+
+
+async def test_wrong_tokens_of_an_address_are_limited_and_known_nodes_come_in_meanwhile(
+    gateway: str, amber: Member, bold: Member, settings: Any
+) -> None:
+    settings.GATEWAY_WRONG_TOKENS_PER_MINUTE = 3
+    async with node_socket(gateway, amber.token):
+        pass
+    wrong = {"Authorization": "Bearer wrong"}
+    statuses = [(await denied(f"{gateway}/ws/node/", wrong)).response.status_code for _ in range(5)]
+    assert statuses == [401, 401, 401, 429, 429]
+    async with node_socket(gateway, amber.token):
+        pass
+
+
+async def test_a_token_that_connects_again_and_again_has_to_wait(
+    gateway: str, amber: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admission, "_TOKEN_RATE", 0.001)
+    monkeypatch.setattr(admission, "_TOKEN_BURST", 3)
+    for _ in range(4):  # It is known from the first one on.
+        async with node_socket(gateway, amber.token, greet=False):
+            pass
+    denial = await denied(f"{gateway}/ws/node/", {"Authorization": f"Bearer {amber.token}"})
+    assert denial.response.status_code == 429
+
+
+async def test_with_too_many_waiting_for_their_welcome_the_next_are_sent_away_one_by_one(
+    gateway: str, amber: Member, settings: Any
+) -> None:
+    settings.GATEWAY_WAITING = 0
+    settings.GATEWAY_RETURN_PER_SECOND = 1
+    headers = {"Authorization": f"Bearer {amber.token}"}
+    waits = []
+    for _ in range(3):
+        response = (await denied(f"{gateway}/ws/node/", headers)).response
+        assert response.status_code == 503
+        assert b"server.busy" in response.body
+        waits.append(int(response.headers["Retry-After"]))
+    assert waits == sorted(waits)
+    assert waits[-1] >= 2
+
+
+# ---- what counts as a flood
+
+
+def sending(node: Node, *, times: int, settings: Any, messages: float) -> Quota:
+    """Return the quota of a node after so many messages, of which the burst is taken."""
+    settings.GATEWAY_BURST, settings.GATEWAY_MESSAGES_PER_SECOND = messages, 1e-9
+    sender = Quota(node, Allowances())
+    for _ in range(times):
+        sender.take(1)
+    return sender
+
+
+def test_a_flood_is_what_goes_on_after_a_hundred_refusals(settings: Any) -> None:
+    node = Node(pk=1)
+    assert not sending(node, times=109, settings=settings, messages=10).floods
+    assert sending(node, times=110, settings=settings, messages=10).floods
+
+
+def test_messages_that_are_taken_make_up_for_refused_ones(settings: Any) -> None:
+    sender = sending(Node(pk=1), times=0, settings=settings, messages=10)
+    sender.refused = 90
+    for _ in range(10):
+        sender.take(1)
+    assert sender.refused == 50
+
+
+# ---- while the database is away
+
+
+async def test_a_handshake_that_cannot_be_looked_up_is_sent_away_for_a_moment(
+    gateway: str, amber: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(_: str) -> None:
+        raise OperationalError("Postgres is away")
+
+    monkeypatch.setattr(shared_reads().tokens, "do", fail)
+    headers = {"Authorization": f"Bearer {amber.token}"}
+    response = (await denied(f"{gateway}/ws/node/", headers)).response
+    assert (response.status_code, response.headers["Retry-After"]) == (503, "1")
+    assert b"server.busy" in response.body
