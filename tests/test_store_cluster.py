@@ -49,6 +49,7 @@ TRIED = {
     "relay/hub",
     "relay/selectors/pooled",
     "relay/services/archiving",
+    "relay/services/conduct",
     "relay/services/crediting",
     "relay/services/declarations",
     "shared_cache",

@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from judge.models import Season
-from swarm_protocol.errors import ErrorCode
+from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_web import bus
 from swarm_web.gateway import roster
 from swarm_web.gateway.session import shared_reads
@@ -40,6 +40,9 @@ class Connection:
 
     def drop(self) -> None:
         self.dropped.set()
+
+    def dismiss(self, refusal: RefusedError) -> None:
+        self.ended.append(ErrorCode(refusal.code))
 
 
 async def wait(event: asyncio.Event) -> None:

@@ -4,10 +4,10 @@ import msgspec
 import pytest
 
 from swarm_protocol.messages import Completion, Rollout, TaskSpec
-from swarm_web.relay.claims import Check, take_checks, tell_lapsed
+from swarm_web.relay.claims import Check, take_checks, tell_lapsed, tell_weights
 from swarm_web.relay.hub import Hub, read_limits
 from swarm_web.relay.intake import Sample, SampleLimits, offer_samples, take_samples
-from swarm_web.relay.keys import CHECKS, given_list_key
+from swarm_web.relay.keys import CHECKS, given_list_key, weights_key
 from swarm_web.relay.likeness import digest
 from swarm_web.relay.replica import Replica
 from swarm_web.relay.selectors import delivered_to_others
@@ -79,3 +79,11 @@ def test_declarations_are_checked_once() -> None:
     for expected in ([check], []):
         sync_redis().rpush(CHECKS, msgspec.msgpack.encode(check))
         assert take_checks(sync_redis(), 9, now=NOW, max_age_s=600) == expected
+
+
+def test_weights_are_said_for_a_season() -> None:
+    for season in SEASONS:
+        tell_weights(sync_redis(), season, {1: 0.25})
+        assert sync_redis().hgetall(weights_key(season)) == {b"1": b"0.25"}
+        tell_weights(sync_redis(), season, {})
+        assert not sync_redis().exists(weights_key(season))

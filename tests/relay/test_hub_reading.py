@@ -173,6 +173,7 @@ async def test_the_operator_says_how_many_rollouts_are_offered_to_be_checked(
     season: Season, amber: Node, settings: Any, a_minute: int, offered: int
 ) -> None:
     settings.RELAY_DECLARED_CHECKS_PER_MINUTE = a_minute
+    settings.RELAY_SPOT_CHECKS_PER_MINUTE = 0
     hub = make_hub()
     async with running(hub):
         pool, [one] = await join(hub, season.pk, amber)

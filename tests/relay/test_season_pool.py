@@ -179,7 +179,7 @@ def test_what_a_node_published_before_its_declarations_count_again_is_dropped(
 
 def test_checks_name_the_publication_and_hold_the_rollout(pool: SeasonPool) -> None:
     publish(pool, member(1), "a", "b", informative=["b"])
-    [check] = pool.choose_checks(5, now=NOW, random=Random(0))
+    [check] = pool.choose_checks(declared=5, arbitrary=0, now=NOW, random=Random(0))
     assert (check.season_id, check.node_id, check.key, check.at) == (SEASON, 1, "n1/b", NOW)
     assert check.read_rollout() == make_rollout("b")
 
