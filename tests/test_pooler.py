@@ -57,6 +57,8 @@ def pooler_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 def read_settings(monkeypatch: pytest.MonkeyPatch, *, pooler: bool) -> dict[str, Any]:
     """Return what the settings say of the database with DATABASE_POOLER on or off."""
     monkeypatch.setenv("DATABASE_POOLER", str(pooler))
+    # Which web processes set; tests that import `swarm_web.asgi` leave it behind.
+    monkeypatch.setenv("DATABASE_POOL", "0")
     database = runpy.run_path(str(PROJECT / "swarm_web/settings.py"))["DATABASES"]["default"]
     return {name: database.get(name) for name in ("DISABLE_SERVER_SIDE_CURSORS", "OPTIONS")}
 
