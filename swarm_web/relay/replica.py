@@ -70,6 +70,8 @@ class Replica:
 
     async def write(self, entries: Sequence[Entry], *, now: float) -> None:
         """Append entries to the process' stream, and cut off what is too old or too much."""
+        # First: a Redis that is full takes nothing before it got room.
+        await self._cut(now=now)
         batches = list(_pack(entries))
         async with self._client.pipeline(transaction=False) as pipeline:
             for batch in batches:
