@@ -147,6 +147,8 @@ class Hub:
         """Return a season's pool, filled with what other processes have when it is opened."""
         pool = self._pools.get(season_id)
         if pool is not None:
+            # It is kept for whoever is about to join it.
+            self._opened_at[season_id] = self._clock()
             return pool
         async with self._opening:
             if season_id not in self._pools:
@@ -252,17 +254,17 @@ class Hub:
             raise
 
     async def _write_lists(self) -> None:
-        lists, self._lists = self._lists, {}
+        lists = dict(self._lists)
         if not lists:
             return
-        try:
-            async with self._client.pipeline(transaction=False) as pipeline:
-                for key, packed in lists.items():
-                    pipeline.set(key, packed, ex=_REMEMBERED_S)
-                await pipeline.execute()
-        except BaseException:
-            self._lists = lists | self._lists
-            raise
+        async with self._client.pipeline(transaction=False) as pipeline:
+            for key, packed in lists.items():
+                pipeline.set(key, packed, ex=_REMEMBERED_S)
+            await pipeline.execute()
+        # Only now: a node may come back, or leave again, while its list is being written.
+        for key, packed in lists.items():
+            if self._lists.get(key) is packed:
+                del self._lists[key]
 
     async def _write_given(self) -> None:
         given = self._tally.take_given()
