@@ -9,8 +9,12 @@ from django import db
 
 logger = logging.getLogger(__name__)
 
-# What a store raises while it is away; the next attempt may succeed.
-STORE_ERRORS = (db.OperationalError, db.InterfaceError, redis.exceptions.RedisError)
+# What a store raises while it is away; the next attempt may succeed. A Postgres that may only be
+# read, such as a standby that takes over, raises an InternalError.
+STORE_ERRORS = (
+    *(db.OperationalError, db.InterfaceError, db.InternalError),
+    redis.exceptions.RedisError,
+)
 _RETRY_S = 2.0
 
 
@@ -47,7 +51,8 @@ class WriteBehind:
             self._due = None
         try:
             await self.flush()
-        except STORE_ERRORS:
+        except Exception:
+            # An edge: whatever is wrong here, what others collected is still written.
             logger.exception("%s: what was collected last is lost", self._name)
 
     async def _write_later(self) -> None:

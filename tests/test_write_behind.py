@@ -4,19 +4,28 @@ import asyncio
 
 import pytest
 import redis.exceptions
+from django import db
 
 from swarm_web import write_behind
 from swarm_web.write_behind import WriteBehind
 from tests.sockets import PATIENCE_S
 
+AWAY = redis.exceptions.ConnectionError("away")
+
 
 class Notes:
     """Collects notes and writes them, unless the store is away for the next `failures` times."""
 
-    def __init__(self, *, pause_s: float = 0.001, failures: int = 0) -> None:
+    def __init__(
+        self,
+        *,
+        pause_s: float = 0.001,
+        failures: int = 0,
+        failure: Exception = AWAY,
+    ) -> None:
         self.waiting: list[str] = []
         self.written: list[list[str]] = []
-        self.failures = failures
+        self.failures, self.failure = failures, failure
         self.wrote = asyncio.Event()
         self.writer = WriteBehind(self._write, pause_s=pause_s, name="notes")
 
@@ -27,7 +36,7 @@ class Notes:
     async def _write(self) -> None:
         if self.failures:
             self.failures -= 1
-            raise redis.exceptions.ConnectionError("away")
+            raise self.failure
         if self.waiting:
             self.written.append(self.waiting)
             self.waiting = []
@@ -56,9 +65,20 @@ async def test_what_comes_after_a_write_is_written_too() -> None:
     assert notes.written == [["a"], ["b"]]
 
 
-async def test_while_the_store_is_away_it_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "failure",
+    [
+        AWAY,
+        redis.exceptions.OutOfMemoryError("full"),
+        db.OperationalError("away"),
+        db.InternalError("cannot execute INSERT in a read-only transaction"),
+    ],
+)
+async def test_while_the_store_is_away_it_is_tried_again(
+    failure: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(write_behind, "_RETRY_S", 0.001)
-    notes = Notes(failures=3)
+    notes = Notes(failures=3, failure=failure)
     notes.add("a")
     await notes.wait()
     assert notes.written == [["a"]]
@@ -71,10 +91,11 @@ async def test_closing_writes_what_is_left_at_once() -> None:
     assert notes.written == [["a"]]
 
 
-async def test_closing_while_the_store_is_away_ends_and_says_what_was_lost(
-    caplog: pytest.LogCaptureFixture,
+@pytest.mark.parametrize("failure", [db.OperationalError("away"), db.DataError("a bug of ours")])
+async def test_closing_after_any_failure_ends_and_says_what_was_lost(
+    failure: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    notes = Notes(pause_s=3600, failures=1)
+    notes = Notes(pause_s=3600, failures=1, failure=failure)
     notes.add("a")
     await notes.writer.close()
     assert "notes: what was collected last is lost" in caplog.text

@@ -9,8 +9,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
-import redis.exceptions
-from django import db
 
 from swarm_protocol.codec import UndecodableError, decode_from_node
 from swarm_protocol.errors import ErrorCode, RefusedError
@@ -35,6 +33,7 @@ from swarm_web.gateway.handlers.training import publish, report_training, sample
 from swarm_web.gateway.session import Session
 from swarm_web.gateway.staggering import jitter
 from swarm_web.refusals import note_refusal
+from swarm_web.write_behind import STORE_ERRORS
 
 logger = logging.getLogger(__name__)
 
@@ -69,7 +68,7 @@ async def answer(session: Session, frame: str | bytes, *, wait_s: float) -> Serv
         return _refuse_node(session, problem, reply_to=refusal.request_id)
     except RefusedError as refusal:
         return _refuse_node(session, refusal, reply_to=request_id)
-    except (db.OperationalError, db.InterfaceError, redis.exceptions.RedisError):
+    except STORE_ERRORS:
         logger.exception("a store is away, node %s", session.node)
         away = "the coordinator's database or its Redis does not answer"
         busy = RefusedError(

@@ -78,6 +78,7 @@ _AWAY_ERRORS = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError)
 _CANCEL_AGAIN_S = 0.1
 # Larger ones are written in several.
 _PAIRS_AT_ONCE = 20_000
+_TAKEN_AT_ONCE = 256  # a few milliseconds' worth: nodes are answered in between
 
 # KEYS: hash. ARGV: seconds to keep it, then (field, amount)...
 _ADD = """
@@ -147,6 +148,7 @@ class Hub:
         """Return a season's pool, filled with what other processes have when it is opened."""
         pool = self._pools.get(season_id)
         if pool is not None:
+            self._opened_at[season_id] = self._clock()  # kept for who is about to join
             return pool
         async with self._opening:
             if season_id not in self._pools:
@@ -156,6 +158,7 @@ class Hub:
                     process=self._process,
                     max_age_s=int(self._limits.bounds.max_age_s),
                     most_bytes=self._limits.bounds.body_bytes,
+                    most_entries=self._limits.bounds.size,
                 )
                 pool = SeasonPool(
                     season_id,
@@ -252,17 +255,17 @@ class Hub:
             raise
 
     async def _write_lists(self) -> None:
-        lists, self._lists = self._lists, {}
+        lists = dict(self._lists)
         if not lists:
             return
-        try:
-            async with self._client.pipeline(transaction=False) as pipeline:
-                for key, packed in lists.items():
-                    pipeline.set(key, packed, ex=_REMEMBERED_S)
-                await pipeline.execute()
-        except BaseException:
-            self._lists = lists | self._lists
-            raise
+        async with self._client.pipeline(transaction=False) as pipeline:
+            for key, packed in lists.items():
+                pipeline.set(key, packed, ex=_REMEMBERED_S)
+            await pipeline.execute()
+        # Only now: a node may come back, or leave again, while its list is being written.
+        for key, packed in lists.items():
+            if self._lists.get(key) is packed:
+                del self._lists[key]
 
     async def _write_given(self) -> None:
         given = self._tally.take_given()
@@ -352,8 +355,11 @@ class Hub:
     async def _catch_up(self, pool: SeasonPool) -> None:
         """Take over what other processes took, and what the worker found out about nodes."""
         now = self._clock()
-        for entry in await self._replicas[pool.season_id].read(now=now):
+        entries = await self._replicas[pool.season_id].read(now=now)
+        for number, entry in enumerate(entries, start=1):
             pool.window.add(entry, now=now)
+            if not number % _TAKEN_AT_ONCE:
+                await asyncio.sleep(0)
         async with self._client.pipeline(transaction=False) as pipeline:
             pipeline.smembers(lapsed_key(pool.season_id))
             pipeline.hgetall(weights_key(pool.season_id))

@@ -12,7 +12,7 @@ Keys of season `s`, all in one slot of a cluster and with an expiry:
 import logging
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import redis.asyncio
@@ -25,7 +25,7 @@ _FIELD = b"e"
 # One batch stays below this, unless one rollout alone is larger.
 _BATCH_BYTES = 1 << 18
 # Read at once from all streams together; what is left is read right after.
-_READ_BATCHES = 64
+_READ_BATCHES = 16
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(list[Entry])
@@ -41,10 +41,17 @@ def stream_key(season_id: int, process: str) -> str:
     return f"relay:{{{season_id}}}:stream:{process}"
 
 
+class _Written(NamedTuple):
+    batch_id: bytes
+    bytes: int
+    entries: int
+    at: float
+
+
 class Replica:
     """The stream of one process, and its place in the streams of the others.
 
-    `most_bytes` bounds the process' stream in Redis, and what waits here to be written.
+    `most_bytes` and `most_entries` bound the process' stream in Redis: what a window holds of it.
     """
 
     def __init__(
@@ -55,50 +62,63 @@ class Replica:
         process: str,
         max_age_s: int,
         most_bytes: int,
+        most_entries: int,
     ) -> None:
         self._client = client
         self._season_id = season_id
         self._process = process
         self._max_age_s = max_age_s
         self._most_bytes = most_bytes
+        self._most_entries = most_entries
         self._processes_key = processes_key(season_id)
         self._own = stream_key(season_id, process)
         self._streams = stream_key(season_id, "").encode()
-        self._written: deque[tuple[bytes, int, float]] = deque()
-        self._written_bytes = 0
+        self._written: deque[_Written] = deque()
+        self._written_bytes = self._written_entries = 0
         self._read_to: dict[bytes, bytes] = {}
 
     async def write(self, entries: Sequence[Entry], *, now: float) -> None:
         """Append entries to the process' stream, and cut off what is too old or too much."""
+        # First: a Redis that is full takes nothing before it got room.
+        await self._cut(now=now)
         batches = list(_pack(entries))
         async with self._client.pipeline(transaction=False) as pipeline:
-            for batch in batches:
+            for batch, _ in batches:
                 pipeline.xadd(self._own, {_FIELD: batch})
             pipeline.zadd(self._processes_key, {self._process: now})
             pipeline.zremrangebyscore(self._processes_key, "-inf", now - self._max_age_s)
             for key in (self._own, self._processes_key):
                 pipeline.expire(key, self._max_age_s)
             replies: list[Any] = await pipeline.execute()
-        for batch_id, batch in zip(replies, batches, strict=False):
-            self._written.append((batch_id, len(batch), now))
+        for batch_id, (batch, count) in zip(replies, batches, strict=False):
+            self._written.append(_Written(batch_id, len(batch), count, now))
             self._written_bytes += len(batch)
+            self._written_entries += count
         await self._cut(now=now)
 
     async def _cut(self, *, now: float) -> None:
         """Drop batches from the stream's beginning."""
         cut = False
         while self._written and (
-            self._written_bytes > self._most_bytes or now - self._written[0][2] > self._max_age_s
+            self._written_bytes > self._most_bytes
+            # All but the first batch hold what is enough.
+            or self._written_entries - self._written[0].entries >= self._most_entries
+            or now - self._written[0].at > self._max_age_s
         ):
-            self._written_bytes -= self._written.popleft()[1]
+            first = self._written.popleft()
+            self._written_bytes -= first.bytes
+            self._written_entries -= first.entries
             cut = True
         if cut and self._written:
-            await self._client.xtrim(self._own, minid=self._written[0][0])
+            await self._client.xtrim(self._own, minid=self._written[0].batch_id)
         elif cut:
             await self._client.delete(self._own)
 
     async def read(self, *, now: float) -> list[Entry]:
-        """Return what other processes took since the last call; the first time, what they have."""
+        """Return what other processes took since the last call; the first time, what they have.
+
+        The oldest come first, as a window wants them.
+        """
         since = now - self._max_age_s
         known: Any = await self._client.zrangebyscore(self._processes_key, since, "+inf")
         keys = {self._streams + each for each in known}
@@ -119,26 +139,26 @@ class Replica:
                 if len(batches) == _READ_BATCHES
             }
         self._read_to = reached
-        return entries
+        return sorted(entries, key=lambda entry: entry.at)
 
     def read_again(self) -> None:
         """Read the streams from their beginning next time: Redis may have lost them."""
         self._read_to.clear()
 
 
-def _pack(entries: Sequence[Entry]) -> list[bytes]:
-    """Encode entries as batches of a bounded size."""
-    batches: list[bytes] = []
+def _pack(entries: Sequence[Entry]) -> list[tuple[bytes, int]]:
+    """Encode entries as batches of a bounded size; return each with how many it holds."""
+    batches: list[tuple[bytes, int]] = []
     waiting: list[Entry] = []
     size = 0
     for entry in entries:
         if waiting and size + len(entry.body) > _BATCH_BYTES:
-            batches.append(_encoder.encode(waiting))
+            batches.append((_encoder.encode(waiting), len(waiting)))
             waiting, size = [], 0
         waiting.append(entry)
         size += len(entry.body)
     if waiting:
-        batches.append(_encoder.encode(waiting))
+        batches.append((_encoder.encode(waiting), len(waiting)))
     return batches
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 from asgiref.sync import sync_to_async
-from django.db import OperationalError
+from django.db import InternalError, OperationalError
 from django.utils import timezone
 from pytest_django import Settings
 from redis.exceptions import ConnectionError as RedisConnectionError
@@ -371,9 +371,10 @@ async def test_a_server_that_stops_says_so_and_notes_that_its_nodes_left(amber: 
     [
         (ZeroDivisionError("a bug"), ErrorCode.SERVER_INTERNAL, None, "Traceback"),
         (OperationalError("Postgres is away"), ErrorCode.SERVER_BUSY, (4, 8), "a store is away"),
+        (InternalError("Postgres is read-only"), ErrorCode.SERVER_BUSY, (4, 8), "a store is away"),
         (RedisConnectionError("Redis is away"), ErrorCode.SERVER_BUSY, (4, 8), "a store is away"),
     ],
-    ids=["bug", "postgres", "redis"],
+    ids=["bug", "postgres", "read-only", "redis"],
 )
 async def test_a_failure_in_a_handler_costs_the_node_one_reply_and_not_its_connection(
     gateway: str,

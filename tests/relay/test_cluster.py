@@ -22,7 +22,12 @@ SEASONS = range(8)  # on all three servers
 
 def replica(season: int, process: str) -> Replica:
     return Replica(
-        async_redis(), season_id=season, process=process, max_age_s=600, most_bytes=1 << 20
+        async_redis(),
+        season_id=season,
+        process=process,
+        max_age_s=600,
+        most_bytes=1 << 20,
+        most_entries=4096,
     )
 
 

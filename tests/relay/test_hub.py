@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import redis.asyncio
 from asgiref.sync import sync_to_async
 from django.db import OperationalError
 
@@ -219,6 +220,32 @@ async def test_a_node_that_comes_back_to_its_process_is_known_before_anything_is
         report(pool, two, "amber/a")
         await hub.flush()
     assert len(await read_credits()) == 1
+
+
+async def test_a_node_that_comes_back_while_its_list_is_written_is_known(
+    season: Season, amber: Node, bold: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub, began, go_on = make_hub(), asyncio.Event(), asyncio.Event()
+    write = redis.asyncio.client.Pipeline.execute
+
+    async def write_slowly(*given: Any, **options: Any) -> Any:
+        began.set()
+        await go_on.wait()
+        return await write(*given, **options)
+
+    async with running(hub):
+        pool, [one, two] = await join(hub, season.pk, amber, bold)
+        publish(pool, one, "a")
+        assert draw(pool, two) == ["amber/a"]
+        await hub.flush()
+        hub.leave(pool, two)
+        with monkeypatch.context() as patched:
+            patched.setattr(redis.asyncio.client.Pipeline, "execute", write_slowly)
+            writing = asyncio.create_task(hub.flush())
+            await began.wait()
+            assert draw(pool, await hub.join(pool, bold)) == []
+            go_on.set()
+            await writing
 
 
 async def test_a_connection_that_was_replaced_forgets_nothing_of_the_newer_one(

@@ -215,3 +215,13 @@ async def test_a_pool_is_dropped_once_nobody_and_nothing_is_in_it(
         now += 601
         await until(lambda: season.pk not in hub._pools)
         assert await hub.open(season.pk) is not pool
+
+
+async def test_a_pool_that_somebody_is_about_to_join_is_kept(season: Season, amber: Node) -> None:
+    now = NOW
+    hub = make_hub(clock=lambda: now)
+    async with running(hub):
+        await hub.open(season.pk)
+        now += 601
+        pool = await hub.open(season.pk)
+        assert not hub._is_over(pool)

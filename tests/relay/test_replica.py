@@ -1,5 +1,7 @@
 """What one web process took the others draw, as far as Redis holds it."""
 
+import asyncio
+
 import pytest
 
 from judge.models import Season
@@ -95,6 +97,55 @@ async def test_a_stream_holds_no_more_bytes_than_a_pool(season: Season, amber: N
         held = (await started.open(season.pk)).window
         assert "amber/r19" in held
         assert "amber/r0" not in held
+
+
+async def test_a_stream_holds_no_more_rollouts_than_a_pool(season: Season, amber: Node) -> None:
+    here, started = make_hub(size=5), make_hub()
+    async with running(here, started):
+        pool, [one] = await join(here, season.pk, amber)
+        for number in range(20):
+            publish(pool, one, f"r{number}", f"s{number}", text="x" * 5000)
+            await here.flush()
+        assert await stream_length(season) == 3
+        assert "amber/r17" in (await started.open(season.pk)).window
+
+
+async def test_what_is_too_old_leaves_a_pool_whatever_process_it_came_from(
+    season: Season, amber: Node, bold: Node
+) -> None:
+    """A window looks at what it took first, so it must take what is oldest first."""
+    now = [NOW]
+    hubs = [make_hub(clock=lambda: now[0], max_age_s=600) for _ in range(4)]
+    started = hubs.pop()
+    async with running(*hubs, started):
+        for hub in hubs:
+            pool, [one, two] = await join(hub, season.pk, amber, bold)
+            publish(pool, one, f"old{id(hub)}", now=now[0])
+        now[0] += 500
+        for hub in hubs:
+            publish(await hub.open(season.pk), two, f"young{id(hub)}", now=now[0])
+            await hub.flush()
+        window = (await started.open(season.pk)).window
+        assert len(window) == 6
+        window.expire(now=now[0] + 101)
+        assert len(window) == 3
+
+
+async def test_nodes_are_answered_while_a_process_takes_what_others_have(
+    season: Season, amber: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("swarm_web.relay.hub._TAKEN_AT_ONCE", 2)
+    here, there = make_hub(), make_hub()
+    async with running(here, there):
+        far = await there.open(season.pk)
+        pool, [one] = await join(here, season.pk, amber)
+        publish(pool, one, *map(str, range(9)))
+        await here.flush()
+        looking, seen = asyncio.create_task(there.look()), set()
+        while not looking.done():
+            seen.add(len(far.window))
+            await asyncio.sleep(0)
+        assert seen >= {2, 4, 6, 8}
 
 
 async def test_what_is_larger_than_the_bound_leaves_no_stream(season: Season, amber: Node) -> None:
