@@ -79,7 +79,7 @@ def test_it_is_not_ready_on_an_empty_database(db: None, client: Client) -> None:
     assert (answer.status_code, answer.json()["schema"]) == (503, False)
 
 
-def test_a_probe_reads_the_schema_and_whether_there_is_maintenance_in_three_queries(db: None, client: Client) -> None:
+def test_a_probe_reads_schema_and_maintenance_in_three_queries(db: None, client: Client) -> None:
     client.get("/readyz")
     with CaptureQueriesContext(connection) as queries:
         client.get("/readyz")
