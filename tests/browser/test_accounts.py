@@ -118,9 +118,7 @@ async def test_one_signs_in_with_a_passkey(person: Visitor) -> None:
     await confirm_password(page)
     await page.locator("[name=passwordless]").check()
     await page.locator("#mfa_webauthn_add").click()
-    await expect(page).to_have_url(
-        re.compile("/account/2fa/(recovery-codes/|webauthn/$)")
-    )
+    await expect(page).to_have_url(re.compile("/account/2fa/(recovery-codes/|webauthn/$)"))
     await page.goto(f"{person.site}/account/logout/")
     await page.locator("main form button[type=submit]").click()
     await page.goto(f"{person.site}/account/login/")
