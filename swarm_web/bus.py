@@ -95,9 +95,9 @@ class Switchboard:
         for listener in tuple(self._listeners.get(topic, ())):
             try:
                 listener(payload)
-            except (ValueError, msgspec.DecodeError):
+            except (ValueError, msgspec.DecodeError) as problem:
                 # Another version of the site may ring in another way.
-                logger.warning("could not read a ring of %s", topic, exc_info=True)
+                logger.warning("could not read a ring of %s: %s", topic, problem)
 
     async def close(self) -> None:
         """Stop listening to Redis."""

@@ -11,6 +11,7 @@ from swarm_web.store import async_redis
 
 @pytest_asyncio.fixture(autouse=True)
 async def forget_web() -> AsyncIterator[None]:
+    await async_redis().delete(heartbeat._SERVING)
     yield
     await async_redis().delete(heartbeat._SERVING)
     await async_redis().aclose()
