@@ -73,6 +73,7 @@ class Connection:
         self._forwarding: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
         self._serving: asyncio.Task[Any] | None = None
+        self._hello_deadline: asyncio.TimerHandle | None = None
         self._closed = self._answering = self._welcomed = False
 
     @property
@@ -209,7 +210,8 @@ class Connection:
     async def _hang_up(self, *, said_goodbye: bool) -> None:
         """Stop what runs beside the messages, and note that the node left."""
         self._closed = True
-        self._hello_deadline.cancel()
+        if self._hello_deadline is not None:
+            self._hello_deadline.cancel()
         tasks = [task for task in (self._forwarding, self._ending) if task is not None]
         for task in tasks:
             task.cancel()

@@ -128,7 +128,6 @@ class Hub:
         self._limits = limits
         self._clock = clock
         self._process = secrets.token_hex(8)
-        self._batches = 0
         self._pools: dict[int, SeasonPool] = {}
         self._replicas: dict[int, Replica] = {}
         self._opened_at: dict[int, float] = {}
@@ -277,6 +276,8 @@ class Hub:
         try:
             for season_id, pairs in by_season.items():
                 await self._add(keys=[given_key(season_id)], args=[_GIVEN_AGE_S, *pairs])
+                for node_id in pairs[::2]:
+                    del given[season_id, node_id]
         except BaseException:
             self._tally.given.update(given)
             raise
@@ -309,9 +310,8 @@ class Hub:
         try:
             batches = []
             for first in range(0, len(rows), _PAIRS_AT_ONCE):
-                self._batches += 1
                 some = rows[first : first + _PAIRS_AT_ONCE]
-                batch = Credits(self._process, self._batches, some, lessons if first == 0 else [])
+                batch = Credits(some, lessons if first == 0 else [])
                 batches.append(msgspec.msgpack.encode(batch))
             async with self._client.pipeline(transaction=True) as pipeline:
                 pipeline.rpush(CREDITS, *batches)

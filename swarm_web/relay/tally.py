@@ -105,11 +105,9 @@ class Lesson(msgspec.Struct, array_like=True, frozen=True):
 class Credits(msgspec.Struct, array_like=True):
     """Who trained on how many rollouts of whom, and on which archived ones.
 
-    Each lesson is also counted in `pairs`. `sender` and `number` tell batches apart.
+    Each lesson is also counted in `pairs`.
     """
 
-    sender: str
-    number: int
     pairs: list[tuple[Pair, int]]
     lessons: list[Lesson]
 

@@ -31,7 +31,7 @@ def giver_part(season: Season, amber: Node) -> None:
 
 def send(*pairs: tuple[Pair, int], lessons: list[Lesson] | None = None) -> None:
     """Let a web process send a batch."""
-    batch = Credits("process", 1, list(pairs), lessons or [])
+    batch = Credits(list(pairs), lessons or [])
     sync_redis().rpush(CREDITS, msgspec.msgpack.encode(batch))
 
 
