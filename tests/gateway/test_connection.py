@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import json
 import time
-from typing import Any
 
 import msgspec
 import pytest
@@ -27,14 +26,13 @@ from swarm_protocol.messages import (
     Welcome,
 )
 from swarm_web import bus
-from swarm_web.gateway import answering, connection, roster
+from swarm_web.gateway import answering
 from swarm_web.nodes.models import Node
 from swarm_web.store import async_redis
 from tests.factories import make_hello, make_rollout, make_round
 from tests.gateway.conftest import Member
 from tests.gateway.sessions import read_counts
 from tests.gateway.stalling import stalled
-from tests.processes import POLL_S
 from tests.sockets import PATIENCE_S, NodeSocket, node_socket, running_gateway
 
 ASK = RequestRound(id="ask")
@@ -261,98 +259,6 @@ async def test_a_connection_that_is_older_than_this_one_replaces_nothing(
         await async_redis().publish(bus.ARRIVALS, json.dumps([[amber.node.pk, 1]]))
         await sync_to_async(bus.ring_nodes)(RING)
         assert await socket.hear() == RING
-
-
-# ---- presence
-
-
-async def test_a_node_is_connected_while_its_socket_is_open_and_gone_after(
-    amber: Member,
-) -> None:
-    async with running_gateway() as url, node_socket(url, amber.token):
-        assert (await Node.objects.aget(name="amber")).is_connected(now=timezone.now())
-    assert not (await Node.objects.aget(name="amber")).is_connected(now=timezone.now())
-
-
-async def test_a_socket_without_a_hello_is_not_present_and_is_closed(
-    gateway: str, amber: Member, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(connection, "HELLO_S", 0.05)
-    async with node_socket(gateway, amber.token, greet=False) as socket:
-        await socket.send(ASK)  # A message that is no hello changes nothing.
-        assert await socket.close_code() == connection.NO_HELLO
-    assert not await Node.objects.seen_lately(now=timezone.now()).aexists()
-
-
-@pytest.mark.slow
-async def test_a_socket_with_a_hello_stays_open(
-    gateway: str, amber: Member, bold: Member, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(connection, "HELLO_S", 2)
-    async with (
-        node_socket(gateway, amber.token) as greeted,
-        node_socket(gateway, bold.token, greet=False) as later,
-    ):
-        assert await later.close_code() == connection.NO_HELLO
-        assert isinstance(await greeted.ask(ASK), RoundState)
-
-
-async def test_a_hello_that_takes_long_to_answer_was_said_in_time(
-    gateway: str, amber: Member, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(connection, "HELLO_S", 0.3)
-    async with (
-        node_socket(gateway, amber.token, greet=False) as socket,
-        stalled("nodes_node") as stall,
-    ):
-        await socket.send(make_hello())
-        await stall.find_waiting()
-        await asyncio.sleep(2 * connection.HELLO_S)
-        await stall.end()
-        assert isinstance(await socket.hear(), Welcome)
-
-
-async def wait_for_touches(node: Node, *, count: int) -> None:
-    """Wait until the node's presence was noted this many times."""
-    touched = Node.objects.filter(pk=node.pk, last_seen__isnull=False)
-    await touched.aupdate(last_seen=None)
-    async with asyncio.timeout(PATIENCE_S):
-        while count > 0:
-            await asyncio.sleep(POLL_S)
-            count -= await touched.aupdate(last_seen=None)
-
-
-async def test_an_idle_node_is_touched_again_and_again(
-    gateway: str, amber: Member, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(roster, "TOUCH_S", 0.001)
-    async with node_socket(gateway, amber.token):
-        await wait_for_touches(amber.node, count=3)
-
-
-async def test_a_database_that_is_away_for_a_touch_costs_no_connection(
-    gateway: str, amber: Member, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(roster, "TOUCH_S", 0.001)
-    monkeypatch.setattr(roster, "RETRY_S", 0.001)
-    async with node_socket(gateway, amber.token) as socket:
-        async with stalled("nodes_node") as stall:
-            await stall.cut_off(await stall.find_waiting())
-        await wait_for_touches(amber.node, count=3)
-        assert isinstance(await socket.ask(ASK), RoundState)
-
-
-@pytest.mark.parametrize("change", [{"blocked": True}, {"token_hash": "another"}])
-async def test_a_node_that_may_not_stay_is_shown_out_although_the_ring_was_lost(
-    gateway: str, amber: Member, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
-) -> None:
-    monkeypatch.setattr(roster, "TOUCH_S", 0.01)
-    async with node_socket(gateway, amber.token) as socket:
-        await Node.objects.filter(name="amber").aupdate(**change)
-        refused = await socket.hear()
-        assert isinstance(refused, Refused)
-        assert refused.code == ErrorCode.AUTH_INVALID
-        assert await socket.close_code() == 4401
 
 
 # ---- when something breaks

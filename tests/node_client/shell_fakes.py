@@ -132,3 +132,11 @@ class Parrot:
 
 def empty_view() -> View:
     return View(model="toy", parameters=1000, device="cpu", arm="swarm")
+
+
+async def lose(coordinator: Coordinator, node: Connected) -> None:
+    """Cut the connection and wait for the next welcome."""
+    welcomes = len(node.notebook.welcomes)
+    await coordinator.hang_up()
+    await node.notebook.until(lambda: len(node.notebook.welcomes) > welcomes)
+    await node.connection.connected.wait()
