@@ -98,7 +98,7 @@ def _run(name: str, connection: Connection, arguments: tuple[object, ...]) -> No
         getattr(import_module(module), function)(connection, *arguments)
     except ApartError as problem:  # of a process that has told where it came from
         _tell(connection, str(problem))
-    except Exception as problem:
+    except Exception as problem:  # whatever it was, the other process is told
         lines = [line for line in str(problem).splitlines() if line.strip()]
         _tell(connection, f"{type(problem).__name__}: {lines[0] if lines else 'without a word'}")
         raise  # with where it came from, to the terminal

@@ -38,7 +38,7 @@ NODES = 100
 MINUTES = 10.0
 PER_SECOND = 20.0
 EVERY_S = 5.0
-# One turn in so many, a node loses its connection and comes back.
+# In one of this many turns a node loses its connection and reconnects.
 LOSS_EVERY = 20
 SITE_CORE, LOAD_CORE = 0, 1
 _AT_ONCE = 64

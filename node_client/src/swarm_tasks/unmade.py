@@ -7,7 +7,7 @@ from swarm_protocol.errors import ErrorCode, RefusedError
 
 
 class UnmadeError(RefusedError):
-    """The generator raised or hung at a task: whoever names it cannot have answered it either.
+    """The generator raised or hung at a task: a node that names it cannot have answered it.
 
     Of a request for many tasks, `place` says which one it was.
     """
