@@ -37,10 +37,10 @@ class Command(BaseCommand):
         if current is None:
             self.stdout.write("No maintenance. Nodes come back within half a minute.")
         else:
-            end = (
-                f"until {current.ends_at:%Y-%m-%d %H:%M} UTC" if current.ends_at else "until `off`"
-            )
-            self.stdout.write(f"Maintenance {end}. {current.message}".rstrip())
+            end = "you run `manage.py maintenance off`"
+            if current.ends_at:
+                end = f"{current.ends_at:%Y-%m-%d %H:%M} UTC"
+            self.stdout.write(f"Maintenance until {end}. {current.message}".rstrip())
 
 
 def _read_end(until: str | None, minutes: float | None, *, now: datetime) -> datetime | None:
