@@ -13,7 +13,7 @@ Keys of season `s`, all in one slot of a cluster and with an expiry; see `relay.
     relay:{s}:weights      hash of how often rollouts of nodes are handed out, where it is not 1
     relay:{s}:turn         there while a process has offered rollouts to be checked
 Keys of the site:
-    relay:credits          list of `relay.tally.Credits`, which a worker books
+    relay:credits          list of batches of credits, which a worker books (`relay.credits`)
     relay:checks           list of `relay.claims.Check`, which a worker makes
 """
 
@@ -38,11 +38,11 @@ from django.conf import settings
 
 from swarm_web import counters
 from swarm_web.nodes.models import Node
+from swarm_web.relay.credits import CreditOutbox
 from swarm_web.relay.given import GivenList
 from swarm_web.relay.intake import SampleLimits, SampleQuota, offer_samples
 from swarm_web.relay.keys import (
     CHECKS,
-    CREDITS,
     given_key,
     given_list_key,
     held_key,
@@ -53,7 +53,7 @@ from swarm_web.relay.keys import (
 from swarm_web.relay.replica import Replica
 from swarm_web.relay.season_pool import Member, SeasonPool
 from swarm_web.relay.services.folding import fold_changes
-from swarm_web.relay.tally import Credits, Tally
+from swarm_web.relay.tally import Tally
 from swarm_web.relay.window import Bounds
 from swarm_web.store import async_redis
 from swarm_web.write_behind import STORE_ERRORS, WriteBehind
@@ -70,14 +70,11 @@ _REMEMBERED_S = 3600
 # A season may pause for long; its counts should still be there.
 _GIVEN_AGE_S = 90 * 86_400
 # Should no worker ever take them.
-_MOST_CREDITS_WAITING = 2_000
 _MOST_CHECKS_WAITING = 64
 # What Redis raises, and what a value in it does that no process of this version writes.
 _READ_ERRORS = (*STORE_ERRORS, ValueError)
 _AWAY_ERRORS = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError)
 _CANCEL_AGAIN_S = 0.1
-# Larger ones are written in several.
-_PAIRS_AT_ONCE = 20_000
 _TAKEN_AT_ONCE = 256  # a few milliseconds' worth: nodes are answered in between
 
 # KEYS: hash. ARGV: seconds to keep it, then (field, amount)...
@@ -132,6 +129,7 @@ class Hub:
         self._replicas: dict[int, Replica] = {}
         self._opened_at: dict[int, float] = {}
         self._tally = Tally()
+        self._credits = CreditOutbox(client, source=self._process)
         self._members: dict[tuple[int, int], Member] = {}
         self._lists: dict[str, bytes] = {}
         self._opening = asyncio.Lock()
@@ -290,7 +288,7 @@ class Hub:
         finally:
             # They go to Redis: Postgres may be away.
             await self._write_given()
-            await self._write_credits()
+            await self._credits.send(self._tally)
 
     async def _write_changes(self) -> None:
         changes, points = self._tally.take_changes()
@@ -300,26 +298,6 @@ class Hub:
             await database_sync_to_async(fold_changes)(changes, points)
         except BaseException:
             self._tally.put_back(changes, points)
-            raise
-
-    async def _write_credits(self) -> None:
-        pairs, lessons = self._tally.take_credits()
-        if not pairs:
-            return
-        rows = list(pairs.items())
-        try:
-            batches = []
-            for first in range(0, len(rows), _PAIRS_AT_ONCE):
-                some = rows[first : first + _PAIRS_AT_ONCE]
-                batch = Credits(some, lessons if first == 0 else [])
-                batches.append(msgspec.msgpack.encode(batch))
-            async with self._client.pipeline(transaction=True) as pipeline:
-                pipeline.rpush(CREDITS, *batches)
-                pipeline.ltrim(CREDITS, -_MOST_CREDITS_WAITING, -1)
-                await pipeline.execute()
-        except BaseException:
-            self._tally.pairs.update(pairs)
-            self._tally.lessons = lessons + self._tally.lessons
             raise
 
     # ---- what is read

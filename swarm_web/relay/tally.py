@@ -6,6 +6,7 @@ them written in a few statements (`relay.services.folding`, `relay.services.cred
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import msgspec
 
@@ -83,7 +84,7 @@ class Point:
     report: ReportTraining
 
 
-class Pair(msgspec.Struct, array_like=True, frozen=True):
+class Pair(NamedTuple):
     """A node learned from another one in a minute, which begins at `minute` (Unix seconds)."""
 
     season_id: int
@@ -100,16 +101,6 @@ class Lesson(msgspec.Struct, array_like=True, frozen=True):
     rollout_id: str
     taker_id: int
     at: int
-
-
-class Credits(msgspec.Struct, array_like=True):
-    """Who trained on how many rollouts of whom, and on which archived ones.
-
-    Each lesson is also counted in `pairs`.
-    """
-
-    pairs: list[tuple[Pair, int]]
-    lessons: list[Lesson]
 
 
 @dataclass

@@ -1,0 +1,90 @@
+"""How credits travel from the web processes to the worker that books them, each counted once.
+
+Each process numbers its batches and sends them in order. If the connection breaks before Redis
+replies, a batch is sent again under the same number, and the worker skips numbers that it has
+booked (`relay.services.crediting`). So a lost reply counts nothing twice and loses nothing.
+"""
+
+import logging
+from collections.abc import Sequence
+
+import msgspec
+import redis.asyncio
+
+from swarm_web import counters
+from swarm_web.relay.keys import CREDITS
+from swarm_web.relay.tally import Lesson, Pair, Tally
+
+logger = logging.getLogger(__name__)
+
+# The oldest batches are dropped beyond this, should no worker take them.
+MOST_WAITING_BYTES = 1 << 26
+# More are sent in several batches.
+PAIRS_IN_A_BATCH = 20_000
+
+# The fields of `Pair`, and how many rollouts were used.
+PairColumns = tuple[list[int], list[int], list[int], list[int], list[int]]
+
+_encoder = msgspec.msgpack.Encoder()
+
+
+class Credits(msgspec.Struct, array_like=True, frozen=True):
+    """One batch: who trained on how many rollouts of whom, and on which archived ones.
+
+    `source` is the process that sent it, `number` counts its batches from 1. `pairs` is a table by
+    columns, which decodes several times faster than rows. Each lesson is also counted in `pairs`.
+    """
+
+    source: str
+    number: int
+    pairs: PairColumns
+    lessons: list[Lesson]
+
+    def count_pairs(self) -> dict[Pair, int]:
+        """Return how many rollouts of each pair were used."""
+        *columns, counts = self.pairs
+        return dict(zip(map(Pair._make, zip(*columns, strict=True)), counts, strict=True))
+
+
+class CreditOutbox:
+    """Sends what one process has collected. `source` names the process, as no other is named."""
+
+    def __init__(self, client: redis.asyncio.Redis, *, source: str) -> None:
+        self._client = client
+        self._source = source
+        self._number = 0
+        # Batches that are on their way, or were when the connection broke.
+        self._sealed: list[bytes] = []
+
+    async def send(self, tally: Tally) -> None:
+        """Send the credits of a tally, after those that could not be sent before.
+
+        Raises what the client raises; everything is then sent by the next call.
+        """
+        if self._sealed:
+            await self._push()
+        pairs, lessons = tally.take_credits()
+        rows = list(pairs.items())
+        for first in range(0, len(rows), PAIRS_IN_A_BATCH):
+            self._seal(rows[first : first + PAIRS_IN_A_BATCH], lessons if first == 0 else [])
+        if self._sealed:
+            await self._push()
+
+    def _seal(self, rows: Sequence[tuple[Pair, int]], lessons: list[Lesson]) -> None:
+        self._number += 1
+        pairs, counts = zip(*rows, strict=True)
+        seasons, minutes, givers, takers = map(list, zip(*pairs, strict=True))
+        columns = (seasons, minutes, givers, takers, list(counts))
+        self._sealed.append(_encoder.encode(Credits(self._source, self._number, columns, lessons)))
+
+    async def _push(self) -> None:
+        async with self._client.pipeline(transaction=True) as pipeline:
+            pipeline.rpush(CREDITS, *self._sealed)
+            pipeline.memory_usage(CREDITS)
+            waiting, size = await pipeline.execute()
+        self._sealed = []
+        if size > MOST_WAITING_BYTES:
+            kept = waiting * MOST_WAITING_BYTES // size
+            await self._client.ltrim(CREDITS, -kept, -1)
+            counters.count(counters.RELAY, "credits_dropped", by=waiting - kept)
+            logger.warning("dropped %d batches of credits: no worker takes them", waiting - kept)
