@@ -14,8 +14,10 @@ from typing import NamedTuple, cast
 import redis
 
 MOST_A_MINUTE = 16
-# Credits are booked within seconds; while Postgres is away they wait.
-_KEPT_S = 3600
+# Since the last booking, seconds after the minute. Credits of the minute that are booked later than
+# this after the others, because Postgres was away, have a limit of their own. A longer time would
+# take much memory: with 70,000 nodes there are half a million pairs a minute.
+_KEPT_S = 180
 # Of one call: Redis answers nobody else while a script runs.
 _PAIRS_AT_ONCE = 1000
 

@@ -22,10 +22,8 @@ from swarm_web.relay.window import Bounds, Entry, Outcome, Strategy, Window
 
 # What stands around a rollout in a reply: the sender's name, the age and the names of the fields.
 _AROUND_BYTES = 128
-_LOGPROBS = b'"logprob'
 
 _encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(Rollout)
 
 
 @dataclass(slots=True)
@@ -162,7 +160,7 @@ class SeasonPool:
         )
         relayed, left = [], most_bytes
         for entry in drawn:
-            body = entry.body if with_logprobs else _strip_logprobs(entry.body)
+            body = entry.body if with_logprobs else self.window.read_bare(entry)
             left -= len(body) + _AROUND_BYTES
             if left < 0:
                 left += len(body) + _AROUND_BYTES
@@ -242,10 +240,3 @@ class SeasonPool:
     def _sample(self, member: Member, rollout: Rollout, *, now: float) -> None:
         """Let the archive have a rollout; verdicts need no log-probs."""
         self.samples.append(Sample(self.season_id, member.node_id, now, without_logprobs(rollout)))
-
-
-def _strip_logprobs(body: bytes) -> bytes:
-    """Return the rollout without log-probs, for nodes that do not ask for them."""
-    if _LOGPROBS not in body:
-        return body
-    return _encoder.encode(without_logprobs(_decoder.decode(body)))

@@ -17,7 +17,7 @@ from enum import StrEnum
 from random import Random
 
 from swarm_web.relay.draws import Asker, Choices, Drawing, Strategy
-from swarm_web.relay.entries import Bag, Bags, Entry, Shares
+from swarm_web.relay.entries import Bag, Bags, Entry, Shares, strip_logprobs
 from swarm_web.relay.likeness import Likeness, liken_body
 
 __all__ = ["Bounds", "Entry", "Outcome", "Reason", "Strategy", "Window"]
@@ -48,7 +48,10 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True)
 class Bounds:
-    """How much the window holds: rollouts in all, per node, party and dataset; bytes; seconds."""
+    """How much the window holds: rollouts in all, per node, party and dataset; bytes; seconds.
+
+    The bytes are those of bodies. Copies of them without log-probs may take as much again.
+    """
 
     size: int
     per_node: int
@@ -70,7 +73,9 @@ class Window:
         self._bounds = bounds
         self._keys: dict[str, Entry] = {}
         self._contents: dict[bytes, Entry] = {}
+        # What was derived from entries when it was first needed.
         self._likenesses: dict[Entry, Likeness] = {}
+        self._bare: dict[Entry, bytes] = {}
         self._all = Bag()
         self._declared = Bag()
         self._nodes: Bags[int] = Bags()
@@ -190,6 +195,13 @@ class Window:
             self._remove(entry)
         return len(entries)
 
+    def read_bare(self, entry: Entry) -> bytes:
+        """Return the body of an entry that is held without log-probs; it is made once."""
+        bare = self._bare.get(entry)
+        if bare is None:
+            bare = self._bare[entry] = strip_logprobs(entry.body)
+        return bare
+
     def _is_known(self, entry: Entry) -> bool:
         twin = self._contents.get(entry.digests.content)
         return twin is not None and self._liken(twin).is_remembered
@@ -262,6 +274,7 @@ class Window:
     def _remove(self, entry: Entry) -> None:
         del self._keys[entry.key]
         self._likenesses.pop(entry, None)
+        self._bare.pop(entry, None)
         if self._contents.get(entry.digests.content) is entry:
             del self._contents[entry.digests.content]
         self._forget_asked(entry)

@@ -49,6 +49,15 @@ def make_rollout(name: str, *, text: str = "x") -> Rollout:
     return Rollout(name, TaskSpec("gcd", {}, 1, 1, "test"), completions, "tiny", 1, "chars")
 
 
+def with_logprobs(rollout: Rollout) -> Rollout:
+    """Return the rollout with log-probs of its completions."""
+    full = [
+        msgspec.structs.replace(each, logprobs="AAIABA==", logprob=-0.5)
+        for each in rollout.completions
+    ]
+    return msgspec.structs.replace(rollout, completions=full)
+
+
 def publish(
     pool: SeasonPool,
     member: Member,

@@ -11,7 +11,7 @@ from swarm_web.relay.intake import SampleLimits, SampleQuota
 from swarm_web.relay.season_pool import Member, Offered, RelayedRollout, SeasonPool
 from swarm_web.relay.tally import POINT_EVERY_S, Pair, Tally
 from swarm_web.relay.window import Bounds, Strategy
-from tests.relay.hubs import NOW, draw, make_rollout, publish, report
+from tests.relay.hubs import NOW, draw, make_rollout, publish, report, with_logprobs
 
 SEASON = 5
 LIMITS = SampleLimits(site=20, node=4)
@@ -115,11 +115,7 @@ def test_what_did_not_fit_may_come_the_next_time(pool: SeasonPool, tally: Tally)
 @pytest.mark.parametrize("asked", [True, False])
 def test_log_probs_are_sent_to_who_asks_for_them(pool: SeasonPool, asked: bool) -> None:
     bare = make_rollout("a")
-    told = [
-        msgspec.structs.replace(each, logprobs="AAIABA==", logprob=-0.5)
-        for each in bare.completions
-    ]
-    full = msgspec.structs.replace(bare, completions=told)
+    full = with_logprobs(bare)
     offer(pool, member(1), full)
     [drawn] = take(pool, member(2), with_logprobs=asked)
     assert msgspec.json.decode(drawn.rollout, type=Rollout) == (full if asked else bare)

@@ -2,9 +2,11 @@
 
 from random import Random
 
+import msgspec
 import pytest
 
 from swarm_web.relay.window import Outcome, Reason, Strategy
+from tests.relay.hubs import make_rollout, with_logprobs
 from tests.relay.windows import draw, entry, fill, held, key, make_window
 
 
@@ -176,3 +178,12 @@ def test_checks_are_declared_entries_then_those_of_doubted_nodes_then_any() -> N
     assert [each.node_id for each in drawn[:4]] == [1, 1, 2, 2]
     rest = window.draw_checks(declared=8, arbitrary=8, doubted={2}, now=0, random=Random(0))
     assert {each.key for each in rest} == held(window)
+
+
+def test_a_body_without_log_probs_is_made_once() -> None:
+    window = make_window()
+    body = msgspec.json.encode(with_logprobs(make_rollout("a")))
+    full = entry(1, 1, body=body)
+    window.add(full, now=0)
+    assert window.read_bare(full) == msgspec.json.encode(make_rollout("a"))
+    assert window.read_bare(full) is window.read_bare(full)
