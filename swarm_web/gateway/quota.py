@@ -37,7 +37,10 @@ class Allowances:
 
 
 class Quota:
-    """Counts the messages of one connection; `refused` those that came too fast lately."""
+    """Counts the messages of one connection.
+
+    `refused` are those that came too fast for the node's own allowance lately.
+    """
 
     __slots__ = ("_allowances", "_node", "refused")
 
@@ -56,14 +59,15 @@ class Quota:
         now = monotonic()
         # Looked up each time: full ones are forgotten, and a node's owner may change.
         own = self._allowances.nodes.get(self._node.pk, now=now)
-        wait_s = own.wait(now=now)
+        wait_s = own_wait_s = own.wait(now=now)
         if self._node.owner_id is None:
             shared = None
         else:
             shared = self._allowances.owners.get(self._node.owner_id, now=now)
             wait_s = max(wait_s, shared.wait(now=now))
         if wait_s:
-            self.refused += 1
+            # Not where others of its account took what it needed: it may heed and be refused again.
+            self.refused += own_wait_s > 0
             return wait_s
         if self.refused:
             self.refused = max(0, self.refused - _MADE_UP)

@@ -181,3 +181,20 @@ async def test_a_handshake_that_cannot_be_looked_up_is_sent_away_for_a_moment(
     response = (await denied(f"{gateway}/ws/node/", headers)).response
     assert (response.status_code, response.headers["Retry-After"]) == (503, "1")
     assert b"server.busy" in response.body
+
+
+async def test_a_node_is_not_shut_out_for_what_others_of_its_account_took(
+    gateway: str, amber: Member, bold: Member, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.GATEWAY_BURST, settings.GATEWAY_MESSAGES_PER_SECOND = 5, 0.01
+    settings.GATEWAY_OWNER_NODES = 1
+    monkeypatch.setattr(quota, "FLOOD", 3)
+    owner = await sync_to_async(User.objects.create_user)("owner")
+    for member in (amber, bold):
+        member.node.owner = owner
+        await member.node.asave()
+    async with node_socket(gateway, amber.token) as one, node_socket(gateway, bold.token) as two:
+        for _ in range(3):
+            await one.ask(ASK)
+        codes = [(await refusal(two)).code for _ in range(5)]
+    assert codes == [ErrorCode.RATE_LIMITED] * 5
