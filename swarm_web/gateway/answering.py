@@ -103,11 +103,15 @@ def _too_fast(session: Session, wait_s: float) -> RefusedError:
 
 
 def _refuse_node(session: Session, refusal: RefusedError, *, reply_to: str | None) -> Refused:
-    """Refuse a request, and note it for the node's page and as evidence of its conduct."""
+    note(session, refusal)
+    return refuse(refusal, reply_to=reply_to)
+
+
+def note(session: Session, refusal: RefusedError) -> None:
+    """Note a refusal for the node's page and as evidence of its conduct."""
     if session.season_id is not None:
         session.shared.hub.note_refusal(session.season_id, session.node.pk, refusal.code)
     note_refusal(session.node.pk, code=refusal.code, message=refusal.message, now=session.clock())
-    return refuse(refusal, reply_to=reply_to)
 
 
 def refuse(refusal: RefusedError, *, reply_to: str | None) -> Refused:
