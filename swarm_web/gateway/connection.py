@@ -105,19 +105,19 @@ class Connection:
         frame = event.get("text")
         if frame is None:
             frame = event.get("bytes") or b""
-        wait_s = self._quota.take(len(frame))
+        wait = self._quota.take(len(frame))
         if not self._welcomed:
             # A welcome tells what was announced until now; what comes later is sent after it.
             self._rings.clear()
         # Until the reply is sent: whoever is sent away meanwhile gets it first.
         self._answering = True
-        reply = await answer(self.session, frame, wait_s=wait_s)
+        reply = await answer(self.session, frame, wait=wait)
         await self._say(reply)
         self._answering = False
-        if wait_s and self._quota.floods:
+        if wait.seconds and self._quota.floods:
             why = "too many messages, and refusals are not heeded"
-            wait_s = self._shut_out()
-            self._dismissal = RefusedError(ErrorCode.RATE_FLOOD, why, retry_after=wait_s)
+            out_s = self._shut_out()
+            self._dismissal = RefusedError(ErrorCode.RATE_FLOOD, why, retry_after=out_s)
             note(self.session, self._dismissal)
         if self._dismissal is not None:
             await self._say(refuse(self._dismissal, reply_to=None))

@@ -2,6 +2,7 @@
 
 import asyncio
 from time import monotonic
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from django.conf import settings
@@ -13,6 +14,16 @@ from swarm_web.nodes.models import Node
 # each message that is taken, and each of those makes up for some refusals.
 FLOOD = 100
 _MADE_UP = 4
+
+
+class Wait(NamedTuple):
+    """The seconds until a message may come, 0 if it may now.
+
+    `is_shared` says that only others of the node's account took what it needed.
+    """
+
+    seconds: float
+    is_shared: bool = False
 
 
 class Allowances:
@@ -54,8 +65,8 @@ class Quota:
         """Whether the node goes on and on although it was told to wait."""
         return self.refused >= FLOOD
 
-    def take(self, size: int) -> float:
-        """Count a message of `size` bytes and return 0, or the seconds until it may come again."""
+    def take(self, size: int) -> Wait:
+        """Count a message of `size` bytes, or return how long it has to wait."""
         now = monotonic()
         # Looked up each time: full ones are forgotten, and a node's owner may change.
         own = self._allowances.nodes.get(self._node.pk, now=now)
@@ -66,15 +77,15 @@ class Quota:
             shared = self._allowances.owners.get(self._node.owner_id, now=now)
             wait_s = max(wait_s, shared.wait(now=now))
         if wait_s:
-            # Not where others of its account took what it needed: it may heed and be refused again.
+            # Who waits for others of its account may heed and be refused again.
             self.refused += own_wait_s > 0
-            return wait_s
+            return Wait(wait_s, is_shared=not own_wait_s)
         if self.refused:
             self.refused = max(0, self.refused - _MADE_UP)
         own.spend(size)
         if shared is not None:
             shared.spend(size)
-        return 0.0
+        return Wait(0.0)
 
 
 _by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, Allowances] = WeakKeyDictionary()

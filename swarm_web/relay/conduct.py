@@ -11,7 +11,8 @@ on up to 64 hours when there was more than one finding in the season. The findin
   which is at most so many. Otherwise hardly anything is refused, because clients check what they
   send. A node of which everything is refused is found at 81.
 - FLOODING: more than MOST_HURRIED messages of an hour came faster than the site allows. This is a
-  bound and no test: a client waits as long as a refusal tells it to.
+  bound and no test: a client waits as long as a refusal tells it to. What only the limit of the
+  whole account refuses does not count: others of it may be faster each time.
 - UNHEEDING: more than MOST_FLOODS times in an hour a web process hung up on the node because it
   went on sending: through `quota.FLOOD` refusals that told it to wait, or without taking a single
   reply (`gateway.inbox`). A bound too, which a client does not reach even once. That a node takes

@@ -167,7 +167,7 @@ async def test_a_node_on_which_the_site_hung_up_again_and_again_is_found(
     for node, times in ((amber, 3), (bold, 2)):
         for _ in range(times):
             hub().note_refusal(season.pk, node.pk, ErrorCode.RATE_FLOOD)
-    await hub().flush()
+            await hub().flush()
     await look()
     row = await row_of(amber)
     assert (row.level, row.charge, row.bad) == ("lowered", "unheeding", 3)

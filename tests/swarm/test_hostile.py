@@ -41,7 +41,8 @@ log = logging.getLogger(__name__)
 
 IS_LONG = os.environ.get("HOSTILE") == "1"
 HONEST = 14
-PACE = Pace(step_s=2.5)
+# Slower than they could be: nodes and attackers share a machine, and the site is what is measured.
+PACE = Pace(step_s=4.0)
 # 200 letters before each answer. Equal short answers prove nothing: two models that
 # have learned a question give the same.
 WORDS = 25
@@ -64,9 +65,9 @@ REFUSED = {
     "flooder": ("protocol.hello", "rate.limited") if IS_LONG else ("protocol.hello",),
     "stranger": ("task.foreign", "task.index", "task.dataset", "task.config"),
 }
-# What each is found to do, first of all or later.
+# What each may be found to do, by the latest finding; the flooder does nearly everything.
 CHARGES = {
-    "garbler": {Charge.REFUSED},
+    "garbler": {Charge.REFUSED, Charge.FLOODING, Charge.UNHEEDING},
     "flooder": set(Charge) - {Charge.TOO_RIGHT},
     "copier": {Charge.COPYING},
     "executor": {Charge.MISDECLARED},
@@ -119,6 +120,7 @@ class Scene:
     """What there is to look at when all is over."""
 
     clean: Watch
+    noticing: Watch
     attacked: Watch
     connected: int
     pages: Mapping[str, str]
@@ -149,7 +151,7 @@ def scene(committed_rows: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
         stack.enter_context(learners)
         eventually(lambda: learners.connected == HONEST, within_s=60, what="all are connected")
         time.sleep(SETTLE_S)
-        clean = watch(learners)
+        clean = watch(learners, lambda: time.sleep(WATCH_S))
         (folder / "tokens").write_text("\n".join(hostile))
         attackers = Part(
             name="hostile",
@@ -161,15 +163,14 @@ def scene(committed_rows: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
         )
         with running(attackers, log=folder / "hostile.log") as process:
             lookout = Lookout(url)
-            if not IS_LONG:
-                lookout.await_all()
-            lookout.look_on(SETTLE_S)
-            attacked = watch(learners, pause=lookout.look_on)
+            noticing = watch(learners, lookout.settle if IS_LONG else lookout.await_all)
+            attacked = watch(learners, lambda: lookout.look_on(WATCH_S))
             connected = learners.connected
             lookout.await_all()
             assert process.process.poll() is None, process.output()
         told = Scene(
             clean,
+            noticing,
             attacked,
             connected,
             {name: fetch(f"{url}/nodes/{name}/") for name in (*ATTACKS, *tokens)},
@@ -197,6 +198,10 @@ class Lookout:
         while (left := until - time.monotonic()) > 0:
             time.sleep(min(left, LOOK_EVERY_S))
             self._look()
+
+    def settle(self) -> None:
+        """Look on until the hostile are in full swing."""
+        self.look_on(SETTLE_S)
 
     def await_all(self) -> None:
         """Give the site some time to find out about all of them; whether it has, the tests say."""
@@ -231,10 +236,10 @@ def make_season() -> Season:
     )
 
 
-def watch(learners: Learners, *, pause: Callable[[float], None] = time.sleep) -> Watch:
-    """Look on for a while."""
+def watch(learners: Learners, pause: Callable[[], None]) -> Watch:
+    """Count what happens during a pause."""
     before, began = count(learners), time.monotonic()
-    pause(WATCH_S)
+    pause()
     used, dropped, steps = (now - then for now, then in zip(count(learners), before, strict=True))
     hostile = sum(used[name] for name in ATTACKS)
     return Watch(
@@ -266,6 +271,7 @@ def fetch(address: str) -> str:
 def report(scene: Scene) -> None:
     """Write the figures down."""
     log.warning("clean: %s", scene.clean)
+    log.warning("attacked, at first: %s", scene.noticing)
     log.warning("attacked: %s", scene.attacked)
     log.warning(
         "of the clean run: %.1f %% used, %.1f %% of honest nodes, %.1f %% of the steps",
