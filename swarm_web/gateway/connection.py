@@ -217,9 +217,11 @@ class Connection:
         self._drop("unread")
 
     def _drop(self, why: str) -> None:
-        counters.count(counters.CONNECTIONS, why)
-        if self._serving is not None:
-            self._serving.cancel()
+        # Once: a second time would cancel the cleaning up.
+        serving, self._serving = self._serving, None
+        if serving is not None:
+            counters.count(counters.CONNECTIONS, why)
+            serving.cancel()
 
     # ---- the end
 

@@ -1,6 +1,7 @@
 """Messages that a node should not send count as evidence of its conduct."""
 
 import asyncio
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -13,11 +14,13 @@ from swarm_web import bus
 from swarm_web.gateway import quota, roster
 from swarm_web.gateway.inbox import MOST_AHEAD
 from swarm_web.gateway.process import write_collected
+from swarm_web.nodes.models import Node
 from swarm_web.relay.hub import hub
 from swarm_web.relay.models import Conduct
 from tests.factories import make_rollout
 from tests.gateway.conftest import Member
 from tests.gateway.sessions import read_counts
+from tests.gateway.stalling import stalled
 from tests.sockets import PATIENCE_S, NodeSocket, node_socket
 
 # More than the buffers between two sockets of one machine hold.
@@ -63,6 +66,25 @@ async def test_a_node_that_asks_on_without_reading_is_hung_up_on(
         socket.connection.transport.abort()
     assert (await evidence(amber, season)).floods == 1
     assert (await read_counts())["connections"]["unread"] == 1
+
+
+async def test_a_node_that_takes_nothing_is_dropped_once_and_not_charged(
+    gateway: str, season: Season, amber: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look_often(monkeypatch)
+    async with node_socket(gateway, amber.token) as socket:
+        await stop_reading(socket)
+        async with stalled("nodes_node") as stall:  # It is noted there that the node left.
+            monkeypatch.setattr(roster, "STALLED_S", 0.1)
+            await stall.find_waiting()
+            roster.roster()._look_at_unread(now=monotonic())
+        async with asyncio.timeout(PATIENCE_S):
+            await roster.roster().wait_until_empty()
+        socket.connection.transport.abort()
+    await write_collected()
+    assert (await read_counts())["connections"]["stalled"] == 1
+    assert (await Node.objects.aget(pk=amber.node.pk)).left_at is not None
+    assert not await Conduct.objects.filter(node=amber.node).aexists()
 
 
 async def test_a_slow_node_that_has_asked_for_much_gets_all_replies_in_order(
