@@ -48,6 +48,7 @@ class Change:
     refused: int = 0
     copies: int = 0
     hurried: int = 0
+    floods: int = 0
 
     def note(self, report: ReportTraining) -> None:
         """Take over what a report says."""
@@ -68,11 +69,12 @@ class Change:
         later.refused += self.refused
         later.copies += self.copies
         later.hurried += self.hurried
+        later.floods += self.floods
 
     @property
     def is_evidence(self) -> bool:
         """Whether it says something about the node's conduct."""
-        return bool(self.refused or self.copies or self.hurried)
+        return bool(self.refused or self.copies or self.hurried or self.floods)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,8 @@ class Tally:
         """Count a refused message if it is evidence of a node's conduct, and tell whether it is."""
         if code == ErrorCode.RATE_LIMITED:
             self.change(part).hurried += 1
+        elif code == ErrorCode.RATE_FLOOD:
+            self.change(part).floods += 1
         elif code in UNREADABLE:
             self.change(part).refused += 1
         else:

@@ -7,12 +7,15 @@ from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 from django.db import OperationalError
 
+from judge.models import Season
 from swarm_protocol.errors import ErrorCode
 from swarm_protocol.messages import Refused, RoundState
 from swarm_web.gateway import admission, quota
 from swarm_web.gateway.quota import Allowances, Quota
 from swarm_web.gateway.session import shared_reads
 from swarm_web.nodes.models import Node
+from swarm_web.relay.hub import hub
+from swarm_web.relay.models import Conduct
 from tests.gateway.conftest import Member
 from tests.gateway.test_auth import denied
 from tests.gateway.test_connection import ASK
@@ -181,3 +184,27 @@ async def test_a_handshake_that_cannot_be_looked_up_is_sent_away_for_a_moment(
     response = (await denied(f"{gateway}/ws/node/", headers)).response
     assert (response.status_code, response.headers["Retry-After"]) == (503, "1")
     assert b"server.busy" in response.body
+
+
+async def test_what_others_of_its_account_took_is_held_against_no_node(
+    gateway: str,
+    season: Season,
+    amber: Member,
+    bold: Member,
+    settings: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings.GATEWAY_BURST, settings.GATEWAY_MESSAGES_PER_SECOND = 5, 0.01
+    settings.GATEWAY_OWNER_NODES = 1
+    monkeypatch.setattr(quota, "FLOOD", 3)
+    owner = await sync_to_async(User.objects.create_user)("owner")
+    for member in (amber, bold):
+        member.node.owner = owner
+        await member.node.asave()
+    async with node_socket(gateway, amber.token) as one, node_socket(gateway, bold.token) as two:
+        for _ in range(3):
+            await one.ask(ASK)
+        codes = [(await refusal(two)).code for _ in range(5)]
+    assert codes == [ErrorCode.RATE_LIMITED] * 5
+    await hub().flush()
+    assert not await Conduct.objects.aexists()
