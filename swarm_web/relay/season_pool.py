@@ -30,12 +30,18 @@ _decoder = msgspec.json.Decoder(Rollout)
 
 @dataclass(slots=True)
 class Member:
-    """A connected node in a season. `party` is its owner, or the node itself if it has none."""
+    """A connected node in a season. `party` is its owner, or the node itself if it has none.
+
+    `tenure` names the time for which this process has the node (`relay.handover`). Once it has
+    `left`, the node has to join again before it uses the pool.
+    """
 
     node_id: int
     name: str
     party: str
     given: GivenList = field(default_factory=GivenList)
+    tenure: str = ""
+    left: bool = False
 
 
 class RelayedRollout(msgspec.Struct, frozen=True):

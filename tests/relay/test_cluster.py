@@ -5,6 +5,7 @@ import pytest
 
 from swarm_protocol.messages import Completion, Rollout, TaskSpec
 from swarm_web.relay.claims import Check, take_checks, tell_lapsed, tell_weights
+from swarm_web.relay.handover import Left
 from swarm_web.relay.hub import Hub, read_limits
 from swarm_web.relay.intake import Sample, SampleLimits, offer_samples, take_samples
 from swarm_web.relay.keys import CHECKS, given_list_key, weights_key
@@ -55,9 +56,9 @@ async def test_processes_tell_each_other_what_they_took() -> None:
 
 async def test_the_hub_writes_what_it_collected_in_all_seasons() -> None:
     hub = Hub(async_redis(), read_limits(), clock=lambda: NOW)
-    hub._lists = {given_list_key(season, 1): b"list" for season in SEASONS}
+    hub._members._left = {(season, 1): Left("one.0", b"list") for season in SEASONS}
     hub._tally.given.update({(season, 1): 2 for season in SEASONS})
-    await hub._write_lists()
+    await hub._members.write()
     await hub._write_given()
     for season in SEASONS:
         assert sync_redis().get(given_list_key(season, 1)) == b"list"
