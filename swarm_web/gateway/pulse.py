@@ -19,6 +19,7 @@ from swarm_web.gateway.process import close_process
 from swarm_web.gateway.upkeep import follow_maintenance
 from swarm_web.maintenance.models import Maintenance
 from swarm_web.maintenance.selectors import latest_maintenance
+from swarm_web.store_clock import store_clock
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +55,7 @@ async def keep_pulse(stopping: asyncio.Event) -> None:
             else:
                 # Without any sign, in a Redis that is new, the judge would not wait.
                 await heartbeat.keep_silent(SILENCE)
+            await store_clock().ask()
         except (db.Error, redis.exceptions.RedisError):
             logger.warning("cannot serve now", exc_info=True)
         await asyncio.sleep(PULSE_S)

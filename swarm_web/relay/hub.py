@@ -56,6 +56,7 @@ from swarm_web.relay.services.folding import fold_changes
 from swarm_web.relay.tally import Credits, Tally
 from swarm_web.relay.window import Bounds
 from swarm_web.store import async_redis
+from swarm_web.store_clock import store_clock
 from swarm_web.write_behind import STORE_ERRORS, WriteBehind
 
 logger = logging.getLogger(__name__)
@@ -155,6 +156,7 @@ class Hub:
                     max_age_s=int(self._limits.bounds.max_age_s),
                     most_bytes=self._limits.bounds.body_bytes,
                     most_entries=self._limits.bounds.size,
+                    ahead_s=store_clock().ahead_s,
                 )
                 pool = SeasonPool(
                     season_id,

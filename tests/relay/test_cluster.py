@@ -29,6 +29,7 @@ def replica(season: int, process: str) -> Replica:
         max_age_s=600,
         most_bytes=1 << 20,
         most_entries=4096,
+        ahead_s=lambda: 0.0,
     )
 
 
