@@ -69,7 +69,7 @@ CHECK_EVERY_S = 5.0
 # A season may pause for long; its counts should still be there.
 _GIVEN_AGE_S = 90 * 86_400
 # Should no worker ever take them.
-_MOST_CREDITS_WAITING = 2_000
+_MOST_CREDIT_BYTES = 1 << 26
 _MOST_CHECKS_WAITING = 64
 # What Redis raises, and what a value in it does that no process of this version writes.
 _READ_ERRORS = (*STORE_ERRORS, ValueError)
@@ -85,6 +85,13 @@ for i = 2, #ARGV, 2 do
     redis.call('HINCRBY', KEYS[1], ARGV[i], ARGV[i + 1])
 end
 redis.call('EXPIRE', KEYS[1], ARGV[1])
+"""
+# KEYS: list. ARGV: the most bytes of it, then what is added; the oldest gives way.
+_PUSH = """
+redis.call('RPUSH', KEYS[1], unpack(ARGV, 2))
+while (redis.call('MEMORY', 'USAGE', KEYS[1], 'SAMPLES', 0) or 0) > tonumber(ARGV[1]) do
+    redis.call('LPOP', KEYS[1])
+end
 """
 
 
@@ -136,6 +143,7 @@ class Hub:
         self._keeping: asyncio.Task[None] | None = None
         self._random = Random(secrets.randbits(64))
         self._add = client.register_script(_ADD)
+        self._push = client.register_script(_PUSH)
         self._relay = WriteBehind(self._write_relay, pause_s=RELAY_PAUSE_S, name="relay")
         self._fold = WriteBehind(self._write_fold, pause_s=FOLD_PAUSE_S, name="contributions")
 
@@ -284,13 +292,9 @@ class Hub:
                 some = rows[first : first + _PAIRS_AT_ONCE]
                 batch = Credits(some, lessons if first == 0 else [])
                 batches.append(msgspec.msgpack.encode(batch))
-            async with self._client.pipeline(transaction=True) as pipeline:
-                pipeline.rpush(CREDITS, *batches)
-                pipeline.ltrim(CREDITS, -_MOST_CREDITS_WAITING, -1)
-                await pipeline.execute()
+            await self._push([CREDITS], [_MOST_CREDIT_BYTES, *batches])
         except BaseException:
-            self._tally.pairs.update(pairs)
-            self._tally.lessons = lessons + self._tally.lessons
+            self._tally.put_back_credits(pairs, lessons)
             raise
 
     # ---- what is read
@@ -301,7 +305,8 @@ class Hub:
             await asyncio.sleep(READ_EVERY_S)
             for pool in tuple(self._pools.values()):
                 if self._is_over(pool):
-                    del self._pools[pool.season_id], self._replicas[pool.season_id]
+                    for by_season in (self._pools, self._replicas, self._opened_at):
+                        del by_season[pool.season_id]
                     continue
                 try:
                     await self._look_at(pool)

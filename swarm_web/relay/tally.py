@@ -6,6 +6,7 @@ them written in a few statements (`relay.services.folding`, `relay.services.cred
 
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import islice
 
 import msgspec
 
@@ -14,6 +15,11 @@ from swarm_protocol.messages import ReportTraining
 
 # A chart shows no more points of a node's training.
 POINT_EVERY_S = 180.0
+
+# While a store is away: hours of thousands of nodes, and then the latest are kept.
+MOST_POINTS = 20_000
+MOST_PAIRS = 200_000
+MOST_LESSONS = 50_000
 
 # Messages that no client sends; what a newer one sends besides is a small share.
 UNREADABLE = frozenset(
@@ -149,7 +155,7 @@ class Tally:
         """Put back what could not be written."""
         for part, change in changes.items():
             change.merge_into(self.change(part))
-        self.points = points + self.points
+        self.points = (points + self.points)[-MOST_POINTS:]
 
     def take_given(self) -> Counter[Part]:
         """Take how many rollouts of each node were given to others."""
@@ -161,3 +167,11 @@ class Tally:
         taken = self.pairs, self.lessons
         self.pairs, self.lessons = Counter(), []
         return taken
+
+    def put_back_credits(self, pairs: Counter[Pair], lessons: list[Lesson]) -> None:
+        """Put back credits that could not be written."""
+        pairs.update(self.pairs)
+        for pair in list(islice(pairs, max(0, len(pairs) - MOST_PAIRS))):
+            del pairs[pair]
+        self.pairs = pairs
+        self.lessons = (lessons + self.lessons)[-MOST_LESSONS:]

@@ -13,16 +13,17 @@ from judge.models import Season
 from swarm_web import counters, write_behind
 from swarm_web.nodes.models import Node
 from swarm_web.relay import hub as hub_module
+from swarm_web.relay import tally
 from swarm_web.relay.keys import (
     CREDITS,
     given_key,
     given_list_key,
 )
 from swarm_web.relay.models import Contribution
-from swarm_web.relay.tally import Credits
+from swarm_web.relay.tally import Credits, Lesson, Pair
 from swarm_web.store import async_redis
 from tests.factories import make_season
-from tests.relay.hubs import NOW, draw, join, make_hub, publish, report, running
+from tests.relay.hubs import draw, join, make_hub, publish, report, running
 from tests.relay.outages import gated_redis
 
 pytestmark = pytest.mark.usefixtures("tidy_stores")
@@ -170,19 +171,38 @@ async def test_a_season_that_is_opened_while_another_is_written_disturbs_nothing
 async def test_lists_that_wait_for_a_worker_are_bounded(
     season: Season, amber: Node, bold: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hub_module, "_MOST_CREDITS_WAITING", 2)
-    monkeypatch.setattr(hub_module, "_PAIRS_AT_ONCE", 1)
+    monkeypatch.setattr(hub_module, "_MOST_CREDIT_BYTES", 100_000)
     hub = make_hub()
     async with running(hub):
-        pool, [one, two] = await join(hub, season.pk, amber, bold)
-        publish(pool, one, *"abcd")
-        draw(pool, two)
-        for minute, name in enumerate("abcd"):
-            report(pool, two, f"amber/{name}", now=NOW + 60 * minute)
-        await hub.flush()
-    batches = await read_credits()
-    minutes = [pair.minute - NOW // 60 * 60 for batch in batches for pair, _ in batch.pairs]
-    assert minutes == [120, 180]
+        for minute in range(20):
+            pairs = (Pair(season.pk, 60 * minute, amber.pk, taker) for taker in range(2000))
+            hub._tally.pairs.update(dict.fromkeys(pairs, 1))
+            await hub.flush()
+            assert await async_redis().memory_usage(CREDITS, samples=0) <= 100_000
+    minutes = [batch.pairs[0][0].minute // 60 for batch in await read_credits()]
+    assert minutes == list(range(20))[-len(minutes) :]
+    assert 2 <= len(minutes) < 6
+
+
+async def test_while_redis_is_away_credits_that_wait_are_bounded(
+    season: Season, amber: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tally, "MOST_PAIRS", 3)
+    monkeypatch.setattr(tally, "MOST_LESSONS", 2)
+    async with gated_redis() as (gate, client):
+        hub = make_hub(client)
+        async with running(hub):
+            gate.shut()
+            for minute in range(5):
+                hub._tally.pairs[Pair(season.pk, 60 * minute, amber.pk, 7)] += 1
+                hub._tally.lessons.append(Lesson(season.pk, amber.pk, "a", 7, 60 * minute))
+                with pytest.raises(write_behind.STORE_ERRORS):
+                    await hub.flush()
+            gate.open()
+            await hub.flush()
+    [batch] = await read_credits()
+    assert [pair.minute for pair, _ in batch.pairs] == [120, 180, 240]
+    assert [lesson.at for lesson in batch.lessons] == [180, 240]
 
 
 # ---- who was given what
