@@ -25,6 +25,7 @@ from swarm_web.gateway.quota import Quota, allowances
 from swarm_web.gateway.roster import Roster, roster
 from swarm_web.gateway.session import Session, shared_reads
 from swarm_web.nodes.models import Node
+from swarm_web.store_clock import store_clock
 
 # How long a socket may stay open without a hello, and the close code then.
 HELLO_S = 20.0
@@ -61,7 +62,7 @@ class Connection:
     ) -> None:
         self.node = node
         self.session = Session(node, shared_reads())
-        self.opened_ns = time.time_ns()
+        self.opened_ns = store_clock().now_ns()
         self.sending_since = 0.0
         self._roster = listed_in
         self._inbox = Inbox(receive)

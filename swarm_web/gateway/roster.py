@@ -47,7 +47,10 @@ _arrivals = msgspec.json.Decoder(list[tuple[int, int]])
 
 
 class Listed(Protocol):
-    """A connection, as the roster sees it. `sending_since` is 0 while nothing is being sent."""
+    """A connection, as the roster sees it. `sending_since` is 0 while nothing is being sent.
+
+    `opened_ns` is by Redis's clock: connections of several machines are compared by it.
+    """
 
     node: Node
     opened_ns: int

@@ -1,11 +1,14 @@
 """What a node and an account may send, over all their connections, and what floods cost."""
 
+import asyncio
 from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 from django.db import OperationalError
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import InvalidStatus
 
 from judge.models import Season
 from swarm_protocol.errors import ErrorCode
@@ -121,11 +124,28 @@ async def test_a_token_that_connects_again_and_again_has_to_wait(
 ) -> None:
     monkeypatch.setattr(admission, "_TOKEN_RATE", 0.001)
     monkeypatch.setattr(admission, "_TOKEN_BURST", 3)
-    for _ in range(4):  # It is known from the first one on.
+    for _ in range(3):
         async with node_socket(gateway, amber.token, greet=False):
             pass
     denial = await denied(f"{gateway}/ws/node/", {"Authorization": f"Bearer {amber.token}"})
     assert denial.response.status_code == 429
+
+
+async def test_a_token_that_connects_many_times_at_once_has_to_wait_too(
+    gateway: str, amber: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All handshakes begin before the token is known."""
+    monkeypatch.setattr(admission, "_TOKEN_RATE", 0.001)
+    monkeypatch.setattr(admission, "_TOKEN_BURST", 3)
+    headers = {"Authorization": f"Bearer {amber.token}"}
+    opening = [connect(f"{gateway}/ws/node/", additional_headers=headers) for _ in range(12)]
+    opened = await asyncio.gather(*opening, return_exceptions=True)
+    denials = [each for each in opened if isinstance(each, InvalidStatus)]
+    assert {each.response.status_code for each in denials} == {429}
+    assert len(denials) == 12 - 3
+    for each in opened:
+        if isinstance(each, ClientConnection):
+            await each.close()
 
 
 async def test_with_too_many_waiting_for_their_welcome_the_next_are_sent_away_one_by_one(
