@@ -1,4 +1,4 @@
-"""Ranks by their definition, slowly: pair by pair, one difference after the other."""
+"""A slow computation of ranks from their definition, pair by pair and question by question."""
 
 import math
 from itertools import combinations
@@ -22,7 +22,7 @@ def log_cosh(x: float) -> float:
 
 
 def weigh_pair(record: Record, one: int, other: int) -> float:
-    """Return the log evidence of one pair, one difference after the other."""
+    """Return the log evidence of one pair, computed question by question."""
     unit = float(record.weights.min())
     gains, prices = [0.0] * len(SHARES), [0.0] * len(SHARES)
     all_differ = float(np.sum(record.weights[record.rounds == 0] ** 2))
@@ -54,7 +54,7 @@ def weigh_pair(record: Record, one: int, other: int) -> float:
 
 
 def rank_pair_by_pair(record: Record, scores: Floats) -> list[tuple[int, int]]:
-    """Return what `rank_nodes` must, with Holm's procedure as its paper has it."""
+    """Return what `rank_nodes` must return, with Holm's procedure as published."""
     pairs = list(combinations(range(len(scores)), 2))
     sums = [np.nansum(record.values[i] - record.values[j]) for i, j in pairs]
     evidence = [weigh_pair(record, i, j) for i, j in pairs]

@@ -1,4 +1,4 @@
-"""Ranks: the fast sums against the definition, pair by pair and difference by difference."""
+"""Ranks: the fast computation against the definition, pair by pair."""
 
 import math
 
@@ -17,7 +17,7 @@ Judged = tuple[Record, Floats]
 
 
 def make_record(solved: Bools, answered: Bools, *, per_round: int, single: int) -> Record:
-    """Return a record of rounds of so many questions, the first `single` of them one by one."""
+    """Return a record of rounds; the first `single` rounds have a column per question."""
     nodes, questions = solved.shape
     rounds = questions // per_round
     asked = (nodes, rounds, per_round)
@@ -84,8 +84,8 @@ def make_stretch(won: int, lost: int, *, unit: float, rounds: int) -> Stretch:
     )
 
 
-def test_evidence_is_worth_one_on_average_if_nodes_are_alike() -> None:
-    """All the ways in which eight answers can fall, the first four before the second bet."""
+def test_evidence_averages_one_for_equal_nodes() -> None:
+    """All outcomes of eight answers, the first four before the second bet."""
     wealth = [
         math.comb(4, first)
         * math.comb(4, second)
@@ -104,7 +104,7 @@ def test_evidence_is_worth_one_on_average_if_nodes_are_alike() -> None:
     assert sum(wealth) / 2**8 == pytest.approx(1)
 
 
-def test_evidence_on_heavier_questions_is_worth_no_more_than_one_on_average() -> None:
+def test_evidence_on_heavier_questions_averages_at_most_one() -> None:
     wealth = [
         math.comb(4, won)
         * math.exp(
@@ -118,10 +118,10 @@ def test_evidence_on_heavier_questions_is_worth_no_more_than_one_on_average() ->
     assert 0.5 < sum(wealth) / 2**4 <= 1
 
 
-# ---- what counts
+# ---- which answers count
 
 
-def test_moving_nodes_moves_their_ranks_along() -> None:
+def test_permuting_nodes_permutes_their_ranks() -> None:
     record, scores = draw_season(nodes=30, rounds=24, seed=5)
     order = np.random.default_rng(0).permutation(30)
     best, worst = rank_nodes(record, scores)
@@ -154,7 +154,7 @@ def test_a_node_whose_shown_score_is_not_higher_is_not_better(scores: tuple[floa
 
 
 def test_a_lead_in_the_dataset_that_is_asked_more_often_does_not_outweigh_the_others() -> None:
-    """Of 7 questions to 1, the first node solves the seven, the other the one: scores are equal."""
+    """The first node solves a dataset with 7 questions, the other one with 1: equal scores."""
     weights = np.tile(np.array([1 / 14] * 7 + [1 / 2], np.float32), 40)
     first = np.tile(np.array([True] * 7 + [False]), 40)
     record = Record(
@@ -167,9 +167,7 @@ def test_a_lead_in_the_dataset_that_is_asked_more_often_does_not_outweigh_the_ot
 
 
 @pytest.mark.parametrize(("nodes", "rounds"), [(0, 0), (0, 2), (1, 0), (1, 2), (4, 0)])
-def test_nobody_is_ranked_above_anybody_without_a_pair_or_a_question(
-    nodes: int, rounds: int
-) -> None:
+def test_no_ranks_differ_without_a_pair_or_a_question(nodes: int, rounds: int) -> None:
     nothing = np.ones((nodes, rounds * 8), np.bool_)
     record = make_record(nothing, nothing, per_round=8, single=rounds)
     assert as_pairs(rank_nodes(record, np.zeros(nodes))) == [(1, nodes)] * nodes

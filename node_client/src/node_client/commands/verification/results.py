@@ -9,7 +9,7 @@ import msgspec
 from node_client.commands.verification.checks import Check, Differences, Outcome, conclude
 from node_client.commands.verification.records import PublishedRound, PublishedScore
 from node_client.errors import UncheckableError
-from swarm_record.accounts import MISSED
+from swarm_record.ledgers import MISSED
 from swarm_record.results import ResultLine, ResultsHead, results_root
 from swarm_record.stats import effective_n, macro_interval
 from swarm_tasks.marks import macro_score

@@ -1,11 +1,12 @@
-"""One window's leaderboard is drawn up from tallies and the season's record; pure."""
+"""Builds one window's leaderboard from ledgers and the season's record; pure."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from swarm_record.ledgers import NodeLedger
 from swarm_record.ranking import Record, rank_nodes
 from swarm_record.stats import effective_n, macro_intervals
 from swarm_tasks.marks import Cells, macro_score
@@ -19,9 +20,9 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Entrant:
-    """A node with what counts for it in the window.
+    """A node with its totals in a window.
 
-    It was scored in `rounds` rounds and missed `missed` to which it was invited.
+    It was scored in `rounds` rounds, and missed `missed` that it was invited to.
     """
 
     node_id: int
@@ -35,10 +36,10 @@ class Entrant:
 
 @dataclass(frozen=True)
 class Minimum:
-    """From what on a node is ranked.
+    """What a node needs to be ranked.
 
-    It needs `questions` that count, and to have been scored in `attendance` percent of the rounds
-    that it was invited to.
+    At least `questions` that count, and a score in `attendance` percent of the rounds that it was
+    invited to.
     """
 
     questions: int
@@ -46,10 +47,10 @@ class Minimum:
 
 
 @dataclass(frozen=True)
-class Line:
-    """A node's line: `rank` is (best, worst), or None in windows without ranks.
+class StandingRow:
+    """A node's row of the leaderboard; `rank` is (best, worst).
 
-    It is None too while `remark` says why the node is not ranked.
+    `rank` is None in windows without ranks, and if `remark` says why the node is not ranked.
     """
 
     entrant: Entrant
@@ -61,10 +62,30 @@ class Line:
     n: int
 
 
-def draw_up(entrants: Sequence[Entrant], *, record: Record | None, minimum: Minimum) -> list[Line]:
-    """Return the lines of a window.
+def make_entrants(
+    nodes: Iterable[NodeLedger], window: str, *, quarantined: Collection[int]
+) -> list[Entrant]:
+    """Return the entrants of a window in which all these nodes have a tally."""
+    return [
+        Entrant(
+            node_id=ledger.node_id,
+            model=ledger.model,
+            arm=ledger.arm,
+            cells=ledger.tallies[window].cells,
+            rounds=ledger.tallies[window].rounds,
+            missed=ledger.tallies[window].missed,
+            quarantined=ledger.node_id in quarantined,
+        )
+        for ledger in nodes
+    ]
 
-    Row i of the `record` belongs to entrant i; a window without one has no ranks.
+
+def build_rows(
+    entrants: Sequence[Entrant], *, record: Record | None, minimum: Minimum
+) -> list[StandingRow]:
+    """Return the rows of a window, in the order of the entrants.
+
+    Row i of `record` belongs to entrant i; without a record nobody is ranked.
     """
     if not entrants:
         return []
@@ -74,7 +95,7 @@ def draw_up(entrants: Sequence[Entrant], *, record: Record | None, minimum: Mini
     remarks = [_remark(entrant, minimum=minimum) for entrant in entrants]
     ranks = _rank(remarks, record, scores) if record is not None else {}
     return [
-        Line(
+        StandingRow(
             entrant=entrant,
             remark=remarks[i],
             rank=ranks.get(i),
@@ -88,33 +109,32 @@ def draw_up(entrants: Sequence[Entrant], *, record: Record | None, minimum: Mini
 
 
 def _rank(remarks: Sequence[str], record: Record, scores: Floats) -> dict[int, tuple[int, int]]:
-    """Return the ranks of the entrants without a remark, by their place."""
+    """Return the ranks of the entrants without a remark, by their index."""
     ranked = np.flatnonzero([not remark for remark in remarks])
     best, worst = rank_nodes(replace(record, values=record.values[ranked]), scores[ranked])
     return {int(i): (int(b), int(w)) for i, b, w in zip(ranked, best, worst, strict=True)}
 
 
-def in_order(lines: Sequence[Line]) -> list[Line]:
-    """Return the lines as leaderboards list them, best first.
+def sort_rows(rows: Sequence[StandingRow]) -> list[StandingRow]:
+    """Return the rows in the order of the leaderboard, best first.
 
-    Ranked nodes come by their best rank, then those with too few questions or too many rounds
-    missed, then untrained models, and quarantined nodes last. Those that are otherwise equal are
-    in the order of score and key.
+    Ranked nodes come first, by best rank; then nodes with too few questions, nodes that were often
+    absent, untrained models, and quarantined nodes. Ties are broken by score, then by node id.
     """
-    unranked = len(lines) + 1
+    unranked = len(rows) + 1
     return sorted(
-        lines,
-        key=lambda line: (
-            _GROUPS.index(line.remark),
-            line.rank[0] if line.rank else unranked,
-            -line.score,
-            line.entrant.node_id,
+        rows,
+        key=lambda row: (
+            _GROUPS.index(row.remark),
+            row.rank[0] if row.rank else unranked,
+            -row.score,
+            row.entrant.node_id,
         ),
     )
 
 
 def _remark(entrant: Entrant, *, minimum: Minimum) -> str:
-    """Return why a node is not ranked, if so; the values are Standing.Remark's."""
+    """Return why a node is not ranked, as a value of Standing.Remark; empty if it is."""
     if entrant.quarantined:
         return "quarantined"
     if entrant.arm == BASE_ARM:
