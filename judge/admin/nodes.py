@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from judge.admin.asking import Decision, Grounds, decide
+from judge.admin.confirmation import Decision, Grounds, decide
 from judge.admin.records import list_url, show_rows
 from judge.models import Flag, Ruling, Seat
 from judge.services.oversight import quarantine_node, release_node

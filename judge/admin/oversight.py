@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from judge.admin.asking import Decision, Grounds, decide
+from judge.admin.confirmation import Decision, Grounds, decide
 from judge.admin.nodes import OUT_OF_THE_RANKS
 from judge.admin.records import RecordAdmin
 from judge.models import Flag, Ruling

@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 from kombu.exceptions import OperationalError
 
 from judge import tasks
-from judge.admin.asking import Decision, Grounds, ask, decide
+from judge.admin.confirmation import Decision, Grounds, ask, decide
 from judge.admin.records import RecordAdmin, list_url, show_rows
 from judge.forms import RoundForm
 from judge.models import Answer, Flag, Question, Round, Ruling, Score

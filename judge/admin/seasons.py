@@ -230,19 +230,19 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
 
     @admin.action(description="Pause: open no new rounds", permissions=["change"])
     def pause(self, request: HttpRequest, queryset: QuerySet[Season]) -> None:
-        """Pause the chosen seasons."""
+        """Pause the selected seasons."""
         for season in queryset:
             self._report(request, season, "paused", changed=pause_season(season))
 
     @admin.action(description="Resume", permissions=["change"])
     def resume(self, request: HttpRequest, queryset: QuerySet[Season]) -> None:
-        """Resume the chosen seasons."""
+        """Resume the selected seasons."""
         for season in queryset:
             self._report(request, season, "resumed", changed=resume_season(season))
 
     @admin.action(description="End", permissions=["change"])
     def end(self, request: HttpRequest, queryset: QuerySet[Season]) -> None:
-        """End the chosen seasons."""
+        """End the selected seasons."""
         for season in queryset:
             self._report(request, season, "ended", changed=end_season(season, now=timezone.now()))
 

@@ -28,7 +28,9 @@ def take_seat(node: Node, *, number: int, now: datetime) -> Round:
     judge_round = _get_round(number)
     with transaction.atomic():
         if not accepts_answers(*_lock_round(judge_round, now=now), now=now):
-            raise RefusedError(ErrorCode.ROUND_NOT_OPEN, f"round {number} takes no answers now")
+            raise RefusedError(
+                ErrorCode.ROUND_NOT_OPEN, f"round {number} does not accept answers now"
+            )
         seat = Seat.objects.filter(round=judge_round, node=node).first()
         if seat is None:
             came_late = _must_wait(node, judge_round)
@@ -161,7 +163,7 @@ def _store_in_round(
             ],
             now=now,
         )
-    late = f"round {number} took answers until {deadlines.closes_at.isoformat()}"
+    late = f"round {number} accepted answers until {deadlines.closes_at.isoformat()}"
     receipts = [
         _build_receipt(
             submission.answers,

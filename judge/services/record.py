@@ -25,7 +25,7 @@ from swarm_record.chain import (
     hash_link,
 )
 from swarm_record.keys import sign
-from swarm_record.results import results_root
+from swarm_record.merkle import merkle_root
 from swarm_web.nodes.models import Node
 
 # ---- the chain
@@ -163,7 +163,7 @@ def record_answers(judge_round: Round, *, now: datetime) -> None:
 def record_results(judge_round: Round, kind: str, *, now: datetime, **fields: str) -> None:
     """Record the Merkle root over a round's scores; `kind` is "closed" or "recomputed"."""
     lines = read_result_lines(judge_round)
-    judge_round.results_root = results_root(lines)
+    judge_round.results_root = merkle_root(lines)
     judge_round.save(update_fields=["results_root"])
     add_link(
         kind,

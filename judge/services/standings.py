@@ -126,7 +126,7 @@ def _rounds_in(season: Season, window: Window, *, now: datetime) -> QuerySet[Rou
 
 
 def _new_rounds(changes: Changes) -> list[Round]:
-    """Return the rounds that join the stream; every round enters this window first."""
+    """Return the rounds that join the stream: those that enter the season's window."""
     return changes[Window.SEASON].entering if Window.SEASON in changes else []
 
 
@@ -224,7 +224,7 @@ def _read_entries(judge_round: Round) -> list[RoundEntry]:
 
 
 def _restore_labels(ledgers: SeasonLedgers, change: WindowChange) -> None:
-    """Label the changed rounds' nodes as the newest round that counts has them.
+    """Give the changed rounds' nodes the labels of their newest counted round.
 
     That is the round that entered, unless a round left (it was voided) or an older one entered (it
     was recomputed).

@@ -62,15 +62,15 @@ def stored_boards(season: Season) -> dict[str, Board]:
 
 def naive_boards(season: Season, *, now: datetime) -> dict[str, Board]:
     """Return the standings computed from the season's scores and answers."""
-    papers = Papers(season)
+    data = SeasonData(season)
     boards = {
-        window: papers.build_board(window, now=now)
+        window: data.build_board(window, now=now)
         for window in ("season", "round", "recent", "24h", "7d")
     }
     return {window: board for window, board in boards.items() if board}
 
 
-class Papers:
+class SeasonData:
     """All rows of a season."""
 
     def __init__(self, season: Season) -> None:

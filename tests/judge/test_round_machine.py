@@ -32,7 +32,7 @@ from swarm_tasks.answers import AnswerRules
 from swarm_tasks.batches import Batch
 from swarm_tasks.verifier import Verdict
 from swarm_web.nodes.models import Node
-from tests.judge.naive import Papers, stored_boards
+from tests.judge.naive import SeasonData, stored_boards
 from tests.judge.toys import Clock, Site, ToyVerifier, make_toy_season
 
 pytestmark = pytest.mark.slow
@@ -283,43 +283,41 @@ class JudgeInPostgres(RuleBasedStateMachine):
 
     @invariant()
     def all_is_what_the_answers_come_to(self) -> None:
-        papers = Papers(self.site.season)
-        self._check_answers(papers)
-        self._check_scores(papers)
+        data = SeasonData(self.site.season)
+        self._check_answers(data)
+        self._check_scores(data)
         if self.fresh:
-            self._check_boards(papers)
-            self._check_ledgers(papers)
+            self._check_boards(data)
+            self._check_ledgers(data)
 
-    def _check_answers(self, papers: Papers) -> None:
+    def _check_answers(self, data: SeasonData) -> None:
         """Every acknowledged answer is stored unchanged, and no other."""
-        names = {pk: node.name for pk, node in papers.nodes.items()}
-        stored = {(str(a.question_id), names[a.node_id]): a.text for a in papers.answers}
+        names = {pk: node.name for pk, node in data.nodes.items()}
+        stored = {(str(a.question_id), names[a.node_id]): a.text for a in data.answers}
         assert stored == self.acked
 
-    def _check_scores(self, papers: Papers) -> None:
+    def _check_scores(self, data: SeasonData) -> None:
         """Closed rounds have a score for each seat that matches the answers; others have none."""
-        seats = Counter(seat.round_id for seat in papers.seats)
-        scores = Counter(score.round_id for score in papers.scores)
-        for judge_round in papers.rounds:
+        seats = Counter(seat.round_id for seat in data.seats)
+        scores = Counter(score.round_id for score in data.scores)
+        for judge_round in data.rounds:
             if judge_round.phase == Phase.CLOSED:
                 assert scores[judge_round.pk] == seats[judge_round.pk]
-                assert papers.scored_cells(judge_round) == papers.marked_cells(judge_round)
+                assert data.scored_cells(judge_round) == data.marked_cells(judge_round)
             elif judge_round.phase != Phase.VOID:
                 assert scores[judge_round.pk] == 0
 
-    def _check_boards(self, papers: Papers) -> None:
+    def _check_boards(self, data: SeasonData) -> None:
         """The stored leaderboard equals one computed from scratch."""
         kept = stored_boards(self.site.season)
         for window in Window.values:
-            assert kept.get(window, {}) == papers.build_board(window, now=self.site.clock.now), (
-                window
-            )
+            assert kept.get(window, {}) == data.build_board(window, now=self.site.clock.now), window
 
-    def _check_ledgers(self, papers: Papers) -> None:
+    def _check_ledgers(self, data: SeasonData) -> None:
         """The ledgers' deviations are the sums of the scores' deviations."""
-        closed = {judge_round.pk for judge_round in papers.closed}
+        closed = {judge_round.pk for judge_round in data.closed}
         sums: defaultdict[int, list[float]] = defaultdict(list)
-        for score in papers.scores:
+        for score in data.scores:
             if score.round_id in closed and score.deviation is not None:
                 sums[score.node_id].append(score.deviation)
         for ledger in Ledger.objects.all():

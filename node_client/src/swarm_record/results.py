@@ -10,7 +10,6 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from swarm_record.merkle import merkle_root
 from swarm_tasks.marks import Cells
 
 # Hex bytes with one bit per question.
@@ -56,8 +55,3 @@ def encode_results(head: ResultsHead, lines: Iterable[ResultLine]) -> list[bytes
     """Return the lines of a round's results, in order and without line feeds."""
     ordered = sorted(lines, key=lambda line: line.node.encode())
     return [encode_result(head), *map(encode_result, ordered)]
-
-
-def results_root(lines: Iterable[bytes]) -> str:
-    """Return the Merkle root over the lines of a round's results."""
-    return merkle_root(lines)
