@@ -79,7 +79,7 @@ def recompute(round_id: int, reason: str, actor_id: int | None) -> None:
 
 
 @shared_task
-def keep_books() -> None:
+def update_standings() -> None:
     """Remove rounds from windows that they have left, and inspect rounds that closed.
 
     Then rebuild stale summaries; if there are very many, leave the rest to the next task.

@@ -21,7 +21,7 @@ from judge.engine import Phase
 from judge.models import Counted, Ledger, Question, Round, Score, Season, Standing, Window
 from swarm_record.board_rows import Minimum, StandingRow, build_rows, make_entrants, sort_rows
 from swarm_record.ledgers import MISSED, NodeLedger, RoundEntry, SeasonLedgers, WindowTally
-from swarm_record.ranking import Record
+from swarm_record.ranking import ResultMatrix
 from swarm_record.stream import QUESTIONS, pack, place_round, stack_scores, unpack
 from swarm_tasks.marks import Cells
 from swarm_web import bus
@@ -283,7 +283,7 @@ def _write_standings(season: Season, window: Window, ledgers: SeasonLedgers) -> 
     nodes = ledgers.in_window(window)
     rows = build_rows(
         make_entrants(nodes, window, quarantined=quarantined),
-        record=_read_record(season, ledgers, nodes) if window == Window.SEASON else None,
+        matrix=_build_matrix(season, ledgers, nodes) if window == Window.SEASON else None,
         minimum=_minimum(season, window),
     )
     Standing.objects.filter(season=season, window=window).delete()
@@ -293,8 +293,10 @@ def _write_standings(season: Season, window: Window, ledgers: SeasonLedgers) -> 
     )
 
 
-def _read_record(season: Season, ledgers: SeasonLedgers, nodes: Sequence[NodeLedger]) -> Record:
-    """Return what these nodes did in the rounds that the season counts."""
+def _build_matrix(
+    season: Season, ledgers: SeasonLedgers, nodes: Sequence[NodeLedger]
+) -> ResultMatrix:
+    """Return these nodes' results in the rounds that the season counts."""
     counted = season.rounds.filter(counted__window=Window.SEASON)
     placed = counted.order_by("stream_at").values_list("stream_at", flat=True)
     starts = [start for start in placed if start is not None]
@@ -303,7 +305,7 @@ def _read_record(season: Season, ledgers: SeasonLedgers, nodes: Sequence[NodeLed
     questions = asked.order_by("round__stream_at", "position")
     for start, dataset in questions.values_list("round__stream_at", "dataset"):
         by_start[start or 0].append(dataset)
-    return ledgers.read_record(nodes, [(at, by_start[at]) for at in starts])
+    return ledgers.build_matrix(nodes, [(at, by_start[at]) for at in starts])
 
 
 def _minimum(season: Season, window: Window) -> Minimum:

@@ -9,7 +9,7 @@ import numpy as np
 
 from judge.models import Answer, Question, Round, Score, Season, Seat, Standing
 from judge.services.patience import PUT_OFF
-from swarm_record.ranking import Record
+from swarm_record.ranking import ResultMatrix
 from swarm_record.stats import effective_n, macro_interval
 from swarm_record.stream import QUESTIONS
 from swarm_tasks.marks import Cells, add_cells, mark
@@ -203,14 +203,14 @@ class SeasonData:
                 columns.append(values)
                 weights.append(weight)
                 rounds.append(number)
-        record = Record(
+        matrix = ResultMatrix(
             values=np.array(columns, dtype=np.float32).reshape(-1, len(nodes)).T,
             weights=np.array(weights, dtype=np.float32),
             rounds=np.array(rounds, dtype=np.int64),
             questions=sum(_place(placed[number]) < QUESTIONS for number in rounds),
         )
         scores = np.array([_macro(cells[node]) for node in nodes])
-        return dict(zip(nodes, rank_pair_by_pair(record, scores), strict=True))
+        return dict(zip(nodes, rank_pair_by_pair(matrix, scores), strict=True))
 
     def _columns(self, judge_round: Round, nodes: list[int]) -> list[tuple[float, list[float]]]:
         """Return the weight of each column of a round, and each node's value in it."""

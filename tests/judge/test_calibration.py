@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 from bench.trials import Plan, play_trial
 from judge.statistics.comparison import ArmsClaim, compare_arms, plan_looks
-from swarm_record.ranking import Record, rank_nodes
+from swarm_record.ranking import ResultMatrix, rank_nodes
 from swarm_record.stats import effective_n, macro_intervals
 
 pytestmark = pytest.mark.slow
@@ -29,7 +29,7 @@ def judge_season(
     rounds: int,
     missing: float = 0,
     ease: tuple[float, float] = (0, 2),
-) -> Record:
+) -> ResultMatrix:
     """Return what nodes did in a season of rounds with `mix` questions of each dataset.
 
     `shares` [nodes, datasets] are the nodes' true shares; in each round some questions are harder
@@ -42,7 +42,7 @@ def judge_season(
     solved = rng.random((len(shares), rounds, sum(mix))) < np.minimum(chances * factors, 1)
     values = np.where(solved, weights, 0).astype(np.float32)
     values[rng.random((len(shares), rounds)) < missing] = np.nan
-    return Record(
+    return ResultMatrix(
         values=values.reshape(len(shares), -1),
         weights=np.tile(weights, rounds).astype(np.float32),
         rounds=np.repeat(np.arange(rounds), sum(mix)),
@@ -50,11 +50,11 @@ def judge_season(
     )
 
 
-def has_winner(record: Record, *, rounds: int, of: int) -> bool:
+def has_winner(matrix: ResultMatrix, *, rounds: int, of: int) -> bool:
     """Tell whether one node is ranked above another after the first `rounds` of all rounds."""
-    columns = record.values.shape[1] * rounds // of
-    seen = Record(
-        record.values[:, :columns], record.weights[:columns], record.rounds[:columns], columns
+    columns = matrix.values.shape[1] * rounds // of
+    seen = ResultMatrix(
+        matrix.values[:, :columns], matrix.weights[:columns], matrix.rounds[:columns], columns
     )
     best, _ = rank_nodes(seen, np.nansum(seen.values, axis=1).astype(np.float64))
     return bool((best > 1).any())
@@ -158,8 +158,8 @@ def test_clearly_different_nodes_are_ranked_apart_within_a_few_rounds() -> None:
     rng = np.random.default_rng(3)
     shares = np.repeat([[0.2], [0.6]], 6, axis=0)
     for _ in range(20):
-        record = judge_season(rng, shares, mix=(32,), rounds=16)
-        best, worst = rank_nodes(record, np.sum(record.values, axis=1).astype(np.float64))
+        matrix = judge_season(rng, shares, mix=(32,), rounds=16)
+        best, worst = rank_nodes(matrix, np.sum(matrix.values, axis=1).astype(np.float64))
         assert best[6:].max() < 7 <= best[:6].min()
         assert worst[6:].max() < 7
 

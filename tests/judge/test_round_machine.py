@@ -262,7 +262,7 @@ class JudgeInPostgres(RuleBasedStateMachine):
         self.fresh = False
 
     @rule(seconds=st.sampled_from([0, 0, 0, 40_000, 600_000]))
-    def keep_books(self, seconds: int) -> None:
+    def update_standings(self, seconds: int) -> None:
         self.site.refresh(seconds)
         inspect_closed_rounds(now=self.site.clock.now)
         self.fresh = True

@@ -156,9 +156,7 @@ def test_no_round_opens_during_maintenance_and_one_does_after_it(site: Site, pul
     assert pulse.tick_for(RETURN.total_seconds())[0] == "open"
 
 
-def test_an_open_round_is_extended_by_the_time_of_a_maintenance(
-    site: Site, pulse: Pulse
-) -> None:
+def test_an_open_round_is_extended_by_the_time_of_a_maintenance(site: Site, pulse: Pulse) -> None:
     judge_round = site.open()
     pulse.tick_for(1)
     closes_at = judge_round.closes_at
@@ -243,11 +241,11 @@ def test_rounds_leave_windows_although_no_round_closes(site: Site) -> None:
     site.play(amber="rrrr")
     end_season(site.season, now=site.clock.now)
     site.clock.advance(86_400)
-    tasks.keep_books()
+    tasks.update_standings()
     assert site.board("24h") == {}
     assert set(site.board("7d")) == {"amber"}
     site.clock.advance(6 * 86_400)
-    tasks.keep_books()
+    tasks.update_standings()
     assert site.board("7d") == {}
     assert set(site.board()) == {"amber"}
 
@@ -255,7 +253,7 @@ def test_rounds_leave_windows_although_no_round_closes(site: Site) -> None:
 def test_a_closed_round_whose_refresh_was_lost_is_found(site: Site) -> None:
     site.end(answered_round(site))
     assert site.board() == {}
-    tasks.keep_books()
+    tasks.update_standings()
     assert site.board()["amber"].correct == 3
 
 
@@ -273,7 +271,7 @@ def test_missing_ledgers_of_a_season_that_ended_long_ago_are_rebuilt(
     Counted.objects.all().delete()
     Round.objects.update(stream_at=None)
     Standing.objects.all().delete()
-    tasks.keep_books()
+    tasks.update_standings()
     assert {name: (row.rank_low, row.n) for name, row in site.board().items()} == {
         "amber": (1, 32),
         "birch": (2, 32),
@@ -283,7 +281,7 @@ def test_missing_ledgers_of_a_season_that_ended_long_ago_are_rebuilt(
 
 def test_closed_rounds_are_inspected(site: Site) -> None:
     judge_round = site.end(answered_round(site))
-    tasks.keep_books()
+    tasks.update_standings()
     judge_round.refresh_from_db()
     assert judge_round.inspected_at == site.clock.now
     assert not Flag.objects.exists()
@@ -299,7 +297,7 @@ def test_stale_summaries_are_rebuilt_by_one_task_after_another(
     RoundSummary.objects.update(stale=True)
     monkeypatch.setattr(tasks, "RENEWAL_S", -1.0)
     for left in (1, 0, 0):
-        tasks.keep_books()
+        tasks.update_standings()
         assert RoundSummary.objects.filter(stale=True).count() == left
 
 
@@ -319,7 +317,12 @@ def test_every_task_of_the_schedule_exists(settings: Any) -> None:
     names = {entry["task"] for entry in settings.CELERY_BEAT_SCHEDULE.values()}
     mine = {
         task.name
-        for task in (tasks.tick_rounds, tasks.draw_rounds, tasks.grade_answers, tasks.keep_books)
+        for task in (
+            tasks.tick_rounds,
+            tasks.draw_rounds,
+            tasks.grade_answers,
+            tasks.update_standings,
+        )
     }
     assert mine <= names
     schedule = settings.CELERY_BEAT_SCHEDULE["tick-rounds"]["schedule"]

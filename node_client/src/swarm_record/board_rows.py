@@ -1,4 +1,4 @@
-"""Builds one window's leaderboard from ledgers and the season's record; pure."""
+"""Builds one window's leaderboard from ledgers and the season's result matrix; pure."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swarm_record.ledgers import NodeLedger
-from swarm_record.ranking import Record, rank_nodes
+from swarm_record.ranking import ResultMatrix, rank_nodes
 from swarm_record.stats import effective_n, macro_intervals
 from swarm_tasks.marks import Cells, macro_score
 
@@ -81,11 +81,11 @@ def make_entrants(
 
 
 def build_rows(
-    entrants: Sequence[Entrant], *, record: Record | None, minimum: Minimum
+    entrants: Sequence[Entrant], *, matrix: ResultMatrix | None, minimum: Minimum
 ) -> list[StandingRow]:
     """Return the rows of a window, in the order of the entrants.
 
-    Row i of `record` belongs to entrant i; without a record nobody is ranked.
+    Row i of `matrix` belongs to entrant i; without a matrix nobody is ranked.
     """
     if not entrants:
         return []
@@ -93,7 +93,7 @@ def build_rows(
     effective = np.array([effective_n(entrant.cells) for entrant in entrants])
     lows, highs = macro_intervals(scores, effective)
     remarks = [_remark(entrant, minimum=minimum) for entrant in entrants]
-    ranks = _rank(remarks, record, scores) if record is not None else {}
+    ranks = _rank(remarks, matrix, scores) if matrix is not None else {}
     return [
         StandingRow(
             entrant=entrant,
@@ -108,10 +108,12 @@ def build_rows(
     ]
 
 
-def _rank(remarks: Sequence[str], record: Record, scores: Floats) -> dict[int, tuple[int, int]]:
+def _rank(
+    remarks: Sequence[str], matrix: ResultMatrix, scores: Floats
+) -> dict[int, tuple[int, int]]:
     """Return the ranks of the entrants without a remark, by their index."""
     ranked = np.flatnonzero([not remark for remark in remarks])
-    best, worst = rank_nodes(replace(record, values=record.values[ranked]), scores[ranked])
+    best, worst = rank_nodes(replace(matrix, values=matrix.values[ranked]), scores[ranked])
     return {int(i): (int(b), int(w)) for i, b, w in zip(ranked, best, worst, strict=True)}
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from swarm_record.ranking import Record
+from swarm_record.ranking import ResultMatrix
 from swarm_record.stream import QUESTIONS, Bits, Singles, weigh_questions
 from swarm_tasks.marks import Cells, add_cells, macro_score, subtract_cells
 
@@ -177,10 +177,10 @@ class SeasonLedgers:
         )
         return sorted(held, key=lambda ledger: ledger.node_id)
 
-    def read_record(
+    def build_matrix(
         self, nodes: Iterable[NodeLedger], rounds: Sequence[tuple[int, Sequence[str]]]
-    ) -> Record:
-        """Return what these nodes did in some rounds, given in the order of the stream.
+    ) -> ResultMatrix:
+        """Return these nodes' results in some rounds, given in the order of the stream.
 
         Each round is its place in the stream and, if it has a column per question, the questions'
         datasets.
@@ -195,7 +195,7 @@ class SeasonLedgers:
             self.answered[np.ix_(rows, at)], self.solved[np.ix_(rows, at)] * weights, np.nan
         )
         lengths = [len(each) for each in single] + [1] * len(later)
-        return Record(
+        return ResultMatrix(
             values=np.hstack([questions, self.scores[np.ix_(rows, later)]]).astype(np.float32),
             weights=np.concatenate([weights, np.ones(len(later), np.float32)]),
             rounds=np.repeat(np.arange(len(rounds)), lengths),

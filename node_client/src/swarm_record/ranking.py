@@ -47,7 +47,7 @@ Tile = tuple[slice, slice, Singles]
 
 
 @dataclass(frozen=True)
-class Record:
+class ResultMatrix:
     """The nodes' results in a season: single questions first, then later rounds as a whole.
 
     `values` [nodes, columns] is what a column adds to the node's macro score of its round, NaN if
@@ -90,7 +90,7 @@ class Stretch:
     shared: Reals
 
 
-def rank_nodes(record: Record, scores: Floats, *, alpha: float = 0.05) -> tuple[Ints, Ints]:
+def rank_nodes(matrix: ResultMatrix, scores: Floats, *, alpha: float = 0.05) -> tuple[Ints, Ints]:
     """Return each node's best and worst rank; nodes that do not differ significantly share ranks.
 
     Node i is better than j if the evidence (`weigh`) is significant after Holm's correction over
@@ -100,7 +100,7 @@ def rank_nodes(record: Record, scores: Floats, *, alpha: float = 0.05) -> tuple[
     a season is at most `alpha`.
     """
     nodes = len(scores)
-    tiles = list(_compare_pairs(record))
+    tiles = list(_compare_pairs(matrix))
     level = _find_level(tiles, pairs=nodes * (nodes - 1) // 2, alpha=alpha)
     better, worse = np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
     for rows, columns, evidence in tiles:
@@ -159,48 +159,48 @@ def _log_cosh(x: Reals) -> Reals:
     return value
 
 
-def _compare_pairs(record: Record) -> Iterator[Tile]:
+def _compare_pairs(matrix: ResultMatrix) -> Iterator[Tile]:
     """Yield the evidence of all pairs, each once; diagonal tiles have 0 for repeated pairs."""
-    there = ~np.isnan(record.values)
-    values, there = np.where(there, record.values, 0), there.astype(np.float32)
-    scale, spans = _find_scale(record), list(_spans(record))
+    there = ~np.isnan(matrix.values)
+    values, there = np.where(there, matrix.values, 0), there.astype(np.float32)
+    scale, spans = _find_scale(matrix), list(_spans(matrix))
     # Without rounds there is nothing to compare.
     nodes = len(values) if spans else 0
     for i in range(0, nodes, _TILE):
         rows = slice(i, i + _TILE)
         for j in range(i, nodes, _TILE):
             columns = slice(j, j + _TILE)
-            stretches = [_add_up(record, span, values, there, rows, columns) for span in spans]
+            stretches = [_add_up(matrix, span, values, there, rows, columns) for span in spans]
             evidence = _weigh_tile(stretches, scale)
             yield rows, columns, np.triu(evidence, k=1) if i == j else evidence
 
 
-def _find_scale(record: Record) -> Scale:
-    questions = record.weights[: record.questions]
+def _find_scale(matrix: ResultMatrix) -> Scale:
+    questions = matrix.weights[: matrix.questions]
     return Scale(
         least=float(questions.min(initial=1)),
         most=float(questions.max()) if questions.size else 1.0,
-        all_differ=float((record.weights[record.rounds == 0] ** 2).sum()),
+        all_differ=float((matrix.weights[matrix.rounds == 0] ** 2).sum()),
     )
 
 
-def _spans(record: Record) -> Iterator[slice]:
+def _spans(matrix: ResultMatrix) -> Iterator[slice]:
     """Yield the columns of each stretch of rounds, after which bets are recomputed."""
-    if not len(record.rounds):
+    if not len(matrix.rounds):
         return
-    total = int(record.rounds[-1]) + 1
+    total = int(matrix.rounds[-1]) + 1
     starts = [0, 1]
     while starts[-1] < total:
         starts.append(2 * starts[-1])
-    for first, last in pairwise(np.searchsorted(record.rounds, starts)):
+    for first, last in pairwise(np.searchsorted(matrix.rounds, starts)):
         yield slice(int(first), int(last))
 
 
 def _add_up(
-    record: Record, span: slice, values: Singles, there: Singles, rows: slice, columns: slice
+    matrix: ResultMatrix, span: slice, values: Singles, there: Singles, rows: slice, columns: slice
 ) -> Stretch:
     """Return the sums for a tile's pairs over the columns of a span."""
-    weights, single = record.weights[span], max(0, record.questions - span.start)
+    weights, single = matrix.weights[span], max(0, matrix.questions - span.start)
     one, other = values[rows, span], values[columns, span]
     here, here_too = there[rows, span], there[columns, span]
     # Most nodes take part in most rounds, and without gaps plain sums replace most products.

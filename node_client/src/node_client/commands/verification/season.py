@@ -165,10 +165,10 @@ def draw_board(
     names = {key: name for name, key in keys.items()}
     nodes = ledgers.in_window(SEASON_WINDOW)
     rounds = [(start, results.head.datasets) for results, start in counted]
-    record = ledgers.read_record(nodes, sorted(rounds, key=lambda each: each[0]))
+    matrix = ledgers.build_matrix(nodes, sorted(rounds, key=lambda each: each[0]))
     hidden = {key for key, name in names.items() if name in quarantined}
     entrants = make_entrants(nodes, SEASON_WINDOW, quarantined=hidden)
-    lines = build_rows(entrants, record=record, minimum=minimum)
+    lines = build_rows(entrants, matrix=matrix, minimum=minimum)
     return {names[line.entrant.node_id]: line for line in lines}
 
 
