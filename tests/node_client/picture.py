@@ -27,8 +27,8 @@ from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings, choose
 from node_client.site import Site, parse_site
 from swarm_tasks.verifier import Verifier
-from swarm_web.local.parts import Part
-from swarm_web.local.ports import HOST, free_port
+from swarm_web.local.probes import HOST, free_port
+from swarm_web.local.process import SiteProcess
 from tests.local.launcher import plain_environment
 from tests.processes import PROJECT, running
 
@@ -41,10 +41,10 @@ NODE = "kestrel"
 FLAGS = {"learning_rate": "1e-5", "eval_tasks": "32", "eval_every": "200", "model": "tiny"}
 
 
-def demo_part(port: int, *, state: Path, log: Path) -> Part:
+def demo_part(port: int, *, state: Path, log: Path) -> SiteProcess:
     """Return the demo with two nodes, ready when it has told its address."""
     options = ("demo", "--port", str(port), "--nodes", "2", "--state-dir", str(state))
-    return Part(
+    return SiteProcess(
         name="demo",
         command=(sys.executable, "-m", "swarm_web.local", *options),
         environment=plain_environment(),
