@@ -1,11 +1,10 @@
 """What a connection may send: its node's allowance and its account's, whatever the connection."""
 
-import asyncio
 from time import monotonic
-from weakref import WeakKeyDictionary
 
 from django.conf import settings
 
+from swarm_web.event_loops import one_per_loop
 from swarm_web.gateway.limits import Allowance, Keyed, Rates
 from swarm_web.nodes.models import Node
 
@@ -73,12 +72,7 @@ class Quota:
         return 0.0
 
 
-_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, Allowances] = WeakKeyDictionary()
-
-
+@one_per_loop
 def allowances() -> Allowances:
     """Return the running event loop's."""
-    loop = asyncio.get_running_loop()
-    if loop not in _by_loop:
-        _by_loop[loop] = Allowances()
-    return _by_loop[loop]
+    return Allowances()

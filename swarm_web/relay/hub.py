@@ -28,7 +28,6 @@ from itertools import groupby
 from math import ceil
 from random import Random
 from typing import Any, cast
-from weakref import WeakKeyDictionary
 
 import msgspec
 import redis.asyncio
@@ -37,6 +36,7 @@ from channels.db import database_sync_to_async
 from django.conf import settings
 
 from swarm_web import counters
+from swarm_web.event_loops import one_per_loop
 from swarm_web.nodes.models import Node
 from swarm_web.relay.credits import CreditOutbox
 from swarm_web.relay.given import GivenList
@@ -367,12 +367,7 @@ class Hub:
                 await pipeline.execute()
 
 
-_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, Hub] = WeakKeyDictionary()
-
-
+@one_per_loop
 def hub() -> Hub:
     """Return the running event loop's hub."""
-    loop = asyncio.get_running_loop()
-    if loop not in _by_loop:
-        _by_loop[loop] = Hub(async_redis(), read_limits())
-    return _by_loop[loop]
+    return Hub(async_redis(), read_limits())
