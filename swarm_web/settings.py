@@ -281,7 +281,7 @@ ACCOUNT_SIGNUP_FIELDS = [
     "password1*",
     "password2*",
 ]
-ACCOUNT_USERNAME_VALIDATORS = "swarm_web.accounts.usernames.VALIDATORS"
+ACCOUNT_USERNAME_VALIDATORS = "swarm_web.accounts.adapter.USERNAME_VALIDATORS"
 ACCOUNT_USERNAME_BLACKLIST = ["admin", "administrator", "judge", "moderator", "operator", "support"]
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_RATE_LIMITS = {"signup": "20/m/ip,60/h/ip"}
