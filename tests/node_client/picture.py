@@ -19,7 +19,7 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 
 from node_client.display.panel import render
-from node_client.display.view import View
+from node_client.display.view import NodeView
 from node_client.model.policy import Policy
 from node_client.runtime.run import make_node
 from node_client.runtime.training import Equipment
@@ -64,7 +64,7 @@ def register(*, state: Path, token_file: Path) -> None:
 async def watch(settings: Settings) -> str:
     """Run a node until it was judged, and return its panel as SVG."""
     policy = Policy.load(settings.model, device="cpu")
-    view = View(
+    view = NodeView(
         model=policy.name,
         parameters=policy.parameters,
         device=str(policy.device),
@@ -86,13 +86,13 @@ async def watch(settings: Settings) -> str:
     return picture
 
 
-def is_judged(view: View) -> bool:
+def is_judged(view: NodeView) -> bool:
     """Tell whether the panel shows a score of some rounds, while the next one is open."""
     scored = view.standing is not None and view.standing.rounds >= ROUNDS
     return scored and view.round is not None and view.round.phase == "open"
 
 
-def draw(view: View) -> str:
+def draw(view: NodeView) -> str:
     """Return the panel as SVG that loads nothing: the viewer's own monospaced font is enough."""
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
     console.print(render(view, now=datetime.now(UTC), clock=monotonic()))

@@ -1,18 +1,10 @@
-"""The tables of a report's page: rows of cells, already in words; a second line stands below."""
+"""The tables of a report's page: rows of cells as text; a cell may have a second line."""
 
 from collections.abc import Callable
 from typing import Any
 
 from node_client.lab.report.figures import Table
-from node_client.lab.report.shape import (
-    ArmReport,
-    Comparison,
-    Estimate,
-    GainAfter,
-    Outcome,
-    Report,
-)
-from node_client.lab.report.words import (
+from node_client.lab.report.numbers import (
     NONE,
     say_bytes,
     say_gain,
@@ -21,6 +13,14 @@ from node_client.lab.report.words import (
     say_number,
     say_p,
     say_signed,
+)
+from node_client.lab.report.shape import (
+    ArmComparison,
+    ArmReport,
+    Estimate,
+    GainAfter,
+    Outcome,
+    Report,
 )
 
 NAMES: dict[Outcome, str] = {
@@ -77,7 +77,7 @@ def main_table(report: Report) -> Table:
 
 
 def steadiness_table(report: Report) -> Table:
-    """Return how steady each arm learned, and how far its nodes are apart."""
+    """Return the steadiness of each arm's learning, and the spread of its nodes."""
     columns: dict[str, Callable[[ArmReport], Any]] = {
         "forgetting": lambda arm: arm.forgetting,
         "drawdown": lambda arm: arm.drawdown,
@@ -107,7 +107,7 @@ def horizon_table(report: Report) -> Table:
 
 
 def reached_table(report: Report) -> Table:
-    """Return how soon each arm is as good on held-out questions as the baseline is at the end."""
+    """Return when each arm reaches the baseline's final held-out score."""
     return Table(
         head=["arm", "runs that get there", "rounds", "tokens generated"],
         rows=[
@@ -123,9 +123,9 @@ def reached_table(report: Report) -> Table:
 
 
 def comparison_table(report: Report) -> Table:
-    """Return every comparison, an outcome after the other."""
+    """Return every comparison, ordered by outcome."""
 
-    def cells(each: Comparison) -> list[str]:
+    def cells(each: ArmComparison) -> list[str]:
         return [
             each.arm + (f", {each.group}" if each.group else ""),
             NAMES[each.outcome],
@@ -159,7 +159,7 @@ def comparison_table(report: Report) -> Table:
 
 
 def seed_table(report: Report) -> Table:
-    """Return what came of each run."""
+    """Return the outcomes of each run."""
     return Table(
         head=["arm", "seed", *NAMES.values(), "take-off round", "tokens", "exchanged"],
         rows=[
@@ -197,7 +197,7 @@ def _estimate(estimate: Estimate | None) -> str:
     return f"{value}\n{say_interval(estimate.low, estimate.high)}"
 
 
-def _with_interval(found: Comparison | GainAfter) -> str:
+def _with_interval(found: ArmComparison | GainAfter) -> str:
     gain = say_gain(found.gain)
     if found.gain_low is None:
         return gain

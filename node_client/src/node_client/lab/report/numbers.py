@@ -1,4 +1,10 @@
-"""Numbers in words, the same on the page, in sentences and in the summary."""
+"""Numbers of a report: rounding, and text for the page, sentences and summary.
+
+Six significant digits are far more than any number means. Machines add in different orders, which
+changes the last of a float's sixteen digits.
+"""
+
+from collections.abc import Iterable
 
 NONE = "–"
 
@@ -25,7 +31,7 @@ def say_p_is(p: float) -> str:
 
 
 def say_number(value: float | None, digits: int = 3) -> str:
-    """Return a number with `digits` significant digits; thousands of large ones stand apart."""
+    """Return a number with `digits` significant digits; large ones with separators."""
     if value is None:
         return NONE
     if value < 0:
@@ -49,7 +55,7 @@ def say_interval(low: float | None, high: float | None) -> str:
 
 
 def say_bytes(count: float) -> str:
-    """Return a number of bytes in the largest unit of which there is one."""
+    """Return a number of bytes with a unit."""
     for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= size:
             return f"{say_number(count / size)} {unit}"
@@ -61,5 +67,15 @@ def _sign(value: float) -> str:
 
 
 def _without_zero(text: str) -> str:
-    """Return a fraction as the documents write it: .5 for 0.5."""
+    """Return a fraction without its leading zero: .5 for 0.5."""
     return text.removeprefix("0") if text.startswith("0.") else text
+
+
+def rounded(value: float) -> float:
+    """Return a number with six significant digits."""
+    return float(f"{value:.6g}")
+
+
+def all_rounded(values: Iterable[float]) -> list[float]:
+    """Return numbers with six significant digits."""
+    return [rounded(value) for value in values]
