@@ -22,6 +22,17 @@ MOST_WAITING_BYTES = 1 << 26
 # More are sent in several batches.
 PAIRS_IN_A_BATCH = 20_000
 
+# KEYS: list. ARGV: its most bytes, then batches. Returns how many of the oldest were dropped.
+_APPEND = """
+redis.call('RPUSH', KEYS[1], unpack(ARGV, 2))
+local dropped = 0
+while (redis.call('MEMORY', 'USAGE', KEYS[1], 'SAMPLES', 0) or 0) > tonumber(ARGV[1]) do
+    redis.call('LPOP', KEYS[1])
+    dropped = dropped + 1
+end
+return dropped
+"""
+
 # The fields of `Pair`, and how many rollouts were used.
 PairColumns = tuple[list[int], list[int], list[int], list[int], list[int]]
 
@@ -50,9 +61,9 @@ class CreditOutbox:
     """Sends what one process has collected. `source` names the process, as no other is named."""
 
     def __init__(self, client: redis.asyncio.Redis, *, source: str) -> None:
-        self._client = client
         self._source = source
         self._number = 0
+        self._append = client.register_script(_APPEND)
         # Batches that are on their way, or were when the connection broke.
         self._sealed: list[bytes] = []
 
@@ -62,6 +73,7 @@ class CreditOutbox:
         Raises what the client raises; everything is then sent by the next call.
         """
         if self._sealed:
+            tally.bound_credits()
             await self._push()
         pairs, lessons = tally.take_credits()
         rows = list(pairs.items())
@@ -78,13 +90,9 @@ class CreditOutbox:
         self._sealed.append(_encoder.encode(Credits(self._source, self._number, columns, lessons)))
 
     async def _push(self) -> None:
-        async with self._client.pipeline(transaction=True) as pipeline:
-            pipeline.rpush(CREDITS, *self._sealed)
-            pipeline.memory_usage(CREDITS)
-            waiting, size = await pipeline.execute()
+        args: list[int | bytes] = [MOST_WAITING_BYTES, *self._sealed]
+        dropped = int(await self._append(keys=[CREDITS], args=args))
         self._sealed = []
-        if size > MOST_WAITING_BYTES:
-            kept = waiting * MOST_WAITING_BYTES // size
-            await self._client.ltrim(CREDITS, -kept, -1)
-            counters.count(counters.RELAY, "credits_dropped", by=waiting - kept)
-            logger.warning("dropped %d batches of credits: no worker takes them", waiting - kept)
+        if dropped:
+            counters.count(counters.RELAY, "credits_dropped", by=dropped)
+            logger.warning("dropped %d batches of credits: no worker takes them", dropped)

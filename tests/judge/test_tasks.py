@@ -28,6 +28,9 @@ from judge.services.seasons import end_season
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_tasks.verifier import DrawnTask
 from swarm_web import heartbeat
+from swarm_web.maintenance.models import RETURN
+from swarm_web.maintenance.selectors import latest_maintenance
+from swarm_web.maintenance.services import begin_maintenance, end_maintenance
 from swarm_web.store import sync_redis
 from tests.judge.toys import OPEN_S, SCORING_S, Site, ToyVerifier
 
@@ -114,6 +117,57 @@ def test_a_tick_that_cannot_draw_questions_still_moves_the_rounds_that_are_due(
     with pytest.raises(RefusedError):
         tasks.tick_rounds()
     assert phases() == ["closed"]
+
+
+class Pulse:
+    """The sign of life of a web process beside the judge's clock: none during maintenance."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._left_at = site.clock.now
+
+    def tick_for(self, seconds: float) -> list[str]:
+        """Let both go on for so long, and return the phases of all rounds."""
+        clock = self._site.clock
+        for _ in range(int(seconds)):
+            clock.advance(1)
+            latest = latest_maintenance(now=clock.now)
+            if latest is None or not latest.counts_as_outage(now=clock.now):
+                self._left_at = clock.now
+            left = heartbeat._KEPT - (clock.now - self._left_at)
+            sync_redis().set(heartbeat._SERVING, 1, px=left)
+            tasks.tick_rounds()
+        return phases()
+
+
+@pytest.fixture
+def pulse(site: Site) -> Iterator[Pulse]:
+    yield Pulse(site)
+    sync_redis().delete(heartbeat._SERVING)
+
+
+def test_no_round_opens_during_maintenance_and_one_does_after_it(site: Site, pulse: Pulse) -> None:
+    site.join("amber")
+    assert pulse.tick_for(1) == ["scheduled"]
+    begin_maintenance(message="", until=None, now=site.clock.now)
+    assert pulse.tick_for(2 * LEAD.total_seconds()) == ["scheduled"]
+    end_maintenance(now=site.clock.now)
+    assert pulse.tick_for(RETURN.total_seconds() - 1) == ["scheduled"]
+    assert pulse.tick_for(RETURN.total_seconds())[0] == "open"
+
+
+def test_a_round_that_is_open_is_given_the_time_of_a_maintenance_back(
+    site: Site, pulse: Pulse
+) -> None:
+    judge_round = site.open()
+    pulse.tick_for(1)
+    closes_at = judge_round.closes_at
+    begin_maintenance(message="", until=None, now=site.clock.now)
+    assert pulse.tick_for(OPEN_S + 5)[0] == "open"
+    end_maintenance(now=site.clock.now)
+    assert pulse.tick_for(RETURN.total_seconds() + 1)[0] == "open"
+    judge_round.refresh_from_db()
+    assert judge_round.closes_at - closes_at > timedelta(seconds=OPEN_S + 5) + RETURN
 
 
 def test_a_tick_leaves_a_sign_of_life(site: Site) -> None:
