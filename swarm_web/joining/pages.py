@@ -91,7 +91,7 @@ def _show(request: HttpRequest, join_request: JoinRequest, form: NodeChoiceForm)
 
 
 def _follow_up(request: HttpRequest, node: Node | None) -> HttpResponse:
-    """Lead to the page of an approved node; None stands for a code that was used meanwhile."""
+    """Lead to the page of an approved node; None: the code was used since."""
     if node is None:
         return render(request, "joining/code.html", {"unknown": True}, status=HTTPStatus.CONFLICT)
     return redirect("device-approved", node.name)

@@ -57,7 +57,7 @@ class NodeView:
     `totals` are this season's, `lifetime` those of all runs and seasons; `curve` holds the training
     reward of the latest steps. `answered` counts the latest rounds' answers that the judge has,
     earlier runs included.
-    `finished` is the latest round that was open and is not any more; `sat_out` the latest one that
+    `finished` is the latest round that is no longer open; `sat_out` the latest one that
     had opened before this node joined. `offline_since` is the monotonic time when the connection
     was lost. `paused` has the reason of a pause and its end. `published` counts rollouts that the
     pool accepted since the client started, `published_before` those before that in this season.

@@ -20,12 +20,12 @@ from node_client.lab.config import Phase
 from node_client.lab.report.comparing import compare
 from node_client.lab.report.making import read_report
 from node_client.lab.report.numbers import (
+    format_gain,
+    format_gain_interval,
+    format_interval,
+    format_p_is,
+    format_signed,
     rounded,
-    say_gain,
-    say_gain_interval,
-    say_interval,
-    say_p_is,
-    say_signed,
 )
 from node_client.lab.report.shape import ArmComparison, ArmReport, GroupOfNodes, Outcome, Report
 from node_client.lab.report.tables import NAMES
@@ -155,20 +155,20 @@ def find(claims: Sequence[ExpectedResult], reports: Mapping[str, Report | None])
     return TestedClaims(found, pending=len(claims) - len(found))
 
 
-def say(findings: TestedClaims) -> str:
+def summarize(findings: TestedClaims) -> str:
     """Return one sentence about the findings for each outcome."""
     if not findings.found:
         return UNANSWERED
     outcomes = dict.fromkeys(each.comparison.outcome for each in findings.found)
-    said = [
-        _say_outcome([each for each in findings.found if each.comparison.outcome == outcome])
+    sentences = [
+        _describe_outcome([each for each in findings.found if each.comparison.outcome == outcome])
         for outcome in outcomes
     ]
     if any(each.phase == "exploratory" for each in findings.found):
-        said.append("Exploratory in part: not evidence.")
+        sentences.append("Exploratory in part: not evidence.")
     if findings.pending:
-        said.append(f"{findings.pending} more to be measured.")
-    return " ".join(said)
+        sentences.append(f"{findings.pending} more to be measured.")
+    return " ".join(sentences)
 
 
 def _families(claims: Sequence[ExpectedResult]) -> list[list[int]]:
@@ -183,7 +183,7 @@ def _families(claims: Sequence[ExpectedResult]) -> list[list[int]]:
 def _answer(question: Question, findings: TestedClaims) -> dict[str, Any]:
     found = findings.found
     answer: dict[str, Any] = {
-        "sentence": say(findings),
+        "sentence": summarize(findings),
         "figures": found,
         "pending": findings.pending,
     }
@@ -207,14 +207,14 @@ def _answer(question: Question, findings: TestedClaims) -> dict[str, Any]:
     return answer
 
 
-def _say_outcome(findings: Sequence[TestedClaim]) -> str:
+def _describe_outcome(findings: Sequence[TestedClaim]) -> str:
     """Return the sentence about the findings of one outcome."""
     what = NAMES[findings[0].comparison.outcome]
-    each = "; ".join(_say_finding(finding) for finding in findings)
-    return f"{what[0].upper()}{what[1:]}: {each}{_say_verdict(findings)}."
+    each = "; ".join(_describe_finding(finding) for finding in findings)
+    return f"{what[0].upper()}{what[1:]}: {each}{_describe_verdict(findings)}."
 
 
-def _say_verdict(findings: Sequence[TestedClaim]) -> str:
+def _describe_verdict(findings: Sequence[TestedClaim]) -> str:
     judged = [finding.holds for finding in findings if finding.holds is not None]
     if not judged:
         return ""
@@ -223,19 +223,19 @@ def _say_verdict(findings: Sequence[TestedClaim]) -> str:
     return f" ({sum(judged)} of {len(judged)} as expected)"
 
 
-def _say_finding(finding: TestedClaim) -> str:
+def _describe_finding(finding: TestedClaim) -> str:
     found = finding.comparison
     who = f"{found.arm}{f', {found.group},' if found.group else ''} against {found.against}"
     if found.gain is None:
-        size = say_signed(found.difference)
-        interval = say_interval(found.difference_low, found.difference_high)
+        size = format_signed(found.difference)
+        interval = format_interval(found.difference_low, found.difference_high)
     else:
-        size = say_gain(found.gain)
-        interval = say_gain_interval(found.gain_low, found.gain_high)
+        size = format_gain(found.gain)
+        interval = format_gain_interval(found.gain_low, found.gain_high)
     sure = f"{interval}, " if found.difference_low is not None else ""
     return (
         f"{who} in {finding.experiment} {size}"
-        f" [{sure}{found.seeds} seeds, {say_p_is(found.p_adjusted)}]"
+        f" [{sure}{found.seeds} seeds, {format_p_is(found.p_adjusted)}]"
     )
 
 

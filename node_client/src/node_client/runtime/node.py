@@ -171,7 +171,7 @@ class SwarmNode:
 
         Raises CoordinatorRefusedError when this run cannot change to the arm.
         """
-        _check_arm(welcome.arm, wish=self._settings.arm)
+        _check_arm(welcome.arm, own=self._settings.arm)
         self._welcomed.set()
         self._view.note_welcome(welcome.node, welcome.arm, welcome.season)
         self._set_clock(welcome.now)
@@ -374,11 +374,11 @@ class SwarmNode:
         self._view.clock_ahead_s = ahead.total_seconds()
 
 
-def _check_arm(arm: Arm, *, wish: Arm) -> None:
+def _check_arm(arm: Arm, *, own: Arm) -> None:
     """Check the arm: a run cannot change between `base`, which is untrained, and the others."""
-    if (arm == "base") != (wish == "base"):
+    if (arm == "base") != (own == "base"):
         raise CoordinatorRefusedError(
-            f"The coordinator has this node in the arm {arm}, but it runs in the arm {wish}.",
+            f"The coordinator has this node in the arm {arm}, but it runs in the arm {own}.",
             fix=f"Start it again with --arm {arm}, or ask the operator to change its arm.",
             code="arm.changed",
         )

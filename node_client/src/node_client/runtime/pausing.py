@@ -88,9 +88,9 @@ class Pauses:
 
     def _check(self) -> Pause | None:
         now = self._now()
-        wish = read_pause(self._state, now=now)
-        if wish is not None:
-            return wish
+        requested = read_pause(self._state, now=now)
+        if requested is not None:
+            return requested
         if self._windows and not is_open(self._windows, now):
             if self._known is not None and self._known.reason == "hours":
                 return self._known

@@ -34,13 +34,13 @@ class ChosenCheckpoint:
         return self.path / "policy"
 
 
-def choose_checkpoint(folder: Path, wish: str | None = None) -> ChosenCheckpoint:
-    """Return the newest intact checkpoint in a folder, or the one that `wish` names.
+def choose_checkpoint(folder: Path, name: str | None = None) -> ChosenCheckpoint:
+    """Return the newest intact checkpoint in a folder, or the one called `name`.
 
-    `wish` is a step's number or a checkpoint's path. Raises CheckpointError when there is none.
+    `name` is a step's number or a checkpoint's path. Raises CheckpointError when there is none.
     """
-    if wish is not None:
-        return _check(_find(folder, wish))
+    if name is not None:
+        return _check(_find(folder, name))
     for path in newest_first(folder):
         try:
             return _check(path)
@@ -53,15 +53,15 @@ def choose_checkpoint(folder: Path, wish: str | None = None) -> ChosenCheckpoint
     )
 
 
-def _find(folder: Path, wish: str) -> Path:
-    if not wish.isdecimal():
-        return Path(wish)
+def _find(folder: Path, name: str) -> Path:
+    if not name.isdecimal():
+        return Path(name)
     checkpoints = newest_first(folder)
-    found = [path for path in checkpoints if path.name == f"step-{int(wish):08d}"]
+    found = [path for path in checkpoints if path.name == f"step-{int(name):08d}"]
     if not found:
         steps = ", ".join(str(int(path.name.split("-")[1].split(".")[0])) for path in checkpoints)
         raise CheckpointError(
-            f"There is no checkpoint of step {wish} in {folder}.",
+            f"There is no checkpoint of step {name} in {folder}.",
             fix=f"Available steps: {steps or 'none'}.",
         )
     return found[0]

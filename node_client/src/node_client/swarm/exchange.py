@@ -178,16 +178,16 @@ def may_publish(arm: Arm, season: SeasonInfo) -> bool:
     return arm != "isolated" or season.isolated_publish
 
 
-def allowed_preference(wish: Preference, season: SeasonInfo | None) -> Preference:
+def allowed_preference(preferred: Preference, season: SeasonInfo | None) -> Preference:
     """Return the preference if the season allows it, otherwise `any`, which is always allowed."""
     allowed = _OLDER if season is None else season.sampling or _OLDER
-    return wish if wish in allowed else "any"
+    return preferred if preferred in allowed else "any"
 
 
 def explain_sampling(pool: ExternalPool, season: SeasonInfo) -> Iterator[str]:
     """Yield a warning if the season does not allow the owner's preference."""
-    wish = PREFERENCES[pool]
-    if allowed_preference(wish, season) != wish:
+    preferred = PREFERENCES[pool]
+    if allowed_preference(preferred, season) != preferred:
         yield (
             f"Rollouts of others are drawn uniformly: the season {season.name} does not allow"
             f" external_pool = {pool}."

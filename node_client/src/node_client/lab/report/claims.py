@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from node_client.lab.config import NodePlan
-from node_client.lab.report.numbers import say_gain, say_gain_interval, say_p, say_p_is
+from node_client.lab.report.numbers import format_gain, format_gain_interval, format_p, format_p_is
 from node_client.lab.report.shape import ArmComparison, PaperArm
 from node_client.lab.results import ExperimentResults
 from node_client.lab.statistics import LEVEL
@@ -37,45 +37,45 @@ def headline(comparisons: Sequence[ArmComparison], *, baseline: str, arms: int) 
     figures = _figures(best, of=arms)
     what = f"over {baseline} in cumulative own reward"
     if best in better:
-        said = f"{best.arm} gained {'most ' if len(own) > 1 else ''}{what}: {figures}."
+        text = f"{best.arm} gained {'most ' if len(own) > 1 else ''}{what}: {figures}."
     elif best.difference > 0 and best.least_p * arms > LEVEL:
-        said = f"Too few seeds to show a gain of {best.arm} {what}: {figures}."
+        text = f"Too few seeds to show a gain of {best.arm} {what}: {figures}."
     elif best.difference > 0:
-        said = f"No gain {what} beyond chance; the largest is {best.arm}'s: {figures}."
+        text = f"No gain {what} beyond chance; the largest is {best.arm}'s: {figures}."
     else:
-        said = f"No gain {what}; the smallest loss is {best.arm}'s: {figures}."
+        text = f"No gain {what}; the smallest loss is {best.arm}'s: {figures}."
     if len(own) > 1 and better:
-        said += f" {len(better)} of {len(own)} arms are better than the baseline beyond chance."
+        text += f" {len(better)} of {len(own)} arms are better than the baseline beyond chance."
     if worse:
-        said += f" Worse beyond chance: {', '.join(comparison.arm for comparison in worse)}."
-    return said
+        text += f" Worse beyond chance: {', '.join(comparison.arm for comparison in worse)}."
+    return text
 
 
 def caution(results: ExperimentResults, comparisons: Sequence[ArmComparison]) -> list[str]:
     """Return warnings about the figures."""
-    said = []
+    sentences = []
     if results.experiment.phase == "exploratory":
-        said.append(
+        sentences.append(
             "Exploratory: the design was still open when these seeds were looked at, so this is"
             " not evidence. It says what to confirm on other seeds."
         )
     if results.missing:
-        said.append(f"Runs that are missing: {', '.join(results.missing)}.")
+        sentences.append(f"Runs that are missing: {', '.join(results.missing)}.")
     if results.left_out:
         seeds = ", ".join(map(str, results.left_out))
-        said.append(
+        sentences.append(
             f"Left out of every figure but the outcomes by seed: {seeds}, because not every arm was"
             " run with them."
         )
     own = _of_own_reward(comparisons)
     least, arms = own[0].least_p if own else 0.0, len(results.experiment.arms) - 1
     if least * arms > LEVEL:
-        after = f", and {say_p(min(1.0, least * arms))} after Holm over {arms} comparisons"
-        said.append(
-            f"With {seeds_of(len(results.paired))} p is at least {say_p(least)}"
+        after = f", and {format_p(min(1.0, least * arms))} after Holm over {arms} comparisons"
+        sentences.append(
+            f"With {seeds_of(len(results.paired))} p is at least {format_p(least)}"
             f"{after if arms > 1 else ''}: too few for anything to be below .05."
         )
-    return said
+    return sentences
 
 
 def seeds_of(count: int) -> str:
@@ -89,16 +89,16 @@ def _of_own_reward(comparisons: Sequence[ArmComparison]) -> list[ArmComparison]:
 
 def _figures(comparison: ArmComparison, *, of: int) -> str:
     """Return the gain with its interval and adjusted p-value."""
-    gain = say_gain(comparison.gain)
-    interval = say_gain_interval(comparison.gain_low, comparison.gain_high)
+    gain = format_gain(comparison.gain)
+    interval = format_gain_interval(comparison.gain_low, comparison.gain_high)
     sure = f"95 % interval {interval}" if comparison.gain_low is not None else "no interval"
-    p = f"{say_p_is(comparison.p_adjusted)}{' after Holm' if of > 1 else ''}"
+    p = f"{format_p_is(comparison.p_adjusted)}{' after Holm' if of > 1 else ''}"
     return f"{gain} ({sure}, {seeds_of(comparison.seeds)}, {p})"
 
 
 def unlike_the_paper(results: ExperimentResults) -> list[str]:
     """Return a sentence for each difference between the experiment's set-up and the paper's."""
-    said = [
+    sentences = [
         *_unlike_in_size(results),
         f"{seeds_of(len(results.paired))}, in place of one run of each arm.",
         "Own reward leaves others' rollouts out. Whose rewards the paper adds up is not stated;"
@@ -106,11 +106,11 @@ def unlike_the_paper(results: ExperimentResults) -> list[str]:
         "Sums are of the mean over nodes; the paper's are over all 8 nodes, so 8 times as large.",
     ]
     if any(_generates_more(data.plans) for data in results.arms):
-        said.append(
+        sentences.append(
             "Some arms generate more rollouts in a round than their I (the setting batch; I + J"
             " unless it is set); the paper's generate I."
         )
-    return said
+    return sentences
 
 
 def _unlike_in_size(results: ExperimentResults) -> Iterator[str]:

@@ -8,11 +8,11 @@ from msgspec import Struct
 
 from node_client.lab.report.claims import seeds_of
 from node_client.lab.report.numbers import (
-    say_bytes,
-    say_gain,
-    say_gain_interval,
-    say_number,
-    say_signed,
+    format_bytes,
+    format_gain,
+    format_gain_interval,
+    format_number,
+    format_signed,
 )
 from node_client.lab.report.shape import ArmComparison, ArmReport, Curve, OnsetReport, Report
 from node_client.lab.report.traces import (
@@ -110,7 +110,7 @@ def draw_onset(onset: OnsetReport, report: Report) -> PlotlyFigure:
     return PlotlyFigure(
         key=f"onset-{place}",
         title=f"{onset.arm} minus {report.baseline}",
-        caption=_say_onset(onset),
+        caption=_describe_onset(onset),
         data=[*draw_band(chance, 0, "by chance alone"), line],
         layout=layout,
         table=Table(
@@ -118,8 +118,8 @@ def draw_onset(onset: OnsetReport, report: Report) -> PlotlyFigure:
             rows=[
                 [
                     str(onset.rounds[at]),
-                    say_signed(onset.difference[at]),
-                    say_number(onset.band[at]),
+                    format_signed(onset.difference[at]),
+                    format_number(onset.band[at]),
                 ]
                 for at in shown
             ],
@@ -127,7 +127,7 @@ def draw_onset(onset: OnsetReport, report: Report) -> PlotlyFigure:
     )
 
 
-def _say_onset(onset: OnsetReport) -> str:
+def _describe_onset(onset: OnsetReport) -> str:
     n = f"n = {seeds_of(onset.seeds)}."
     if onset.stays is not None:
         return f"Beyond chance from round {onset.stays} to the end. {n}"
@@ -160,7 +160,7 @@ def _draw_mechanism(report: Report) -> PlotlyFigure:
         table=Table(
             head=["arm", "informative in a set", "gain", "95 % interval"],
             rows=[
-                [arm.name, say_number(arm.informative_in_set), *_say_gain(arm, gains)]
+                [arm.name, format_number(arm.informative_in_set), *_describe_gain(arm, gains)]
                 for _, arm in shown
             ],
         ),
@@ -211,9 +211,9 @@ def _draw_cost(report: Report) -> PlotlyFigure:
             rows=[
                 [
                     arm.name,
-                    say_number(arm.tokens),
-                    say_bytes(arm.bytes),
-                    say_number(arm.own.value),
+                    format_number(arm.tokens),
+                    format_bytes(arm.bytes),
+                    format_number(arm.own.value),
                 ]
                 for arm in report.arms
             ],
@@ -234,11 +234,11 @@ def _gain(arm: ArmReport, gains: dict[str, ArmComparison]) -> float | None:
     return gains[arm.name].gain if arm.name in gains else 1.0
 
 
-def _say_gain(arm: ArmReport, gains: dict[str, ArmComparison]) -> list[str]:
+def _describe_gain(arm: ArmReport, gains: dict[str, ArmComparison]) -> list[str]:
     if arm.name not in gains:
         return ["baseline", ""]
     found = gains[arm.name]
-    return [say_gain(found.gain), say_gain_interval(found.gain_low, found.gain_high)]
+    return [format_gain(found.gain), format_gain_interval(found.gain_low, found.gain_high)]
 
 
 def _few(rounds: Sequence[int]) -> list[int]:
@@ -251,7 +251,7 @@ def _at(curve: Curve, number: int) -> str:
     if number not in curve.rounds:
         return ""
     at = curve.rounds.index(number)
-    value = say_number(curve.mean[at])
+    value = format_number(curve.mean[at])
     if not curve.low:
         return value
-    return f"{value} ({say_number(curve.low[at])} to {say_number(curve.high[at])})"
+    return f"{value} ({format_number(curve.low[at])} to {format_number(curve.high[at])})"

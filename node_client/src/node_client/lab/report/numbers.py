@@ -9,56 +9,56 @@ from collections.abc import Iterable
 NONE = "–"
 
 
-def say_gain(gain: float | None) -> str:
+def format_gain(gain: float | None) -> str:
     """Return a ratio as a change: +94 % for 1.94."""
     return NONE if gain is None else f"{_sign(gain - 1)}{abs(gain - 1) * 100:.0f} %"
 
 
-def say_gain_interval(low: float | None, high: float | None) -> str:
+def format_gain_interval(low: float | None, high: float | None) -> str:
     """Return an interval of a ratio as changes."""
-    return NONE if low is None or high is None else f"{say_gain(low)} to {say_gain(high)}"
+    return NONE if low is None or high is None else f"{format_gain(low)} to {format_gain(high)}"
 
 
-def say_p(p: float) -> str:
+def format_p(p: float) -> str:
     """Return a p-value with two significant digits."""
     return "1" if p >= 0.995 else _without_zero(f"{p:.2g}") if p >= 0.001 else "< .001"
 
 
-def say_p_is(p: float) -> str:
+def format_p_is(p: float) -> str:
     """Return a p-value in a sentence: p = .031, p < .001."""
-    said = say_p(p)
-    return f"p {said}" if said.startswith("<") else f"p = {said}"
+    text = format_p(p)
+    return f"p {text}" if text.startswith("<") else f"p = {text}"
 
 
-def say_number(value: float | None, digits: int = 3) -> str:
+def format_number(value: float | None, digits: int = 3) -> str:
     """Return a number with `digits` significant digits; large ones with separators."""
     if value is None:
         return NONE
     if value < 0:
-        return _sign(value) + say_number(-value, digits)
+        return _sign(value) + format_number(-value, digits)
     if value >= 1000:
         return f"{value:,.0f}"
     text = f"{value:.{digits}g}"
     return _without_zero(text if "e" not in text else f"{value:.1e}")
 
 
-def say_signed(value: float | None, digits: int = 3) -> str:
+def format_signed(value: float | None, digits: int = 3) -> str:
     """Return a difference with its sign."""
     if value is None:
         return NONE
-    return _sign(value) + say_number(abs(value), digits)
+    return _sign(value) + format_number(abs(value), digits)
 
 
-def say_interval(low: float | None, high: float | None) -> str:
+def format_interval(low: float | None, high: float | None) -> str:
     """Return the ends of an interval."""
-    return NONE if low is None or high is None else f"{say_number(low)} to {say_number(high)}"
+    return NONE if low is None or high is None else f"{format_number(low)} to {format_number(high)}"
 
 
-def say_bytes(count: float) -> str:
+def format_bytes(count: float) -> str:
     """Return a number of bytes with a unit."""
     for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= size:
-            return f"{say_number(count / size)} {unit}"
+            return f"{format_number(count / size)} {unit}"
     return f"{count:.0f} B"
 
 
