@@ -4,6 +4,7 @@ Start a worker with `celery -A swarm_web worker` and one beat with `celery -A sw
 """
 
 import asyncio
+import gc
 import logging
 import os
 import warnings
@@ -16,6 +17,7 @@ from celery.signals import (
     after_setup_task_logger,
     heartbeat_sent,
     worker_init,
+    worker_process_init,
     worker_ready,
 )
 from django.utils import timezone
@@ -46,6 +48,12 @@ def refuse_old_store(**_signal: object) -> None:
 async def _check_store() -> None:
     await check_store(async_redis())
     await async_redis().aclose()
+
+
+@worker_process_init.connect
+def spare_what_is_loaded(**_signal: object) -> None:
+    """Keep the garbage collector from what stays loaded: booking credits took twice as long."""
+    gc.freeze()
 
 
 @heartbeat_sent.connect

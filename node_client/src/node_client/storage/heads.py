@@ -15,7 +15,7 @@ from node_client.site import Site
 from node_client.storage.lines import append_lines, read_lines
 from node_client.storage.state import write_private
 from swarm_protocol.messages import ChainHead
-from swarm_record.chain import state_head
+from swarm_record.chain import encode_signed_head
 from swarm_record.keys import is_signed
 
 KEPT = 10_000
@@ -57,7 +57,7 @@ class HeadLog:
         """Record a head that is new and signed. With a full disk only a warning is logged."""
         if head is None or self._is_known(head):
             return
-        stated = state_head(sequence=head.sequence, head=head.head)
+        stated = encode_signed_head(sequence=head.sequence, head=head.head)
         if not is_signed(stated, key=head.key, signature=head.signature):
             log.warning("the coordinator's chain head has no valid signature; it is not recorded")
             return

@@ -8,7 +8,7 @@ import httpx
 from node_client.commands.verification.checks import CheckOutcome, Differences, RoundCheck, conclude
 from node_client.commands.verification.records import PublishedRound
 from node_client.storage.commitments import NotedCommitment
-from swarm_record.chain import Link
+from swarm_record.chain import RecordLink
 from swarm_tasks.beacon import LEAD, MAX_VALUE_BYTES, Beacon, BeaconError, BeaconValue, read_value
 
 _NAME = "beacon"
@@ -29,8 +29,8 @@ def check_beacon(
     published: PublishedRound,
     *,
     fetched: BeaconValue | None,
-    scheduled: Link | None,
-    before: Iterable[Link],
+    scheduled: RecordLink | None,
+    before: Iterable[RecordLink],
     noted: NotedCommitment | None,
 ) -> RoundCheck:
     """Check that a round uses the beacon's value, and was bound to it before it was known.
@@ -79,7 +79,10 @@ def _compare_value(
 
 
 def _compare_times(
-    beacon: Beacon, scheduled: Link | None, before: Iterable[Link], differences: Differences
+    beacon: Beacon,
+    scheduled: RecordLink | None,
+    before: Iterable[RecordLink],
+    differences: Differences,
 ) -> list[str]:
     """Compare the times of commitment and value; return doubts.
 
