@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from time import monotonic
 from typing import Generic, NamedTuple, TypeVar
 
 from channels.db import database_sync_to_async
@@ -35,7 +36,7 @@ class Cached(Generic[Value]):
     async def get(self) -> Value:
         """Return the value, loaded again if it is too old or was dropped."""
         known = self._known
-        if known is not None and asyncio.get_running_loop().time() < known.fresh_until:
+        if known is not None and monotonic() < known.fresh_until:
             return known.value
         loading = self._loading
         if loading is None:
@@ -54,14 +55,13 @@ class Cached(Generic[Value]):
         self._known = self._loading = None
 
     async def _reload(self) -> Value:
-        loop, this = asyncio.get_running_loop(), asyncio.current_task()
-        began = loop.time()
+        this, began = asyncio.current_task(), monotonic()
         try:
             value: Value = await self._load()
         except STORE_ERRORS:
             if self._loading is this and self._known is not None:
                 # Asked again after a while, not with each message.
-                self._known = self._known._replace(fresh_until=loop.time() + self._max_age_s)
+                self._known = self._known._replace(fresh_until=monotonic() + self._max_age_s)
             raise
         else:
             if self._loading is this:

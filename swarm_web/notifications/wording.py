@@ -1,4 +1,4 @@
-"""What a message says in words, made of what a delivery tells. English, as refusals are."""
+"""Texts of messages, from the data of deliveries. In English, like refusals."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from swarm_web.notifications.models import Delivery
 
 Data = Mapping[str, Any]
 
-# A list of names in a message ends after so many.
+# Maximum number of names in a message.
 _NAMED = 20
 
 
 @dataclass(frozen=True)
-class Words:
-    """A message: a line, some more lines, and the page of the site that tells all."""
+class MessageText:
+    """A message: title, text, and the address of a page with details."""
 
     title: str
     text: str
@@ -24,24 +24,24 @@ class Words:
     is_urgent: bool = False
 
 
-def word(delivery: Delivery) -> Words:
-    """Return what a delivery says."""
+def word(delivery: Delivery) -> MessageText:
+    """Return the text of a delivery."""
     return _WORDINGS[Delivery.Type(delivery.type)](delivery.data)
 
 
-def _silent(data: Data) -> Words:
-    return Words(
+def _silent(data: Data) -> MessageText:
+    return MessageText(
         title=f"{data['node']} went silent",
-        text=f"{settings.SITE_NAME} has not heard of the node {data['node']} since "
+        text=f"{settings.SITE_NAME} has had no connection to the node {data['node']} since "
         f"{data['last_seen']}. Is it still running, and is its network up? "
-        "`swarm-node status` on its machine tells more.",
+        "`swarm-node status` on its machine shows more.",
         url=data["url"],
         is_urgent=True,
     )
 
 
-def _back(data: Data) -> Words:
-    return Words(
+def _back(data: Data) -> MessageText:
+    return MessageText(
         title=f"{data['node']} is back",
         text=f"The node {data['node']} is connected again. It was silent from "
         f"{data['silent_from']}.",
@@ -49,18 +49,18 @@ def _back(data: Data) -> Words:
     )
 
 
-def _scored(data: Data) -> Words:
-    lines = [_tell_score(node) for node in data["nodes"][:_NAMED]]
+def _scored(data: Data) -> MessageText:
+    lines = [_describe_score(node) for node in data["nodes"][:_NAMED]]
     if more := len(data["nodes"]) - _NAMED:
         lines += [f"and {more} more"] if more > 0 else []
-    return Words(
+    return MessageText(
         title=f"Round {data['round']} of {data['season']} was scored",
         text="\n".join(lines),
         url=data["url"],
     )
 
 
-def _tell_score(node: Data) -> str:
+def _describe_score(node: Data) -> str:
     low, high = (100 * bound for bound in node["interval"])
     return (
         f"{node['node']}: {100 * node['score']:.1f} % "
@@ -68,29 +68,29 @@ def _tell_score(node: Data) -> str:
     )
 
 
-def _required(data: Data) -> Words:
+def _required(data: Data) -> MessageText:
     names = [f"{node['node']} (runs {node['client']})" for node in data["nodes"][:_NAMED]]
     if len(data["nodes"]) > _NAMED:
         names.append(f"{len(data['nodes']) - _NAMED} more")
     verb = "is required" if data["now"] else "will be required soon"
-    return Words(
+    return MessageText(
         title=f"Client {data['version']} or newer {verb}",
-        text=f"{settings.SITE_NAME} serves no older client {'any more' if data['now'] else 'then'}."
-        f" Please update: {', '.join(names)}. The page says how.",
+        text=f"{settings.SITE_NAME} accepts no older client {'now' if data['now'] else 'then'}."
+        f" Please update: {', '.join(names)}. The page explains how.",
         url=data["url"],
         is_urgent=data["now"],
     )
 
 
-def _test(data: Data) -> Words:
-    return Words(
+def _test(data: Data) -> MessageText:
+    return MessageText(
         title=f"A test message of {settings.SITE_NAME}",
-        text="You asked for it on the page of your notifications. It works.",
+        text="You requested it on your notifications page. The channel works.",
         url=data["url"],
     )
 
 
-_WORDINGS: Mapping[Delivery.Type, Callable[[Data], Words]] = {
+_WORDINGS: Mapping[Delivery.Type, Callable[[Data], MessageText]] = {
     Delivery.Type.NODE_SILENT: _silent,
     Delivery.Type.NODE_BACK: _back,
     Delivery.Type.ROUND_SCORED: _scored,

@@ -13,7 +13,7 @@ import redis.asyncio
 
 from swarm_web import counters
 from swarm_web.relay.keys import CREDITS
-from swarm_web.relay.tally import Lesson, Pair, Tally
+from swarm_web.relay.tally import Lesson, Tally
 
 logger = logging.getLogger(__name__)
 
@@ -79,18 +79,18 @@ class CreditOutbox:
             tally.bound_credits()
             await self._push()
         pairs, lessons = tally.take_credits()
-        rows = list(pairs.items())
-        for first in range(0, len(rows), PAIRS_IN_A_BATCH):
-            self._seal(rows[first : first + PAIRS_IN_A_BATCH], lessons if first == 0 else [])
+        columns = [*map(list, zip(*pairs, strict=True)), list(pairs.values())]
+        for first in range(0, len(pairs), PAIRS_IN_A_BATCH):
+            some = [column[first : first + PAIRS_IN_A_BATCH] for column in columns]
+            self._seal(some, lessons if first == 0 else [])
         if self._sealed:
             await self._push()
 
-    def _seal(self, rows: Sequence[tuple[Pair, int]], lessons: list[Lesson]) -> None:
+    def _seal(self, columns: Sequence[list[int]], lessons: list[Lesson]) -> None:
         self._number += 1
-        pairs, counts = zip(*rows, strict=True)
-        seasons, minutes, givers, takers = map(list, zip(*pairs, strict=True))
-        columns = (seasons, minutes, givers, takers, list(counts))
-        self._sealed.append(_encoder.encode(Credits(self._source, self._number, columns, lessons)))
+        seasons, minutes, givers, takers, counts = columns
+        pairs = (seasons, minutes, givers, takers, counts)
+        self._sealed.append(_encoder.encode(Credits(self._source, self._number, pairs, lessons)))
 
     async def _push(self) -> None:
         args: list[int | bytes] = [MOST_WAITING_BYTES, *self._sealed]

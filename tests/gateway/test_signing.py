@@ -18,8 +18,8 @@ from swarm_protocol.messages import (
     SubmitAnswers,
     Welcome,
 )
-from swarm_record.answers import AnswerEntry, hash_text, state_answer, state_receipt
-from swarm_record.chain import state_head
+from swarm_record.answers import AnswerEntry, encode_signed_answer, encode_signed_receipt, hash_text
+from swarm_record.chain import encode_signed_head
 from swarm_record.keys import is_signed, make_key, public_key_of, sign
 from swarm_web.nodes.models import NodeKey
 from tests.factories import make_hello, make_round
@@ -36,7 +36,7 @@ async def answer_one(node: NodeSocket, number: int) -> tuple[AnswerEntry, Answer
     assert isinstance(offered, QuestionsOffered)
     asked, commitment = offered.questions[0], offered.round.commitment
     entry = AnswerEntry("amber", 1, asked.id, hash_text("2"), KEY)
-    signature = sign(PRIVATE, state_answer(entry, number=number, commitment=commitment))
+    signature = sign(PRIVATE, encode_signed_answer(entry, number=number, commitment=commitment))
     entry = AnswerEntry("amber", 1, asked.id, hash_text("2"), KEY, signature)
     hand_in = SubmitAnswers("s", number, [AnswerText(asked.id, "2", "stop", signature)])
     received = await node.ask(hand_in)
@@ -55,10 +55,10 @@ async def test_a_signed_answer_is_stored_with_its_key_and_acknowledged_with_a_re
         entry, received, commitment = await answer_one(node, judge_round.number)
     chain, receipt = welcome.chain, received.receipt
     assert chain is not None
-    stated = state_head(sequence=chain.sequence, head=chain.head)
+    stated = encode_signed_head(sequence=chain.sequence, head=chain.head)
     assert is_signed(stated, key=chain.key, signature=chain.signature)
     assert receipt is not None
-    stated = state_receipt(
+    stated = encode_signed_receipt(
         [entry],
         number=judge_round.number,
         commitment=commitment,

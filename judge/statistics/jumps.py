@@ -1,0 +1,136 @@
+"""Score jumps: nodes whose latest score is hard to explain by chance and learning; pure.
+
+A weak node that suddenly answers nearly everything may have begun to ask a larger model, a tool
+or another node. The expectation from its earlier rounds is the Beta-binomial posterior predictive
+under Jeffreys' prior (A. Gelman et al., Bayesian Data Analysis, 3rd ed., chapter 2), with two
+allowances for honest nodes: they learn, and rounds are not equally hard.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from judge.statistics.flagging import choose_flagged, write_p
+from swarm_record.stats import adjust_by_holm
+
+# The family-wise error rate: at most one in 1,000 rounds of honest nodes has a flag, if the model
+# of their scores holds.
+ALPHA = 0.001
+# A node's last rounds that are pooled, and how many it needs to be tested.
+MAX_ROUNDS = 5
+MIN_ROUNDS = 3
+# The judge score, in [0, 1], that an honest node may gain from one round to the next.
+LEARNING_PER_ROUND = 0.02
+# The weight of a history in questions, however long it is.
+MAX_WEIGHT = 32
+_JEFFREYS = 0.5
+
+Floats = NDArray[np.float64]
+Result = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class ScoreHistory:
+    """A node's `latest` result and the `earlier` ones, oldest first: (correct, n > 0) of each."""
+
+    node: int
+    earlier: Sequence[Result]
+    latest: Result
+
+
+@dataclass(frozen=True)
+class JumpFinding:
+    """A node that answered more questions correctly than its history predicts.
+
+    `expected` and `score` are shares in [0, 1]; `expected` comes from its last `rounds` rounds with
+    an allowance for learning. `p_adjusted` is adjusted over the `nodes` that were tested.
+    """
+
+    node: int
+    expected: float
+    score: float
+    p_value: float
+    p_adjusted: float
+    correct: int
+    n: int
+    rounds: int
+    nodes: int
+
+    def describe(self) -> str:
+        """Return the finding as an English sentence, for the node's page."""
+        return (
+            f"{self.correct} of {self.n} questions right; {self.expected * self.n:.1f} expected "
+            f"from the {self.rounds} rounds before "
+            f"({write_p(self.p_adjusted)} after Holm's adjustment over {self.nodes:,} nodes)"
+        )
+
+
+def find_jumps(histories: Iterable[ScoreHistory], *, alpha: float = ALPHA) -> list[JumpFinding]:
+    """Return the nodes whose latest score exceeds what their history predicts, smallest p first.
+
+    A node's last MAX_ROUNDS rounds are pooled; a node with fewer than MIN_ROUNDS is not tested. The
+    p-value is the probability of at least as many correct answers, Holm-adjusted over the tested
+    nodes. Two allowances avoid flags for steady learners:
+
+    - Each earlier score is raised by LEARNING_PER_ROUND for every round since, up to 1: the null
+      hypothesis is "gained at most this much per round", not "stayed the same".
+    - The pooled history weighs at most MAX_WEIGHT questions, because the policy changes and
+      questions vary: five long rounds are no certainty.
+
+    A node tested alone on 32 questions that gains .02 per round or less is flagged at some time in
+    100 rounds in about 1 of 1000 runs (without allowances in up to 1 of 4). A jump from .1 to .9 is
+    always found. Missed rounds are not visible here: pass no rounds from before a long absence.
+    """
+    tested = [history for history in histories if len(history.earlier) >= MIN_ROUNDS]
+    if not tested:
+        return []
+    raised, weights = _pool_histories(tested)
+    correct, n = np.array([history.latest for history in tested], dtype=np.float64).T
+    p_values = _compute_tails(correct, n, raised * weights, weights)
+    adjusted = adjust_by_holm(p_values, hypotheses=len(tested))
+    return [
+        JumpFinding(
+            node=tested[i].node,
+            expected=float(raised[i]),
+            score=float(correct[i] / n[i]),
+            p_value=float(p_values[i]),
+            p_adjusted=float(adjusted[i]),
+            correct=int(correct[i]),
+            n=int(n[i]),
+            rounds=min(len(tested[i].earlier), MAX_ROUNDS),
+            nodes=len(tested),
+        )
+        for i in choose_flagged(adjusted, alpha)
+    ]
+
+
+def _pool_histories(histories: Sequence[ScoreHistory]) -> tuple[Floats, Floats]:
+    """Return each history's pooled share, raised for learning, and its weight in questions."""
+    results = np.zeros((len(histories), MAX_ROUNDS, 2))
+    for row, history in enumerate(histories):
+        last = history.earlier[-MAX_ROUNDS:]
+        results[row, -len(last) :] = last
+    correct, n = results[..., 0], results[..., 1]
+    rounds_ago = np.arange(MAX_ROUNDS, 0, -1)
+    raised = np.minimum(correct + LEARNING_PER_ROUND * rounds_ago * n, n)
+    total = n.sum(axis=1)
+    return raised.sum(axis=1) / total, np.minimum(total, MAX_WEIGHT)
+
+
+def _compute_tails(correct: Floats, n: Floats, right: Floats, seen: Floats) -> Floats:
+    """Return P(K >= correct) of `n` after `right` of `seen` questions; all [N].
+
+    Sums the upper tail directly: scipy's `betabinom.sf` is slow, and as 1 - cdf it loses all
+    precision below 1e-15.
+    """
+    # Imported here: it takes most of a second, and few processes need it.
+    from scipy.stats import betabinom
+
+    counts = np.arange(n.max() + 1)
+    rows, places = np.nonzero(counts >= correct[:, None])
+    alpha, beta = right + _JEFFREYS, seen - right + _JEFFREYS
+    tails = np.zeros(len(n))
+    np.add.at(tails, rows, betabinom.pmf(counts[places], n[rows], alpha[rows], beta[rows]))
+    return tails

@@ -1,0 +1,190 @@
+"""How many texts two nodes share, and how likely that is by chance; on arrays, pure.
+
+In `texts` [N, Q] nodes are rows and questions are columns. Equal numbers are equal texts, for any
+question, and -1 marks a node without a wrong answer. `models` [N] are numbers as well. `copying`
+explains the test.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+# With fewer other nodes than this there is nothing to compare a pair with.
+MIN_WITNESSES = 3
+# Pairs that share fewer texts are not tested: two matches, each with a probability of at least
+# 1 / (N-1), are never significant after an adjustment over N(N-1)/2 pairs.
+MIN_MATCHES = 3
+# How many nodes after a node, in the order of a question, are its neighbours there, and by how many
+# questions, this one and the next, that order sorts.
+_NEIGHBOURS = 11
+_DEPTH = 8
+# Pairs compared at a time, to bound memory.
+_CHUNK = 4096
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+
+# ---- which pairs to test
+
+
+def find_candidates(texts: Ints) -> Ints:
+    """Return pairs [P, 2] of rows, lower row first, that meet on at least MIN_MATCHES questions.
+
+    Two nodes meet on a question if they share its text and are neighbours when nodes are sorted by
+    text. So any two of up to twelve nodes with the same text meet; for more nodes, all pairs would
+    be too many (up to N squared). The sort continues with the texts of the following questions, so
+    nodes that share many texts are neighbours on many questions. Members of a ring tie on all of
+    them, keep their original order, and so have the same neighbours everywhere.
+    """
+    nodes, questions = texts.shape
+    met = [np.empty(0, dtype=np.int64)]
+    for question in range(questions):
+        columns = [(question + ahead) % questions for ahead in range(min(_DEPTH, questions))]
+        order = np.lexsort(texts[:, columns[::-1]].T)
+        order = order[texts[order, question] >= 0]
+        given = texts[order, question]
+        for distance in range(1, min(_NEIGHBOURS + 1, order.size)):
+            meets = given[distance:] == given[:-distance]
+            one, other = order[distance:][meets], order[:-distance][meets]
+            met.append(np.minimum(one, other) * nodes + np.maximum(one, other))
+    keys, times = np.unique(np.concatenate(met), return_counts=True)
+    return np.stack(np.divmod(keys[times >= MIN_MATCHES], max(nodes, 1)), axis=1)
+
+
+# ---- how likely their matches are
+
+
+@dataclass(frozen=True)
+class PairComparison:
+    """Tested `pairs` [P, 2] of rows, and the results for each pair [P]."""
+
+    pairs: Ints
+    matches: Ints
+    both_wrong: Ints
+    expected: Floats
+    p_values: Floats
+
+
+@dataclass(frozen=True)
+class _Witnesses:
+    """Counts over each node's group, the node included.
+
+    For each node and question [N, Q], `alike` counts the nodes with the same text and `wrong` those
+    with any wrong answer; `present` [N] counts the nodes with a wrong answer anywhere.
+    """
+
+    alike: Ints
+    wrong: Ints
+    present: Ints
+
+    def share_texts(self, nodes: Ints, match: Flags, *, partner: Flags) -> Floats:
+        """Return the share of its group that gave each node's text [P, Q], without the partner.
+
+        `partner` [P] is true where the partner is in the group, `match` [P, Q] where it gave that
+        text.
+        """
+        inside = partner[:, None]
+        alike, wrong = self.alike[nodes] - (match & inside), self.wrong[nodes] - inside
+        shares: Floats = alike / np.maximum(wrong, 1)
+        return shares
+
+
+def compare_pairs(pairs: Ints, texts: Ints, models: Ints) -> PairComparison:
+    """Compare pairs [P, 2] of rows, without pairs that cannot be tested or match too little."""
+    all_nodes = _count_witnesses(texts, np.zeros_like(models))
+    of_model = _count_witnesses(texts, models)
+    parts = []
+    for at in range(0, max(len(pairs), 1), _CHUNK):
+        chunk = pairs[at : at + _CHUNK]
+        same_model = models[chunk[:, 0]] == models[chunk[:, 1]]
+        present = np.where(
+            same_model, of_model.present[chunk[:, 0]], all_nodes.present[chunk[:, 0]]
+        )
+        testable = present - 2 >= MIN_WITNESSES
+        chunk, same_model = chunk[testable], same_model[testable]
+        one, other = texts[chunk.T]
+        both = (one >= 0) & (other >= 0)
+        match = both & (one == other)
+        chances = np.where(both, _find_chances(chunk, match, same_model, all_nodes, of_model), 0.0)
+        parts.append(_test_pairs(chunk, texts, both, match, chances))
+    return PairComparison(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _find_chances(
+    pairs: Ints, match: Flags, same_model: Flags, all_nodes: _Witnesses, of_model: _Witnesses
+) -> Floats:
+    """Return the probabilities [P, Q] of a match; `same_model` marks pairs [P] of one model."""
+    chances = np.zeros(match.shape)
+    for nodes in pairs.T:
+        by_all = all_nodes.share_texts(nodes, match, partner=np.ones_like(same_model))
+        by_model = of_model.share_texts(nodes, match, partner=same_model)
+        known = of_model.present[nodes] - 1 - same_model >= MIN_WITNESSES
+        by_model[~known] = 0.0
+        chances = np.maximum(chances, np.maximum(by_all, by_model))
+    return chances
+
+
+def _test_pairs(
+    pairs: Ints, texts: Ints, both: Flags, match: Flags, chances: Floats
+) -> tuple[Ints, Ints, Ints, Floats, Floats]:
+    """Return the columns of a `PairComparison` for the pairs that match more than expected.
+
+    Other pairs cannot become findings, since removing repeats only lowers their matches.
+    """
+    more = match.sum(axis=1) > chances.sum(axis=1)
+    pairs, both, match, chances = pairs[more], both[more], match[more], chances[more]
+    repeats = _find_repeats(texts[pairs[:, 0]], match)
+    both &= ~repeats
+    match &= ~repeats
+    chances[repeats] = 0.0
+    matches = match.sum(axis=1)
+    tails = compute_tails(chances, matches)
+    return pairs, matches, both.sum(axis=1), chances.sum(axis=1), tails
+
+
+def _count_witnesses(texts: Ints, groups: Ints) -> _Witnesses:
+    """Count within each group; `groups` [N] has each node's group."""
+    questions = texts.shape[1]
+    is_wrong = texts >= 0
+    wrong = np.zeros((groups.max(initial=0) + 1, questions), dtype=np.int64)
+    np.add.at(wrong, groups, is_wrong)
+    present = np.bincount(groups, weights=is_wrong.any(axis=1)).astype(np.int64)
+    span = texts.max(initial=0) + 2
+    cells = (groups[:, None] * questions + np.arange(questions)) * span + texts + 1
+    _, where, counts = np.unique(cells, return_inverse=True, return_counts=True)
+    return _Witnesses(counts[where].reshape(texts.shape), wrong[groups], present[groups])
+
+
+def _find_repeats(texts: Ints, match: Flags) -> Flags:
+    """Return which matches [P, Q] repeat a text that the pair already shares on a question."""
+    columns = np.arange(texts.shape[1])
+    shared = np.where(match, texts, -1 - columns)
+    order = np.argsort(shared, axis=1, kind="stable")
+    ranked = np.take_along_axis(shared, order, axis=1)
+    again = np.zeros_like(match)
+    again[:, 1:] = ranked[:, 1:] == ranked[:, :-1]
+    repeats = np.empty_like(match)
+    np.put_along_axis(repeats, order, again, axis=1)
+    return repeats
+
+
+def compute_tails(chances: Floats, at_least: Ints) -> Floats:
+    """Return P(K >= at_least) [P] for sums K of independent trials with `chances` [P, Q].
+
+    Exact: the Poisson-binomial distribution is built trial by trial. scipy's `poisson_binom.sf`
+    is 1 - cdf, which loses all precision below 1e-15, where the relevant tails are.
+    """
+    rows, trials = chances.shape
+    mass = np.zeros((rows, trials + 1))
+    mass[:, 0] = 1.0
+    for trial in range(trials):
+        hit = chances[:, trial : trial + 1]
+        kept = mass[:, : trial + 1]
+        moved = kept * hit
+        kept *= 1 - hit
+        mass[:, 1 : trial + 2] += moved
+    tail: Floats = np.where(np.arange(trials + 1) >= at_least[:, None], mass, 0.0).sum(axis=1)
+    return tail

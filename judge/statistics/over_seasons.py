@@ -1,0 +1,95 @@
+"""Tests over several seasons whether sharing helps swarms, valid at every look; pure.
+
+A season is one swarm, and anything that affected one of its arms alone, such as an outage or a
+poisoned pool, is part of its difference. So the unit is a season.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from judge.statistics.comparison import ALPHA, Verdict
+from judge.statistics.randomisation import Floats, compute_p_values
+from swarm_record.stats import CONFIDENCE, Interval
+
+# The fewest seasons whose signs (2^6 = 64 ways) allow a two-sided p-value below ALPHA.
+MIN_SEASONS = 6
+# Each season multiplies the unspent budget by this. So six seasons that all point the same way are
+# enough, and most of the budget is spent within the first few seasons after them.
+_KEPT = 0.3
+# Up to fourteen seasons all sign flips are enumerated.
+_MOST_PATHS = 2**14
+_NO_SPREAD = 1e-12
+
+
+@dataclass(frozen=True)
+class SeasonsClaim:
+    """What several seasons show; `difference` is the mean over seasons of swarm - isolated."""
+
+    n_seasons: int
+    difference: float | None
+    interval: Interval | None
+    p_value: float | None
+    verdict: Verdict
+    missing_seasons: int
+
+
+def compare_seasons(differences: Mapping[str, float]) -> SeasonsClaim:
+    """Test the seasons' differences, swarm - isolated, in the order in which the seasons ended.
+
+    The test flips their signs in all ways. It is exact over all looks, one after each season, if
+    without an effect a season's difference is as likely as its opposite. Beyond fourteen seasons it
+    draws 16,384 flips with a fixed seed. The interval is Student's at 95 % for one look.
+    """
+    values = np.array(list(differences.values()), dtype=np.float64)
+    lacking = max(0, MIN_SEASONS - len(values))
+    difference = float(values.mean()) if len(values) else None
+    p_value, ahead = (None, 0.0) if lacking else _flip_signs(values)
+    return SeasonsClaim(
+        n_seasons=len(values),
+        difference=difference,
+        interval=_student_interval(values),
+        p_value=p_value,
+        verdict=_decide(difference, p_value, ahead=ahead),
+        missing_seasons=lacking,
+    )
+
+
+def _flip_signs(values: Floats) -> tuple[float, float]:
+    """Return the sign-flip test's p-value after all looks, and the sum at the look that gave it."""
+    sums = np.cumsum(_draw_signs(len(values)) * values, axis=1).T[MIN_SEASONS - 1 :].round(12)
+    spent = 1 - np.power(_KEPT, np.arange(1, len(sums) + 1), dtype=np.float64)
+    p_values = compute_p_values(np.abs(sums), spent=spent)
+    return float(p_values[-1]), float(sums[np.argmin(p_values), 0])
+
+
+def _draw_signs(seasons: int) -> Floats:
+    """Return sign vectors [ways, seasons]; the first one changes no sign."""
+    if 2**seasons <= _MOST_PATHS:
+        flipped = np.arange(2**seasons)[:, None] >> np.arange(seasons) & 1
+    else:
+        # Drawn season by season, so that another season does not change the earlier signs.
+        rng = np.random.default_rng(0)
+        flipped = rng.integers(0, 2, (seasons, _MOST_PATHS)).T
+        flipped[0] = 0
+    return np.where(flipped, -1.0, 1.0)
+
+
+def _decide(difference: float | None, p_value: float | None, *, ahead: float) -> Verdict:
+    """Return the better arm if the test found one and it is still ahead."""
+    if difference is None or p_value is None:
+        return "too_few"
+    if p_value > ALPHA or difference * ahead <= 0:
+        return "not_shown"
+    return "swarm_better" if difference > 0 else "isolated_better"
+
+
+def _student_interval(values: Floats) -> Interval | None:
+    """Return Student's interval of a mean; None if all values are equal."""
+    from scipy.stats import ttest_1samp
+
+    if len(values) < 2 or np.ptp(values) <= _NO_SPREAD:
+        return None
+    interval = ttest_1samp(values, 0).confidence_interval(CONFIDENCE)
+    return float(interval.low), float(interval.high)

@@ -1,0 +1,92 @@
+"""Power analysis: how many nodes a claim about sharing needs; pure.
+
+Nodes of one arm differ in two ways: permanently (`nodes`), because machines and luck differ, and
+from round to round (`rounds`), because a round asks few questions. More rounds reduce only the
+second.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+# The share of trials that should detect the difference.
+POWER = 0.8
+# The largest number of nodes per arm that a plan considers.
+MOST_NODES = 100_000
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class ScoreSpread:
+    """Standard deviations as score fractions: between an arm's nodes, and of a single round."""
+
+    nodes: float
+    rounds: float
+
+    def after(self, rounds: int) -> float:
+        """Return the standard deviation between an arm's nodes after this many rounds."""
+        return float(np.sqrt(self.nodes**2 + self.rounds**2 / rounds))
+
+
+def estimate_spread(arms: Sequence[Floats], *, rounds: Ints, noise: Floats) -> ScoreSpread | None:
+    """Return the spread of nodes, or None if there are too few nodes.
+
+    `arms` has the nodes' means, `rounds` [nodes] their numbers of rounds, and `noise` [nodes] the
+    variances of single rounds.
+    """
+    free = sum(len(arm) - 1 for arm in arms)
+    if free < 1 or not len(rounds):
+        return None
+    seen = sum(float(((arm - arm.mean()) ** 2).sum()) for arm in arms) / free
+    single = float(noise.mean())
+    lasting = max(0.0, seen - single * float((1 / rounds).mean()))
+    return ScoreSpread(nodes=float(np.sqrt(lasting)), rounds=float(np.sqrt(single)))
+
+
+def plan_nodes(effect: float, *, spread: ScoreSpread, rounds: int, alpha: float, least: int) -> int:
+    """Return how many nodes each arm needs to detect a difference of `effect`, at least `least`.
+
+    `effect` > 0 is a score fraction. It is detected in POWER of all trials of `rounds` rounds, by a
+    two-sided t test at level `alpha`.
+    """
+    low, high = least, least
+    while _find_power(high, effect, spread=spread, rounds=rounds, alpha=alpha) < POWER:
+        if high >= MOST_NODES:
+            return MOST_NODES
+        low, high = high, 2 * high
+    while low < high:
+        middle = (low + high) // 2
+        if _find_power(middle, effect, spread=spread, rounds=rounds, alpha=alpha) < POWER:
+            low = middle + 1
+        else:
+            high = middle
+    return high
+
+
+def find_effect(nodes: int, *, spread: ScoreSpread, rounds: int, alpha: float) -> float:
+    """Return the smallest difference that `nodes` nodes per arm detect in POWER of all trials."""
+    low, high = 0.0, 1.0
+    while high - low > 1e-4:
+        middle = (low + high) / 2
+        found = _find_power(nodes, middle, spread=spread, rounds=rounds, alpha=alpha)
+        low, high = (middle, high) if found < POWER else (low, middle)
+    return high
+
+
+def _find_power(
+    nodes: int, effect: float, *, spread: ScoreSpread, rounds: int, alpha: float
+) -> float:
+    """Return the power of a two-sided t test with `nodes` in each arm."""
+    # Imported here: it takes most of a second, and few processes need it.
+    from scipy.stats import nct, t
+
+    deviation = spread.after(rounds)
+    if deviation == 0:
+        return 1.0
+    free = 2 * nodes - 2
+    bar, shift = t.ppf(1 - alpha / 2, free), effect / deviation * np.sqrt(nodes / 2)
+    return float(nct.sf(bar, free, shift))

@@ -1,0 +1,135 @@
+"""A randomisation test that is valid at every look; pure.
+
+If a coin assigned the arms, the assignment mechanism is known exactly. Under Fisher's sharp null
+hypothesis, that no score depends on any node's arm, the scores are the same however the coin falls.
+So the arms that it drew and the arms that it might have drawn (`shuffle_arms`) are exchangeable,
+and each assignment has a path of statistics over the looks (`measure_gaps`). The observed path is
+significant if few of the others reach as far. Nothing is assumed about the distribution of scores,
+their dependence, or when nodes join (R. A. Fisher, The Design of Experiments, 1935).
+
+All looks share one error budget (K. K. G. Lan, D. L. DeMets, Biometrika 70(3), 1983). In a test of
+level a, the paths rejected at the k-th look or before are at most a * spent[k] of all paths, and
+every path is equally likely to be the observed one. `compute_p_values` returns the lowest level at
+which the observed path has been rejected.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+# Number of assignments drawn besides the observed one.
+DRAWS = 4_999
+# The levels that are tried, 3 % apart: from 1 down to one path's share.
+_LEVELS = np.append(1.0, 0.05 * 1.03 ** np.arange(101, -187, -1))
+# Variances below this are rounding.
+_ROUNDING = 1e-18
+# Labels converted to floats at a time: 80 MB.
+_BATCH = 10_000_000
+
+Floats = npt.NDArray[np.float64]
+Reals = npt.NDArray[np.floating[Any]]
+Bits = npt.NDArray[np.bool_]
+
+
+def shuffle_arms(
+    places: Sequence[tuple[int, int]], blocks: Mapping[int, Sequence[bool]], *, seed: int
+) -> Bits:
+    """Return labels [1 + DRAWS, nodes], true for swarm: the observed row, then DRAWS drawn ones.
+
+    `places` has each node's block and its place there; `blocks` has the arms that the coin drew for
+    all places of a block, free ones included. Labels are shuffled within their block, seeded only
+    by `seed` and the block's number, so that later nodes do not change the labels of earlier ones.
+    """
+    labels = np.empty((1 + DRAWS, len(places)), dtype=bool)
+    shuffled: dict[int, Bits] = {}
+    for node, (block, place) in enumerate(places):
+        if block not in shuffled:
+            arms = np.array(blocks[block], dtype=bool)
+            drawn = np.tile(arms, (DRAWS, 1))
+            drawn = np.random.default_rng([seed, block]).permuted(drawn, axis=1)
+            shuffled[block] = np.vstack([arms, drawn])
+        labels[:, node] = shuffled[block][:, place]
+    return labels
+
+
+def measure_gaps(labels: Bits, values: Floats, *, minimum: int) -> Floats:
+    """Return the distance between the arms [looks, labels]: the absolute value of Welch's t.
+
+    `values` [looks, nodes] is NaN where a node does not count at a look. The distance is -1 where
+    an arm has fewer than `minimum` nodes.
+    """
+    counted = ~np.isnan(values)
+    known = np.where(counted, values, 0)
+    known = np.where(counted, known - _mean(known, counted), 0)
+    sums = np.stack([counted, known, known**2]).astype(np.float64)
+    gaps = np.empty((len(values), len(labels)))
+    rows = max(1, _BATCH // max(1, labels.shape[1]))
+    for start in range(0, len(labels), rows):
+        some = labels[start : start + rows].astype(np.float64)
+        swarm = sums @ some.T
+        isolated = sums.sum(axis=2, keepdims=True) - swarm
+        gaps[:, start : start + rows] = _compute_t(swarm, isolated, minimum=minimum)
+    return gaps
+
+
+def _mean(known: Floats, counted: Bits) -> Floats:
+    means: Floats = known.sum(axis=1, keepdims=True) / np.maximum(
+        1, counted.sum(axis=1, keepdims=True)
+    )
+    return means
+
+
+def _compute_t(swarm: Floats, isolated: Floats, *, minimum: int) -> Floats:
+    """Return |t| from each arm's counts, sums and sums of squares [3, looks, labels]."""
+    means, errors = [], []
+    for count, total, squares in (swarm, isolated):
+        mean = total / np.maximum(1, count)
+        spread = np.maximum(squares - count * mean**2, 0) / np.maximum(1, count - 1)
+        means.append(mean)
+        errors.append(spread / np.maximum(1, count))
+    t = np.abs(means[0] - means[1]) / np.sqrt(errors[0] + errors[1] + _ROUNDING)
+    # Equal values must not differ by rounding errors.
+    gaps: Floats = np.where(np.minimum(swarm[0], isolated[0]) < minimum, -1.0, t.round(6))
+    return gaps
+
+
+def compute_p_values(gaps: Floats, *, spent: Floats) -> Floats:
+    """Return the p-value after each look [looks] of the first path among `gaps` [looks, paths].
+
+    `spent` [looks] rises to at most 1. The p-value never rises from one look to the next. Under the
+    null hypothesis, the probability that it ever falls to a or below is at most a. It is rounded up
+    to one of `_LEVELS`.
+    """
+    paths = gaps.shape[1]
+    reached = np.ones(paths)
+    p_values = np.empty(len(gaps))
+    for look, (gap, share) in enumerate(zip(gaps, spent, strict=True)):
+        quotas = np.floor(_LEVELS * share * paths + 1e-9).astype(np.int64)
+        bars = _find_bars(gap, reached, quotas)
+        # The lowest level whose bar the path passes; bars rise as levels fall.
+        passed = np.searchsorted(bars, gap, side="left")
+        found = np.where(passed > 0, _LEVELS[np.maximum(passed, 1) - 1], 1.0)
+        reached = np.minimum(reached, found)
+        p_values[look] = reached[0]
+    return p_values
+
+
+def _find_bars(gap: Floats, reached: Floats, quotas: npt.NDArray[np.int64]) -> Floats:
+    """Return, for each level, the bar that a path must exceed so that at most its quota passes.
+
+    Paths that reached the level at an earlier look use up part of the quota. A stricter level never
+    has a lower bar.
+    """
+    order = np.argsort(-gap, kind="stable")
+    ranked, before = gap[order], reached[order]
+    # With a quota of 0 no path passes.
+    bars = np.full(len(_LEVELS), np.inf)
+    for i in np.flatnonzero(quotas):
+        fresh = np.cumsum(before > _LEVELS[i])
+        free = quotas[i] - (len(before) - fresh[-1])
+        # The first path beyond the quota; paths that tie with it do not pass either.
+        first = int(np.searchsorted(fresh, max(free, 0), side="right"))
+        bars[i] = ranked[first] if first < len(ranked) else -1.0
+    return np.maximum.accumulate(bars)

@@ -1,0 +1,113 @@
+"""Summary statistics of one round: turnout, quartiles of the scores, arms; pure.
+
+Pages that list rounds read these instead of a round's thousands of scores.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from swarm_record.stream import unpack
+from swarm_tasks.marks import Cells, add_cells
+
+BASE_ARM = "base"
+# Nodes choose their models' names, so this bounds the size of a round's summary.
+MOST_GROUPS = 32
+
+
+@dataclass(frozen=True)
+class ScoredResult:
+    """A node's score in a round, with one packed bit per question (`swarm_record.stream.pack`).
+
+    `competes` is false for a quarantined node, which is counted among the answers only.
+    """
+
+    model: str
+    arm: str
+    score: float
+    answered: bytes
+    solved: bytes
+    competes: bool = True
+
+
+@dataclass(frozen=True)
+class ArmGroup:
+    """The nodes of one model and arm in a round: their mean score, and its sample variance.
+
+    The variance is 0 for one node.
+    """
+
+    model: str
+    arm: str
+    nodes: int
+    mean: float
+    variance: float
+
+
+@dataclass(frozen=True)
+class RoundStatistics:
+    """Statistics of one round's scores; quartiles and best are None without trained nodes.
+
+    `scored` counts all nodes, and `tallies` has (solved, counted) over all nodes for each question
+    in order. `trained`, the quartiles, `best` and `groups` (the MOST_GROUPS largest) cover only
+    nodes that compete.
+    """
+
+    scored: int
+    trained: int
+    low: float | None
+    median: float | None
+    high: float | None
+    best: float | None
+    tallies: list[tuple[int, int]]
+    groups: list[ArmGroup]
+
+
+def summarise(results: Sequence[ScoredResult], *, questions: int) -> RoundStatistics:
+    """Return a round's statistics, given the results of its scored nodes."""
+    competing = [result for result in results if result.competes]
+    trained = [result.score for result in competing if result.arm != BASE_ARM]
+    low, median, high = np.quantile(trained, (0.25, 0.5, 0.75)).tolist() if trained else [None] * 3
+    return RoundStatistics(
+        scored=len(results),
+        trained=len(trained),
+        low=low,
+        median=median,
+        high=high,
+        best=max(trained, default=None),
+        tallies=_tally(results, questions=questions),
+        groups=_group(competing),
+    )
+
+
+def tally_datasets(results: Iterable[tuple[str, Cells]]) -> dict[str, Cells]:
+    """Add up the nodes' cells by arm: [correct, n] for each dataset."""
+    by_arm: defaultdict[str, Cells] = defaultdict(dict)
+    for arm, cells in results:
+        by_arm[arm] = add_cells(by_arm[arm], cells)
+    return dict(by_arm)
+
+
+def _tally(results: Sequence[ScoredResult], *, questions: int) -> list[tuple[int, int]]:
+    answered = unpack([result.answered for result in results], questions).sum(axis=0)
+    solved = unpack([result.solved for result in results], questions).sum(axis=0)
+    return list(zip(solved.tolist(), answered.tolist(), strict=True))
+
+
+def _group(results: Sequence[ScoredResult]) -> list[ArmGroup]:
+    scores: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
+    for result in results:
+        scores[result.model, result.arm].append(result.score)
+    largest = sorted(scores.items(), key=lambda item: (-len(item[1]), item[0]))[:MOST_GROUPS]
+    return [
+        ArmGroup(
+            model=model,
+            arm=arm,
+            nodes=len(found),
+            mean=float(np.mean(found)),
+            variance=float(np.var(found, ddof=1)) if len(found) > 1 else 0.0,
+        )
+        for (model, arm), found in largest
+    ]

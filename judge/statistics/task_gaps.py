@@ -1,0 +1,73 @@
+"""Swarm minus isolated in each dataset, for one model of a season; pure.
+
+The unit is a node, as in `judge.statistics.comparison`, and its value is the share of the dataset's
+questions that it solved over its rounds. Nothing is tested, because among many datasets some would
+differ by chance. Differences in which rounds nodes took part in are not corrected, so hard rounds
+may lower the mean of one arm.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from judge.statistics.comparison import MIN_ROUNDS, welch_interval
+from swarm_record.stats import Interval
+from swarm_tasks.marks import Cells
+
+
+@dataclass(frozen=True)
+class CellUnit:
+    """One node's arm and cells over `rounds` rounds of a season."""
+
+    arm: str
+    rounds: int
+    cells: Cells
+
+
+@dataclass(frozen=True)
+class TaskGap:
+    """The arms' mean shares in one dataset, as fractions, and the interval of their difference.
+
+    Both means are over nodes with at least MIN_ROUNDS rounds. The interval is Welch's at 95 %, or
+    None if all nodes of an arm have the same share.
+    """
+
+    dataset: str
+    n_swarm: int
+    n_isolated: int
+    swarm: float
+    isolated: float
+    interval: Interval | None
+
+    @property
+    def difference(self) -> float:
+        """Swarm minus isolated."""
+        return self.swarm - self.isolated
+
+
+def compare_tasks(units: Iterable[CellUnit]) -> list[TaskGap]:
+    """Return the gaps of one model by dataset, without datasets that an arm was never asked."""
+    shares: defaultdict[str, defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for unit in units:
+        if unit.rounds >= MIN_ROUNDS:
+            for dataset, (correct, n) in unit.cells.items():
+                shares[dataset][unit.arm].append(correct / n)
+    return [
+        _measure(dataset, by_arm)
+        for dataset, by_arm in sorted(shares.items())
+        if by_arm["swarm"] and by_arm["isolated"]
+    ]
+
+
+def _measure(dataset: str, by_arm: Mapping[str, list[float]]) -> TaskGap:
+    swarm, isolated = np.array(by_arm["swarm"]), np.array(by_arm["isolated"])
+    return TaskGap(
+        dataset=dataset,
+        n_swarm=len(swarm),
+        n_isolated=len(isolated),
+        swarm=float(swarm.mean()),
+        isolated=float(isolated.mean()),
+        interval=welch_interval(swarm, isolated),
+    )

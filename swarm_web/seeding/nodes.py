@@ -1,0 +1,157 @@
+"""Nodes of the demo data: their rows, owners, arms and contributions."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from random import Random
+
+import numpy as np
+from django.contrib.auth.models import User
+
+from judge.models import Enrolment, Season
+from judge.services.oversight import quarantine_node
+from swarm_protocol.version import CLIENT_VERSION
+from swarm_web.nodes.models import Node
+from swarm_web.nodes.services import hash_token
+from swarm_web.relay.models import Contribution
+from swarm_web.seeding.population import KINDS, Population
+from swarm_web.seeding.rows import NodeKeys
+
+_OWNERS = ("ada", "blaise", "chandra", "dorothy", "emmy", "fatima", "grace", "hedy")
+_OWNED_SHARE = 0.5
+_CONNECTED_SHARE = 0.7
+# Optimizer steps of a node between two rounds.
+_STEPS_A_ROUND = 12
+_BATCH = 2_000
+
+
+@dataclass(frozen=True)
+class DemoClock:
+    """The end of the demo data, and until when its nodes count as connected."""
+
+    now: datetime
+    present_until: datetime
+
+
+def create_nodes(population: Population, *, clock: DemoClock, seed: int) -> NodeKeys:
+    """Create the nodes with their owners; one of them is quarantined, by a ruling."""
+    random = Random(seed)
+    owners = [_owner(name) for name in _OWNERS]
+    nodes = [
+        _describe(population, place, owners, clock=clock, random=random)
+        for place in range(len(population))
+    ]
+    made = Node.objects.bulk_create(nodes, batch_size=_BATCH)
+    suspect = made[len(KINDS) + (len(made) - len(KINDS)) // 3]
+    quarantine_node(
+        suspect, reason="Its answers repeat another node's mistakes.", actor=None, now=clock.now
+    )
+    return NodeKeys(
+        keys=[node.pk for node in made],
+        models=[node.model for node in made],
+        arms=population.arms,
+        groups=np.array(
+            [
+                -1 if arm == Node.Arm.BASE else KINDS.index(kind)
+                for kind, arm in zip(population.kinds, population.arms, strict=True)
+            ]
+        ),
+    )
+
+
+def _owner(name: str) -> User:
+    owner, _ = User.objects.get_or_create(username=f"demo-{name}")
+    if not owner.password:
+        owner.set_unusable_password()
+        owner.save(update_fields=["password"])
+    return owner
+
+
+def _describe(
+    population: Population, place: int, owners: list[User], *, clock: DemoClock, random: Random
+) -> Node:
+    kind = population.kinds[place]
+    connected = random.random() < _CONNECTED_SHARE
+    gone_at = clock.now - timedelta(hours=random.uniform(0.1, 60))
+    return Node(
+        name=population.names[place],
+        owner=random.choice(owners) if random.random() < _OWNED_SHARE else None,
+        token_hash=hash_token(f"nobody has this token: {random.getrandbits(128):x}"),
+        model=kind.name,
+        parameters=kind.parameters,
+        tokenizer=kind.name,
+        arm=population.arms[place],
+        client_version=CLIENT_VERSION,
+        last_seen=clock.present_until if connected else gone_at,
+        left_at=None if connected else gone_at,
+        said_goodbye=not connected,
+    )
+
+
+def enrol_all(season: Season, cast: NodeKeys, places: Iterable[int]) -> None:
+    """Enrol a season's nodes with their arms."""
+    Enrolment.objects.bulk_create(
+        (
+            Enrolment(
+                season=season,
+                node_id=cast.keys[place],
+                arm=cast.arms[place],
+                assignment=(
+                    Season.Assignment.CHOICE
+                    if cast.arms[place] == Node.Arm.BASE
+                    else season.assignment
+                ),
+            )
+            for place in places
+        ),
+        batch_size=_BATCH,
+    )
+
+
+def write_contributions(
+    season: Season,
+    population: Population,
+    cast: NodeKeys,
+    rounds: dict[int, int],
+    *,
+    random: Random,
+) -> None:
+    """Write each node's contribution; `rounds` is its number of rounds, by place."""
+    Contribution.objects.bulk_create(
+        (
+            _contribution(season, population, cast, place, count, random=random)
+            for place, count in rounds.items()
+            if cast.arms[place] != Node.Arm.BASE
+        ),
+        batch_size=_BATCH,
+    )
+
+
+def _contribution(
+    season: Season,
+    population: Population,
+    cast: NodeKeys,
+    place: int,
+    rounds: int,
+    *,
+    random: Random,
+) -> Contribution:
+    steps = rounds * _STEPS_A_ROUND + random.randrange(_STEPS_A_ROUND)
+    external = season.external if cast.arms[place] == Node.Arm.SWARM else 0
+    local = season.local if external else season.local + season.external
+    dropped = random.randrange(1 + steps // 10) if external else 0
+    low, high = population.floors[place].mean(), population.ceilings[place].mean()
+    return Contribution(
+        node_id=cast.keys[place],
+        season=season,
+        published=steps * local if external else 0,
+        rejected=random.randrange(3),
+        delivered=steps * external,
+        step=steps,
+        training_reward=float(random.uniform(low, high)),
+        informative_share=random.uniform(0.35, 0.7),
+        local_used=steps * local,
+        external_used=steps * external - dropped,
+        external_dropped={"not_informative": dropped} if dropped else {},
+        used_by_others=random.randrange(1 + steps * external),
+    )

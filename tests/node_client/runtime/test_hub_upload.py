@@ -1,0 +1,262 @@
+import asyncio
+import shutil
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from node_client.display.view import NodeView
+from node_client.runtime.hub_upload import (
+    HubUploader,
+    HuggingFaceHub,
+    ModelHub,
+    UploadRecord,
+    is_better,
+    read_upload,
+    trace_run,
+    write_upload,
+)
+from node_client.site import Site
+from node_client.storage.manifest import Merit, MeritKind
+from swarm_protocol.messages import Standing
+from tests.node_client.hub import HubOnThisMachine
+from tests.node_client.shell_fakes import empty_view
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+REPOSITORY = "me/model"
+
+
+class Shelf:
+    """A hub that keeps what it is given, or refuses it. `hold` lets a test stop an upload."""
+
+    def __init__(self) -> None:
+        self.taken: list[tuple[str, dict[str, str]]] = []
+        self.trouble: Exception | None = None
+        self.asked = threading.Event()
+        self.hold = threading.Event()
+        self.hold.set()
+
+    def upload(self, folder: Path, *, repository: str, message: str) -> None:
+        self.asked.set()
+        assert self.hold.wait(20)
+        if self.trouble is not None:
+            raise self.trouble
+        self.taken.append((message, {path.name: path.read_text() for path in folder.iterdir()}))
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = NOON
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    policy = tmp_path / "step-00000007" / "policy"
+    policy.mkdir(parents=True)
+    (policy / "config.json").write_text("{}")
+    return policy.parent
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def make_uploader(
+    hub: ModelHub, folder: Path, *, clock: Clock, view: NodeView | None = None
+) -> HubUploader:
+    return HubUploader(
+        hub,
+        repository=REPOSITORY,
+        interval=timedelta(hours=1),
+        folder=folder,
+        view=view or empty_view(),
+        clock=clock,
+    )
+
+
+async def offer(uploader: HubUploader, checkpoint: Path, score: float | None) -> None:
+    merit = None if score is None else Merit(kind="judge_score", season="one", value=score)
+    uploader.offer(checkpoint, merit=merit, origin=trace_run(empty_view(), step=7, season="one"))
+    await uploader.settle()
+
+
+async def test_only_a_model_that_has_improved_is_uploaded(
+    tmp_path: Path, checkpoint: Path, clock: Clock
+) -> None:
+    shelf = Shelf()
+    offered = make_uploader(shelf, tmp_path, clock=clock)
+    for score in (None, 0.5, 0.5, 0.4, 0.6):
+        await offer(offered, checkpoint, score)
+        clock.now += timedelta(hours=2)
+    assert [message for message, _ in shelf.taken] == [
+        "Step 7, judge score 0.500 in season one",
+        "Step 7, judge score 0.600 in season one",
+    ]
+    assert shelf.taken[0][1].keys() == {"config.json", "README.md"}
+
+
+async def test_it_is_never_uploaded_more_often_than_the_interval_allows(
+    tmp_path: Path, checkpoint: Path, clock: Clock
+) -> None:
+    shelf = Shelf()
+    offered = make_uploader(shelf, tmp_path, clock=clock)
+    for score in (0.1, 0.2, 0.3):
+        await offer(offered, checkpoint, score)
+        clock.now += timedelta(minutes=31)
+    assert len(shelf.taken) == 2
+
+
+async def test_a_restarted_run_knows_what_was_uploaded(
+    tmp_path: Path, checkpoint: Path, clock: Clock
+) -> None:
+    shelf = Shelf()
+    await offer(make_uploader(shelf, tmp_path, clock=clock), checkpoint, 0.5)
+    again = make_uploader(shelf, tmp_path, clock=clock)
+    await offer(again, checkpoint, 0.6)
+    clock.now += timedelta(hours=2)
+    await offer(again, checkpoint, 0.4)
+    assert len(shelf.taken) == 1
+
+
+async def test_training_does_not_wait_and_the_checkpoint_may_be_removed_meanwhile(
+    tmp_path: Path, checkpoint: Path, clock: Clock
+) -> None:
+    shelf = Shelf()
+    shelf.hold.clear()
+    offered = make_uploader(shelf, tmp_path, clock=clock)
+    merit = Merit(kind="judge_score", season="one", value=0.5)
+    origin = trace_run(empty_view(), step=7, season="one")
+    offered.offer(checkpoint, merit=merit, origin=origin)
+    assert await asyncio.to_thread(shelf.asked.wait, 20)
+    shutil.rmtree(checkpoint)
+    shelf.hold.set()
+    await offered.settle()
+    assert "config.json" in shelf.taken[0][1]
+
+
+async def test_a_failure_is_a_line_in_the_panel_and_tried_again_after_the_interval(
+    tmp_path: Path, checkpoint: Path, clock: Clock
+) -> None:
+    shelf, view = Shelf(), empty_view()
+    offered = make_uploader(shelf, tmp_path, clock=clock, view=view)
+    shelf.trouble = OSError("no network\nat all")
+    await offer(offered, checkpoint, 0.5)
+    assert view.problem is not None
+    assert view.problem.message == "The model was not uploaded to me/model: no network"
+    shelf.trouble = None
+    await offer(offered, checkpoint, 0.5)
+    assert shelf.taken == []
+    clock.now += timedelta(hours=1)
+    await offer(offered, checkpoint, 0.5)
+    assert len(shelf.taken) == 1
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+async def test_any_end_of_an_upload_is_reported_and_the_next_one_is_tried(
+    tmp_path: Path, checkpoint: Path, clock: Clock
+) -> None:
+    shelf, view = Shelf(), empty_view()
+    offered = make_uploader(shelf, tmp_path, clock=clock, view=view)
+    shelf.trouble = KeyError("nobody thought of it")
+    await offer(offered, checkpoint, 0.5)
+    assert view.problem is not None
+    assert (
+        view.problem.message == "The model was not uploaded to me/model: the upload was interrupted"
+    )
+    assert not (tmp_path / "hub").exists()
+    shelf.trouble = None
+    clock.now += timedelta(hours=1)
+    await offer(offered, checkpoint, 0.5)
+    assert len(shelf.taken) == 1
+
+
+def test_the_card_of_a_run_states_its_node_and_standing() -> None:
+    view = empty_view()
+    view.site, view.node = Site("https://swarm.example.org"), "heron"
+    view.standing = Standing(
+        reply_to="",
+        node="heron",
+        rank=None,
+        score=0.5,
+        interval=(0.4, 0.6),
+        n=64,
+        rounds=2,
+        external_used=0,
+    )
+    origin = trace_run(view, step=7, season="one")
+    assert (origin.node, origin.page) == ("heron", "https://swarm.example.org/nodes/heron/")
+    assert origin.judged is not None
+    assert (origin.judged.interval, origin.judged.n) == ((0.4, 0.6), 64)
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[HubOnThisMachine]:
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    with HubOnThisMachine() as running:
+        yield running
+
+
+def test_the_hugging_face_hub_gets_a_repository_and_one_commit_with_all_files(
+    hub: HubOnThisMachine, checkpoint: Path
+) -> None:
+    HuggingFaceHub(private=True, endpoint=hub.address).upload(
+        checkpoint / "policy", repository=REPOSITORY, message="Step 7"
+    )
+    assert hub.made == {"name": "model", "organization": "me", "visibility": "private"}
+    assert hub.commits == [("Step 7", {"config.json": b"{}"})]
+    assert hub.tokens == {"Bearer hf_secret"}
+
+
+def test_a_hub_that_refuses_or_is_not_there_is_an_os_error(
+    hub: HubOnThisMachine, checkpoint: Path
+) -> None:
+    hub.refuse = True
+    with pytest.raises(OSError, match="403"):
+        HuggingFaceHub(private=True, endpoint=hub.address).upload(
+            checkpoint / "policy", repository=REPOSITORY, message="Step 7"
+        )
+    with pytest.raises(OSError, match=r"\w"):
+        HuggingFaceHub(private=True, endpoint="http://127.0.0.1:9").upload(
+            checkpoint / "policy", repository=REPOSITORY, message="Step 7"
+        )
+
+
+def uploaded(value: float = 0.5) -> UploadRecord:
+    merit = Merit(kind="judge_score", season="one", value=value)
+    return UploadRecord(repository=REPOSITORY, step=10, merit=merit, at=NOON.isoformat())
+
+
+@pytest.mark.parametrize(
+    ("kind", "season", "value", "better"),
+    [
+        ("judge_score", "one", 0.6, True),
+        ("judge_score", "one", 0.5, False),
+        ("judge_score", "one", 0.4, False),
+        ("held_out", "one", 0.9, False),
+        ("judge_score", "two", 0.1, True),
+    ],
+)
+def test_only_a_higher_score_of_the_same_kind_or_a_new_season_is_better(
+    kind: MeritKind, season: str, value: float, better: bool
+) -> None:
+    assert is_better(Merit(kind=kind, season=season, value=value), uploaded()) is better
+    assert is_better(Merit(kind=kind, season=season, value=value), None)
+
+
+def test_an_upload_is_remembered_for_its_repository(tmp_path: Path) -> None:
+    write_upload(tmp_path / "hub.json", uploaded())
+    assert read_upload(tmp_path / "hub.json", repository=REPOSITORY) == uploaded()
+    assert read_upload(tmp_path / "hub.json", repository="me/other") is None
+
+
+@pytest.mark.parametrize("content", [None, b"", b"{}", b"\xff"])
+def test_a_record_that_cannot_be_read_counts_as_none(tmp_path: Path, content: bytes | None) -> None:
+    if content is not None:
+        (tmp_path / "hub.json").write_bytes(content)
+    assert read_upload(tmp_path / "hub.json", repository=REPOSITORY) is None
