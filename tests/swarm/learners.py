@@ -16,10 +16,10 @@ from typing import Any, Self
 
 from node_client.display.view import View
 from node_client.learning.report import StepReport, Totals
-from node_client.model.completion import Generated
-from node_client.model.make_model import build_model
+from node_client.model.demo.make_model import build_model
+from node_client.model.demo.tokenizer import build_tokenizer
 from node_client.model.policy import Policy
-from node_client.model.tokenizer import build_tokenizer
+from node_client.model.sampling import Generated
 from node_client.runtime.node import Node
 from node_client.runtime.training import Equipment
 from node_client.runtime.worker import ModelWorker

@@ -7,7 +7,7 @@ from node_client.lab.pool import Link, Pool
 from node_client.learning.external import ExternalJudge
 from node_client.learning.rewards import Binary
 from node_client.learning.sender import read_sender
-from node_client.model.tokenizer import build_tokenizer
+from node_client.model.demo.tokenizer import build_tokenizer
 from swarm_protocol.messages import ExternalRollout
 from swarm_tasks.verifier import Verifier
 from tests.node_client.fakes import external_sum, toy_policy, toy_season

@@ -82,7 +82,7 @@ def test_completions_of_others_end_with_eos_where_they_stopped(
     judge: ExternalJudge, verifier: Verifier, policy: Policy
 ) -> None:
     (group,) = judge.judge([external_sum(verifier, MIXED)], wanted=1).groups
-    assert {completion[-1] for completion in group.completions} == policy._words.ends
+    assert {completion[-1] for completion in group.completions} == policy._tokenizer.ends
 
 
 def test_log_probs_of_a_sender_with_the_same_tokenizer_come_with_the_group(

@@ -14,8 +14,8 @@ from node_client.learning.held_out import (
     score_shares,
     wilson_interval,
 )
-from node_client.model.completion import Generated
 from node_client.model.policy import Policy
+from node_client.model.sampling import Generated
 from node_client.runtime.alone import practice_season
 from node_client.settings.train_config import TrainConfig
 from swarm_protocol.errors import RefusedError

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from node_client.learning.held_out import HeldOutScore, score_shares, wilson_interval
-from node_client.model.completion import Generated
 from node_client.model.policy import Policy
+from node_client.model.sampling import Generated
 from node_client.settings.train_config import TrainConfig
 from swarm_tasks.verifier import Verifier
 from tests.node_client.fakes import make_trainer, toy_policy, toy_season

@@ -97,7 +97,7 @@ def make_trl_trainer(folder: Path) -> Any:
     prompts = [f"prompt {number}" for number in range(len(REWARDS))]
     trainer = GRPOTrainer(
         model=policy._model,
-        processing_class=policy._words.tokenizer,
+        processing_class=policy._tokenizer.tokenizer,
         reward_funcs=lambda completions, **_: list(itertools.chain(*REWARDS)),
         train_dataset=Dataset.from_dict({"prompt": prompts}),
         args=GRPOConfig(

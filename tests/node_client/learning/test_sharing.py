@@ -8,8 +8,8 @@ import pytest
 from node_client.learning.rewards import Binary
 from node_client.learning.rollouts import LocalRollout, make_rollout
 from node_client.learning.sharing import explain_unshared, shareable_rollouts
-from node_client.model.completion import Generated
 from node_client.model.policy import Policy
+from node_client.model.sampling import Generated
 from node_client.settings.train_config import TrainConfig
 from swarm_protocol.codec import decode_from_node, encode
 from swarm_protocol.logprobs import decode_logprobs
@@ -93,7 +93,7 @@ def test_bytes_that_are_no_text_keep_a_rollout_at_home(policy: Policy, verifier:
     # The first of the character's three bytes alone is decoded to the same character.
     torn = [*written[:3], written[-1]]
     for ids, shared in ((written, 1), (torn, 0)):
-        text = policy._words.tokenizer.decode(ids, skip_special_tokens=True)
+        text = policy._tokenizer.tokenizer.decode(ids, skip_special_tokens=True)
         assert text == "4 \ufffd"
         rollout = own_rollout(verifier, policy, ["5", "6"])
         answer = Generated(text, "stop", token_ids=ids, logprobs=[-0.25] * len(ids))

@@ -9,8 +9,8 @@ from transformers import AutoModelForCausalLM
 from node_client.errors import CheckpointError, SettingsError
 from node_client.learning.optimizer import begin_training
 from node_client.learning.team import ALONE
+from node_client.model.loading.pretrained import merge_adapters
 from node_client.model.policy import Policy
-from node_client.model.pretrained import merge_adapters
 from node_client.settings.train_config import TrainConfig
 from tests.node_client.fakes import toy_policy
 from tests.node_client.full_disk import files_of_at_most

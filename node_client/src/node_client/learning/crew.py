@@ -13,8 +13,8 @@ from node_client.learning.rollouts import TrainingGroup
 from node_client.learning.stopwatch import Stopwatch
 from node_client.learning.team import LaunchedTeam, Team
 from node_client.learning.update import update_policy
-from node_client.model.completion import Generated
 from node_client.model.policy import Policy
+from node_client.model.sampling import Generated
 from node_client.settings.train_config import TrainConfig
 
 

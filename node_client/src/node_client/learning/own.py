@@ -10,8 +10,8 @@ from node_client.learning.rewards import Reward
 from node_client.learning.rollouts import LocalRollout, TrainingGroup, make_rollout
 from node_client.learning.stopwatch import Stopwatch
 from node_client.learning.team import SEEDS_APART, Team
-from node_client.model.completion import Generated
 from node_client.model.policy import Policy
+from node_client.model.sampling import Generated
 from node_client.settings.train_config import StepPlan, TrainConfig
 from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import SeasonInfo, TaskSpec

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from node_client.learning.rewards import Reward
 from node_client.learning.sender import SenderLogprobs
-from node_client.model.completion import Generated
 from node_client.model.policy import Policy
+from node_client.model.sampling import Generated
 from swarm_protocol.messages import RolloutName
 from swarm_tasks.verifier import DrawnTask, Verdict
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from node_client.learning.rollouts import LocalRollout
-from node_client.model.completion import Generated
 from node_client.model.policy import Policy
+from node_client.model.sampling import Generated
 from node_client.settings.train_config import TrainConfig
 from swarm_protocol.logprobs import encode_logprobs
 from swarm_protocol.messages import (

@@ -44,7 +44,7 @@ passes. `importance = sender` divides by the sender's instead (`learning.importa
 import hashlib
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from node_client.learning.crew import Begin, Update
@@ -53,6 +53,7 @@ from node_client.learning.external_sampling import draw, make_strategy
 from node_client.learning.held_out import Evaluation, HeldOutSet
 from node_client.learning.losses import make_policy_loss
 from node_client.learning.mix import Places, make_mix
+from node_client.learning.notices import Notices
 from node_client.learning.optimizer import begin_training, make_scaler, resume_optimizer
 from node_client.learning.own import RolloutMaker
 from node_client.learning.questions import Questions
@@ -60,13 +61,10 @@ from node_client.learning.report import StepReport, Totals, describe_step
 from node_client.learning.rewards import make_reward
 from node_client.learning.rollouts import LocalRollout, TrainingSet, assemble_training_set
 from node_client.learning.sharing import shareable_rollouts
-from node_client.learning.skipped import SkippedUpdates
 from node_client.learning.stopwatch import Stopwatch, clock_of
 from node_client.learning.team import ALONE, Team
 from node_client.learning.update import UpdateReport, update_policy
-from node_client.model.batches import GENERATION_TOKENS
 from node_client.model.policy import Policy
-from node_client.model.room import describe_sampling_room, describe_update_room
 from node_client.settings.objective import check_objective
 from node_client.settings.train_config import CANDIDATES, TrainConfig, plan_step
 from swarm_protocol.messages import ExternalRollout, Rollout, SeasonInfo
@@ -115,10 +113,8 @@ class Trainer:
         self._key = key
         self._team = team
         self._team_began = False
-        self._unsaid: str | None = None
-        self._skipped = SkippedUpdates(config.precision)
         self._optimizer = begin_training(policy, config)
-        self._rooms_told = self._rooms()
+        self._notices = Notices(policy, config)
         self._scaler = make_scaler(policy, config)
         check_objective(config)
         make_policy_loss(config.policy_loss)
@@ -173,9 +169,8 @@ class Trainer:
     def step(self) -> StepReport:
         """Make one step of SAPO's Algorithm 1. Raises RefusedError when the verifier fails."""
         watch = Stopwatch(clock_of(self.policy.device))
-        earlier = list(self._describe_rooms(self._rooms_told))
+        self._notices.begin_step()
         self._begin_together()
-        room_before = self._rooms()
         places = self._mix.places
         local = self._maker.make(wanted=places.local, seed=self._seed("sample"), watch=watch)
         with watch.measure("swarm"):
@@ -212,31 +207,8 @@ class Trainer:
             watch,
             curriculum=self._questions.figures(),
             mix=self._mix.figures(),
-            notice=self._notice(earlier, room_before, self._skipped.note(update)),
+            notice=self._notices.end_step(update),
         )
-
-    def _rooms(self) -> tuple[float, float]:
-        return self.policy.room.share, self.policy.sampling_room.share
-
-    def _notice(
-        self, earlier: Sequence[str], room_before: tuple[float, float], skipped: str | None
-    ) -> str | None:
-        """Return what the owner should know of this step, and of how the run was resumed.
-
-        `earlier` says what came between the steps, in an exam or an evaluation.
-        """
-        unsaid, self._unsaid = self._unsaid, None
-        said = (unsaid, *earlier, *self._describe_rooms(room_before), skipped)
-        self._rooms_told = self._rooms()
-        return " ".join(filter(None, said)) or None
-
-    def _describe_rooms(self, before: tuple[float, float]) -> Iterator[str]:
-        """Say that memory ran out since the rooms were so large, if it did."""
-        room, sampling_room = self.policy.room, self.policy.sampling_room
-        if sampling_room.share < before[1]:
-            yield describe_sampling_room(sampling_room, tokens=GENERATION_TOKENS)
-        if room.share < before[0]:
-            yield describe_update_room(room, tokens=self.config.micro_batch_tokens)
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything but the weights that a resumed run needs."""
@@ -274,7 +246,7 @@ class Trainer:
                 external_used=state["external_used"],
                 external_dropped=Counter(state["external_dropped"]),
             )
-        self._unsaid = resume_optimizer(self._optimizer, state, kind=self.config.optimizer)
+        self._notices.add(resume_optimizer(self._optimizer, state, kind=self.config.optimizer))
         if state.get("loss_scale"):
             self._scaler.load_state_dict(state["loss_scale"])
         self._questions.load(state["questions"], same_season=same_season)
@@ -298,7 +270,6 @@ class Trainer:
             return
         self.policy.room.resume(saved["update"])
         self.policy.sampling_room.resume(saved["sampling"])
-        self._rooms_told = self._rooms()
 
     def _publish(self, rollouts: Sequence[LocalRollout]) -> None:
         if self.config.shared_rollouts is not None:

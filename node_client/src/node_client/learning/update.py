@@ -19,8 +19,8 @@ from node_client.learning.rows import Row, make_rows
 from node_client.learning.states import whole_states
 from node_client.learning.stopwatch import Stopwatch
 from node_client.learning.team import Team
+from node_client.model.memory.budget import release_memory
 from node_client.model.policy import Policy
-from node_client.model.room import release_memory
 from node_client.settings.train_config import TrainConfig
 
 ResultT = TypeVar("ResultT")

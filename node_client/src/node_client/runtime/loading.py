@@ -14,7 +14,7 @@ from rich.text import Text
 
 from node_client.display.figures import describe_bytes
 from node_client.display.terminal import fold_line
-from node_client.model.progress import Progress, Tell
+from node_client.model.loading.progress import LoadingProgress, OnProgress
 
 LINE_EVERY_S = 5.0
 
@@ -22,14 +22,14 @@ log = logging.getLogger(__name__)
 
 
 @contextmanager
-def loading_shown(model: str, *, console: Console) -> Iterator[Tell]:
+def loading_shown(model: str, *, console: Console) -> Iterator[OnProgress]:
     """Show how far a model has come, as the one who is told of it."""
     wait = f"Loading the model {fold_line(model)}"
     told_at = {"tensors": monotonic()}
 
     with console.status(Text(wait)) as status:
 
-        def tell(progress: Progress) -> None:
+        def tell(progress: LoadingProgress) -> None:
             words = describe_progress(progress)
             if console.is_terminal:
                 status.update(Text(f"{wait}. {words}"))
@@ -40,7 +40,7 @@ def loading_shown(model: str, *, console: Console) -> Iterator[Tell]:
         yield tell
 
 
-def describe_progress(progress: Progress) -> str:
+def describe_progress(progress: LoadingProgress) -> str:
     """Say how far a work is."""
     if progress.unit == "bytes":
         done, total = describe_bytes(progress.done), describe_bytes(progress.total)

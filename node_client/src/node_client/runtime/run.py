@@ -21,7 +21,7 @@ from node_client.display.view import View
 from node_client.errors import INTERRUPTED, CoordinatorRefusedError, NodeError
 from node_client.learning.optimizer import checkpoint_bytes
 from node_client.learning.team import ALONE, LaunchedTeam, Team
-from node_client.model.memory_limit import limit_memory
+from node_client.model.memory.limits import limit_memory
 from node_client.model.policy import Policy
 from node_client.runtime.alone import LoneNode
 from node_client.runtime.beginning import check_disk, check_start, check_system, prepare
@@ -69,7 +69,9 @@ async def _run_node(settings: Settings, *, console: Console, team: Team) -> None
         with loading_shown(settings.model, console=console) as tell:
             device = device_of(settings, team)
             limit_memory(device, settings.gpu_fraction)
-            policy = await asyncio.to_thread(Policy.load, settings.model, device=device, tell=tell)
+            policy = await asyncio.to_thread(
+                Policy.load, settings.model, device=device, on_progress=tell
+            )
             # Also of one that never trains: base and trained nodes shall differ by training only.
             policy.set_precision(settings.training.precision)
         if settings.arm != "base":

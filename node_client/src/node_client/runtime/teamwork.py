@@ -10,7 +10,7 @@ import torch
 from node_client.errors import MemoryExhaustedError, NodeError
 from node_client.learning.crew import Dismiss, follow
 from node_client.learning.team import LaunchedTeam, Team
-from node_client.model.memory_limit import limit_memory
+from node_client.model.memory.limits import limit_memory
 from node_client.model.policy import Policy
 from node_client.settings.config import Settings
 

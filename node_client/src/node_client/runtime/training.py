@@ -15,8 +15,8 @@ from node_client.errors import NodeError
 from node_client.learning.report import StepReport
 from node_client.learning.team import ALONE, Team
 from node_client.learning.trainer import Exchange, Trainer
+from node_client.model.memory.budget import release_memory
 from node_client.model.policy import Policy
-from node_client.model.room import release_memory
 from node_client.runtime.evaluating import Evaluator
 from node_client.runtime.isolation import warn_of_missing
 from node_client.runtime.metrics import figures_of, open_metrics

@@ -7,16 +7,16 @@ from dataclasses import replace
 import pytest
 
 from node_client.learning.reflection import find_patterns
-from node_client.model.working import Manner, read_terms, work_through
+from node_client.model.demo.teacher import WritingHabits, read_terms, work_through
 
 SUM = "State the final answer to the following arithmetic problem: 7 + 4 - 12 ="
-CAREFUL = Manner(worked=1, slips=0, noticed=1, doubted=0, another_way=0)
+CAREFUL = WritingHabits(worked=1, slips=0, noticed=1, doubted=0, another_way=0)
 
 
-def written(manner: Manner, *, question: str = SUM) -> list[tuple[str, int]]:
+def written(habits: WritingHabits, *, question: str = SUM) -> list[tuple[str, int]]:
     """Return two hundred solutions with their answers."""
     chance = random.Random(3)
-    return [work_through(question, manner, chance=chance) for _ in range(200)]
+    return [work_through(question, habits, chance=chance) for _ in range(200)]
 
 
 def steps_of(working: str) -> list[tuple[int, int, int]]:

@@ -1,8 +1,8 @@
-"""Supervised warm-up of a demo base: it learns to answer, but seldom in the form that is asked for.
+"""Supervised warm-up of a demo base: it learns to answer, but seldom in the required format.
 
-Reinforcement learning needs a policy that is right now and then. The warm-up text imitates what a
-base model has read: the answers are right, and only a few stand between answer tags. The policy
-begins with a low pass@1, of which much can be gained by the form and the rest by the mathematics.
+Reinforcement learning needs a policy that is sometimes right. The warm-up text imitates what a base
+model has read: the answers are right, and only a few are between answer tags. The policy starts
+with a low pass@1; it can gain much by the format and the rest by the mathematics.
 """
 
 import random
@@ -15,7 +15,7 @@ from node_client.model.policy import Policy
 
 
 @dataclass(frozen=True)
-class Example:
+class WarmUpExample:
     """A question with its answer, and the worked solution before it, if any."""
 
     question: str
@@ -31,18 +31,18 @@ class WarmUpConfig:
     batch_size: int = 96
     learning_rate: float = 3e-3
     tagged_share: float = 0.15
-    """The share of answers between <answer> tags, which alone are rewarded later."""
+    """The share of answers between <answer> tags; only these are rewarded later."""
 
 
 def warm_up(
     policy: Policy,
-    examples: Sequence[Example],
+    examples: Sequence[WarmUpExample],
     *,
     config: WarmUpConfig,
     seed: int,
     report: Callable[[int, float], None],
 ) -> None:
-    """Train the policy on the examples; `report` is told each step's number and loss."""
+    """Train the policy on the examples; `report` gets the number and the loss of each step."""
     parameters = policy.trainable()
     optimizer = torch.optim.AdamW(parameters, lr=config.learning_rate, betas=(0.9, 0.98))
     schedule = torch.optim.lr_scheduler.OneCycleLR(
@@ -62,9 +62,13 @@ def warm_up(
 
 
 def _draw_batches(
-    policy: Policy, examples: Sequence[Example], *, config: WarmUpConfig, chance: random.Random
+    policy: Policy,
+    examples: Sequence[WarmUpExample],
+    *,
+    config: WarmUpConfig,
+    chance: random.Random,
 ) -> Iterator[tuple[list[list[int]], list[list[int]]]]:
-    """Yield prompts and completions, without end."""
+    """Yield batches of prompts and completions forever."""
     while True:
         batch = chance.choices(examples, k=config.batch_size)
         texts = [

@@ -7,8 +7,8 @@ from transformers import Qwen2Tokenizer
 ANSWER_TAGS = ("<answer>", "</answer>")
 PAD, EOS = "<pad>", "<eos>"
 
-# What the starter tasks' questions have in common. As single tokens they make a question several
-# times shorter, for the demo's computers and for its models; other questions are spelled out.
+# Common parts of the starter tasks' questions. As single tokens they make a question several times
+# shorter, which saves the demo's computers and models work; other questions are spelled out.
 PHRASES = (
     "State the final answer to the following arithmetic problem: ",
     "Solve the following multiplication: ",
@@ -28,8 +28,8 @@ def build_tokenizer() -> Qwen2Tokenizer:
     """Return a tokenizer with a token for each byte of UTF-8, answer tag and common phrase.
 
     It is Qwen2's without merges: transformers loads the tokenizer by the model's architecture, so
-    another kind would not survive saving and loading. Tags and phrases are ordinary
-    tokens, so that they are not skipped in decoding.
+    another kind would not survive saving and loading. Tags and phrases are ordinary tokens, so
+    that decoding does not skip them.
     """
     alphabet = [PAD, EOS, *sorted(ByteLevel.alphabet())]
     tokenizer = Qwen2Tokenizer(

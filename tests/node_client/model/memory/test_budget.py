@@ -16,7 +16,6 @@ from node_client.learning.stopwatch import Stopwatch
 from node_client.learning.team import ALONE
 from node_client.learning.update import update_policy
 from node_client.model.policy import Policy
-from node_client.model.room import Room, describe_update_room
 from node_client.settings.choices import OptimizerKind
 from node_client.settings.train_config import TrainConfig
 from tests.node_client.fakes import toy_policy
@@ -117,12 +116,6 @@ def test_update_that_never_fits_ends_with_what_helps() -> None:
     with pytest.raises(MemoryExhaustedError, match="in an update") as caught:
         update(policy)
     assert "(--fresh) with adapters instead of all weights (lora_r = 16)" in caught.value.fix
-
-
-def test_owner_is_told_what_to_set() -> None:
-    room = Room("an update")
-    room.shrink(FULL)
-    assert "2048 tokens at once instead of 4096" in describe_update_room(room, tokens=4096)
 
 
 def test_passes_that_were_made_are_not_made_again_when_memory_runs_out_later() -> None:

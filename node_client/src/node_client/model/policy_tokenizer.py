@@ -1,4 +1,4 @@
-"""Text to tokens and back, as one policy's tokenizer does it."""
+"""A policy's tokenizer: prompts and completions to tokens and back."""
 
 import hashlib
 import json
@@ -11,14 +11,14 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from node_client.model.prompts import write_prompt
 from swarm_protocol.messages import FinishReason
 
-# A question is encoded to be answered and again to be trained on.
+# A question is encoded to generate answers, and again to train on them.
 _PROMPTS_KEPT = 256
-# A text with what tokenizers treat differently: spaces at both ends, tags, signs, other scripts.
+# A text with everything that tokenizers treat differently: outer spaces, tags, signs, scripts.
 _PROBE = " Is 7 x 6 = 42? <answer> 42</answer>,  yes!\n\tJa, é 数 🙂 "
 
 
-class Words:
-    """A tokenizer with what the model says of the tokens that end a completion."""
+class PolicyTokenizer:
+    """A tokenizer, and the tokens that end a completion of its model."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> None:
         self.tokenizer = tokenizer
@@ -31,19 +31,19 @@ class Words:
 
     @property
     def pad_id(self) -> int:
-        """The token that stands where nothing is; masks tell it from an end."""
+        """The token used as padding; masks tell it from an end-of-sequence token."""
         pad = self.tokenizer.pad_token_id
         return cast(int, self.tokenizer.eos_token_id if pad is None else pad)
 
     def prompt_ids(self, question: str, *, system_prompt: str) -> list[int]:
-        """Return the tokens of a question, asked in the way that the model is used to."""
+        """Return the tokens of a question as a prompt in the model's own format."""
         return list(self._prompt_ids(question, system_prompt))
 
     def completion_ids(self, text: str, finish_reason: FinishReason) -> list[int] | None:
-        """Return the tokens of somebody's completion, with EOS after a `stop`.
+        """Return the tokens of any node's completion, with EOS after a `stop`.
 
-        None when this tokenizer cannot represent the text: decoding gives another one, or it
-        contains special tokens (which text from a peer must never be able to place).
+        None when this tokenizer cannot represent the text: decoding does not return it, or it
+        contains special tokens, which text from a peer must never inject.
         """
         ids = self.encode(text)
         if self.decode(ids) != text or not self._special_ids.isdisjoint(ids):
@@ -53,11 +53,11 @@ class Words:
         return ids or None
 
     def end_of(self, row: list[int]) -> int | None:
-        """Return the place of a row's first end-of-sequence token, or None."""
+        """Return the index of a row's first end-of-sequence token, or None."""
         return next((place for place, token in enumerate(row) if token in self.ends), None)
 
     def encode(self, text: str) -> list[int]:
-        """Return the tokens of a text, without any that the tokenizer would put around it."""
+        """Return the tokens of a text, without special ones around it."""
         if self._backend is not None:
             return cast(list[int], self._backend.encode(text, add_special_tokens=False).ids)
         return cast(list[int], self.tokenizer.encode(text, add_special_tokens=False))
@@ -84,9 +84,9 @@ class Words:
 
 
 def _find_backend(tokenizer: PreTrainedTokenizerBase) -> Any:
-    """Return what transformers asks in turn, where that says the same by itself, else None.
+    """Return the Rust tokenizer behind a fast one if both give the same tokens, else None.
 
-    For short texts transformers takes as long around it as it takes itself.
+    For short texts the wrapper of transformers doubles the time.
     """
     if not tokenizer.is_fast:
         return None
@@ -98,13 +98,13 @@ def _find_backend(tokenizer: PreTrainedTokenizerBase) -> Any:
 
 
 def _eos_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> set[int]:
-    """Return every token that ends a completion: the tokenizer's own and the model's list."""
+    """Return every token that ends a completion: the tokenizer's and those of the model."""
     configured = getattr(model.generation_config, "eos_token_id", None)
     more = [configured] if isinstance(configured, int) else configured or []
     return {tokenizer.eos_token_id, *more}
 
 
 def _fingerprint(tokenizer: PreTrainedTokenizerBase) -> str:
-    """Return a short hash of vocabulary and chat template: equal means equal token sequences."""
+    """Return a short hash of vocabulary and chat template; equal hashes mean equal tokens."""
     content = [sorted(tokenizer.get_vocab().items()), tokenizer.chat_template]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]

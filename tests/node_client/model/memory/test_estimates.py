@@ -3,8 +3,8 @@
 import pytest
 
 from node_client.learning.optimizer import begin_training
-from node_client.model import preflight
-from node_client.model.preflight import Shape, lasting_bytes, share_that_fits, token_bytes
+from node_client.model.memory import estimates
+from node_client.model.memory.estimates import Shape, lasting_bytes, share_that_fits, token_bytes
 from node_client.settings.train_config import TrainConfig
 from tests.node_client.fakes import toy_policy
 
@@ -16,7 +16,7 @@ GB = 10**9
 
 
 def share(free: int, *, lasting: int = 0, tokens: int = 4096) -> float:
-    per_token = token_bytes(SHAPE, checkpointed=False, halved=False)
+    per_token = token_bytes(SHAPE, checkpointed=False, half_precision=False)
     return share_that_fits(tokens, free=free, lasting=lasting, per_token=per_token)
 
 
@@ -42,13 +42,13 @@ def test_too_little_memory_for_anything_still_tries_one_token() -> None:
 
 
 def test_checkpointed_and_half_precision_activations_take_less() -> None:
-    plain = token_bytes(SHAPE, checkpointed=False, halved=False)
-    assert token_bytes(SHAPE, checkpointed=False, halved=True) == plain / 2
-    assert token_bytes(SHAPE, checkpointed=True, halved=False) < plain / 5
+    plain = token_bytes(SHAPE, checkpointed=False, half_precision=False)
+    assert token_bytes(SHAPE, checkpointed=False, half_precision=True) == plain / 2
+    assert token_bytes(SHAPE, checkpointed=True, half_precision=False) < plain / 5
 
 
 def test_training_begins_with_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preflight, "free_bytes", lambda device: 300_000_000)
+    monkeypatch.setattr(estimates, "free_bytes", lambda device: 300_000_000)
     policy = toy_policy()
     begin_training(policy, TrainConfig(micro_batch_tokens=65_536))
     assert policy.room.share < 1
@@ -57,6 +57,6 @@ def test_training_begins_with_what_fits(monkeypatch: pytest.MonkeyPatch) -> None
 def test_too_little_memory_is_told_with_what_helps(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(preflight, "free_bytes", lambda device: 1000)
+    monkeypatch.setattr(estimates, "free_bytes", lambda device: 1000)
     begin_training(toy_policy(), TrainConfig())
     assert "lora_r" in caplog.text

@@ -1,4 +1,4 @@
-"""Models on the Hugging Face Hub: looked up in seconds, then downloaded."""
+"""Models on the Hugging Face Hub: looked up within seconds, then downloaded."""
 
 import logging
 import shutil
@@ -16,11 +16,11 @@ from huggingface_hub.hf_api import ModelInfo
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
 from node_client.errors import ModelUnavailableError
-from node_client.model.contents import unusable
-from node_client.model.progress import Tell, counting_bar
+from node_client.model.loading.contents import unusable
+from node_client.model.loading.progress import OnProgress, counting_bar
 
 LOOK_UP_S = 10.0
-# What transformers reads; not the copies in other formats that many repositories hold besides.
+# What transformers reads, without the copies in other formats that many repositories hold.
 _WANTED = ["*.json", "*.txt", "*.model", "*.jinja"]
 _SAFE, _OLD = "*.safetensors", "pytorch_model*.bin"
 _UNWANTED = ["*/*", "*.gguf"]
@@ -28,20 +28,20 @@ _UNWANTED = ["*/*", "*.gguf"]
 log = logging.getLogger(__name__)
 
 
-def fetch_model(name: str, *, tell: Tell) -> Path:
-    """Return the folder of a model of the hub, downloaded unless it was before.
+def fetch_model(name: str, *, on_progress: OnProgress) -> Path:
+    """Return the folder of a model on the hub, downloaded unless it is in the cache.
 
-    Without a way to the hub, what was downloaded before is used. Raises ModelUnavailableError.
+    If the hub cannot be reached, the cache is used. Raises ModelUnavailableError.
     """
     try:
         validate_repo_id(name)
     except HFValidationError:
-        raise _nowhere(name) from None
+        raise _not_found(name) from None
     if constants.HF_HUB_OFFLINE:
-        return _find_downloaded(name, "HF_HUB_OFFLINE keeps this client from the hub")
+        return _use_cache(name, "HF_HUB_OFFLINE keeps this client from the hub")
     try:
         info = HfApi().model_info(name, timeout=LOOK_UP_S, files_metadata=True)
-        return _download(name, info, tell=tell)
+        return _download(name, info, on_progress=on_progress)
     except GatedRepoError:
         raise unusable(
             name,
@@ -49,28 +49,28 @@ def fetch_model(name: str, *, tell: Tell) -> Path:
             fix=f"Accept them on {constants.ENDPOINT}/{name}, then run `hf auth login`.",
         ) from None
     except RepositoryNotFoundError:
-        raise _nowhere(name) from None
+        raise _not_found(name) from None
     except (HTTPError, OSError) as problem:
-        return _find_downloaded(name, f"the hub does not answer ({_first_line(problem)})")
+        return _use_cache(name, f"the hub does not answer ({_first_line(problem)})")
 
 
-def _download(name: str, info: ModelInfo, *, tell: Tell) -> Path:
+def _download(name: str, info: ModelInfo, *, on_progress: OnProgress) -> Path:
     sizes = {file.rfilename: file.size or 0 for file in info.siblings or []}
     weights = _SAFE if any(file.endswith(".safetensors") for file in sizes) else _OLD
-    if not _find_whole(name):
+    if not _find_cached_folder(name):
         _check_disk(name, sum(size for file, size in sizes.items() if "/" not in file))
     folder = snapshot_download(
         name,
         allow_patterns=[*_WANTED, weights],
         ignore_patterns=_UNWANTED,
-        tqdm_class=counting_bar(tell, work="Downloading", unit="bytes"),
+        tqdm_class=counting_bar(on_progress, work="Downloading", unit="bytes"),
     )
     return Path(folder)
 
 
-def _find_downloaded(name: str, trouble: str) -> Path:
-    """Return the folder of a model that was downloaded before. Raises ModelUnavailableError."""
-    folder = _find_whole(name)
+def _use_cache(name: str, trouble: str) -> Path:
+    """Return the folder of a model in the cache. Raises ModelUnavailableError."""
+    folder = _find_cached_folder(name)
     if folder is None:
         raise ModelUnavailableError(
             f"There is no folder {name}, and {trouble}, so the model cannot be looked for there.",
@@ -81,7 +81,7 @@ def _find_downloaded(name: str, trouble: str) -> Path:
     return folder
 
 
-def _find_whole(name: str) -> Path | None:
+def _find_cached_folder(name: str) -> Path | None:
     try:
         return Path(
             snapshot_download(
@@ -96,10 +96,10 @@ def _find_whole(name: str) -> Path | None:
 
 
 def _check_disk(name: str, size: int) -> None:
-    """Check that a download has room. Raises ModelUnavailableError."""
+    """Check that a download fits on the disk. Raises ModelUnavailableError."""
     cache = Path(constants.HF_HUB_CACHE)
-    there = next(path for path in (cache, *cache.absolute().parents) if path.exists())
-    free = shutil.disk_usage(there).free
+    existing = next(path for path in (cache, *cache.absolute().parents) if path.exists())
+    free = shutil.disk_usage(existing).free
     if size > free:
         raise unusable(
             name,
@@ -108,7 +108,7 @@ def _check_disk(name: str, size: int) -> None:
         )
 
 
-def _nowhere(name: str) -> ModelUnavailableError:
+def _not_found(name: str) -> ModelUnavailableError:
     private = "" if get_token() else " A private one wants `hf auth login` first."
     return ModelUnavailableError(
         f"There is no folder {name} and no such model on the hub.",

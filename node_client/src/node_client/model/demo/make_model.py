@@ -1,11 +1,11 @@
-"""The demo bases: tiny Qwen2 models, made from nothing in some minutes on one CPU core.
+"""The demo bases: tiny Qwen2 models, trained from scratch in some minutes on one CPU core.
 
 `base_models/tiny` and the others are what `swarm-node make-model` writes, so that a demo need not
-wait for it. Those called `rare` seldom answer in the form that is rewarded: what a node finds by
-itself is little then, and sharing matters (docs/lab.md). Bases that only the lab uses are made
-where they are needed: `thinker`, which writes worked solutions (`model.working`), and those with
-other shares of tagged answers. The same command on the same machine gives the same files: every
-weight, task and batch follows from the seed.
+wait for it. The `rare` ones seldom answer in the rewarded format: a node alone then finds little to
+learn from, and sharing matters (docs/lab.md). Bases that only the lab uses are made on demand:
+`thinker`, which writes worked solutions (`demo.teacher`), and those with other shares of tagged
+answers. The same command on the same machine writes the same files: every weight, task and batch
+follows from the seed.
 """
 
 import json
@@ -17,11 +17,10 @@ from pathlib import Path
 import torch
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
+from node_client.model.demo.teacher import WritingHabits, work_out, work_through
+from node_client.model.demo.tokenizer import build_tokenizer
+from node_client.model.demo.warmup import WarmUpConfig, WarmUpExample, warm_up
 from node_client.model.policy import Policy
-from node_client.model.teacher import work_out
-from node_client.model.tokenizer import build_tokenizer
-from node_client.model.warmup import Example, WarmUpConfig, warm_up
-from node_client.model.working import Manner, work_through
 from swarm_protocol.messages import TaskChoice
 from swarm_tasks.allowlist import GENERATOR
 from swarm_tasks.keyspace import Part
@@ -48,7 +47,7 @@ _TINY = Base(
 _SMALL = Base(
     hidden_size=96, layers=4, heads=6, warm_up=WarmUpConfig(steps=800, learning_rate=2e-3)
 )
-# So few answers in the rewarded form that most of a node's own rollouts teach it nothing at first.
+# So few answers in the rewarded format that at first most own rollouts are not informative.
 _RARE = 0.01
 
 
@@ -58,14 +57,14 @@ def _with_tagged(base: Base, share: float) -> Base:
 
 @dataclass(frozen=True)
 class ThinkingBase(Base):
-    """A base that is shown worked solutions to sums, written in some manner."""
+    """A base that is warmed up on worked solutions to sums, written with some habits."""
 
-    manner: Manner
+    manner: WritingHabits  # a key of the recipe
 
 
-# Sums of single digits: what a step costs is to keep one's place, so that long solutions go wrong
-# and a second look helps. Words are copied in reverse order without any working, as code beside
-# mathematics in SRPO (arXiv 2504.14286).
+# Sums of single digits are hard only because of their length: long solutions go wrong, and checking
+# helps. Words are spelled backward without working, as code beside mathematics in SRPO
+# (arXiv 2504.14286).
 THINKER_TASKS: tuple[TaskChoice, ...] = (
     TaskChoice(
         dataset="chain_sum",
@@ -86,14 +85,14 @@ BASES = {
         layers=2,
         heads=2,
         warm_up=WarmUpConfig(steps=1500, batch_size=32, learning_rate=5e-3, tagged_share=0.3),
-        manner=Manner(),
+        manner=WritingHabits(),
     ),
 }
 
 
 @dataclass(frozen=True)
-class Progress:
-    """How far the warm-up is: `step` of `steps`, and the loss of that step's batch."""
+class WarmUpProgress:
+    """A finished step of the warm-up, of `steps`, and the loss of its batch."""
 
     step: int
     steps: int
@@ -106,12 +105,12 @@ def make(
     *,
     verifier: Verifier,
     seed: int = 0,
-    progress: Callable[[Progress], None] = lambda _: None,
+    progress: Callable[[WarmUpProgress], None] = lambda _: None,
 ) -> Path:
     """Make one of the `BASES` in a folder and return the folder.
 
-    A folder that already holds this very base is left as it is. Raises KeyError for another name
-    and RefusedError when the verifier cannot work.
+    A folder that already holds exactly this base is not changed. Raises KeyError for an unknown
+    name and RefusedError when the verifier fails.
     """
     base = BASES[name]
     recipe = describe_recipe(name, seed=seed)
@@ -126,19 +125,19 @@ def make(
         examples,
         config=base.warm_up,
         seed=seed,
-        report=lambda step, loss: progress(Progress(step, base.warm_up.steps, loss)),
+        report=lambda step, loss: progress(WarmUpProgress(step, base.warm_up.steps, loss)),
     )
-    # Half the download; the rounding is far below what the warm-up leaves open.
+    # Halves the download; the rounding is far smaller than the remaining loss.
     model.half()  # type: ignore[no-untyped-call]
     policy.save(out)
     for path in out.iterdir():
-        path.chmod(0o644)  # the weights come out readable by their owner alone
+        path.chmod(0o644)  # the weights are written readable by their owner only
     written.write_text(recipe)
     return out
 
 
 def describe_recipe(name: str, *, seed: int) -> str:
-    """Return as JSON all that decides what a base becomes."""
+    """Return as JSON everything that a base depends on."""
     mix = {choice.dataset: choice.config for choice in tasks_of(name)}
     recipe = {"name": name, "seed": seed, "generator": GENERATOR, "tasks": mix}
     return json.dumps(recipe | asdict(BASES[name]), indent=1) + "\n"
@@ -149,8 +148,8 @@ def tasks_of(name: str) -> Sequence[TaskChoice]:
     return THINKER_TASKS if name == "thinker" else STARTER_TASKS
 
 
-def draw_examples(name: str, verifier: Verifier, *, per_dataset: int) -> list[Example]:
-    """Return a base's tasks of the training part with the answers that it is shown.
+def draw_examples(name: str, verifier: Verifier, *, per_dataset: int) -> list[WarmUpExample]:
+    """Return warm-up examples of a base: tasks of the training part with their answers.
 
     A dataset with the weight 1 has `per_dataset` of them.
     """
@@ -169,10 +168,10 @@ def draw_examples(name: str, verifier: Verifier, *, per_dataset: int) -> list[Ex
             )
             if isinstance(base, ThinkingBase) and choice.dataset == "chain_sum":
                 working, result = work_through(task.question, base.manner, chance=chance)
-                examples.append(Example(task.question, answer=str(result), working=working))
+                examples.append(WarmUpExample(task.question, answer=str(result), working=working))
             else:
                 answer = work_out(choice.dataset, task.question)
-                examples.append(Example(task.question, answer=answer))
+                examples.append(WarmUpExample(task.question, answer=answer))
     return examples
 
 

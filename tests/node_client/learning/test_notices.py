@@ -1,13 +1,20 @@
-"""A step that changed nothing because its numbers were none is told, and credits nobody."""
+"""The owner is told of lack of memory and of skipped updates, which credit no other node."""
 
 import math
 
 import pytest
 from torch import Tensor
 
-from node_client.learning.skipped import PATIENCE_FP16, SkippedUpdates
+from node_client.learning.notices import (
+    PATIENCE_FP16,
+    Notices,
+    SkippedUpdates,
+    describe_smaller_samples,
+    describe_smaller_updates,
+)
 from node_client.learning.update import UpdateReport
 from node_client.settings.choices import Precision
+from node_client.settings.train_config import TrainConfig
 from swarm_tasks.verifier import Verifier
 from tests.node_client.fakes import PoolInMemory, external_sum, make_trainer, toy_policy
 
@@ -46,3 +53,44 @@ def test_gradients_that_overflow_a_loss_scale_are_told_when_it_does_not_end() ->
     assert told == [False] * (PATIENCE_FP16 - 1) + [True]
     assert skipped.note(GOOD) is None
     assert skipped.note(OVERFLOWN) is None
+
+
+def test_owner_is_told_what_to_set_when_updates_lack_memory() -> None:
+    notice = describe_smaller_updates(2048, wanted=4096)
+    assert "2048 tokens at once instead of 4096" in notice
+
+
+def test_owner_is_told_of_slower_sampling() -> None:
+    notice = describe_smaller_samples(2048, wanted=4096)
+    assert "2048 tokens are sampled at once instead of 4096" in notice
+    assert "micro_batch_tokens" not in notice
+
+
+def test_lack_of_memory_is_told_once_whether_in_a_step_or_before_it() -> None:
+    policy = toy_policy()
+    notices = Notices(policy, TrainConfig())
+    policy.sampling_room.lower(0.5)  # in an exam
+    notices.begin_step()
+    policy.room.lower(0.5)
+    told = notices.end_step(GOOD) or ""
+    assert "while completions were sampled" in told
+    assert "updates now run" in told
+    notices.begin_step()
+    assert notices.end_step(GOOD) is None
+
+
+def test_lack_of_memory_in_a_step_that_failed_is_told_with_the_next_one() -> None:
+    policy = toy_policy()
+    notices = Notices(policy, TrainConfig())
+    notices.begin_step()
+    policy.sampling_room.lower(0.5)
+    notices.begin_step()
+    assert "while completions were sampled" in (notices.end_step(GOOD) or "")
+
+
+def test_a_share_that_a_resumed_run_takes_over_is_no_news() -> None:
+    policy = toy_policy()
+    notices = Notices(policy, TrainConfig())
+    policy.room.resume({"share": 0.5, "ran_out": True})
+    notices.begin_step()
+    assert notices.end_step(GOOD) is None

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from node_client.model import precision
-from node_client.model.precision import WORTH_CASTING, choose_autocast
+from node_client.model import devices
+from node_client.model.devices import WORTH_CASTING, choose_autocast
 from tests.node_client.fakes import toy_policy
 
 CPU = torch.device("cpu")
@@ -15,7 +15,7 @@ CPU = torch.device("cpu")
 def test_auto_takes_bf16_for_large_models_on_hardware_that_has_it(
     parameters: int, fast: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(precision, "_has_fast_bf16", lambda device: fast)
+    monkeypatch.setattr(devices, "_has_fast_bf16", lambda device: fast)
     expected = torch.bfloat16 if fast and parameters == WORTH_CASTING else None
     assert choose_autocast("auto", device=CPU, parameters=parameters) == expected
 

@@ -1,6 +1,6 @@
-"""What a folder must hold to be loaded as a language model, looked at before it is loaded.
+"""Checks, before a model is loaded, that its folder holds a language model.
 
-Reads headers only, so that a damaged or far too large model is known in a moment.
+Reads headers only, so that a damaged or far too large model is found at once.
 """
 
 import json
@@ -20,9 +20,9 @@ _OTHER_WEIGHTS = ("pytorch_model*.bin",)
 
 
 def count_parameters(folder: Path, *, name: str) -> int | None:
-    """Check what a model's folder holds and return its parameters, None where no header tells.
+    """Check a model's folder and return the number of its parameters, None without headers.
 
-    `name` is what its owner calls it. Raises ModelUnavailableError.
+    `name` is the name or path that the user gave. Raises ModelUnavailableError.
     """
     if not folder.is_dir():
         raise unusable(name, "it is a file, and a model is a folder")
@@ -39,7 +39,7 @@ def count_parameters(folder: Path, *, name: str) -> int | None:
 
 
 def unusable(name: str, reason: str, *, fix: str = "") -> ModelUnavailableError:
-    """Return that a model cannot be used, why, and what helps."""
+    """Return the error that a model cannot be used, with the reason and a remedy."""
     return ModelUnavailableError(
         f"The model {name} cannot be used: {reason}.",
         fix=fix
@@ -77,7 +77,7 @@ def _without_weights(folder: Path, *, name: str) -> ModelUnavailableError:
 
 
 def _check_shards(folder: Path, *, name: str) -> None:
-    """Check that every file is there that the index of a model in several files names."""
+    """Check that every file exists that the index of a model in several files names."""
     index = folder / _INDEX
     if not index.is_file():
         return
@@ -91,7 +91,7 @@ def _check_shards(folder: Path, *, name: str) -> None:
 
 
 def _read_tensors(file: Path, *, name: str) -> Iterator[dict[str, Any]]:
-    """Yield what a safetensors file's header tells of each tensor. Format: its README."""
+    """Yield the header's entry for each tensor of a safetensors file. Format: its README."""
     size = file.stat().st_size
     with file.open("rb") as raw:
         length = int.from_bytes(raw.read(_LENGTH_BYTES), "little")

@@ -1,6 +1,6 @@
-"""Before training: how much memory it takes, and how many tokens fit into what is free.
+"""Estimates of the memory that training takes, and of the tokens that fit into the free memory.
 
-Estimates, meant to begin near what works; `model.room` mends them when memory runs out after all.
+Training starts with what the estimate says; `MemoryBudget` lowers it if memory runs out anyway.
 """
 
 import logging
@@ -11,23 +11,21 @@ import torch
 from transformers import PreTrainedModel
 
 from node_client.errors import MemoryExhaustedError
-from node_client.model.container import left_in_container
-from node_client.model.memory_limit import limited_free_bytes
+from node_client.model.memory.limits import free_in_container, free_within_limit
 from node_client.model.scoring import LOGITS_AT_ONCE
 
-# What other programs, fragments and the estimate's error may take of the free memory.
+# The rest of the free memory is left to other programs, fragmentation and the estimate's error.
 _USABLE = 0.8
 _FLOAT_BYTES = 4
 # Logits, their gradient, and a copy while both are made, of one portion.
 _LOGIT_BYTES = 3 * _FLOAT_BYTES * LOGITS_AT_ONCE
-
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Shape:
-    """The sizes of a model that decide what its training takes."""
+    """The sizes of a model that decide how much memory its training takes."""
 
     layers: int
     hidden: int
@@ -42,16 +40,16 @@ def share_at_start(
     tokens: int,
     state_bytes: int,
     checkpointed: bool,
-    halved: bool,
+    half_precision: bool,
     copied: bool,
 ) -> float:
-    """Return the share of so many tokens to begin with; says in the log when it is not all.
+    """Return the share of `tokens` to start with, and log it unless it is all of them.
 
-    `halved` tells that products are made in 16 bits, `copied` that it takes a copy of the weights.
+    With `half_precision` products are made in 16 bits; `copied` means with a copy of the weights.
     """
     shape, free = shape_of(model), free_bytes(model.device)
     lasting = lasting_bytes(shape, state_bytes=state_bytes, copied=copied)
-    per_token = token_bytes(shape, checkpointed=checkpointed, halved=halved)
+    per_token = token_bytes(shape, checkpointed=checkpointed, half_precision=half_precision)
     share = share_that_fits(tokens, free=free, lasting=lasting, per_token=per_token)
     if lasting > free:
         log.warning(
@@ -66,7 +64,7 @@ def share_at_start(
 
 
 def check_memory(name: str, weights: int, *, device: torch.device) -> None:
-    """Check that a model's weights, of so many bytes, fit. Raises MemoryExhaustedError."""
+    """Check that the weights of a model, in bytes, fit. Raises MemoryExhaustedError."""
     free = free_bytes(device)
     if weights > free:
         raise MemoryExhaustedError(
@@ -78,7 +76,7 @@ def check_memory(name: str, weights: int, *, device: torch.device) -> None:
 
 
 def shape_of(model: PreTrainedModel) -> Shape:
-    """Read a model's shape; what its configuration does not tell is taken as usual."""
+    """Read the shape of a model; an intermediate size that is not configured is taken as usual."""
     config = model.config.get_text_config()
     hidden: int = config.hidden_size
     return Shape(
@@ -93,38 +91,39 @@ def shape_of(model: PreTrainedModel) -> Shape:
 def lasting_bytes(shape: Shape, *, state_bytes: int, copied: bool) -> int:
     """Return what stays allocated besides the weights: gradients, optimizer, a copy for sampling.
 
-    `state_bytes` is what the optimizer keeps of each trained parameter; a copy has two bytes each.
+    `state_bytes` is the optimizer's state for each trained parameter; a copy takes two bytes each.
     """
     return shape.trainable * (_FLOAT_BYTES + state_bytes) + 2 * shape.parameters * copied
 
 
-def token_bytes(shape: Shape, *, checkpointed: bool, halved: bool) -> int:
-    """Return what the activations of one token take until the backward pass.
+def token_bytes(shape: Shape, *, checkpointed: bool, half_precision: bool) -> int:
+    """Return the bytes of one token's activations until the backward pass.
 
     A layer keeps about eight vectors of the hidden size (norms, queries to output, residuals) and
-    five of the intermediate one; with checkpointing its input, and one layer at once the rest.
+    five of the intermediate one. With checkpointing all layers keep their input, and one at a time
+    keeps the rest.
     """
-    size = 2 if halved else _FLOAT_BYTES
+    size = 2 if half_precision else _FLOAT_BYTES
     inside = size * (8 * shape.hidden + 5 * shape.intermediate)
     if checkpointed:
         return shape.layers * shape.hidden * _FLOAT_BYTES + inside
     return shape.layers * inside
 
 
-def needed_bytes(shape: Shape, *, tokens: int, state_bytes: int, halved: bool) -> int:
-    """Return the free memory that a model's training needs with so many tokens at once.
+def needed_bytes(shape: Shape, *, tokens: int, state_bytes: int, half_precision: bool) -> int:
+    """Return the free memory that training needs with `tokens` at once.
 
-    The inverse of `share_that_fits`, with the float32 weights, which are not loaded yet.
+    The inverse of `share_that_fits`, plus the float32 weights, which are not loaded yet.
     """
     lasting = lasting_bytes(shape, state_bytes=state_bytes, copied=False)
-    activations = tokens * token_bytes(shape, checkpointed=False, halved=halved)
+    activations = tokens * token_bytes(shape, checkpointed=False, half_precision=half_precision)
     return _FLOAT_BYTES * shape.parameters + int((lasting + _LOGIT_BYTES + activations) / _USABLE)
 
 
 def share_that_fits(tokens: int, *, free: int, lasting: int, per_token: int) -> float:
-    """Return 1, or the largest of 1/2, 1/4, … of so many tokens that fits into the free bytes.
+    """Return 1, or the largest of 1/2, 1/4, … of `tokens` that fits into the free bytes.
 
-    Halves, so that two runs on one machine hardly ever differ. At least one token is tried.
+    Powers of 1/2, so that two runs on one machine hardly ever differ. At least one token is tried.
     """
     fitting = (_USABLE * free - lasting - _LOGIT_BYTES) / per_token
     share = 1.0
@@ -134,9 +133,9 @@ def share_that_fits(tokens: int, *, free: int, lasting: int, per_token: int) -> 
 
 
 def free_bytes(device: torch.device) -> int:
-    """Return how much memory a device has left, within the limits of owner and container."""
+    """Return how much memory a device has left, within the limits of the owner and a container."""
     if device.type == "cuda":
-        return limited_free_bytes(device)
+        return free_within_limit(device)
     free = int(psutil.virtual_memory().available)  # macOS shares it with its GPU
-    left = left_in_container()
-    return free if left is None else min(free, left)
+    in_container = free_in_container()
+    return free if in_container is None else min(free, in_container)

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from node_client.errors import MemoryExhaustedError
-from node_client.model.room import Room, describe_sampling_room
 from node_client.model.sampling import Sampling, sample_completions
 from tests.node_client.fakes import toy_policy
 
@@ -84,11 +83,3 @@ def test_other_errors_are_not_taken_for_a_lack_of_memory(monkeypatch: pytest.Mon
     monkeypatch.setattr("node_client.model.policy.sample_completions", fail)
     with pytest.raises(RuntimeError, match="shapes do not match"):
         answers_of(toy_policy())
-
-
-def test_the_owner_is_told_of_slower_sampling() -> None:
-    room = Room("sampling")
-    room.shrink(FULL)
-    told = describe_sampling_room(room, tokens=4096)
-    assert "2048 tokens are sampled at once instead of 4096" in told
-    assert "micro_batch_tokens" not in told

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from node_client.model import make_model
-from node_client.model.make_model import THINKER_TASKS, Base, Progress
+from node_client.model.demo import make_model
+from node_client.model.demo.make_model import THINKER_TASKS, Base, WarmUpProgress
+from node_client.model.demo.teacher import work_out
+from node_client.model.demo.tokenizer import build_tokenizer
+from node_client.model.demo.warmup import WarmUpConfig
+from node_client.model.loading.pretrained import BASE_MODELS, DEMO_BASES
 from node_client.model.policy import Policy
-from node_client.model.pretrained import BASE_MODELS, DEMO_BASES
-from node_client.model.teacher import work_out
-from node_client.model.tokenizer import build_tokenizer
-from node_client.model.warmup import WarmUpConfig
 from swarm_tasks.keyspace import Part
 from swarm_tasks.starter import STARTER_SEASON_SEED, STARTER_TASKS
 from swarm_tasks.verifier import Verifier
@@ -85,14 +85,14 @@ def test_same_seed_makes_the_same_weights(tmp_path: Path, verifier: Verifier) ->
 
 @pytest.mark.usefixtures("quick_bases")
 def test_progress_is_told_until_the_last_step(tmp_path: Path, verifier: Verifier) -> None:
-    told: list[Progress] = []
+    told: list[WarmUpProgress] = []
     make_model.make("tiny", tmp_path / "out", verifier=verifier, progress=told.append)
     assert [(progress.step, progress.steps) for progress in told] == [(1, 3), (2, 3), (3, 3)]
 
 
 @pytest.mark.usefixtures("quick_bases")
 def test_base_that_is_there_is_not_made_again(tmp_path: Path, verifier: Verifier) -> None:
-    told: list[Progress] = []
+    told: list[WarmUpProgress] = []
     make_model.make("tiny", tmp_path / "out", verifier=verifier)
     make_model.make("tiny", tmp_path / "out", verifier=verifier, progress=told.append)
     assert told == []
