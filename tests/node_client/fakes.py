@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from node_client.learning.curriculum import SeasonMix
-from node_client.learning.stream import TaskStream
+from node_client.learning.questions.choice import TaskStream
+from node_client.learning.questions.curriculum import SeasonMix
 from node_client.learning.trainer import Trainer
 from node_client.model.demo.make_model import Base, build_model
 from node_client.model.demo.tokenizer import build_tokenizer

@@ -9,7 +9,7 @@ import pytest
 from node_client.lab.bases import find_base
 from node_client.lab.config import Experiment, parse_experiment, read_experiment
 from node_client.lab.swarm import LabSwarm
-from node_client.learning.subjects import CODE, MATHEMATICS
+from node_client.learning.questions.subjects import CODE, MATHEMATICS
 from node_client.model.demo.make_model import THINKER_TASKS
 from node_client.model.policy import Policy
 from node_client.model.sampling import Generated

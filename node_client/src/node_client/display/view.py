@@ -16,7 +16,7 @@ from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import Arm, RoundInfo, SeasonInfo, Standing
 
 if TYPE_CHECKING:  # the trainer imports torch; whoever only shows figures need not wait for it
-    from node_client.learning.held_out import HeldOutScore
+    from node_client.learning.questions.held_out import HeldOutScore
     from node_client.learning.report import StepReport, Totals
 
 CURVE_STEPS = 200

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from node_client.learning.crew import Answer, answer
 from node_client.learning.dynamic import needs_more, prefer_informative
-from node_client.learning.questions import Questions
+from node_client.learning.questions.choice import Questions
 from node_client.learning.rewards import Reward
 from node_client.learning.rollouts import LocalRollout, TrainingGroup, make_rollout
 from node_client.learning.stopwatch import Stopwatch

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 from node_client.learning.external import JudgedExternals
-from node_client.learning.held_out import HeldOutScore
+from node_client.learning.questions.held_out import HeldOutScore
 from node_client.learning.reflection import Pattern, reflection_shares
 from node_client.learning.rollouts import LocalRollout, TrainingSet
 from node_client.learning.stopwatch import Stopwatch

@@ -50,13 +50,13 @@ from typing import Any, Protocol
 from node_client.learning.crew import Begin, Update
 from node_client.learning.external import DropReason, ExternalJudge, JudgedExternals
 from node_client.learning.external_sampling import draw, make_strategy
-from node_client.learning.held_out import Evaluation, HeldOutSet
 from node_client.learning.losses import make_policy_loss
 from node_client.learning.mix import Places, make_mix
 from node_client.learning.notices import Notices
 from node_client.learning.optimizer import begin_training, make_scaler, resume_optimizer
 from node_client.learning.own import RolloutMaker
-from node_client.learning.questions import Questions
+from node_client.learning.questions.choice import Questions
+from node_client.learning.questions.held_out import Evaluation, HeldOutSet
 from node_client.learning.report import StepReport, Totals, describe_step
 from node_client.learning.rewards import make_reward
 from node_client.learning.rollouts import LocalRollout, TrainingSet, assemble_training_set

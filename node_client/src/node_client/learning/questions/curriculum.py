@@ -1,4 +1,4 @@
-"""Which dataset a node's next fresh question comes from, and how hard it is."""
+"""Curricula choose the dataset and the difficulty of a node's next new question."""
 
 import random
 from collections.abc import Sequence
@@ -9,58 +9,58 @@ from swarm_protocol.messages import SeasonInfo, TaskChoice, TaskSpec
 
 
 @dataclass(frozen=True)
-class Answered:
-    """A question that was answered, and which of its completions were right."""
+class AnsweredQuestion:
+    """A question, and which of its completions were right."""
 
     spec: TaskSpec
     solved: Sequence[bool]
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What a step showed: own answers, their mean reward, and the latest judge round, if any.
+class StepOutcome:
+    """The own answers of a step, their mean reward, and the latest judge round, if any.
 
-    With `moved` the difficulty changes after it: rewards before and after cannot be compared.
+    `difficulty_changed` means that rewards before and after this step cannot be compared.
     """
 
-    answered: Sequence[Answered]
+    answered: Sequence[AnsweredQuestion]
     training_reward: float
     judge_round: int | None
-    moved: bool = False
+    difficulty_changed: bool = False
 
 
 class Curriculum(Protocol):
-    """Chooses what to ask, and learns from how it was answered.
+    """Chooses what to ask, and learns from the answers.
 
-    `stage` is the number of the part that training is in. A new stage asks new questions: none of
-    the previous stage come again.
+    `stage` is the number of the current stage. A new stage asks new questions: no question of the
+    previous one comes again.
     """
 
     @property
     def stage(self) -> int:
-        """The number of the present stage, from 1 on."""
+        """The number of the current stage, starting at 1."""
 
     def choose(self, counter: int, *, chance: random.Random) -> TaskChoice:
-        """Return what the `counter`-th question of the stream is drawn from."""
+        """Return the task from which the `counter`-th question of the stream is drawn."""
 
-    def note(self, outcome: Outcome) -> None:
+    def note(self, outcome: StepOutcome) -> None:
         """Learn from a step."""
 
     def is_past(self, spec: TaskSpec) -> bool:
-        """Whether a question that was asked before would not be asked now."""
+        """Whether an earlier question would no longer be asked."""
 
     def figures(self) -> dict[str, float]:
-        """Return where the curriculum stands, for the step's report."""
+        """Return the state of the curriculum for the step's report."""
 
     def state(self) -> dict[str, Any]:
-        """Return all that `load` needs, as plain values."""
+        """Return what `load` needs, as plain values."""
 
     def load(self, state: dict[str, Any], *, same_season: bool) -> None:
-        """Go on from where `state` was taken."""
+        """Continue from a saved `state`."""
 
 
 class SeasonMix:
-    """The default: the season's mix as it is, whatever happens."""
+    """The default: the season's own mix of tasks. Stateless."""
 
     stage = 1
 
@@ -71,11 +71,11 @@ class SeasonMix:
         """Return a task of the season by its weight."""
         return choose_by_weight(self._tasks, chance=chance)
 
-    def note(self, outcome: Outcome) -> None:
-        """Take no notice."""
+    def note(self, outcome: StepOutcome) -> None:
+        """Do nothing."""
 
     def is_past(self, spec: TaskSpec) -> bool:
-        """Return False: what is asked never changes."""
+        """Return False: the mix never changes."""
         return False
 
     def figures(self) -> dict[str, float]:
@@ -87,9 +87,9 @@ class SeasonMix:
         return {}
 
     def load(self, state: dict[str, Any], *, same_season: bool) -> None:
-        """Need nothing."""
+        """Do nothing."""
 
 
 def choose_by_weight(tasks: Sequence[TaskChoice], *, chance: random.Random) -> TaskChoice:
-    """Return one of the tasks, with the probability that its weight gives it."""
+    """Return one of the tasks, with a probability in proportion to its weight."""
     return chance.choices(tasks, weights=[task.weight for task in tasks])[0]

@@ -1,31 +1,75 @@
-"""Which questions a node asks itself next: fresh ones of its stream, or old ones once more."""
+"""The next training questions of a node: new ones of its stream, or old ones again."""
 
+import random
 from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
 import msgspec
 
-from node_client.learning.curriculum import Answered, Curriculum, Outcome, SeasonMix
-from node_client.learning.history import History
-from node_client.learning.ladder import Ladder
+from node_client.learning.questions.curriculum import (
+    AnsweredQuestion,
+    Curriculum,
+    SeasonMix,
+    StepOutcome,
+)
+from node_client.learning.questions.history import QuestionHistory
+from node_client.learning.questions.ladder import Ladder
+from node_client.learning.questions.stages import Stages
 from node_client.learning.rollouts import LocalRollout
-from node_client.learning.stages import Stages
-from node_client.learning.stream import TaskStream
 from node_client.settings.train_config import TrainConfig
 from swarm_protocol.errors import RefusedError
-from swarm_protocol.messages import SeasonInfo, TaskChoice, TaskSpec
+from swarm_protocol.messages import SeasonInfo, TaskSpec
 from swarm_tasks.allowlist import is_training_spec
-from swarm_tasks.verifier import DrawnTask, Verifier
+from swarm_tasks.keyspace import Part
+from swarm_tasks.verifier import DrawnTask, StreamPlace, Verifier
+
+
+class TaskStream:
+    """Draws a node's training tasks. Each depends on the key, a counter and the curriculum.
+
+    To resume a stream, create a new one with the saved `counter`.
+    """
+
+    def __init__(
+        self,
+        *,
+        verifier: Verifier,
+        season: SeasonInfo,
+        curriculum: Curriculum,
+        key: bytes,
+        counter: int = 0,
+    ) -> None:
+        self._verifier = verifier
+        self._season = season
+        self._curriculum = curriculum
+        self._key = key
+        self.counter = counter
+
+    def draw(self, count: int) -> list[DrawnTask]:
+        """Return the next tasks, as the curriculum chooses them. Raises RefusedError."""
+        places = [self._choose(counter) for counter in range(self.counter, self.counter + count)]
+        # Counted before the draw: a task that the verifier cannot make must not come again.
+        self.counter += count
+        return self._verifier.draw_many(
+            places, key=self._key, part=Part.TRAINING, seed=self._season.seed
+        )
+
+    def _choose(self, counter: int) -> StreamPlace:
+        chance = random.Random(f"{self._key.hex()}:{counter}")
+        choice = self._curriculum.choose(counter, chance=chance)
+        return StreamPlace(choice.dataset, choice.config, counter)
 
 
 class Questions:
-    """The node's stream of training questions with what its settings make of it."""
+    """The training questions of a node, as its settings choose them."""
 
     def __init__(
         self, *, verifier: Verifier, season: SeasonInfo, config: TrainConfig, key: bytes
     ) -> None:
-        season = msgspec.structs.replace(season, tasks=_asked(season.tasks, config.datasets))
+        # A season with none of the configured datasets is asked as a whole.
+        tasks = [task for task in season.tasks if task.dataset in config.datasets] or season.tasks
+        season = msgspec.structs.replace(season, tasks=tasks)
         self._verifier = verifier
         self._season = season
         self._parts = make_curriculum(season, config)
@@ -34,7 +78,7 @@ class Questions:
             verifier=verifier, season=season, curriculum=self._curriculum, key=key
         )
         self._history = (
-            History(epoch_size=config.history_epoch, key=key)
+            QuestionHistory(epoch_size=config.history_epoch, key=key)
             if config.resampling == "history"
             else None
         )
@@ -42,15 +86,15 @@ class Questions:
     def draw(self, count: int) -> list[DrawnTask]:
         """Return the next questions. Raises RefusedError when the verifier fails.
 
-        Old questions of a batch that fails, here or later, come again, all but the one that is
-        given up.
+        If the batch fails, here or later, its old questions come again, except one that is dropped
+        by `give_up`.
         """
         if self._history is None:
             return self._stream.draw(count)
         return [self._ask(place) for place in self._history.next_places(count)]
 
     def give_up(self, spec: TaskSpec) -> None:
-        """Do not ask a question again that makes the verifier fail."""
+        """Never ask a question again that makes the verifier fail."""
         if self._history is not None:
             self._history.give_up(spec)
 
@@ -59,26 +103,26 @@ class Questions:
         return is_training_spec(rollout.task.spec, seed=self._season.seed, tasks=self._season.tasks)
 
     def note(self, rollouts: Sequence[LocalRollout], *, judge_round: int | None) -> None:
-        """Learn from how a step's questions were answered which ones to ask."""
+        """Learn from the own rollouts of a step what to ask next."""
         answered = [
-            Answered(rollout.task.spec, [verdict.solved for verdict in rollout.verdicts])
+            AnsweredQuestion(rollout.task.spec, [verdict.solved for verdict in rollout.verdicts])
             for rollout in rollouts
         ]
         reward = fmean(reward for rollout in rollouts for reward in rollout.group.rewards)
         stage = self._curriculum.stage
-        self._curriculum.note(Outcome(answered, reward, judge_round))
+        self._curriculum.note(StepOutcome(answered, reward, judge_round))
         if self._history is not None:
             for question in answered:
                 self._history.note(question.spec, question.solved)
-            is_over = self._curriculum.stage > stage
-            self._history.forget(lambda spec: is_over or self._curriculum.is_past(spec))
+            stage_ended = self._curriculum.stage > stage
+            self._history.forget(lambda spec: stage_ended or self._curriculum.is_past(spec))
 
     def figures(self) -> dict[str, float]:
-        """Return where the curriculum stands."""
+        """Return the state of the curriculum for the step's report."""
         return self._curriculum.figures()
 
     def state(self) -> dict[str, Any]:
-        """Return all that `load` needs, as plain values."""
+        """Return what `load` needs, as plain values."""
         return {
             "counter": self._stream.counter,
             "history": None if self._history is None else self._history.state(),
@@ -86,7 +130,7 @@ class Questions:
         }
 
     def load(self, state: dict[str, Any], *, same_season: bool) -> None:
-        """Go on from where `state` was taken, as far as this run has the same settings."""
+        """Continue from a saved `state`, as far as this run has the same settings."""
         self._stream.counter = state["counter"]
         if same_season and self._history is not None and state["history"] is not None:
             self._history.load(state["history"])
@@ -95,10 +139,10 @@ class Questions:
                 part.load(state["curriculum"][name], same_season=same_season)
 
     def _ask(self, spec: TaskSpec | None) -> DrawnTask:
-        """Return an old question, made again, or a fresh one."""
+        """Return an old question, generated again, or a new one."""
         if spec is None:
-            (fresh,) = self._stream.draw(1)
-            return fresh
+            (new,) = self._stream.draw(1)
+            return new
         try:
             return DrawnTask(spec, self._verifier.question(spec))
         except RefusedError:
@@ -106,15 +150,10 @@ class Questions:
             raise
 
 
-def _asked(tasks: list[TaskChoice], datasets: Sequence[str]) -> list[TaskChoice]:
-    """Return the tasks of these datasets, or all where a season has none of them."""
-    return [task for task in tasks if task.dataset in datasets] or tasks
-
-
 def make_curriculum(season: SeasonInfo, config: TrainConfig) -> dict[str, Curriculum]:
     """Return the parts of the curriculum that the settings name, by name.
 
-    The last one chooses the questions, and passes on to those before it what it learns.
+    The last one chooses the questions, and passes what it learns on to the one before it.
     """
     if config.curriculum == "season":
         return {"season": SeasonMix(season)}

@@ -6,10 +6,9 @@ import random
 import msgspec
 import pytest
 
-from node_client.learning.curriculum import Outcome
-from node_client.learning.plateau import LEAST_GAIN, PATIENCE, WINDOW, Plateau
-from node_client.learning.stages import Stages
-from node_client.learning.subjects import CODE, MATHEMATICS
+from node_client.learning.questions.curriculum import StepOutcome
+from node_client.learning.questions.stages import LEAST_GAIN, PATIENCE, WINDOW, Plateau, Stages
+from node_client.learning.questions.subjects import CODE, MATHEMATICS
 from node_client.runtime.alone import practice_season
 from node_client.settings.choices import StageSwitch
 from node_client.settings.train_config import TrainConfig
@@ -44,7 +43,7 @@ def pass_steps(
     curriculum: Stages, count: int, *, reward: float = 0.5, judge_round: int | None = None
 ) -> None:
     for _ in range(count):
-        curriculum.note(Outcome([], reward, judge_round))
+        curriculum.note(StepOutcome([], reward, judge_round))
 
 
 def test_every_allowed_dataset_is_like_mathematics_or_like_code() -> None:

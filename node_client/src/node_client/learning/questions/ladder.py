@@ -1,16 +1,15 @@
-"""A ladder of difficulty: easier questions where too little is solved, harder ones where all is.
+"""A ladder of difficulty: easier questions if too few are solved, harder ones if nearly all are.
 
-Each dataset of the season has rungs, reasoning-gym's own levels below and above the season's
-difficulty (`swarm_tasks.levels`), and a node stands on one of them. It starts on the season's.
+Each dataset of the season has rungs: reasoning-gym's own levels below and above the season's
+difficulty (`swarm_tasks.levels`). A node is on one rung of each, and starts on the season's.
 
-What is shared: other nodes drop what is not of the season's difficulty, because nobody could tell
-such a rollout from one that was made to be easy. So questions from other rungs are trained on here
-and not published, and every HOME_EVERY-th fresh question is asked at the season's difficulty
-whatever the rung: the node goes on giving to the swarm, and goes on training on what the judge
-asks.
+Other nodes drop rollouts that are not of the season's difficulty, because nobody could tell them
+from rollouts that were made to be easy. So questions from other rungs are trained on here but not
+published, and every HOME_EVERY-th new question has the season's difficulty: the node continues to
+share rollouts, and to train on what the judge asks.
 
-The training reward is over all own rollouts, so it falls when the node climbs. The held-out curve
-is asked at the season's difficulty only.
+The training reward covers all own rollouts, so it falls when the node climbs. The held-out curve
+uses the season's difficulty only.
 """
 
 import random
@@ -20,13 +19,18 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
-from node_client.learning.curriculum import Answered, Curriculum, Outcome, SeasonMix
+from node_client.learning.questions.curriculum import (
+    AnsweredQuestion,
+    Curriculum,
+    SeasonMix,
+    StepOutcome,
+)
 from swarm_protocol.messages import Config, SeasonInfo, TaskChoice, TaskSpec
 from swarm_tasks.levels import Rungs, rungs_around
 
 HOME_EVERY = 4
-# Rollouts on a rung before it may be left; then the share of right completions decides. Below a
-# tenth or above nine tenths half of all groups of 8 have equal rewards and teach nothing.
+# Rollouts on a rung before the share of right completions may move the node. Below 0.1 or above 0.9
+# half of all groups of 8 have equal rewards and are not informative.
 WINDOW = 16
 LOWER_BELOW = 0.1
 RAISE_ABOVE = 0.9
@@ -34,7 +38,7 @@ RAISE_ABOVE = 0.9
 
 @dataclass
 class _Climb:
-    """Where a node stands on one task's rungs, and how it did there lately."""
+    """The rung of a node in one task, and its latest results on that rung."""
 
     task: TaskChoice
     rungs: Rungs
@@ -46,8 +50,8 @@ class _Climb:
         """The configuration of the rung."""
         return self.rungs.configs[self.rung]
 
-    def note(self, answered: Answered) -> None:
-        """Count an answer to a question of this rung, and move when there are enough of them."""
+    def note(self, answered: AnsweredQuestion) -> None:
+        """Count an answered question of this rung, and move after enough of them."""
         if (answered.spec.dataset, answered.spec.config) != (self.task.dataset, self.config):
             return
         self.recent.append(fmean(answered.solved))
@@ -63,9 +67,9 @@ class _Climb:
 
 
 class Ladder:
-    """Raises and lowers the difficulty of each of the season's tasks by itself.
+    """Raises and lowers the difficulty of each of the season's tasks.
 
-    Which task is asked, at whatever difficulty, is chosen by `mix`: the season's, if left out.
+    `mix` chooses the task, whatever its difficulty; the default is the season's mix.
     """
 
     def __init__(self, season: SeasonInfo, mix: Curriculum | None = None) -> None:
@@ -77,23 +81,23 @@ class Ladder:
         ]
 
     def choose(self, counter: int, *, chance: random.Random) -> TaskChoice:
-        """Return a task of the mix, at the difficulty where the node stands."""
+        """Return a task of the mix, at the difficulty of the node's rung."""
         task = self._mix.choose(counter, chance=chance)
         if counter % HOME_EVERY == 0:
             return task
         config = next(climb.config for climb in self._climbs if climb.task == task)
         return TaskChoice(dataset=task.dataset, config=config, weight=task.weight)
 
-    def note(self, outcome: Outcome) -> None:
-        """Move where the latest answers say so."""
+    def note(self, outcome: StepOutcome) -> None:
+        """Move to other rungs if the latest answers require it."""
         before = self._rungs
         for answered in outcome.answered:
             for climb in self._climbs:
                 climb.note(answered)
-        self._mix.note(replace(outcome, moved=self._rungs != before))
+        self._mix.note(replace(outcome, difficulty_changed=self._rungs != before))
 
     def is_past(self, spec: TaskSpec) -> bool:
-        """Whether a question is not of the rung on which the node stands."""
+        """Whether a question is not of the node's present rung."""
         asked = [(climb.task.dataset, climb.config) for climb in self._climbs]
         return (spec.dataset, spec.config) not in asked
 
@@ -103,22 +107,22 @@ class Ladder:
         return self._mix.stage
 
     def figures(self) -> dict[str, float]:
-        """Return the mix's, and for each dataset how many rungs above the season's the node is."""
+        """Return the mix's figures, and for each dataset the rungs above the season's."""
         above = {climb.task.dataset: climb.rung - climb.rungs.home for climb in self._climbs}
         return {**self._mix.figures(), **above}
 
     def state(self) -> dict[str, Any]:
-        """Return all that `load` needs, as plain values; the mix keeps its own state."""
+        """Return what `load` needs, as plain values, without the state of the mix."""
         return {
             "rungs": self._rungs,
             "recent": [list(climb.recent) for climb in self._climbs],
         }
 
     def load(self, state: dict[str, Any], *, same_season: bool) -> None:
-        """Go on from where `state` was taken; another season has other rungs.
+        """Continue from a saved `state`, unless the season, and so the rungs, are others.
 
-        So may another version of the client have: where the saved rung is missing, the node stands
-        on the one next to it, and has answered nothing there.
+        Another version of the client may have fewer rungs. If the saved one is missing, the node
+        takes the nearest one, with no results on it.
         """
         rungs: Sequence[int] = state["rungs"]
         if not same_season or len(rungs) != len(self._climbs):

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from node_client.learning.held_out import HeldOutScore, score_shares, wilson_interval
+from node_client.learning.questions.held_out import HeldOutScore, score_shares, wilson_interval
 from node_client.model.policy import Policy
 from node_client.model.sampling import Generated
 from node_client.settings.train_config import TrainConfig

@@ -1,11 +1,11 @@
 """How good a policy is on questions that no node of the season trains on.
 
-The set is frozen: a public key opens a stream in the held-out part of the season's tasks
-(`swarm_tasks.keyspace`), which is the same for every node, arm and run. It is asked as the judge
-asks: one answer to each question, at the season's temperature and length, scored as the judge's
-macro pass@1. Or several answers are sampled and a question counts by the share of right ones, as
-SRPO reports pass@1 over 32 samples (arXiv 2504.14286). What is random in a sampled answer depends
-on the question set alone, so that two evaluations differ by the policy and by nothing else.
+The set is fixed: a public key selects questions from the held-out part of the season's tasks
+(`swarm_tasks.keyspace`), the same for every node, arm and run. It is evaluated as the judge does:
+one answer to each question, at the season's temperature and length, scored as macro pass@1.
+Alternatively several answers are sampled, and a question counts by the share of right ones, as SRPO
+reports pass@1 over 32 samples (arXiv 2504.14286). The random numbers depend on the question set
+alone, so two evaluations differ only by the policy.
 """
 
 import math
@@ -25,7 +25,7 @@ from swarm_tasks.verifier import DrawnTask, Verifier
 
 # The normal distribution's quantile of a two-sided interval at 95 %.
 _Z = 1.959964
-# Few enough that an exam, which may come between two batches, waits no longer than for a step; and
+# Few enough that an exam, which may run between two batches, waits no longer than for a step; and
 # the same for every node, because sampled answers depend on it.
 QUESTIONS_AT_ONCE = 32
 ANSWERS_AT_ONCE = 256
@@ -33,9 +33,9 @@ ANSWERS_AT_ONCE = 256
 
 @dataclass(frozen=True)
 class HeldOutScore:
-    """Macro pass@1 in [0, 1] over `n` questions, with its interval at 95 %.
+    """Macro pass@1 in [0, 1] over `n` questions, with its 95 % interval.
 
-    `n` counts questions, however many answers each was given.
+    `n` counts questions, not their answers.
     """
 
     score: float
@@ -44,12 +44,12 @@ class HeldOutScore:
     n: int
 
     def __str__(self) -> str:
-        """Say it in one line."""
+        """Return the score in one line."""
         return f"pass@1 {self.score:.3f} [{self.low:.3f}, {self.high:.3f}], n = {self.n}"
 
 
 class HeldOutSet:
-    """A season's frozen questions. They are drawn when the first evaluation asks for them.
+    """A season's held-out questions. They are drawn at the first evaluation.
 
     With `samples` above 1, that many answers to each are sampled at `temperature`.
     """
@@ -72,7 +72,7 @@ class HeldOutSet:
 
     @classmethod
     def of(cls, config: TrainConfig, *, verifier: Verifier, season: SeasonInfo) -> "HeldOutSet":
-        """Return the set that a node's settings ask for."""
+        """Return the set that a node's settings describe."""
         return cls(
             verifier=verifier,
             season=season,
@@ -82,18 +82,18 @@ class HeldOutSet:
         )
 
     def begin(self, policy: Policy) -> "Evaluation":
-        """Return an evaluation of the policy, in which nothing was asked yet."""
+        """Start an evaluation of the policy."""
         return Evaluation(self, policy=policy, verifier=self._verifier, season=self._season)
 
     def draw(self) -> list[DrawnTask]:
-        """Return the questions: each dataset's share by weight, all different where it can be.
+        """Return the questions: each dataset's share by weight, without repeats if possible.
 
         Raises RefusedError.
         """
         if not self._tasks:
             season = self._season
             asked: set[str] = set()
-            # Kept when it is whole: half a set, left by a verifier that failed, is another set.
+            # Stored only when complete: a partial set, after the verifier failed, is another set.
             drawn: list[DrawnTask] = []
             for task, share in zip(
                 season.tasks, share_questions(season.tasks, self._size), strict=True
@@ -111,7 +111,7 @@ class HeldOutSet:
 
 
 class Evaluation:
-    """One evaluation, a batch of questions at a time; the policy must not change in between."""
+    """One evaluation, batch by batch; the policy must not change in between."""
 
     def __init__(
         self, questions: HeldOutSet, *, policy: Policy, verifier: Verifier, season: SeasonInfo
@@ -157,16 +157,16 @@ class Evaluation:
 
 
 def score_shares(shares: Mapping[str, Sequence[float]], *, samples: int) -> HeldOutScore:
-    """Return the score of at least one question, from each one's share of right answers by dataset.
+    """Return the score from each question's share of right answers, by dataset.
 
     The interval is Wilson's (JASA 22, 1927) at Kish's effective n (Survey Sampling, 1965), which is
-    the number of questions where every dataset has equally many. The judge gives Jeffreys', which
-    needs a quantile of the beta distribution; the two differ by less than 0.01 from 100 questions.
+    the number of questions if every dataset has equally many. The judge uses Jeffreys', which needs
+    a quantile of the beta distribution; the two differ by less than 0.01 from 100 questions on.
 
-    Answers to one question are alike, so the question is the unit, a cluster of `samples` answers:
-    n is divided by Kish's design effect, the variance of the questions' shares over that of single
-    answers. It lies between 1 / samples, where all questions are equally hard for the policy, and
-    1, where it always or never solves one: more samples never stand for more questions.
+    Answers to one question are correlated, so the unit is the question, a cluster of `samples`
+    answers: n is divided by Kish's design effect, the variance of the questions' shares over that
+    of single answers. It ranges from 1 / samples, if all questions are equally hard for the policy,
+    to 1, if it always or never solves one: more samples never count as more questions.
     """
     score = fmean(map(fmean, shares.values()))
     effective = len(shares) ** 2 / sum(1 / len(each) for each in shares.values())
@@ -176,14 +176,14 @@ def score_shares(shares: Mapping[str, Sequence[float]], *, samples: int) -> Held
 
 
 def _design_effect(shares: Mapping[str, Sequence[float]]) -> float:
-    """Return how much of the variance of single answers there is between questions."""
+    """Return the share of the variance of single answers that is between questions."""
     answers = sum(fmean(each) * (1 - fmean(each)) / len(each) for each in shares.values())
     questions = sum(pvariance(each) / len(each) for each in shares.values())
     return questions / answers if answers else 1.0
 
 
 def wilson_interval(share: float, n: float) -> tuple[float, float]:
-    """Return the interval at 95 % of a share in [0, 1] that was seen among n > 0 answers."""
+    """Return the 95 % interval of a share in [0, 1] that was observed among n > 0 answers."""
     spread = _Z**2 / n
     centre = (share + spread / 2) / (1 + spread)
     half = math.sqrt(spread * (share * (1 - share) + spread / 4)) / (1 + spread)

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from node_client.learning.held_out import (
+from node_client.learning.questions.held_out import (
     QUESTIONS_AT_ONCE,
     Evaluation,
     HeldOutScore,

@@ -1,4 +1,4 @@
-"""History resampling: mastered questions go, the others come again, epoch by epoch."""
+"""QuestionHistory resampling: mastered questions go, the others come again, epoch by epoch."""
 
 import json
 from collections import Counter
@@ -6,8 +6,8 @@ from collections import Counter
 import msgspec
 import pytest
 
-from node_client.learning.history import History
-from node_client.learning.questions import Questions
+from node_client.learning.questions.choice import Questions
+from node_client.learning.questions.history import QuestionHistory
 from node_client.settings.train_config import TrainConfig
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import TaskSpec
@@ -34,16 +34,16 @@ def spec(index: int) -> TaskSpec:
     return TaskSpec("chain_sum", {}, 7, index, GENERATOR)
 
 
-def history_of(*, epoch_size: int) -> History:
-    return History(epoch_size=epoch_size, key=KEY)
+def history_of(*, epoch_size: int) -> QuestionHistory:
+    return QuestionHistory(epoch_size=epoch_size, key=KEY)
 
 
-def next_indices(history: History, count: int) -> set[int | None]:
+def next_indices(history: QuestionHistory, count: int) -> set[int | None]:
     """Return the indices of the next old questions, and None where there are fresh ones."""
     return {place.index if place else None for place in history.next_places(count)}
 
 
-def finish_epoch(history: History, results: dict[int, list[bool]]) -> set[int | None]:
+def finish_epoch(history: QuestionHistory, results: dict[int, list[bool]]) -> set[int | None]:
     """Answer all questions of the first epoch and return what the second one asks."""
     assert history.next_places(len(results)) == [None] * len(results)
     for index, solved in results.items():

@@ -7,8 +7,8 @@ from collections import Counter
 import msgspec
 import pytest
 
-from node_client.learning.curriculum import Answered, Outcome
-from node_client.learning.ladder import HOME_EVERY, WINDOW, Ladder
+from node_client.learning.questions.curriculum import AnsweredQuestion, StepOutcome
+from node_client.learning.questions.ladder import HOME_EVERY, WINDOW, Ladder
 from node_client.settings.train_config import TrainConfig
 from swarm_protocol.messages import Config, SeasonInfo, TaskChoice, TaskSpec
 from swarm_tasks.allowlist import GENERATOR
@@ -30,7 +30,7 @@ def answer(ladder: Ladder, count: int, *, solved: list[bool], config: Config | N
     for _ in range(count):
         chosen = config or ladder.choose(1, chance=random.Random(0)).config
         spec = TaskSpec("spell_backward", chosen, 7, 1, GENERATOR)
-        ladder.note(Outcome([Answered(spec, solved)], 0.0, None))
+        ladder.note(StepOutcome([AnsweredQuestion(spec, solved)], 0.0, None))
 
 
 def test_node_starts_at_the_seasons_difficulty() -> None:

@@ -1,12 +1,11 @@
 """Which datasets are like mathematics and which like code, for the two stages of SRPO.
 
-SRPO (arXiv 2504.14286) trains on mathematics first, because its answers take a longer line of
-thought, and adds code in the second stage. It has two corpora; reasoning-gym has neither, so each
-dataset of the allow-list (`swarm_tasks.allowlist`) is placed by what finding its answer asks for,
-and the reason stands beside it. A line between the two is drawn here:
+SRPO (arXiv 2504.14286) trains on mathematics first, because its answers take longer reasoning, and
+adds code in the second stage. It has two corpora. reasoning-gym has neither, so each dataset of the
+allow-list (`swarm_tasks.allowlist`) is classified here, with a reason, by how its answer is found:
 
 - mathematics: the answer is derived, by calculating or by reasoning from given facts;
-- code: the answer is what a procedure returns that is carried out step by step on text, a grid, a
+- code: the answer is the result of a procedure that is executed step by step on text, a grid, a
   graph or the state of a machine, as a program would.
 """
 

@@ -8,13 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from node_client.learning.curriculum import Answered, Outcome
-from node_client.learning.history import History
-from node_client.learning.ladder import WINDOW as CLIMB
-from node_client.learning.ladder import Ladder
-from node_client.learning.plateau import PATIENCE, WINDOW
-from node_client.learning.questions import Questions
-from node_client.learning.stages import Stages
+from node_client.learning.questions.choice import Questions
+from node_client.learning.questions.curriculum import AnsweredQuestion, StepOutcome
+from node_client.learning.questions.history import QuestionHistory
+from node_client.learning.questions.ladder import WINDOW as CLIMB
+from node_client.learning.questions.ladder import Ladder
+from node_client.learning.questions.stages import PATIENCE, WINDOW, Stages
 from node_client.settings.train_config import TrainConfig
 from swarm_protocol.messages import Config, TaskChoice, TaskSpec
 from swarm_tasks.allowlist import GENERATOR
@@ -53,8 +52,8 @@ def pass_steps(ladder: Ladder, count: int, *, solved: Sequence[bool] = ()) -> No
     """Make steps of one sum each, answered so, at the difficulty where the ladder is."""
     for _ in range(count):
         config = ladder.choose(1, chance=random.Random(0)).config
-        answered = [Answered(TaskSpec("chain_sum", config, 7, 1, GENERATOR), solved)]
-        ladder.note(Outcome(answered if solved else [], 0.5, None))
+        answered = [AnsweredQuestion(TaskSpec("chain_sum", config, 7, 1, GENERATOR), solved)]
+        ladder.note(StepOutcome(answered if solved else [], 0.5, None))
 
 
 def test_the_first_stage_climbs_in_mathematics_alone() -> None:
@@ -82,7 +81,7 @@ def test_a_move_of_the_ladder_begins_the_search_for_a_plateau_anew() -> None:
 
 
 def test_forgotten_questions_give_their_places_to_fresh_ones() -> None:
-    history = History(epoch_size=4, key=b"key")
+    history = QuestionHistory(epoch_size=4, key=b"key")
     history.next_places(4)
     for index in range(4):
         history.note(TaskSpec("chain_sum", {}, 7, index, GENERATOR), [False])
