@@ -8,8 +8,8 @@ from torch import Tensor
 
 from node_client.learning.importance import denominators, sequence_weight
 from node_client.learning.losses import Correction, Objective, Tokens, policy_loss
+from node_client.learning.rollouts import SenderLogprobs
 from node_client.learning.rows import Row
-from node_client.learning.sender import SenderLogprobs
 from node_client.settings.choices import ExternalShaping, Importance, SequenceImportance
 from node_client.settings.train_config import TrainConfig
 

@@ -26,9 +26,8 @@ from torch import Tensor
 from node_client.learning.advantages import group_advantages
 from node_client.learning.micro_batches import split_rows
 from node_client.learning.optimizer import make_scaler
-from node_client.learning.rollouts import TrainingGroup
+from node_client.learning.rollouts import SenderLogprobs, TrainingGroup
 from node_client.learning.rows import make_rows
-from node_client.learning.sender import SenderLogprobs
 from node_client.learning.stopwatch import Stopwatch
 from node_client.learning.update import accumulate, prepare
 from node_client.model.padding import pad_left, pad_right
@@ -282,7 +281,7 @@ def test_rows_of_another_sampler_are_weighted_as_by_trl(
     totals = ((old * mask).sum(dim=1) - differences).tolist()
     told = [SenderLogprobs(total) for total in totals]
     groups = [
-        replace(group, external=True, told=told[2 * place : 2 * place + 2])
+        replace(group, external=True, sender_logprobs=told[2 * place : 2 * place + 2])
         for place, group in enumerate(GROUPS)
     ]
     # trl's sequence_truncate and sequence_mask in `_generate_and_score_completions`

@@ -10,9 +10,8 @@ import pytest
 import torch
 
 from node_client.learning.optimizer import make_scaler
-from node_client.learning.rollouts import TrainingGroup
+from node_client.learning.rollouts import SenderLogprobs, TrainingGroup
 from node_client.learning.rows import make_rows
-from node_client.learning.sender import SenderLogprobs
 from node_client.learning.stopwatch import Stopwatch
 from node_client.learning.team import ALONE
 from node_client.learning.update import UpdateReport, update_policy
@@ -117,7 +116,7 @@ def test_sender_that_told_the_truth_changes_nothing_about_a_rollout_of_this_poli
         tokens = policy.logprobs([group.prompt], [completion])[0][0].tolist()
         told.append(SenderLogprobs(sum(tokens), tokens))
     moved = []
-    for groups in ([group], [replace(group, external=True, told=told)]):
+    for groups in ([group], [replace(group, external=True, sender_logprobs=told)]):
         other = toy_policy()
         update(other, TrainConfig(importance="sender", num_iterations=passes), groups=groups)
         moved.append(torch.cat([weights.flatten() for weights in weights_of(other)]))
@@ -134,7 +133,7 @@ def test_text_that_was_unlikely_here_and_likely_there_moves_the_policy_less() ->
         update(
             policy,
             TrainConfig(importance=importance, max_grad_norm=1e9),
-            groups=[replace(group, external=True, told=told)],
+            groups=[replace(group, external=True, sender_logprobs=told)],
         )
         after = weights_of(policy)
         moves.append(sum((old - new).abs().sum() for old, new in zip(before, after, strict=True)))

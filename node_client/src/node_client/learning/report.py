@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from node_client.learning.external import JudgedExternals
+from node_client.learning.external.checking import CheckedExternals
 from node_client.learning.questions.held_out import HeldOutScore
 from node_client.learning.reflection import Pattern, reflection_shares
 from node_client.learning.rollouts import LocalRollout, TrainingSet
@@ -91,7 +91,7 @@ def describe_step(
     step: int,
     local: Sequence[LocalRollout],
     training_set: TrainingSet,
-    external: JudgedExternals,
+    external: CheckedExternals,
     update: UpdateReport,
     watch: Stopwatch,
     *,

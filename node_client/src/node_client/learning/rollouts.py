@@ -8,11 +8,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from node_client.learning.rewards import Reward
-from node_client.learning.sender import SenderLogprobs
 from node_client.model.policy import Policy
 from node_client.model.sampling import Generated
 from swarm_protocol.messages import RolloutName
 from swarm_tasks.verifier import DrawnTask, Verdict
+
+
+@dataclass(frozen=True)
+class SenderLogprobs:
+    """The log-prob of a completion at its sender, and by token if both have the same tokens."""
+
+    total: float
+    tokens: list[float] | None = None
 
 
 @dataclass(frozen=True)
@@ -32,7 +39,7 @@ class TrainingGroup:
     external: bool = False
     source: RolloutName | None = None
     age_s: float = 0.0
-    told: Sequence[SenderLogprobs | None] = ()
+    sender_logprobs: Sequence[SenderLogprobs | None] = ()
 
     @property
     def informative(self) -> bool:

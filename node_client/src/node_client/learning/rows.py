@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from node_client.learning.advantages import group_advantages
-from node_client.learning.rollouts import TrainingGroup
-from node_client.learning.sender import SenderLogprobs
+from node_client.learning.rollouts import SenderLogprobs, TrainingGroup
 from node_client.settings.choices import LossType
 from node_client.settings.train_config import TrainConfig
 
@@ -58,7 +57,7 @@ def make_rows(
                 max_completion_length=max_completion_length,
             ),
             external=group.external,
-            sender=group.told[place] if group.told else None,
+            sender=group.sender_logprobs[place] if group.sender_logprobs else None,
         )
         for group, place, advantage in counted
     ]

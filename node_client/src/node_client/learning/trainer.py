@@ -48,10 +48,11 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from node_client.learning.crew import Begin, Update
-from node_client.learning.external import DropReason, ExternalJudge, JudgedExternals
-from node_client.learning.external_sampling import draw, make_strategy
+from node_client.learning.external.checking import CheckedExternals, DropReason, ExternalChecker
+from node_client.learning.external.mix import Places, make_mix
+from node_client.learning.external.sampling import draw, make_strategy
+from node_client.learning.external.sharing import shareable_rollouts
 from node_client.learning.losses import make_policy_loss
-from node_client.learning.mix import Places, make_mix
 from node_client.learning.notices import Notices
 from node_client.learning.optimizer import begin_training, make_scaler, resume_optimizer
 from node_client.learning.own import RolloutMaker
@@ -60,7 +61,6 @@ from node_client.learning.questions.held_out import Evaluation, HeldOutSet
 from node_client.learning.report import StepReport, Totals, describe_step
 from node_client.learning.rewards import make_reward
 from node_client.learning.rollouts import LocalRollout, TrainingSet, assemble_training_set
-from node_client.learning.sharing import shareable_rollouts
 from node_client.learning.stopwatch import Stopwatch, clock_of
 from node_client.learning.team import ALONE, Team
 from node_client.learning.update import UpdateReport, update_policy
@@ -138,7 +138,7 @@ class Trainer:
             team=team,
         )
         self._held_out = HeldOutSet.of(config, verifier=verifier, season=season)
-        self._judge = ExternalJudge(
+        self._checker = ExternalChecker(
             policy=policy,
             verifier=verifier,
             season=season,
@@ -221,7 +221,7 @@ class Trainer:
             "mix": {self.config.mix: mix} if mix else {},
             "external_sampling": {self.config.external_sampling: self._strategy.state()},
             "sharing": {self.config.sharing: self._sharing.state()},
-            "seen": self._judge.seen,
+            "seen": self._checker.seen,
             "local_used": self.totals.local_used,
             "external_used": self.totals.external_used,
             "external_dropped": dict(self.totals.external_dropped),
@@ -258,7 +258,7 @@ class Trainer:
             sampling = state.get("external_sampling", {}).get(self.config.external_sampling, {})
             self._strategy.load(sampling)
             self._sharing.load(state.get("sharing", {}).get(self.config.sharing, {}))
-        self._judge.remember(state["seen"])
+        self._checker.remember(state["seen"])
         self._begin_no_roomier(state.get("rooms"))
 
     def _begin_no_roomier(self, saved: dict[str, Any] | None) -> None:
@@ -302,7 +302,7 @@ class Trainer:
             with_logprobs=self.config.share_logprobs,
         )
 
-    def _take_external(self, places: Places, watch: Stopwatch) -> JudgedExternals:
+    def _take_external(self, places: Places, watch: Stopwatch) -> CheckedExternals:
         """Ask for candidates for the external places and keep those that can be trained on."""
         offered: Sequence[ExternalRollout] = []
         if self.candidates:
@@ -311,16 +311,16 @@ class Trainer:
         with watch.measure("judge"):
             if self.config.external_sampling == "uniform":
                 # Offered in random order, declared ones first: the first usable are a uniform draw.
-                return self._judge.judge(offered, wanted=places.external)
-            judged = self._judge.judge(offered, wanted=len(offered))
+                return self._checker.check(offered, wanted=places.external)
+            checked = self._checker.check(offered, wanted=len(offered))
             chance = random.Random(self._seed("external"))
             groups = draw(
-                judged.groups, strategy=self._strategy, wanted=places.external, chance=chance
+                checked.groups, strategy=self._strategy, wanted=places.external, chance=chance
             )
             not_drawn: Counter[DropReason] = Counter(
-                {"not_drawn": len(judged.groups) - len(groups)}
+                {"not_drawn": len(checked.groups) - len(groups)}
             )
-            return JudgedExternals(groups, judged.dropped + not_drawn)
+            return CheckedExternals(groups, checked.dropped + not_drawn)
 
     def _begin_together(self) -> None:
         """Give all processes of this node the same weights before the first step."""
@@ -343,7 +343,7 @@ class Trainer:
                 team=self._team,
             )
 
-    def _count(self, training_set: TrainingSet, external: JudgedExternals) -> None:
+    def _count(self, training_set: TrainingSet, external: CheckedExternals) -> None:
         self.steps_done += 1
         self.totals.local_used += training_set.local
         self.totals.external_used += training_set.external

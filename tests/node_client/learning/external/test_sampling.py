@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import chisquare
 
 from node_client.errors import SettingsError
-from node_client.learning.external_sampling import STRATEGIES, Strategy, draw, make_strategy
+from node_client.learning.external.sampling import STRATEGIES, SamplingStrategy, draw, make_strategy
 from node_client.learning.rollouts import TrainingGroup
 from node_client.learning.trainer import Trainer
 from node_client.settings.ranges import SAMPLINGS
@@ -32,7 +32,7 @@ HERE = __name__
 MIXED = ("<answer>{sum}</answer>", "<answer>99</answer>", "no idea", "{sum}")
 
 
-class InTurns(Strategy):
+class InTurns(SamplingStrategy):
     """Wants the first candidate at first, after a step the second, and so on."""
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class InTurns(Strategy):
         self._turn = state["turn"]
 
 
-class Given(Strategy):
+class Given(SamplingStrategy):
     """Weights that are known already, so that thousands of draws are cheap."""
 
     def __init__(self, weights: list[float]) -> None:
@@ -61,7 +61,7 @@ class Given(Strategy):
         return self._weights
 
 
-class NeedsMore(Strategy):
+class NeedsMore(SamplingStrategy):
     """Cannot be made by its name alone."""
 
     def __init__(self, more: int) -> None: ...
@@ -254,10 +254,13 @@ def test_a_strategy_goes_on_where_it_was_saved(name: str) -> None:
         ("uniform+nearest", "external_sampling cannot be nearest"),
         ("no.such.module:Class", "cannot be imported"),
         ("node_client.errors:Missing", "cannot be imported"),
-        ("collections:Counter", "is not a Strategy"),
-        ("math:pi", "math:pi is not a Strategy"),
+        ("collections:Counter", "is not a SamplingStrategy"),
+        ("math:pi", "math:pi is not a SamplingStrategy"),
         (f"{HERE}:NeedsMore", "NeedsMore cannot be made"),
-        ("node_client.learning.external_sampling:Strategy", "Strategy cannot be made"),
+        (
+            "node_client.learning.external.sampling:SamplingStrategy",
+            "SamplingStrategy cannot be made",
+        ),
     ],
 )
 def test_a_name_of_no_strategy_is_refused(name: str, complaint: str) -> None:

@@ -9,7 +9,7 @@ from statistics import fmean
 import msgspec
 import pytest
 
-from node_client.learning.mix import PERIOD, AutoMix, FixedMix, Places, make_mix
+from node_client.learning.external.mix import PERIOD, AutoMix, FixedMix, Places, make_mix
 from node_client.learning.rollouts import TrainingGroup
 from node_client.settings.train_config import TrainConfig, plan_step
 from swarm_protocol.messages import Config, TaskChoice

@@ -1,4 +1,4 @@
-"""Own rollouts as they go over the wire."""
+"""Own rollouts in the format of the wire."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -29,10 +29,10 @@ def shareable_rollouts(
     step: int,
     with_logprobs: bool = True,
 ) -> list[Rollout]:
-    """Return the rollouts as they go over the wire: specs, texts and log-probs, no rewards.
+    """Return the rollouts in the format of the wire: specs, texts and log-probs, no rewards.
 
-    One with a text that the protocol refuses stays at home, and so does one that is larger than
-    the season's are: other nodes would drop it.
+    Left out are rollouts with a text that the protocol refuses, and those that are larger than the
+    season allows, because other nodes would drop them.
     """
     return [
         _as_rollout(rollout, policy=policy, node=node, step=step, with_logprobs=with_logprobs)
@@ -44,7 +44,7 @@ def shareable_rollouts(
 
 
 def explain_unshared(config: TrainConfig, season: SeasonInfo) -> Iterator[str]:
-    """Say which settings keep rollouts at home in this season, and what helps."""
+    """Explain which settings keep rollouts from being shared in this season, and what helps."""
     if (config.num_generations or 0) > season.completions:
         yield (
             f"No rollout is shared: num_generations is {config.num_generations}, and others in the"
@@ -62,7 +62,7 @@ def explain_unshared(config: TrainConfig, season: SeasonInfo) -> Iterator[str]:
 def _as_rollout(
     rollout: LocalRollout, *, policy: Policy, node: str, step: int, with_logprobs: bool
 ) -> Rollout:
-    """Return one with log-probs by token, or their sums where they would make it too large."""
+    """Return a rollout with log-probs by token, or with their sums if it would be too large."""
     bare = Rollout(
         id=_rollout_id(rollout, node=node, step=step),
         task=rollout.task.spec,
@@ -93,15 +93,15 @@ def _with(rollout: Rollout, changes: Sequence[dict[str, str] | dict[str, float]]
 
 
 def _total(answer: Generated) -> float:
-    """Return the answer's log-prob, never above 0: rounding may lift a certain token's."""
+    """Return the answer's log-prob, at most 0: rounding may raise that of a certain token."""
     return min(0.0, sum(answer.logprobs))
 
 
 def _rollout_id(rollout: LocalRollout, *, node: str, step: int) -> str:
-    """Return an id that the same rollout, even after a restart, has again, and no other has.
+    """Return an id that identifies a rollout, and stays the same after a restart.
 
-    A run that begins anew asks the questions of the one before, at the same steps: its answers are
-    what tells them apart.
+    A run that starts afresh asks the questions of the earlier run at the same steps: the answers
+    distinguish them.
     """
     texts = [answer.text for answer in rollout.answers]
     content = msgspec.json.encode((node, step, rollout.task.spec, texts), order="deterministic")
@@ -109,8 +109,8 @@ def _rollout_id(rollout: LocalRollout, *, node: str, step: int) -> str:
 
 
 def _is_sendable(answer: Generated, *, policy: Policy) -> bool:
-    """Whether the wire takes the text (no NUL, no lone surrogate, not too long) and it is what was
-    sampled: bytes that are no UTF-8 are decoded to U+FFFD, which others would learn to write.
+    """Whether the wire accepts the text (no NUL, no lone surrogate, not too long) and it is exactly
+    what was sampled: invalid UTF-8 is decoded to U+FFFD, which others would learn to write.
     """
     text = answer.text
     if "\x00" in text or len(text) > MAX_COMPLETION_CHARS:

@@ -5,9 +5,9 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from node_client.learning.external.sharing import explain_unshared, shareable_rollouts
 from node_client.learning.rewards import Binary
 from node_client.learning.rollouts import LocalRollout, make_rollout
-from node_client.learning.sharing import explain_unshared, shareable_rollouts
 from node_client.model.policy import Policy
 from node_client.model.sampling import Generated
 from node_client.settings.train_config import TrainConfig

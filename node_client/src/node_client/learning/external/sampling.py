@@ -1,11 +1,11 @@
 """Which of the usable external rollouts fill the external places of a training set.
 
 A strategy gives each candidate a weight; the places are drawn without replacement, each in
-proportion to the weights of what is left. `uniform` is SAPO's (arXiv 2509.08721, section 4). Names
-can be combined: `advantage+by-task` multiplies two weights. `package.module:Class` names a strategy
-of one's own; `docs/lab.md` shows how to write and test one.
+proportion to the weights of the remaining candidates. `uniform` is SAPO's (arXiv 2509.08721,
+section 4). Names can be combined: `advantage+by-task` multiplies two weights.
+`package.module:Class` names a custom strategy; `docs/lab.md` shows how to write and test one.
 
-Pure, but for the import of such a class.
+Pure, except for the import of such a class.
 """
 
 import math
@@ -22,17 +22,17 @@ from node_client.learning.plugins import make_part
 from node_client.learning.rollouts import TrainingGroup
 from node_client.model.policy import Policy
 
-# Right completions that `novel` remembers.
+# The number of right completions that `novel` remembers.
 REMEMBERED_TEXTS = 4096
-# The weight of the newest rollout in a moving average: a memory of about 30 rollouts.
+# The weight of the newest rollout in a moving average over about 30 rollouts.
 NEWEST = 0.03
 
 
-class Strategy(ABC):
-    """Says how likely each candidate is to take a place. Override `weigh`, and what it needs."""
+class SamplingStrategy(ABC):
+    """Decides how likely each candidate is to be used. Override `weigh`, and what it needs."""
 
     def begin(self, policy: Policy) -> None:  # noqa: B027
-        """Take note of the policy that is trained."""
+        """Receive the policy that is trained."""
 
     @abstractmethod
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
@@ -46,21 +46,21 @@ class Strategy(ABC):
         return {}
 
     def load(self, state: dict[str, Any]) -> None:  # noqa: B027
-        """Go on from where `state` was taken."""
+        """Continue from a saved `state`."""
 
 
-class Uniform(Strategy):
-    """Every candidate alike."""
+class Uniform(SamplingStrategy):
+    """All candidates with equal weights."""
 
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
         """Return equal weights."""
         return [1.0] * len(groups)
 
 
-class Advantage(Strategy):
+class Advantage(SamplingStrategy):
     """In proportion to the largest advantage: the rarer the right completions, the likelier.
 
-    With rewards of 0 and 1 and a share p of right completions that is sqrt((1 - p) / p), up to a
+    With rewards of 0 and 1 and a share p of right completions this is sqrt((1 - p) / p), up to a
     constant.
     """
 
@@ -70,7 +70,7 @@ class Advantage(Strategy):
         return [max(0.0, *of_group) for of_group in advantages]
 
 
-class RewardGuided(Strategy):
+class RewardGuided(SamplingStrategy):
     """In proportion to the mean reward (SAPO's public code took the highest total rewards)."""
 
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
@@ -78,47 +78,47 @@ class RewardGuided(Strategy):
         return [fmean(group.rewards) for group in groups]
 
 
-class ByNode(Strategy):
-    """Every sender alike, however many rollouts it shared."""
+class ByNode(SamplingStrategy):
+    """Equal weights in sum for each sender, however many rollouts it shared."""
 
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
         """Return one over the number of candidates from the same sender."""
         return _balance([None if group.source is None else group.source.node for group in groups])
 
 
-class ByTask(Strategy):
-    """Every dataset alike, however many rollouts there are of it."""
+class ByTask(SamplingStrategy):
+    """Equal weights in sum for each dataset, however many rollouts it has."""
 
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
         """Return one over the number of candidates of the same dataset."""
         return _balance([group.dataset for group in groups])
 
 
-class Fresh(Strategy):
-    """The youngest first, each one half as likely as the next younger."""
+class Fresh(SamplingStrategy):
+    """Preferably the youngest: each has half the weight of the next younger one."""
 
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
-        """Return powers of a half by age; those of one age share a weight."""
+        """Return powers of 1/2 by age; rollouts of the same age have the same weight."""
         ages = sorted({group.age_s for group in groups})
         return [0.5 ** min(ages.index(group.age_s), 1000) for group in groups]
 
 
-class Variance(Strategy):
+class Variance(SamplingStrategy):
     """In proportion to p (1 - p), with p this node's own share of right answers in the dataset.
 
-    The gain of a policy-gradient step is bounded from below by it (arXiv 2504.03380).
+    It bounds the gain of a policy-gradient step from below (arXiv 2504.03380).
     """
 
     def __init__(self) -> None:
         self._solved: dict[str, float] = {}
 
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
-        """Return p (1 - p), with p kept off 0 and 1: what was never seen may still be learned."""
+        """Return p (1 - p), with p kept away from 0 and 1, so that no dataset is excluded."""
         chances = [min(max(self._solved.get(group.dataset, 0.0), 0.01), 0.99) for group in groups]
         return [chance * (1 - chance) for chance in chances]
 
     def note(self, own: Sequence[TrainingGroup], used: Sequence[TrainingGroup]) -> None:
-        """Follow the share of right answers of each dataset."""
+        """Update the share of right answers of each dataset."""
         for group in own:
             before = self._solved.get(group.dataset, 0.0)
             self._solved[group.dataset] = before + NEWEST * (fmean(group.rewards) - before)
@@ -128,12 +128,12 @@ class Variance(Strategy):
         return {"solved": dict(self._solved)}
 
     def load(self, state: dict[str, Any]) -> None:
-        """Go on from where `state` was taken."""
+        """Continue from a saved `state`."""
         self._solved = dict(state.get("solved", {}))
 
 
-class Novel(Strategy):
-    """Those whose right completions this node has neither written nor trained on lately."""
+class Novel(SamplingStrategy):
+    """Preferably rollouts with right completions that are new to this node."""
 
     def __init__(self) -> None:
         self._known: deque[str] = deque(maxlen=REMEMBERED_TEXTS)
@@ -158,18 +158,18 @@ class Novel(Strategy):
         return {"known": list(self._known)}
 
     def load(self, state: dict[str, Any]) -> None:
-        """Go on from where `state` was taken."""
+        """Continue from a saved `state`."""
         self._known.extend(state.get("known", []))
 
 
-class Confidence(Strategy):
-    """In proportion to how sure the policy is that the right completions are right.
+class Confidence(SamplingStrategy):
+    """In proportion to the policy's confidence that the right completions are right.
 
     A generative verifier's confidence as the sampling signal (SAPO's future work).
     """
 
     def begin(self, policy: Policy) -> None:
-        """Take note of the policy that is asked."""
+        """Receive the policy that is asked."""
         self._policy = policy
 
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
@@ -180,14 +180,14 @@ class Confidence(Strategy):
         ]
 
 
-class Combined(Strategy):
+class Combined(SamplingStrategy):
     """The product of several strategies' weights."""
 
-    def __init__(self, parts: dict[str, Strategy]) -> None:
+    def __init__(self, parts: dict[str, SamplingStrategy]) -> None:
         self._parts = parts
 
     def begin(self, policy: Policy) -> None:
-        """Let each part take note of the policy."""
+        """Pass the policy on to each part."""
         for part in self._parts.values():
             part.begin(policy)
 
@@ -197,7 +197,7 @@ class Combined(Strategy):
         return [math.prod(of_group) for of_group in zip(*weights, strict=True)]
 
     def note(self, own: Sequence[TrainingGroup], used: Sequence[TrainingGroup]) -> None:
-        """Let each part learn."""
+        """Pass the step on to each part."""
         for part in self._parts.values():
             part.note(own, used)
 
@@ -206,13 +206,13 @@ class Combined(Strategy):
         return {name: part.state() for name, part in self._parts.items()}
 
     def load(self, state: dict[str, Any]) -> None:
-        """Go on from where `state` was taken, as far as the parts are the same."""
+        """Continue from a saved `state`, as far as the parts are the same."""
         for name, part in self._parts.items():
             if name in state:
                 part.load(state[name])
 
 
-STRATEGIES: dict[str, type[Strategy]] = {
+STRATEGIES: dict[str, type[SamplingStrategy]] = {
     "uniform": Uniform,
     "advantage": Advantage,
     "reward": RewardGuided,
@@ -225,18 +225,22 @@ STRATEGIES: dict[str, type[Strategy]] = {
 }
 
 
-def make_strategy(name: str, *, setting: str = "external_sampling") -> Strategy:
+def make_strategy(name: str, *, setting: str = "external_sampling") -> SamplingStrategy:
     """Return the strategy of a name, or of names joined by `+`. Raises SettingsError."""
     return Combined(
         {
-            part: make_part(part, known=STRATEGIES, base=Strategy, setting=setting)  # type: ignore[type-abstract]
+            part: make_part(part, known=STRATEGIES, base=SamplingStrategy, setting=setting)  # type: ignore[type-abstract]
             for part in name.split("+")
         }
     )
 
 
 def draw(
-    groups: Sequence[TrainingGroup], *, strategy: Strategy, wanted: int, chance: random.Random
+    groups: Sequence[TrainingGroup],
+    *,
+    strategy: SamplingStrategy,
+    wanted: int,
+    chance: random.Random,
 ) -> list[TrainingGroup]:
     """Draw up to `wanted` groups without replacement, each in proportion to its weight.
 
@@ -265,7 +269,7 @@ def _best_completions(group: TrainingGroup) -> list[list[int]]:
 
 
 def _right_completions(group: TrainingGroup) -> list[str]:
-    """Return the best completions, unless they are worth nothing, as a checkpoint can keep them."""
+    """Return the best completions as text for a checkpoint, unless their reward is 0."""
     if max(group.rewards) <= 0:
         return []
     return [" ".join(map(str, completion)) for completion in _best_completions(group)]
