@@ -16,7 +16,8 @@ from rich.table import Table
 
 from bench.report import Target, print_targets, write_results
 from node_client.display.view import View
-from node_client.learning.report import StepReport, Totals
+from node_client.learning.report import StepReport
+from node_client.learning.report import TrainingTotals as Totals
 from node_client.model.policy import Policy
 from node_client.runtime.alone import LoneNode
 from node_client.runtime.training import Equipment

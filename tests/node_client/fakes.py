@@ -139,7 +139,7 @@ class FailingVerifier(BorrowingVerifier):
 
 
 class PoolInMemory:
-    """An Exchange that keeps what is published and offers what it was given."""
+    """A RolloutExchange that keeps what is published and offers what it was given."""
 
     def __init__(self, offered: Sequence[ExternalRollout] = ()) -> None:
         self.offered = list(offered)

@@ -5,7 +5,7 @@ import msgspec
 from node_client.lab.poison import GARBAGE, LEAST_LOGPROB, PLANTED, Poisoner, poisoned_share
 from node_client.lab.pool import Link, Pool
 from node_client.learning.external.checking import ExternalChecker, read_sender_logprobs
-from node_client.learning.rewards import Binary
+from node_client.learning.rewards import BinaryReward
 from node_client.model.demo.tokenizer import build_tokenizer
 from swarm_protocol.messages import ExternalRollout
 from swarm_tasks.verifier import Verifier
@@ -42,7 +42,7 @@ def test_an_honest_node_finds_poisoned_rollouts_right_and_informative(verifier: 
         season=toy_season(),
         node="honest",
         max_completion_length=LONGEST,
-        reward=Binary(),
+        reward=BinaryReward(),
     )
     checked = checker.check([shared], wanted=1)
     assert not checked.dropped

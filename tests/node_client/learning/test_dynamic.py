@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from node_client.learning.dynamic import needs_more, prefer_informative
+from node_client.learning.own import needs_more, prefer_informative
 from node_client.learning.rollouts import TrainingGroup
 from node_client.settings.train_config import TrainConfig
 from swarm_tasks.verifier import Verifier

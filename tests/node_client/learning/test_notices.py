@@ -12,7 +12,7 @@ from node_client.learning.notices import (
     describe_smaller_samples,
     describe_smaller_updates,
 )
-from node_client.learning.update import UpdateReport
+from node_client.learning.update.updater import UpdateReport
 from node_client.settings.choices import Precision
 from node_client.settings.train_config import TrainConfig
 from swarm_tasks.verifier import Verifier

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from math import isfinite
 
-from node_client.learning.update import UpdateReport
+from node_client.learning.update.updater import UpdateReport
 from node_client.model.policy import Policy
 from node_client.model.sampling import GENERATION_TOKENS
 from node_client.settings.choices import Precision

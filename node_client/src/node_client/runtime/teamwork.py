@@ -8,8 +8,8 @@ from contextlib import contextmanager, suppress
 import torch
 
 from node_client.errors import MemoryExhaustedError, NodeError
-from node_client.learning.crew import Dismiss, follow
 from node_client.learning.team import LaunchedTeam, Team
+from node_client.learning.team_messages import Dismiss, follow
 from node_client.model.memory.limits import limit_memory
 from node_client.model.policy import Policy
 from node_client.settings.config import Settings
@@ -45,9 +45,9 @@ def leading(team: Team) -> Iterator[None]:
     try:
         yield
     finally:
-        if isinstance(team, LaunchedTeam) and team.at_rest:
+        if isinstance(team, LaunchedTeam) and team.is_idle:
             with suppress(NodeError):  # one that is gone needs no word
-                team.announce(Dismiss())
+                team.send(Dismiss())
             torch.distributed.destroy_process_group()
 
 

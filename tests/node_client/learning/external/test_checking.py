@@ -12,7 +12,7 @@ from node_client.learning.external.checking import (
     ExternalChecker,
     read_sender_logprobs,
 )
-from node_client.learning.rewards import Binary
+from node_client.learning.rewards import BinaryReward
 from node_client.learning.rollouts import SenderLogprobs
 from node_client.model.policy import Policy
 from swarm_protocol.errors import ErrorCode
@@ -50,7 +50,7 @@ def make_checker(policy: Policy, verifier: Verifier) -> ExternalChecker:
         season=toy_season(),
         node="here",
         max_completion_length=16,
-        reward=Binary(),
+        reward=BinaryReward(),
     )
 
 
@@ -288,7 +288,7 @@ def test_uninformative_rollouts_can_be_kept(policy: Policy, verifier: Verifier) 
         season=toy_season(),
         node="here",
         max_completion_length=16,
-        reward=Binary(),
+        reward=BinaryReward(),
         keep_uninformative=True,
     )
     checked = checker.check([external_sum(verifier, ["wrong"] * 4)], wanted=1)

@@ -37,4 +37,4 @@ def rollout_with(*verdicts: Verdict) -> LocalRollout:
 def test_right_and_wrong_answers_teach_all_and_others_only_those_with_this_reward(
     verdicts: tuple[Verdict, ...], teaches: bool
 ) -> None:
-    assert rollout_with(*verdicts).teaches_all is teaches
+    assert rollout_with(*verdicts).is_informative_for_all is teaches

@@ -6,15 +6,13 @@ import msgspec
 import pytest
 
 from node_client.learning.external.sharing import explain_unshared, shareable_rollouts
-from node_client.learning.rewards import Binary
-from node_client.learning.rollouts import LocalRollout, make_rollout
+from node_client.learning.rollouts import LocalRollout, TrainingGroup
 from node_client.model.policy import Policy
 from node_client.model.sampling import Generated
 from node_client.settings.train_config import TrainConfig
 from swarm_protocol.codec import decode_from_node, encode
 from swarm_protocol.logprobs import decode_logprobs
 from swarm_protocol.messages import MAX_LOGPROBS_CHARS, PublishRollouts
-from swarm_protocol.prompts import SYSTEM_PROMPT
 from swarm_tasks.verifier import Verifier
 from tests.node_client.fakes import toy_policy, toy_season, toy_stream
 
@@ -34,14 +32,14 @@ def own_rollout(
         Generated(text, "stop", token_ids=[5] * tokens, logprobs=[-0.25] * tokens) for text in texts
     ]
     (task,) = stream.draw(1)
-    return make_rollout(
-        task,
-        answers,
-        verifier.score(task.spec, texts),
-        policy=policy,
-        reward=Binary(),
-        system_prompt=SYSTEM_PROMPT,
+    verdicts = verifier.score(task.spec, texts)
+    group = TrainingGroup(
+        prompt=policy.prompt_ids(task.question),
+        completions=[answer.token_ids for answer in answers],
+        rewards=[float(verdict.solved) for verdict in verdicts],
+        truncated=[False] * len(answers),
     )
+    return LocalRollout(task=task, answers=answers, verdicts=verdicts, group=group)
 
 
 def test_shared_rollout_passes_the_wire_and_holds_no_rewards(

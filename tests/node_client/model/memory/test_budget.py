@@ -12,9 +12,8 @@ from torch import Tensor, nn
 from node_client.errors import MemoryExhaustedError
 from node_client.learning.optimizer import begin_training, make_scaler
 from node_client.learning.rollouts import TrainingGroup
-from node_client.learning.stopwatch import Stopwatch
-from node_client.learning.team import ALONE
-from node_client.learning.update import update_policy
+from node_client.learning.timing import StepTimer
+from node_client.learning.update.updater import Updater
 from node_client.model.policy import Policy
 from node_client.settings.choices import OptimizerKind
 from node_client.settings.train_config import TrainConfig
@@ -49,16 +48,13 @@ def update(
     *,
     config: TrainConfig = CONFIG,
 ) -> None:
-    update_policy(
-        GROUPS,
-        policy=policy,
+    updater = Updater(
+        policy,
+        config,
         optimizer=optimizer or torch.optim.SGD(policy.trainable(), lr=1.0),
         scaler=make_scaler(policy, config),
-        config=config,
-        max_completion_length=8,
-        watch=Stopwatch(lambda: 0.0),
-        team=ALONE,
     )
+    updater.update(GROUPS, max_completion_length=8, watch=StepTimer(lambda: 0.0))
 
 
 @pytest.mark.slow

@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
-from node_client.learning.advantages import group_advantages
-from node_client.learning.confidence import confidences
 from node_client.learning.plugins import make_part
+from node_client.learning.rewards import confidences
 from node_client.learning.rollouts import TrainingGroup
+from node_client.learning.update.losses import group_advantages
 from node_client.model.policy import Policy
 
 # The number of right completions that `novel` remembers.

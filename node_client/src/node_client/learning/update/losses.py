@@ -1,26 +1,52 @@
-"""GRPO's losses on tensors, by trl's names: pure, no model, no I/O.
+"""GRPO's advantages and losses on tensors, by trl's names: pure, no model, no I/O.
 
-Shapes: B rows (completions), T tokens. A row's weight says what each of its tokens counts in the
-loss (`learning.rows`), so a loss is one weighted sum whatever its type, and the losses of
-micro-batches add up to that of the whole training set.
+Shapes: B rows (completions), T tokens. The weight of a row is the factor of each of its tokens in
+the loss (`update.rows`), so every loss type is one weighted sum, and the losses of micro-batches
+add up to that of the whole training set.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import torch
 from torch import Tensor
 
 from node_client.learning.plugins import make_part
-from node_client.settings.choices import ImportanceSamplingLevel
+from node_client.settings.choices import ImportanceSamplingLevel, ScaleRewards
 
+# As in trl: keeps the division finite, and makes the advantages of nearly equal rewards small.
+STD_FLOOR = 1e-4
 # LUFFY's gamma: a token of this probability is learned fastest.
 SHAPING = 0.1
 
 
+def group_advantages(
+    rewards: Sequence[Sequence[float]], *, scale_rewards: ScaleRewards
+) -> list[list[float]]:
+    """Return each reward's difference from the mean of its own group, for all groups of a set.
+
+    `group` divides it by the group's standard deviation (GRPO, arXiv 2402.03300), `batch` by that
+    of the whole set (arXiv 2508.08221), both Bessel-corrected as in trl; `none` does not divide
+    (Dr. GRPO, arXiv 2503.20783). Groups may differ in size; each has at least two completions.
+    """
+    groups = [torch.tensor(group, dtype=torch.float64) for group in rewards]
+    whole = torch.tensor([*chain(*rewards)], dtype=torch.float64)
+    advantages = []
+    for group in groups:
+        # Equal rewards give exactly zero: their mean may differ from them in the last bit.
+        centred = group - (group.mean() if group.max() > group.min() else group[0])
+        if scale_rewards != "none":
+            deviation = (whole if scale_rewards == "batch" else group).std()
+            centred = centred / (deviation + STD_FLOOR)
+        advantages.append(centred.tolist())
+    return advantages
+
+
 @dataclass(frozen=True)
 class Objective:
-    """What a loss does with a ratio; the names and meanings are those of `TrainConfig`."""
+    """How a loss uses a ratio; the names and meanings are those of `TrainConfig`."""
 
     epsilon: float = 0.2
     epsilon_high: float = 0.28
@@ -31,10 +57,10 @@ class Objective:
 
 @dataclass(frozen=True)
 class Correction:
-    """What makes rows of other policies count differently, each (B,).
+    """Corrections for rows of other policies, each (B,).
 
-    `cap` bounds the row's ratio (infinity: it does not), `weight` multiplies its loss, and where
-    `shaped` is true the row is learned by `shaped_probability` instead of by its ratio.
+    `cap` bounds the row's ratio (infinity: no bound), `weight` multiplies its loss, and if `shaped`
+    is true the row's loss uses `shaped_probability` instead of its ratio.
     """
 
     cap: Tensor
@@ -44,7 +70,7 @@ class Correction:
 
 @dataclass(frozen=True)
 class Tokens:
-    """The tokens of some rows, as the policy and others see them.
+    """The tokens of some rows: everything that a loss depends on.
 
     `logprobs`, `old_logprobs` (the ratio's denominator), `mask` (1 on tokens) and
     `reference_logprobs` (for the KL term) are (B, T); `advantages` and `weights` are (B,).
@@ -61,10 +87,10 @@ class Tokens:
 
 @dataclass(frozen=True)
 class Loss:
-    """The loss of some rows and what it did to their tokens.
+    """The loss of some rows, with statistics of their tokens.
 
-    `clip_low` and `clip_high` are numbers of tokens whose gradient the clip cut off below and
-    above, and `kl` is a sum over tokens, so that callers can add them up over micro-batches.
+    `clip_low` and `clip_high` are the numbers of tokens whose gradient was clipped below and above,
+    and `kl` is a sum over tokens, so that callers can add them up over micro-batches.
     """
 
     value: Tensor
@@ -74,18 +100,18 @@ class Loss:
 
 
 class PolicyLoss(ABC):
-    """Computes the loss of some rows. Stateless; one's own is `policy_loss = package.module:Class`.
+    """Computes the loss of rows. Stateless. A custom one: `policy_loss = package.module:Class`.
 
-    It must be a sum over rows, each counted by its weight: the losses of micro-batches are added.
+    It must be a sum over rows, multiplied by their weights: the losses of micro-batches are added.
     """
 
     @abstractmethod
     def compute(self, tokens: Tokens, *, objective: Objective) -> Loss:
-        """Return the loss of the rows, with a graph behind its value."""
+        """Return the loss of the rows; its value has a gradient."""
 
 
-class Clipped(PolicyLoss):
-    """The clipped policy gradient, GRPO's and its kin's."""
+class ClippedLoss(PolicyLoss):
+    """The clipped policy gradient of GRPO and its variants."""
 
     def compute(self, tokens: Tokens, *, objective: Objective) -> Loss:
         """Return `policy_loss`."""
@@ -96,7 +122,7 @@ def make_policy_loss(name: str) -> PolicyLoss:
     """Return `clipped`, or the class that `package.module:Class` names. Raises SettingsError."""
     return make_part(
         name,
-        known={"clipped": Clipped},
+        known={"clipped": ClippedLoss},
         base=PolicyLoss,  # type: ignore[type-abstract]
         setting="policy_loss",
     )
@@ -139,13 +165,13 @@ def policy_loss(tokens: Tokens, *, objective: Objective) -> Loss:
 
 
 def importance_ratio(tokens: Tokens, *, level: ImportanceSamplingLevel) -> Tensor:
-    """Return how much likelier the policy makes what was sampled: (B, T) by token, (B, 1) by row.
+    """Return the ratio of new to old probability: (B, T) by token, or (B, 1) by row.
 
     A row's ratio is the geometric mean of its tokens' (GSPO, arXiv 2507.18071, equation 7).
 
-    A correction's cap bounds a ratio's value and keeps its gradient: a wrong token that is far
-    likelier here than at its sender is unlearned at the weight of the cap, as in truncated
-    importance sampling, and not left alone.
+    A correction's cap bounds a ratio's value but keeps its gradient: a wrong token that is far
+    likelier here than at its sender is still unlearned, with the weight of the cap, as in truncated
+    importance sampling.
     """
     # Padding is zeroed before exp, so that it can give neither inf nor NaN.
     log_ratio = (tokens.logprobs - tokens.old_logprobs) * tokens.mask  # (B, T)
@@ -161,8 +187,8 @@ def importance_ratio(tokens: Tokens, *, level: ImportanceSamplingLevel) -> Tenso
 def shaped_probability(tokens: Tokens) -> Tensor:
     """Return p / (p + 0.1) of each token's probability p (B, T): LUFFY, arXiv 2504.14945.
 
-    It stands for the ratio where the sampler's probability is unknown and taken as 1. Its gradient
-    vanishes where p is near 0, so text that the policy would never write cannot pull it away.
+    It replaces the ratio if the sampler's probability is unknown and taken as 1. Its gradient
+    vanishes for p near 0, so text that the policy would never write hardly changes it.
     """
     probability = (tokens.logprobs * tokens.mask).exp()
     return probability / (probability + SHAPING)
@@ -172,7 +198,8 @@ def kl_to_reference(tokens: Tokens, *, reference: Tensor) -> Tensor:
     """Return an estimate (B, T), never negative, of each token's KL divergence from a reference.
 
     It is k3 of http://joschu.net/blog/kl-approx.html. The caller multiplies it by the ratio, which
-    makes it right for samples of another policy (DeepSeek-V3.2, arXiv 2512.02556; trl's default).
+    makes it unbiased for samples of another policy (DeepSeek-V3.2, arXiv 2512.02556; trl's
+    default).
     """
     difference = (reference - tokens.logprobs) * tokens.mask
     return difference.exp() - difference - 1

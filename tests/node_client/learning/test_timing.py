@@ -5,12 +5,12 @@ import time
 import pytest
 import torch
 
-from node_client.learning.stopwatch import Stopwatch, clock_of
+from node_client.learning.timing import StepTimer, clock_of
 
 
 def test_parts_add_up() -> None:
     moments = iter([0.0, 1.0, 5.0, 7.0])
-    watch = Stopwatch(lambda: next(moments))
+    watch = StepTimer(lambda: next(moments))
     for _ in range(2):
         with watch.measure("score"):
             pass
@@ -23,7 +23,7 @@ def test_an_accelerator_is_waited_for_at_both_ends_of_a_part(
     waited: list[torch.device] = []
     monkeypatch.setattr(torch.accelerator, "synchronize", waited.append)
     device = torch.device("cuda", 1)
-    with Stopwatch(clock_of(device)).measure("forward"):
+    with StepTimer(clock_of(device)).measure("forward"):
         assert waited == [device]
     assert waited == [device, device]
 

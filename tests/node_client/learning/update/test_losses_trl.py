@@ -23,13 +23,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from node_client.learning.advantages import group_advantages
-from node_client.learning.micro_batches import split_rows
 from node_client.learning.optimizer import make_scaler
 from node_client.learning.rollouts import SenderLogprobs, TrainingGroup
-from node_client.learning.rows import make_rows
-from node_client.learning.stopwatch import Stopwatch
-from node_client.learning.update import accumulate, prepare
+from node_client.learning.timing import StepTimer
+from node_client.learning.update.losses import group_advantages
+from node_client.learning.update.rows import make_rows, split_rows
+from node_client.learning.update.updater import accumulate, prepare
 from node_client.model.padding import pad_left, pad_right
 from node_client.model.policy import Policy
 from node_client.settings.choices import (
@@ -149,7 +148,7 @@ def our_gradients(
     policies: Policies, config: TrainConfig, *, groups: list[TrainingGroup] = GROUPS
 ) -> tuple[float, float, list[Tensor]]:
     """Return loss, clipped tokens and gradient of one pass over the groups."""
-    watch = Stopwatch(lambda: 0.0)
+    watch = StepTimer(lambda: 0.0)
     rows = make_rows(groups, config=config, max_completion_length=LONGEST)
     policy = policies.policy
     policy._model.zero_grad(set_to_none=True)

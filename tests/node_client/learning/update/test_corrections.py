@@ -6,22 +6,23 @@ import pytest
 import torch
 from torch import Tensor
 
-from node_client.learning.importance import denominators, sequence_weight
-from node_client.learning.losses import Correction, Objective, Tokens, policy_loss
 from node_client.learning.rollouts import SenderLogprobs
-from node_client.learning.rows import Row
+from node_client.learning.update.losses import Correction, Objective, Tokens, policy_loss
+from node_client.learning.update.rows import TrainingRow, denominators, sequence_weight
 from node_client.settings.choices import ExternalShaping, Importance, SequenceImportance
 from node_client.settings.train_config import TrainConfig
 
 BEFORE = torch.tensor([[-1.0, -2.0, 0.0], [-0.5, -0.25, -0.75]])
 
 
-def row(*, length: int = 3, external: bool = True, sender: SenderLogprobs | None = None) -> Row:
-    return Row([5], [6] * length, 1.0, 1.0, external=external, sender=sender)
+def row(
+    *, length: int = 3, external: bool = True, sender: SenderLogprobs | None = None
+) -> TrainingRow:
+    return TrainingRow([5], [6] * length, 1.0, 1.0, external=external, sender=sender)
 
 
 def corrected(
-    *rows: Row, importance: Importance = "sender", shaping: ExternalShaping = "none"
+    *rows: TrainingRow, importance: Importance = "sender", shaping: ExternalShaping = "none"
 ) -> tuple[Tensor, Correction]:
     config = TrainConfig(importance=importance, external_shaping=shaping)
     old, correction = denominators(rows, before=BEFORE[: len(rows)], config=config)

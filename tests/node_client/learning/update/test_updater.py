@@ -11,10 +11,9 @@ import torch
 
 from node_client.learning.optimizer import make_scaler
 from node_client.learning.rollouts import SenderLogprobs, TrainingGroup
-from node_client.learning.rows import make_rows
-from node_client.learning.stopwatch import Stopwatch
-from node_client.learning.team import ALONE
-from node_client.learning.update import UpdateReport, update_policy
+from node_client.learning.timing import StepTimer
+from node_client.learning.update.rows import make_rows
+from node_client.learning.update.updater import Updater, UpdateReport
 from node_client.model.padding import positions_of
 from node_client.model.policy import Policy
 from node_client.settings.train_config import TrainConfig
@@ -53,16 +52,13 @@ def update(
     optimizer: torch.optim.Optimizer | None = None,
 ) -> UpdateReport:
     """Update the policy by plain gradient descent."""
-    return update_policy(
-        groups,
-        policy=policy,
+    updater = Updater(
+        policy,
+        config,
         optimizer=optimizer or torch.optim.SGD(policy.trainable(), lr=rate),
         scaler=scaler or make_scaler(policy, config),
-        config=config,
-        max_completion_length=8,
-        watch=Stopwatch(lambda: 0.0),
-        team=ALONE,
     )
+    return updater.update(groups, max_completion_length=8, watch=StepTimer(lambda: 0.0))
 
 
 def weights_of(policy: Policy) -> list[torch.Tensor]:

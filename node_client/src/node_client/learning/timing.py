@@ -1,4 +1,4 @@
-"""Adds up how long each part of a step takes."""
+"""Measures how long each part of a step takes."""
 
 import time
 from collections import defaultdict
@@ -9,9 +9,9 @@ import torch
 
 
 def clock_of(device: torch.device) -> Callable[[], float]:
-    """Return a clock that first waits for what an accelerator still has to do.
+    """Return a clock that first waits until an accelerator has finished its queued work.
 
-    Without that a part would be as long as it takes to ask for it, and the next one that needs a
+    Otherwise a part would only take the time of queueing its work, and the next part that needs a
     result would seem to take the rest.
     """
     if device.type == "cpu":
@@ -24,8 +24,8 @@ def clock_of(device: torch.device) -> Callable[[], float]:
     return read
 
 
-class Stopwatch:
-    """Seconds by part; `clock` returns seconds from any fixed moment."""
+class StepTimer:
+    """Seconds by part; `clock` returns the seconds since any fixed moment."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
