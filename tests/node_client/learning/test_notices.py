@@ -8,7 +8,6 @@ from torch import Tensor
 from node_client.learning.notices import (
     PATIENCE_FP16,
     Notices,
-    SkippedUpdates,
     describe_smaller_samples,
     describe_smaller_updates,
 )
@@ -44,15 +43,16 @@ def test_a_step_with_an_infinite_gradient_is_told_and_uses_nothing_of_others(
 
 @pytest.mark.parametrize("precision", ["fp16", "fp32"])
 def test_a_loss_that_is_no_number_is_told_at_once(precision: Precision) -> None:
-    assert "The loss was not a finite number" in (SkippedUpdates(precision).note(BROKEN) or "")
+    notices = Notices(toy_policy(), TrainConfig(precision=precision))
+    assert "The loss was not a finite number" in (notices.end_step(BROKEN) or "")
 
 
 def test_gradients_that_overflow_a_loss_scale_are_told_when_it_does_not_end() -> None:
-    skipped = SkippedUpdates("fp16")
-    told = [skipped.note(OVERFLOWN) is not None for _ in range(PATIENCE_FP16)]
+    notices = Notices(toy_policy(), TrainConfig(precision="fp16"))
+    told = [notices.end_step(OVERFLOWN) is not None for _ in range(PATIENCE_FP16)]
     assert told == [False] * (PATIENCE_FP16 - 1) + [True]
-    assert skipped.note(GOOD) is None
-    assert skipped.note(OVERFLOWN) is None
+    assert notices.end_step(GOOD) is None
+    assert notices.end_step(OVERFLOWN) is None
 
 
 def test_owner_is_told_what_to_set_when_updates_lack_memory() -> None:

@@ -6,7 +6,6 @@ from math import isfinite
 from node_client.learning.update.updater import UpdateReport
 from node_client.model.policy import Policy
 from node_client.model.sampling import GENERATION_TOKENS
-from node_client.settings.choices import Precision
 from node_client.settings.train_config import TrainConfig
 
 # float16 scales the loss up as far as the gradients allow, so an occasional overflow is normal.
@@ -20,7 +19,8 @@ class Notices:
     def __init__(self, policy: Policy, config: TrainConfig) -> None:
         self._policy = policy
         self._micro_batch_tokens = config.micro_batch_tokens
-        self._skipped = SkippedUpdates(config.precision)
+        self._patience = PATIENCE_FP16 if config.precision == "fp16" else 1
+        self._skipped_in_a_row = 0
         self._pending: str | None = None
         self._between_steps: list[str] = []
         self._reported = self._at_start = self._times_lowered()
@@ -40,7 +40,7 @@ class Notices:
             self._pending,
             *self._between_steps,
             *self._describe_memory(since=self._at_start),
-            self._skipped.note(update),
+            self._describe_skipped(update),
         ]
         self._pending, self._reported = None, self._times_lowered()
         return " ".join(filter(None, notices)) or None
@@ -57,22 +57,19 @@ class Notices:
             fitting = self._policy.room.fit(self._micro_batch_tokens)
             yield describe_smaller_updates(fitting, wanted=self._micro_batch_tokens)
 
-
-class SkippedUpdates:
-    """Counts consecutive updates that were skipped because of numbers that are not finite."""
-
-    def __init__(self, precision: Precision) -> None:
-        self._patience = PATIENCE_FP16 if precision == "fp16" else 1
-        self._in_a_row = 0
-
-    def note(self, update: UpdateReport) -> str | None:
-        """Return what the owner should know about an update, if anything."""
-        self._in_a_row = 0 if update.is_finite else self._in_a_row + 1
+    def _describe_skipped(self, update: UpdateReport) -> str | None:
+        """Explain an update that was skipped because of numbers that are not finite."""
+        self._skipped_in_a_row = 0 if update.is_finite else self._skipped_in_a_row + 1
         if not isfinite(update.loss):
-            return _describe_skipped("loss was not a finite number")
-        if self._in_a_row >= self._patience:
-            return _describe_skipped("gradient was not finite")
-        return None
+            cause = "loss was not a finite number"
+        elif self._skipped_in_a_row >= self._patience:
+            cause = "gradient was not finite"
+        else:
+            return None
+        return (
+            f"The {cause}, so the step changed nothing. If this continues, lower the "
+            "learning rate or set precision to fp32."
+        )
 
 
 def describe_smaller_updates(fitting: int, *, wanted: int) -> str:
@@ -80,7 +77,7 @@ def describe_smaller_updates(fitting: int, *, wanted: int) -> str:
     return (
         f"Memory ran out, so updates now run {fitting} tokens at once instead of {wanted}, also "
         "when this run is resumed. If there is more memory by then, change micro_batch_tokens: "
-        "what fits is then estimated anew."
+        "what fits is then estimated again."
     )
 
 
@@ -90,11 +87,4 @@ def describe_smaller_samples(fitting: int, *, wanted: int) -> str:
         f"Memory ran out while completions were sampled, so {fitting} tokens are sampled at once "
         f"instead of {wanted}, which takes longer. Shorter completions (max_completion_length), "
         "fewer (num_generations) or a smaller model leave more room."
-    )
-
-
-def _describe_skipped(cause: str) -> str:
-    return (
-        f"The {cause}, so the step changed nothing. If this goes on, lower the "
-        "learning rate or set precision to fp32."
     )

@@ -77,8 +77,8 @@ def resume_optimizer(
     saved = state.get("optimizer_kind") or _guess_kind(state["optimizer"])
     if saved != kind:
         return (
-            f"The checkpoint's optimizer was {saved}, this run's is {kind}: it begins without the "
-            "averages of earlier gradients. All else goes on."
+            f"The checkpoint's optimizer was {saved}, this run's is {kind}: it starts without the "
+            "averages of earlier gradients. Everything else continues."
         )
     rate = optimizer.param_groups[0]["lr"]
     optimizer.load_state_dict(state["optimizer"])

@@ -42,7 +42,6 @@ class BinaryReward(Reward):
     def rewards(
         self, question: str, texts: Sequence[str], verdicts: Sequence[Verdict]
     ) -> list[float]:
-        """Return whether each text is right, as a number."""
         return [float(verdict.solved) for verdict in verdicts]
 
 
@@ -52,7 +51,6 @@ class PartialReward(Reward):
     def rewards(
         self, question: str, texts: Sequence[str], verdicts: Sequence[Verdict]
     ) -> list[float]:
-        """Return the verifier's scores."""
         return [verdict.score for verdict in verdicts]
 
 
@@ -62,7 +60,6 @@ class FormatReward(Reward):
     def rewards(
         self, question: str, texts: Sequence[str], verdicts: Sequence[Verdict]
     ) -> list[float]:
-        """Return 1, 0.1 or 0 for each text."""
         return [
             1.0 if verdict.solved else FORM * bool(_FORM.fullmatch(text))
             for text, verdict in zip(texts, verdicts, strict=True)
@@ -73,7 +70,6 @@ class GenerativeReward(Reward):
     """The policy's own confidence that the answer is right, without an answer key: for research."""
 
     def begin(self, policy: Policy, *, system_prompt: str) -> None:
-        """Receive the policy that is asked."""
         self._policy, self._system_prompt = policy, system_prompt
 
     def rewards(

@@ -107,21 +107,18 @@ class LaunchedTeam(Team):
         return self._broadcast(None)
 
     def gather(self, items: list[ItemT]) -> list[list[ItemT]]:
-        """Return every process's items, by rank."""
         gathered: list[Any] = [None] * self.size
         with _explaining_losses():
             torch.distributed.all_gather_object(gathered, items)
         return gathered
 
     def add_up(self, values: Sequence[float]) -> list[float]:
-        """Return the sum of each value over all processes."""
         sums = torch.tensor(values, dtype=torch.float32, device=self.device)
         self._add_up([sums])
         added: list[float] = sums.tolist()
         return added
 
     def least(self, value: float) -> float:
-        """Return the smallest of all processes' values."""
         # float64, so that a memory budget's share comes back exactly.
         smallest = torch.tensor(value, dtype=torch.float64, device=self.device)
         with _explaining_losses():
@@ -190,6 +187,6 @@ def _explaining_losses() -> Iterator[None]:
         yield
     except RuntimeError as problem:
         raise NodeError(
-            f"A process of this node's team is gone: {str(problem).splitlines()[0]}",
-            fix="Look for its last words above, then start all of them again.",
+            f"A process of this node has ended: {str(problem).splitlines()[0]}",
+            fix="Look for its error above, then start all processes again.",
         ) from problem

@@ -74,7 +74,7 @@ def check_adapters(model: PreTrainedModel, folder: Path) -> None:
         trained, asked = ("adapters", "all weights") if saved else ("all weights", "adapters")
         raise CheckpointError(
             f"{folder} was trained with {trained}, but this run trains {asked}.",
-            fix="Set lora_r as it was, use another --state-dir, or --fresh to begin anew.",
+            fix="Set lora_r as it was, use another --state-dir, or --fresh to start over.",
         )
 
 

@@ -19,9 +19,9 @@ def choose_device(name: str) -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise _unavailable(name, "is the name of no device") from None
+        raise _unavailable(name, "does not exist") from None
     if not _is_available(device):
-        raise _unavailable(name, "is not there")
+        raise _unavailable(name, "is not available")
     return device
 
 
@@ -65,7 +65,7 @@ def _unavailable(name: str, what: str) -> SettingsError:
     return SettingsError(
         f"The device {name} {what}; this machine has {', '.join(found)}.",
         fix="Leave out --device to use the fastest, or name one of these. A GPU that is missing "
-        "wants its driver and a torch built for it: pytorch.org.",
+        "needs its driver and a torch built for it: pytorch.org.",
     )
 
 

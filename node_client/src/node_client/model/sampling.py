@@ -46,19 +46,6 @@ class Generated:
     logprobs: list[float]
 
 
-@dataclass(frozen=True)
-class SamplingBatch:
-    """Prompts that are answered together, each `copies` times."""
-
-    prompts: Sequence[Prompt]
-    copies: int
-
-    def tokens(self, *, max_new_tokens: int) -> int:
-        """Return the largest number of tokens that this batch may take."""
-        longest = max(len(prompt) for prompt in self.prompts)
-        return len(self.prompts) * self.copies * (longest + max_new_tokens)
-
-
 def sample_in_batches(
     prompts: Sequence[Prompt],
     *,
@@ -75,18 +62,16 @@ def sample_in_batches(
     answers: list[list[AnswerT]] = [[] for _ in prompts]
     place = 0
     while place < len(prompts):
-        batch = next_batch(
-            prompts[place:],
-            missing=sampling.completions - len(answers[place]),
-            sampling=sampling,
-            budget=budget,
+        missing = sampling.completions - len(answers[place])
+        batch, copies = next_batch(
+            prompts[place:], missing=missing, sampling=sampling, budget=budget
         )
         try:
-            sampled = sample(batch.prompts, replace(sampling, completions=batch.copies))
+            sampled = sample(batch, replace(sampling, completions=copies))
         except (RuntimeError, MemoryError) as error:
-            tokens = batch.tokens(max_new_tokens=sampling.max_new_tokens)
-            budget.shrink(error, tried=tokens / GENERATION_TOKENS)
-            if len(batch.prompts) == batch.copies == 1:
+            longest = max(map(len, batch)) + sampling.max_new_tokens
+            budget.shrink(error, tried=len(batch) * copies * longest / GENERATION_TOKENS)
+            if len(batch) == copies == 1:
                 budget.lower(0.0)
         else:
             for known, new in zip(answers[place:], sampled, strict=False):
@@ -101,8 +86,8 @@ def sample_in_batches(
 
 def next_batch(
     prompts: Sequence[Prompt], *, missing: int, sampling: Sampling, budget: MemoryBudget
-) -> SamplingBatch:
-    """Return as many of the first prompts as fit, with at least one completion.
+) -> tuple[Sequence[Prompt], int]:
+    """Return as many of the first prompts as fit, and the number of completions of each.
 
     `missing` is the number of completions that the first prompt lacks. Completions of one prompt
     are sampled together unless memory ran out, because they share its prefill.
@@ -110,14 +95,14 @@ def next_batch(
     limit = budget.fit(GENERATION_TOKENS)
     fitting = max(1, limit // (len(prompts[0]) + sampling.max_new_tokens))
     if (budget.ran_out and fitting < missing) or missing < sampling.completions:
-        return SamplingBatch(prompts[:1], copies=min(fitting, missing))
+        return prompts[:1], min(fitting, missing)
     count, longest = 1, len(prompts[0])
     for prompt in prompts[1:]:
         longest = max(longest, len(prompt))
         if (count + 1) * sampling.completions * (longest + sampling.max_new_tokens) > limit:
             break
         count += 1
-    return SamplingBatch(prompts[:count], copies=sampling.completions)
+    return prompts[:count], sampling.completions
 
 
 class Steps(Protocol):

@@ -1,4 +1,4 @@
-"""Log-probs of completions, each prompt run once for all completions behind it.
+"""Log-probs of completions, each prompt run once for all completions that follow it.
 
 A rollout's completions share their prompt, so running it once for each of them would repeat the
 same work (verl's prefix grouper shares it too). A trial shows whether a model allows this, and

@@ -9,7 +9,7 @@ from statistics import fmean
 import msgspec
 import pytest
 
-from node_client.learning.external.mix import PERIOD, AutoMix, FixedMix, Places, make_mix
+from node_client.learning.external.mix import PERIOD, AutoMix, Places, RolloutMix, make_mix
 from node_client.learning.rollouts import TrainingGroup
 from node_client.settings.train_config import TrainConfig, plan_step
 from swarm_protocol.messages import Config, TaskChoice
@@ -181,7 +181,7 @@ def test_mix_goes_on_where_it_was_saved() -> None:
     "config", [TrainConfig(), TrainConfig(mix="2/2"), TrainConfig(mix="auto", arm="isolated")]
 )
 def test_fixed_mixes_stay_the_default(config: TrainConfig) -> None:
-    assert isinstance(make_mix(plan_step(config, toy_season()), config), FixedMix)
+    assert type(make_mix(plan_step(config, toy_season()), config)) is RolloutMix
 
 
 def test_training_set_follows_the_automatic_mix(verifier: Verifier) -> None:

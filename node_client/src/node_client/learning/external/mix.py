@@ -22,7 +22,7 @@ deterministic.
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from statistics import fmean
-from typing import Any, Protocol
+from typing import Any
 
 from node_client.learning.rollouts import TrainingGroup
 from node_client.settings.train_config import StepPlan, TrainConfig
@@ -44,12 +44,16 @@ class Places:
     external: int
 
 
-class RolloutMix(Protocol):
-    """Decides how the next training set is divided."""
+class RolloutMix:
+    """Decides how the next training set is divided. This one never changes."""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
 
     @property
     def places(self) -> Places:
         """The I and J of the next step."""
+        return self._places
 
     def note(
         self,
@@ -66,39 +70,14 @@ class RolloutMix(Protocol):
 
     def figures(self) -> dict[str, float]:
         """Return the values that decide, for the step's report."""
+        return {}
 
     def state(self) -> dict[str, Any]:
         """Return what `load` needs, as plain values."""
+        return {}
 
     def load(self, state: dict[str, Any]) -> None:
         """Continue from a saved `state`."""
-
-
-class FixedMix:
-    """The same mix in every step."""
-
-    def __init__(self, places: Places) -> None:
-        self.places = places
-
-    def note(
-        self,
-        *,
-        own: Sequence[TrainingGroup],
-        comparable: Sequence[TrainingGroup],
-        external: Sequence[TrainingGroup],
-    ) -> None:
-        """Do nothing."""
-
-    def figures(self) -> dict[str, float]:
-        """Return nothing."""
-        return {}
-
-    def state(self) -> dict[str, Any]:
-        """Return nothing."""
-        return {}
-
-    def load(self, state: dict[str, Any]) -> None:
-        """Do nothing."""
 
 
 @dataclass
@@ -139,7 +118,7 @@ class _MixState:
         return fmean((theirs > share) - (theirs < share) for share in ours)
 
 
-class AutoMix:
+class AutoMix(RolloutMix):
     """Moves one place every PERIOD steps to the side where places have the higher value."""
 
     def __init__(self, start: Places, *, batch: int) -> None:
@@ -151,7 +130,6 @@ class AutoMix:
 
     @property
     def places(self) -> Places:
-        """The I and J of the next step."""
         return Places(local=self._size - self._state.external, external=self._state.external)
 
     def note(
@@ -174,7 +152,6 @@ class AutoMix:
             mix.external = min(max(mix.external + move, self._least), self._most)
 
     def figures(self) -> dict[str, float]:
-        """Return the places, and the value of one on either side."""
         mix = self._state
         return {
             "local": self.places.local,
@@ -184,7 +161,6 @@ class AutoMix:
         }
 
     def state(self) -> dict[str, Any]:
-        """Return what `load` needs, as plain values."""
         return asdict(self._state)
 
     def load(self, state: dict[str, Any]) -> None:
@@ -198,7 +174,7 @@ def make_mix(plan: StepPlan, config: TrainConfig) -> RolloutMix:
     places = Places(plan.local, plan.external)
     if config.mix == "auto" and config.arm == "swarm" and plan.size > 1:
         return AutoMix(places, batch=plan.batch)
-    return FixedMix(places)
+    return RolloutMix(places)
 
 
 def _average(before: float | None, newest: float) -> float:

@@ -53,7 +53,6 @@ class Uniform(SamplingStrategy):
     """All candidates with equal weights."""
 
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
-        """Return equal weights."""
         return [1.0] * len(groups)
 
 
@@ -65,7 +64,6 @@ class Advantage(SamplingStrategy):
     """
 
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
-        """Return each group's largest advantage."""
         advantages = group_advantages([group.rewards for group in groups], scale_rewards="group")
         return [max(0.0, *of_group) for of_group in advantages]
 
@@ -74,7 +72,6 @@ class RewardGuided(SamplingStrategy):
     """In proportion to the mean reward (SAPO's public code took the highest total rewards)."""
 
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
-        """Return each group's mean reward."""
         return [fmean(group.rewards) for group in groups]
 
 
@@ -82,7 +79,6 @@ class ByNode(SamplingStrategy):
     """Equal weights in sum for each sender, however many rollouts it shared."""
 
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
-        """Return one over the number of candidates from the same sender."""
         return _balance([None if group.source is None else group.source.node for group in groups])
 
 
@@ -90,7 +86,6 @@ class ByTask(SamplingStrategy):
     """Equal weights in sum for each dataset, however many rollouts it has."""
 
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
-        """Return one over the number of candidates of the same dataset."""
         return _balance([group.dataset for group in groups])
 
 
@@ -98,7 +93,6 @@ class Fresh(SamplingStrategy):
     """Preferably the youngest: each has half the weight of the next younger one."""
 
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
-        """Return powers of 1/2 by age; rollouts of the same age have the same weight."""
         ages = sorted({group.age_s for group in groups})
         return [0.5 ** min(ages.index(group.age_s), 1000) for group in groups]
 
@@ -113,22 +107,18 @@ class Variance(SamplingStrategy):
         self._solved: dict[str, float] = {}
 
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
-        """Return p (1 - p), with p kept away from 0 and 1, so that no dataset is excluded."""
         chances = [min(max(self._solved.get(group.dataset, 0.0), 0.01), 0.99) for group in groups]
         return [chance * (1 - chance) for chance in chances]
 
     def note(self, own: Sequence[TrainingGroup], used: Sequence[TrainingGroup]) -> None:
-        """Update the share of right answers of each dataset."""
         for group in own:
             before = self._solved.get(group.dataset, 0.0)
             self._solved[group.dataset] = before + NEWEST * (fmean(group.rewards) - before)
 
     def state(self) -> dict[str, Any]:
-        """Return the shares by dataset."""
         return {"solved": dict(self._solved)}
 
     def load(self, state: dict[str, Any]) -> None:
-        """Continue from a saved `state`."""
         self._solved = dict(state.get("solved", {}))
 
 
@@ -139,7 +129,6 @@ class Novel(SamplingStrategy):
         self._known: deque[str] = deque(maxlen=REMEMBERED_TEXTS)
 
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
-        """Return the share of right completions that are new, at least one in a thousand."""
         known = set(self._known)
         shares = []
         for group in groups:
@@ -149,16 +138,13 @@ class Novel(SamplingStrategy):
         return shares
 
     def note(self, own: Sequence[TrainingGroup], used: Sequence[TrainingGroup]) -> None:
-        """Remember the right completions."""
         for group in (*own, *used):
             self._known.extend(_right_completions(group))
 
     def state(self) -> dict[str, Any]:
-        """Return the remembered completions."""
         return {"known": list(self._known)}
 
     def load(self, state: dict[str, Any]) -> None:
-        """Continue from a saved `state`."""
         self._known.extend(state.get("known", []))
 
 
@@ -169,11 +155,9 @@ class Confidence(SamplingStrategy):
     """
 
     def begin(self, policy: Policy) -> None:
-        """Receive the policy that is asked."""
         self._policy = policy
 
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
-        """Return the mean confidence in each group's best completions."""
         return [
             fmean(confidences(self._policy, group.prompt, _best_completions(group)))
             for group in groups
@@ -187,26 +171,21 @@ class Combined(SamplingStrategy):
         self._parts = parts
 
     def begin(self, policy: Policy) -> None:
-        """Pass the policy on to each part."""
         for part in self._parts.values():
             part.begin(policy)
 
     def weigh(self, groups: Sequence[TrainingGroup]) -> list[float]:
-        """Return the products."""
         weights = [part.weigh(groups) for part in self._parts.values()]
         return [math.prod(of_group) for of_group in zip(*weights, strict=True)]
 
     def note(self, own: Sequence[TrainingGroup], used: Sequence[TrainingGroup]) -> None:
-        """Pass the step on to each part."""
         for part in self._parts.values():
             part.note(own, used)
 
     def state(self) -> dict[str, Any]:
-        """Return each part's state."""
         return {name: part.state() for name, part in self._parts.items()}
 
     def load(self, state: dict[str, Any]) -> None:
-        """Continue from a saved `state`, as far as the parts are the same."""
         for name, part in self._parts.items():
             if name in state:
                 part.load(state[name])

@@ -1,9 +1,10 @@
 """Curricula choose the dataset and the difficulty of a node's next new question."""
 
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from swarm_protocol.messages import SeasonInfo, TaskChoice, TaskSpec
 
@@ -29,40 +30,40 @@ class StepOutcome:
     difficulty_changed: bool = False
 
 
-class Curriculum(Protocol):
-    """Chooses what to ask, and learns from the answers.
+class Curriculum(ABC):
+    """Chooses what to ask, and learns from the answers. By default it has no state.
 
-    `stage` is the number of the current stage. A new stage asks new questions: no question of the
-    previous one comes again.
+    `stage` is the number of the current stage, starting at 1. A new stage asks new questions: no
+    question of the previous one comes again.
     """
 
-    @property
-    def stage(self) -> int:
-        """The number of the current stage, starting at 1."""
+    stage = 1
 
+    @abstractmethod
     def choose(self, counter: int, *, chance: random.Random) -> TaskChoice:
         """Return the task from which the `counter`-th question of the stream is drawn."""
 
-    def note(self, outcome: StepOutcome) -> None:
+    def note(self, outcome: StepOutcome) -> None:  # noqa: B027
         """Learn from a step."""
 
     def is_past(self, spec: TaskSpec) -> bool:
         """Whether an earlier question would no longer be asked."""
+        return False
 
     def figures(self) -> dict[str, float]:
         """Return the state of the curriculum for the step's report."""
+        return {}
 
     def state(self) -> dict[str, Any]:
         """Return what `load` needs, as plain values."""
+        return {}
 
-    def load(self, state: dict[str, Any], *, same_season: bool) -> None:
+    def load(self, state: dict[str, Any], *, same_season: bool) -> None:  # noqa: B027
         """Continue from a saved `state`."""
 
 
-class SeasonMix:
-    """The default: the season's own mix of tasks. Stateless."""
-
-    stage = 1
+class SeasonMix(Curriculum):
+    """The default: the season's own mix of tasks."""
 
     def __init__(self, season: SeasonInfo) -> None:
         self._tasks = season.tasks
@@ -70,24 +71,6 @@ class SeasonMix:
     def choose(self, counter: int, *, chance: random.Random) -> TaskChoice:
         """Return a task of the season by its weight."""
         return choose_by_weight(self._tasks, chance=chance)
-
-    def note(self, outcome: StepOutcome) -> None:
-        """Do nothing."""
-
-    def is_past(self, spec: TaskSpec) -> bool:
-        """Return False: the mix never changes."""
-        return False
-
-    def figures(self) -> dict[str, float]:
-        """Return nothing."""
-        return {}
-
-    def state(self) -> dict[str, Any]:
-        """Return nothing."""
-        return {}
-
-    def load(self, state: dict[str, Any], *, same_season: bool) -> None:
-        """Do nothing."""
 
 
 def choose_by_weight(tasks: Sequence[TaskChoice], *, chance: random.Random) -> TaskChoice:

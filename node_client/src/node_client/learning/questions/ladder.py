@@ -66,7 +66,7 @@ class _Climb:
             self.recent.clear()
 
 
-class Ladder:
+class Ladder(Curriculum):
     """Raises and lowers the difficulty of each of the season's tasks.
 
     `mix` chooses the task, whatever its difficulty; the default is the season's mix.
@@ -102,7 +102,7 @@ class Ladder:
         return (spec.dataset, spec.config) not in asked
 
     @property
-    def stage(self) -> int:
+    def stage(self) -> int:  # type: ignore[override]
         """The stage of the mix."""
         return self._mix.stage
 
@@ -112,7 +112,6 @@ class Ladder:
         return {**self._mix.figures(), **above}
 
     def state(self) -> dict[str, Any]:
-        """Return what `load` needs, as plain values, without the state of the mix."""
         return {
             "rungs": self._rungs,
             "recent": [list(climb.recent) for climb in self._climbs],

@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass, field
 from statistics import fmean
 from typing import Any
 
-from node_client.learning.questions.curriculum import StepOutcome, choose_by_weight
+from node_client.learning.questions.curriculum import Curriculum, StepOutcome, choose_by_weight
 from node_client.learning.questions.subjects import MATHEMATICS
 from node_client.settings.choices import StageSwitch
-from swarm_protocol.messages import SeasonInfo, TaskChoice, TaskSpec
+from swarm_protocol.messages import SeasonInfo, TaskChoice
 
 # The built-in season of a node that trains alone. It is no season of the swarm, so it neither ends
 # a stage nor passes its own state on to later seasons.
@@ -58,7 +58,7 @@ class Plateau:
             self.waited += 1
 
 
-class Stages:
+class Stages(Curriculum):
     """Knows the current stage of a node, and when the second one begins.
 
     `switch` ends the first stage: a `plateau` of the training reward, the judge `round` that comes
@@ -77,7 +77,6 @@ class Stages:
         self._rounds = rounds
         self._first_round: int | None = None
         self._plateau = Plateau()
-        self.stage = 1
 
     def choose(self, counter: int, *, chance: random.Random) -> TaskChoice:
         """Return a task of this stage by its weight."""
@@ -96,16 +95,10 @@ class Stages:
         if self._switch == "round" and self._is_round_due(outcome.judge_round):
             self.stage = 2
 
-    def is_past(self, spec: TaskSpec) -> bool:
-        """Return False: the second stage includes mathematics."""
-        return False
-
     def figures(self) -> dict[str, float]:
-        """Return the stage."""
         return {"stage": self.stage}
 
     def state(self) -> dict[str, Any]:
-        """Return what `load` needs, as plain values."""
         return {
             "season": self._season,
             "left": self._left,

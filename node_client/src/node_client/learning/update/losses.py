@@ -114,7 +114,6 @@ class ClippedLoss(PolicyLoss):
     """The clipped policy gradient of GRPO and its variants."""
 
     def compute(self, tokens: Tokens, *, objective: Objective) -> Loss:
-        """Return `policy_loss`."""
         return policy_loss(tokens, objective=objective)
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import isfinite
 from typing import Any
 
@@ -22,6 +21,7 @@ from node_client.learning.timing import StepTimer
 from node_client.learning.update.losses import Loss, Objective, Tokens, make_policy_loss
 from node_client.learning.update.rows import TrainingRow, denominators, make_rows, split_rows
 from node_client.learning.update.runner import UpdateRunner
+from node_client.model.memory.budget import release_memory
 from node_client.model.policy import Policy
 from node_client.settings.train_config import TrainConfig
 
@@ -99,7 +99,10 @@ class Updater:
         moving = [row for row in rows if row.advantage or self.config.beta]
         if not moving:
             return UpdateReport(loss=0.0, grad_norm=0.0, clip_ratio=0.0)
-        losses, norm = self._runner.run(moving, partial(self._make_steps, watch=watch))
+        mine = self._runner.share(moving)
+        while (made := self._make_steps(mine, watch=watch)) is None:
+            release_memory(self.policy.device)
+        losses, norm = made
         loss, clipped, kl = self._runner.add_up(
             [
                 sum(loss.value.item() for loss in losses),
@@ -120,27 +123,27 @@ class Updater:
         runs out later, the remaining passes are skipped: the earlier ones have changed the policy
         and must not be repeated.
         """
-        policy, config, scaler = self.policy, self.config, self.scaler
-        batches = self._runner.attempt(lambda: self._prepare_all(rows, watch=watch))
-        if batches is None:
+        policy, config, scaler, runner = self.policy, self.config, self.scaler, self._runner
+        with runner.attempt():
+            batches = self._prepare_all(rows, watch=watch)
+        if runner.ran_out():
             return None
-        is_summed = len(batches) > 1 or self._runner.is_shared
-        choose_gradients(policy.trainable(), summed=is_summed)
+        choose_gradients(policy.trainable(), summed=len(batches) > 1 or runner.is_shared)
         made: tuple[list[Loss], float] | None = None
         for _ in range(config.num_iterations):
-            losses = self._runner.attempt(
-                lambda: [
+            with runner.attempt():
+                losses = [
                     accumulate(batch, policy=policy, scaler=scaler, config=config, watch=watch)
                     for batch in batches
                 ]
-            )
-            if losses is None:
+            if runner.ran_out():
                 break
             with watch.measure("optimizer"):
-                norm = self._runner.step(
-                    lambda: descend(policy, self.optimizer, scaler, max_norm=config.max_grad_norm)
-                )
-            if norm is None:
+                runner.add_up_gradients()
+                with runner.attempt():
+                    norm = descend(policy, self.optimizer, scaler, max_norm=config.max_grad_norm)
+            if runner.ran_out():
+                runner.check_copies()
                 break
             made = losses, norm
         return made

@@ -59,7 +59,9 @@ def _check_config(folder: Path, *, name: str) -> None:
     except (OSError, ValueError, KeyError, TypeError):
         raise unusable(name, f"{file} cannot be read or names no model_type") from None
     if kind not in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
-        raise unusable(name, f"a {kind} is no language model that transformers can let write")
+        raise unusable(
+            name, f"a {kind} is not a language model that transformers can generate text with"
+        )
 
 
 def _without_weights(folder: Path, *, name: str) -> ModelUnavailableError:

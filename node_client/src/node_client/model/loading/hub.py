@@ -109,7 +109,7 @@ def _check_disk(name: str, size: int) -> None:
 
 
 def _not_found(name: str) -> ModelUnavailableError:
-    private = "" if get_token() else " A private one wants `hf auth login` first."
+    private = "" if get_token() else " A private one needs `hf auth login` first."
     return ModelUnavailableError(
         f"There is no folder {name} and no such model on the hub.",
         fix=f"Check the spelling on {constants.ENDPOINT}.{private} `--model tiny` works without a "

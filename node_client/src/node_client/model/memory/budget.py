@@ -64,7 +64,7 @@ class MemoryBudget:
             raise MemoryExhaustedError(
                 f"Memory runs out in {self.work}, however little goes through the model at once.",
                 fix="Ask for shorter completions (max_completion_length) or fewer "
-                "(num_generations), or begin anew (--fresh) with adapters instead of all weights "
+                "(num_generations), or start over (--fresh) with adapters instead of all weights "
                 "(lora_r = 16) or with a smaller model.",
             )
 

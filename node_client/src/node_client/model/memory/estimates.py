@@ -54,7 +54,7 @@ def share_at_start(
     if lasting > free:
         log.warning(
             "Training takes about %.1f GB besides the model, and %.1f GB are free. If it fails: "
-            "close other programs, or begin anew (--fresh) with adapters (lora_r = 16) or with a "
+            "close other programs, or start over (--fresh) with adapters (lora_r = 16) or with a "
             "smaller model.",
             *(lasting / 1e9, free / 1e9),
         )

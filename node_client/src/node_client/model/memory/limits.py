@@ -3,7 +3,6 @@
 import ctypes
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -42,23 +41,14 @@ def free_within_limit(device: torch.device) -> int:
     return min(free, max(0, allowed - torch.cuda.memory_reserved(device)))
 
 
-@dataclass(frozen=True)
-class _CgroupFiles:
-    """The files in which a version of control groups keeps its limit and its use of memory."""
-
-    limit: str
-    used: str
-    stat: str
-    cache: str
-
-
-_CGROUP_VERSIONS = (
-    _CgroupFiles("memory.max", "memory.current", "memory.stat", cache="inactive_file"),
-    _CgroupFiles(
+# The files of the limit, of the memory in use and of its parts, and the part that is file cache.
+_CGROUP_FILES = (
+    ("memory.max", "memory.current", "memory.stat", "inactive_file"),
+    (
         "memory/memory.limit_in_bytes",
         "memory/memory.usage_in_bytes",
         "memory/memory.stat",
-        cache="total_inactive_file",
+        "total_inactive_file",
     ),
 )
 
@@ -69,12 +59,12 @@ def free_in_container(folder: Path = CGROUP) -> int | None:
     The file cache counts as used, but the kernel drops it before a process fails. It is left out,
     as in Kubernetes' working set. Only Linux has control groups (v1 and v2).
     """
-    for files in _CGROUP_VERSIONS:
+    for limit_file, used_file, parts_file, cache in _CGROUP_FILES:
         try:
-            limit = _read_number(folder / files.limit)
-            used = _read_number(folder / files.used)
-            stat = (folder / files.stat).read_text(encoding="ascii").split()
-            cached = int(stat[stat.index(files.cache) + 1])
+            limit = _read_number(folder / limit_file)
+            used = _read_number(folder / used_file)
+            parts = (folder / parts_file).read_text(encoding="ascii").split()
+            cached = int(parts[parts.index(cache) + 1])
         except (OSError, ValueError):  # the file is missing or says "max"
             continue
         return max(0, limit - used + cached)
