@@ -13,10 +13,12 @@ from bench.node_sizes import COMPLETIONS, Size
 from bench.node_work import LenientVerifier
 from node_client.learning.optimizer import make_scaler
 from node_client.learning.rollouts import TrainingGroup
-from node_client.learning.rows import Row, make_rows
-from node_client.learning.stopwatch import Stopwatch, clock_of
-from node_client.learning.update import MicroBatch, accumulate, choose_gradients
-from node_client.model.halves import made_whole
+from node_client.learning.timing import StepTimer as Stopwatch
+from node_client.learning.timing import clock_of
+from node_client.learning.update.rows import TrainingRow as Row
+from node_client.learning.update.rows import make_rows
+from node_client.learning.update.updater import MicroBatch, accumulate, choose_gradients
+from node_client.model.halves import full_precision as made_whole
 from node_client.model.policy import Policy
 from node_client.settings.train_config import TrainConfig
 from swarm_tasks.verifier import Verifier
