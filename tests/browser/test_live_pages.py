@@ -160,7 +160,7 @@ async def test_what_is_selected_waits_until_it_is_let_go(visitor: Visitor) -> No
     await expect(page.locator("tbody[data-rows] tr")).to_have_count(1)
     assert "share first place" in await page.evaluate("String(getSelection())")
     await page.evaluate("getSelection().removeAllRanges()")
-    await expect(lead).to_contain_text("is the one ranked node")
+    await expect(lead).to_contain_text("is the only ranked node")
 
 
 async def test_a_closed_round_stays_as_it_is_at_the_next_turn(visitor: Visitor) -> None:
@@ -242,7 +242,7 @@ async def test_who_hid_an_announcement_hears_of_the_next_one(late_visitor: Visit
     await sync_to_async(announce)("Maintenance at noon")
     await late_visitor.open("/")
     banner = page.locator("#announcement")
-    await page.get_by_role("button", name="Hide this").click()
+    await page.get_by_role("button", name="Dismiss").click()
     await expect(banner).to_be_empty()
     await page.wait_for_selector("#link.live")
 
@@ -257,7 +257,7 @@ async def test_who_hid_an_announcement_gets_the_pages_that_are_kept_for_all(
 ) -> None:
     await sync_to_async(announce)("Maintenance at noon")
     await late_visitor.open("/")
-    await late_visitor.page.get_by_role("button", name="Hide this").click()
+    await late_visitor.page.get_by_role("button", name="Dismiss").click()
     await expect(late_visitor.page.locator("#announcement")).to_be_empty()
     answer = await late_visitor.page.goto(f"{late_visitor.site}/tasks/")
     assert answer is not None
@@ -300,7 +300,7 @@ async def test_a_lost_link_is_said_and_its_return_too(visitor: Visitor) -> None:
     socket = await open_between(visitor, "/join/")
     said = visitor.page.locator("#said")
     await socket.close(code=TOO_MANY_VIEWS)
-    await expect(said).to_contain_text("no live link")
+    await expect(said).to_contain_text("no live updates")
     await visitor.page.clock.fast_forward(15_000)
     await expect(said).to_have_text("live")
 

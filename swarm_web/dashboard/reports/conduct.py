@@ -98,6 +98,6 @@ def _say_remedy(charge: Conduct.Charge) -> str:
         Conduct.Charge.TOO_RIGHT: _(
             "Share what the model itself wrote, and answer the judge with the same model."
         ),
-        Conduct.Charge.OPERATOR: _("Ask the operator."),
+        Conduct.Charge.OPERATOR: _("Contact the operator."),
     }
     return said[charge]
