@@ -61,7 +61,7 @@ def test_each_dataset_has_its_difference(duel: dict[str, Node], client: Client) 
 
 def test_a_model_is_chosen_by_the_query(duel: dict[str, Node], client: Client) -> None:
     html = client.get("/compare/?model=other").content.decode()
-    assert "other, looked at closely" in html
+    assert "A closer look: other" in html
     assert "both arms need a node with 3 rounds" in html
     refusal = client.get("/compare/?model=none")
     assert (refusal.status_code, refusal.json()["code"]) == (400, "query.model")
