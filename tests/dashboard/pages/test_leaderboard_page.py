@@ -122,7 +122,7 @@ def test_no_leader_is_named_among_equals(judged: list[Node], client: Client) -> 
 def test_a_remark_is_told_in_the_readers_language(client: Client, season: Season) -> None:
     judge(season, amber=4)
     Standing.objects.update(remark=Standing.Remark.TOO_FEW, rank_low=None, rank_high=None)
-    words = "too few questions in this window yet"
+    words = "not enough questions in this window yet"
     assert words in read(client)
     assert words not in client.get("/leaderboard/", headers={"accept-language": "fa"}).text
 
@@ -142,7 +142,7 @@ def test_a_node_with_too_few_questions_has_no_rank_and_says_why(
     assert "No node is ranked yet: a rank requires 16 questions" in html
     row = row_of(html, node)
     assert ">–</abbr>" in row
-    assert '<small class="remark">too few questions in this window yet</small>' in row
+    assert '<small class="remark">not enough questions in this window yet</small>' in row
 
 
 def test_an_untrained_model_stands_unranked_under_the_best_of_its_kind(

@@ -84,7 +84,7 @@ def test_a_round_without_a_right_answer_was_led_by_nobody(
 
 def test_it_says_how_to_check_it(judge_round: Round, client: Client) -> None:
     html = read(client, judge_round)
-    assert "Check it yourself" in html
+    assert "Verify it yourself" in html
     assert f"swarm-node verify-round http://localhost:8000 {judge_round.number}" in html
 
 
