@@ -60,7 +60,7 @@ REFUSED = {
 }
 # Whose declarations are found to be false.
 LIARS = ("executor", "flooder")
-LAPSED = "not counted now"
+LAPSED = "ignored at present"
 LOOK_EVERY_S = 0.5
 # Three of the six fill their parts of the pool, a fifth of it all. Until their declarations lapse,
 # what they share is drawn as often as anything else: in the first seconds 80 to 99 % are left.

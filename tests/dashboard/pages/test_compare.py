@@ -147,10 +147,8 @@ def test_claims_that_were_stored_before_there_were_looks_are_shown(
 def test_the_page_says_how_many_nodes_a_claim_takes(season: Season, client: Client) -> None:
     store(season, make_claim(spread=Spread(nodes=0.05, rounds=0.1)))
     told = client.get("/api/v1/compare").json()["items"][0]
-    assert (
-        "detecting a difference of 5 points in four of five seasons takes 18 nodes in each arm over "
-        "200 rounds" in read(client)
-    )
+    assert "detecting a difference of 5 points" in read(client)
+    assert "takes 18 nodes in each arm over 200 rounds" in told["power_words"]
     assert "The current nodes can detect 9.3 points." in told["power_words"]
     assert told["spread"] == {"nodes": 0.05, "rounds": 0.1}
 
