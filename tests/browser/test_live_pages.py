@@ -127,7 +127,7 @@ async def test_what_no_message_tells_of_is_asked_for(path: str, visitor: Visitor
 
 async def test_a_part_that_works_no_more_is_told_without_reload(visitor: Visitor) -> None:
     await open_quietly(visitor, "/status/")
-    known = visitor.page.locator("tr", has_text="Nodes known").locator("td")
+    known = visitor.page.locator("tr", has_text="Registered nodes").locator("td")
     await expect(known).to_have_text("0")
     await sync_to_async(make_node)("amber")
     await visitor.page.clock.fast_forward(20_000)
@@ -309,7 +309,7 @@ async def test_a_page_without_a_pill_is_polled_all_the_same(visitor: Visitor) ->
     """While the database is down, pages have neither a pill nor the server's time."""
 
     async def tell_without_pill(route: Route) -> None:
-        down = '<div id="status" data-region>Something is down</div>'
+        down = '<div id="status" data-region>Some systems are down</div>'
         await route.fulfill(content_type="text/html", body=f"<body>{down}</body>")
 
     page = visitor.page
@@ -317,7 +317,7 @@ async def test_a_page_without_a_pill_is_polled_all_the_same(visitor: Visitor) ->
     await page.route("**/status/", tell_without_pill)
     await socket.close(code=TOO_MANY_VIEWS)
 
-    await expect(page.locator("#status")).to_have_text("Something is down")
+    await expect(page.locator("#status")).to_have_text("Some systems are down")
     await expect(page.locator("#pill")).to_be_hidden()
     await expect(page.locator("#link")).to_contain_text("refreshed at")
     await page.clock.fast_forward(15_000)

@@ -85,7 +85,7 @@ def test_the_status_page_counts_and_lists_them_with_links(
 ) -> None:
     hold(make_node("bold")[0], season, level="full", charge="refused")
     html = read(client, "/status/")
-    assert "Rollouts of 1 node are handed out less" in html
+    assert "Rollouts from 1 node are delivered less often" in html
     assert 'shares copies · withheld from other nodes</th><td class="num">1<' in html
     assert 'href="/nodes/amber/"' in html
     assert "bold" not in html

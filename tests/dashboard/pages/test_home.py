@@ -116,5 +116,5 @@ def test_who_hides_an_announcement_sees_it_no_more_but_the_next_one(
 
 def test_an_announcement_must_end_after_it_starts() -> None:
     now = timezone.now()
-    with pytest.raises(ValidationError, match="end after"):
+    with pytest.raises(ValidationError, match="end must be after"):
         Announcement(text="never", starts_at=now, ends_at=now).full_clean()
