@@ -10,8 +10,8 @@ def advise(reason: str) -> str:
     advice = {
         Score.Reason.UNANSWERED: _("Use a faster device or a smaller model to answer in time."),
         Score.Reason.UNSCORED: _(
-            "No action needed: this does not lower the node's score. If it happens "
-            "often, tell the operator."
+            "No action needed: this does not lower the score. If it happens often, tell "
+            "the operator."
         ),
         Score.Reason.NOT_OFFERED: _(
             "Check what its terminal showed while the round was open: the node was busy, "

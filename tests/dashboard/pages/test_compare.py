@@ -68,7 +68,7 @@ def read(client: Client) -> str:
 def test_the_page_says_when_there_will_be_something(season: Season, client: Client) -> None:
     html = read(client)
     assert "Nothing to compare yet" in html
-    assert "when 5 of its nodes in each arm have answered 3 rounds" in html
+    assert "once 5 of its nodes in each arm have answered 3 rounds" in html
 
 
 @pytest.mark.parametrize(

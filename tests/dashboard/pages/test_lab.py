@@ -92,7 +92,7 @@ def test_findings_that_are_not_as_expected_say_so(lab: Path, client: Client) -> 
     write_summary(lab, rival=make_answer(make_finding(holds=False), make_finding()))
     html = read(client, "/lab/")
     assert "1 of 2 comparisons are as expected." in html
-    assert "✗</span> not as expected (+94\u202f% at least)" in html
+    assert "✗</span> not as expected (at least +94\u202f%)" in html
 
 
 def test_a_finding_in_points_is_told_where_the_other_earned_nothing(
