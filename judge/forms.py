@@ -168,7 +168,7 @@ def check_tasks(tasks: list[TaskChoice], *, verifier: AnyVerifier) -> list[Drawn
     if not 1 <= len(tasks) <= MAX_TASKS:
         problems.append(f"A season has 1 to {MAX_TASKS} tasks, not {len(tasks)}.")
     if len({task.dataset for task in tasks}) < len(tasks):
-        problems.append("Each dataset may stand in the mix once.")
+        problems.append("Each dataset may appear in the mix once.")
     for task in tasks[:MAX_TASKS]:
         if not 0 < task.weight <= 1000:
             problems.append(f"{task.dataset}: the weight must be above 0 and at most 1000.")
@@ -230,7 +230,7 @@ class RoundForm(forms.Form):
     season = forms.ModelChoiceField(Season.objects.all())
     opens_at = forms.SplitDateTimeField(
         widget=AdminSplitDateTime,
-        help_text="A time that is past means at once. While another round is open, it waits.",
+        help_text="A time in the past means at once. It waits while another round is open.",
     )
 
     def clean_season(self) -> Season:
@@ -238,8 +238,8 @@ class RoundForm(forms.Form):
         season: Season = self.cleaned_data["season"]
         if season.state != Season.State.RUNNING:
             raise forms.ValidationError(
-                f"{season} is {season.get_state_display().lower()}: only the season that runs has "
-                "rounds. Start it first, or choose the one that runs."
+                f"{season} is {season.get_state_display().lower()}: only the running season has "
+                "rounds. Start it first, or choose the running one."
             )
         return season
 
@@ -252,5 +252,5 @@ class ReasonForm(forms.Form):
     reason = forms.CharField(
         max_length=Ruling._meta.get_field("reason").max_length,
         widget=AdminTextInputWidget(attrs={"autofocus": True, "class": "vLargeTextField"}),
-        help_text="Everybody can read it, on the page of the round or the node.",
+        help_text="Public: shown on the page of the round or the node.",
     )

@@ -15,13 +15,13 @@ from swarm_web.nodes.admin import NodeAdmin
 from swarm_web.nodes.models import Node
 
 OUT_OF_THE_RANKS = (
-    "Such a node is not ranked and does not count in the comparison of the arms. It is judged as "
-    "ever, its data stays, and it can be released."
+    "A quarantined node is not ranked and not counted in the comparison of the arms. It is still "
+    "judged, its data stays, and it can be released."
 )
 
 
 def _quarantine(node: Node, grounds: Grounds) -> str | None:
-    return None if quarantine_node(node, **grounds) else "it is quarantined already"
+    return None if quarantine_node(node, **grounds) else "it is already quarantined"
 
 
 def _release(node: Node, grounds: Grounds) -> str | None:
@@ -31,18 +31,18 @@ def _release(node: Node, grounds: Grounds) -> str | None:
 QUARANTINE = Decision[Node](
     action="quarantine",
     title="Quarantine",
-    effects=["These nodes will be taken out of the ranks at once.", OUT_OF_THE_RANKS],
-    done="The leaderboard followed: {} is quarantined.",
+    effects=["These nodes are removed from the ranking at once.", OUT_OF_THE_RANKS],
+    done="{} is quarantined, and the leaderboard is updated.",
     carry_out=_quarantine,
 )
 RELEASE = Decision[Node](
     action="release",
     title="Release",
     effects=[
-        "These nodes will be ranked again at once, and count in the comparison of the arms, with "
-        "all scores that they got meanwhile."
+        "These nodes are ranked again at once and count in the comparison of the arms, with "
+        "all scores from the meantime."
     ],
-    done="The leaderboard followed: {} is released.",
+    done="{} is released, and the leaderboard is updated.",
     carry_out=_release,
 )
 
@@ -72,12 +72,12 @@ class JudgedNodeAdmin(NodeAdmin):
         deletable = obj is None or not Seat.objects.filter(node=obj).exists()
         return deletable and super().has_delete_permission(request, obj)
 
-    @admin.action(description="Quarantine: take out of the ranks", permissions=["change"])
+    @admin.action(description="Quarantine: remove from the ranking", permissions=["change"])
     def quarantine(self, request: HttpRequest, queryset: QuerySet[Node]) -> HttpResponse | None:
         """Quarantine the chosen nodes."""
         return decide(self, request, queryset, QUARANTINE)
 
-    @admin.action(description="Release: put back into the ranks", permissions=["change"])
+    @admin.action(description="Release: restore to the ranking", permissions=["change"])
     def release(self, request: HttpRequest, queryset: QuerySet[Node]) -> HttpResponse | None:
         """Release the chosen nodes."""
         return decide(self, request, queryset, RELEASE)

@@ -22,13 +22,13 @@ from judge.services.oversight import dismiss_flag, quarantine_node
 def _quarantine(flag: Flag, grounds: Grounds) -> str | None:
     if quarantine_node(flag.node, **grounds, flag=flag):
         return None
-    return f"{flag.node} is quarantined already"
+    return f"{flag.node} is already quarantined"
 
 
 def _quarantine_both(flag: Flag, grounds: Grounds) -> str | None:
     nodes = [flag.node] if flag.other is None else [flag.node, flag.other]
     taken = [quarantine_node(node, **grounds, flag=flag) for node in nodes]
-    return None if any(taken) else "all its nodes are quarantined already"
+    return None if any(taken) else "all its nodes are already quarantined"
 
 
 def _dismiss(flag: Flag, grounds: Grounds) -> str | None:
@@ -40,21 +40,21 @@ def _dismiss(flag: Flag, grounds: Grounds) -> str | None:
 QUARANTINE = Decision[Flag](
     action="quarantine",
     title="Quarantine the node",
-    effects=["The node of each flag will be taken out of the ranks at once.", OUT_OF_THE_RANKS],
-    done="The leaderboard followed: the node is quarantined ({}).",
+    effects=["The node of each flag is removed from the ranking at once.", OUT_OF_THE_RANKS],
+    done="The node is quarantined ({}), and the leaderboard is updated.",
     carry_out=_quarantine,
 )
 QUARANTINE_BOTH = Decision[Flag](
     action="quarantine_both",
     title="Quarantine both nodes",
-    effects=["Both nodes of each flag will be taken out of the ranks at once.", OUT_OF_THE_RANKS],
-    done="The leaderboard followed: both nodes are quarantined ({}).",
+    effects=["Both nodes of each flag are removed from the ranking at once.", OUT_OF_THE_RANKS],
+    done="Both nodes are quarantined ({}), and the leaderboard is updated.",
     carry_out=_quarantine_both,
 )
 DISMISS = Decision[Flag](
     action="dismiss",
     title="Dismiss",
-    effects=["The flags will be kept on record as harmless. No score and no rank changes."],
+    effects=["The flags are kept on record as harmless. Scores and ranks do not change."],
     done="Dismissed: {}.",
     carry_out=_dismiss,
 )
@@ -128,7 +128,7 @@ class FlagAdmin(RecordAdmin[Flag]):
         """Quarantine both nodes of each flag."""
         return decide(self, request, queryset, QUARANTINE_BOTH)
 
-    @admin.action(description="Dismiss: looked at and harmless", permissions=["rule"])
+    @admin.action(description="Dismiss as harmless", permissions=["rule"])
     def dismiss(self, request: HttpRequest, queryset: QuerySet[Flag]) -> HttpResponse | None:
         """Dismiss the flags."""
         return decide(self, request, queryset, DISMISS)

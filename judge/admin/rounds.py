@@ -27,7 +27,7 @@ from swarm_web.verifiers import process_verifier
 
 
 def _void(judge_round: Round, grounds: Grounds) -> str | None:
-    return None if void_round(judge_round, **grounds) else "it is void already"
+    return None if void_round(judge_round, **grounds) else "it is already void"
 
 
 def _recompute(judge_round: Round, grounds: Grounds) -> str | None:
@@ -36,7 +36,7 @@ def _recompute(judge_round: Round, grounds: Grounds) -> str | None:
     try:
         tasks.recompute.delay(judge_round.pk, grounds["reason"], grounds["actor"].pk)
     except OperationalError:
-        return "the queue of the workers does not answer: try again when it does"
+        return "the workers' queue does not respond: try again later"
     return None
 
 
@@ -44,23 +44,23 @@ VOID = Decision[Round](
     action="void",
     title="Void",
     effects=[
-        "These rounds will count for nobody: scores, ranks and the comparison of the arms follow "
-        "at once. A round that is open or being scored ends.",
-        "Questions, answers and scores stay stored, but nothing makes a round count again.",
+        "These rounds will not count for any node. Scores, ranks and the comparison of the arms "
+        "are updated at once. A round that is open or being scored ends.",
+        "Questions, answers and scores stay stored. This cannot be undone.",
     ],
-    done="The leaderboard followed: {} is void.",
+    done="{} is void, and the leaderboard is updated.",
     carry_out=_void,
 )
 RECOMPUTE = Decision[Round](
     action="recompute",
     title="Recompute",
     effects=[
-        "A worker grades all stored answers of these rounds again, with the verifier that is "
-        "installed now, and writes their scores anew; the leaderboard follows. Answers that were "
-        "not verified in time get their verdict.",
-        "If a question cannot be made again, nothing changes.",
+        "A worker regrades all stored answers of these rounds with the installed verifier and "
+        "recomputes their scores; the leaderboard is updated. Answers that could not be verified "
+        "in time get their verdict.",
+        "If a question cannot be regenerated, nothing changes.",
     ],
-    done="A worker grades {} again; what that changed will stand under Rulings.",
+    done="A worker is regrading {}. The changes will be listed under Rulings.",
     carry_out=_recompute,
 )
 
@@ -160,12 +160,12 @@ class RoundAdmin(RecordAdmin[Round]):
 
     # ---- actions
 
-    @admin.action(description="Void: take out of every score", permissions=["rule"])
+    @admin.action(description="Void: exclude from every score", permissions=["rule"])
     def void(self, request: HttpRequest, queryset: QuerySet[Round]) -> HttpResponse | None:
         """Void the chosen rounds."""
         return decide(self, request, queryset, VOID)
 
-    @admin.action(description="Recompute: grade all answers again", permissions=["rule"])
+    @admin.action(description="Recompute: regrade all answers", permissions=["rule"])
     def recompute(self, request: HttpRequest, queryset: QuerySet[Round]) -> HttpResponse | None:
         """Have the chosen rounds graded again."""
         return decide(self, request, queryset, RECOMPUTE)

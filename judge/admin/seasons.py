@@ -66,7 +66,7 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
     fieldsets = [
         (None, {"fields": ["name"]}),
         (
-            "What is asked",
+            "Questions",
             {
                 "description": "Fixed once the season has started.",
                 "fields": [
@@ -84,7 +84,7 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
             },
         ),
         (
-            "How nodes train",
+            "Training",
             {
                 "description": "Completions, assignment, isolated share, whether isolated nodes "
                 "publish, and the rounds of the trial are fixed once the season has started.",
@@ -96,7 +96,7 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
             },
         ),
         (
-            "The clock",
+            "Schedule",
             {
                 "fields": [
                     "cadence_seconds",
@@ -109,12 +109,12 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
             },
         ),
         (
-            "How scores are read",
+            "Scores",
             {"fields": ["recent_rounds", "minimum_questions", "minimum_attendance"]},
         ),
-        ("Who may take part", {"fields": ["minimum_client", "next_minimum_client"]}),
+        ("Admission", {"fields": ["minimum_client", "next_minimum_client"]}),
         (
-            "So far",
+            "Status",
             {
                 "fields": [
                     ("state", "paused"),
@@ -149,7 +149,7 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
             return "shown once the season is saved"
         return ", ".join(f"{dataset} {count}" for dataset, count in _share(obj).items())
 
-    @admin.display(description="Questions last for")
+    @admin.display(description="Number of rounds that the questions last")
     def lasts(self, obj: Season) -> str:
         """Say for how many rounds each dataset has questions, and how many rounds were made."""
         if not obj.pk:
@@ -161,13 +161,13 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
         told = ", ".join(f"{each.dataset} {describe_lasting(each)}" for each in lasting)
         return f"{told}; {obj.rounds.count():,} rounds were made so far."
 
-    @admin.display(description="Prompts to begin with")
+    @admin.display(description="Sample prompts")
     def answer_formats(self, obj: Season) -> str:
         """Show a prompt for each way of answering, to copy."""
         rows = format_html_join("", "<dt>{}</dt><dd>{}</dd>", ANSWER_FORMATS.items())
         return format_html("<dl>{}</dl>", rows)
 
-    @admin.display(description="As a node's model reads it")
+    @admin.display(description="As a node's model sees it")
     def as_read(self, obj: Season) -> str:
         """Show the prompt with a sample question of the season's first dataset."""
         if not obj.pk:
@@ -189,7 +189,7 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
         obj.save(update_fields=form.changed_data if change else None)
         if obj.state == Season.State.DRAFT:
             self._show_samples(request, obj, form)
-            messages.info(request, "To start the season, tick it in the list and choose “Start”.")
+            messages.info(request, "To start the season, select it in the list and choose “Start”.")
         else:
             _follow(obj, changed=form.changed_data)
 
@@ -214,11 +214,11 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
 
     # ---- actions
 
-    @admin.action(description="Start (ends the season that runs)", permissions=["change"])
+    @admin.action(description="Start (ends the running season)", permissions=["change"])
     def start(self, request: HttpRequest, queryset: QuerySet[Season]) -> None:
         """Start one drafted season."""
         if len(queryset) > 1:
-            messages.error(request, "One season runs at a time: tick the one to start.")
+            messages.error(request, "Only one season runs at a time: select the one to start.")
             return
         for season in queryset:
             drafted = season.state == Season.State.DRAFT

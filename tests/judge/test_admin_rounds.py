@@ -152,7 +152,7 @@ def test_a_rounds_page_shows_flags_and_rulings(
     decide(operator, "judge/round", "void", played.pk, reason="wrong mix")
     page = read_round(operator, played)
     assert "amber: from nothing to all [open]" in page
-    assert "olive took a round out of every score: wrong mix" in page
+    assert "olive excluded a round from every score: wrong mix" in page
 
 
 def test_a_round_cannot_be_edited(operator: Client, open_round: Round) -> None:
@@ -179,7 +179,7 @@ def test_rounds_and_scores_cannot_be_deleted(
 
 def test_voiding_asks_for_a_reason_first(operator: Client, open_round: Round) -> None:
     page = act(operator, "judge/round", "void", open_round.pk)
-    assert "These rounds will count for nobody" in page
+    assert "These rounds will not count for any node" in page
     assert 'name="reason"' in page
     open_round.refresh_from_db()
     assert open_round.phase == Round.Phase.OPEN
@@ -201,7 +201,7 @@ def test_a_voided_round_is_on_record_with_who_and_why(operator: Client, open_rou
     open_round.refresh_from_db()
     assert (open_round.phase, open_round.void_reason) == (Round.Phase.VOID, "wrong mix")
     assert only_ruling() == ("void", "olive", "wrong mix")
-    assert "The leaderboard followed: round 1 is void." in page
+    assert "round 1 is void, and the leaderboard is updated." in page
 
 
 @pytest.mark.slow
@@ -228,7 +228,7 @@ def test_several_rounds_are_voided_for_one_reason(
 def test_a_round_is_not_voided_twice(operator: Client, open_round: Round) -> None:
     decide(operator, "judge/round", "void", open_round.pk, reason="wrong mix")
     page = decide(operator, "judge/round", "void", open_round.pk, reason="again")
-    assert "Nothing changed for round 1: it is void already." in page
+    assert "Nothing changed for round 1: it is already void." in page
     assert Ruling.objects.count() == 1
 
 
