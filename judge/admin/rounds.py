@@ -36,7 +36,7 @@ def _recompute(judge_round: Round, grounds: Grounds) -> str | None:
     try:
         tasks.recompute.delay(judge_round.pk, grounds["reason"], grounds["actor"].pk)
     except OperationalError:
-        return "the workers' queue does not respond: try again later"
+        return "the worker queue does not respond: try again later"
     return None
 
 

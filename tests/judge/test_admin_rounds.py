@@ -89,7 +89,7 @@ def test_a_season_that_does_not_run_gets_no_round_and_the_form_says_so(
 ) -> None:
     draft = Season.objects.create(name="Draft", tasks=SUMS)
     page = schedule(operator, draft, clock.now)
-    assert "Draft is draft: only the season that runs has rounds." in page
+    assert "Draft is draft: only the running season has rounds." in page
     assert not Round.objects.exists()
 
 
@@ -201,7 +201,7 @@ def test_a_voided_round_is_on_record_with_who_and_why(operator: Client, open_rou
     open_round.refresh_from_db()
     assert (open_round.phase, open_round.void_reason) == (Round.Phase.VOID, "wrong mix")
     assert only_ruling() == ("void", "olive", "wrong mix")
-    assert "round 1 is void, and the leaderboard is updated." in page
+    assert "Round 1 is void, and the leaderboard is updated." in page
 
 
 @pytest.mark.slow
@@ -258,7 +258,7 @@ def test_a_recomputed_round_corrects_the_leaderboard_and_is_on_record(
     assert standing_of("birch").score == 1
     assert only_ruling() == ("recompute", "olive", "a verifier was wrong")
     assert Ruling.objects.get().changes == {"answers_changed": 4, "scores_changed": 1}
-    assert "A worker grades round 1 again" in page
+    assert "A worker is regrading round 1" in page
 
 
 @pytest.mark.usefixtures("worker")
@@ -281,4 +281,4 @@ def test_a_queue_that_does_not_answer_is_told_and_no_crash(
     played = play_round(season, clock, verifier, amber=4)
     monkeypatch.setattr("judge.tasks.recompute.delay", fail)
     page = decide(operator, "judge/round", "recompute", played.pk, reason="a try")
-    assert "Nothing changed for round 1: the queue of the workers does not answer" in page
+    assert "Nothing changed for round 1: the worker queue does not respond" in page

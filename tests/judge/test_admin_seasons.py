@@ -315,7 +315,7 @@ def test_only_one_season_can_be_started_at_once(operator: Client) -> None:
     post_season(operator, SUMS)
     post_season(operator, SUMS, name="Winter")
     page = act(operator, "judge/season", "start", *Season.objects.values_list("pk", flat=True))
-    assert "One season runs at a time" in page
+    assert "Only one season runs at a time" in page
     assert not Season.objects.exclude(state="draft").exists()
 
 
