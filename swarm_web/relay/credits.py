@@ -13,7 +13,7 @@ import redis.asyncio
 
 from swarm_web import counters
 from swarm_web.relay.keys import CREDITS
-from swarm_web.relay.tally import Lesson, Pair, Tally
+from swarm_web.relay.tally import Lesson, Tally
 
 logger = logging.getLogger(__name__)
 
@@ -22,7 +22,20 @@ MOST_WAITING_BYTES = 1 << 26
 # More are sent in several batches.
 PAIRS_IN_A_BATCH = 20_000
 
-# The fields of `Pair`, and how many rollouts were used.
+# KEYS: list. ARGV: its most bytes, then batches. Returns how many of the oldest were dropped.
+_APPEND = """
+redis.call('RPUSH', KEYS[1], unpack(ARGV, 2))
+local dropped = 0
+while (redis.call('MEMORY', 'USAGE', KEYS[1], 'SAMPLES', 0) or 0) > tonumber(ARGV[1]) do
+    redis.call('LPOP', KEYS[1])
+    dropped = dropped + 1
+end
+return dropped
+"""
+
+# The fields of a `Pair`: making a `Pair` of each takes longer than all that is done with it.
+PairKey = tuple[int, int, int, int]
+# These fields in columns, and how many rollouts were used.
 PairColumns = tuple[list[int], list[int], list[int], list[int], list[int]]
 
 _encoder = msgspec.msgpack.Encoder()
@@ -40,19 +53,20 @@ class Credits(msgspec.Struct, array_like=True, frozen=True):
     pairs: PairColumns
     lessons: list[Lesson]
 
-    def count_pairs(self) -> dict[Pair, int]:
+    def count_pairs(self) -> dict[PairKey, int]:
         """Return how many rollouts of each pair were used."""
-        *columns, counts = self.pairs
-        return dict(zip(map(Pair._make, zip(*columns, strict=True)), counts, strict=True))
+        seasons, minutes, givers, takers, counts = self.pairs
+        keys = zip(seasons, minutes, givers, takers, strict=True)
+        return dict(zip(keys, counts, strict=True))
 
 
 class CreditOutbox:
     """Sends what one process has collected. `source` names the process, as no other is named."""
 
     def __init__(self, client: redis.asyncio.Redis, *, source: str) -> None:
-        self._client = client
         self._source = source
         self._number = 0
+        self._append = client.register_script(_APPEND)
         # Batches that are on their way, or were when the connection broke.
         self._sealed: list[bytes] = []
 
@@ -62,29 +76,26 @@ class CreditOutbox:
         Raises what the client raises; everything is then sent by the next call.
         """
         if self._sealed:
+            tally.bound_credits()
             await self._push()
         pairs, lessons = tally.take_credits()
-        rows = list(pairs.items())
-        for first in range(0, len(rows), PAIRS_IN_A_BATCH):
-            self._seal(rows[first : first + PAIRS_IN_A_BATCH], lessons if first == 0 else [])
+        columns = [*map(list, zip(*pairs, strict=True)), list(pairs.values())]
+        for first in range(0, len(pairs), PAIRS_IN_A_BATCH):
+            some = [column[first : first + PAIRS_IN_A_BATCH] for column in columns]
+            self._seal(some, lessons if first == 0 else [])
         if self._sealed:
             await self._push()
 
-    def _seal(self, rows: Sequence[tuple[Pair, int]], lessons: list[Lesson]) -> None:
+    def _seal(self, columns: Sequence[list[int]], lessons: list[Lesson]) -> None:
         self._number += 1
-        pairs, counts = zip(*rows, strict=True)
-        seasons, minutes, givers, takers = map(list, zip(*pairs, strict=True))
-        columns = (seasons, minutes, givers, takers, list(counts))
-        self._sealed.append(_encoder.encode(Credits(self._source, self._number, columns, lessons)))
+        seasons, minutes, givers, takers, counts = columns
+        pairs = (seasons, minutes, givers, takers, counts)
+        self._sealed.append(_encoder.encode(Credits(self._source, self._number, pairs, lessons)))
 
     async def _push(self) -> None:
-        async with self._client.pipeline(transaction=True) as pipeline:
-            pipeline.rpush(CREDITS, *self._sealed)
-            pipeline.memory_usage(CREDITS)
-            waiting, size = await pipeline.execute()
+        args: list[int | bytes] = [MOST_WAITING_BYTES, *self._sealed]
+        dropped = int(await self._append(keys=[CREDITS], args=args))
         self._sealed = []
-        if size > MOST_WAITING_BYTES:
-            kept = waiting * MOST_WAITING_BYTES // size
-            await self._client.ltrim(CREDITS, -kept, -1)
-            counters.count(counters.RELAY, "credits_dropped", by=waiting - kept)
-            logger.warning("dropped %d batches of credits: no worker takes them", waiting - kept)
+        if dropped:
+            counters.count(counters.RELAY, "credits_dropped", by=dropped)
+            logger.warning("dropped %d batches of credits: no worker takes them", dropped)

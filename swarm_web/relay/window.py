@@ -36,7 +36,7 @@ class Outcome(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why an entry was pushed out: the bound that it was over."""
+    """Why an entry was pushed out: the bound that it was over, or that it was a copy."""
 
     AGE = "age"
     SIZE = "size"
@@ -44,6 +44,7 @@ class Reason(StrEnum):
     NODE = "node"
     PARTY = "party"
     TASK = "task"
+    COPY = "copy"
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,9 @@ class Window:
 
         An entry is a duplicate if its node has sent its id, or anybody a rollout that `likeness`
         compares with the same task and completions; a near-duplicate, if its party has sent one
-        that is like it. All this goes by what the window holds now. A time after `now`, by another
+        that is like it. All this goes by what the window holds now. Of equal rollouts of two
+        parties the one that was published first takes the other's place: a copy may be quicker in
+        another process than the original is between processes. A time after `now`, by another
         process's clock, counts as `now`.
         """
         self.expire(now=now)
@@ -111,10 +114,13 @@ class Window:
             return Outcome.TOO_OLD
         if entry.at > now:
             entry = replace(entry, at=now)
-        if entry.key in self._keys or self._is_known(entry):
+        twin = self._find_twin(entry)
+        if entry.key in self._keys or (twin and not _is_copy(twin, entry, now=now)):
             return Outcome.DUPLICATE
         if self._is_near(entry):
             return Outcome.NEAR_DUPLICATE
+        if twin:
+            self._evict(twin, Reason.COPY)
         self._insert(entry)
         self._push_out(entry)
         return Outcome.ADDED
@@ -202,9 +208,10 @@ class Window:
             bare = self._bare[entry] = strip_logprobs(entry.body)
         return bare
 
-    def _is_known(self, entry: Entry) -> bool:
+    def _find_twin(self, entry: Entry) -> Entry | None:
+        """Return a rollout with the same task and completions that is compared with others."""
         twin = self._contents.get(entry.digests.content)
-        return twin is not None and self._liken(twin).is_remembered
+        return twin if twin is not None and self._liken(twin).is_remembered else None
 
     def _is_near(self, entry: Entry) -> bool:
         held = self._asked.get((entry.digests.question, entry.party))
@@ -304,3 +311,11 @@ class Window:
         shares.change(entry.party, by)
         if not shares:
             del self._task_counts[entry.dataset]
+
+
+def _is_copy(held: Entry, entry: Entry, *, now: float) -> bool:
+    """Tell whether `held`, of another party, was published after an equal `entry`.
+
+    Not after one that is published only now: this clock may have been set back.
+    """
+    return held.party != entry.party and entry.at < min(held.at, now)

@@ -197,5 +197,7 @@ def test_two_workers_do_not_book_at_once(season: Season, amber: Node, bold: Node
     with closing(connection.copy()) as other, other.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_lock(hashtext('relay.credits'))")
         assert book_credits() == 0
+        # A connection of a pool is not closed.
+        cursor.execute("SELECT pg_advisory_unlock_all()")
     book()
     assert used(amber) == 1

@@ -184,3 +184,19 @@ def test_what_others_do_not_have_yet_is_taken_once(pool: SeasonPool) -> None:
     publish(pool, member(1), "a")
     assert [entry.key for entry in pool.take_outgoing()] == ["n1/a"]
     assert pool.take_outgoing() == []
+
+
+def test_nodes_that_reported_long_ago_are_forgotten(pool: SeasonPool, tally: Tally) -> None:
+    for number in range(5000):
+        report(pool, member(number), now=NOW + number)
+        tally.take_changes()
+    assert len(pool._points) <= 1024
+    report(pool, member(4999), now=NOW + 5000)
+    assert not tally.points
+
+
+def test_a_report_that_waits_holds_no_list_of_rollouts(pool: SeasonPool, tally: Tally) -> None:
+    report(pool, member(1), "amber/a")
+    [change] = tally.changes.values()
+    assert change.report is not None
+    assert [change.report.used, tally.points[0].report.used] == [[], []]

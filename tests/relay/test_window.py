@@ -39,6 +39,30 @@ def test_the_same_content_is_a_duplicate_whoever_sends_it() -> None:
     assert window.add(entry(2, 7, task=b"task", texts=TEXTS), now=0) is Outcome.DUPLICATE
 
 
+def test_of_equal_contents_the_one_that_was_published_first_is_kept() -> None:
+    window = make_window()
+    fill(window, 1, range(1), now=1.5, task=b"task", texts=TEXTS)
+    original = entry(2, 0, at=1.0, task=b"task", texts=TEXTS)
+    assert window.add(original, now=2) is Outcome.ADDED
+    assert held(window, now=2) == {original.key}
+    assert window.evicted == {Reason.COPY: 1}
+    again = entry(1, 1, at=1.5, task=b"task", texts=TEXTS)
+    assert window.add(again, now=2) is Outcome.DUPLICATE
+
+
+def test_a_clock_set_back_lets_no_copy_be_the_older_one() -> None:
+    window = make_window()
+    fill(window, 1, range(1), now=5, task=b"task", texts=TEXTS)
+    assert window.add(entry(2, 0, at=3, task=b"task", texts=TEXTS), now=3) is Outcome.DUPLICATE
+
+
+def test_a_node_displaces_no_rollout_of_its_own_party() -> None:
+    window = make_window()
+    fill(window, 1, range(1), now=1.5, task=b"task", texts=TEXTS)
+    earlier = entry(1, 1, at=1.0, task=b"task", texts=TEXTS)
+    assert window.add(earlier, now=2) is Outcome.DUPLICATE
+
+
 def test_content_that_is_gone_may_come_again() -> None:
     window = make_window(per_node=1)
     fill(window, 1, range(1), task=b"task", texts=TEXTS)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from django.utils.translation import gettext_lazy as _
 
-from judge.repeats import numbers_before, tell_asked
+from judge.repeats import numbers_before, read_asked_rounds
 from swarm_tasks.asked import encode_digests
 from swarm_web.dashboard.downloads.answers import find_revealed
 from swarm_web.dashboard.downloads.batches import Row, read_batches
@@ -52,5 +52,5 @@ def _select(numbers: Sequence[int]) -> list[Row]:
             told.seal.hex() if told.seal else None,
             encode_digests(told.digests).hex() if told.seal else None,
         )
-        for told in tell_asked(numbers)
+        for told in read_asked_rounds(numbers)
     ]

@@ -8,17 +8,17 @@ import msgspec
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from judge.comparison import (
+from judge.models import Comparison, Season
+from judge.selectors import coin_share, comparisons_in, shown_season
+from judge.statistics.comparison import (
     MIN_NODES_PER_ARM,
     MIN_ROUNDS,
-    Claim,
+    ArmsClaim,
     Missing,
     plan_looks,
     share_level,
 )
-from judge.models import Comparison, Season
-from judge.planning import find_effect, plan_nodes
-from judge.selectors import coin_share, comparisons_in, shown_season
+from judge.statistics.planning import find_effect, plan_nodes
 
 METHOD = (
     "Each node's mean deviation from its model's mean in the same rounds, adjusted by regression "
@@ -72,7 +72,7 @@ class ClaimReport:
     `words` say what it means, `missing` what a test still needs, and `power` what it can show.
     """
 
-    claim: Claim
+    claim: ArmsClaim
     words: str
     missing: str
     power: str
@@ -184,7 +184,7 @@ def read_comparison() -> CompareReport:
 
 
 def _describe(stored: Comparison, assignment: Assignment, *, trial_rounds: int) -> ClaimReport:
-    claim = msgspec.convert(stored.claim, Claim)
+    claim = msgspec.convert(stored.claim, ArmsClaim)
     return ClaimReport(
         claim=claim,
         words=describe_verdict(claim, assignment=assignment),
@@ -194,7 +194,7 @@ def _describe(stored: Comparison, assignment: Assignment, *, trial_rounds: int) 
     )
 
 
-def describe_verdict(claim: Claim, *, assignment: Assignment) -> str:
+def describe_verdict(claim: ArmsClaim, *, assignment: Assignment) -> str:
     """Say what a claim means, and no more than how arms were assigned allows."""
     if claim.verdict == "too_few":
         return _("Not tested yet.")
@@ -216,7 +216,7 @@ def describe_verdict(claim: Claim, *, assignment: Assignment) -> str:
     return f"{higher} {cause}"
 
 
-def describe_power(claim: Claim, *, trial_rounds: int) -> str:
+def describe_power(claim: ArmsClaim, *, trial_rounds: int) -> str:
     """Say how many nodes a claim takes, from the spread that nodes show; "" where none is known."""
     if claim.spread is None:
         return ""

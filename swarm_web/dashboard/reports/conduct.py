@@ -72,6 +72,10 @@ def _say_why(charge: Conduct.Charge, row: Conduct) -> str:
             "%(bad)d of %(total)d messages and rollouts from this node were refused."
         ),
         Conduct.Charge.FLOODING: _("%(bad)d messages exceeded this site's rate limit."),
+        Conduct.Charge.UNHEEDING: _(
+            "This site disconnected the node %(bad)d times within an hour because it kept sending"
+            " without reading replies or without waiting when asked to."
+        ),
         Conduct.Charge.COPYING: _(
             "%(bad)d of %(total)d rollouts were copies of other rollouts in the pool."
         ),
@@ -79,6 +83,10 @@ def _say_why(charge: Conduct.Charge, row: Conduct) -> str:
             "%(bad)d of %(total)d checked rollouts are unusable: the question cannot be "
             "regenerated or belongs to the judge, or the verifier hangs or fails on a "
             "completion."
+        ),
+        Conduct.Charge.MISDECLARED: _(
+            "No completion was right in %(bad)d of %(total)d checked rollouts that it declared"
+            " informative."
         ),
         Conduct.Charge.TOO_RIGHT: _(
             "All completions were right in %(bad)d of %(total)d checked rollouts; its judge scores"
@@ -96,10 +104,16 @@ def _say_remedy(charge: Conduct.Charge) -> str:
         Conduct.Charge.FLOODING: _(
             "Update the client: newer versions wait when the site asks them to."
         ),
+        Conduct.Charge.UNHEEDING: _(
+            "Update the client: newer versions wait for each reply, and when the site asks them to."
+        ),
         Conduct.Charge.COPYING: _(
             "Share only what the node's own model generated, each rollout once."
         ),
         Conduct.Charge.WORTHLESS: _("Update the client, and train on the season's tasks."),
+        Conduct.Charge.MISDECLARED: _(
+            "Update the client, and declare only rollouts with right and wrong completions."
+        ),
         Conduct.Charge.TOO_RIGHT: _(
             "Share what the model itself generated, and answer the judge with the same model."
         ),

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from judge.over_seasons import MIN_SEASONS, SeasonsClaim, compare_seasons
 from judge.selectors import differences_by_model
+from judge.statistics.over_seasons import MIN_SEASONS, SeasonsClaim, compare_seasons
 
 SEASONS_METHOD = (
     "Each ended season that assigned arms by coin is one unit: its difference of the arms. "

@@ -19,11 +19,11 @@ from django.db.models import Count, F, OuterRef, Subquery
 from django.db.models.functions import Greatest
 
 from swarm_web.nodes.models import Node
-from swarm_web.relay.credits import Credits
+from swarm_web.relay.credits import Credits, PairKey
 from swarm_web.relay.keys import CREDITS
 from swarm_web.relay.models import ArchivedRollout, Contribution, CreditSource, Exchange, Learned
 from swarm_web.relay.pairs import PartyPair, admit
-from swarm_web.relay.tally import Lesson, Pair
+from swarm_web.relay.tally import Lesson
 from swarm_web.store import sync_redis
 
 logger = logging.getLogger(__name__)
@@ -33,10 +33,7 @@ _BOOKED_AT_ONCE = 16
 # With thousands of nodes there are millions of pairs an hour: beyond this many, new ones are not
 # told apart any more, while every credit still counts for its giver.
 MOST_PAIRS_AN_HOUR = 20_000
-_HOUR_S = 3600
 
-# season, the hour's beginning (Unix seconds), giver, taker
-_Flow = tuple[int, int, int, int]
 # season, author, the author's id of it
 _Place = tuple[int, int, str]
 
@@ -112,26 +109,26 @@ def _book_alone(batch: Credits) -> None:
 
 
 def _book(batches: Sequence[Credits]) -> None:
-    pairs: Counter[Pair] = Counter()
+    used: Counter[PairKey] = Counter()
     for batch in batches:
-        pairs.update(batch.count_pairs())
+        used.update(batch.count_pairs())
     lessons = [lesson for batch in batches for lesson in batch.lessons]
-    named = {pair.giver_id for pair in pairs} | {pair.taker_id for pair in pairs}
-    # Any of them may have been deleted meanwhile.
-    nodes = Node.objects.only("pk", "owner_id").in_bulk(named)
-    parties = {node_id: node.party for node_id, node in nodes.items()}
-    known = {
-        pair: count
-        for pair, count in pairs.items()
-        if pair.giver_id in parties and pair.taker_id in parties
-    }
-    if not known:
-        return
+    parties = _read_parties(batches)
     archived = _lock_archived(lessons)
-    _store_flows(_add_up_flows(known))
+    _store_flows(used)
     _note_learners([lesson for lesson in lessons if lesson.taker_id in parties], archived)
     refuted = {place for place, row in archived.items() if row.is_refuted}
-    _count_for_givers(known, _refuted_lessons(lessons, refuted), parties)
+    _count_for_givers(used, _refuted_lessons(lessons, refuted), parties)
+
+
+def _read_parties(batches: Sequence[Credits]) -> dict[int, str]:
+    """Return the parties of the nodes in these batches; any of them may have been deleted."""
+    named: set[int] = set()
+    for batch in batches:
+        _, _, givers, takers, _ = batch.pairs
+        named.update(givers, takers)
+    nodes = Node.objects.only("pk", "owner_id").in_bulk(named)
+    return {node_id: node.party for node_id, node in nodes.items()}
 
 
 def _place_of(lesson: Lesson) -> _Place:
@@ -148,27 +145,29 @@ def _lock_archived(lessons: Sequence[Lesson]) -> dict[_Place, ArchivedRollout]:
     return {(row.season_id, row.author_id, row.rollout): row for row in locked}
 
 
-def _refuted_lessons(lessons: Sequence[Lesson], refuted: set[_Place]) -> Counter[Pair]:
+def _refuted_lessons(lessons: Sequence[Lesson], refuted: set[_Place]) -> Counter[PairKey]:
     """Return how many credits of each pair are for rollouts that our check refutes."""
     return Counter(
-        Pair(each.season_id, each.at // 60 * 60, each.giver_id, each.taker_id)
+        (each.season_id, each.at // 60 * 60, each.giver_id, each.taker_id)
         for each in lessons
         if _place_of(each) in refuted
     )
 
 
 def _count_for_givers(
-    pairs: Mapping[Pair, int], refuted: Counter[Pair], parties: Mapping[int, str]
+    used: Mapping[PairKey, int], refuted: Counter[PairKey], parties: Mapping[int, str]
 ) -> None:
     """Add to every giver's total what counts of each pair; who published has a contribution."""
     offered: Counter[PartyPair] = Counter()
     wanted: list[tuple[PartyPair, int, int]] = []
-    for pair, used in pairs.items():
-        if (count := used - refuted[pair]) > 0:
-            season_id, minute, giver_id, taker_id = pair
-            between = PartyPair(season_id, minute, parties[giver_id], parties[taker_id])
-            offered[between] += count
-            wanted.append((between, giver_id, count))
+    for pair, count in used.items():
+        season_id, minute, giver_id, taker_id = pair
+        giver, taker = parties.get(giver_id), parties.get(taker_id)
+        if giver is None or taker is None or (count := count - refuted[pair]) <= 0:
+            continue
+        between = PartyPair(season_id, minute, giver, taker)
+        offered[between] += count
+        wanted.append((between, giver_id, count))
     left = admit(sync_redis(), offered)
     totals: Counter[tuple[int, int]] = Counter()
     for between, giver_id, count in wanted:
@@ -201,43 +200,43 @@ def _add_to_totals(totals: Counter[tuple[int, int]]) -> None:
         )
 
 
-def _add_up_flows(pairs: Mapping[Pair, int]) -> Counter[_Flow]:
-    flows: Counter[_Flow] = Counter()
-    for (season_id, minute, giver_id, taker_id), count in pairs.items():
-        flows[season_id, minute // _HOUR_S * _HOUR_S, giver_id, taker_id] += count
-    return flows
-
-
-def _store_flows(flows: Counter[_Flow]) -> None:
+def _store_flows(used: Mapping[PairKey, int]) -> None:
     """Add to the exchanges of each hour; beyond MOST_PAIRS_AN_HOUR only to those that exist.
 
-    Those of a season that was deleted meanwhile are left out.
+    Those of a season or node that was deleted meanwhile are left out.
     """
-    hours = {hour for _, hour, _, _ in flows}
-    known = Exchange.objects.filter(hour__in=[datetime.fromtimestamp(hour, UTC) for hour in hours])
-    stored = known.count()
-    ordered = sorted(flows)
+    if not used:
+        return
+    seasons, minutes, givers, takers = zip(*used, strict=True)
+    hours = {datetime.fromtimestamp(minute // 3600 * 3600, UTC) for minute in set(minutes)}
+    stored = Exchange.objects.filter(hour__in=hours).count()
     with connection.cursor() as cursor:
         cursor.execute(
             """
             INSERT INTO relay_exchange (season_id, hour, giver_id, taker_id, used)
-            SELECT given.season, to_timestamp(given.hour), given.giver, given.taker, given.used
-            FROM unnest(
-                %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[]
-            ) AS given (season, hour, giver, taker, used)
-            JOIN judge_season ON judge_season.id = given.season
+            SELECT new.season, new.hour, new.giver, new.taker, new.used
+            FROM (
+                SELECT season, to_timestamp(minute / 3600 * 3600) AS hour, giver, taker,
+                    sum(used)::bigint AS used
+                FROM unnest(
+                    %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[]
+                ) AS given (season, minute, giver, taker, used)
+                GROUP BY season, hour, giver, taker
+            ) AS new
+            JOIN judge_season ON judge_season.id = new.season
+            JOIN nodes_node AS giver ON giver.id = new.giver
+            JOIN nodes_node AS taker ON taker.id = new.taker
             WHERE %s OR EXISTS (
                 SELECT FROM relay_exchange AS known
                 WHERE (known.season_id, known.hour, known.giver_id, known.taker_id)
-                    = (given.season, to_timestamp(given.hour), given.giver, given.taker)
+                    = (new.season, new.hour, new.giver, new.taker)
             )
             ON CONFLICT (season_id, hour, giver_id, taker_id)
             DO UPDATE SET used = relay_exchange.used + excluded.used
             """,
             [
-                *map(_array, zip(*ordered, strict=True)),
-                _array(flows[key] for key in ordered),
-                stored + len(ordered) <= MOST_PAIRS_AN_HOUR,
+                *map(_array, (seasons, minutes, givers, takers, used.values())),
+                stored + len(used) <= MOST_PAIRS_AN_HOUR,
             ],
         )
 

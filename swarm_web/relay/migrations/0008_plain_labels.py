@@ -6,14 +6,14 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('relay', '0006_credit_sources'),
+        ('relay', '0007_credit_sources'),
     ]
 
     operations = [
         migrations.AlterField(
             model_name='conduct',
             name='charge',
-            field=models.CharField(blank=True, choices=[('refused', 'too many refused messages'), ('flooding', 'exceeds the rate limit'), ('copying', 'shares copies'), ('worthless', 'shares unusable rollouts'), ('too_right', 'implausibly high accuracy'), ('operator', 'decided by the operator')], max_length=16),
+            field=models.CharField(blank=True, choices=[('refused', 'too many refused messages'), ('flooding', 'exceeds the rate limit'), ('unheeding', 'ignores replies'), ('copying', 'shares copies'), ('worthless', 'shares unusable rollouts'), ('misdeclared', 'false declarations'), ('too_right', 'implausibly high accuracy'), ('operator', 'decided by the operator')], max_length=16),
         ),
         migrations.AlterField(
             model_name='conduct',

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('relay', '0005_conduct'),
+        ('relay', '0006_floods'),
     ]
 
     operations = [
