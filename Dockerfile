@@ -1,6 +1,6 @@
 # syntax=docker/dockerfile:1
 # The server: web, worker and beat are the same image with different commands.
-# No secret is in it; it does not start without SECRET_KEY and DATABASE_URL.
+# It contains no secrets; it does not start without SECRET_KEY and DATABASE_URL.
 
 FROM python:3.11.14-slim-trixie AS build
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
@@ -9,8 +9,8 @@ RUN python -m venv /venv
 ENV PATH=/venv/bin:$PATH
 COPY constraints.txt pyproject.toml README.md manage.py ./
 COPY node_client node_client
-# /simple/ offers these wheels: the client, and the stand-in for a package that needs a compiler. The
-# server uses only the client's protocol and its tasks, so torch and transformers stay out.
+# /simple/ offers these wheels: the client, and the replacement for a package that needs a compiler. The
+# server uses only the client's protocol and tasks, so it does not need torch and transformers.
 RUN pip wheel --no-deps --wheel-dir /dist ./node_client ./node_client/pycosat \
     && pip install --no-deps /dist/*.whl
 COPY swarm_web swarm_web
@@ -19,15 +19,15 @@ RUN pip install -c constraints.txt -e .
 COPY templates templates
 COPY static static
 COPY locale locale
-# The lab's reports, which /lab/ publishes.
+# The lab's reports, published under /lab/.
 COPY docs/lab docs/lab
 RUN python -m swarm_web.catalogues compile
-# The key is for this command only and is kept nowhere.
+# The key is only for this command and is not stored.
 RUN SECRET_KEY=only-for-collecting STATIC_ROOT=/static \
     python manage.py collectstatic --noinput --verbosity 0
 
 FROM python:3.11.14-slim-trixie
-# /tokens is where the demo's nodes find what create_node wrote for them.
+# create_node writes the demo nodes' tokens to /tokens.
 RUN useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin swarm \
     && install --directory --owner=swarm --mode=0700 /tokens
 COPY --from=build /venv /venv

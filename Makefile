@@ -1,23 +1,23 @@
-# Everything that a person runs from a checkout; `make` alone lists it.
+# All commands for a checkout; run `make` to list them.
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
 PORT ?= 8000
-# How many web processes `make up` starts, on PORT and those that follow it.
+# Number of web processes that `make up` starts, on PORT and the following ports.
 WEB_PROCESSES ?= 1
 NODES ?= 4
-# Another package index to take torch from, as PyTorch's installation page names it (for instance the
-# one for ROCm). Empty: the CPU build on Linux without an NVIDIA GPU, else the usual build.
+# Another package index for torch, as listed on PyTorch's installation page (for example the one for
+# ROCm). Empty: the CPU build on Linux without an NVIDIA GPU, otherwise the usual build.
 TORCH_INDEX_URL ?=
 TORCH_CPU_INDEX_URL := https://download.pytorch.org/whl/cpu
 
 VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check
-# All cores compile the bytecode after the installation; pip would use one. A few packages contain files
-# that are not valid Python of this version, hence `|| true`.
+# Bytecode is compiled after the installation on all cores; pip would use one. A few packages contain files
+# that are not valid in this version of Python, hence `|| true`.
 INSTALL := $(PIP) install --no-compile
 COMPILE := $(PY) -W ignore -m compileall -qq -j 0 $(VENV)/lib || true
 PROJECTS := pyproject.toml node_client/pyproject.toml constraints.txt $(wildcard node_client/pycosat/*)
@@ -35,7 +35,7 @@ help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | \
 		while IFS=$$'\t' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
 
-# ---- installing: pip speaks, so that nobody waits before a silent screen
+# ---- installing; pip prints its progress, because it takes minutes
 .PHONY: install
 install: $(VENV)/installed ## Create .venv and install everything that the site and a node need
 
@@ -53,22 +53,22 @@ $(VENV)/bin/python:
 	"$$python" -m venv $(VENV) || { rm -rf $(VENV); \
 		echo 'Debian and Ubuntu need one more package: apt-get install python3-venv' >&2; exit 1; }
 
-# What the site needs. The server uses the client's protocol and tasks, never its trainer, so torch
-# stays out. node_client/pycosat stands in for a package that needs a compiler.
+# The site's requirements. The server uses the client's protocol and tasks, never its trainer, so it
+# does not need torch. node_client/pycosat replaces a package that needs a compiler.
 $(VENV)/installed-site: $(PROJECTS) | $(VENV)/bin/python
 	$(call stage,Installing the site,$(INSTALL) -c constraints.txt ./node_client/pycosat \
 		-e '.[embedded]'; $(INSTALL) --no-deps -e ./node_client; $(COMPILE))
 	@$(PY) -m swarm_web.catalogues compile
 	@touch $@
 
-# torch first: what depends on it then takes the build that is there.
+# torch first, so that packages that depend on it use this build.
 $(VENV)/installed: $(VENV)/installed-site
 	$(call stage,Installing torch,$(install_torch))
 	$(call stage,Installing the node client,$(INSTALL) -c constraints.txt -e ./node_client; $(COMPILE))
 	@touch $@
 
-# The CPU index may be out of reach, or slow to say so: one short try, then the usual index. Only
-# torch comes from it (--no-deps), because it has few versions of anything else.
+# The CPU index may be unreachable or slow: try it once briefly, then use the usual index. Only
+# torch is taken from it (--no-deps), because it has few versions of other packages.
 define install_torch
 if [ -n '$(TORCH_INDEX_URL)' ]; then \
 	$(INSTALL) -c constraints.txt --extra-index-url '$(TORCH_INDEX_URL)' torch; \
@@ -87,7 +87,7 @@ $(VENV)/installed-dev: $(VENV)/installed
 
 # ---- languages
 .PHONY: messages
-messages: $(VENV)/installed-site ## Bring locale/ up to date with the texts in templates and code
+messages: $(VENV)/installed-site ## Update locale/ from the strings in templates and code
 	@$(PY) -m swarm_web.catalogues update
 
 # ---- running
@@ -98,20 +98,20 @@ demo: $(VENV)/installed ## Start the site and NODES=4 nodes that train on this m
 up: $(VENV)/installed-site ## Start the site without nodes
 	@exec $(PY) -m swarm_web.local up --port $(PORT) --web-processes $(WEB_PROCESSES)
 
-admin: $(VENV)/installed-site ## Create an administrator of the site that runs
+admin: $(VENV)/installed-site ## Create an administrator of the running site
 	@exec $(PY) -m swarm_web.local manage createsuperuser
 
-# ---- measuring: a table, and bench/results/NAME.json
+# ---- measuring: each prints a table and writes bench/results/NAME.json
 .PHONY: bench-judge
 bench-judge: $(VENV)/installed-dev ## Measure a judge round of 1,000 nodes, grading and ranking
 	@$(PY) -m bench.judge
 
 .PHONY: bench-relay
-bench-relay: $(VENV)/installed-dev ## Measure what a node-round costs the site, beside a bare relay
+bench-relay: $(VENV)/installed-dev ## Measure the site's cost of a node-round, beside a bare relay
 	@$(PY) -m bench.relay
 
 .PHONY: bench-calibration
-bench-calibration: $(VENV)/installed-dev ## Simulate seasons: false claims, and questions that a claim takes
+bench-calibration: $(VENV)/installed-dev ## Simulate seasons: false claims, and questions needed for a claim
 	@$(PY) -m bench.calibration
 
 .PHONY: bench-web
@@ -123,27 +123,27 @@ bench-node: $(VENV)/installed-dev ## Measure a training step beside trl's, in ti
 	@$(PY) -m bench.node
 
 .PHONY: bench-gpu
-bench-gpu: $(VENV)/installed-dev ## Measure a node's training on a GPU, against the CPU and beside trl
+bench-gpu: $(VENV)/installed-dev ## Measure training on a GPU, against the CPU and beside trl
 	@$(PY) -m bench.gpu
 
 .PHONY: bench-half-billion bench-flat-memory
-bench-half-billion: $(VENV)/installed-dev ## Take a model of half a billion parameters through a node's life
+bench-half-billion: $(VENV)/installed-dev ## Run all stages of a node with a model of half a billion parameters
 	@$(PY) -m bench.half_billion
 
 bench-flat-memory: $(VENV)/installed-dev ## Measure a node's memory over 2,000 steps
 	@$(PY) -m bench.flat_memory
 
-# ---- drawing: what the README shows
+# ---- drawing: the README's pictures
 .PHONY: picture
 picture: $(VENV)/installed-dev ## Draw the panel of a real run into docs/images/panel.svg
 	@$(PY) -m tests.node_client.picture
 
 .PHONY: screenshots
-screenshots: $(VENV)/installed-dev chromium ## Shoot every page into var/screenshots/; PICTURES=1 also the README's
+screenshots: $(VENV)/installed-dev chromium ## Save screenshots of every page to var/screenshots/; PICTURES=1 also updates the README's
 	@DJANGO_SETTINGS_MODULE=swarm_web.settings $(PY) -m tests.browser.screenshots $(if $(PICTURES),--pictures)
 
 # ---- checking
-# Each worker takes the next file in the order of tests/conftest.py.
+# Each worker takes the next file, in the order set by tests/conftest.py.
 PYTEST := $(PY) -m pytest --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
 .PHONY: check test static quick lint types contracts django-checks pytest chromium
@@ -162,7 +162,7 @@ lint: $(VENV)/installed-dev ## Check style and formatting
 	$(call stage,Style,$(VENV)/bin/ruff check .)
 	$(call stage,Formatting,$(VENV)/bin/ruff format --check .)
 
-# The check for Windows looks only for calls in our own code that Windows lacks. It skips the types of
+# The check for Windows only finds calls in our own code that Windows does not have. It skips the types of
 # libraries, which take minutes to read without a cache.
 OUR_CODE_ALONE := --follow-imports skip --no-warn-unused-ignores --no-warn-return-any \
 	--allow-untyped-decorators --allow-subclassing-any
@@ -173,10 +173,10 @@ types: $(VENV)/installed-dev ## Check the types
 		--cache-dir .mypy_cache/win32 $(OUR_CODE_ALONE) \
 		node_client/src/node_client node_client/src/swarm_protocol)
 
-contracts: $(VENV)/installed-dev ## Check who imports whom
+contracts: $(VENV)/installed-dev ## Check the import rules
 	$(call stage,Import contracts,PYTHONPATH=.:node_client/src $(VENV)/bin/lint-imports)
 
-# Neither needs a database; makemigrations only warns that it found none.
+# Neither needs a database; makemigrations only warns that there is none.
 django-checks: $(VENV)/installed-dev
 	$(call stage,Migrations,DEBUG=true $(PY) -W ignore::RuntimeWarning manage.py \
 		makemigrations --check --dry-run)
@@ -187,11 +187,11 @@ django-checks: $(VENV)/installed-dev
 quick: $(VENV)/installed-dev
 	$(call stage,Quick tests,$(PYTEST) -n auto -m 'not (swarm or browser or slow)')
 
-# A worker more than there are cores: many of these tests wait for processes that they started.
+# One worker more than cores: many of these tests wait for processes that they started.
 pytest: $(VENV)/installed-dev chromium
 	$(call stage,Tests,$(PYTEST) -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 
-# Any Chromium will do; Debian's headless shell takes half of the processor time.
+# Any Chromium works; Debian's headless shell takes half of the CPU time.
 chromium:
 	@if command -v chromium-headless-shell >/dev/null; then exit 0; fi; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \

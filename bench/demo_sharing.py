@@ -24,7 +24,7 @@ from rich.console import Console
 
 from bench.report import write_results
 from bench.site import running_site
-from swarm_web.local.ports import HOST
+from swarm_web.local.probes import HOST
 
 _LOOK_EVERY_S = 5.0
 _ANSWERS_WITHIN_S = 30.0

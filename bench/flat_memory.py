@@ -15,10 +15,10 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.report import Target, print_targets, write_results
-from node_client.display.view import View
+from node_client.display.view import NodeView
 from node_client.learning.report import StepReport, Totals
 from node_client.model.policy import Policy
-from node_client.runtime.alone import LoneNode
+from node_client.runtime.alone import OfflineNode
 from node_client.runtime.training import Equipment
 from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings
@@ -30,7 +30,7 @@ READINGS = 20
 GROWTH = Target("growth", "memory at the end : after a twentieth of the steps", "", at_most=1.05)
 
 
-class WatchingView(View):
+class WatchingView(NodeView):
     """Reads the process's memory so many times in a run."""
 
     every: int
@@ -52,7 +52,7 @@ async def watch_memory(folder: Path, *, steps: int) -> dict[int, int]:
     with Verifier() as verifier:
         async with ModelWorker() as worker:
             equipment = Equipment(policy=policy, verifier=verifier, worker=worker, view=view)
-            await LoneNode(settings, equipment=equipment).run()
+            await OfflineNode(settings, equipment=equipment).run()
     return view.readings
 
 

@@ -29,8 +29,7 @@ from bench.report import write_results
 from bench.site import RunningSite, running_site
 from swarm_web.dashboard.operations.wheels import read_wheel
 from swarm_web.dashboard.reports.installing import BUILDS, TOOLS
-from swarm_web.local.ports import HOST
-from swarm_web.local.probes import answers_ok
+from swarm_web.local.probes import HOST, answers_ok
 
 _OFFERED_WITHIN_S = 120.0
 

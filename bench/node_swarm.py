@@ -33,7 +33,7 @@ import psutil
 from bench.report import PROJECT
 from bench.site import RunningSite, running_site
 from swarm_web.local.commands import create_node, here, join_swarm
-from swarm_web.local.ports import HOST
+from swarm_web.local.probes import HOST
 
 # Two of each, so that joined ones have rollouts of others to fetch, judge and mix in.
 JOINED = ("bench-left", "bench-right")

@@ -25,7 +25,7 @@ from bench import relay_soak
 from bench.report import Target, print_targets, write_results
 from bench.site import RunningSite, running_site
 from bench.usage import Usage, await_started, find_processes, keep_to
-from swarm_web.local.ports import HOST, free_port
+from swarm_web.local.probes import HOST, free_port
 
 # More than the hundred of a swarm: none may send messages faster than the site lets it.
 NODES = 400

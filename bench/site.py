@@ -12,10 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from swarm_web.local.environment import recall_site
-from swarm_web.local.errors import LaunchError
-from swarm_web.local.ports import HOST, free_port
-from swarm_web.local.probes import answers_ok
+from swarm_web.local import LaunchError
+from swarm_web.local.probes import HOST, answers_ok, free_port
+from swarm_web.local.site import load_settings
 
 _STARTS_WITHIN_S = 180.0
 
@@ -56,7 +55,7 @@ def running_site(*verb: str, **settings: str) -> Iterator[RunningSite]:
         )
     try:
         _await_page(launcher, port, log)
-        yield RunningSite(port, recall_site(folder / "state"), launcher.pid)
+        yield RunningSite(port, load_settings(folder / "state"), launcher.pid)
     finally:
         launcher.send_signal(signal.SIGINT)
         launcher.wait(timeout=60)

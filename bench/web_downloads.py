@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 
 from bench.web_site import Server
-from swarm_web.local.ports import HOST
+from swarm_web.local.probes import HOST
 
 _WATCHED_EVERY_S = 0.05
 

@@ -11,7 +11,7 @@ from websockets.typing import Origin
 from bench.web_site import Server
 from judge.models import Season, Standing, Window
 from swarm_web import bus
-from swarm_web.local.ports import HOST
+from swarm_web.local.probes import HOST
 
 BROWSERS = 2_000
 _UPDATES = 6

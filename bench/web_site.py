@@ -11,12 +11,10 @@ import psutil
 
 from bench.report import PROJECT
 from swarm_web.local.commands import COLLECT_STATIC, MIGRATE, here, serve_web
-from swarm_web.local.environment import Site, site_settings
-from swarm_web.local.parts import Part, spawn_options
-from swarm_web.local.ports import HOST, free_port
-from swarm_web.local.postgres import prepare_postgres
-from swarm_web.local.probes import answers_ok
-from swarm_web.local.valkey import prepare_valkey
+from swarm_web.local.databases import prepare_postgres, prepare_valkey
+from swarm_web.local.probes import HOST, answers_ok, free_port
+from swarm_web.local.process import SiteProcess, spawn_options
+from swarm_web.local.site import LocalSite, site_settings
 
 FOLDER = PROJECT / "var" / "bench-web"
 _READY_WITHIN_S = 60.0
@@ -53,8 +51,8 @@ def kept_databases() -> Iterator[dict[str, str]]:
         postgres = prepare_postgres(FOLDER / "postgres", durable=False)
         valkey = prepare_valkey(FOLDER / "valkey")
         for server in (postgres, valkey):
-            cleanup.enter_context(_running(server.part))
-        site = Site(state=FOLDER, port=0, database_url=postgres.url, redis_url=valkey.url)
+            cleanup.enter_context(_running(server.process))
+        site = LocalSite(state=FOLDER, port=0, database_url=postgres.url, redis_url=valkey.url)
         outer = {**os.environ, "STATIC_COMPRESSED": "true"}
         settings = site_settings(site, outer) | {"LOG_LEVEL": "ERROR"}
         for command in (MIGRATE, COLLECT_STATIC):
@@ -73,22 +71,26 @@ def serving(*, workers: int) -> Iterator[Server]:
     """Run the web server with so many processes, on this process's settings."""
     port = free_port()
     command = (*serve_web(host=HOST, port=port), "--workers", str(workers))
-    part = Part(name="web", command=here(command), is_ready=lambda: answers_ok(port, "/healthz"))
-    with _running(part) as process:
+    web = SiteProcess(
+        name="web", command=here(command), is_ready=lambda: answers_ok(port, "/healthz")
+    )
+    with _running(web) as process:
         yield Server(port, psutil.Process(process.pid))
 
 
 @contextmanager
-def _running(part: Part) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a part from when it is ready to the end of the block. Raises TimeoutError."""
-    process = subprocess.Popen(part.argv, stdout=subprocess.DEVNULL, **spawn_options(part))
+def _running(site_process: SiteProcess) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a process from when it is ready to the end of the block. Raises TimeoutError."""
+    process = subprocess.Popen(
+        site_process.argv, stdout=subprocess.DEVNULL, **spawn_options(site_process)
+    )
     try:
         deadline = time.monotonic() + _READY_WITHIN_S
-        while not part.is_ready():
+        while not site_process.is_ready():
             if process.poll() is not None or time.monotonic() > deadline:
-                raise TimeoutError(f"{part.name} did not start")
+                raise TimeoutError(f"{site_process.name} did not start")
             time.sleep(0.1)
         yield process
     finally:
-        process.send_signal(part.stop_signal)
+        process.send_signal(site_process.stop_signal)
         process.wait(timeout=20)

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from swarm_web.local.ports import HOST
+from swarm_web.local.probes import HOST
 
 VISITORS = 20
 _PAUSE_S = 1.0

@@ -10,13 +10,13 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Callable
-from weakref import WeakKeyDictionary
 
 import msgspec
 import redis.exceptions
 from django.db import transaction
 
 from swarm_protocol.codec import encode
+from swarm_web.event_loops import one_per_loop
 from swarm_web.store import async_redis, sync_redis
 
 logger = logging.getLogger(__name__)
@@ -107,12 +107,7 @@ class Switchboard:
             await asyncio.wait([self._task], timeout=_CANCEL_AGAIN_S)
 
 
-_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, Switchboard] = WeakKeyDictionary()
-
-
+@one_per_loop
 def switchboard() -> Switchboard:
     """Return the running event loop's switchboard."""
-    loop = asyncio.get_running_loop()
-    if loop not in _by_loop:
-        _by_loop[loop] = Switchboard()
-    return _by_loop[loop]
+    return Switchboard()

@@ -4,11 +4,10 @@ One Redis hash holds them all, so that every process adds to the same numbers. E
 collects its counts and adds them a moment later; while Redis is away they wait.
 """
 
-import asyncio
 from collections import Counter, defaultdict
 from typing import cast
-from weakref import WeakKeyDictionary
 
+from swarm_web.event_loops import one_per_loop
 from swarm_web.store import async_redis, sync_redis
 from swarm_web.write_behind import WriteBehind
 
@@ -54,15 +53,10 @@ class PendingCounts:
             raise
 
 
-_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, PendingCounts] = WeakKeyDictionary()
-
-
+@one_per_loop
 def pending_counts() -> PendingCounts:
     """Return the running event loop's counts."""
-    loop = asyncio.get_running_loop()
-    if loop not in _by_loop:
-        _by_loop[loop] = PendingCounts()
-    return _by_loop[loop]
+    return PendingCounts()
 
 
 def count(name: str, code: str, *, by: int = 1) -> None:

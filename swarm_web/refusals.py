@@ -4,17 +4,16 @@ A hash and a text in Redis for each node; both are forgotten a week after the la
 process collects what it refuses and writes it a moment later; while Redis is away it waits.
 """
 
-import asyncio
 import logging
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import cast
-from weakref import WeakKeyDictionary
 
 import msgspec
 import redis.exceptions
 
+from swarm_web.event_loops import one_per_loop
 from swarm_web.store import async_redis, sync_redis
 from swarm_web.write_behind import WriteBehind
 
@@ -76,15 +75,10 @@ class PendingRefusals:
             raise
 
 
-_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, PendingRefusals] = WeakKeyDictionary()
-
-
+@one_per_loop
 def pending_refusals() -> PendingRefusals:
     """Return what the running event loop has noted."""
-    loop = asyncio.get_running_loop()
-    if loop not in _by_loop:
-        _by_loop[loop] = PendingRefusals()
-    return _by_loop[loop]
+    return PendingRefusals()
 
 
 def note_refusal(node_id: int, *, code: str, message: str, now: datetime) -> None:

@@ -5,6 +5,7 @@ DEBUG off (the default) SECRET_KEY is required, and with HTTPS on (the default t
 redirects and HSTS assume a TLS proxy in front.
 """
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import django_stubs_ext
@@ -57,11 +58,13 @@ INSTALLED_APPS = [
     "swarm_web.relay",
     "swarm_web.accounts",
     "swarm_web.dashboard",
-    "swarm_web.seeding",
     "swarm_web.notifications",
     "swarm_web.maintenance",
     "judge",
 ]
+# Demo data, which a checkout has and the production image has not (.dockerignore).
+if find_spec("swarm_web.seeding") is not None:
+    INSTALLED_APPS.append("swarm_web.seeding")
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -278,7 +281,7 @@ ACCOUNT_SIGNUP_FIELDS = [
     "password1*",
     "password2*",
 ]
-ACCOUNT_USERNAME_VALIDATORS = "swarm_web.accounts.usernames.VALIDATORS"
+ACCOUNT_USERNAME_VALIDATORS = "swarm_web.accounts.adapter.USERNAME_VALIDATORS"
 ACCOUNT_USERNAME_BLACKLIST = ["admin", "administrator", "judge", "moderator", "operator", "support"]
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_RATE_LIMITS = {"signup": "20/m/ip,60/h/ip"}

@@ -4,18 +4,16 @@ Blocking pools: when all connections are in use a caller waits instead of failin
 REDIS_CLUSTER the store is a cluster (swarm_web.store_cluster); Celery's queue never is.
 """
 
-import asyncio
 from functools import cache
-from weakref import WeakKeyDictionary
 
 import redis
 import redis.asyncio
 from django.conf import settings
 
+from swarm_web.event_loops import one_per_loop
 from swarm_web.store_cluster import connect_cluster, connect_cluster_async
 
 _POOL_SIZE = 32
-_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, redis.asyncio.Redis] = WeakKeyDictionary()
 
 
 @cache
@@ -35,12 +33,10 @@ def broker_redis() -> redis.Redis:
     return _connect(settings.CELERY_BROKER_URL)
 
 
+@one_per_loop
 def async_redis() -> redis.asyncio.Redis:
     """Return the running event loop's client."""
-    loop = asyncio.get_running_loop()
-    if loop not in _by_loop:
-        _by_loop[loop] = _connect_async(settings.REDIS_URL)
-    return _by_loop[loop]
+    return _connect_async(settings.REDIS_URL)
 
 
 def _connect(url: str) -> redis.Redis:

@@ -4,14 +4,13 @@ Their own clocks differ, and one that is behind would let a node's earlier conne
 of a rollout be older than the original. Until Redis has told its time this machine's clock counts.
 """
 
-import asyncio
 import time
 from collections import deque
 from typing import NamedTuple, cast
-from weakref import WeakKeyDictionary
 
 import redis.asyncio
 
+from swarm_web.event_loops import one_per_loop
 from swarm_web.store import async_redis
 
 # The quickest answer of so many says most exactly how far the clocks are apart.
@@ -60,12 +59,7 @@ class StoreClock:
         self._answers.append(answer)
 
 
-_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, StoreClock] = WeakKeyDictionary()
-
-
+@one_per_loop
 def store_clock() -> StoreClock:
     """Return the running event loop's."""
-    loop = asyncio.get_running_loop()
-    if loop not in _by_loop:
-        _by_loop[loop] = StoreClock(async_redis())
-    return _by_loop[loop]
+    return StoreClock(async_redis())

@@ -9,10 +9,9 @@ from urllib.parse import urlsplit
 
 import psycopg
 
-from swarm_web.local.accounts import hand_over, unprivileged_account
-from swarm_web.local.parts import Part
-from swarm_web.local.ports import HOST, free_port
-from swarm_web.local.servers import LocalServer
+from swarm_web.local.databases import LocalServer
+from swarm_web.local.probes import HOST, free_port
+from swarm_web.local.process import SiteProcess, hand_over, unprivileged_user
 
 _CONFIGURATION = """\
 [databases]
@@ -35,7 +34,7 @@ max_client_conn = 1000
 def prepare_pgbouncer(program: str, folder: Path, database_url: str) -> LocalServer:
     """Write the configuration into `folder` and return the pooler in front of this Postgres."""
     address = urlsplit(database_url)
-    account = unprivileged_account()
+    run_as = unprivileged_user()
     folder.mkdir(mode=0o700)
     port = free_port()
     (folder / "users.txt").write_text(f'"{address.username}" "{address.password}"\n')
@@ -49,19 +48,19 @@ def prepare_pgbouncer(program: str, folder: Path, database_url: str) -> LocalSer
             port=port,
         )
     )
-    hand_over(folder, account)
+    hand_over(folder, run_as)
     user = f"{address.username}:{address.password}"
     url = f"postgres://{user}@{HOST}:{port}{address.path}"
-    part = Part(
+    process = SiteProcess(
         name="pgbouncer",
         command=(program, "pgbouncer.ini"),
         folder=folder,
-        account=account,
+        run_as=run_as,
         environment=dict(os.environ),
         is_ready=lambda: _lets_in(url),
         ready_within_s=10,
     )
-    return LocalServer(part=part, url=url)
+    return LocalServer(process=process, url=url)
 
 
 def _lets_in(url: str) -> bool:

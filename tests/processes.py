@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from swarm_web.local.parts import Part, spawn_options
+from swarm_web.local.process import SiteProcess, spawn_options
 
 Found = TypeVar("Found")
 PROJECT = Path(__file__).resolve().parent.parent
@@ -52,34 +52,36 @@ class Running:
 
 
 @contextmanager
-def running(part: Part, *, log: Path, keep_open: Sequence[int] = ()) -> Iterator[Running]:
-    """Run a part without a supervisor: from when it is ready to the end of the block.
+def running(
+    site_process: SiteProcess, *, log: Path, keep_open: Sequence[int] = ()
+) -> Iterator[Running]:
+    """Run a process without a supervisor: from when it is ready to the end of the block.
 
     Its output is added to `log`.
     """
     with log.open("ab") as output:
         process = subprocess.Popen(
-            part.argv,
+            site_process.argv,
             stdout=output,
             stderr=subprocess.STDOUT,
-            **spawn_options(part, keep_open=keep_open),
+            **spawn_options(site_process, keep_open=keep_open),
         )
     started = Running(process, log)
     try:
-        _await_ready(part, started)
+        _await_ready(site_process, started)
         yield started
     finally:
-        process.send_signal(part.stop_signal)
+        process.send_signal(site_process.stop_signal)
         try:
             process.wait(timeout=10)
         except subprocess.TimeoutExpired:
-            process.send_signal(part.kill_signal)
+            process.send_signal(site_process.kill_signal)
             process.wait()
 
 
-def _await_ready(part: Part, started: Running) -> None:
-    deadline = time.monotonic() + part.ready_within_s
-    while not part.is_ready():
+def _await_ready(site_process: SiteProcess, started: Running) -> None:
+    deadline = time.monotonic() + site_process.ready_within_s
+    while not site_process.is_ready():
         if started.process.poll() is not None or time.monotonic() > deadline:
-            raise AssertionError(f"{part.name} did not start; it said:\n{started.output()}")
+            raise AssertionError(f"{site_process.name} did not start; it said:\n{started.output()}")
         time.sleep(POLL_S)

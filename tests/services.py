@@ -18,9 +18,7 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from swarm_web.local.postgres import prepare_postgres
-from swarm_web.local.servers import LocalServer
-from swarm_web.local.valkey import prepare_valkey
+from swarm_web.local.databases import LocalServer, prepare_postgres, prepare_valkey
 from tests.pgbouncer import prepare_pgbouncer
 from tests.processes import running
 from tests.valkey_cluster import valkey_cluster
@@ -35,8 +33,8 @@ def start_services() -> None:
     folder.chmod(0o711)  # Postgres may run as another user.
 
     def start(server: LocalServer) -> str:
-        log = folder / f"{server.part.name}.log"
-        cleanup.enter_context(running(server.part, log=log))
+        log = folder / f"{server.process.name}.log"
+        cleanup.enter_context(running(server.process, log=log))
         return server.url
 
     database_url = os.environ.get("TEST_DATABASE_URL") or start(

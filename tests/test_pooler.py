@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from judge.models import Round
 from judge.services.scores import summarise_season
-from swarm_web.joining.services import Asker, ask_for_node
+from swarm_web.joining.services import JoinRequester, request_node
 from tests.judge.toys import Clock, Site
 from tests.processes import PROJECT
 
@@ -111,5 +111,5 @@ def test_a_season_is_played_and_its_rounds_are_read_again() -> None:
 
 @pytest.mark.usefixtures("pooled", "pooler_settings")
 def test_a_network_is_held_while_it_asks_for_a_node() -> None:
-    request, _ = ask_for_node(Asker(network="192.0.2.1"), now=timezone.now())
+    request, _ = request_node(JoinRequester(network="192.0.2.1"), now=timezone.now())
     assert request.pk

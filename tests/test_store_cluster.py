@@ -20,7 +20,7 @@ from swarm_web.bus import VIEWERS, switchboard
 from swarm_web.dashboard.api.limits import AddressThrottle
 from swarm_web.errors import RequestError
 from swarm_web.login_limit import MOST_OF_ADDRESS
-from swarm_web.notifications.services.watching import look
+from swarm_web.notifications.services.noticing import update_watch
 from swarm_web.pace import Totals, note_totals
 from swarm_web.refusals import note_refusal, pending_refusals, read_refusals
 from swarm_web.relay.pairs import MOST_A_MINUTE, PartyPair, admit
@@ -47,7 +47,7 @@ TRIED = {
     "gateway/roster",
     "heartbeat",
     "login_limit",
-    "notifications/services/watching",
+    "notifications/services/noticing",
     "pace",
     "refusals",
     "relay/hub",
@@ -146,7 +146,7 @@ def test_the_credits_of_pairs_are_counted_in_every_season() -> None:
 
 
 def test_the_watch_over_nodes_goes_on() -> None:
-    assert look(now=NOW).since == look(now=NOW).since
+    assert update_watch(now=NOW).since == update_watch(now=NOW).since
 
 
 async def test_a_ring_reaches_who_listens_whichever_server_takes_it() -> None:

@@ -11,7 +11,7 @@ from pytest_django import Settings
 
 from swarm_web.asgi import application
 from swarm_web.celery import refuse_old_store
-from swarm_web.local.valkey import prepare_valkey
+from swarm_web.local.databases import prepare_valkey
 from swarm_web.store import async_redis
 from swarm_web.store_version import StoreTooOldError, check_store
 from tests.processes import running
@@ -24,7 +24,7 @@ def old_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     server = prepare_valkey(folder)
     with (folder / "valkey.conf").open("a") as configuration:
         configuration.write('rename-command XTRIM ""\n')
-    with running(server.part, log=folder / "log"):
+    with running(server.process, log=folder / "log"):
         yield server.url
 
 

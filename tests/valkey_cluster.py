@@ -9,10 +9,9 @@ from typing import Any
 
 import redis
 
-from swarm_web.local.ports import HOST, free_port
-from swarm_web.local.servers import LocalServer
-from swarm_web.local.state import keep_secret
-from swarm_web.local.valkey import prepare_valkey
+from swarm_web.local.databases import LocalServer, prepare_valkey
+from swarm_web.local.probes import HOST, free_port
+from swarm_web.local.site import keep_secret
 from tests.processes import Running, eventually, running
 
 SLOTS = 16384
@@ -33,7 +32,7 @@ def valkey_cluster(folder: Path) -> Iterator[Cluster]:
     with ExitStack() as stack:
         servers = [_prepare_node(folder, number) for number in range(MASTERS)]
         nodes = [
-            stack.enter_context(running(server.part, log=folder / f"{number}.log"))
+            stack.enter_context(running(server.process, log=folder / f"{number}.log"))
             for number, server in enumerate(servers)
         ]
         clients = [

@@ -1,22 +1,27 @@
-"""What this site decides for django-allauth."""
+"""Settings of django-allauth as code: sign-up, limits, user names."""
 
 from allauth.account.adapter import DefaultAccountAdapter
 from django.conf import settings
+from django.core.validators import MaxLengthValidator, validate_slug
 from django.http import HttpRequest
 
 from swarm_web.addresses import network_of_request
 
+# User names are shown in addresses and lists: ASCII letters and digits, hyphens and underscores, so
+# that no name is invisible, changes the text around it, or imitates letters of another script.
+USERNAME_VALIDATORS = [validate_slug, MaxLengthValidator(40)]
+
 
 class AccountAdapter(DefaultAccountAdapter):
-    """Who may make an account, and what attempts are counted by."""
+    """The site's rules for sign-up and for counting attempts."""
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
-        """Tell whether strangers may make accounts."""
+        """Return whether visitors may create accounts."""
         return bool(settings.SIGN_UP)
 
     def get_client_ip(self, request: HttpRequest) -> str:
-        """Return what allauth's limits count together with the request."""
+        """Return the network address, by which allauth's limits count requests."""
         return network_of_request(request)
 
     def pre_authenticate(self, request: HttpRequest, **credentials: object) -> None:
-        """Do not count: swarm_web.login_limit does, and lets no single address lock a name."""
+        """Do not count attempts: swarm_web.login_limit does, so that no address can lock a name."""

@@ -1,4 +1,4 @@
-"""All that the site keeps of an account, as plain values for JSON; docs/accounts.md explains it."""
+"""All data of an account, as plain values for JSON; docs/accounts.md explains them."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -14,7 +14,7 @@ from swarm_web.nodes.models import Node
 from swarm_web.notifications.models import Channel
 from swarm_web.relay.models import Contribution
 
-# Copied as they are. Of the token only a hash is kept, which is of no use to anybody.
+# Fields copied unchanged. The hash of the token is left out, because it is of no use.
 _NODE = (
     *("name", "title", "arm", "model", "parameters", "tokenizer", "client_version", "hardware"),
     *("blocked", "quarantined", "created_at", "last_seen", "left_at"),
@@ -28,7 +28,7 @@ _CONTRIBUTION = (
     *("local_used", "external_used", "external_dropped", "used_by_others"),
     *("declared_checked", "declared_false", "updated_at"),
 )
-# Without the secret, with which somebody could write to the receiver in the site's name.
+# Without the secret, which allows messages to the receiver in the site's name.
 _CHANNEL = (
     *("kind", "target", "events", "enabled", "off_because", "created_at"),
     *("failures", "failed_at", "failure"),
@@ -70,9 +70,9 @@ def _describe_node(node: Node) -> dict[str, Any]:
 
 def _scores(nodes: Iterable[Node]) -> Iterable[Score]:
     scores = Score.objects.filter(node__in=nodes).select_related("node", "round__season")
-    # Columns that are large, or tell of a round what only its own page decides to tell.
-    untold = ("answered", "solved", "round__rules", "round__secret")
-    return scores.defer(*untold).order_by("node__name", "round__number")
+    # Columns that are large, or that only the round's page may reveal.
+    deferred = ("answered", "solved", "round__rules", "round__secret")
+    return scores.defer(*deferred).order_by("node__name", "round__number")
 
 
 def _describe_score(score: Score) -> dict[str, Any]:

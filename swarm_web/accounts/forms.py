@@ -12,7 +12,7 @@ from swarm_web.nodes.titles import plain_title
 
 
 class SignInForm(LoginForm):
-    """allauth's form, with a field whose label says what it takes."""
+    """allauth's form, with a label that names the allowed input."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -23,7 +23,7 @@ class SignInForm(LoginForm):
 
 
 class TitleForm(forms.ModelForm[Node]):
-    """What a node is called."""
+    """The title of a node."""
 
     class Meta:
         model = Node
@@ -36,7 +36,7 @@ class TitleForm(forms.ModelForm[Node]):
         }
 
     def clean_title(self) -> str:
-        """Return the title. Raises ValidationError if it would pass for a node's name."""
+        """Return the title. Raises ValidationError if it looks like a node's name."""
         title: str = self.cleaned_data["title"]
         if Node.objects.filter(name__iexact=plain_title(title)).exists():
             raise forms.ValidationError(_("Another node has this name. Choose another title."))
@@ -44,6 +44,6 @@ class TitleForm(forms.ModelForm[Node]):
 
 
 class ProfileForm(forms.Form):
-    """Whether an account shows itself."""
+    """Whether an account has a public profile."""
 
     is_public = forms.BooleanField(required=False, label=_("Show my public profile"))

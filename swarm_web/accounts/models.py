@@ -1,11 +1,11 @@
-"""What an account says of itself."""
+"""Public profiles of accounts."""
 
 from django.conf import settings
 from django.db import models
 
 
 class Profile(models.Model):
-    """An account's choices; an account without one has made none."""
+    """An account's choices; without a profile, the defaults apply."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="profile"

@@ -1,4 +1,4 @@
-"""Pages of accounts are kept by no cache, those of allauth included: some show a secret once."""
+"""Prevents caching of account pages, including those of allauth: some show a secret once."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ Answer = Callable[[HttpRequest], HttpResponseBase]
 
 @sync_only_middleware
 def keep_private(get_response: Answer) -> Answer:
-    """Tell browsers and proxies to keep no page of an account."""
+    """Add headers against caching to account pages."""
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
         response = get_response(request)

@@ -1,4 +1,4 @@
-"""What account pages and owners' profiles tell of nodes."""
+"""Reads about nodes for account pages and owners' profiles."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ from swarm_web.relay.models import Contribution
 
 @dataclass(frozen=True)
 class OwnNode:
-    """A node as its owner sees it.
+    """A node for its owner's pages.
 
-    `score` is its newest, of a round that counted; `standing` its place in the shown season.
-    `needed` is the oldest client that is served, where the node's own is older, else empty.
+    `score` is its newest score; `standing` its place in the shown season. `needed` is the oldest
+    accepted client if the node's own is older, otherwise empty.
     """
 
     node: Node
@@ -98,14 +98,14 @@ def public_owner_of(node: Node) -> str:
 
 
 def _newest_scores(nodes: Iterable[Node]) -> dict[int, Score]:
-    """Return each node's newest score, by node id; found by an index, however many there are."""
+    """Return each node's newest score, by node id; uses an index."""
     scored = Score.objects.filter(node=OuterRef("pk"), status=Score.Status.SCORED)
     newest = Subquery(scored.order_by("-round_id").values("pk")[:1])
     ids = Node.objects.filter(pk__in=[node.pk for node in nodes]).values(newest=newest)
     scores = Score.objects.filter(pk__in=ids).select_related("round")
-    # Columns that nobody needs here, and that are large.
-    untold = ("answered", "solved", "round__rules", "round__secret")
-    return {score.node_id: score for score in scores.defer(*untold)}
+    # Large columns that are not needed here.
+    deferred = ("answered", "solved", "round__rules", "round__secret")
+    return {score.node_id: score for score in scores.defer(*deferred)}
 
 
 def _standings(nodes: Iterable[Node]) -> QuerySet[Standing]:
@@ -114,7 +114,7 @@ def _standings(nodes: Iterable[Node]) -> QuerySet[Standing]:
 
 
 def _is_older(version: str, minimum: str) -> bool:
-    """Tell whether a node's client is no longer served; not while it has never told its version."""
+    """Return whether a node's client is too old; false for an unknown version."""
     try:
         return parse_version(version) < parse_version(minimum)
     except ValueError:

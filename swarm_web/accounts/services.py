@@ -1,4 +1,4 @@
-"""What people do with their accounts and nodes."""
+"""Changes of accounts and their nodes."""
 
 from datetime import datetime, timedelta
 from http import HTTPStatus
@@ -21,21 +21,21 @@ def create_own_node(
 ) -> tuple[Node, str]:
     """Create a node of an account and return it with its token, which is shown only now.
 
-    Raises RequestError where the account owns as many nodes as it may, or made them too fast, and
-    as `create_node` does for a name that cannot be had.
+    Raises RequestError if the account has reached a limit, and the errors of `create_node` for an
+    invalid or taken name.
     """
     with transaction.atomic():
-        check_room(user, now=now)
+        check_node_limits(user, now=now)
         return create_node(name=name, owner=user, title=title)
 
 
-def check_room(user: User, *, now: datetime) -> None:
-    """Raise RequestError unless the account may get one node more.
+def check_node_limits(user: User, *, now: datetime) -> None:
+    """Raise RequestError unless the account may have another node.
 
-    Holds the account until the transaction ends: several requests at once would pass the limits,
-    and a node that comes while the account is deleted would keep its token.
+    Locks the account until the transaction ends: concurrent requests would exceed the limits, and a
+    node created while the account is deleted would keep its token.
     """
-    if not _hold(user):
+    if not _lock(user):
         raise RequestError(
             "account.deleted",
             "This account was deleted.",
@@ -61,13 +61,13 @@ def check_room(user: User, *, now: datetime) -> None:
 
 
 def rename_node(node: Node, *, title: str) -> None:
-    """Give a node another title, which must have been checked."""
+    """Set a node's title, which must be validated."""
     node.title = title
     node.save(update_fields=["title"])
 
 
 def show_profile(user: User, *, is_public: bool) -> None:
-    """Publish which nodes an account owns, or end that."""
+    """Show or hide the nodes of an account."""
     Profile.objects.update_or_create(user=user, defaults={"is_public": is_public})
 
 
@@ -78,7 +78,7 @@ def delete_account(user: User) -> None:
     """
     try:
         with transaction.atomic():
-            _hold(user)
+            _lock(user)
             for node in Node.objects.select_for_update().filter(owner=user):
                 revoke_token(node)
             Node.objects.filter(owner=user).update(title="")
@@ -92,6 +92,6 @@ def delete_account(user: User) -> None:
         ) from problem
 
 
-def _hold(user: User) -> bool:
-    """Keep others from changing the account in this transaction; tell whether it exists."""
+def _lock(user: User) -> bool:
+    """Lock the account in this transaction; return whether it exists."""
     return User.objects.select_for_update().filter(pk=user.pk).first() is not None

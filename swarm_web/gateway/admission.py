@@ -4,16 +4,15 @@ Decided before any work of the database. A token that was let in lately is known
 behind the same address who tries wrong tokens does not shut its node out.
 """
 
-import asyncio
 from dataclasses import dataclass
 from hashlib import blake2b
 from random import Random
 from time import monotonic
-from weakref import WeakKeyDictionary
 
 from django.conf import settings
 
 from swarm_protocol.errors import ErrorCode, RefusedError
+from swarm_web.event_loops import one_per_loop
 from swarm_web.gateway.limits import Keyed, TokenBucket
 from swarm_web.gateway.session import Shared, shared_reads
 from swarm_web.gateway.staggering import Slots, jitter
@@ -124,12 +123,7 @@ def _name(token: str) -> bytes:
     return blake2b(token.encode(), digest_size=16).digest()
 
 
-_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, Admission] = WeakKeyDictionary()
-
-
+@one_per_loop
 def admission() -> Admission:
     """Return the running event loop's."""
-    loop = asyncio.get_running_loop()
-    if loop not in _by_loop:
-        _by_loop[loop] = Admission(shared_reads())
-    return _by_loop[loop]
+    return Admission(shared_reads())

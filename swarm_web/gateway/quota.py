@@ -1,12 +1,11 @@
 """What a connection may send: its node's allowance and its account's, whatever the connection."""
 
-import asyncio
 from time import monotonic
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 from django.conf import settings
 
+from swarm_web.event_loops import one_per_loop
 from swarm_web.gateway.limits import Allowance, Keyed, Rates
 from swarm_web.nodes.models import Node
 
@@ -88,12 +87,7 @@ class Quota:
         return Wait(0.0)
 
 
-_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, Allowances] = WeakKeyDictionary()
-
-
+@one_per_loop
 def allowances() -> Allowances:
     """Return the running event loop's."""
-    loop = asyncio.get_running_loop()
-    if loop not in _by_loop:
-        _by_loop[loop] = Allowances()
-    return _by_loop[loop]
+    return Allowances()

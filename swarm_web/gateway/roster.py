@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from datetime import datetime
 from random import Random
 from typing import Protocol
-from weakref import WeakKeyDictionary
 
 import msgspec
 import redis.exceptions
@@ -18,6 +17,7 @@ from django.utils import timezone
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import RoundState, SeasonState
 from swarm_web import bus
+from swarm_web.event_loops import one_per_loop
 from swarm_web.gateway.batching import Batcher
 from swarm_web.gateway.session import Shared, shared_reads
 from swarm_web.gateway.staggering import draw_delays
@@ -254,12 +254,9 @@ def _supersede(connection: Listed) -> None:
 
 # Tasks that nobody awaits; the event loop alone does not keep them.
 _running: set[asyncio.Task[None]] = set()
-_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, Roster] = WeakKeyDictionary()
 
 
+@one_per_loop
 def roster() -> Roster:
     """Return the running event loop's roster."""
-    loop = asyncio.get_running_loop()
-    if loop not in _by_loop:
-        _by_loop[loop] = Roster(shared_reads())
-    return _by_loop[loop]
+    return Roster(shared_reads())

@@ -1,11 +1,9 @@
 """What the gateway remembers: of one connection, and for all connections of a process."""
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from random import Random
-from weakref import WeakKeyDictionary
 
 from channels.db import database_sync_to_async
 from django.utils import timezone
@@ -17,6 +15,7 @@ from judge.services.receipts import Signer
 from judge.services.record import read_chain_head
 from judge.tasks import grade_answers
 from swarm_protocol.messages import Arm, ChainHead, RoundInfo
+from swarm_web.event_loops import one_per_loop
 from swarm_web.gateway.batching import Batcher
 from swarm_web.gateway.cached import Cached
 from swarm_web.gateway.grading_bell import GradingBell
@@ -104,22 +103,17 @@ def _read_round() -> RoundInfo | None:
     return describe_round(judge_round) if judge_round else None
 
 
-_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, Shared] = WeakKeyDictionary()
-
-
+@one_per_loop
 def shared_reads() -> Shared:
     """Return what the connections of the running event loop share."""
-    loop = asyncio.get_running_loop()
-    if loop not in _by_loop:
-        _by_loop[loop] = Shared(
-            season=Cached(running_season, max_age_s=_MAX_AGE_S),
-            round=Cached(_read_round, max_age_s=_MAX_AGE_S),
-            chain=Cached(lambda: read_chain_head(now=timezone.now()), max_age_s=_MAX_AGE_S),
-            tokens=Batcher(database_sync_to_async(authenticate_all)),
-            arrivals=Batcher(database_sync_to_async(settle_arrivals)),
-            answers=Batcher(database_sync_to_async(store_submissions)),
-            grading=GradingBell(grade_answers.delay),
-            hub=hub(),
-            random=Random(),
-        )
-    return _by_loop[loop]
+    return Shared(
+        season=Cached(running_season, max_age_s=_MAX_AGE_S),
+        round=Cached(_read_round, max_age_s=_MAX_AGE_S),
+        chain=Cached(lambda: read_chain_head(now=timezone.now()), max_age_s=_MAX_AGE_S),
+        tokens=Batcher(database_sync_to_async(authenticate_all)),
+        arrivals=Batcher(database_sync_to_async(settle_arrivals)),
+        answers=Batcher(database_sync_to_async(store_submissions)),
+        grading=GradingBell(grade_answers.delay),
+        hub=hub(),
+        random=Random(),
+    )

@@ -1,4 +1,4 @@
-"""The codes that people type, as RFC 8628, section 6.1 recommends; pure."""
+"""User codes, as RFC 8628, section 6.1 recommends; pure."""
 
 import re
 from random import Random
@@ -14,10 +14,10 @@ def draw_user_code(random: Random) -> str:
 
 
 def read_user_code(typed: str) -> str:
-    """Return a code as it is stored: capitals without the hyphen, spaces and other separators."""
+    """Return a typed code in its stored form: capitals without separators."""
     return re.sub(r"[^A-Z0-9]", "", typed.upper())[: 2 * _LENGTH]
 
 
 def show_user_code(code: str) -> str:
-    """Return a code as people read it, such as `BCDF-GHJK`."""
+    """Return a code for display, such as `BCDF-GHJK`."""
     return f"{code[:4]}-{code[4:]}"

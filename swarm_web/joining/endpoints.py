@@ -1,4 +1,4 @@
-"""What clients ask: a code to show, and the token once a person has approved it (RFC 8628)."""
+"""Endpoints for clients: a code, and the token once a person has approved it (RFC 8628)."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -12,13 +12,19 @@ from django.views.decorators.http import require_POST
 from swarm_protocol.joining import DEVICE_PATH, GRANT_TYPE, DeviceCode, DeviceError
 from swarm_web.addresses import network_of_request
 from swarm_web.joining.models import JoinRequest
-from swarm_web.joining.services import Asker, DeviceFlowError, ask_for_node, ask_for_owner, collect
+from swarm_web.joining.services import (
+    DeviceFlowError,
+    JoinRequester,
+    collect,
+    request_node,
+    request_owner,
+)
 
 _View = Callable[[HttpRequest], msgspec.Struct]
 
 
 def _answer_client(view: _View) -> Callable[[HttpRequest], HttpResponse]:
-    """Make a view for clients: a form without cookies in, JSON out, errors as RFC 6749, 5.2."""
+    """Wrap a view for clients: form input without cookies, JSON output, errors of RFC 6749, 5.2."""
 
     @wraps(view)
     def answered(request: HttpRequest) -> HttpResponse:
@@ -34,15 +40,15 @@ def _answer_client(view: _View) -> Callable[[HttpRequest], HttpResponse]:
         response["Cache-Control"] = "no-store"
         return response
 
-    # Clients bring no cookies, so there is no session that another site could use.
+    # Clients send no cookies, so there is no session that another site could abuse.
     return csrf_exempt(require_POST(answered))
 
 
 @_answer_client
 def device_code(request: HttpRequest) -> msgspec.Struct:
-    """Give a client a code; one that brings its node's token asks for an owner of that node."""
+    """Give a client a code; with a node's token, a code for claiming that node."""
     form = request.POST
-    asker = Asker(
+    requester = JoinRequester(
         network=network_of_request(request),
         client_version=_read_text(form.get("client_version", ""), 64),
         model=_read_text(form.get("model", ""), 200),
@@ -50,15 +56,17 @@ def device_code(request: HttpRequest) -> msgspec.Struct:
     now = timezone.now()
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() == "bearer":
-        begun, secret = ask_for_owner(asker, token.strip(), now=now)
+        created, secret = request_owner(requester, token.strip(), now=now)
     else:
-        begun, secret = ask_for_node(asker, now=now, anonymous=form.get("anonymous") == "true")
-    return _describe(begun, secret, page=request.build_absolute_uri(DEVICE_PATH))
+        created, secret = request_node(
+            requester, now=now, anonymous=form.get("anonymous") == "true"
+        )
+    return _describe(created, secret, page=request.build_absolute_uri(DEVICE_PATH))
 
 
 @_answer_client
 def device_token(request: HttpRequest) -> msgspec.Struct:
-    """Give a client its token, or tell it to go on waiting."""
+    """Give a client its token, or ask it to wait."""
     if request.POST.get("grant_type") != GRANT_TYPE:
         raise DeviceFlowError("unsupported_grant_type", f"grant_type must be {GRANT_TYPE}.")
     device_code = request.POST.get("device_code", "")
@@ -67,17 +75,17 @@ def device_token(request: HttpRequest) -> msgspec.Struct:
     return collect(device_code, now=timezone.now())
 
 
-def _describe(begun: JoinRequest, secret: str, *, page: str) -> DeviceCode:
+def _describe(created: JoinRequest, secret: str, *, page: str) -> DeviceCode:
     return DeviceCode(
         device_code=secret,
-        user_code=str(begun),
+        user_code=str(created),
         verification_uri=page,
-        verification_uri_complete=f"{page}?code={begun}",
-        expires_in=int((begun.expires_at - begun.created_at).total_seconds()),
-        interval=begun.interval_s,
+        verification_uri_complete=f"{page}?code={created}",
+        expires_in=int((created.expires_at - created.created_at).total_seconds()),
+        interval=created.interval_s,
     )
 
 
-def _read_text(sent: str, longest: int) -> str:
-    """Return what a client declares about itself, without what could steer a page or a terminal."""
-    return "".join(letter for letter in sent if letter.isprintable())[:longest]
+def _read_text(text: str, longest: int) -> str:
+    """Return a text that a client declares, without control characters."""
+    return "".join(letter for letter in text if letter.isprintable())[:longest]

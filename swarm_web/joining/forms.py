@@ -1,4 +1,4 @@
-"""What a person decides about a client that asks for a token."""
+"""The decision about a client that requests a token."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from swarm_web.nodes.models import Node
 
 
 class NodeChoiceForm(forms.Form):
-    """Which node the client becomes: one of `owner`, or a new one with an optional name."""
+    """The client's node: one of `owner`, or a new one with an optional name."""
 
     node = forms.ModelChoiceField(
         Node.objects.none(),
@@ -45,7 +45,7 @@ class NodeChoiceForm(forms.Form):
             del self.fields["node"]
 
     def clean_name(self) -> str:
-        """Check that no node is called so, in any case; the database settles two at once."""
+        """Check that the name is free, ignoring case; the database decides concurrent requests."""
         name: str = self.cleaned_data["name"]
         taken = Q(name__iexact=name) | Q(title__iexact=name)
         if name and Node.objects.filter(taken).exists():

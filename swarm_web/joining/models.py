@@ -9,15 +9,15 @@ from swarm_web.nodes.models import Node
 
 
 class JoinRequest(models.Model):
-    """A client asks for a token, and a person decides (RFC 8628).
+    """A client's request for a token, which a person decides (RFC 8628).
 
-    The device code is the client's secret, so only its hash is kept. `anonymous` needs no decision;
-    `claimed` is a node that asks for an owner and keeps its token. `node` is the one that the
-    decision gave to the client.
+    The device code is the client's secret, so only its hash is stored. `anonymous` needs no
+    decision; `claimed` is a node that requests an owner and keeps its token. `node` is the one that
+    the client was given.
     """
 
     class Decision(models.TextChoices):
-        """What the person decided."""
+        """The person's decision."""
 
         WAITING = "waiting"
         APPROVED = "approved"
@@ -36,7 +36,7 @@ class JoinRequest(models.Model):
     node = models.ForeignKey(
         Node, null=True, blank=True, on_delete=models.CASCADE, related_name="+"
     )
-    # Revoking or replacing the token ends what was approved before: the client then gets none.
+    # After the token was revoked or replaced, an earlier approval is void.
     replaces = models.CharField(
         max_length=64, editable=False, help_text="Hash of the token that the client's one replaces."
     )
@@ -52,5 +52,5 @@ class JoinRequest(models.Model):
         return show_user_code(self.user_code)
 
     def is_open(self, *, now: datetime) -> bool:
-        """Tell whether a person may still decide."""
+        """Return whether the request may still be decided."""
         return self.decision == self.Decision.WAITING and now < self.expires_at

@@ -1,4 +1,4 @@
-"""Where a person decides about a client that asks for a token: enter the code, then approve it."""
+"""The page where a person enters a client's code and approves its request for a token."""
 
 from datetime import datetime
 from http import HTTPStatus
@@ -24,7 +24,7 @@ from swarm_web.joining.models import JoinRequest
 from swarm_web.nodes.models import Node
 from swarm_web.nodes.names import draw_name
 
-# So many wrong codes an account may try in so many seconds; there are 20^8.
+# Number of wrong codes that an account may try in PERIOD_S seconds; there are 20^8 codes.
 WRONG_CODES = 20
 PERIOD_S = 600
 
@@ -34,14 +34,14 @@ PERIOD_S = 600
 @answer_refusals
 @require_http_methods(["GET", "HEAD", "POST"])
 def device(request: HttpRequest) -> HttpResponse:
-    """Ask for the code of a client; show what it asks for, and take the decision."""
+    """Ask for a client's code, show its request, and process the decision."""
     assert isinstance(request.user, User)
     typed = (request.POST if request.method == "POST" else request.GET).get("code", "")
     if not typed:
         return render(request, "joining/code.html")
     now = timezone.now()
-    asked = services.find_open(read_user_code(typed), now=now)
-    if asked is None:
+    join_request = services.find_open(read_user_code(typed), now=now)
+    if join_request is None:
         count_attempt(
             f"joining:wrong:{request.user.pk}",
             most=WRONG_CODES,
@@ -52,44 +52,46 @@ def device(request: HttpRequest) -> HttpResponse:
         return render(request, "joining/code.html", {"typed": typed, "unknown": True}, status=404)
     if request.method != "POST":
         drawn = {"name": draw_name(SystemRandom())}
-        return _show(request, asked, NodeChoiceForm(owner=request.user, initial=drawn))
+        return _show(request, join_request, NodeChoiceForm(owner=request.user, initial=drawn))
     if request.POST.get("decision") == "deny":
-        services.deny(asked)
+        services.deny(join_request)
         return render(request, "joining/denied.html")
-    if asked.claimed is not None:
-        approved = services.approve_claim(asked, request.user, now=now)
-        return _follow_up(request, asked.claimed if approved else None)
-    return _approve(request, request.user, asked, now=now)
+    if join_request.claimed is not None:
+        approved = services.approve_claim(join_request, request.user, now=now)
+        return _follow_up(request, join_request.claimed if approved else None)
+    return _approve(request, request.user, join_request, now=now)
 
 
 def _approve(
-    request: HttpRequest, owner: User, asked: JoinRequest, *, now: datetime
+    request: HttpRequest, owner: User, join_request: JoinRequest, *, now: datetime
 ) -> HttpResponse:
     form = NodeChoiceForm(request.POST, owner=owner)
     if not form.is_valid():
-        return _show(request, asked, form)
+        return _show(request, join_request, form)
     own: Node | None = form.cleaned_data.get("node")
     if own is not None:
-        return _follow_up(request, own if services.approve_own(asked, own) else None)
+        return _follow_up(request, own if services.approve_own(join_request, own) else None)
     try:
-        node = services.approve_new(asked, owner, name=form.cleaned_data["name"] or None, now=now)
+        node = services.approve_new(
+            join_request, owner, name=form.cleaned_data["name"] or None, now=now
+        )
     except IntegrityError:
         form.add_error("name", _("This name is taken. Choose another name."))
-        return _show(request, asked, form)
+        return _show(request, join_request, form)
     return _follow_up(request, node)
 
 
-def _show(request: HttpRequest, asked: JoinRequest, form: NodeChoiceForm) -> HttpResponse:
+def _show(request: HttpRequest, join_request: JoinRequest, form: NodeChoiceForm) -> HttpResponse:
     context = {
-        "asked": asked,
+        "asked": join_request,
         "form": form,
-        "same_network": asked.network == network_of_request(request),
+        "same_network": join_request.network == network_of_request(request),
     }
     return render(request, "joining/decide.html", context)
 
 
 def _follow_up(request: HttpRequest, node: Node | None) -> HttpResponse:
-    """Lead to the page of an approved node; None stands for a code that was used meanwhile."""
+    """Lead to the page of an approved node; None: the code was used since."""
     if node is None:
         return render(request, "joining/code.html", {"unknown": True}, status=HTTPStatus.CONFLICT)
     return redirect("device-approved", node.name)

@@ -1,7 +1,7 @@
-"""A client asks for a token, a person decides, the client collects it (RFC 8628).
+"""A client requests a token, a person decides, the client collects it (RFC 8628).
 
-The token is derived from the client's secret, so that a reply which is lost can be asked for again,
-though the database keeps neither of them.
+The token is derived from the client's secret, so that a lost reply can be requested again although
+the database stores neither of them.
 """
 
 import secrets
@@ -15,20 +15,20 @@ from django.db import IntegrityError, connection, transaction
 from django.utils.crypto import salted_hmac
 
 from swarm_protocol.joining import DeviceErrorCode, DeviceToken
-from swarm_web.accounts.services import check_room, create_own_node
+from swarm_web.accounts.services import check_node_limits, create_own_node
 from swarm_web.joining.codes import draw_user_code
 from swarm_web.joining.models import JoinRequest
 from swarm_web.nodes.models import Node
 from swarm_web.nodes.services import authenticate, create_node, give_token, hash_token, make_token
 
 VALID_FOR = timedelta(minutes=15)
-# How often a client may ask for its token, and by how much longer it waits once it asked too often
-# (RFC 8628, section 3.5).
+# Minimum time between a client's requests for its token, and how much it grows after a request that
+# came too early (RFC 8628, section 3.5).
 INTERVAL_S = 2
 SLOWER_BY_S = 5
-# Clocks and networks are not exact: so much earlier than its interval a client may ask.
+# Tolerance for the interval, because clocks and networks are not exact.
 SLACK_S = 0.5
-# How long requests are kept after their end: anonymous nodes of a network are counted by them.
+# How long requests are kept after they expire, to count anonymous nodes of a network.
 KEPT_FOR = timedelta(days=1)
 REQUESTS_PER_TEN_MINUTES = 60
 
@@ -36,7 +36,7 @@ _Decision = JoinRequest.Decision
 
 
 class DeviceFlowError(Exception):
-    """There is no token, or not yet: `error` is what RFC 8628 calls it."""
+    """There is no token, or not yet: `error` is the code of RFC 8628."""
 
     def __init__(self, error: DeviceErrorCode, description: str, *, status: int = 400) -> None:
         super().__init__(description)
@@ -46,59 +46,61 @@ class DeviceFlowError(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asker:
-    """Who asks for a token: what the client declares, and the address that it comes from."""
+class JoinRequester:
+    """The client that requests a token: what it declares, and its network address."""
 
     network: str
     client_version: str = ""
     model: str = ""
 
 
-# ---- the client asks
+# ---- the client requests a token
 
 
 @transaction.atomic
-def ask_for_node(
-    asker: Asker, *, now: datetime, anonymous: bool = False
+def request_node(
+    requester: JoinRequester, *, now: datetime, anonymous: bool = False
 ) -> tuple[JoinRequest, str]:
     """Return a new request and the client's secret. Raises DeviceFlowError.
 
-    One for an anonymous node needs no person. It fails where the site does not allow such nodes,
-    and where the client's network has made its number of them for this day.
+    A request for an anonymous node needs no person. It fails if the site does not allow such nodes,
+    and if the client's network has reached the daily limit.
     """
-    _hold_network(asker)
+    _lock_network(requester)
     if anonymous:
-        _check_anonymous(asker, now=now)
+        _check_anonymous(requester, now=now)
     decision = _Decision.APPROVED if anonymous else _Decision.WAITING
-    return _create(asker, now=now, anonymous=anonymous, decision=decision)
+    return _create(requester, now=now, anonymous=anonymous, decision=decision)
 
 
 @transaction.atomic
-def ask_for_owner(asker: Asker, token: str, *, now: datetime) -> tuple[JoinRequest, str]:
-    """Return a request to give an owner to the node with this token. Raises DeviceFlowError."""
+def request_owner(
+    requester: JoinRequester, token: str, *, now: datetime
+) -> tuple[JoinRequest, str]:
+    """Return a request for an owner of the node with this token. Raises DeviceFlowError."""
     node = authenticate(token)
     if node is None:
         raise DeviceFlowError("access_denied", "This token is unknown or was revoked.", status=401)
     if node.owner_id is not None:
         raise DeviceFlowError("already_owned", f"The node {node.name} belongs to an account.")
-    _hold_network(asker)
-    return _create(asker, now=now, claimed=node)
+    _lock_network(requester)
+    return _create(requester, now=now, claimed=node)
 
 
-def _hold_network(asker: Asker) -> None:
-    """Keep others of this network waiting, or many at once would pass its limits."""
+def _lock_network(requester: JoinRequester) -> None:
+    """Serialize requests of this network, because concurrent ones would exceed its limits."""
     with connection.cursor() as cursor:
         lock = "SELECT pg_advisory_xact_lock(hashtext('joining.network'), hashtext(%s))"
-        cursor.execute(lock, [asker.network])
+        cursor.execute(lock, [requester.network])
 
 
-def _check_anonymous(asker: Asker, *, now: datetime) -> None:
+def _check_anonymous(requester: JoinRequester, *, now: datetime) -> None:
     if not settings.ANONYMOUS_JOIN:
         raise DeviceFlowError(
             "anonymous_forbidden", "On this site a node needs an account.", status=403
         )
     made = JoinRequest.objects.filter(
-        anonymous=True, network=asker.network, created_at__gt=now - KEPT_FOR
+        anonymous=True, network=requester.network, created_at__gt=now - KEPT_FOR
     )
     if made.count() >= settings.ANONYMOUS_NODES_PER_DAY:
         raise DeviceFlowError(
@@ -110,17 +112,17 @@ def _check_anonymous(asker: Asker, *, now: datetime) -> None:
 
 
 def _create(
-    asker: Asker,
+    requester: JoinRequester,
     *,
     now: datetime,
     anonymous: bool = False,
     claimed: Node | None = None,
     decision: str = _Decision.WAITING,
 ) -> tuple[JoinRequest, str]:
-    lately = JoinRequest.objects.filter(
-        network=asker.network, created_at__gt=now - timedelta(minutes=10)
+    recent = JoinRequest.objects.filter(
+        network=requester.network, created_at__gt=now - timedelta(minutes=10)
     )
-    if lately.count() >= REQUESTS_PER_TEN_MINUTES:
+    if recent.count() >= REQUESTS_PER_TEN_MINUTES:
         raise DeviceFlowError(
             "slow_down", "Your network has asked for too many codes: wait ten minutes.", status=429
         )
@@ -131,9 +133,9 @@ def _create(
                 request = JoinRequest.objects.create(
                     device_hash=hash_token(secret),
                     user_code=draw_user_code(SystemRandom()),
-                    network=asker.network,
-                    client_version=asker.client_version,
-                    model=asker.model,
+                    network=requester.network,
+                    client_version=requester.client_version,
+                    model=requester.model,
                     anonymous=anonymous,
                     claimed=claimed,
                     replaces=claimed.token_hash if claimed else "",
@@ -143,7 +145,7 @@ def _create(
                     expires_at=now + VALID_FOR,
                 )
         except IntegrityError:
-            continue  # One in 10^10: another request has this code.
+            continue  # Another request has this code, with a chance of 1 in 10^10.
         return request, secret
 
 
@@ -151,7 +153,7 @@ def _create(
 
 
 def find_open(user_code: str, *, now: datetime) -> JoinRequest | None:
-    """Return the request with this code, if it is still to be decided."""
+    """Return the request with this code, if it is still open."""
     request = JoinRequest.objects.select_related("claimed").filter(user_code=user_code).first()
     return request if request is not None and request.is_open(now=now) else None
 
@@ -160,40 +162,40 @@ def find_open(user_code: str, *, now: datetime) -> JoinRequest | None:
 def approve_new(
     request: JoinRequest, owner: User, *, name: str | None, now: datetime
 ) -> Node | None:
-    """Give the client a new node of `owner`, which is returned; None if somebody decided before.
+    """Create a node of `owner` for the client, and return it; None if the request was decided.
 
-    Raises RequestError when `owner` may have no more nodes, ValidationError when the name is no
-    slug, and IntegrityError when it is taken.
+    Raises RequestError when `owner` has reached a limit, ValidationError when the name is no slug,
+    and IntegrityError when it is taken.
     """
     if not _decide(request, _Decision.APPROVED):
         return None
-    # Nobody knows this token: the client gets the one that its own secret stands for.
+    # This token is never shown: the client gets the one derived from its secret.
     node, _ = create_own_node(owner, name=name, now=now)
-    _promise(request, node)
+    _assign_node(request, node)
     return node
 
 
 @transaction.atomic
 def approve_own(request: JoinRequest, node: Node) -> bool:
-    """Let the client go on as a node of the person who decides; tell whether nobody had decided.
+    """Let the client continue a node of the person who decides; return false if it was decided.
 
-    The node's token ends when the client collects the new one.
+    The node's token becomes invalid when the client collects the new one.
     """
     decided = _decide(request, _Decision.APPROVED)
     if decided:
-        _promise(request, node)
+        _assign_node(request, node)
     return decided
 
 
 @transaction.atomic
 def approve_claim(request: JoinRequest, owner: User, *, now: datetime) -> bool:
-    """Make `owner` the owner of the node that asks for one; tell whether nobody was faster.
+    """Make `owner` the owner of the requesting node; return false if another was faster.
 
-    The node must still have the token that its client asked with. Raises RequestError when `owner`
-    may have no more nodes.
+    The node must still have the token of the request. Raises RequestError when `owner` has reached
+    a limit.
     """
     assert request.claimed is not None
-    check_room(owner, now=now)
+    check_node_limits(owner, now=now)
     unclaimed = Node.objects.filter(pk=request.claimed.pk, owner=None, token_hash=request.replaces)
     claimed = unclaimed.update(owner=owner)
     if claimed and _decide(request, _Decision.APPROVED):
@@ -202,13 +204,13 @@ def approve_claim(request: JoinRequest, owner: User, *, now: datetime) -> bool:
     return False
 
 
-def _promise(request: JoinRequest, node: Node) -> None:
-    """Note what the client is to collect, unless the node's token changes before it does."""
+def _assign_node(request: JoinRequest, node: Node) -> None:
+    """Record the node for the client, valid while the node's token does not change."""
     JoinRequest.objects.filter(pk=request.pk).update(node=node, replaces=node.token_hash)
 
 
 def deny(request: JoinRequest) -> bool:
-    """Refuse the client a token; tell whether nobody had decided."""
+    """Refuse the client a token; return false if the request was decided."""
     return _decide(request, _Decision.DENIED)
 
 
@@ -221,9 +223,9 @@ def _decide(request: JoinRequest, decision: str) -> bool:
 
 
 def collect(device_code: str, *, now: datetime) -> DeviceToken:
-    """Return the token of the node that the client was given. Raises DeviceFlowError.
+    """Return the token of the client's node. Raises DeviceFlowError.
 
-    May be called again until the request expires, unless the node was given another token since.
+    May be called again until the request expires, unless the node has got another token since.
     """
     with transaction.atomic():
         found = JoinRequest.objects.select_for_update().filter(device_hash=hash_token(device_code))
@@ -234,33 +236,33 @@ def collect(device_code: str, *, now: datetime) -> DeviceToken:
             return _hand_over(request, device_code)
         if request.decision == _Decision.DENIED:
             raise DeviceFlowError("access_denied", "The request was declined on the site.")
-        hasty = _note_asking(request, now=now)
-    # Outside of the transaction, which keeps when the client asked.
-    if hasty:
-        raise DeviceFlowError("slow_down", f"Ask every {request.interval_s} s at most.")
-    raise DeviceFlowError("authorization_pending", "Nobody has approved the code yet.")
+        too_early = _record_call(request, now=now)
+    # After the transaction, which has to store the time of this call.
+    if too_early:
+        raise DeviceFlowError("slow_down", f"Ask at most every {request.interval_s} s.")
+    raise DeviceFlowError("authorization_pending", "The code has not been approved yet.")
 
 
-def _note_asking(request: JoinRequest, *, now: datetime) -> bool:
-    """Note that the client asked, and tell whether it did so too soon."""
+def _record_call(request: JoinRequest, *, now: datetime) -> bool:
+    """Store the time of the call, and return whether it came too early."""
     earliest = timedelta(seconds=request.interval_s - SLACK_S)
-    hasty = request.asked_at is not None and now - request.asked_at < earliest
-    if hasty:
+    too_early = request.asked_at is not None and now - request.asked_at < earliest
+    if too_early:
         request.interval_s += SLOWER_BY_S
     request.asked_at = now
     request.save(update_fields=["asked_at", "interval_s"])
-    return hasty
+    return too_early
 
 
 def _hand_over(request: JoinRequest, device_code: str) -> DeviceToken:
     if request.claimed is not None:
         return DeviceToken(access_token="", node=request.claimed.name)
     token = _derive_token(device_code)
-    if request.node is None:  # an anonymous one begins with its client
+    if request.node is None:  # an anonymous node is created when its client collects the token
         request.node, _ = create_node()
         request.replaces = request.node.token_hash
         request.save(update_fields=["node", "replaces"])
-    # Held, or a token that is revoked at this moment would come back.
+    # Locked, because a concurrent revocation would be undone otherwise.
     node = Node.objects.select_for_update().get(pk=request.node.pk)
     if node.token_hash == request.replaces:
         give_token(node, token)
@@ -275,12 +277,12 @@ def _derive_token(device_code: str) -> str:
 
 
 def _expired() -> DeviceFlowError:
-    return DeviceFlowError("expired_token", "The code has expired: ask for a new one.")
+    return DeviceFlowError("expired_token", "The code has expired: request a new one.")
 
 
-# ---- in the end
+# ---- cleaning up
 
 
 def prune_requests(*, now: datetime) -> None:
-    """Forget requests that ended long ago, and the addresses in them."""
+    """Delete requests that expired long ago, with their network addresses."""
     JoinRequest.objects.filter(expires_at__lt=now - KEPT_FOR).delete()

@@ -8,5 +8,5 @@ from swarm_web.joining.services import prune_requests
 
 @shared_task
 def prune() -> None:
-    """Forget requests that ended long ago."""
+    """Delete requests that expired long ago."""
     prune_requests(now=timezone.now())

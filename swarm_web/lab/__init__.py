@@ -1,1 +1,1 @@
-"""Reports of the lab that this site publishes: their shape, and the shelf that they stand on."""
+"""The lab reports that this site publishes: their format, and their folders."""

@@ -1,7 +1,7 @@
-"""What the site reads of a `report.json` and a `summary.json`; pure.
+"""The fields of a `report.json` and a `summary.json` that the site reads; pure.
 
-`swarm-node lab report` and `lab summary` write them, and their module `lab.report.shape` says what
-each field means. Fields that no page shows are left out here and ignored.
+`swarm-node lab report` and `lab summary` write them, and their module `lab.report.shape` documents
+each field. Fields that no page shows are ignored.
 """
 
 from itertools import pairwise
@@ -16,19 +16,19 @@ Outcome = Literal[
 ]
 Probability = Annotated[float, Meta(ge=0, le=1)]
 Ratio = Annotated[float, Meta(ge=0)]
-# What counts as beyond chance.
+# Level of significance.
 LEVEL = 0.05
 
 
-class Estimate(Struct, frozen=True):
-    """A mean over the paired seeds, with its interval at 95 % where there are seeds enough."""
+class LabEstimate(Struct, frozen=True):
+    """A mean over the paired seeds, with its 95 % interval if there are enough seeds."""
 
     value: float
     low: float | None = None
     high: float | None = None
 
 
-class Curve(Struct, frozen=True):
+class LabCurve(Struct, frozen=True):
     """A curve over rounds; `low` and `high` are empty where there are too few seeds for a band."""
 
     rounds: list[int]
@@ -46,43 +46,43 @@ class Curve(Struct, frozen=True):
             raise ValueError("a curve's band has both ends in each round, or none")
 
 
-class Curves(Struct, frozen=True):
-    """An arm's curves; None where nothing was measured."""
+class LabCurves(Struct, frozen=True):
+    """An arm's curves; None if nothing was measured."""
 
-    own: Curve
-    cumulative: Curve
-    held_out: Curve | None = None
-    length: Curve | None = None
-    reflection: Curve | None = None
-    poisoned: Curve | None = None
+    own: LabCurve
+    cumulative: LabCurve
+    held_out: LabCurve | None = None
+    length: LabCurve | None = None
+    reflection: LabCurve | None = None
+    poisoned: LabCurve | None = None
 
     def __post_init__(self) -> None:
         if min(self.own.rounds[0], self.cumulative.rounds[0]) < 1:
             raise ValueError("nodes earn rewards from round 1 on")
 
 
-class Arm(Struct, frozen=True):
+class LabArm(Struct, frozen=True):
     """One arm: its means over the paired seeds, and its curves."""
 
     name: str
     settings: str
     nodes: int
     attackers: int
-    own: Estimate
-    training_set: Estimate
-    held_out_area: Estimate | None
-    held_out_final: Estimate | None
+    own: LabEstimate
+    training_set: LabEstimate
+    held_out_area: LabEstimate | None
+    held_out_final: LabEstimate | None
     take_off: float | None
     tokens: float
     bytes: float
     informative_in_set: float
-    curves: Curves
+    curves: LabCurves
 
 
-class Comparison(Struct, frozen=True):
+class LabComparison(Struct, frozen=True):
     """An arm against another one, paired by seed; `gain` is a ratio, 1.94 for +94 %.
 
-    `gain` is None where the other arm earned nothing, ends of intervals where seeds are too few.
+    `gain` is None if the other arm's reward is 0, ends of intervals with too few seeds.
     """
 
     arm: str
@@ -100,7 +100,7 @@ class Comparison(Struct, frozen=True):
     p_adjusted: Probability
 
 
-class Onset(Struct, frozen=True):
+class LabOnset(Struct, frozen=True):
     """An arm's difference from the baseline over rounds, with the band of chance around 0."""
 
     arm: str
@@ -116,8 +116,8 @@ class Onset(Struct, frozen=True):
             raise ValueError("a difference and its band have a value for each round")
 
 
-class GainAfter(Struct, frozen=True):
-    """The gain over the baseline, had the runs ended after `rounds`; as in `Comparison`."""
+class LabGainAfter(Struct, frozen=True):
+    """The gain over the baseline, had the runs ended after `rounds`; as in `LabComparison`."""
 
     rounds: int
     gain: Ratio | None
@@ -125,14 +125,14 @@ class GainAfter(Struct, frozen=True):
     gain_high: Ratio | None
 
 
-class Horizons(Struct, frozen=True):
+class LabHorizons(Struct, frozen=True):
     """An arm's gain after each fifth of the rounds."""
 
     arm: str
-    gains: list[GainAfter]
+    gains: list[LabGainAfter]
 
 
-class Reached(Struct, frozen=True):
+class LabReached(Struct, frozen=True):
     """When an arm's held-out score is as high as the baseline's at the end.
 
     `runs` of the paired runs get there; `rounds` and `tokens` are medians, None if half do not.
@@ -144,7 +144,7 @@ class Reached(Struct, frozen=True):
     tokens: float | None
 
 
-class PaperArm(Struct, frozen=True):
+class LabPaperArm(Struct, frozen=True):
     """An arm of the paper's controlled experiment."""
 
     name: str
@@ -152,7 +152,7 @@ class PaperArm(Struct, frozen=True):
     gain: float
 
 
-class RunFile(Struct, frozen=True):
+class LabRunFile(Struct, frozen=True):
     """A run: its file, and the SHA-256 of its lines."""
 
     arm: str
@@ -161,7 +161,7 @@ class RunFile(Struct, frozen=True):
     sha256: str
 
 
-class Report(Struct, frozen=True):
+class PublishedReport(Struct, frozen=True):
     """A whole report. The first format is the only one so far."""
 
     format: Literal[1]
@@ -175,15 +175,15 @@ class Report(Struct, frozen=True):
     seeds: list[int]
     headline: str
     notes: list[str]
-    arms: list[Arm]
-    comparisons: list[Comparison]
-    onsets: list[Onset]
-    paper: list[PaperArm]
+    arms: list[LabArm]
+    comparisons: list[LabComparison]
+    onsets: list[LabOnset]
+    paper: list[LabPaperArm]
     differences: list[str]
     commands: list[str]
-    runs: list[RunFile]
-    horizons: list[Horizons] = []
-    reached: list[Reached] = []
+    runs: list[LabRunFile]
+    horizons: list[LabHorizons] = []
+    reached: list[LabReached] = []
 
     def __post_init__(self) -> None:
         names = {arm.name for arm in self.arms}
@@ -201,7 +201,7 @@ class Report(Struct, frozen=True):
             raise ValueError("all arms have their gains after the same rounds")
 
     @property
-    def gains(self) -> dict[str, Comparison]:
+    def gains(self) -> dict[str, LabComparison]:
         """Each arm's comparison with the baseline in cumulative own reward."""
         return {
             each.arm: each
@@ -210,10 +210,10 @@ class Report(Struct, frozen=True):
         }
 
 
-class Finding(Struct, frozen=True):
+class LabFinding(Struct, frozen=True):
     """One comparison that answers a question, and whether it is as expected.
 
-    `report` is the folder of the report that it is from, beside the summary. `holds` is None where
+    `report` is the folder of the report that it is from, beside the summary. `holds` is None if
     nothing was expected.
     """
 
@@ -223,15 +223,15 @@ class Finding(Struct, frozen=True):
     expects: Expectation
     at_least: float | None
     holds: bool | None
-    comparison: Comparison
+    comparison: LabComparison
 
 
-class Answer(Struct, frozen=True):
-    """What a summary says of one question; nothing was measured where there are no findings.
+class LabSummaryAnswer(Struct, frozen=True):
+    """The findings about one question; none if nothing was measured.
 
-    `pending` comparisons were announced and are still to be measured.
+    `pending` is the number of announced comparisons without a report.
     """
 
-    figures: list[Finding] = []
+    figures: list[LabFinding] = []
     pending: int = 0
     confirmed_on_unseen: bool = False

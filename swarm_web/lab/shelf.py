@@ -1,8 +1,8 @@
 """The reports that this site publishes, from the folders of LAB_REPORTS.
 
-Each folder below one of those with a `report.json` is a report, and goes by the folder's name. A
-file is read when it is first asked for, and again after it has changed. Symbolic links are left
-out: with one, a folder that somebody else packed could publish any file of this machine.
+Each subfolder with a `report.json` is a report with the folder's name. A file is read on first use,
+and again after it has changed. Symbolic links are ignored: with one, a folder from another person
+could publish any file of this machine.
 """
 
 import logging
@@ -17,20 +17,20 @@ from typing import Any, TypeVar
 import msgspec
 from django.conf import settings
 
-from swarm_web.lab.shape import Answer, Report
+from swarm_web.lab.shape import LabSummaryAnswer, PublishedReport
 
 logger = logging.getLogger(__name__)
-# The largest file that is read, in bytes; a report of ten arms and ten seeds has some 500 kB.
+# The largest file that is read, in bytes; a report of ten arms and ten seeds has about 500 kB.
 LARGEST = 8 << 20
-# What may stand in an address.
+# Names that are valid in an address.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}\.jsonl(\.gz)?")
-_REMEMBERED = 128
+_CACHED = 128
 
 Read = TypeVar("Read")
-# What changes with a file: when it was written and when its rights changed, and its size.
+# Changes with a file: times of modification and of status change, and size.
 State = tuple[int, int, int]
-Told = tuple[dict[str, Answer], dict[str, Any]]
+ParsedSummary = tuple[dict[str, LabSummaryAnswer], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -41,25 +41,25 @@ class Unreadable:
 
 
 @dataclass(frozen=True)
-class Published:
-    """A report's folder; `ours` are those that are shipped with the site."""
+class ReportFolder:
+    """A report's folder; `ours`: it is shipped with the site."""
 
     name: str
     folder: Path
     ours: bool
 
-    def read(self) -> Report | Unreadable:
+    def read(self) -> PublishedReport | Unreadable:
         """Return the report."""
         return _read(self.folder / "report.json", _read_report)
 
     @property
-    def report(self) -> Report | None:
+    def report(self) -> PublishedReport | None:
         """The report, if it can be read."""
         found = self.read()
         return None if isinstance(found, Unreadable) else found
 
     def file(self, name: str) -> Path | None:
-        """Return one of the report's own files; None where it has none of that name."""
+        """Return one of the report's own files; None if there is no such file."""
         path = self.folder / name
         return path if _is_plain(path) else None
 
@@ -74,41 +74,41 @@ class Published:
 
 
 @dataclass(frozen=True)
-class Summary:
-    """What the reports of a folder answer together; `told` is the whole `summary.json`."""
+class LabSummary:
+    """The summary of a folder's reports; `raw` is the complete `summary.json`."""
 
     folder: Path
     ours: bool
-    answers: dict[str, Answer]
-    told: dict[str, Any]
+    answers: dict[str, LabSummaryAnswer]
+    raw: dict[str, Any]
 
 
-def list_published() -> list[Published]:
-    """Return the published reports by name; of two with the same name that of the first folder."""
-    found: dict[str, Published] = {}
+def list_published() -> list[ReportFolder]:
+    """Return the published reports by name; of two with the same name, the first one."""
+    found: dict[str, ReportFolder] = {}
     for folder in settings.LAB_REPORTS:
         ours = _is_ours(folder)
         for path in folder.glob("*/report.json"):
             name = path.parent.name
             if _NAME.fullmatch(name) and _is_plain(path):
-                found.setdefault(name, Published(name, path.parent, ours))
+                found.setdefault(name, ReportFolder(name, path.parent, ours))
     return [found[name] for name in sorted(found)]
 
 
-def find_published(name: str) -> Published | None:
-    """Return a report by name. Only names that a folder lists are found."""
+def find_published(name: str) -> ReportFolder | None:
+    """Return a report by name, if a folder has it."""
     return next((each for each in list_published() if each.name == name), None)
 
 
-def read_summary() -> Summary | None:
-    """Return the summary of the first folder that has one; None also where it is damaged."""
+def read_summary() -> LabSummary | None:
+    """Return the summary of the first folder that has one; None also if it is damaged."""
     for folder in settings.LAB_REPORTS:
         path = folder / "summary.json"
         if path.is_file():
-            told = _read(path, _read_summary)
-            if isinstance(told, Unreadable):
+            parsed = _read(path, _read_summary)
+            if isinstance(parsed, Unreadable):
                 return None
-            return Summary(folder, _is_ours(folder), *told)
+            return LabSummary(folder, _is_ours(folder), *parsed)
     return None
 
 
@@ -122,7 +122,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def version_of(paths: Sequence[Path]) -> str | None:
-    """Return an ETag that changes when one of the files does; None where one is missing."""
+    """Return an ETag that changes when one of the files does; None if one is missing."""
     try:
         states = [(path.name, (state := path.stat()).st_mtime_ns, state.st_size) for path in paths]
     except OSError:
@@ -146,22 +146,22 @@ def _read(path: Path, read_once: Callable[[Path, State], Read | Unreadable]) -> 
     return read_once(path, (state.st_mtime_ns, state.st_ctime_ns, state.st_size))
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def _read_report(path: Path, _state: State) -> Report | Unreadable:
-    return _decode(path, Report)
+@lru_cache(maxsize=_CACHED)
+def _read_report(path: Path, _state: State) -> PublishedReport | Unreadable:
+    return _decode(path, PublishedReport)
 
 
 @lru_cache
-def _read_summary(path: Path, _state: State) -> Told | Unreadable:
-    answers = _decode(path, dict[str, Answer])
+def _read_summary(path: Path, _state: State) -> ParsedSummary | Unreadable:
+    answers = _decode(path, dict[str, LabSummaryAnswer])
     if isinstance(answers, Unreadable):
         return answers
-    told = _decode(path, dict[str, Any])
-    return told if isinstance(told, Unreadable) else (answers, told)
+    raw = _decode(path, dict[str, Any])
+    return raw if isinstance(raw, Unreadable) else (answers, raw)
 
 
 def _decode(path: Path, kind: type[Read]) -> Read | Unreadable:
-    """Read a file; a damaged one is logged once, as its state is read once."""
+    """Decode a file. A damaged one is logged once, because each state is read once."""
     try:
         return msgspec.json.decode(read_bytes(path), type=kind)
     except OSError as problem:

@@ -1,4 +1,4 @@
-"""Run the whole site on this machine; Ctrl-C stops it, and a second start keeps its data."""
+"""Run the whole site on this machine. Ctrl-C stops it; the next start keeps its data."""
 
 import argparse
 import asyncio
@@ -6,15 +6,13 @@ import os
 import sys
 from pathlib import Path
 
+from swarm_web.local import LaunchError
 from swarm_web.local.commands import here
 from swarm_web.local.console import Console
 from swarm_web.local.demo import plan_nodes
-from swarm_web.local.environment import recall_site
-from swarm_web.local.errors import LaunchError
-from swarm_web.local.parent import watch_for_interrupt
-from swarm_web.local.stack import PROJECT, Plan, Stack
-from swarm_web.local.state import locked_state
-from swarm_web.local.supervisor import Supervisor
+from swarm_web.local.site import load_settings, locked_state
+from swarm_web.local.stack import PROJECT, LaunchPlan, Stack
+from swarm_web.local.supervisor import Supervisor, watch_for_interrupt
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -24,7 +22,7 @@ def build_parser() -> argparse.ArgumentParser:
         "--state-dir",
         type=Path,
         default=PROJECT / "var",
-        help="folder that keeps the databases and everything else (default: var/)",
+        help="folder for the databases and all other data (default: var/)",
     )
     parser = argparse.ArgumentParser(prog="python -m swarm_web.local", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
@@ -38,9 +36,9 @@ def build_parser() -> argparse.ArgumentParser:
             choices=range(1, 65),
             metavar="N",
             default=1,
-            help="how many, on this port and those that follow it (default: 1)",
+            help="number of web processes, on this port and the ports after it (default: 1)",
         )
-    demo.add_argument("--nodes", type=int, default=4, help="how many nodes (default: 4)")
+    demo.add_argument("--nodes", type=int, default=4, help="number of nodes (default: 4)")
     manage = verbs.add_parser(
         "manage", parents=[common], help="run a manage.py command on the running site"
     )
@@ -58,7 +56,7 @@ def main(argv: list[str]) -> int:
             manage_site(state, arguments.command)
         nodes = plan_nodes(arguments.nodes) if arguments.verb == "demo" else []
         with locked_state(state) as lock:
-            plan = Plan(
+            plan = LaunchPlan(
                 state=state,
                 port=arguments.port,
                 web_processes=arguments.web_processes,
@@ -67,15 +65,15 @@ def main(argv: list[str]) -> int:
             )
             asyncio.run(launch(plan, console=console, lock=lock))
     except LaunchError as error:
-        console.say(f"Stopped, because: {error}")
+        console.say(f"Stopped: {error}")
         return 1
     except KeyboardInterrupt:
-        return 130  # Ctrl-C before there was anything to stop.
+        return 130  # Ctrl-C before anything was started.
     return 0
 
 
-async def launch(plan: Plan, *, console: Console, lock: int) -> None:
-    """Run the site until somebody stops it. Raises LaunchError when it cannot start."""
+async def launch(plan: LaunchPlan, *, console: Console, lock: int) -> None:
+    """Run the site until it is stopped. Raises LaunchError when it cannot start."""
     async with Supervisor(console, keep_open=[lock]) as supervisor:
         watch = asyncio.create_task(watch_for_interrupt(os.getppid()))
         watch.add_done_callback(lambda _: supervisor.ask_to_stop())
@@ -83,9 +81,12 @@ async def launch(plan: Plan, *, console: Console, lock: int) -> None:
 
 
 def manage_site(state: Path, command: list[str]) -> None:
-    """Become `manage.py` with the site's settings. Raises LaunchError when there is no site."""
+    """Replace this process with `manage.py` and the site's settings.
+
+    Raises LaunchError when there is no site.
+    """
     program = here(("python", str(PROJECT / "manage.py"), *command))
-    os.execve(program[0], program, {**os.environ, **recall_site(state)})
+    os.execve(program[0], program, {**os.environ, **load_settings(state)})
 
 
 if __name__ == "__main__":

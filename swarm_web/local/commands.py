@@ -1,4 +1,4 @@
-"""The commands of a site's processes: here, in the containers and in the documents."""
+"""The commands of a site's processes, the same here, in the containers and in the docs."""
 
 import sys
 
@@ -6,25 +6,25 @@ MIGRATE = ("python", "manage.py", "migrate", "--noinput")
 COLLECT_STATIC = ("python", "manage.py", "collectstatic", "--noinput", "--verbosity", "0")
 COMPILE_MESSAGES = ("python", "-m", "swarm_web.catalogues", "compile")
 CREATE_DEMO_SEASON = ("python", "manage.py", "create_season", "--demo")
-# As many steps for a node that shares as for one alone, though its steps take longer; visitors see
-# scores rise over several rounds, and the machine has time for other things.
+# A fixed pace: a sharing node makes as many steps as an isolated one, though its steps take longer,
+# scores rise over several rounds, and the machine stays usable.
 DEMO_TRAINING = ("--step-seconds", "2")
-# Without gossip and mingle: the workers of a site have nothing to tell each other.
+# Without gossip and mingle: the workers of a site need no messages from each other.
 WORKER = (
     *("python", "-m", "celery", "-A", "swarm_web", "worker", "-l", "WARNING", "-c", "1"),
     *("--without-gossip", "--without-mingle"),
 )
-# uvicorn's sans-I/O ones, on sockets that end when nobody takes what was sent.
+# uvicorn's sans-I/O websockets, on sockets that are closed if the other end reads nothing.
 WEBSOCKETS = "swarm_web.gateway.transport:NodeTransport"
 
 
 def serve_web(*, host: str, port: int) -> tuple[str, ...]:
-    """Return the web process: our websockets, without compression, 4 MiB a message.
+    """Return the web process: our websockets, no compression, messages up to 4 MiB.
 
     Only TRUSTED_PROXIES decides about proxies' headers; uvicorn would trust them from 127.0.0.1.
 
-    uvicorn compresses every socket by default, which costs a 27 kB message 50 times the CPU time
-    and an idle connection 35 kB.
+    uvicorn compresses every socket by default, which takes 50 times the CPU time for a 27 kB
+    message and 35 kB for an idle connection.
     """
     return (
         *("python", "-m", "uvicorn", "swarm_web.asgi:application"),
@@ -35,10 +35,10 @@ def serve_web(*, host: str, port: int) -> tuple[str, ...]:
 
 
 def run_beat(schedule: str | None = None) -> tuple[str, ...]:
-    """Return Celery's clock; it writes to the file `schedule`, if given, every few minutes.
+    """Return Celery's beat, which writes to the file `schedule`, if given, every few minutes.
 
-    A container's health check looks at the file's age. Elsewhere there is none: all that beat does
-    is due within seconds, and half a file, left by a crash, would keep it from starting.
+    A container's health check reads the file's age. Elsewhere there is no file: all tasks of beat
+    are due within seconds, and a partial file, left by a crash, would prevent its start.
     """
     memory = ("-S", "celery.beat:Scheduler") if schedule is None else ("-s", schedule)
     return ("python", "-m", "celery", "-A", "swarm_web", "beat", "-l", "WARNING", *memory)
@@ -59,7 +59,7 @@ def join_swarm(
 
 
 def here(command: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the command with this interpreter and the programs installed beside it."""
+    """Return the command with this interpreter, or a program installed beside it."""
     program, *arguments = command
     if program == "python":
         return (sys.executable, *arguments)

@@ -1,4 +1,4 @@
-"""What the launcher writes on the terminal: its own steps, and each part's lines with its name."""
+"""The launcher's terminal output: its own steps, and each process's lines with its name."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ _BOLD = 1
 
 
 class Console:
-    """One writer for all lines; `clock` counts seconds for the stages' times."""
+    """One writer for all lines."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -24,25 +24,25 @@ class Console:
         self._began = time.monotonic()
 
     def say(self, text: str) -> None:
-        """Write a line of the launcher itself, with the seconds since it began."""
+        """Write a line of the launcher itself, with the seconds since its start."""
         elapsed = time.monotonic() - self._began
         self._write(self._paint(f"[{elapsed:6.1f} s] {text}", _BOLD))
 
     @contextmanager
     def stage(self, doing: str) -> Iterator[None]:
-        """Announce a step, and say how long it took once it is done."""
+        """Announce a step, and its duration once it is done."""
         began = time.monotonic()
         self.say(f"{doing} ...")
         yield
         self.say(f"{doing}: done in {time.monotonic() - began:.1f} s")
 
     def line(self, name: str, text: str) -> None:
-        """Write one line of the part called `name`."""
+        """Write one line of the process called `name`."""
         colour = _COLOURS[zlib.crc32(name.encode()) % len(_COLOURS)]
         self._write(f"{self._paint(f'{name:<{_NAME_WIDTH}} |', colour)} {text}")
 
     async def follow(self, name: str, stream: asyncio.StreamReader) -> None:
-        """Write a part's output line by line until it ends."""
+        """Write a process's output line by line until it ends."""
         rest = b""
         while chunk := await stream.read(_CHUNK_BYTES):
             *lines, rest = (rest + chunk).split(b"\n")
@@ -57,7 +57,7 @@ class Console:
         return f"\x1b[{code}m{text}\x1b[0m" if self._coloured else text
 
     def _write(self, line: str) -> None:
-        # Whoever read our output may have left; the site goes on.
+        # The reader of our output may be gone; the site goes on.
         with contextlib.suppress(BrokenPipeError):
             self._out.write(f"{line}\n")
             self._out.flush()

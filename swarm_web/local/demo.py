@@ -1,6 +1,7 @@
-"""The demo's nodes: copies of one small model that really train, on this machine's CPU. All but the
-last share what they find; the last trains alone, and one more copy not at all, so that the scores
-show what training does and what sharing adds (docs/lab.md).
+"""The demo's nodes: copies of one small model that train on this machine's CPU.
+
+All but the last share rollouts, the last trains alone, and one more copy is not trained, so that
+the scores show the effect of training and of sharing (docs/lab.md).
 """
 
 from collections.abc import Mapping, Sequence
@@ -8,15 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from swarm_web.local import commands
-from swarm_web.local.environment import Site, node_environment
-from swarm_web.local.parts import Part
+from swarm_web.local.process import SiteProcess
+from swarm_web.local.site import LocalSite, node_environment
 
 _BIRDS = ("starling", "dunlin", "lapwing", "knot", "sandpiper", "plover", "avocet", "curlew")
-# Seldom rewarded at first: where a node finds enough by itself, sharing shows nothing.
+# Rewards are rare at first. Where a node finds enough by itself, sharing has no effect.
 MODEL = "tiny-rare"
-# With fewer nodes, one on its own would leave too small a swarm to share with.
+# With fewer nodes, an isolated one would leave too small a swarm.
 _FEWEST_WITH_ISOLATED = 4
-# Leaving Python takes torch a while on a busy machine; all is saved before that.
+# With torch, Python takes a while to exit on a busy machine. All data is saved before that.
 _STOPS_WITHIN_S = 3.5
 
 
@@ -47,20 +48,20 @@ def plan_base_nodes(nodes: Sequence[DemoNode]) -> list[DemoNode]:
     return [DemoNode(name=f"{model}-base", model=model, arm="base") for model in models]
 
 
-def token_folder(site: Site) -> Path:
-    """Return where the nodes' tokens are kept, a file each."""
+def token_folder(site: LocalSite) -> Path:
+    """Return the folder of the nodes' tokens, one file each."""
     return site.state / "tokens"
 
 
-def registration(site: Site, node: DemoNode) -> tuple[str, ...]:
-    """Return the command that makes the node known to the server."""
+def registration(site: LocalSite, node: DemoNode) -> tuple[str, ...]:
+    """Return the command that registers the node."""
     return commands.create_node(
         name=node.name, arm=node.arm, token_file=str(token_folder(site) / node.name)
     )
 
 
-def node_part(site: Site, node: DemoNode, *, outer: Mapping[str, str]) -> Part:
-    """Return the running node."""
+def node_process(site: LocalSite, node: DemoNode, *, outer: Mapping[str, str]) -> SiteProcess:
+    """Return the node's process."""
     command = commands.join_swarm(
         url=site.url,
         token_file=str(token_folder(site) / node.name),
@@ -69,7 +70,7 @@ def node_part(site: Site, node: DemoNode, *, outer: Mapping[str, str]) -> Part:
         state=str(site.state / "nodes" / node.name),
     )
     training = () if node.arm == "base" else commands.DEMO_TRAINING
-    return Part(
+    return SiteProcess(
         name=node.name,
         command=commands.here((*command, *training)),
         environment=node_environment(outer),

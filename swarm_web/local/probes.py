@@ -1,28 +1,51 @@
-"""Ask the web process how it is: `python -m swarm_web.local.probes PORT PATH` exits with 0 or 1."""
+"""TCP ports on loopback, and HTTP checks of the web process.
+
+`python -m swarm_web.local.probes PORT PATH` exits with 0 if `GET PATH` gives 200, otherwise 1.
+"""
 
 import http.client
 import json
+import socket
 import sys
 
-from swarm_web.local.ports import HOST
+from swarm_web.local import LaunchError
 
+HOST = "127.0.0.1"
 _TIMEOUT_S = 2.0
 
 
+def free_port() -> int:
+    """Return a port that is not in use."""
+    with socket.create_server((HOST, 0)) as probe:
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def require_free(port: int) -> None:
+    """Raise LaunchError if `port` is in use."""
+    try:
+        socket.create_server((HOST, port)).close()
+    except OSError as error:
+        raise LaunchError(
+            f"Port {port} cannot be used ({error.strerror}). Stop the program that uses it, or "
+            f"choose another port, for example `make demo PORT={port + 1}`."
+        ) from error
+
+
 def answers_ok(port: int, path: str) -> bool:
-    """Say whether `GET path` on this machine's `port` gives 200. No proxy is asked."""
+    """Return whether `GET path` on this machine's `port` gives 200. Bypasses any proxy."""
     return _get(port, path) is not None
 
 
 def has_judged(port: int) -> bool:
-    """Say whether the site on `port` has closed a judge round."""
+    """Return whether the site on `port` has closed a judge round."""
     answer = _get(port, "/api/v1/rounds")
     rounds = json.loads(answer)["items"] if answer else []
     return any(judge_round["phase"] == "closed" for judge_round in rounds)
 
 
 def _get(port: int, path: str) -> bytes | None:
-    """Return the answer's body; None for any status but 200, or when nobody answers."""
+    """Return the response body; None for any status but 200, or without a response."""
     connection = http.client.HTTPConnection(HOST, port, timeout=_TIMEOUT_S)
     try:
         connection.request("GET", path)

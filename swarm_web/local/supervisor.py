@@ -1,28 +1,36 @@
-"""Run a stack of parts in the foreground, and leave nothing of it behind."""
+"""Run processes in the foreground, restart those that end, and stop all of them at the end."""
 
 import asyncio
+import contextlib
 import signal
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+from pathlib import Path
 from types import TracebackType
 
+from swarm_web.local import LaunchError
 from swarm_web.local.console import Console
-from swarm_web.local.errors import LaunchError
-from swarm_web.local.keeper import Keeper
-from swarm_web.local.parts import Part
-from swarm_web.local.running import spawn
+from swarm_web.local.process import SiteProcess, StartedProcess, always_ready, spawn
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# Pauses between two readiness checks. They grow, because some programs log every failed check.
+_FIRST_POLL_S = 0.05
+_LONGEST_POLL_S = 0.4
+_FIRST_DELAY_S = 0.5
+_LONGEST_DELAY_S = 30.0
+# A process that ran this long has recovered: the pause before its next restart is the first one.
+_STEADY_S = 60.0
+_PARENT_POLL_S = 0.5
 
 
 class Supervisor:
-    """An async context in which parts live.
+    """An async context that processes run in.
 
-    1. `start()` brings up parts that do not need each other: one tier.
-    2. A tier stands on those before it, so leaving the context stops the tiers in reverse.
-    3. SIGINT, SIGTERM and SIGHUP end the context's body by cancelling it; a second one kills
-       every part at once.
+    1. `start()` starts processes that do not depend on each other: one tier.
+    2. A tier may depend on earlier ones, so leaving the context stops the tiers in reverse.
+    3. SIGINT, SIGTERM and SIGHUP end the context's body by cancelling it; a second signal kills
+       every process at once.
 
-    `keep_open` are descriptors that every part inherits.
+    `keep_open` are descriptors that every process inherits.
     """
 
     def __init__(self, console: Console, *, keep_open: Sequence[int] = ()) -> None:
@@ -49,31 +57,33 @@ class Supervisor:
             asyncio.get_running_loop().remove_signal_handler(number)
         return self._asked_to_stop and isinstance(error, asyncio.CancelledError)
 
-    async def start(self, *parts: Part) -> None:
-        """Start a tier of parts and return when all of them are ready.
+    async def start(self, *processes: SiteProcess) -> None:
+        """Start a tier of processes and return when all of them are ready.
 
         Raises LaunchError when one ends, or is not ready in time.
         """
-        tier = [Keeper(part, console=self._console, keep_open=self._keep_open) for part in parts]
+        tier = [
+            Keeper(each, console=self._console, keep_open=self._keep_open) for each in processes
+        ]
         self._tiers.append(tier)
         await asyncio.gather(*(keeper.start() for keeper in tier))
 
-    async def run(self, part: Part) -> None:
-        """Run a part that ends by itself. Raises LaunchError when it fails."""
-        running = await spawn(part, keep_open=self._keep_open)
-        status = await running.outlive(self._console)
+    async def run(self, process: SiteProcess) -> None:
+        """Run a process that ends by itself. Raises LaunchError when it fails."""
+        started = await spawn(process, keep_open=self._keep_open)
+        status = await started.follow(self._console)
         if status != 0:
             raise LaunchError(
-                f"{part.name} failed with status {status} (`{' '.join(part.command)}`); "
+                f"{process.name} failed with status {status} (`{' '.join(process.command)}`); "
                 "its last lines are above."
             )
 
     def ask_to_stop(self) -> None:
-        """End the context's body; asking again changes nothing."""
+        """End the context's body. Further calls have no effect."""
         if self._asked_to_stop:
             return
         self._asked_to_stop = True
-        self._console.say("Stopping (once more kills everything at once)")
+        self._console.say("Stopping (Ctrl-C again kills all processes)")
         if self._body is not None:
             self._body.cancel()
 
@@ -89,4 +99,145 @@ class Supervisor:
         for tier in reversed(self._tiers):
             await asyncio.gather(*(keeper.stop() for keeper in tier))
         if self._tiers:
-            self._console.say("Everything has stopped")
+            self._console.say("All processes have stopped")
+
+
+class Keeper:
+    """Keeps one process running. The pause before a restart doubles with every early end."""
+
+    def __init__(
+        self, process: SiteProcess, *, console: Console, keep_open: Sequence[int] = ()
+    ) -> None:
+        self._process = process
+        self._console = console
+        self._keep_open = keep_open
+        self._delay_s = _FIRST_DELAY_S
+        self._started: StartedProcess | None = None
+        self._stopping = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Start the process and wait until it is ready.
+
+        Raises LaunchError when it ends before that or is not ready in time.
+        """
+        first = self._started = await spawn(self._process, keep_open=self._keep_open)
+        self._task = asyncio.create_task(self._keep(first))
+        if problem := await self._find_problem(first):
+            raise LaunchError(f"{self._process.name} {problem}; its last lines are above.")
+
+    async def stop(self) -> None:
+        """Ask the process to end, and kill what is left of it after its time limit."""
+        self._stopping.set()
+        if self._task is None or self._started is None:
+            return
+        self._started.ask_to_stop()
+        _, late = await asyncio.wait({self._task}, timeout=self._process.stop_within_s)
+        if late:
+            self._console.say(f"{self._process.name} did not end in time; killing it")
+            self.kill()
+            await self._task
+
+    def kill(self) -> None:
+        """Kill the process and its group now, without a restart."""
+        self._stopping.set()
+        if self._started is not None and self._started.process.returncode is None:
+            self._started.kill(self._process.kill_signal)
+
+    async def _find_problem(self, started: StartedProcess) -> str:
+        """Return why the process did not get ready, or an empty text as soon as it is."""
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + self._process.ready_within_s
+        pause_s = _FIRST_POLL_S
+        while not await asyncio.to_thread(self._process.is_ready):
+            if (status := started.process.returncode) is not None:
+                return f"{describe_end(status)} while starting"
+            if clock() > deadline:
+                return f"was not ready within {self._process.ready_within_s:g} s"
+            await asyncio.sleep(pause_s)
+            pause_s = min(1.5 * pause_s, _LONGEST_POLL_S)
+        return ""
+
+    async def _keep(self, first: StartedProcess) -> None:
+        """Follow one process after another until asked to stop."""
+        clock = asyncio.get_running_loop().time
+        started: StartedProcess | None = first
+        while started is not None:
+            began = clock()
+            status = await self._follow(started, is_restart=started is not first)
+            if clock() - began >= _STEADY_S:
+                self._delay_s = _FIRST_DELAY_S
+            if not self._stopping.is_set():
+                self._console.say(f"{self._process.name} {describe_end(status)}")
+            started = self._started = await self._restart()
+
+    async def _follow(self, started: StartedProcess, *, is_restart: bool) -> int:
+        """Return the status of a process that has ended; report when a restarted one is ready."""
+        if not is_restart or self._process.is_ready is always_ready:
+            return await started.follow(self._console)
+        reporting = asyncio.create_task(self._report_when_ready(started))
+        status = await started.follow(self._console)
+        await reporting
+        return status
+
+    async def _report_when_ready(self, started: StartedProcess) -> None:
+        problem = await self._find_problem(started)
+        if started.process.returncode is None:
+            self._console.say(f"{self._process.name} {problem or 'is ready again'}")
+
+    async def _restart(self) -> StartedProcess | None:
+        """Start the process again after a pause; return None when asked to stop."""
+        while not await self._is_stopped_within(self._delay_s):
+            self._console.say(f"{self._process.name} is started again after {self._delay_s:g} s")
+            self._delay_s = min(2 * self._delay_s, _LONGEST_DELAY_S)
+            try:
+                return await spawn(self._process, keep_open=self._keep_open)
+            except LaunchError as error:
+                self._console.say(str(error))
+        return None
+
+    async def _is_stopped_within(self, seconds: float) -> bool:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._stopping.wait(), seconds)
+        return self._stopping.is_set()
+
+
+def describe_end(status: int) -> str:
+    """Describe how a process ended, from its status as `subprocess` gives it."""
+    if status < 0:
+        return f"was killed by {signal.Signals(-status).name}"
+    return f"ended with status {status}"
+
+
+def catches_interrupt(pid: int) -> bool:
+    """Return whether a process has a handler for SIGINT; false where that is unknown.
+
+    Linux lists the signals that a process catches (proc_pid_status(5), SigCgt).
+    """
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+    mask = next((line for line in status.splitlines() if line.startswith("SigCgt:")), "SigCgt: 0")
+    return bool(int(mask.split()[1], 16) >> (signal.SIGINT - 1) & 1)
+
+
+def watch_for_interrupt(pid: int) -> Coroutine[None, None, None]:
+    """Check a process now, and return a coroutine that waits until it no longer catches SIGINT.
+
+    Ctrl-C in a terminal reaches make and the launcher alike. A SIGINT sent to make alone, as
+    scripts and process managers do, is not passed on: make stops catching the signal and waits for
+    its recipe. For a process that does not catch SIGINT now, the coroutine never returns.
+    """
+    return _wait_while_caught(pid) if catches_interrupt(pid) else _wait_forever()
+
+
+async def _wait_while_caught(pid: int) -> None:
+    while catches_interrupt(pid):  # noqa: ASYNC110  # another process's state sets no event
+        await asyncio.sleep(_PARENT_POLL_S)
+    # The same Ctrl-C may be on its way to us. Without this pause it would count as a second one.
+    await asyncio.sleep(_PARENT_POLL_S)
+
+
+async def _wait_forever() -> None:
+    await asyncio.Event().wait()

@@ -1,4 +1,4 @@
-"""Channels and deliveries in the operator's admin: to look at, and to switch a channel off."""
+"""Admin of channels and deliveries: read-only, except for switching a channel off."""
 
 from django.contrib import admin
 from django.db.models import QuerySet
@@ -11,7 +11,7 @@ from swarm_web.notifications.services.channels import switch_off
 
 @admin.register(Channel)
 class ChannelAdmin(admin.ModelAdmin[Channel]):
-    """See where messages go and what fails; secrets are not shown."""
+    """Lists channels with their failures; secrets are not shown."""
 
     list_display = [
         *("owner", "kind", "target", "enabled", "off_because"),
@@ -27,18 +27,18 @@ class ChannelAdmin(admin.ModelAdmin[Channel]):
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Channel | None = None) -> bool:
-        """Nobody edits one here."""
+        """Channels are not edited here."""
         return False
 
     def has_switch_off_permission(self, request: HttpRequest) -> bool:
-        """Let those switch channels off who might edit them, if anybody might."""
+        """Require the permission to change channels."""
         return request.user.has_perm("notifications.change_channel")
 
     @admin.action(
         description="Switch off (the owner cannot switch it on)", permissions=["switch_off"]
     )
     def switch_off(self, request: HttpRequest, queryset: QuerySet[Channel]) -> None:
-        """Switch the chosen channels off and drop what they were to deliver."""
+        """Switch the selected channels off and drop their waiting deliveries."""
         for channel in queryset:
             switch_off(channel, because=Channel.Off.OPERATOR, now=timezone.now())
         self.message_user(request, f"{len(queryset)} channels are switched off.")
@@ -46,7 +46,7 @@ class ChannelAdmin(admin.ModelAdmin[Channel]):
 
 @admin.register(Delivery)
 class DeliveryAdmin(admin.ModelAdmin[Delivery]):
-    """See what was sent, and what was not and why."""
+    """Lists deliveries with their failures."""
 
     list_display = [
         *("created_at", "channel", "type", "state", "attempts", "failure", "status", "ended_at"),
@@ -57,9 +57,9 @@ class DeliveryAdmin(admin.ModelAdmin[Delivery]):
     show_full_result_count = False
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Nobody adds a delivery by hand."""
+        """Deliveries are not added by hand."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Delivery | None = None) -> bool:
-        """Nobody edits one."""
+        """Deliveries are not edited."""
         return False

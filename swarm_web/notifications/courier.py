@@ -1,7 +1,7 @@
-"""Threads that send: the worker hands parcels over and goes on, however long a receiver takes.
+"""Threads that send parcels, so that a slow receiver does not block the worker.
 
-A worker process that is killed takes with it what its threads had not sent, or had sent and not
-told; the deliveries are due again when their lease ends (`services.delivering`).
+If a worker process is killed, its parcels without a recorded outcome are due again when their lease
+ends (`services.delivering`).
 """
 
 import logging
@@ -11,42 +11,42 @@ from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 
 from swarm_web.notifications.models import Failure
-from swarm_web.notifications.parcels import Outcome, Parcel
+from swarm_web.notifications.parcels import DeliveryOutcome, Parcel
 
 logger = logging.getLogger(__name__)
 
 THREADS = 32
-# Handed over and not yet told of: each thread's current parcel, and some that it takes next.
+# Parcels without a collected outcome: one in each thread, and some in the queue.
 MOST_PARCELS = 96
 
 
 class Courier:
-    """Sends parcels by threads, which start with the first parcels and end with the process."""
+    """Sends parcels with threads, which start with the first parcels and end with the process."""
 
     def __init__(self, *, threads: int = THREADS, most: int = MOST_PARCELS) -> None:
         self._threads, self._most = threads, most
-        self._parcels, self._outcomes = SimpleQueue[Parcel](), SimpleQueue[Outcome]()
+        self._parcels, self._outcomes = SimpleQueue[Parcel](), SimpleQueue[DeliveryOutcome]()
         self._out, self._started = 0, 0
         self._lock = Lock()
 
-    def room(self) -> int:
-        """Return how many parcels it takes now."""
+    def capacity(self) -> int:
+        """Return the number of parcels that it accepts now."""
         return self._most - self._out
 
     def take(self, parcels: Iterable[Parcel]) -> None:
-        """Take parcels to send, at most as many as there is room for."""
+        """Queue parcels, at most `capacity()` of them."""
         with self._lock:
             for parcel in parcels:
                 self._out += 1
                 self._parcels.put(parcel)
             while self._started < min(self._threads, self._out):
                 self._started += 1
-                Thread(target=self._send_for_ever, daemon=True).start()
+                Thread(target=self._send_forever, daemon=True).start()
 
-    def collect(self, *, wait_s: float = 0.0) -> list[Outcome]:
-        """Return how parcels ended since the last call; wait for the first if any is out."""
+    def collect(self, *, wait_s: float = 0.0) -> list[DeliveryOutcome]:
+        """Return the outcomes since the last call; wait for the first one if any is pending."""
         with self._lock:
-            outcomes: list[Outcome] = []
+            outcomes: list[DeliveryOutcome] = []
             while len(outcomes) < self._out:
                 try:
                     outcomes.append(self._outcomes.get(timeout=0.0 if outcomes else wait_s))
@@ -55,13 +55,13 @@ class Courier:
             self._out -= len(outcomes)
         return outcomes
 
-    def _send_for_ever(self) -> None:
+    def _send_forever(self) -> None:
         while True:
             parcel = self._parcels.get()
             try:
                 outcome = parcel.send()
             except Exception:
-                # The edge of the thread: a slot that never comes back would be worse.
+                # The edge of the thread: without an outcome, the capacity would shrink.
                 logger.exception("could not send %s", parcel.delivery)
                 outcome = parcel.end(Failure.INTERNAL)
             self._outcomes.put(outcome)

@@ -1,4 +1,4 @@
-"""What an owner fills in to be told of something."""
+"""Forms for an owner's notification channels."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ _PROBLEMS = {
 
 
 class EventsForm(forms.Form):
-    """Which events a channel tells of."""
+    """The events of a channel."""
 
     events = forms.MultipleChoiceField(
         label=_("Notify me when"),
@@ -64,7 +64,7 @@ class ChannelForm(EventsForm):
         kind.initial = Channel.Kind.WEBHOOK
 
     def clean(self) -> dict[str, Any]:
-        """Check the address as its kind needs it; mail goes to the account's own."""
+        """Check the address for its kind; e-mail needs none."""
         data = super().clean() or {}
         if data.get("kind") == Channel.Kind.EMAIL:
             data["target"] = ""

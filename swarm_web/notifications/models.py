@@ -1,8 +1,8 @@
-"""Where an owner wants to be told of what, and what is to be sent or was sent.
+"""Owners' notification channels, and the messages to them.
 
 `Delivery` is the outbox. Its `key` names the event, unique in a channel, so an event that is found
-twice is stored once. What was sent but not booked, because the worker was killed, is sent again
-with the same id.
+twice is stored once. A message whose outcome was not recorded, because the worker was killed, is
+sent again with the same id.
 """
 
 import uuid
@@ -39,12 +39,12 @@ class ChannelQuerySet(models.QuerySet["Channel"]):
     """Sets of channels."""
 
     def wanting(self, event: str) -> "ChannelQuerySet":
-        """Keep the channels that are on and want an event, unless their account is blocked."""
+        """Filter for enabled channels with an event, of active accounts."""
         return self.filter(enabled=True, owner__is_active=True, events__contains=[event])
 
 
 class Channel(models.Model):
-    """One way to tell an owner: a webhook, the account's e-mail address, a topic of an ntfy server.
+    """A way to notify an owner: a webhook, the account's e-mail address, or an ntfy topic.
 
     `next_attempt_at` is in the future while an attempt runs, and after one that failed: a receiver
     that is down delays only its own messages. `failures` counts attempts in a row that failed,
@@ -52,14 +52,14 @@ class Channel(models.Model):
     """
 
     class Kind(models.TextChoices):
-        """How the message travels."""
+        """The kind of transport."""
 
         WEBHOOK = "webhook", _("Webhook")
         EMAIL = "email", _("E-mail")
         NTFY = "ntfy", _("ntfy")
 
     class Event(models.TextChoices):
-        """What an owner can be told of."""
+        """The events that an owner can choose."""
 
         NODE_SILENT = "node.silent", _("my node goes offline or comes back")
         ROUND_SCORED = "round.scored", _("a round is scored")
@@ -114,7 +114,7 @@ class Channel(models.Model):
 
     @property
     def told(self) -> list[str]:
-        """What it tells of, as the page names it."""
+        """The labels of its events."""
         return [str(self.Event(event).label) for event in self.events if event in self.Event]
 
 
@@ -122,18 +122,18 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
     """Sets of deliveries."""
 
     def waiting(self) -> "DeliveryQuerySet":
-        """Keep what is still to be sent."""
+        """Filter for messages that are still to be sent."""
         return self.filter(state=Delivery.State.WAITING)
 
 
 class Delivery(models.Model):
-    """One message through one channel, from the moment that its event was found.
+    """One message through one channel.
 
-    `data` is what the message tells, as a webhook gets it.
+    `data` is the content of the message, as a webhook receives it.
     """
 
     class Type(models.TextChoices):
-        """What the message says."""
+        """The type of message."""
 
         NODE_SILENT = "node.silent", _("node offline")
         NODE_BACK = "node.back", _("node back online")
@@ -142,7 +142,7 @@ class Delivery(models.Model):
         TEST = "test", _("test")
 
     class State(models.TextChoices):
-        """What became of the message."""
+        """The state of the message."""
 
         WAITING = "waiting", _("waiting")
         SENT = "sent", _("sent")
@@ -186,7 +186,7 @@ class Delivery(models.Model):
 
 
 class NodeNews(models.Model):
-    """A silence that was told, until the node is back: it is `Node.last_seen` of then."""
+    """A reported silence, until the node is back. `silent_from` is its `Node.last_seen`."""
 
     node = models.OneToOneField(Node, primary_key=True, on_delete=models.CASCADE, related_name="+")
     silent_from = models.DateTimeField()
@@ -199,7 +199,7 @@ class NodeNews(models.Model):
 
 
 class RoundNews(models.Model):
-    """How far the owners of a closed round's nodes have been told, in the order of channels."""
+    """Progress of the messages about a closed round, by channel id."""
 
     round = models.OneToOneField(
         Round, primary_key=True, on_delete=models.CASCADE, related_name="+"

@@ -1,6 +1,6 @@
-"""A delivery made ready to be sent by a thread that reads no database.
+"""Deliveries prepared for a thread that does not read the database.
 
-UnsendableError       there is nowhere to send it: `failure` says why
+UnsendableError       there is no usable address: `failure` says why
 """
 
 import json
@@ -18,7 +18,7 @@ from django.core.mail import EmailMessage
 from swarm_web.notifications.models import Channel, Delivery, Failure
 from swarm_web.notifications.posting import PostError, post
 from swarm_web.notifications.selectors import mail_address
-from swarm_web.notifications.targets import Target, TargetError, read_target, read_topic
+from swarm_web.notifications.targets import NotificationTarget, TargetError, read_target, read_topic
 from swarm_web.notifications.unsubscribing import unsubscribe_url
 from swarm_web.notifications.webhook_signing import sign
 from swarm_web.notifications.wording import word
@@ -27,7 +27,7 @@ _CONTENT = {
     "Content-Type": "application/json; charset=utf-8",
     "User-Agent": "murmuration-notifications",
 }
-# ntfy's own scale: 3 is the default, 4 rings for longer.
+# ntfy's priorities: 3 is the default, 4 is high.
 _ORDINARY, _URGENT = 3, 4
 _TAGS = {
     Delivery.Type.NODE_SILENT: "warning",
@@ -39,7 +39,7 @@ _TAGS = {
 
 
 class UnsendableError(Exception):
-    """A delivery has nowhere to go."""
+    """A delivery has no usable address."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure)
@@ -47,8 +47,8 @@ class UnsendableError(Exception):
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """How an attempt ended; `failure` is a value of `Failure`, empty if the message was taken."""
+class DeliveryOutcome:
+    """The outcome of an attempt; `failure` is a value of `Failure`, empty for a success."""
 
     delivery: UUID
     attempt: int
@@ -64,25 +64,25 @@ class Parcel(ABC):
     attempt: int
 
     @abstractmethod
-    def send(self) -> Outcome:
-        """Send it and tell how that ended; this may take seconds."""
+    def send(self) -> DeliveryOutcome:
+        """Send it and return the outcome; this may take seconds."""
 
-    def end(self, failure: str = Failure.NONE, status: int | None = None) -> Outcome:
+    def end(self, failure: str = Failure.NONE, status: int | None = None) -> DeliveryOutcome:
         """Return the outcome of this attempt."""
-        return Outcome(self.delivery, self.attempt, failure, status)
+        return DeliveryOutcome(self.delivery, self.attempt, failure, status)
 
 
 @dataclass(frozen=True)
 class PostParcel(Parcel):
     """A body for a webhook or an ntfy server."""
 
-    target: Target
+    target: NotificationTarget
     body: bytes
     headers: dict[str, str]
     private: bool
 
-    def send(self) -> Outcome:
-        """Post it; what is not a status of success is a failure."""
+    def send(self) -> DeliveryOutcome:
+        """Send the POST request; any status but 2xx is a failure."""
         try:
             status = post(self.target, self.body, headers=self.headers, private=self.private)
         except PostError as problem:
@@ -100,8 +100,8 @@ class MailParcel(Parcel):
 
     message: EmailMessage = field(compare=False)
 
-    def send(self) -> Outcome:
-        """Hand it to the mail server."""
+    def send(self) -> DeliveryOutcome:
+        """Send it through the mail server."""
         try:
             self.message.send()
         except (SMTPException, OSError, ValueError):
@@ -110,7 +110,7 @@ class MailParcel(Parcel):
 
 
 def pack(delivery: Delivery, *, now: datetime) -> Parcel:
-    """Make a delivery ready; its channel and owner are loaded. Raises UnsendableError."""
+    """Prepare a delivery, with channel and owner loaded. Raises UnsendableError."""
     try:
         match Channel.Kind(delivery.channel.kind):
             case Channel.Kind.WEBHOOK:
@@ -120,7 +120,7 @@ def pack(delivery: Delivery, *, now: datetime) -> Parcel:
             case Channel.Kind.EMAIL:
                 return _pack_mail(delivery)
     except TargetError:
-        # It was checked when the owner typed it; the operator has changed what may be called.
+        # The address was valid when it was entered; the operator has changed the rules since.
         raise UnsendableError(Failure.FORBIDDEN) from None
 
 
@@ -146,18 +146,18 @@ def _pack_webhook(delivery: Delivery, *, now: datetime) -> Parcel:
 
 
 def _pack_ntfy(delivery: Delivery) -> Parcel:
-    """Pack a message in ntfy's JSON form: headers would hold ASCII only."""
+    """Prepare a message in ntfy's JSON format, because headers allow ASCII only."""
     private = settings.NOTIFICATION_PRIVATE_TARGETS
     target, topic = read_topic(delivery.channel.target, private=private)
-    words = word(delivery)
+    message_text = word(delivery)
     body = json.dumps(
         {
             "topic": topic,
-            "title": words.title,
-            "message": words.text,
-            "priority": _URGENT if words.is_urgent else _ORDINARY,
+            "title": message_text.title,
+            "message": message_text.text,
+            "priority": _URGENT if message_text.is_urgent else _ORDINARY,
             "tags": [_TAGS[Delivery.Type(delivery.type)]],
-            "click": words.url,
+            "click": message_text.url,
         }
     ).encode()
     return PostParcel(delivery.pk, delivery.attempts, target, body, dict(_CONTENT), private)
@@ -168,16 +168,17 @@ def _pack_mail(delivery: Delivery) -> Parcel:
     address = mail_address(channel.owner)
     if address is None:
         raise UnsendableError(Failure.NO_ADDRESS)
-    words, leave = word(delivery), unsubscribe_url(channel)
+    message_text, leave = word(delivery), unsubscribe_url(channel)
     page = f"{settings.SITE_URL}/account/notifications/"
-    text = f"{words.text}\n\n{words.url}\n\n-- \nWhat you are told: {page}\nUnsubscribe: {leave}\n"
+    footer = f"-- \nYour notifications: {page}\nUnsubscribe: {leave}\n"
+    text = f"{message_text.text}\n\n{message_text.url}\n\n{footer}"
     message = EmailMessage(
-        # A line break would be the end of the header.
-        subject=" ".join(words.title.split()),
+        # A line break would end the header.
+        subject=" ".join(message_text.title.split()),
         body=text,
         to=[address],
         headers={
-            # The same in each attempt, so that mail programs show it once.
+            # The same in each attempt, so that mail programs show the message once.
             "Message-ID": f"<{delivery.pk}@{urlsplit(settings.SITE_URL).hostname}>",
             "Auto-Submitted": "auto-generated",
             "List-Unsubscribe": f"<{leave}>",

@@ -1,11 +1,11 @@
-"""One POST to an address that a stranger gave us.
+"""One POST request to an untrusted address.
 
-    PostError             no answer with a status came: `failure` says why
+    PostError             no response with a status: `failure` says why
 
-The name is resolved once, every address that it has is checked, and the connection is made to one
-that was checked: a second answer of the name server changes nothing. Redirects are not followed,
-proxies of the environment are not asked, the answer's body is not read. All of it, apart from the
-system's resolver, ends within `PATIENCE_S`.
+The name is resolved once, all its addresses are checked, and the connection goes to a checked one,
+so a different second answer of the name server has no effect. Redirects are not followed, proxies
+of the environment are not used, and the body of the response is not read. Apart from the system's
+resolver, everything ends within `PATIENCE_S`.
 """
 
 import io
@@ -18,26 +18,28 @@ from ipaddress import ip_address
 from time import monotonic
 from typing import Any, cast
 
-from swarm_web.notifications.targets import Target, may_be_called
+from swarm_web.notifications.targets import NotificationTarget, may_be_called
 
 CONNECT_WITHIN_S = 3.0
 PATIENCE_S = 10.0
-# The status and headers of an answer, in bytes.
-LARGEST_ANSWER = 16_384
-# A name may have many addresses; a dead one must not use up the time.
+# Maximum bytes of a response's status and headers.
+LARGEST_RESPONSE = 16_384
+# Number of addresses of a name to try, because each may take the full timeout.
 _TRIED = 2
 
 
 class PostError(Exception):
-    """No answer came; `failure` is a value of `models.Failure`."""
+    """No response; `failure` is a value of `models.Failure`."""
 
     def __init__(self, failure: str) -> None:
         super().__init__(failure)
         self.failure = failure
 
 
-def post(target: Target, body: bytes, *, headers: Mapping[str, str], private: bool) -> int:
-    """Post the body and return the status of the answer. Raises PostError."""
+def post(
+    target: NotificationTarget, body: bytes, *, headers: Mapping[str, str], private: bool
+) -> int:
+    """Send the body and return the status of the response. Raises PostError."""
     until = monotonic() + PATIENCE_S
     addresses = resolve(target, private=private)
     try:
@@ -53,14 +55,14 @@ def post(target: Target, body: bytes, *, headers: Mapping[str, str], private: bo
         raise PostError("garbled") from None
 
 
-def resolve(target: Target, *, private: bool) -> list[str]:
-    """Return the IP addresses of a target's host. Raises PostError unless all may be called."""
+def resolve(target: NotificationTarget, *, private: bool) -> list[str]:
+    """Return the IP addresses of a target's host. Raises PostError unless all are allowed."""
     try:
         found = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
     # A label that IDNA cannot encode is a UnicodeError.
     except (OSError, UnicodeError):
         raise PostError("unresolved") from None
-    # A name may be given twice; the order is the system's preference.
+    # Without duplicates, in the system's order of preference.
     addresses = list(dict.fromkeys(str(place[0]) for *_, place in found))
     if not all(may_be_called(ip_address(address), private=private) for address in addresses):
         raise PostError("forbidden")
@@ -78,8 +80,8 @@ def _connect(addresses: list[str], port: int) -> socket.socket:
     raise problem
 
 
-def _secure(plain: socket.socket, target: Target, until: float) -> socket.socket:
-    """Return the socket with TLS where the scheme asks for it. The handshake has a deadline."""
+def _secure(plain: socket.socket, target: NotificationTarget, until: float) -> socket.socket:
+    """Return the socket, with TLS for https. The handshake has a deadline."""
     plain.settimeout(_left(until))
     if target.scheme == "http":
         return plain
@@ -88,13 +90,15 @@ def _secure(plain: socket.socket, target: Target, until: float) -> socket.socket
 
 @cache
 def _tls() -> ssl.SSLContext:
-    """Read the system's certificates once a process."""
+    """Load the system's certificates once per process."""
     return ssl.create_default_context()
 
 
-def _exchange(stream: "_Stream", target: Target, body: bytes, headers: Mapping[str, str]) -> int:
+def _exchange(
+    stream: "_Stream", target: NotificationTarget, body: bytes, headers: Mapping[str, str]
+) -> int:
     connection = HTTPConnection(target.host, target.port)
-    # The default port is left out of the Host header only if the connection has it as its own.
+    # http.client omits the port from the Host header only if it is the default port.
     connection.default_port = 443 if target.scheme == "https" else 80
     connection.sock = cast("socket.socket", stream)
     connection.request("POST", target.path, body, {**headers, "Connection": "close"})
@@ -109,7 +113,7 @@ def _left(until: float) -> float:
 
 
 class _Stream:
-    """What http.client needs of a socket, with an end to its patience and to its appetite."""
+    """The socket interface for http.client, with a deadline and a size limit."""
 
     def __init__(self, sock: socket.socket, until: float) -> None:
         self._sock, self._until = sock, until
@@ -120,25 +124,25 @@ class _Stream:
         self._sock.sendall(data)
 
     def makefile(self, _mode: str) -> io.BufferedReader:
-        """Return the answer as a file that ends early rather than late."""
-        return io.BufferedReader(_Answer(self._sock, self._until))
+        """Return the response as a file of limited size."""
+        return io.BufferedReader(_Response(self._sock, self._until))
 
     def close(self) -> None:
-        """Leave closing to whoever opened the socket."""
+        """Do nothing: the caller closes the socket."""
 
 
-class _Answer(io.RawIOBase):
+class _Response(io.RawIOBase):
     def __init__(self, sock: socket.socket, until: float) -> None:
-        self._sock, self._until, self._room = sock, until, LARGEST_ANSWER
+        self._sock, self._until, self._bytes_left = sock, until, LARGEST_RESPONSE
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Read what is there, at most what there is room for; 0 is the end."""
-        if not self._room:
+        """Read available bytes up to the limit; 0 is the end."""
+        if not self._bytes_left:
             return 0
         self._sock.settimeout(_left(self._until))
-        taken = self._sock.recv_into(memoryview(buffer)[: self._room])
-        self._room -= taken
+        taken = self._sock.recv_into(memoryview(buffer)[: self._bytes_left])
+        self._bytes_left -= taken
         return taken

@@ -1,4 +1,4 @@
-"""When an owner is told, how often a message is tried, and when a channel is given up. Pure."""
+"""When owners are notified, how often a message is tried, when a channel is given up. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 
 from swarm_protocol.version import parse_version
 
-# A web process says every second that it can serve; nodes are touched every 15 s.
+# A web process signals every second that it can serve; nodes are updated every 15 s.
 _OUTAGE = timedelta(seconds=15)
-# The watch looks every 15 s. After a longer gap nobody knows whether nodes could connect meanwhile.
+# The watch is updated every 15 s. After a longer gap it is unknown whether nodes could connect.
 _GAP = timedelta(seconds=60)
 
 FIRST_PAUSE = timedelta(seconds=30)
@@ -21,16 +21,16 @@ GIVEN_UP_FROM = 10
 
 @dataclass(frozen=True)
 class Watch:
-    """An uninterrupted watch over the nodes: since when, and when they were looked at last."""
+    """An uninterrupted watch over the nodes: its start, and the latest update."""
 
     since: datetime
     looked_at: datetime
 
 
-def go_on_watching(watch: Watch | None, *, now: datetime, web_silence: timedelta | None) -> Watch:
-    """Return the watch after a look at `now`; it begins anew where nodes could not connect.
+def continue_watch(watch: Watch | None, *, now: datetime, web_silence: timedelta | None) -> Watch:
+    """Return the watch after an update at `now`; it starts again if nodes could not connect.
 
-    `web_silence` is how long ago a web process could serve, None if that is not known.
+    `web_silence` is the time since a web process could serve, None if unknown.
     """
     is_broken = (
         watch is None
@@ -43,10 +43,9 @@ def go_on_watching(watch: Watch | None, *, now: datetime, web_silence: timedelta
 
 
 def silent_before(watch: Watch, *, now: datetime, patience: timedelta) -> datetime | None:
-    """Return the moment such that nodes last seen before it are silent, None if none can be.
+    """Return the moment before which a node was last seen if it is silent; None if none can be.
 
-    A node has to be missing for `patience` within the watch: time in which the site was down is
-    not held against it.
+    A node has to be absent for `patience` within the watch: downtime of the site does not count.
     """
     if now - watch.since < patience:
         return None
@@ -54,18 +53,18 @@ def silent_before(watch: Watch, *, now: datetime, patience: timedelta) -> dateti
 
 
 def pause_after(attempts: int) -> timedelta:
-    """Return how long to wait after so many attempts that failed, at least one."""
+    """Return the pause after a number of failed attempts, at least one."""
     factor: int = PAUSE_FACTOR ** (min(attempts, MOST_ATTEMPTS - 1) - 1)
     return FIRST_PAUSE * factor
 
 
 def is_given_up(*, failures: int, failing_since: datetime, now: datetime) -> bool:
-    """Tell whether a channel failed so often and for so long that it is switched off."""
+    """Return whether a channel is switched off after these failures."""
     return failures >= GIVEN_UP_FROM and now - failing_since >= GIVEN_UP_AFTER
 
 
 def outdated(versions: Iterable[str], *, minimum: str) -> set[str]:
-    """Return the client versions that are older than the minimum; unreadable ones are left out."""
+    """Return the client versions that are older than the minimum; invalid ones are left out."""
     wanted = parse_version(minimum)
     return {version for version in versions if _is_older(version, wanted)}
 

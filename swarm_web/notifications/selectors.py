@@ -1,4 +1,4 @@
-"""Reads: where an account gets mail, and what operators watch."""
+"""Reads: accounts' mail addresses, and figures for operators."""
 
 from django.apps import apps
 from django.conf import settings
@@ -7,22 +7,21 @@ from django.db.models import Count
 
 from swarm_web.notifications.models import Channel, Delivery
 
-# With these, mail leads nowhere.
+# Backends that do not send mail.
 _NO_MAIL = {
     f"django.core.mail.backends.{name}.EmailBackend" for name in ("console", "dummy", "filebased")
 }
 
 
 def can_mail() -> bool:
-    """Tell whether the operator has set up a mail server."""
+    """Return whether the operator has configured a mail server."""
     return settings.EMAIL_BACKEND not in _NO_MAIL
 
 
 def mail_address(account: AbstractBaseUser) -> str | None:
-    """Return the account's own e-mail address, None if it has none that may be written to.
+    """Return the account's e-mail address, None if it has no usable one.
 
-    Where the site has its visitors confirm addresses, one that is not confirmed is somebody else's
-    for all that we know.
+    If the site verifies addresses, an unconfirmed one is not used: it may belong to another person.
     """
     address: str = getattr(account, "email", "")
     if not address:
@@ -37,12 +36,12 @@ def mail_address(account: AbstractBaseUser) -> str | None:
 
 
 def count_deliveries() -> dict[str, int]:
-    """Return how many deliveries there are in each state."""
+    """Return the number of deliveries in each state."""
     counted = Delivery.objects.order_by().values("state").annotate(total=Count("pk"))
     return dict.fromkeys(Delivery.State.values, 0) | {row["state"]: row["total"] for row in counted}
 
 
 def count_channels_off() -> int:
-    """Return how many channels were switched off because their receivers failed."""
+    """Return the number of channels switched off because of failures."""
     failing = [Channel.Off.FAILING, Channel.Off.GONE]
     return Channel.objects.filter(off_because__in=failing).count()

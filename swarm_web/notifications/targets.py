@@ -1,9 +1,9 @@
-"""Addresses that strangers give us to call, and which of them may be called. Pure.
+"""Checks of untrusted addresses for notifications. Pure.
 
-    TargetError           an address cannot be used: `code` says why, the text what helps
+    TargetError           an address cannot be used: `code` says why, the text what to do
 
-The worker stands inside the operator's network, so a name must lead to public addresses only. An
-address of IPv6 that stands for one of IPv4 is judged by the latter, or refused.
+The worker is inside the operator's network, so a name must resolve to public addresses only. An
+IPv6 address that embeds an IPv4 address is checked by the latter, or refused.
 """
 
 import re
@@ -19,12 +19,11 @@ IPAddress = IPv4Address | IPv6Address
 _DEFAULT_PORTS = {"https": 443, "http": 80}
 _TOPIC = re.compile(r"/(?P<topic>[-_A-Za-z0-9]{1,64})/?")
 _LABEL = re.compile(r"[A-Za-z0-9_]([-A-Za-z0-9_]{0,61}[A-Za-z0-9_])?")
-# Printable ASCII without the space: what else belongs into an address is percent-encoded.
+# Printable ASCII without the space: other characters have to be percent-encoded.
 _PRINTABLE = re.compile(r"[!-~]+")
 _GLOBAL_IPV6 = ip_network("2000::/3")
 _NAT64 = ip_network("64:ff9b::/96")
-# `is_global` says yes to some of these in some versions of Python, or they carry an address of
-# IPv4 that lies elsewhere.
+# Some versions of Python count some of these as global, or they embed an IPv4 address elsewhere.
 _SPECIAL = tuple(
     map(
         ip_network,
@@ -36,9 +35,9 @@ _SPECIAL = tuple(
         ),
     )
 )
-# A cloud's metadata service outside of the link-local networks.
+# A cloud's metadata service that is not link-local.
 _METADATA = ip_address("fd00:ec2::254")
-# What stands before the IPv4 address in an interface identifier of ISATAP; a bit may be set in it.
+# Prefix of the IPv4 address in an interface identifier of ISATAP; one bit of it may be set.
 _ISATAP, _ISATAP_MASK = 0x5EFE, 0xFDFF_FFFF
 
 
@@ -51,8 +50,8 @@ class TargetError(ValueError):
 
 
 @dataclass(frozen=True)
-class Target:
-    """An address taken apart: `host` is a name or an IP address, `path` begins with a slash."""
+class NotificationTarget:
+    """A parsed address: `host` is a name or an IP address, `path` begins with a slash."""
 
     scheme: str
     host: str
@@ -60,14 +59,13 @@ class Target:
     path: str
 
 
-def read_target(address: str, *, private: bool) -> Target:
-    """Take an address apart.
+def read_target(address: str, *, private: bool) -> NotificationTarget:
+    """Parse an address.
 
-    `private` allows plain HTTP and any port, as a site in a network of its own wants it. Raises
-    TargetError.
+    `private` allows plain HTTP and any port, for a site in a private network. Raises TargetError.
     """
     if len(address) > LONGEST or not _PRINTABLE.fullmatch(address):
-        raise TargetError("invalid", f"Use at most {LONGEST} letters of ASCII, without spaces.")
+        raise TargetError("invalid", f"Use at most {LONGEST} ASCII characters, without spaces.")
     try:
         parts = urlsplit(address)
         port = parts.port or _DEFAULT_PORTS.get(parts.scheme, 0)
@@ -76,16 +74,18 @@ def read_target(address: str, *, private: bool) -> Target:
     if parts.scheme != "https" and not (private and parts.scheme == "http"):
         raise TargetError("scheme", "The address must begin with https://.")
     if "@" in parts.netloc or parts.fragment:
-        raise TargetError("invalid", "Leave out the user name, the password and what follows a #.")
+        raise TargetError("invalid", "Leave out user name, password and fragment (#).")
     if not private and port not in PORTS:
         allowed = ", ".join(map(str, sorted(PORTS)))
         raise TargetError("port", f"Only these ports may be used: {allowed}.")
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return Target(parts.scheme, _read_host(parts.hostname or "", private=private), port, path)
+    return NotificationTarget(
+        parts.scheme, _read_host(parts.hostname or "", private=private), port, path
+    )
 
 
-def read_topic(address: str, *, private: bool) -> tuple[Target, str]:
-    """Take the address of an ntfy topic apart: where to publish, and the topic.
+def read_topic(address: str, *, private: bool) -> tuple[NotificationTarget, str]:
+    """Parse the address of an ntfy topic into target and topic.
 
     Raises TargetError.
     """
@@ -93,7 +93,7 @@ def read_topic(address: str, *, private: bool) -> tuple[Target, str]:
     found = _TOPIC.fullmatch(target.path)
     if found is None:
         raise TargetError("topic", "The address must be https://HOST/TOPIC.")
-    return Target(target.scheme, target.host, target.port, "/"), found["topic"]
+    return NotificationTarget(target.scheme, target.host, target.port, "/"), found["topic"]
 
 
 def _read_host(host: str, *, private: bool) -> str:
@@ -109,15 +109,15 @@ def _read_host(host: str, *, private: bool) -> str:
 def _read_name(host: str) -> str:
     labels = host.removesuffix(".").split(".")
     if len(host) > 253 or not all(map(_LABEL.fullmatch, labels)):
-        raise TargetError("invalid", "This is not the name of a host.")
+        raise TargetError("invalid", "This is not a valid host name.")
     return host.removesuffix(".")
 
 
 def may_be_called(address: IPAddress, *, private: bool) -> bool:
-    """Tell whether we may connect to an IP address.
+    """Return whether an IP address is allowed.
 
-    `private` allows private and loopback addresses too, but never those where clouds keep their
-    machines' credentials, which are link-local except for one.
+    `private` allows private and loopback addresses too, but never the metadata services of clouds,
+    which are link-local except for one.
     """
     address = _unfold(address)
     is_metadata = address.is_link_local or address == _METADATA
@@ -132,7 +132,7 @@ def may_be_called(address: IPAddress, *, private: bool) -> bool:
 
 
 def _unfold(address: IPAddress) -> IPAddress:
-    """Return the address of IPv4 that one of IPv6 stands for on this machine or behind a NAT64."""
+    """Return the IPv4 address that is mapped in an IPv6 address or behind a NAT64."""
     if isinstance(address, IPv4Address):
         return address
     if address.ipv4_mapped is not None:

@@ -1,4 +1,4 @@
-"""Links with which a message's reader switches its channel off without signing in (RFC 8058)."""
+"""Links that switch a channel off without signing in (RFC 8058)."""
 
 from django.conf import settings
 from django.core import signing
@@ -10,13 +10,13 @@ _SALT = "swarm_web.notifications.unsubscribing"
 
 
 def unsubscribe_url(channel: Channel) -> str:
-    """Return the link of a channel; it holds for as long as the channel exists."""
+    """Return the link of a channel, valid while the channel exists."""
     token = signing.dumps(channel.pk, salt=_SALT)
     return settings.SITE_URL + reverse("unsubscribe", args=[token])  # type: ignore[no-any-return]
 
 
 def read_token(token: str) -> Channel | None:
-    """Return the channel that a link names; None if it is gone, or the link is not ours."""
+    """Return the channel of a link; None if it was deleted, or the link is not valid."""
     try:
         key = signing.loads(token, salt=_SALT)
     except signing.BadSignature:

@@ -1,4 +1,4 @@
-"""The page on which an owner says where and of what to be told."""
+"""Pages for an owner's notification channels."""
 
 from typing import Any, cast
 
@@ -48,7 +48,7 @@ def notifications(request: HttpRequest) -> HttpResponse:
 
 
 def _add(owner: User, form: ChannelForm) -> Channel | None:
-    """Add what the form asks for; None if that cannot be, and then the form says why."""
+    """Add the channel of a form; None with an error in the form if that is not possible."""
     try:
         return services.add_channel(owner, now=timezone.now(), **form.cleaned_data)
     except services.TooManyChannelsError:
@@ -66,7 +66,7 @@ def _add(owner: User, form: ChannelForm) -> Channel | None:
 @never_cache
 @require_http_methods(["GET", "POST"])
 def channel(request: HttpRequest, pk: int) -> HttpResponse:
-    """Show a channel with its last deliveries, and change of what it tells."""
+    """Show a channel with its latest deliveries, and change its events."""
     shown = _find(request, pk)
     form = EventsForm(request.POST or None, initial={"events": shown.events})
     if request.method == "POST" and form.is_valid():
@@ -130,7 +130,7 @@ def switch(request: HttpRequest, pk: int) -> HttpResponseBase:
 @login_required
 @require_POST
 def delete(request: HttpRequest, pk: int) -> HttpResponse:
-    """Delete a channel with what it delivered."""
+    """Delete a channel with its deliveries."""
     _find(request, pk).delete()
     messages.success(request, _("Channel deleted."))
     return redirect("notifications")
@@ -141,11 +141,11 @@ def delete(request: HttpRequest, pk: int) -> HttpResponse:
 @never_cache
 @require_http_methods(["GET", "POST"])
 def unsubscribe(request: HttpRequest, token: str) -> HttpResponse:
-    """Switch a channel off for whoever has its link; to open the link changes nothing."""
-    told = read_token(token)
-    is_done = told is None or not told.enabled
-    if request.method == "POST" and told is not None and not is_done:
-        services.switch_off(told, because=Channel.Off.UNSUBSCRIBED, now=timezone.now())
+    """Switch a channel off by its signed link. Opening the link alone changes nothing."""
+    linked = read_token(token)
+    is_done = linked is None or not linked.enabled
+    if request.method == "POST" and linked is not None and not is_done:
+        services.switch_off(linked, because=Channel.Off.UNSUBSCRIBED, now=timezone.now())
         is_done = True
     return render(request, "account/notifications/unsubscribe.html", {"is_done": is_done})
 

@@ -13,12 +13,12 @@ _SECRET_BYTES = 32
 
 
 def make_secret() -> str:
-    """Return a new secret, as owners copy it: `whsec_` and 32 random bytes in base64."""
+    """Return a new secret: `whsec_` and 32 random bytes in base64."""
     return _PREFIX + base64.b64encode(secrets.token_bytes(_SECRET_BYTES)).decode()
 
 
 def sign(secret: str, *, message_id: str, timestamp: int, body: bytes) -> dict[str, str]:
-    """Return the headers that tell a receiver who sent the body and when (`timestamp`, Unix s)."""
+    """Return the headers with the signature of a body and a `timestamp` in Unix seconds."""
     key = base64.b64decode(secret.removeprefix(_PREFIX))
     signed = f"{message_id}.{timestamp}.".encode() + body
     digest = hmac.new(key, signed, hashlib.sha256).digest()

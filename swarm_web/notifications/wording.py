@@ -1,4 +1,4 @@
-"""What a message says in words, made of what a delivery tells. English, as refusals are."""
+"""Texts of messages, from the data of deliveries. In English, like refusals."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from swarm_web.notifications.models import Delivery
 
 Data = Mapping[str, Any]
 
-# A list of names in a message ends after so many.
+# Maximum number of names in a message.
 _NAMED = 20
 
 
 @dataclass(frozen=True)
-class Words:
-    """A message: a line, some more lines, and the page of the site that tells all."""
+class MessageText:
+    """A message: title, text, and the address of a page with details."""
 
     title: str
     text: str
@@ -24,13 +24,13 @@ class Words:
     is_urgent: bool = False
 
 
-def word(delivery: Delivery) -> Words:
-    """Return what a delivery says."""
+def word(delivery: Delivery) -> MessageText:
+    """Return the text of a delivery."""
     return _WORDINGS[Delivery.Type(delivery.type)](delivery.data)
 
 
-def _silent(data: Data) -> Words:
-    return Words(
+def _silent(data: Data) -> MessageText:
+    return MessageText(
         title=f"{data['node']} is offline",
         text=f"{settings.SITE_NAME} has not heard from the node {data['node']} since "
         f"{data['last_seen']}. Check that it is running and that its network is up: "
@@ -40,8 +40,8 @@ def _silent(data: Data) -> Words:
     )
 
 
-def _back(data: Data) -> Words:
-    return Words(
+def _back(data: Data) -> MessageText:
+    return MessageText(
         title=f"{data['node']} is back online",
         text=f"The node {data['node']} is connected again. It was offline from "
         f"{data['silent_from']}.",
@@ -49,18 +49,18 @@ def _back(data: Data) -> Words:
     )
 
 
-def _scored(data: Data) -> Words:
-    lines = [_tell_score(node) for node in data["nodes"][:_NAMED]]
+def _scored(data: Data) -> MessageText:
+    lines = [_describe_score(node) for node in data["nodes"][:_NAMED]]
     if more := len(data["nodes"]) - _NAMED:
         lines += [f"and {more} more"] if more > 0 else []
-    return Words(
+    return MessageText(
         title=f"Round {data['round']} of {data['season']} was scored",
         text="\n".join(lines),
         url=data["url"],
     )
 
 
-def _tell_score(node: Data) -> str:
+def _describe_score(node: Data) -> str:
     low, high = (100 * bound for bound in node["interval"])
     return (
         f"{node['node']}: {100 * node['score']:.1f} % "
@@ -68,12 +68,12 @@ def _tell_score(node: Data) -> str:
     )
 
 
-def _required(data: Data) -> Words:
+def _required(data: Data) -> MessageText:
     names = [f"{node['node']} (runs {node['client']})" for node in data["nodes"][:_NAMED]]
     if len(data["nodes"]) > _NAMED:
         names.append(f"{len(data['nodes']) - _NAMED} more")
     verb = "is required" if data["now"] else "will be required soon"
-    return Words(
+    return MessageText(
         title=f"Client {data['version']} or newer {verb}",
         text=f"{settings.SITE_NAME} {'refuses' if data['now'] else 'will refuse'} older clients. "
         f"Update {', '.join(names)}. The linked page explains how.",
@@ -82,15 +82,15 @@ def _required(data: Data) -> Words:
     )
 
 
-def _test(data: Data) -> Words:
-    return Words(
+def _test(data: Data) -> MessageText:
+    return MessageText(
         title=f"Test message from {settings.SITE_NAME}",
         text="You requested this message on your notifications page. Delivery works.",
         url=data["url"],
     )
 
 
-_WORDINGS: Mapping[Delivery.Type, Callable[[Data], Words]] = {
+_WORDINGS: Mapping[Delivery.Type, Callable[[Data], MessageText]] = {
     Delivery.Type.NODE_SILENT: _silent,
     Delivery.Type.NODE_BACK: _back,
     Delivery.Type.ROUND_SCORED: _scored,

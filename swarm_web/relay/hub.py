@@ -29,7 +29,6 @@ from itertools import groupby
 from math import ceil
 from random import Random
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import msgspec
 import redis.asyncio
@@ -38,6 +37,7 @@ from channels.db import database_sync_to_async
 from django.conf import settings
 
 from swarm_web import counters
+from swarm_web.event_loops import one_per_loop
 from swarm_web.nodes.models import Node
 from swarm_web.relay.credits import CreditOutbox
 from swarm_web.relay.handover import Members
@@ -339,12 +339,7 @@ class Hub:
                 await pipeline.execute()
 
 
-_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, Hub] = WeakKeyDictionary()
-
-
+@one_per_loop
 def hub() -> Hub:
     """Return the running event loop's hub."""
-    loop = asyncio.get_running_loop()
-    if loop not in _by_loop:
-        _by_loop[loop] = Hub(async_redis(), read_limits())
-    return _by_loop[loop]
+    return Hub(async_redis(), read_limits())

@@ -1,4 +1,4 @@
-"""Who sits which round of the demo data, and what they solve; pure.
+"""Participants of each round of the demo data, and the questions that they solve; pure.
 
 A node that has trained through k rounds solves a question with the chance
 floor + (ceiling - floor) · (1 - exp(-k / pace)).
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from swarm_web.seeding.population import Population
-from swarm_web.seeding.sizes import Size
+from swarm_web.seeding.sizes import DemoSize
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -23,8 +23,8 @@ _SLOW_SHARE = 0.02
 class Sitting:
     """One round, node by node: `nodes` are places in the population, in order.
 
-    `offered` (nodes,) says who took the questions. `answered` and `solved` are (nodes, questions),
-    and `latency_ms` counts from the offer to each answer.
+    `offered` (nodes,) marks nodes that took the questions. `answered` and `solved` are
+    (nodes, questions), and `latency_ms` counts from the offer to each answer.
     """
 
     nodes: Ints
@@ -35,15 +35,15 @@ class Sitting:
 
     @property
     def complete(self) -> Bools:
-        """Who answered all, (nodes,)."""
+        """Nodes that answered all questions, (nodes,)."""
         return np.asarray(self.answered.all(axis=1))
 
 
 class Course:
-    """All rounds in order; remembers how many of them each node has trained through."""
+    """All rounds in order; counts the rounds of training of each node."""
 
     def __init__(
-        self, population: Population, size: Size, *, datasets: list[int], seed: int
+        self, population: Population, size: DemoSize, *, datasets: list[int], seed: int
     ) -> None:
         """`datasets` has one number for each question of a round: its column of `floors`."""
         self.trained = np.zeros(len(population), dtype=np.int64)

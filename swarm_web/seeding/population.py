@@ -1,4 +1,4 @@
-"""The nodes of the demo data: names, models, arms, and what they can learn; pure."""
+"""The nodes of the demo data: names, models, arms, and abilities; pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Kind:
-    """A model: how well it does untrained, and how far training takes it, as fractions of one."""
+class DemoModel:
+    """A model: chances to solve before and after training, and its share of nodes."""
 
     name: str
     parameters: int
@@ -24,13 +24,13 @@ class Kind:
 
 
 KINDS = (
-    Kind("Qwen/Qwen2.5-0.5B-Instruct", 494_032_768, 0.14, 0.58, 0.42),
-    Kind("Qwen/Qwen2.5-1.5B-Instruct", 1_543_714_304, 0.30, 0.76, 0.24),
-    Kind("HuggingFaceTB/SmolLM2-360M-Instruct", 361_821_120, 0.08, 0.41, 0.22),
-    Kind("meta-llama/Llama-3.2-1B-Instruct", 1_235_814_400, 0.22, 0.64, 0.12),
+    DemoModel("Qwen/Qwen2.5-0.5B-Instruct", 494_032_768, 0.14, 0.58, 0.42),
+    DemoModel("Qwen/Qwen2.5-1.5B-Instruct", 1_543_714_304, 0.30, 0.76, 0.24),
+    DemoModel("HuggingFaceTB/SmolLM2-360M-Instruct", 361_821_120, 0.08, 0.41, 0.22),
+    DemoModel("meta-llama/Llama-3.2-1B-Instruct", 1_235_814_400, 0.22, 0.64, 0.12),
 )
-# What training with rollouts of others adds to the ceiling, by model; nothing is added for one of
-# them, so that the judge's comparison has both findings to show.
+# Gain of the ceiling from external rollouts, by model. It is zero for one model, so that the
+# judge's comparison shows both findings.
 _GAIN = (0.09, 0.06, 0.07, 0.0)
 _SPREAD = 0.05
 _ISOLATED_SHARE = 0.4
@@ -40,24 +40,24 @@ _ISOLATED_SHARE = 0.4
 class Population:
     """The nodes by place; `floors` and `ceilings` are (nodes, datasets) chances to solve.
 
-    `arrivals` say when each joined, from 0, the first round, to 1, the last one; sorted. The first
-    places are one untrained node for each model.
+    `arrivals` are the times of joining, from 0, the first round, to 1, the last one; sorted. The
+    first places are one untrained node for each model.
     """
 
     names: list[str]
-    kinds: list[Kind]
+    kinds: list[DemoModel]
     arms: list[str]
     arrivals: Floats
     floors: Floats
     ceilings: Floats
 
     def __len__(self) -> int:
-        """Return how many nodes there are."""
+        """Return the number of nodes."""
         return len(self.names)
 
 
 def draw_population(nodes: int, *, datasets: int, seed: int) -> Population:
-    """Draw so many nodes, more of them late than early: swarms grow."""
+    """Draw nodes; more of them join late than early."""
     numbers = np.random.default_rng(seed)
     shares = np.array([kind.share for kind in KINDS])
     drawn = numbers.choice(len(KINDS), nodes - len(KINDS), p=shares / shares.sum())

@@ -16,9 +16,9 @@ from swarm_tasks.answers import known_rules
 from swarm_tasks.keyspace import Part, keyed_index
 from swarm_tasks.quiz import QUIZ_FORMAT_1, QuizRules, commit_quiz, with_answers
 from swarm_tasks.starter import STARTER_SEASON_SEED, STARTER_TASKS
-from swarm_web.seeding.rows import Paper
-from swarm_web.seeding.settling import Clock
-from swarm_web.seeding.sizes import Size
+from swarm_web.seeding.nodes import DemoClock
+from swarm_web.seeding.rows import DemoRound
+from swarm_web.seeding.sizes import DemoSize
 from swarm_web.seeding.wording import ask
 
 _NAMES = ("Spring tide", "Midsummer", "Harvest", "First frost", "Long night")
@@ -28,8 +28,8 @@ _GRADED_AFTER = timedelta(seconds=4)
 _BATCH = 1_000
 
 
-def begin_season(at: int, size: Size, *, clock: Clock) -> Season:
-    """Make season `at`, counted from 0; all have ended but the last one."""
+def create_season(at: int, size: DemoSize, *, clock: DemoClock) -> Season:
+    """Create season `at`, counted from 0; all but the last one have ended."""
     last = at == size.seasons - 1
     first = at * size.rounds_a_season
     return Season.objects.create(
@@ -49,15 +49,21 @@ def begin_season(at: int, size: Size, *, clock: Clock) -> Season:
 
 
 def _free_name(name: str) -> str:
-    """Return the name, or its next version when there is such a season already."""
+    """Return the name, with a number if it is taken."""
     taken = Season.objects.filter(name__startswith=name).count()
     return f"{name} {taken + 1}" if taken else name
 
 
-def hold_rounds(
-    season: Season, at: int, size: Size, *, tasks: list[TaskChoice], clock: Clock, random: Random
-) -> list[Paper]:
-    """Make the closed rounds of season `at`, oldest first; `tasks` has one for each question."""
+def create_rounds(
+    season: Season,
+    at: int,
+    size: DemoSize,
+    *,
+    tasks: list[TaskChoice],
+    clock: DemoClock,
+    random: Random,
+) -> list[DemoRound]:
+    """Create the closed rounds of season `at`, oldest first; `tasks` has one for each question."""
     first, number = at * size.rounds_a_season, _next_number()
     rounds = [
         _make_round(
@@ -66,16 +72,16 @@ def hold_rounds(
         for i in range(size.rounds_a_season)
     ]
     made = Round.objects.bulk_create(rounds, batch_size=_BATCH)
-    papers = [_word(judge_round, tasks, random=random) for judge_round in made]
-    for judge_round, paper in zip(made, papers, strict=True):
-        _pose(judge_round, paper, tasks)
-    return papers
+    demo_rounds = [_word(judge_round, tasks, random=random) for judge_round in made]
+    for judge_round, demo_round in zip(made, demo_rounds, strict=True):
+        _pose(judge_round, demo_round, tasks)
+    return demo_rounds
 
 
 def open_round(
-    season: Season, nodes: list[int], *, tasks: list[TaskChoice], clock: Clock, random: Random
+    season: Season, nodes: list[int], *, tasks: list[TaskChoice], clock: DemoClock, random: Random
 ) -> Round:
-    """Open one more round, in which these nodes sit and have not answered yet."""
+    """Open one more round, with these nodes, which have not answered yet."""
     judge_round = _make_round(season, _next_number(), opens_at=clock.now, random=random)
     judge_round.phase, judge_round.closed_at = Round.Phase.OPEN, None
     judge_round.inspected_at = None
@@ -88,8 +94,8 @@ def open_round(
     return judge_round
 
 
-def _opening(at: int, size: Size, *, clock: Clock) -> datetime:
-    """Return when round `at` of all opened; the one after the last opens now."""
+def _opening(at: int, size: DemoSize, *, clock: DemoClock) -> datetime:
+    """Return the opening time of round `at` of all; the one after the last opens now."""
     return clock.now - (size.rounds_a_season * size.seasons - at) * size.cadence
 
 
@@ -106,7 +112,7 @@ def _make_round(season: Season, number: int, *, opens_at: datetime, random: Rand
         generator=season.generator,
         tasks=task_choices(season.tasks),
         questions=season.questions_per_round,
-        # Demo questions are worded anew and may repeat, so these rules claim no more.
+        # Demo questions may repeat, so the format must not rule that out.
         format=QUIZ_FORMAT_1,
     )
     rules = with_answers(rules, known_rules(season.answer_rules))
@@ -127,9 +133,9 @@ def _make_round(season: Season, number: int, *, opens_at: datetime, random: Rand
     )
 
 
-def _word(judge_round: Round, tasks: list[TaskChoice], *, random: Random) -> Paper:
+def _word(judge_round: Round, tasks: list[TaskChoice], *, random: Random) -> DemoRound:
     """Draw a round's questions and the completions that answer them."""
-    return Paper(
+    return DemoRound(
         round_id=judge_round.pk,
         opened_at=judge_round.opens_at,
         datasets=tuple(task.dataset for task in tasks),
@@ -138,7 +144,7 @@ def _word(judge_round: Round, tasks: list[TaskChoice], *, random: Random) -> Pap
     )
 
 
-def _pose(judge_round: Round, paper: Paper, tasks: list[TaskChoice]) -> None:
+def _pose(judge_round: Round, demo_round: DemoRound, tasks: list[TaskChoice]) -> None:
     """Store a round's questions."""
     Question.objects.bulk_create(
         Question(
@@ -150,13 +156,13 @@ def _pose(judge_round: Round, paper: Paper, tasks: list[TaskChoice]) -> None:
             prompt=asked.prompt,
         )
         for position, (question_id, asked, task) in enumerate(
-            zip(paper.question_ids, paper.questions, tasks, strict=True), start=1
+            zip(demo_round.question_ids, demo_round.questions, tasks, strict=True), start=1
         )
     )
 
 
 def _name(judge_round: Round, task: TaskChoice, *, counter: int) -> TaskSpec:
-    """Return a task spec from the round's own stream; it does not make the question worded here."""
+    """Return a task spec from the round's stream; it does not generate the demo question."""
     return TaskSpec(
         dataset=task.dataset,
         config=task.config,

@@ -1,6 +1,6 @@
-"""Sittings become rows, as text that Postgres' COPY reads; pure.
+"""Rows of the demo data in the text format of Postgres' COPY; pure.
 
-Scores are marked with the judge's own functions, once for each pattern of solved questions.
+Scores are computed with the judge's functions, once for each pattern of solved questions.
 """
 
 import uuid
@@ -18,7 +18,7 @@ from swarm_record.stats import effective_n, macro_interval
 from swarm_record.stream import pack
 from swarm_tasks.marks import mark
 from swarm_web.seeding.course import Sitting
-from swarm_web.seeding.wording import Asked
+from swarm_web.seeding.wording import DemoQuestion
 
 SEAT_COLUMNS = ("round_id", "node_id", "came_late", "offered_at", "completed_at")
 ANSWER_COLUMNS = (
@@ -35,10 +35,10 @@ _ABSENT = "\t".join(["absent", "not_offered", "0", "0", "{}", "", "", *[_NULL] *
 
 
 @dataclass(frozen=True)
-class Cast:
-    """The nodes as rows name them, by place in the population: key, model and arm.
+class NodeKeys:
+    """Keys, models and arms of the nodes, by place in the population.
 
-    `groups` numbers the models, and is -1 for untrained nodes.
+    `groups` numbers the models; -1 for untrained nodes.
     """
 
     keys: list[int]
@@ -48,36 +48,38 @@ class Cast:
 
 
 @dataclass(frozen=True)
-class Paper:
-    """A round's key, its questions in order with their datasets and keys, and when it opened."""
+class DemoRound:
+    """A round: key, opening time, and questions in order with datasets and keys."""
 
     round_id: int
     opened_at: datetime
     datasets: tuple[str, ...]
     question_ids: list[uuid.UUID]
-    questions: list[Asked]
+    questions: list[DemoQuestion]
 
 
 def escape(text: str) -> str:
-    """Return a text as COPY reads it."""
+    """Escape a text for COPY."""
     plain = text.replace("\\", "\\\\").replace("\t", "\\t")
     return plain.replace("\n", "\\n").replace("\r", "\\r")
 
 
-def seat_lines(paper: Paper, sitting: Sitting, cast: Cast) -> Iterator[str]:
+def seat_lines(demo_round: DemoRound, sitting: Sitting, cast: NodeKeys) -> Iterator[str]:
     """Yield one row of SEAT_COLUMNS for each node of the sitting."""
-    offered_at = _stamp(paper.opened_at)
+    offered_at = _stamp(demo_round.opened_at)
     complete = sitting.complete
     for i, place in enumerate(sitting.nodes.tolist()):
         offered = offered_at if sitting.offered[i] else _NULL
-        last = _later(paper.opened_at, sitting.latency_ms[i, -1]) if complete[i] else _NULL
-        yield f"{paper.round_id}\t{cast.keys[place]}\tf\t{offered}\t{last}\n"
+        last = _later(demo_round.opened_at, sitting.latency_ms[i, -1]) if complete[i] else _NULL
+        yield f"{demo_round.round_id}\t{cast.keys[place]}\tf\t{offered}\t{last}\n"
 
 
-def answer_lines(paper: Paper, sitting: Sitting, cast: Cast, *, random: Random) -> Iterator[str]:
+def answer_lines(
+    demo_round: DemoRound, sitting: Sitting, cast: NodeKeys, *, random: Random
+) -> Iterator[str]:
     """Yield one row of ANSWER_COLUMNS for each answer of the sitting."""
     keys = [cast.keys[place] for place in sitting.nodes.tolist()]
-    graded = zip(paper.question_ids, paper.questions, strict=True)
+    graded = zip(demo_round.question_ids, demo_round.questions, strict=True)
     for column, (question_id, asked) in enumerate(graded):
         right = [f"{escape(text)}\tstop\t" for text in asked.right]
         wrong = [f"{escape(text)}\tstop\t" for text in asked.wrong]
@@ -89,21 +91,23 @@ def answer_lines(paper: Paper, sitting: Sitting, cast: Cast, *, random: Random) 
                 continue
             text = random.choice(right) if well else random.choice(wrong)
             marks = "1\tt\tright" if well else "0\tf\twrong"
-            at = _later(paper.opened_at, took)
+            at = _later(demo_round.opened_at, took)
             yield f"{question_id}\t{key}\t{text}{at}\t{took}\t{marks}\n"
 
 
-def score_lines(paper: Paper, sitting: Sitting, cast: Cast) -> Iterator[str]:
+def score_lines(demo_round: DemoRound, sitting: Sitting, cast: NodeKeys) -> Iterator[str]:
     """Yield one row of SCORE_COLUMNS for each node of the sitting."""
     results = [
-        _mark(paper.datasets, row.tobytes()) if offered else None
+        _mark(demo_round.datasets, row.tobytes()) if offered else None
         for row, offered in zip(sitting.solved, sitting.offered, strict=True)
     ]
     scores = np.array([np.nan if result is None else result.score for result in results])
     deviations = _deviations(scores, cast.groups[sitting.nodes])
     complete = sitting.complete
     for i, (place, result) in enumerate(zip(sitting.nodes.tolist(), results, strict=True)):
-        whose = f"{paper.round_id}\t{cast.keys[place]}\t{cast.models[place]}\t{cast.arms[place]}"
+        whose = (
+            f"{demo_round.round_id}\t{cast.keys[place]}\t{cast.models[place]}\t{cast.arms[place]}"
+        )
         if result is None:
             yield f"{whose}\t{_ABSENT}\n"
             continue
@@ -114,7 +118,7 @@ def score_lines(paper: Paper, sitting: Sitting, cast: Cast) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Result:
-    """What one pattern of solved questions earns, and its columns from `correct` on."""
+    """The score of a pattern of solved questions, and its columns from `correct` on."""
 
     score: float
     line: str
@@ -122,7 +126,7 @@ class _Result:
 
 @lru_cache(maxsize=100_000)
 def _mark(datasets: tuple[str, ...], solved: bytes) -> _Result:
-    """Mark a sheet as the judge does; questions that were not answered count as wrong."""
+    """Score a pattern as the judge does; unanswered questions count as wrong."""
     outcomes = np.frombuffer(solved, dtype=bool)
     marks = mark(zip(datasets, (bool(outcome) for outcome in outcomes), strict=True))
     assert marks.score is not None, "a round has questions"
@@ -139,7 +143,7 @@ def _mark(datasets: tuple[str, ...], solved: bytes) -> _Result:
 def _deviations(
     scores: npt.NDArray[np.float64], groups: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.float64]:
-    """Return how far each score lies from its model's mean; nan for untrained and absent nodes."""
+    """Return each score minus its model's mean; nan for untrained and absent nodes."""
     counted = ~np.isnan(scores) & (groups >= 0)
     count = np.bincount(groups[counted], minlength=groups.max(initial=0) + 1)
     total = np.bincount(groups[counted], weights=scores[counted], minlength=len(count))

@@ -1,16 +1,16 @@
-"""How much demo data there may be; pure."""
+"""Sizes of the demo data; pure."""
 
 from dataclasses import dataclass
 from datetime import timedelta
 
 
 @dataclass(frozen=True)
-class Size:
-    """`seats` are places in closed rounds, all rounds together: each gives one row of rewards.
+class DemoSize:
+    """`seats` counts places in closed rounds over all rounds: each gives one row of rewards.
 
-    `questions` stand in each round, and rounds follow each other by `cadence`. Of the last season
-    there are `archived` rollouts, `exchanges` between two nodes in each of the last hours, and
-    `points` of training for each node.
+    Each round has `questions`, and `cadence` is the time between rounds. The last season has
+    `archived` rollouts, `exchanges` between two nodes in each of the last hours, and `points` of
+    training for each node.
     """
 
     nodes: int
@@ -25,17 +25,17 @@ class Size:
 
     @property
     def rounds_a_season(self) -> int:
-        """How many rounds each season has."""
+        """Number of rounds in each season."""
         return self.rounds // self.seasons
 
     @property
     def habit(self) -> float:
-        """In how many rounds a node takes part, on average."""
+        """Mean number of rounds per node."""
         return self.seats / self.nodes
 
 
 SIZES = {
-    "small": Size(
+    "small": DemoSize(
         nodes=24,
         seasons=2,
         rounds=40,
@@ -46,7 +46,7 @@ SIZES = {
         exchanges=40,
         points=48,
     ),
-    "medium": Size(
+    "medium": DemoSize(
         nodes=500,
         seasons=3,
         rounds=300,
@@ -57,7 +57,7 @@ SIZES = {
         exchanges=600,
         points=48,
     ),
-    "large": Size(
+    "large": DemoSize(
         nodes=10_000,
         seasons=5,
         rounds=5_000,

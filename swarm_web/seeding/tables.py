@@ -1,4 +1,4 @@
-"""The edge to Postgres: many rows into tables that have their constraints taken off meanwhile."""
+"""Bulk inserts into Postgres tables, without their constraints and indexes."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,22 +19,22 @@ _INDEXES = """
 
 @contextmanager
 def without_constraints(tables: Sequence[type[models.Model]]) -> Iterator[None]:
-    """Drop the tables' constraints and indexes, and make them again when the block has ended.
+    """Drop the tables' constraints and indexes, and create them again after the block.
 
-    Making an index once is several times as fast as keeping it up to date for millions of rows.
-    For use in a transaction: nobody else ever sees the tables so. Raises IntegrityError at the end
-    when the new rows violate a constraint.
+    Creating an index once is several times as fast as updating it for millions of rows. For use in
+    a transaction, so that others never see the tables like this. Raises IntegrityError at the end
+    if the new rows violate a constraint.
     """
     names = [table._meta.db_table for table in tables]
-    remade = [statement for name in names for statement in _take_off(name)]
+    remade = [statement for name in names for statement in _drop_constraints(name)]
     yield
     with connection.cursor() as cursor:
         for statement in remade:
             cursor.execute(statement)
 
 
-def _take_off(table: str) -> list[sql.Composable]:
-    """Drop a table's constraints and indexes; return the statements that make them again."""
+def _drop_constraints(table: str) -> list[sql.Composable]:
+    """Drop a table's constraints and indexes; return the statements that create them."""
     with connection.cursor() as cursor:
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         cursor.execute(_INDEXES, [table, table])
@@ -57,7 +57,7 @@ def _take_off(table: str) -> list[sql.Composable]:
 
 
 def copy_lines(model: type[models.Model], columns: Sequence[str], lines: Iterable[str]) -> None:
-    """Append rows that stand in COPY's text format, one a line, to a model's table."""
+    """Append rows in COPY's text format, one per line, to a model's table."""
     statement = sql.SQL("COPY {} ({}) FROM STDIN").format(
         sql.Identifier(model._meta.db_table), sql.SQL(", ").join(map(sql.Identifier, columns))
     )

@@ -1,6 +1,6 @@
-"""What nodes of the demo data gave each other and how their training went, as rows; pure.
+"""Rollouts, exchanges and training points of the demo data, as rows; pure.
 
-Rows stand in the order of the COLUMNS beside them.
+Rows have the order of the COLUMNS beside them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,10 +12,10 @@ import msgspec
 
 from swarm_protocol.messages import TaskChoice, TaskSpec
 from swarm_tasks.allowlist import GENERATOR
+from swarm_web.seeding.nodes import DemoClock
 from swarm_web.seeding.population import Population
-from swarm_web.seeding.rows import Cast
-from swarm_web.seeding.settling import Clock
-from swarm_web.seeding.wording import Asked, ask
+from swarm_web.seeding.rows import NodeKeys
+from swarm_web.seeding.wording import DemoQuestion, ask
 
 ROLLOUT_COLUMNS = (
     *("id", "season_id", "author_id", "rollout", "dataset", "spec", "model", "step"),
@@ -38,18 +38,18 @@ Row = tuple[object, ...]
 
 @dataclass(frozen=True)
 class Traffic:
-    """The swarm of one season: who may share (`sharers`, by place), and when it all ends."""
+    """The swarm of one season; `sharers` are the places of nodes that share."""
 
     season_id: int
     seed: int
     tasks: Sequence[TaskChoice]
     population: Population
-    cast: Cast
-    clock: Clock
+    cast: NodeKeys
+    clock: DemoClock
     sharers: Sequence[int]
 
     def rollouts(self, keys: Sequence[int], *, random: Random) -> Iterator[tuple[Row, list[Row]]]:
-        """Yield an archived rollout for each key, oldest first, with those who learned from it."""
+        """Yield an archived rollout for each key, oldest first, with its learners."""
         for place, key in enumerate(keys):
             author = random.choice(self.sharers)
             ago = timedelta(hours=HOURS) * (1 - (place + 1) / len(keys)) + timedelta(seconds=20)
@@ -70,7 +70,7 @@ class Traffic:
             )
 
     def exchanges(self, count: int, *, random: Random) -> Iterator[Row]:
-        """Yield so many exchanges for each of the last HOURS; some nodes give more than others."""
+        """Yield `count` exchanges for each of the last HOURS; some nodes give more than others."""
         begin = self.clock.now.replace(minute=0, second=0, microsecond=0)
         weights = [1 / (1 + place) ** 0.5 for place in range(len(self.sharers))]
         for ago in range(HOURS):
@@ -83,7 +83,7 @@ class Traffic:
                     yield self.season_id, hour, self.cast.keys[giver], self.cast.keys[taker], used
 
     def points(self, place: int, count: int, *, random: Random) -> Iterator[Row]:
-        """Yield a node's points of training, oldest first: rewards that rise and level off."""
+        """Yield a node's training points, oldest first: rewards rise and level off."""
         low = float(self.population.floors[place].mean())
         gain = float(self.population.ceilings[place].mean()) - low
         for at in range(count):
@@ -102,7 +102,7 @@ class Traffic:
             )
 
     def _make(self, author: int, *, random: Random) -> Row:
-        """Return dataset, spec, completions, question, and how many of how many are right."""
+        """Return dataset, spec, completions, question, number of correct ones, and total."""
         choice = random.choice(self.tasks)
         spec = TaskSpec(
             dataset=choice.dataset,
@@ -122,7 +122,7 @@ class Traffic:
         )
 
 
-def _complete(asked: Asked, *, right: bool, random: Random) -> dict[str, object]:
+def _complete(asked: DemoQuestion, *, right: bool, random: Random) -> dict[str, object]:
     """Return one completion with our verifier's verdict."""
     return {
         "text": random.choice(asked.right if right else asked.wrong),

@@ -1,4 +1,4 @@
-"""Questions and completions of the demo data, worded as the starter mix words them; pure.
+"""Questions and completions of the demo data, in the wording of the starter mix; pure.
 
 The texts are made here, not by the generators: a spec of the demo data does not give its question.
 """
@@ -22,18 +22,18 @@ _ASIDES = (
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A question, and completions that answer it rightly and wrongly."""
+class DemoQuestion:
+    """A question, with correct and wrong completions."""
 
     prompt: str
     right: tuple[str, ...]
     wrong: tuple[str, ...]
 
 
-def ask(dataset: str, *, random: Random) -> Asked:
-    """Word one question of a dataset of the starter mix, with completions."""
+def ask(dataset: str, *, random: Random) -> DemoQuestion:
+    """Return a question of a dataset of the starter mix, with completions."""
     prompt, answer, near = _MAKERS[dataset](random)
-    return Asked(
+    return DemoQuestion(
         prompt=prompt,
         right=tuple(_complete(answer, random=random) for _ in range(3)),
         wrong=tuple(_complete(random.choice(near), random=random) for _ in range(6)),

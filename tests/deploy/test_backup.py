@@ -14,8 +14,7 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from swarm_web.local.binaries import find_postgres
-from swarm_web.local.postgres import prepare_postgres
+from swarm_web.local.databases import find_postgres, prepare_postgres
 from tests.deploy.compose import ROOT
 from tests.processes import running
 
@@ -85,7 +84,7 @@ def server() -> Iterator[Host]:
         docker.write_text(f'#!/bin/sh\nexec {PYTHON} -m tests.deploy.docker "$@"\n')
         docker.chmod(0o755)
         host = Host(postgres.url, folder)
-        with running(postgres.part, log=folder / "log"):
+        with running(postgres.process, log=folder / "log"):
             host.do(MIGRATE)
             host.ask("INSERT INTO auth_group (name) VALUES ('before')")
             host.do(BACK_UP)

@@ -1,6 +1,10 @@
 """The images: small in rights, pinned, without secrets."""
 
+import os
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -73,3 +77,17 @@ def test_no_trainer_enters_the_server_image() -> None:
 def test_what_is_private_stays_out_of_the_build() -> None:
     ignored = (ROOT / ".dockerignore").read_text().splitlines()
     assert {".env", ".git", "var", ".venv"} <= set(ignored)
+
+
+def test_demo_data_stays_out_of_the_server_image() -> None:
+    assert "swarm_web/seeding" in (ROOT / ".dockerignore").read_text().splitlines()
+
+
+@pytest.mark.slow
+def test_the_server_starts_without_demo_data(tmp_path: Path) -> None:
+    shutil.copytree(
+        ROOT / "swarm_web", tmp_path / "swarm_web", ignore=shutil.ignore_patterns("seeding")
+    )
+    code = "import django; django.setup(); from django.urls import reverse; reverse('home')"
+    environment = os.environ | {"PYTHONPATH": f"{tmp_path}:{ROOT}:{ROOT / 'node_client/src'}"}
+    subprocess.run([sys.executable, "-c", code], env=environment, cwd=tmp_path, check=True)

@@ -9,7 +9,7 @@ from asgiref.sync import sync_to_async
 
 from judge.models import Answer, Round, Season
 from node_client.swarm.client import SwarmClient
-from node_client.swarm.connection import Connection
+from node_client.swarm.connection import CoordinatorConnection
 from node_client.swarm.handshake import UnansweredError
 from swarm_protocol.errors import ErrorCode
 from swarm_protocol.messages import Refused, RequestRound, RoundState
@@ -90,7 +90,9 @@ async def test_a_clients_node_comes_to_the_next_process_and_hands_in_what_it_owe
     notebook = Notebook()
     async with web_process() as old:
         url = f"{old.url}/ws/node/"
-        connection = Connection(url=url, token=node.token, hello=HELLO, listener=notebook)
+        connection = CoordinatorConnection(
+            url=url, token=node.token, hello=HELLO, listener=notebook
+        )
         running = asyncio.create_task(connection.run())
         client = SwarmClient(connection)
         await client.wait_until_connected()

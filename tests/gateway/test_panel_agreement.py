@@ -19,9 +19,9 @@ from judge.services.oversight import quarantine_node
 from judge.services.seasons import end_season
 from node_client.display.health import State, judge_health
 from node_client.display.panel import render
-from node_client.display.view import View
+from node_client.display.view import NodeView
 from node_client.learning.report import Totals
-from node_client.swarm.connection import Link
+from node_client.swarm.connection import LinkState
 from swarm_protocol.messages import ReportTraining, RequestStanding, RolloutName
 from swarm_web.gateway.handlers.standing import tell_standing
 from swarm_web.nodes.models import Node
@@ -56,10 +56,10 @@ def closed(season: Season, amber: Member, bold: Member) -> Round:
     return judged
 
 
-async def view_of(member: Member) -> View:
+async def view_of(member: Member) -> NodeView:
     """Return what the node's owner sees, its standing asked for as the client asks."""
     view = full_view()
-    view.link, view.node = Link("connected"), member.node.name
+    view.link, view.node = LinkState("connected"), member.node.name
     view.note_standing(await tell_standing(session_of(member), ASK))
     return view
 
@@ -70,7 +70,7 @@ async def read_page(node: Node) -> str:
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", response.content.decode())).split())
 
 
-def draw(view: View) -> str:
+def draw(view: NodeView) -> str:
     console = Console(file=io.StringIO(), width=200, color_system=None)
     console.print(render(view, now=SHOWN_AT, clock=0))
     assert isinstance(console.file, io.StringIO)
@@ -136,7 +136,7 @@ async def test_every_figure_of_the_panel_stands_on_the_nodes_page(
         assert on_page in page
 
 
-async def compare(member: Member, view: View, *, state: State, text: str) -> None:
+async def compare(member: Member, view: NodeView, *, state: State, text: str) -> None:
     """Check that panel and page answer "is my node working?" alike."""
     health = judge_health(view, now=SHOWN_AT, clock=0)
     assert (health.state, health.text) == (state, text)

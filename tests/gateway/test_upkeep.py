@@ -11,7 +11,7 @@ from django.db import connections
 from django.utils import timezone
 
 from judge.engine import SILENCE
-from node_client.swarm.connection import Connection
+from node_client.swarm.connection import CoordinatorConnection
 from swarm_protocol.errors import ErrorCode
 from swarm_protocol.messages import Refused
 from swarm_web import heartbeat
@@ -98,7 +98,7 @@ async def test_a_clients_node_stays_away_and_is_back_when_it_is_over(
     monkeypatch.setattr("swarm_web.gateway.upkeep.RETURN", timedelta(seconds=0.4))
     notebook = Notebook()
     url = f"{gateway}/ws/node/"
-    connection = Connection(url=url, token=amber.token, hello=HELLO, listener=notebook)
+    connection = CoordinatorConnection(url=url, token=amber.token, hello=HELLO, listener=notebook)
     async with beating():
         running = asyncio.create_task(connection.run())
         try:

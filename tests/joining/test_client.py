@@ -18,7 +18,7 @@ from node_client.commands.problems import FAILED, REFUSED
 from node_client.errors import CoordinatorRefusedError, NodeError
 from node_client.settings.config import choose
 from node_client.site import Site, parse_site
-from node_client.storage.state import NODE, Remembered, StateDir
+from node_client.storage.state import NODE, NodeRecord, StateDir
 from node_client.swarm.device_flow import DeviceFlow
 from swarm_web.joining import services
 from swarm_web.joining.models import JoinRequest
@@ -83,10 +83,10 @@ def test_the_token_is_kept_for_its_owner_only_and_never_shown(site: Site, tmp_pa
 
 def test_logging_out_deletes_the_token_and_keeps_the_node(site: Site, tmp_path: Path) -> None:
     state = StateDir(tmp_path)
-    state.save(Remembered(url=site.base, token="swarm_t", node="heron", model="tiny"))
+    state.save(NodeRecord(url=site.base, token="swarm_t", node="heron", model="tiny"))
     result = CliRunner().invoke(app, ["logout", site.base, "--state-dir", str(tmp_path)])
     assert result.exit_code == 0
-    assert state.load() == Remembered(url=site.base, node="heron", model="tiny")
+    assert state.load() == NodeRecord(url=site.base, node="heron", model="tiny")
 
 
 def test_claiming_what_has_an_owner_is_refused(site: Site, tmp_path: Path) -> None:

@@ -9,13 +9,13 @@ from django.utils import timezone
 
 from swarm_web.joining import pages
 from swarm_web.joining.models import JoinRequest
-from swarm_web.joining.services import Asker, ask_for_node, ask_for_owner, collect
+from swarm_web.joining.services import JoinRequester, collect, request_node, request_owner
 from swarm_web.nodes.models import Node
 from swarm_web.nodes.services import create_node
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-ASKER = Asker(network="127.0.0.1", client_version="0.3.0", model="<b>tiny</b>")
+ASKER = JoinRequester(network="127.0.0.1", client_version="0.3.0", model="<b>tiny</b>")
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def browser(olive: User) -> Client:
 
 
 def ask() -> tuple[JoinRequest, str]:
-    return ask_for_node(ASKER, now=timezone.now())
+    return request_node(ASKER, now=timezone.now())
 
 
 def decide(browser: Client, request: JoinRequest, **form: str) -> tuple[int, str]:
@@ -63,7 +63,7 @@ def test_what_the_client_declares_is_no_markup(browser: Client) -> None:
 
 
 def test_another_network_is_pointed_out(browser: Client) -> None:
-    request, _ = ask_for_node(Asker(network="192.0.2.9"), now=timezone.now())
+    request, _ = request_node(JoinRequester(network="192.0.2.9"), now=timezone.now())
     page = browser.get(f"/device/?code={request}").content.decode()
     assert "From a different network address" in page
 
@@ -127,7 +127,7 @@ def test_declining_ends_the_request(browser: Client) -> None:
 
 def test_claiming_makes_the_person_the_owner(browser: Client, olive: User) -> None:
     _, token = create_node(name="heron")
-    request, _ = ask_for_owner(ASKER, token, now=timezone.now())
+    request, _ = request_owner(ASKER, token, now=timezone.now())
     decide(browser, request)
     assert Node.objects.get(name="heron").owner == olive
 
@@ -141,7 +141,7 @@ def test_a_code_that_was_used_says_so(browser: Client) -> None:
 
 
 def test_an_expired_code_says_so(browser: Client) -> None:
-    request, _ = ask_for_node(ASKER, now=timezone.now() - timedelta(minutes=16))
+    request, _ = request_node(ASKER, now=timezone.now() - timedelta(minutes=16))
     assert browser.get(f"/device/?code={request}").status_code == 404
 
 

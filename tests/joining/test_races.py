@@ -10,7 +10,13 @@ from django.utils import timezone
 from swarm_web.accounts.services import delete_account
 from swarm_web.errors import RequestError
 from swarm_web.joining import services
-from swarm_web.joining.services import Asker, DeviceFlowError, ask_for_node, ask_for_owner, collect
+from swarm_web.joining.services import (
+    DeviceFlowError,
+    JoinRequester,
+    collect,
+    request_node,
+    request_owner,
+)
 from swarm_web.nodes.models import Node
 from swarm_web.nodes.services import create_node, revoke_token
 from tests.races import committed_while_waited_for
@@ -18,7 +24,7 @@ from tests.races import committed_while_waited_for
 pytestmark = pytest.mark.django_db(transaction=True)
 
 NOW = timezone.now()
-ASKER = Asker(network="192.0.2.1")
+ASKER = JoinRequester(network="192.0.2.1")
 
 
 def make_owner() -> User:
@@ -29,7 +35,7 @@ def make_owner() -> User:
 def test_a_token_that_ends_while_a_client_collects_it_stays_ended(
     end: Callable[[Node], object],
 ) -> None:
-    request, secret = ask_for_node(ASKER, now=NOW)
+    request, secret = request_node(ASKER, now=NOW)
     node = services.approve_new(request, make_owner(), name=None, now=NOW)
     assert node is not None
     with committed_while_waited_for(collect, secret, now=NOW) as collected:
@@ -40,7 +46,7 @@ def test_a_token_that_ends_while_a_client_collects_it_stays_ended(
 
 
 def test_a_node_that_is_approved_while_its_owner_leaves_gets_no_token() -> None:
-    request, secret = ask_for_node(ASKER, now=NOW)
+    request, secret = request_node(ASKER, now=NOW)
     owner = make_owner()
     with committed_while_waited_for(delete_account, owner) as deleted:
         services.approve_new(request, owner, name=None, now=NOW)
@@ -50,7 +56,7 @@ def test_a_node_that_is_approved_while_its_owner_leaves_gets_no_token() -> None:
 
 
 def test_an_account_that_is_deleted_meanwhile_approves_nothing() -> None:
-    request, _ = ask_for_node(ASKER, now=NOW)
+    request, _ = request_node(ASKER, now=NOW)
     owner = User.objects.get(pk=make_owner().pk)
     with committed_while_waited_for(
         services.approve_new, request, owner, name=None, now=NOW
@@ -63,7 +69,7 @@ def test_an_account_that_is_deleted_meanwhile_approves_nothing() -> None:
 
 def test_a_node_that_is_claimed_while_its_owner_leaves_has_no_token() -> None:
     node, token = create_node()
-    claim, _ = ask_for_owner(ASKER, token, now=NOW)
+    claim, _ = request_owner(ASKER, token, now=NOW)
     owner = make_owner()
     with committed_while_waited_for(delete_account, owner) as deleted:
         services.approve_claim(claim, owner, now=NOW)
@@ -74,7 +80,7 @@ def test_a_node_that_is_claimed_while_its_owner_leaves_has_no_token() -> None:
 
 def test_two_claims_at_once_do_not_pass_the_limit_of_an_account(settings: Any) -> None:
     settings.NODES_PER_ACCOUNT = 1
-    first, second = (ask_for_owner(ASKER, create_node()[1], now=NOW)[0] for _ in range(2))
+    first, second = (request_owner(ASKER, create_node()[1], now=NOW)[0] for _ in range(2))
     owner = make_owner()
     with committed_while_waited_for(services.approve_claim, second, owner, now=NOW) as approved:
         services.approve_claim(first, owner, now=NOW)
@@ -84,7 +90,7 @@ def test_two_claims_at_once_do_not_pass_the_limit_of_an_account(settings: Any) -
 
 def test_two_requests_at_once_do_not_pass_the_limit_of_a_network(settings: Any) -> None:
     settings.ANONYMOUS_JOIN, settings.ANONYMOUS_NODES_PER_DAY = True, 1
-    with committed_while_waited_for(ask_for_node, ASKER, now=NOW, anonymous=True) as asked:
-        ask_for_node(ASKER, now=NOW, anonymous=True)
+    with committed_while_waited_for(request_node, ASKER, now=NOW, anonymous=True) as asked:
+        request_node(ASKER, now=NOW, anonymous=True)
     with pytest.raises(DeviceFlowError, match="which is the limit"):
         asked[0].result()

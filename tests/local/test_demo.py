@@ -3,10 +3,12 @@
 from pathlib import Path
 
 from swarm_web.local import commands
-from swarm_web.local.demo import DemoNode, node_part, plan_base_nodes, plan_nodes
-from swarm_web.local.environment import Site
+from swarm_web.local.demo import DemoNode, node_process, plan_base_nodes, plan_nodes
+from swarm_web.local.site import LocalSite
 
-SITE = Site(state=Path("/state"), port=8123, database_url="postgres://db", redis_url="redis://r")
+SITE = LocalSite(
+    state=Path("/state"), port=8123, database_url="postgres://db", redis_url="redis://r"
+)
 
 
 def test_four_nodes_differ_only_in_whether_they_share() -> None:
@@ -34,14 +36,14 @@ def test_each_model_is_there_once_untrained() -> None:
 
 def test_an_untrained_node_is_told_nothing_about_training() -> None:
     node = DemoNode(name="tiny-base", model="tiny", arm="base")
-    command = node_part(SITE, node, outer={}).command
+    command = node_process(SITE, node, outer={}).command
     assert not set(commands.DEMO_TRAINING) & set(command)
     assert command[command.index("--arm") + 1] == "base"
 
 
 def test_a_node_joins_this_site_with_its_own_token_and_folder() -> None:
-    part = node_part(SITE, DemoNode(name="knot", model="tiny", arm="isolated"), outer={})
-    assert part.command[1:] == (
+    process = node_process(SITE, DemoNode(name="knot", model="tiny", arm="isolated"), outer={})
+    assert process.command[1:] == (
         *("join", "http://127.0.0.1:8123", "--token-file", "/state/tokens/knot"),
         *("--model", "tiny", "--arm", "isolated"),
         *("--state-dir", "/state/nodes/knot", "--plain"),
@@ -51,7 +53,7 @@ def test_a_node_joins_this_site_with_its_own_token_and_folder() -> None:
 
 def test_a_node_knows_none_of_the_servers_secrets() -> None:
     outer = {"SECRET_KEY": "s", "DATABASE_URL": "d", "REDIS_URL": "r", "PATH": "/bin"}
-    part = node_part(SITE, DemoNode(name="knot", model="tiny", arm="swarm"), outer=outer)
-    assert not {"SECRET_KEY", "DATABASE_URL", "REDIS_URL"} & set(part.environment)
-    assert part.environment["PATH"] == "/bin"
-    assert part.environment["OMP_NUM_THREADS"] == "1"
+    process = node_process(SITE, DemoNode(name="knot", model="tiny", arm="swarm"), outer=outer)
+    assert not {"SECRET_KEY", "DATABASE_URL", "REDIS_URL"} & set(process.environment)
+    assert process.environment["PATH"] == "/bin"
+    assert process.environment["OMP_NUM_THREADS"] == "1"

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from swarm_web.local.parent import catches_interrupt
+from swarm_web.local.supervisor import catches_interrupt
 
 if sys.platform != "linux":
     pytest.skip("only Linux shows which signals a process catches", allow_module_level=True)
 
-IMPORTS = "import asyncio, os; from swarm_web.local.parent import watch_for_interrupt; "
+IMPORTS = "import asyncio, os; from swarm_web.local.supervisor import watch_for_interrupt; "
 WAIT = (
     "watch = watch_for_interrupt(os.getppid()); print('up', flush=True); "
     "asyncio.run(watch); print('seen')"

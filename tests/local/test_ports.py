@@ -4,8 +4,8 @@ import socket
 
 import pytest
 
-from swarm_web.local.errors import LaunchError
-from swarm_web.local.ports import HOST, free_port, require_free
+from swarm_web.local import LaunchError
+from swarm_web.local.probes import HOST, free_port, require_free
 
 
 def test_a_free_port_can_be_taken() -> None:

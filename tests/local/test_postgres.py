@@ -10,9 +10,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from swarm_web.local.accounts import Account, nobody
-from swarm_web.local.errors import LaunchError
-from swarm_web.local.postgres import prepare_postgres
+from swarm_web.local import LaunchError
+from swarm_web.local.databases import prepare_postgres
+from swarm_web.local.process import RunAs, nobody
 from tests.local.processes import (
     existing_shared_memory,
     listening_ports,
@@ -57,7 +57,7 @@ def test_it_starts_in_a_closed_folder_and_changes_nothing_on_the_machine(
     accounts = Path("/etc/passwd").read_bytes(), Path("/etc/group").read_bytes()
     before = facts_about(closed_folder)
     server = prepare_postgres(closed_folder / "postgres", durable=False)
-    with running(server.part, log=closed_folder / "log"), psycopg.connect(server.url) as client:
+    with running(server.process, log=closed_folder / "log"), psycopg.connect(server.url) as client:
         row = client.execute("SELECT current_database()").fetchone()
     assert row == ("murmuration",)
     assert facts_about(closed_folder) == before
@@ -68,10 +68,10 @@ def test_it_starts_in_a_closed_folder_and_changes_nothing_on_the_machine(
 def test_the_account_nobody_runs_it_where_namespaces_are_refused(open_folder: Path) -> None:
     before = facts_about(open_folder)
     try:
-        server = prepare_postgres(open_folder / "postgres", account=nobody(), durable=False)
+        server = prepare_postgres(open_folder / "postgres", run_as=nobody(), durable=False)
     except LaunchError as error:
         pytest.skip(f"the programs are in a closed folder: {error}")
-    with running(server.part, log=open_folder / "log") as process:
+    with running(server.process, log=open_folder / "log") as process:
         assert Path("/proc", str(process.pid)).stat().st_uid == nobody().owner[0]  # type: ignore[index]
     assert facts_about(open_folder) == before
 
@@ -79,14 +79,14 @@ def test_the_account_nobody_runs_it_where_namespaces_are_refused(open_folder: Pa
 @as_root
 def test_a_folder_that_nobody_can_reach_is_refused_with_advice(closed_folder: Path) -> None:
     with pytest.raises(LaunchError, match=r"cannot enter .*/home/state.* choose a --state-dir"):
-        prepare_postgres(closed_folder / "postgres", account=nobody(), durable=False)
+        prepare_postgres(closed_folder / "postgres", run_as=nobody(), durable=False)
 
 
 def test_an_ordinary_user_runs_it_as_himself(closed_folder: Path) -> None:
     server = prepare_postgres(closed_folder / "postgres", durable=False)
     if os.geteuid() != 0:
-        assert server.part.account == Account()
-    with running(server.part, log=closed_folder / "log") as process:
+        assert server.process.run_as == RunAs()
+    with running(server.process, log=closed_folder / "log") as process:
         owners = {Path("/proc", str(process.pid)).stat().st_uid}
     assert owners == {os.geteuid()}
 
@@ -95,7 +95,7 @@ def test_a_wrong_password_is_refused(tmp_path: Path) -> None:
     server = prepare_postgres(tmp_path / "postgres", durable=False)
     password = (tmp_path / "postgres" / "password").read_text()
     with (
-        running(server.part, log=tmp_path / "log"),
+        running(server.process, log=tmp_path / "log"),
         pytest.raises(psycopg.OperationalError, match="password authentication failed"),
     ):
         psycopg.connect(server.url.replace(password, "guess"))
@@ -104,17 +104,17 @@ def test_a_wrong_password_is_refused(tmp_path: Path) -> None:
 def test_a_second_start_keeps_the_data(tmp_path: Path) -> None:
     folder = tmp_path / "postgres"
     first = prepare_postgres(folder)
-    with running(first.part, log=tmp_path / "log"), psycopg.connect(first.url) as client:
+    with running(first.process, log=tmp_path / "log"), psycopg.connect(first.url) as client:
         client.execute("CREATE TABLE kept AS SELECT 42 AS answer")
     second = prepare_postgres(folder)
-    with running(second.part, log=tmp_path / "log"), psycopg.connect(second.url) as client:
+    with running(second.process, log=tmp_path / "log"), psycopg.connect(second.url) as client:
         assert client.execute("SELECT answer FROM kept").fetchone() == (42,)
 
 
 def test_after_it_stops_nothing_is_left(tmp_path: Path) -> None:
     server = prepare_postgres(tmp_path / "postgres", durable=False)
     port = int(server.url.rpartition(":")[2].partition("/")[0])
-    with running(server.part, log=tmp_path / "log") as process:
+    with running(server.process, log=tmp_path / "log") as process:
         memory = shared_memory_of(process.pid)
         assert memory
         assert memory <= existing_shared_memory()
@@ -134,7 +134,7 @@ def test_it_starts_although_another_program_has_the_number_of_a_killed_one(
         # As after SIGKILL and a restart of the machine.
         (folder / "data" / "postmaster.pid").write_text(f"{other.pid}\n{folder / 'data'}\n")
         server = prepare_postgres(folder, durable=False)
-        with running(server.part, log=tmp_path / "log"):
+        with running(server.process, log=tmp_path / "log"):
             psycopg.connect(server.url).close()
         other.kill()
 
@@ -144,5 +144,5 @@ def test_an_interrupted_creation_is_begun_anew(tmp_path: Path) -> None:
     unfinished.mkdir(parents=True)
     (unfinished / "PG_VERSION").write_text("18\n")
     server = prepare_postgres(tmp_path / "postgres", durable=False)
-    with running(server.part, log=tmp_path / "log"):
+    with running(server.process, log=tmp_path / "log"):
         assert not unfinished.exists()

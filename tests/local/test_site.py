@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from swarm_web.local.probes import answers_ok
-from swarm_web.local.state import locked_state
+from swarm_web.local.site import locked_state
 from tests.local.launcher import LaunchedSite, launched_site, plain_environment, spare_wheel
 from tests.local.processes import processes_inside
 from tests.processes import PROJECT, eventually
@@ -35,7 +35,7 @@ def test_a_site_starts_with_its_own_servers_and_leaves_nothing(tmp_path: Path) -
         assert site.launcher.process.wait(timeout=STOPS_WITHIN_S) == 0
     assert not processes_inside(state)
     assert not answers_ok(site.port, "/healthz")
-    # Every part holds the lock for as long as it lives.
+    # Every process holds the lock for as long as it lives.
     with locked_state(state, patience_s=0):
         pass
 
@@ -46,7 +46,7 @@ def test_a_site_with_two_web_processes_serves_on_two_ports(tmp_path: Path) -> No
     with launched_site(state, web_processes=2) as site:
         await_ready(site)
         assert answers_ok(site.port + 1, "/healthz")
-        assert f"More web processes are at the ports {site.port + 1}" in site.console()
+        assert f"More web processes listen on ports {site.port + 1}" in site.console()
 
 
 @pytest.fixture(scope="module")

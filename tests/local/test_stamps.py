@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from swarm_web.local.stamps import fingerprint, is_current
+from swarm_web.local.site import fingerprint, is_current
 
 
 def test_the_same_files_have_the_same_fingerprint(tmp_path: Path) -> None:

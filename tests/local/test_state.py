@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from swarm_web.local.errors import LaunchError
-from swarm_web.local.state import keep_secret, locked_state
+from swarm_web.local import LaunchError
+from swarm_web.local.site import keep_secret, locked_state
 
 
 def test_a_secret_is_made_once_and_is_its_owners_alone(tmp_path: Path) -> None:
@@ -35,19 +35,19 @@ def test_the_folder_is_free_again_afterwards(tmp_path: Path) -> None:
             pass
 
 
-def leave_a_part_behind(folder: Path) -> subprocess.Popen[bytes]:
+def leave_a_process_behind(folder: Path) -> subprocess.Popen[bytes]:
     """Return a process that inherited the lock of a launcher that is gone."""
     with locked_state(folder) as lock:
-        part = subprocess.Popen(["sleep", "60"], pass_fds=[lock])
+        process = subprocess.Popen(["sleep", "60"], pass_fds=[lock])
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     (folder / "launcher.pid").write_text(f"{ended.pid}\n")
-    return part
+    return process
 
 
 def test_a_start_waits_for_the_parts_of_a_killed_launcher(tmp_path: Path) -> None:
-    with leave_a_part_behind(tmp_path) as part:
-        timer = threading.Timer(0.2, part.kill)
+    with leave_a_process_behind(tmp_path) as process:
+        timer = threading.Timer(0.2, process.kill)
         timer.start()
         with locked_state(tmp_path):
             assert timer.finished.is_set()
@@ -55,10 +55,10 @@ def test_a_start_waits_for_the_parts_of_a_killed_launcher(tmp_path: Path) -> Non
 
 
 def test_parts_that_do_not_end_are_named_after_a_while(tmp_path: Path) -> None:
-    with leave_a_part_behind(tmp_path) as part:
+    with leave_a_process_behind(tmp_path) as process:
         with (
             pytest.raises(LaunchError, match=r"do not end.*fuser"),
             locked_state(tmp_path, patience_s=0.1),
         ):
             pass
-        part.kill()
+        process.kill()

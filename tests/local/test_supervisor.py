@@ -1,4 +1,4 @@
-"""Parts are kept running, heard, and stopped in order."""
+"""Processes are kept running, heard, and stopped in order."""
 
 import asyncio
 import os
@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from swarm_web.local import LaunchError
 from swarm_web.local.console import Console
-from swarm_web.local.errors import LaunchError
-from swarm_web.local.parts import Part
+from swarm_web.local.process import SiteProcess
 from swarm_web.local.supervisor import Supervisor
 from tests.local.processes import processes_inside
 from tests.local.transcript import Transcript
@@ -26,14 +26,14 @@ POLITE = (
 WITH_CHILD = "import subprocess; subprocess.Popen(['sleep', '60']); print('up', flush=True)"
 
 
-def python(code: str, *, name: str, folder: Path, stop_within_s: float = 5.0) -> Part:
-    """Return a part that runs a line of Python in `folder`."""
+def python(code: str, *, name: str, folder: Path, stop_within_s: float = 5.0) -> SiteProcess:
+    """Return a process that runs a line of Python in `folder`."""
     command = (sys.executable, "-c", code)
-    return Part(name=name, command=command, folder=folder, stop_within_s=stop_within_s)
+    return SiteProcess(name=name, command=command, folder=folder, stop_within_s=stop_within_s)
 
 
-async def supervise(out: Transcript, *tiers: list[Part]) -> None:
-    """Run tiers of parts until a signal stops them."""
+async def supervise(out: Transcript, *tiers: list[SiteProcess]) -> None:
+    """Run tiers of processes until a signal stops them."""
     async with Supervisor(Console(out)) as supervisor:
         for tier in tiers:
             await supervisor.start(*tier)
@@ -53,7 +53,7 @@ async def test_each_line_carries_the_name_of_its_part(tmp_path: Path) -> None:
     assert out.getvalue().splitlines()[:2] == ["speaker    | one", "speaker    | two"]
 
 
-async def test_a_part_that_dies_is_started_again(tmp_path: Path) -> None:
+async def test_a_process_that_dies_is_started_again(tmp_path: Path) -> None:
     out = Transcript()
     async with Supervisor(Console(out)) as supervisor:
         await supervisor.start(python("print('born')", name="mayfly", folder=tmp_path))
@@ -61,7 +61,7 @@ async def test_a_part_that_dies_is_started_again(tmp_path: Path) -> None:
     assert "mayfly ended with status 0" in out.getvalue()
 
 
-async def test_a_part_that_was_killed_is_told_with_the_signals_name(tmp_path: Path) -> None:
+async def test_a_killed_process_is_reported_with_the_name_of_the_signal(tmp_path: Path) -> None:
     out = Transcript()
     code = "import os; os.kill(os.getpid(), 9)"
     async with Supervisor(Console(out)) as supervisor:
@@ -69,17 +69,17 @@ async def test_a_part_that_was_killed_is_told_with_the_signals_name(tmp_path: Pa
         await out.shows("mayfly was killed by SIGKILL")
 
 
-async def test_a_part_that_is_back_is_told_to_be_ready_again(tmp_path: Path) -> None:
+async def test_a_restarted_process_is_reported_when_it_is_ready(tmp_path: Path) -> None:
     out = Transcript()
     (tmp_path / "ready").touch()
-    part = Part(
+    process = SiteProcess(
         name="server",
         command=(sys.executable, "-c", FOREVER),
         folder=tmp_path,
         is_ready=(tmp_path / "ready").exists,
     )
     async with Supervisor(Console(out)) as supervisor:
-        await supervisor.start(part)
+        await supervisor.start(process)
         await out.shows("server     | up")
         (tmp_path / "ready").unlink()
         (pid,) = processes_inside(tmp_path)
@@ -100,7 +100,7 @@ async def test_each_pause_before_a_new_start_is_twice_the_last(tmp_path: Path) -
         await out.shows("started again after 1 s")
 
 
-async def test_what_a_dead_part_had_started_is_gone_before_it_starts_again(
+async def test_what_a_dead_process_had_started_is_gone_before_it_starts_again(
     tmp_path: Path,
 ) -> None:
     out = Transcript()
@@ -110,10 +110,10 @@ async def test_what_a_dead_part_had_started_is_gone_before_it_starts_again(
         assert not processes_inside(tmp_path)
 
 
-async def test_ctrl_c_stops_all_parts_and_ends_the_supervisor(tmp_path: Path) -> None:
+async def test_ctrl_c_stops_all_processes_and_ends_the_supervisor(tmp_path: Path) -> None:
     out = Transcript()
-    parts = [python(FOREVER, name=name, folder=tmp_path) for name in ("a", "b", "c")]
-    running = asyncio.create_task(supervise(out, parts))
+    processes = [python(FOREVER, name=name, folder=tmp_path) for name in ("a", "b", "c")]
+    running = asyncio.create_task(supervise(out, processes))
     await out.shows("| up", times=3)
     os.kill(os.getpid(), signal.SIGINT)
     assert await has_ended(running)
@@ -122,7 +122,7 @@ async def test_ctrl_c_stops_all_parts_and_ends_the_supervisor(tmp_path: Path) ->
 
 async def test_ctrl_c_during_a_start_stops_what_has_started(tmp_path: Path) -> None:
     out = Transcript()
-    never = Part(
+    never = SiteProcess(
         name="never",
         command=(sys.executable, "-c", FOREVER),
         folder=tmp_path,
@@ -146,14 +146,14 @@ async def test_tiers_stop_in_reverse_order(tmp_path: Path) -> None:
     assert goodbyes == ["web", "database"]
 
 
-async def test_a_part_that_ignores_the_request_is_killed(tmp_path: Path) -> None:
+async def test_a_process_that_ignores_the_request_is_killed(tmp_path: Path) -> None:
     out = Transcript()
     stubborn = python(STUBBORN, name="stubborn", folder=tmp_path, stop_within_s=0.2)
     running = asyncio.create_task(supervise(out, [stubborn]))
     await out.shows("| up")
     os.kill(os.getpid(), signal.SIGINT)
     assert await has_ended(running)
-    assert "stubborn did not end in time and is killed" in out.getvalue()
+    assert "stubborn did not end in time; killing it" in out.getvalue()
     assert not processes_inside(tmp_path)
 
 
@@ -163,14 +163,14 @@ async def test_a_second_ctrl_c_kills_at_once(tmp_path: Path) -> None:
     running = asyncio.create_task(supervise(out, [stubborn]))
     await out.shows("| up")
     os.kill(os.getpid(), signal.SIGINT)
-    await out.shows("once more kills")
+    await out.shows("again kills")
     os.kill(os.getpid(), signal.SIGINT)
     assert await has_ended(running)
     assert not processes_inside(tmp_path)
 
 
-async def test_a_part_that_ends_while_starting_is_an_error_that_names_it(tmp_path: Path) -> None:
-    part = Part(
+async def test_a_process_that_ends_while_starting_is_an_error_that_names_it(tmp_path: Path) -> None:
+    process = SiteProcess(
         name="broken",
         command=(sys.executable, "-c", "import sys; sys.exit('no such table')"),
         folder=tmp_path,
@@ -179,12 +179,12 @@ async def test_a_part_that_ends_while_starting_is_an_error_that_names_it(tmp_pat
     out = Transcript()
     with pytest.raises(LaunchError, match="broken ended with status 1 while starting"):
         async with Supervisor(Console(out)) as supervisor:
-            await supervisor.start(part)
+            await supervisor.start(process)
     assert "broken     | no such table" in out.getvalue()
 
 
-async def test_a_part_that_is_never_ready_is_an_error_that_names_it(tmp_path: Path) -> None:
-    part = Part(
+async def test_a_process_that_is_never_ready_is_an_error_that_names_it(tmp_path: Path) -> None:
+    process = SiteProcess(
         name="slow",
         command=(sys.executable, "-c", FOREVER),
         folder=tmp_path,
@@ -193,25 +193,25 @@ async def test_a_part_that_is_never_ready_is_an_error_that_names_it(tmp_path: Pa
     )
     with pytest.raises(LaunchError, match="slow was not ready within"):
         async with Supervisor(Console(Transcript())) as supervisor:
-            await supervisor.start(part)
+            await supervisor.start(process)
     assert not processes_inside(tmp_path)
 
 
 async def test_a_step_that_fails_is_an_error_with_its_status(tmp_path: Path) -> None:
-    part = python("import sys; sys.exit(3)", name="migrate", folder=tmp_path)
+    process = python("import sys; sys.exit(3)", name="migrate", folder=tmp_path)
     with pytest.raises(LaunchError, match="migrate failed with status 3"):
         async with Supervisor(Console(Transcript())) as supervisor:
-            await supervisor.run(part)
+            await supervisor.run(process)
 
 
 async def test_a_program_that_is_not_there_is_an_error_that_names_it(tmp_path: Path) -> None:
-    part = Part(name="web", command=(str(tmp_path / "nothing"),))
+    process = SiteProcess(name="web", command=(str(tmp_path / "nothing"),))
     with pytest.raises(LaunchError, match=r"web cannot be started: .*No such file"):
         async with Supervisor(Console(Transcript())) as supervisor:
-            await supervisor.start(part)
+            await supervisor.start(process)
 
 
-async def test_parts_do_not_share_the_launchers_process_group(tmp_path: Path) -> None:
+async def test_processes_do_not_share_the_launchers_process_group(tmp_path: Path) -> None:
     out = Transcript()
     code = "import os; print('group', os.getpgrp(), flush=True)"
     async with Supervisor(Console(out)) as supervisor:

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 import redis
 
-from swarm_web.local.valkey import prepare_valkey
+from swarm_web.local.databases import prepare_valkey
 from tests.processes import running
 
 
 def test_it_answers_at_its_address_and_nobody_without_the_password(tmp_path: Path) -> None:
     server = prepare_valkey(tmp_path / "valkey")
-    with running(server.part, log=tmp_path / "log"):
+    with running(server.process, log=tmp_path / "log"):
         with redis.Redis.from_url(server.url) as client:
             assert client.ping()
         stranger = server.url.replace((tmp_path / "valkey" / "password").read_text(), "guess")
@@ -25,15 +25,15 @@ def test_it_answers_at_its_address_and_nobody_without_the_password(tmp_path: Pat
 def test_the_password_is_in_no_command_line_and_no_readable_file(tmp_path: Path) -> None:
     server = prepare_valkey(tmp_path / "valkey")
     password = (tmp_path / "valkey" / "password").read_text()
-    assert password not in " ".join(server.part.argv)
+    assert password not in " ".join(server.process.argv)
     for path in (tmp_path / "valkey").iterdir():
         assert path.stat().st_mode & 0o077 == 0
 
 
 def test_a_second_start_keeps_the_data(tmp_path: Path) -> None:
     first = prepare_valkey(tmp_path / "valkey")
-    with running(first.part, log=tmp_path / "log"), redis.Redis.from_url(first.url) as client:
+    with running(first.process, log=tmp_path / "log"), redis.Redis.from_url(first.url) as client:
         client.set("kept", "42")
     second = prepare_valkey(tmp_path / "valkey")
-    with running(second.part, log=tmp_path / "log"), redis.Redis.from_url(second.url) as client:
+    with running(second.process, log=tmp_path / "log"), redis.Redis.from_url(second.url) as client:
         assert client.get("kept") == b"42"

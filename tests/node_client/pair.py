@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import node_client.runtime.run  # noqa: F401 - once for both
 import tests.node_client.fakes  # noqa: F401
-from swarm_web.local.ports import free_port
+from swarm_web.local.probes import free_port
 
 PROCESSES = 2
 

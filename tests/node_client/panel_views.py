@@ -2,10 +2,10 @@
 
 from collections import Counter
 
-from node_client.display.view import View
+from node_client.display.view import NodeView
 from node_client.learning.report import ShownExample, StepReport, Totals
 from node_client.site import Site
-from node_client.swarm.connection import Link
+from node_client.swarm.connection import LinkState
 from swarm_protocol.messages import RoundInfo, Standing
 from swarm_tasks.verifier import Verdict
 from tests.node_client.fakes import toy_season
@@ -39,15 +39,15 @@ def totals() -> Totals:
     return Totals(4900, 2100, Counter({"not_informative": 300, "duplicate": 12}))
 
 
-def full_view() -> View:
-    view = View(
+def full_view() -> NodeView:
+    view = NodeView(
         model="tiny",
         parameters=180_000,
         device="cpu",
         arm="swarm",
         site=Site("https://swarm.example.org"),
         node="amber-quiet-heron",
-        link=Link("connected"),
+        link=LinkState("connected"),
         season=toy_season(),
         published=1200,
         unpublished=8,

@@ -19,7 +19,7 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 
 from node_client.display.panel import render
-from node_client.display.view import View
+from node_client.display.view import NodeView
 from node_client.model.policy import Policy
 from node_client.runtime.run import make_node
 from node_client.runtime.training import Equipment
@@ -27,8 +27,8 @@ from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings, choose
 from node_client.site import Site, parse_site
 from swarm_tasks.verifier import Verifier
-from swarm_web.local.parts import Part
-from swarm_web.local.ports import HOST, free_port
+from swarm_web.local.probes import HOST, free_port
+from swarm_web.local.process import SiteProcess
 from tests.local.launcher import plain_environment
 from tests.processes import PROJECT, running
 
@@ -41,10 +41,10 @@ NODE = "kestrel"
 FLAGS = {"learning_rate": "1e-5", "eval_tasks": "32", "eval_every": "200", "model": "tiny"}
 
 
-def demo_part(port: int, *, state: Path, log: Path) -> Part:
+def demo_part(port: int, *, state: Path, log: Path) -> SiteProcess:
     """Return the demo with two nodes, ready when it has told its address."""
     options = ("demo", "--port", str(port), "--nodes", "2", "--state-dir", str(state))
-    return Part(
+    return SiteProcess(
         name="demo",
         command=(sys.executable, "-m", "swarm_web.local", *options),
         environment=plain_environment(),
@@ -64,7 +64,7 @@ def register(*, state: Path, token_file: Path) -> None:
 async def watch(settings: Settings) -> str:
     """Run a node until it was judged, and return its panel as SVG."""
     policy = Policy.load(settings.model, device="cpu")
-    view = View(
+    view = NodeView(
         model=policy.name,
         parameters=policy.parameters,
         device=str(policy.device),
@@ -86,13 +86,13 @@ async def watch(settings: Settings) -> str:
     return picture
 
 
-def is_judged(view: View) -> bool:
+def is_judged(view: NodeView) -> bool:
     """Tell whether the panel shows a score of some rounds, while the next one is open."""
     scored = view.standing is not None and view.standing.rounds >= ROUNDS
     return scored and view.round is not None and view.round.phase == "open"
 
 
-def draw(view: View) -> str:
+def draw(view: NodeView) -> str:
     """Return the panel as SVG that loads nothing: the viewer's own monospaced font is enough."""
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
     console.print(render(view, now=datetime.now(UTC), clock=monotonic()))

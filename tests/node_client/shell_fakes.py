@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from time import monotonic
 
-from node_client.display.view import View
+from node_client.display.view import NodeView
 from node_client.swarm.client import SwarmClient
-from node_client.swarm.connection import Connection, Link
+from node_client.swarm.connection import CoordinatorConnection, LinkState
 from swarm_protocol.messages import FinishReason, Hello, ServerMessage, Welcome
 from swarm_protocol.version import CLIENT_VERSION, PROTOCOL_VERSION
 from tests.node_client.coordinator import TOKEN, Coordinator
@@ -32,12 +32,12 @@ class Notebook:
     """A listener that notes everything and lets a test wait for it."""
 
     def __init__(self) -> None:
-        self.links: list[Link] = []
+        self.links: list[LinkState] = []
         self.welcomes: list[Welcome] = []
         self.doorbells: list[ServerMessage] = []
         self._changed = asyncio.Event()
 
-    def link_changed(self, link: Link) -> None:
+    def link_changed(self, link: LinkState) -> None:
         self.links.append(link)
         self._changed.set()
 
@@ -45,8 +45,8 @@ class Notebook:
         self.welcomes.append(welcome)
         self._changed.set()
 
-    def rung(self, doorbell: ServerMessage) -> None:
-        self.doorbells.append(doorbell)
+    def announced(self, message: ServerMessage) -> None:
+        self.doorbells.append(message)
         self._changed.set()
 
     async def until(self, happened: Callable[[], bool]) -> None:
@@ -63,7 +63,7 @@ class Connected:
 
     client: SwarmClient
     notebook: Notebook
-    connection: Connection
+    connection: CoordinatorConnection
 
 
 @asynccontextmanager
@@ -77,7 +77,7 @@ async def running_connection(
 ) -> AsyncIterator[Connected]:
     """Keep a client connected to the coordinator while the block runs."""
     notebook = Notebook()
-    connection = Connection(
+    connection = CoordinatorConnection(
         url=coordinator.site.socket,
         token=token,
         hello=hello,
@@ -130,8 +130,8 @@ class Parrot:
         return [[Answer(self._text or question)] * completions for question in questions]
 
 
-def empty_view() -> View:
-    return View(model="toy", parameters=1000, device="cpu", arm="swarm")
+def empty_view() -> NodeView:
+    return NodeView(model="toy", parameters=1000, device="cpu", arm="swarm")
 
 
 async def lose(coordinator: Coordinator, node: Connected) -> None:

@@ -17,7 +17,7 @@ from node_client.runtime import run
 from node_client.settings.config import Settings
 from node_client.settings.train_config import TrainConfig
 from node_client.site import parse_site
-from node_client.storage.state import Progress, Remembered, StateDir
+from node_client.storage.state import NodeRecord, StateDir, TrainingProgress
 from swarm_protocol.messages import ReportTraining
 from swarm_protocol.version import CLIENT_VERSION
 from tests.node_client.coordinator import TOKEN, Coordinator, running
@@ -58,7 +58,7 @@ def test_help_lists_the_commands_in_the_order_in_which_they_are_needed() -> None
 
 
 def test_an_encoding_without_check_marks_is_no_reason_to_end(tmp_path: Path) -> None:
-    StateDir(tmp_path).save(Remembered(url=URL, token="t", node="hérisson"))
+    StateDir(tmp_path).save(NodeRecord(url=URL, token="t", node="hérisson"))
     words = ("-m", "node_client", "status", "--state-dir", str(tmp_path))
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     said = subprocess.run(
@@ -80,7 +80,7 @@ def test_the_version_is_the_protocols() -> None:
 def test_what_the_last_run_was_told_holds_again(
     tmp_path: Path, settings_of_runs: list[Settings]
 ) -> None:
-    StateDir(tmp_path).save(Remembered(url=URL, token="remembered", model="m", arm="isolated"))
+    StateDir(tmp_path).save(NodeRecord(url=URL, token="remembered", model="m", arm="isolated"))
     join(URL, "--state-dir", str(tmp_path), environment={"SWARM_MODEL": "e"})
     [settings] = settings_of_runs
     assert (settings.token, settings.model, settings.arm) == ("remembered", "e", "isolated")
@@ -137,7 +137,7 @@ def test_a_model_folder_is_remembered_by_its_full_path(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["logout", URL], "No token"),
+        (["logout", URL], "There is no token"),
         (["claim", URL], "--token-file"),
         (["join", "swarm.example.org", "--token", "t"], "https://"),
         (["join", URL, "--token", "t", "--arm", "base", "--steps", "5"], "--steps"),
@@ -172,7 +172,7 @@ async def test_status_shows_what_both_sides_know(tmp_path: Path) -> None:
     body = json.dumps({"node": "heron", "score": 0.25})
     coordinator.pages["/api/v1/nodes/heron"] = (coordinator.pages["/healthz"][0], body)
     async with running(coordinator):
-        StateDir(tmp_path).save(Remembered(url=coordinator.site.base, token="t", node="heron"))
+        StateDir(tmp_path).save(NodeRecord(url=coordinator.site.base, token="t", node="heron"))
         arguments = ["status", coordinator.site.base, "--state-dir", str(tmp_path)]
         result = await asyncio.to_thread(CliRunner().invoke, app, arguments)
     assert result.exit_code == 0
@@ -189,7 +189,7 @@ def joined(node: str, *, url: str = URL, state: StateDir | None = None) -> None:
     """Remember a node as `join` does."""
     state = state or StateDir.for_site(parse_site(url))
     state.path.mkdir(parents=True, exist_ok=True)
-    state.save(Remembered(url=url, token="secret-token", model="tiny", arm="swarm", node=node))
+    state.save(NodeRecord(url=url, token="secret-token", model="tiny", arm="swarm", node=node))
 
 
 def status(*arguments: str) -> str:
@@ -240,7 +240,7 @@ def test_status_without_an_address_shows_training_without_a_coordinator_too() ->
     joined("heron")
     alone = StateDir.for_offline()
     alone.path.mkdir(parents=True)
-    alone.save_progress(Progress(40, 0.5, "tiny", "practice", "2026-01-01T12:00:00Z"))
+    alone.save_progress(TrainingProgress(40, 0.5, "tiny", "practice", "2026-01-01T12:00:00Z"))
     shown = status()
     assert "heron" in shown
     assert "step 40" in shown

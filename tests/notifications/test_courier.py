@@ -6,7 +6,7 @@ from time import monotonic
 from uuid import uuid4
 
 from swarm_web.notifications.courier import Courier
-from swarm_web.notifications.parcels import Outcome, Parcel
+from swarm_web.notifications.parcels import DeliveryOutcome, Parcel
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class Held(Parcel):
 
     released: threading.Event = field(default_factory=threading.Event)
 
-    def send(self) -> Outcome:
+    def send(self) -> DeliveryOutcome:
         assert self.released.wait(timeout=10)
         return self.end()
 
@@ -24,7 +24,7 @@ class Held(Parcel):
 class Broken(Parcel):
     """A parcel that hits a mistake of ours."""
 
-    def send(self) -> Outcome:
+    def send(self) -> DeliveryOutcome:
         raise KeyError("node")
 
 
@@ -54,10 +54,10 @@ def test_a_receiver_that_hangs_holds_up_neither_the_worker_nor_others() -> None:
 def test_there_is_room_for_as_many_as_are_out() -> None:
     courier, parcel = Courier(most=3), hold()
     courier.take([parcel])
-    assert courier.room() == 2
+    assert courier.capacity() == 2
     parcel.released.set()
     courier.collect(wait_s=5)
-    assert courier.room() == 3
+    assert courier.capacity() == 3
 
 
 def test_threads_do_not_pile_up() -> None:

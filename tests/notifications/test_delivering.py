@@ -11,15 +11,15 @@ from django.contrib.auth.models import User
 from django.db import connection
 
 from swarm_web.notifications.models import Channel, Delivery, Failure
-from swarm_web.notifications.parcels import Outcome, Parcel
+from swarm_web.notifications.parcels import DeliveryOutcome, Parcel
 from swarm_web.notifications.rules import MOST_ATTEMPTS, pause_after
 from swarm_web.notifications.services.channels import send_test, switch_off, switch_on
 from swarm_web.notifications.services.delivering import (
     KEPT,
     LEASE,
-    book,
     claim_parcels,
     prune_deliveries,
+    record_outcomes,
 )
 from swarm_web.notifications.webhook_signing import sign
 from tests.notifications.conftest import NOW, make_channel
@@ -39,17 +39,17 @@ def put(channel: Channel, *, key: str = "silent:1:1", at: datetime = NOW) -> Del
     )
 
 
-def deliver(now: datetime = NOW) -> list[Outcome]:
+def deliver(now: datetime = NOW) -> list[DeliveryOutcome]:
     """Send what is due, and book it."""
     outcomes = [parcel.send() for parcel in claim_parcels(most=MOST, now=now)]
-    book(outcomes, now=now)
+    record_outcomes(outcomes, now=now)
     return outcomes
 
 
 def fail(channel: Channel, *, at: datetime, failure: str = Failure.TIMEOUT) -> None:
     """Let the attempt that is due fail."""
     (parcel,) = claim_parcels(most=MOST, now=at)
-    book([parcel.end(failure)], now=at)
+    record_outcomes([parcel.end(failure)], now=at)
     channel.refresh_from_db()
 
 
@@ -231,7 +231,7 @@ def test_a_worker_that_was_thought_dead_cannot_book_over_the_next_one(owner: Use
     delivery = put(make_channel(owner))
     (slow,) = claim_parcels(most=MOST, now=NOW)
     claim_parcels(most=MOST, now=NOW + LEASE)
-    book([slow.end(Failure.TIMEOUT)], now=NOW + LEASE)
+    record_outcomes([slow.end(Failure.TIMEOUT)], now=NOW + LEASE)
     delivery.refresh_from_db()
     assert delivery.failure == ""
 
@@ -265,7 +265,7 @@ def test_a_test_message_is_tried_once_and_at_once(owner: User) -> None:
     fail(channel, at=NOW)
     send_test(channel, now=NOW)
     (parcel,) = claim_parcels(most=MOST, now=NOW)
-    book([parcel.end(Failure.TIMEOUT)], now=NOW)
+    record_outcomes([parcel.end(Failure.TIMEOUT)], now=NOW)
     tested = Delivery.objects.get(type=Delivery.Type.TEST)
     assert tested.state == Delivery.State.FAILED
 

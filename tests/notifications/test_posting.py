@@ -17,15 +17,15 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from swarm_web.notifications import posting
-from swarm_web.notifications.posting import LARGEST_ANSWER, PostError, post, resolve
-from swarm_web.notifications.targets import Target, read_target
+from swarm_web.notifications.posting import LARGEST_RESPONSE, PostError, post, resolve
+from swarm_web.notifications.targets import NotificationTarget, read_target
 from tests.notifications.receiver import Receiver
 
 Answer = Callable[[socket.socket], None]
 
 
 @contextmanager
-def answering(answer: Answer) -> Iterator[Target]:
+def answering(answer: Answer) -> Iterator[NotificationTarget]:
     """Accept one connection and let `answer` do with it what it likes."""
 
     def serve() -> None:
@@ -40,15 +40,15 @@ def answering(answer: Answer) -> Iterator[Target]:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=serve)
         thread.start()
-        yield Target("http", "127.0.0.1", listener.getsockname()[1], "/hook")
+        yield NotificationTarget("http", "127.0.0.1", listener.getsockname()[1], "/hook")
         thread.join()
 
 
-def send(target: Target) -> int:
+def send(target: NotificationTarget) -> int:
     return post(target, b"{}", headers={}, private=True)
 
 
-def failure_of(target: Target, *, private: bool = True) -> str:
+def failure_of(target: NotificationTarget, *, private: bool = True) -> str:
     with pytest.raises(PostError) as problem:
         post(target, b"{}", headers={}, private=private)
     return problem.value.failure
@@ -78,12 +78,18 @@ def test_proxies_of_the_environment_are_not_asked(
 
 
 def test_a_private_address_is_not_called(receiver: Receiver) -> None:
-    assert failure_of(Target("http", "127.0.0.1", receiver.port, "/"), private=False) == "forbidden"
+    assert (
+        failure_of(NotificationTarget("http", "127.0.0.1", receiver.port, "/"), private=False)
+        == "forbidden"
+    )
     assert receiver.got.empty()
 
 
 def test_a_name_that_leads_to_a_private_address_is_not_called(receiver: Receiver) -> None:
-    assert failure_of(Target("http", "localhost", receiver.port, "/"), private=False) == "forbidden"
+    assert (
+        failure_of(NotificationTarget("http", "localhost", receiver.port, "/"), private=False)
+        == "forbidden"
+    )
     assert receiver.got.empty()
 
 
@@ -114,32 +120,35 @@ def test_one_private_address_among_public_ones_is_enough_to_refuse(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     answer_with(monkeypatch, ["93.184.216.34", "10.0.0.1"])
-    assert failure_of(Target("https", "mixed.example", 443, "/"), private=False) == "forbidden"
+    assert (
+        failure_of(NotificationTarget("https", "mixed.example", 443, "/"), private=False)
+        == "forbidden"
+    )
 
 
 def test_a_name_is_asked_for_once_so_that_a_second_answer_changes_nothing(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = answer_with(monkeypatch, ["127.0.0.1"], ["169.254.169.254"])
-    assert send(Target("http", "rebinding.example", receiver.port, "/")) == 204
+    assert send(NotificationTarget("http", "rebinding.example", receiver.port, "/")) == 204
     assert asked == ["rebinding.example"]
     assert receiver.take().headers["host"] == f"rebinding.example:{receiver.port}"
 
 
 def test_a_name_without_an_address_fails() -> None:
-    assert failure_of(Target("http", "nowhere.invalid", 80, "/")) == "unresolved"
+    assert failure_of(NotificationTarget("http", "nowhere.invalid", 80, "/")) == "unresolved"
 
 
 def test_a_public_name_gives_its_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     answer_with(monkeypatch, ["93.184.216.34", "93.184.216.34", "1.1.1.1"])
-    found = resolve(Target("https", "example.org", 443, "/"), private=False)
+    found = resolve(NotificationTarget("https", "example.org", 443, "/"), private=False)
     assert found == ["93.184.216.34", "1.1.1.1"]
 
 
 def test_a_closed_port_fails() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    assert failure_of(Target("http", "127.0.0.1", port, "/")) == "unreachable"
+    assert failure_of(NotificationTarget("http", "127.0.0.1", port, "/")) == "unreachable"
 
 
 def test_a_receiver_that_hangs_is_left_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,7 +202,7 @@ def test_a_large_body_is_not_read() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", [b"SSH-2.0-OpenSSH_9.6\r\n", b"", b"HTTP/1.1 abc\r\n\r\n", b"\0" * LARGEST_ANSWER]
+    "answer", [b"SSH-2.0-OpenSSH_9.6\r\n", b"", b"HTTP/1.1 abc\r\n\r\n", b"\0" * LARGEST_RESPONSE]
 )
 def test_what_is_not_http_fails(answer: bytes) -> None:
     def say(connection: socket.socket) -> None:
@@ -215,7 +224,7 @@ def test_a_header_cannot_be_injected_by_a_value(receiver: Receiver) -> None:
 
 
 @contextmanager
-def answering_tls(folder: Path, *, name: str) -> Iterator[tuple[Target, Path]]:
+def answering_tls(folder: Path, *, name: str) -> Iterator[tuple[NotificationTarget, Path]]:
     """Answer one request with 204 behind TLS, with a certificate of its own for a name."""
     certificate, key = make_certificate(folder, name=name)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -228,7 +237,7 @@ def answering_tls(folder: Path, *, name: str) -> Iterator[tuple[Target, Path]]:
             secure.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
 
     with answering(answer) as target:
-        yield Target("https", "hooks.example", target.port, "/"), certificate
+        yield NotificationTarget("https", "hooks.example", target.port, "/"), certificate
 
 
 def make_certificate(folder: Path, *, name: str) -> tuple[Path, Path]:

@@ -7,7 +7,7 @@ import pytest
 from swarm_web.notifications.rules import (
     MOST_ATTEMPTS,
     Watch,
-    go_on_watching,
+    continue_watch,
     is_given_up,
     outdated,
     pause_after,
@@ -22,7 +22,7 @@ PATIENCE = timedelta(minutes=10)
 
 def test_a_watch_goes_on_while_the_site_serves() -> None:
     watch = Watch(since=NOW - AGO, looked_at=NOW - timedelta(seconds=15))
-    assert go_on_watching(watch, now=NOW, web_silence=SERVING) == Watch(NOW - AGO, NOW)
+    assert continue_watch(watch, now=NOW, web_silence=SERVING) == Watch(NOW - AGO, NOW)
 
 
 @pytest.mark.parametrize(
@@ -37,11 +37,11 @@ def test_a_watch_begins_anew_after_an_outage(
     looked_ago: int, web_silence: timedelta | None
 ) -> None:
     watch = Watch(since=NOW - AGO, looked_at=NOW - timedelta(seconds=looked_ago))
-    assert go_on_watching(watch, now=NOW, web_silence=web_silence).since == NOW
+    assert continue_watch(watch, now=NOW, web_silence=web_silence).since == NOW
 
 
 def test_the_first_look_begins_a_watch() -> None:
-    assert go_on_watching(None, now=NOW, web_silence=SERVING) == Watch(NOW, NOW)
+    assert continue_watch(None, now=NOW, web_silence=SERVING) == Watch(NOW, NOW)
 
 
 def test_nodes_are_silent_that_were_not_seen_for_the_patience() -> None:

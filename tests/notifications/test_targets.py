@@ -5,7 +5,7 @@ from ipaddress import ip_address
 import pytest
 
 from swarm_web.notifications.targets import (
-    Target,
+    NotificationTarget,
     TargetError,
     may_be_called,
     read_target,
@@ -55,9 +55,9 @@ def test_metadata_services_are_never_called(address: str) -> None:
 
 
 def test_an_address_is_taken_apart() -> None:
-    assert read_target("https://Hooks.Example.org:8443/a/b?c=d", private=False) == Target(
-        "https", "hooks.example.org", 8443, "/a/b?c=d"
-    )
+    assert read_target(
+        "https://Hooks.Example.org:8443/a/b?c=d", private=False
+    ) == NotificationTarget("https", "hooks.example.org", 8443, "/a/b?c=d")
 
 
 def test_an_address_without_a_path_is_that_of_the_root() -> None:
@@ -108,7 +108,7 @@ def test_the_operator_may_allow_plain_http_on_any_port() -> None:
 
 def test_a_topic_is_published_at_the_servers_root() -> None:
     assert read_topic("https://ntfy.sh/my-topic", private=False) == (
-        Target("https", "ntfy.sh", 443, "/"),
+        NotificationTarget("https", "ntfy.sh", 443, "/"),
         "my-topic",
     )
 

@@ -4,7 +4,7 @@ import asyncio
 from datetime import timedelta
 
 from swarm_web.heartbeat import stamp_web
-from swarm_web.notifications.services.watching import look
+from swarm_web.notifications.services.noticing import update_watch
 from swarm_web.store import sync_redis
 from tests.notifications.conftest import NOW
 
@@ -13,17 +13,17 @@ SECONDS = timedelta(seconds=15)
 
 def test_a_watch_lasts_while_a_web_process_serves() -> None:
     asyncio.run(stamp_web())
-    look(now=NOW)
-    assert look(now=NOW + SECONDS).since == NOW
+    update_watch(now=NOW)
+    assert update_watch(now=NOW + SECONDS).since == NOW
 
 
 def test_a_watch_does_not_begin_while_no_web_process_serves() -> None:
-    look(now=NOW)
-    assert look(now=NOW + SECONDS).since == NOW + SECONDS
+    update_watch(now=NOW)
+    assert update_watch(now=NOW + SECONDS).since == NOW + SECONDS
 
 
 def test_a_watch_that_redis_lost_begins_anew() -> None:
     asyncio.run(stamp_web())
-    look(now=NOW)
+    update_watch(now=NOW)
     sync_redis().delete("notifications:watch")
-    assert look(now=NOW + SECONDS).since == NOW + SECONDS
+    assert update_watch(now=NOW + SECONDS).since == NOW + SECONDS

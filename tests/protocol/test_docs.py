@@ -102,5 +102,5 @@ def test_every_close_code_is_documented(code: ErrorCode, close_code: int) -> Non
     ],
 )
 def test_every_limit_is_documented(limit: int) -> None:
-    limits = DOCUMENT.split("## Frames and limits")[1].split("## What a node says")[0]
+    limits = DOCUMENT.split("## Frames and limits")[1].split("## Messages from the node")[0]
     assert re.search(rf"\b{limit:,}\b", limits)

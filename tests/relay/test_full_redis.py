@@ -9,7 +9,7 @@ import redis.asyncio
 import redis.exceptions
 
 from judge.models import Season
-from swarm_web.local.valkey import prepare_valkey
+from swarm_web.local.databases import prepare_valkey
 from swarm_web.nodes.models import Node
 from swarm_web.relay.replica import stream_key
 from tests.processes import running as running_part
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("tidy_stores")
 async def own_redis(tmp_path: Path) -> AsyncIterator[redis.asyncio.Redis]:
     """Yield a client of a Valkey that this test may fill."""
     server = prepare_valkey(tmp_path / "valkey")
-    with running_part(server.part, log=tmp_path / "valkey.log"):
+    with running_part(server.process, log=tmp_path / "valkey.log"):
         client = redis.asyncio.Redis.from_url(server.url)
         yield client
         await client.aclose()

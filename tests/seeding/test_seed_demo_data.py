@@ -13,9 +13,9 @@ from judge.services.scores import score_seats
 from judge.services.standings import refresh_standings
 from swarm_web.nodes.models import Node
 from swarm_web.relay.selectors import exchanges_in, recent_rollouts, training_points
-from swarm_web.seeding.planting import Planter
-from swarm_web.seeding.settling import Clock
+from swarm_web.seeding.nodes import DemoClock
 from swarm_web.seeding.sizes import SIZES
+from swarm_web.seeding.writing import DemoWriter
 from tests.factories import make_node
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -23,8 +23,8 @@ pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 def plant(*, seed: int = 1) -> None:
-    clock = Clock(now=NOW, present_until=NOW + timedelta(hours=1))
-    Planter(SIZES["small"], seed=seed, clock=clock, tell=lambda _: None).plant()
+    clock = DemoClock(now=NOW, present_until=NOW + timedelta(hours=1))
+    DemoWriter(SIZES["small"], seed=seed, clock=clock, report=lambda _: None).write()
 
 
 def read_story() -> list[Any]:

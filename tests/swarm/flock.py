@@ -15,13 +15,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from node_client.display.view import View
+from node_client.display.view import NodeView
 from node_client.runtime.exam import Exam
 from node_client.runtime.worker import ModelWorker
 from node_client.site import Site
 from node_client.storage.answers import AnswerSpool
 from node_client.swarm.client import SwarmClient, new_id
-from node_client.swarm.connection import Connection, Link
+from node_client.swarm.connection import CoordinatorConnection, LinkState
 from swarm_protocol.messages import (
     AnswersReceived,
     AnswerText,
@@ -93,7 +93,7 @@ class Pupil:
 class RecordingClient(SwarmClient):
     """A client that keeps what it handed in, and what of it was acknowledged, by question."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: CoordinatorConnection) -> None:
         super().__init__(connection)
         self.sent: dict[str, str] = {}
         self.acked: set[str] = set()
@@ -136,9 +136,11 @@ class ToyNode:
             parameters=1000,
         )
         self._worker = ModelWorker()
-        self._connection = Connection(url=site.socket, token=token, hello=hello, listener=self)
+        self._connection = CoordinatorConnection(
+            url=site.socket, token=token, hello=hello, listener=self
+        )
         self.client = RecordingClient(self._connection)
-        self._view = View(model="toy", parameters=1000, device="cpu", arm=hello.arm)
+        self._view = NodeView(model="toy", parameters=1000, device="cpu", arm=hello.arm)
         self.exam = Exam(
             client=self.client,
             worker=self._worker,
@@ -147,16 +149,16 @@ class ToyNode:
             spool=AnswerSpool(folder / f"{name}.jsonl", site=site, token=token),
         )
 
-    def link_changed(self, link: Link) -> None:
+    def link_changed(self, link: LinkState) -> None:
         self.is_connected = link.phase == "connected"
 
     def welcomed(self, welcome: Welcome) -> None:
         self._view.season = welcome.season
         self._note(welcome.round)
 
-    def rung(self, doorbell: ServerMessage) -> None:
-        if isinstance(doorbell, RoundState):
-            self._note(doorbell.round)
+    def announced(self, message: ServerMessage) -> None:
+        if isinstance(message, RoundState):
+            self._note(message.round)
 
     def go_deaf(self) -> None:
         self._is_deaf = True
@@ -164,12 +166,12 @@ class ToyNode:
     def hear(self) -> None:
         """Take note of rounds again, and of what was missed. Call it on the flock's loop."""
         self._is_deaf = False
-        self.exam.ring(self._missed)
+        self.exam.announce(self._missed)
 
     def _note(self, current: RoundInfo | None) -> None:
         self._missed = current
         if not self._is_deaf:
-            self.exam.ring(current)
+            self.exam.announce(current)
 
     async def run(self) -> None:
         async with self._worker, asyncio.TaskGroup() as group:

@@ -16,13 +16,13 @@ from string import ascii_lowercase
 from types import TracebackType
 from typing import Any, Self
 
-from node_client.display.view import View
+from node_client.display.view import NodeView
 from node_client.learning.report import StepReport, Totals
 from node_client.model.completion import Generated
 from node_client.model.make_model import build_model
 from node_client.model.policy import Policy
 from node_client.model.tokenizer import build_tokenizer
-from node_client.runtime.node import Node
+from node_client.runtime.node import SwarmNode
 from node_client.runtime.training import Equipment
 from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings
@@ -83,7 +83,7 @@ class HalfRight(Policy):
 
 
 @dataclass
-class CountingView(View):
+class CountingView(NodeView):
     """Counts whose rollouts a node trained on, by the name of who made them.
 
     `supplied` counts the steps that had any: a draw that takes too long leaves a step without.
@@ -124,7 +124,7 @@ class Learner:
         self.view = CountingView(
             model="toy", parameters=self._policy.parameters, device="cpu", arm="swarm", site=site
         )
-        self._node: Node | None = None
+        self._node: SwarmNode | None = None
 
     async def run(self, verifier: Verifier) -> None:
         """Take part until stopped. Raises what ends a node."""
@@ -132,7 +132,7 @@ class Learner:
             equipment = Equipment(
                 policy=self._policy, verifier=verifier, worker=worker, view=self.view
             )
-            self._node = Node(self._settings, site=self._site, equipment=equipment)
+            self._node = SwarmNode(self._settings, site=self._site, equipment=equipment)
             await self._node.run()
 
     def stop(self) -> None:

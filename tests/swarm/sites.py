@@ -16,10 +16,9 @@ from django.test import override_settings
 from pytest_django import DjangoDbBlocker
 
 from swarm_web.local import commands
-from swarm_web.local.environment import recall_site
-from swarm_web.local.parts import Part
-from swarm_web.local.ports import HOST, free_port
-from swarm_web.local.probes import answers_ok
+from swarm_web.local.probes import HOST, answers_ok, free_port
+from swarm_web.local.process import SiteProcess
+from swarm_web.local.site import load_settings
 from swarm_web.store import sync_redis
 from tests.local.launcher import LaunchedSite
 from tests.node_client.forked import running_forked
@@ -42,9 +41,13 @@ def site_environment(url: str) -> dict[str, str]:
     }
 
 
-def project_part(name: str, command: tuple[str, ...], environment: Mapping[str, str]) -> Part:
+def project_part(
+    name: str, command: tuple[str, ...], environment: Mapping[str, str]
+) -> SiteProcess:
     """Return a process that runs one of the project's commands."""
-    return Part(name=name, command=commands.here(command), environment=environment, folder=PROJECT)
+    return SiteProcess(
+        name=name, command=commands.here(command), environment=environment, folder=PROJECT
+    )
 
 
 @contextmanager
@@ -81,7 +84,7 @@ def operating(site: LaunchedSite, blocker: DjangoDbBlocker) -> Iterator[None]:
 
     So a test does what an operator does in the admin, without a process for each step.
     """
-    there = recall_site(site.state)
+    there = load_settings(site.state)
     database = connections.databases["default"]
     own = {name: database[name] for name in ("NAME", "USER", "PASSWORD", "HOST", "PORT")}
     target = environ.Env.db_url_config(there["DATABASE_URL"])

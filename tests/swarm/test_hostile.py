@@ -25,7 +25,7 @@ from judge.models import Season
 from judge.services.seasons import start_season
 from node_client.site import parse_site
 from swarm_tasks.verifier import Verifier
-from swarm_web.local.parts import Part
+from swarm_web.local.process import SiteProcess
 from swarm_web.nodes.services import create_node
 from swarm_web.relay.conduct import Charge
 from swarm_web.relay.models import Conduct
@@ -153,7 +153,7 @@ def scene(committed_rows: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
         time.sleep(SETTLE_S)
         clean = watch(learners, lambda: time.sleep(WATCH_S))
         (folder / "tokens").write_text("\n".join(hostile))
-        attackers = Part(
+        attackers = SiteProcess(
             name="hostile",
             command=(
                 *(sys.executable, "-m", "tests.swarm.hostile", site.socket),

@@ -27,7 +27,7 @@ from judge.services.scheduling import LEAD, schedule_round
 from judge.services.seasons import start_season
 from judge.services.standings import refresh_standings
 from node_client.commands.verification.download import MissingError
-from node_client.runtime.signing import Signing
+from node_client.runtime.signing import AnswerSigner
 from node_client.site import Site
 from node_client.storage.commitments import CommitmentLog
 from node_client.storage.heads import HeadLog
@@ -58,14 +58,14 @@ class Member:
 
     node: Node
     state: StateDir
-    signing: Signing = field(init=False)
+    signing: AnswerSigner = field(init=False)
     heads: HeadLog = field(init=False)
     commitments: CommitmentLog = field(init=False)
     now: datetime = field(init=False)
 
     def __post_init__(self) -> None:
         self.state.path.mkdir(parents=True, exist_ok=True)
-        self.signing = Signing(
+        self.signing = AnswerSigner(
             self.state.signing_key(),
             site=SITE,
             receipts=ReceiptLog(self.state.receipts),

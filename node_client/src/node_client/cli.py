@@ -1,16 +1,19 @@
 """The command `swarm-node`.
 
-Nothing here imports torch, transformers or the trainer before a command needs it, so that help
-comes at once.
+Torch, transformers and the trainer are imported only by commands that need them, so that help is
+fast.
 """
 
 import asyncio
 import gc
 import os
+import signal
 import sys
 from dataclasses import replace
 from io import TextIOWrapper
 from pathlib import Path
+from threading import Event
+from types import FrameType
 from typing import Annotated, Literal
 
 import typer
@@ -23,16 +26,15 @@ from node_client.commands import (
     init,
     joining,
     lab,
+    local_nodes,
     models,
-    pausing,
     service,
-    status_command,
 )
-from node_client.commands.hints import mention_init
 from node_client.commands.problems import DOUBTFUL, FAILED, UNCHECKED, explain_problems
-from node_client.commands.waiting import wait_until_stopped
+from node_client.display.terminal import clean
 from node_client.errors import CoordinatorRefusedError, NodeError
 from node_client.settings.config import (
+    SettingChoices,
     Settings,
     check_offline_arm,
     choose,
@@ -41,7 +43,7 @@ from node_client.settings.config import (
     resolve_model,
 )
 from node_client.settings.flags import Flags, takes_settings
-from node_client.settings.sources import unknown_variables
+from node_client.settings.sources import find_file, unknown_variables
 from node_client.site import parse_site
 from swarm_protocol.version import CLIENT_VERSION
 
@@ -49,30 +51,34 @@ Url = Annotated[str, typer.Argument(help="The coordinator, such as https://swarm
 TestedUrl = Annotated[str | None, typer.Argument(help="The coordinator, to test it too")]
 Resume = Annotated[
     bool,
-    typer.Option("--resume", help="Go on from a checkpoint, or do not run at all"),
+    typer.Option("--resume", help="Resume from a checkpoint, or fail without one"),
 ]
 Fresh = Annotated[
     bool,
-    typer.Option("--fresh", help="Begin at step 1; checkpoints of before are set aside and kept"),
+    typer.Option("--fresh", help="Start at step 1; earlier checkpoints are moved and kept"),
 ]
 Anonymous = Annotated[
     bool,
-    typer.Option("--anonymous", help="Join without an account, where the coordinator allows it"),
+    typer.Option("--anonymous", help="Join without an account, if the coordinator allows it"),
 ]
-RoundNumber = Annotated[int, typer.Argument(min=1, help="The round, as its page numbers it")]
+RoundNumber = Annotated[int, typer.Argument(min=1, help="The number of the round")]
 
 OTHER_WAYS = (
-    "Settings can be given as SWARM_NAME in the environment and in swarm-node.toml too: "
-    "`swarm-node config show` tells where each value comes from."
+    "Settings can also be given as SWARM_NAME in the environment and in swarm-node.toml. "
+    "`swarm-node config show` shows the source of each value."
 )
 
-# As help lists them: what a participant needs first comes first.
+# The order in help.
 COMMANDS = (
     *("join", "init", "login", "logout", "claim"),
     *("status", "pause", "resume", "service"),
     *("doctor", "config", "train", "chat", "export"),
     *("verify-round", "verify-season", "make-model", "lab"),
 )
+
+
+# On systems where an endless wait cannot be interrupted, a signal is noticed after this time.
+LOOK_EVERY_S = 1.0
 
 
 class InOrder(TyperGroup):
@@ -93,13 +99,12 @@ app.add_typer(init.app)
 app.add_typer(configuration.app)
 app.add_typer(models.app)
 app.add_typer(lab.app)
-app.add_typer(status_command.app)
-app.add_typer(pausing.app)
+app.add_typer(local_nodes.app)
 app.add_typer(service.app)
 
 
 def show_version(asked: bool) -> None:
-    """Say which version this is, if asked, and end."""
+    """Print the version, if asked, and exit."""
     if asked:
         typer.echo(f"swarm-node {CLIENT_VERSION}")
         raise typer.Exit
@@ -115,7 +120,7 @@ def main(
     """Train your own model in a public swarm, on your own hardware."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            # A log or a pipe may have an encoding without ✓, which is no reason to end.
+            # The encoding of a log or a pipe may lack ✓.
             stream.reconfigure(errors="replace")
     for warning in unknown_variables(os.environ):
         typer.secho(f"Note: {warning}", fg="yellow", err=True)
@@ -134,12 +139,12 @@ def join(
 ) -> None:
     """Join a swarm: train, share, and answer the judge.
 
-    The first time it shows a code for you to approve on the coordinator's site.
+    The first time, approve the displayed code on the coordinator's site.
     """
     choices = choose(parse_site(url), flags=flags)
     start = choose_start(resume=resume, fresh=fresh)
     mention_init(choices)
-    # Before a person is asked for anything: a contradiction ends the command.
+    # Before the user is asked for anything, so that a contradiction ends the command.
     settings = choices.settle(arm=choices.value("arm"), token=find_token(choices), start=start)
     if not settings.token:
         console = Console(stderr=settings.json)
@@ -162,7 +167,7 @@ def train(
     fresh: Fresh = False,
     flags: Flags,
 ) -> None:
-    """Train alone on a built-in season, to see whether this machine can."""
+    """Train alone on a built-in season, to test whether this machine can."""
     if not offline:
         raise NodeError(
             "`train` works without a coordinator only.",
@@ -190,7 +195,7 @@ def make_model(
     ],
     out: Annotated[Path, typer.Option(help="The folder to write it to")],
 ) -> None:
-    """Make one of the demo's small models anew, on this machine."""
+    """Create one of the demo's small models on this machine."""
     from rich.progress import Progress
 
     from node_client.model.make_model import make  # imports torch and transformers
@@ -204,21 +209,21 @@ def make_model(
             verifier=verifier,
             progress=lambda done: bar.update(warming, completed=done.step, total=done.steps),
         )
-    typer.echo(f"Made {out}. Use it with --model {out}.")
+    typer.echo(f"Created {out}. Use it with --model {out}.")
 
 
 @app.command()
 @explain_problems
 @takes_settings(*("token_file", "token", "model", "state_dir", "device", "gpu_fraction", "config"))
 def doctor(url: TestedUrl = None, *, flags: Flags) -> None:
-    """Test this machine, and the way to a coordinator, and say what to mend."""
+    """Test this machine, and the connection to a coordinator, and suggest fixes."""
     from node_client.commands import doctor as checks  # imports torch
 
     choices = choose(parse_site(url) if url else None, flags=flags)
     console = Console()
     failed = False
 
-    def show(check: checks.Check) -> None:
+    def show(check: checks.DoctorCheck) -> None:
         nonlocal failed
         failed |= check.level == "fail"
         colour = {"ok": "green", "warn": "yellow", "fail": "red"}[check.level]
@@ -250,14 +255,14 @@ def verify_round(
     *,
     beacon_url: Annotated[
         list[str] | None,
-        typer.Option(help="A server of drand to ask instead of the public ones; may be repeated"),
+        typer.Option(help="A drand server to use instead of the public ones; may be repeated"),
     ] = None,
     flags: Flags,
 ) -> None:
     """Check a closed judge round: questions, answers, signatures, verdicts, scores, the chain.
 
-    Needs no token. Exits with 0 if all holds, 1 if something differs, 2 if it cannot be told, 3 if
-    nothing differs but something is in doubt.
+    Needs no token. Exits with 0 if all checks pass, 1 if something differs, 2 if a check was not
+    possible, 3 if nothing differs but a check is doubtful.
     """
     from node_client.commands.verification.command import verify_round as verify  # imports httpx
     from swarm_tasks.beacon import BEACON_URLS
@@ -282,13 +287,13 @@ def verify_round(
 @takes_settings("state_dir", "config")
 def verify_season(
     url: Url,
-    season: Annotated[str | None, typer.Argument(help="Its name; the newest one without")] = None,
+    season: Annotated[str | None, typer.Argument(help="Its name; by default the newest")] = None,
     *,
     flags: Flags,
 ) -> None:
-    """Add a season up again from its published rounds: the chain, scores, intervals and ranks.
+    """Recompute a season from its published rounds: the chain, scores, intervals and ranks.
 
-    Needs no token. Exits as verify-round does.
+    Needs no token. Exit codes are those of verify-round.
     """
     from node_client.commands.verification.season_command import verify_season as verify
 
@@ -296,8 +301,33 @@ def verify_season(
     _exit_with(verify(site, season, state=choose(site, flags=flags).state, console=Console()))
 
 
+def mention_init(choices: SettingChoices) -> None:
+    """Mention `swarm-node init` to a user who joins for the first time without settings."""
+    file = find_file(choices.value("config"), here=Path(), state=choices.state.path)
+    known = choices.state.recall(choices.site).node
+    if file is None and not known and choices.site is not None and sys.stderr.isatty():
+        line = f"Note: `swarm-node init {choices.site.base}` finds settings for this machine."
+        typer.secho(line, fg="yellow", err=True)
+
+
+def wait_until_stopped(refusal: CoordinatorRefusedError) -> None:
+    """Print why the node was refused, and wait for SIGTERM or Ctrl-C."""
+    fix = clean(refusal.fix)  # from the coordinator, like the message
+    typer.secho(clean(f"{refusal.code}: {refusal.message}"), fg="red", err=True)
+    typer.echo(f"{fix} Then restart this node, which now waits to be stopped.", err=True)
+    stopped = Event()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        stopped.set()
+
+    signal.signal(signal.SIGINT, stop)
+    signal.signal(signal.SIGTERM, stop)
+    while not stopped.wait(LOOK_EVERY_S):
+        pass
+
+
 def _exit_with(outcome: str) -> None:
-    """End with the exit code of what a check came to."""
+    """Exit with the code of a check's outcome."""
     code = {"differs": FAILED, "unknown": UNCHECKED, "doubtful": DOUBTFUL}.get(outcome)
     if code is not None:
         raise typer.Exit(code)
@@ -312,7 +342,7 @@ def _train(settings: Settings) -> None:
         )
     console = Console(stderr=settings.json)
     with console.status("Starting"):
-        # Imported objects stay alive; scanning them for garbage takes half a second.
+        # Imported objects stay alive; the garbage collector would take half a second for them.
         gc.disable()
         from node_client.runtime.run import run_client  # takes seconds: torch and transformers
 

@@ -1,15 +1,15 @@
-"""Problems that a participant can do something about.
+"""Errors that a participant can act on.
 
 NodeError                  what happened and why; `fix` says what to do
-  ModelUnavailableError    a model could not be had or used
+  ModelUnavailableError    a model could not be loaded or used
   CheckpointError          a checkpoint does not belong to this run
   SettingsError            an option, a file or the environment holds something unusable
   StateLockedError         another client is using the same state folder
   UncheckableError         a round's results could be neither confirmed nor refuted
-  MemoryExhaustedError     the model does not fit into memory with what it is to do
-  UpgradeDueError          the node ends to let its service install a newer client
-  NotACoordinatorError     what answers at an address is something else
-  CoordinatorRefusedError  the coordinator will not have this node, so trying again is no use
+  MemoryExhaustedError     the model and its smallest batch do not fit into memory
+  UpgradeDueError          the node ends so that its service installs a newer client
+  NotACoordinatorError     something else answers at the address
+  CoordinatorRefusedError  the coordinator refused this node permanently
 """
 
 from typing import Any
@@ -21,7 +21,7 @@ USE_WSL = (
 
 
 class NodeError(Exception):
-    """The client cannot go on: `message` says what happened and why, `fix` what helps."""
+    """The client cannot continue: `message` says what happened and why, `fix` what to do."""
 
     def __init__(self, message: str, *, fix: str) -> None:
         super().__init__(message)
@@ -29,7 +29,7 @@ class NodeError(Exception):
         self.fix = fix
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Let it come whole out of a worker process: by default it would lose its `fix`."""
+        """Support pickling from a worker process: by default `fix` would be lost."""
         return _restore, (type(self), self.args, self.__dict__)
 
 
@@ -50,15 +50,15 @@ class StateLockedError(NodeError):
 
 
 class UncheckableError(NodeError):
-    """A round could not be checked, which says nothing about whether its results are right."""
+    """A round could not be checked, so its results are neither confirmed nor refuted."""
 
 
 class MemoryExhaustedError(NodeError):
-    """Memory runs out even with the least that can go through a model at once."""
+    """Memory runs out even with the smallest batch."""
 
 
 class UpgradeDueError(NodeError):
-    """The node ended so that a newer client can be installed; `message` says who asks for it."""
+    """The node ended so that a newer client can be installed; `message` gives the reason."""
 
     def __init__(self, message: str) -> None:
         super().__init__(
@@ -67,11 +67,11 @@ class UpgradeDueError(NodeError):
 
 
 class NotACoordinatorError(NodeError):
-    """Something answers at the address, but no coordinator: trying again is no use."""
+    """Something answers at the address that is not a coordinator."""
 
 
 class CoordinatorRefusedError(NodeError):
-    """The coordinator refused this node for good; `code` is the protocol's name of the reason."""
+    """The coordinator refused this node permanently; `code` is the protocol's error code."""
 
     def __init__(self, message: str, *, fix: str, code: str) -> None:
         super().__init__(message, fix=fix)

@@ -1,4 +1,4 @@
-"""A coordinator's address, in all the forms in which people write it."""
+"""A coordinator's address, and the addresses of its pages and API."""
 
 import re
 from dataclasses import dataclass
@@ -23,17 +23,17 @@ class Site:
 
     @property
     def health(self) -> str:
-        """The address that answers as long as the coordinator's web process lives."""
+        """The address of the web process's health check."""
         return f"{self.base}/healthz"
 
     @property
     def folder(self) -> str:
-        """A name for the site that is safe in a path on every system."""
+        """A name for the site that is valid in a path on every system."""
         return re.sub(r"[^a-z0-9.-]+", "_", self.base.split("://")[1])
 
     @property
     def encrypted(self) -> bool:
-        """Whether nobody on the way can read the token."""
+        """Whether the connection is encrypted, or stays on this machine."""
         host = urlsplit(self.base).hostname
         return self.base.startswith("https:") or host in ("localhost", "127.0.0.1", "::1")
 
@@ -47,12 +47,12 @@ class Site:
 
     @property
     def account(self) -> str:
-        """The address of a signed-in person's nodes."""
+        """The address of a signed-in user's nodes."""
         return f"{self.base}/account/"
 
     @property
     def device_code(self) -> str:
-        """The address that gives a client a code to be approved by a person."""
+        """The address that gives a client a code for approval by a person."""
         return self.base + DEVICE_CODE_PATH
 
     @property
@@ -74,11 +74,11 @@ class Site:
 
     @property
     def chain(self) -> str:
-        """The address of the chain of all that the coordinator fixed."""
+        """The address of the coordinator's chain of records."""
         return f"{self.base}/rounds/chain.jsonl"
 
     def round_asked(self, number: int) -> str:
-        """Return the address of what a judge round's season had asked before, as JSON lines."""
+        """Return the address of the season's questions before a round, as JSON lines."""
         return f"{self.base}/rounds/{number}/asked.jsonl"
 
 
@@ -90,8 +90,8 @@ def parse_site(text: str) -> Site:
     try:
         parts = urlsplit(text.strip())
         scheme, host, port = _WEB_SCHEMES.get(parts.scheme), parts.hostname, parts.port
-        (host or "").encode("idna")  # as the socket will
-    except ValueError:  # a port that is no number, an unclosed bracket, two dots in a row
+        (host or "").encode("idna")  # as the socket does
+    except ValueError:  # an invalid port, an unclosed bracket, two dots in a row
         scheme = host = port = None
     if scheme is None or host is None:
         raise SettingsError(
@@ -100,8 +100,8 @@ def parse_site(text: str) -> Site:
         )
     if parts.username is not None:
         raise SettingsError(
-            "The address holds a user name or a password.",
-            fix="Leave them out: a node shows its token instead (see `swarm-node join --help`).",
+            "The address contains a user name or a password.",
+            fix="Leave them out: a node uses its token instead (see `swarm-node join --help`).",
         )
     shown_host = f"[{host}]" if ":" in host else host
     return Site(base=f"{scheme}://{shown_host}" + (f":{port}" if port is not None else ""))

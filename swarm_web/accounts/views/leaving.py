@@ -1,4 +1,4 @@
-"""What an account shows of itself, taking one's data along, and leaving."""
+"""Public profile, data export, and deletion of an account."""
 
 from datetime import datetime, timedelta
 from http import HTTPStatus
@@ -26,7 +26,7 @@ _FRESH = timedelta(minutes=5)
 
 @own_page
 def data(request: HttpRequest) -> HttpResponse:
-    """Show what the site tells of an account, and change it."""
+    """Show and change an account's public profile."""
     user = visitor(request)
     chosen = ProfileForm(request.POST)
     if request.method == "POST" and chosen.is_valid():
@@ -40,7 +40,7 @@ def data(request: HttpRequest) -> HttpResponse:
 
 @own_page
 def export(request: HttpRequest) -> HttpResponse:
-    """Hand out all data of an account."""
+    """Download all data of an account."""
     answer = JsonResponse(export_account(visitor(request)), json_dumps_params={"indent": 1})
     answer["Content-Disposition"] = 'attachment; filename="account.json"'
     return answer
@@ -49,7 +49,7 @@ def export(request: HttpRequest) -> HttpResponse:
 @own_page
 @reauthentication_required(allow_get=True)
 def delete(request: HttpRequest) -> HttpResponse:
-    """Say what stays when an account is deleted, and delete it."""
+    """Explain what stays when an account is deleted, and delete it."""
     user = visitor(request)
     if request.method == "POST":
         _check_sign_in(user, now=timezone.now())
@@ -62,9 +62,9 @@ def delete(request: HttpRequest) -> HttpResponse:
 
 
 def _check_sign_in(user: User, *, now: datetime) -> None:
-    """Raise RequestError unless allauth asks who this is, or the user has just signed in.
+    """Raise RequestError unless allauth can reauthenticate the user, or the sign-in is recent.
 
-    allauth asks nothing of an account with neither a password nor a second factor.
+    allauth does not reauthenticate an account with neither a password nor a second factor.
     """
     if get_adapter().get_reauthentication_methods(user):
         return

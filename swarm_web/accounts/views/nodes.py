@@ -1,4 +1,4 @@
-"""One's own nodes: what they do, their titles and their tokens."""
+"""Pages about one's own nodes, their titles and tokens."""
 
 from django.contrib import messages
 from django.db import transaction
@@ -17,13 +17,13 @@ from swarm_web.nodes.services import revoke_token, rotate_token
 
 @own_page
 def account(request: HttpRequest) -> HttpResponse:
-    """Show somebody's nodes, and how to get one more."""
+    """List the user's nodes, and explain how to add one."""
     return _list(request, TitleForm())
 
 
 @own_page
 def create(request: HttpRequest) -> HttpResponse:
-    """Create a node and show its token, this once."""
+    """Create a node and show its token, once."""
     if request.method != "POST":
         return redirect("account")
     form = TitleForm(request.POST)
@@ -36,7 +36,7 @@ def create(request: HttpRequest) -> HttpResponse:
 
 @own_page
 def manage(request: HttpRequest, name: str) -> HttpResponse:
-    """Show what can be done with a node, and rename it."""
+    """Show the actions for a node, and rename it."""
     node = own_node(request, name)
     form = TitleForm(request.POST or None, initial={"title": node.title})
     if request.method == "POST" and form.is_valid():
@@ -48,11 +48,11 @@ def manage(request: HttpRequest, name: str) -> HttpResponse:
 
 @own_page
 def rotate(request: HttpRequest, name: str) -> HttpResponse:
-    """Give a node a new token and show it, this once; the old one ends."""
+    """Replace a node's token and show the new one, once."""
     if request.method != "POST":
         own_node(request, name)
         return redirect("account-node", name)
-    # Held, or a node that its owner leaves at this moment would keep the token.
+    # Locked, because a node whose owner is deleted concurrently would keep the token.
     with transaction.atomic():
         node = own_node(request, name, among=Node.objects.select_for_update())
         token = rotate_token(node)
@@ -61,7 +61,7 @@ def rotate(request: HttpRequest, name: str) -> HttpResponse:
 
 @own_page
 def revoke(request: HttpRequest, name: str) -> HttpResponse:
-    """End a node's token."""
+    """Revoke a node's token."""
     node = own_node(request, name)
     if request.method == "POST":
         revoke_token(node)

@@ -1,4 +1,4 @@
-"""What the views of account pages have in common."""
+"""Helpers for views of account pages."""
 
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec
@@ -17,18 +17,18 @@ View = Callable[Concatenate[HttpRequest, Rest], HttpResponseBase]
 
 
 def own_page(view: View[Rest]) -> View[Rest]:
-    """Show a page to who is signed in."""
+    """Restrict a page to signed-in users."""
     guarded: View[Rest] = login_required(answer_refusals(view))
     return guarded
 
 
 def visitor(request: HttpRequest) -> User:
-    """Return who is signed in; only for views behind `own_page`."""
+    """Return the signed-in user; only for views with `own_page`."""
     assert isinstance(request.user, User)
     return request.user
 
 
 def own_node(request: HttpRequest, name: str, *, among: QuerySet[Node] | None = None) -> Node:
-    """Return a node of who is signed in; that of somebody else is not found."""
+    """Return a node of the signed-in user; nodes of others give 404."""
     nodes = Node.objects.all() if among is None else among
     return get_object_or_404(nodes, name=name, owner=visitor(request))

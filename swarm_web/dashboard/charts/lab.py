@@ -16,7 +16,7 @@ from swarm_web.dashboard.charts.parts import (
     lay_out,
     share_axis,
 )
-from swarm_web.lab.shape import Arm, Comparison, Curve, Onset, Report
+from swarm_web.lab.shape import LabArm, LabComparison, LabCurve, LabOnset, PublishedReport
 
 # The arms of the paper that look as the site's arms do everywhere.
 _KNOWN = {"4/4": ("swarm", "circle"), "8/0": ("isolated", "square")}
@@ -59,7 +59,9 @@ def style_arms(names: Sequence[str]) -> dict[str, Style]:
     return {name: styles[name] for name in names}
 
 
-def draw_curves(curves: Mapping[str, Curve], *, styles: Mapping[str, Style], title: str) -> Figure:
+def draw_curves(
+    curves: Mapping[str, LabCurve], *, styles: Mapping[str, Style], title: str
+) -> Figure:
     """Draw each arm's curve, bands behind lines; `title` says what is measured."""
     bands = [
         draw_band(curve.rounds, curve.low, curve.high, rgb=styles[name].rgb)
@@ -75,7 +77,7 @@ def draw_curves(curves: Mapping[str, Curve], *, styles: Mapping[str, Style], tit
     }
 
 
-def _line(name: str, curve: Curve, style: Style) -> Figure:
+def _line(name: str, curve: LabCurve, style: Style) -> Figure:
     line = draw_line(curve.rounds, curve.mean, name=name, colour=style.colour, dash=style.dash)
     if not curve.low:
         return line | {"hovertemplate": "%{y:.3f}"}
@@ -87,7 +89,7 @@ def _line(name: str, curve: Curve, style: Style) -> Figure:
     }
 
 
-def draw_onset(onset: Onset, *, against: str, style: Style) -> Figure:
+def draw_onset(onset: LabOnset, *, against: str, style: Style) -> Figure:
     """Draw an arm's difference from another one over rounds, on the band of chance around 0."""
     title = _("%(arm)s minus %(against)s") % {"arm": onset.arm, "against": against}
     chance = draw_band(onset.rounds, [-end for end in onset.band], onset.band, rgb=_CHANCE)
@@ -119,7 +121,7 @@ def _upright(at: int) -> Figure:
     }
 
 
-def draw_mechanism(report: Report, *, styles: Mapping[str, Style]) -> Figure:
+def draw_mechanism(report: PublishedReport, *, styles: Mapping[str, Style]) -> Figure:
     """Draw each arm's gain over the informative rollouts in its training sets."""
     data = []
     for arm in report.arms:
@@ -138,14 +140,14 @@ def draw_mechanism(report: Report, *, styles: Mapping[str, Style]) -> Figure:
     return {"data": data, "layout": layout | {"hovermode": "closest"}}
 
 
-def _error_bars(found: Comparison) -> Figure:
+def _error_bars(found: LabComparison) -> Figure:
     if found.gain is None or found.gain_low is None or found.gain_high is None:
         return {}
     ends = {"array": [found.gain_high - found.gain], "arrayminus": [found.gain - found.gain_low]}
     return {"error_y": {"type": "data", **ends, "thickness": 1.2}}
 
 
-def draw_cost(arms: Sequence[Arm], *, styles: Mapping[str, Style]) -> Figure:
+def draw_cost(arms: Sequence[LabArm], *, styles: Mapping[str, Style]) -> Figure:
     """Draw what each arm costs, tokens against bytes; the area of a mark grows with its reward."""
     most = max((arm.own.value for arm in arms), default=0.0)
     data = [
@@ -165,7 +167,7 @@ def draw_cost(arms: Sequence[Arm], *, styles: Mapping[str, Style]) -> Figure:
     return {"data": data, "layout": layout | {"hovermode": "closest"}}
 
 
-def _diameter(arm: Arm, *, most: float) -> float:
+def _diameter(arm: LabArm, *, most: float) -> float:
     part = sqrt(max(0.0, arm.own.value) / most) if most > 0 else 0.0
     return round(_SMALLEST + (_LARGEST - _SMALLEST) * part, 1)
 
@@ -174,7 +176,7 @@ def _from_zero(title: str) -> Figure:
     return {"title": {"text": isolate(title)}, "rangemode": "tozero", "tickformat": "~s"}
 
 
-def _point(arm: Arm, style: Style, *, x: float, y: float, size: float = _MARK) -> Figure:
+def _point(arm: LabArm, style: Style, *, x: float, y: float, size: float = _MARK) -> Figure:
     return {
         "type": "scatter",
         "mode": "markers",

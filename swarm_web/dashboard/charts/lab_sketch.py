@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from swarm_web.dashboard.charts.lab import Style
-from swarm_web.lab.shape import Curve
+from swarm_web.lab.shape import LabCurve
 
 WIDTH, HEIGHT = 380, 190
 # Where lines begin and end; names stand at the right, the number of rounds below.
@@ -53,7 +53,7 @@ class Sketch:
         return any(line.band for line in self.lines)
 
 
-def draw_sketch(curves: Mapping[str, Curve], *, styles: Mapping[str, Style]) -> Sketch:
+def draw_sketch(curves: Mapping[str, LabCurve], *, styles: Mapping[str, Style]) -> Sketch:
     """Draw curves that begin near 0 over the same rounds."""
     rounds = max(curve.rounds[-1] for curve in curves.values())
     top = max([0.0, *(value for c in curves.values() for value in [*c.mean, *c.high])]) or 1.0

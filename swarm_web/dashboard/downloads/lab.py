@@ -16,7 +16,7 @@ from django.http import (
 from django.views.decorators.http import condition, require_safe
 
 from swarm_web.dashboard.downloads.batches import stream
-from swarm_web.lab.shelf import Published, find_published, read_bytes, version_of
+from swarm_web.lab.shelf import ReportFolder, find_published, read_bytes, version_of
 
 FILES = {
     "report.json": "application/json",
@@ -86,12 +86,12 @@ def archive(name: str, paths: Sequence[Path]) -> Iterator[bytes]:
     yield packer.flush()
 
 
-def _archived(published: Published) -> list[Path]:
+def _archived(published: ReportFolder) -> list[Path]:
     settings = published.file("experiment.toml")
     return [*([settings] if settings else []), *published.runs()]
 
 
-def _find(name: str) -> Published:
+def _find(name: str) -> ReportFolder:
     published = find_published(name)
     if published is None:
         raise Http404

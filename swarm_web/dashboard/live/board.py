@@ -14,7 +14,6 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from weakref import WeakKeyDictionary
 
 from channels.db import database_sync_to_async
 from django.db import Error
@@ -24,6 +23,7 @@ from swarm_web import bus
 from swarm_web.dashboard.live.shares import Shares, TooManyViewsError
 from swarm_web.dashboard.live.stream import Stream
 from swarm_web.dashboard.live.views import View, ViewKey, read_view
+from swarm_web.event_loops import one_per_loop
 
 logger = logging.getLogger(__name__)
 
@@ -193,12 +193,7 @@ class LiveBoard:
             logger.warning("could not read a live view", exc_info=True)
 
 
-_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, LiveBoard] = WeakKeyDictionary()
-
-
+@one_per_loop
 def live_board() -> LiveBoard:
     """Return the running event loop's live board."""
-    loop = asyncio.get_running_loop()
-    if loop not in _by_loop:
-        _by_loop[loop] = LiveBoard()
-    return _by_loop[loop]
+    return LiveBoard()

@@ -21,7 +21,7 @@ from swarm_web.dashboard.reports.lab_drawings import (
     tell_mechanism,
 )
 from swarm_web.errors import answer_refusals
-from swarm_web.lab.shelf import Published, find_published, list_published, read_summary
+from swarm_web.lab.shelf import ReportFolder, find_published, list_published, read_summary
 
 
 @require_safe
@@ -74,7 +74,7 @@ def lab_figure(request: HttpRequest, name: str) -> HttpResponseBase:
     return JsonResponse(draw_chart(report, chart, arm=request.GET.get("arm")).figure)
 
 
-def _find(name: str) -> Published:
+def _find(name: str) -> ReportFolder:
     published = find_published(name)
     if published is None:
         raise Http404

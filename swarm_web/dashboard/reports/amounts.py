@@ -5,7 +5,7 @@ The filters of `templatetags/lab.py` isolate them where text runs from right to 
 
 from collections.abc import Callable
 
-from swarm_web.lab.shape import Comparison
+from swarm_web.lab.shape import LabComparison
 
 NONE = "–"
 _MINUS = "\u2212"
@@ -46,12 +46,12 @@ def write_bytes(count: float) -> str:
     return f"{count:.0f}{_THIN}B"
 
 
-def write_change(found: Comparison) -> str:
+def write_change(found: LabComparison) -> str:
     """Write how much an arm differs: its gain, or the difference where the other earned nothing."""
     return write_signed(found.difference) if found.gain is None else write_gain(found.gain)
 
 
-def write_change_ends(found: Comparison) -> tuple[str, str] | None:
+def write_change_ends(found: LabComparison) -> tuple[str, str] | None:
     """Write the ends of the interval of what `write_change` writes; None without one."""
     if found.gain is None:
         return _write_ends(found.difference_low, found.difference_high, write_signed)

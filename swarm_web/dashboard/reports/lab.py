@@ -10,8 +10,8 @@ from django.utils.translation import gettext_lazy as _
 from swarm_web.dashboard.charts.lab import Style, style_arms
 from swarm_web.dashboard.charts.lab_sketch import Sketch, draw_sketch
 from swarm_web.errors import RequestError
-from swarm_web.lab.shape import LEVEL, Arm, Comparison, Finding, Outcome, Report
-from swarm_web.lab.shelf import Published, Summary, Unreadable, list_published, read_summary
+from swarm_web.lab.shape import LEVEL, LabArm, LabComparison, LabFinding, Outcome, PublishedReport
+from swarm_web.lab.shelf import LabSummary, ReportFolder, Unreadable, list_published, read_summary
 
 Verdict = Literal["helps", "hurts", "unclear", "explored", "unmeasured"]
 
@@ -44,11 +44,11 @@ OUTCOMES: dict[Outcome, Promise] = {
 class Found:
     """A finding with the report that it is from; None where that is not published here."""
 
-    finding: Finding
-    source: Published | None
+    finding: LabFinding
+    source: ReportFolder | None
 
     @property
-    def comparison(self) -> Comparison:
+    def comparison(self) -> LabComparison:
         """What was compared, and what came of it."""
         return self.finding.comparison
 
@@ -121,7 +121,7 @@ class LabAnswer:
     ours: bool
 
     @property
-    def source(self) -> Published | None:
+    def source(self) -> ReportFolder | None:
         """The report that the answer is from, if it is published here."""
         return self.found.source if self.found else None
 
@@ -130,9 +130,9 @@ class LabAnswer:
 class Row:
     """An arm as tables show it: its ink, its gain over the baseline, and the paper's."""
 
-    arm: Arm
+    arm: LabArm
     style: Style
-    found: Comparison | None
+    found: LabComparison | None
     is_baseline: bool
     paper: float | None
 
@@ -145,7 +145,9 @@ def read_answer() -> LabAnswer:
     return LabAnswer(_judge(first), first, ours=summary is not None and summary.ours)
 
 
-def read_questions(summary: Summary | None, published: Sequence[Published]) -> list[QuestionReport]:
+def read_questions(
+    summary: LabSummary | None, published: Sequence[ReportFolder]
+) -> list[QuestionReport]:
     """Return every question with what was found, as far as there is a summary.
 
     A finding's source is the report beside the summary, never one of that name in another folder.
@@ -180,7 +182,7 @@ def _judge(found: Found | None) -> Verdict:
     return "helps" if found.comparison.difference > 0 else "hurts"
 
 
-def tell_arms(report: Report) -> list[Row]:
+def tell_arms(report: PublishedReport) -> list[Row]:
     """Return a report's arms, each beside the paper's arm of the same name."""
     styles = style_arms([arm.name for arm in report.arms])
     paper = {arm.name: arm.gain for arm in report.paper}
@@ -211,7 +213,7 @@ def sketch_answer(answer: LabAnswer) -> Sketch | None:
     return draw_sketch(curves, styles=style_arms([arm.name for arm in report.arms]))
 
 
-def read_report(published: Published) -> Report:
+def read_report(published: ReportFolder) -> PublishedReport:
     """Return a published report. Raises RequestError for one that cannot be read."""
     found = published.read()
     if isinstance(found, Unreadable):

@@ -18,7 +18,7 @@ from swarm_web.dashboard.charts.lab import (
 from swarm_web.dashboard.reports import amounts
 from swarm_web.dashboard.reports.drawings import Drawing, Value
 from swarm_web.errors import RequestError
-from swarm_web.lab.shape import Curve, Onset, Report
+from swarm_web.lab.shape import LabCurve, LabOnset, PublishedReport
 
 # So many rows has the table of a curve, about.
 _ROWS = 20
@@ -72,7 +72,7 @@ class CurveDrawing:
     drawing: Drawing
 
 
-def draw_report(report: Report) -> list[CurveDrawing]:
+def draw_report(report: PublishedReport) -> list[CurveDrawing]:
     """Return the drawings of all curves that were measured."""
     return [
         CurveDrawing(key, words, drawing)
@@ -81,12 +81,12 @@ def draw_report(report: Report) -> list[CurveDrawing]:
     ]
 
 
-def draw_cumulative(report: Report) -> Drawing:
+def draw_cumulative(report: PublishedReport) -> Drawing:
     """Return the main figure: every report has it."""
     return _draw_known(report, "cumulative", _curves_of(report, "cumulative"))
 
 
-def draw_chart(report: Report, chart: str, *, arm: str | None) -> Drawing:
+def draw_chart(report: PublishedReport, chart: str, *, arm: str | None) -> Drawing:
     """Return the drawing of that name; `arm` is whose difference is drawn. Raises RequestError."""
     drawn: Drawing | None
     if chart == "difference":
@@ -107,7 +107,7 @@ def draw_chart(report: Report, chart: str, *, arm: str | None) -> Drawing:
     return drawn
 
 
-def choose_onset(report: Report, arm: str | None) -> Onset | None:
+def choose_onset(report: PublishedReport, arm: str | None) -> LabOnset | None:
     """Return an arm's difference over rounds: the first one's if none is asked for."""
     if arm is None:
         return next(iter(report.onsets), None)
@@ -121,7 +121,7 @@ def choose_onset(report: Report, arm: str | None) -> Onset | None:
     )
 
 
-def draw_difference(report: Report, onset: Onset) -> Drawing:
+def draw_difference(report: PublishedReport, onset: LabOnset) -> Drawing:
     """Draw an arm's difference from the baseline over rounds, with the band of chance."""
     style = style_arms([arm.name for arm in report.arms])[onset.arm]
     return Drawing(
@@ -138,7 +138,7 @@ def draw_difference(report: Report, onset: Onset) -> Drawing:
     )
 
 
-def tell_mechanism(report: Report) -> Drawing:
+def tell_mechanism(report: PublishedReport) -> Drawing:
     """Draw each arm's gain over what its training sets could teach."""
     rows: list[list[Value]] = []
     for arm in report.arms:
@@ -159,7 +159,7 @@ def tell_mechanism(report: Report) -> Drawing:
     )
 
 
-def tell_cost(report: Report) -> Drawing:
+def tell_cost(report: PublishedReport) -> Drawing:
     """Draw what each arm costs in generation and communication."""
     return Drawing(
         draw=partial(draw_cost, report.arms, styles=style_arms([arm.name for arm in report.arms])),
@@ -176,17 +176,17 @@ def tell_cost(report: Report) -> Drawing:
     )
 
 
-def _curves_of(report: Report, key: str) -> dict[str, Curve]:
+def _curves_of(report: PublishedReport, key: str) -> dict[str, LabCurve]:
     found = {arm.name: getattr(arm.curves, key) for arm in report.arms}
     return {name: curve for name, curve in found.items() if curve is not None}
 
 
-def _draw_curve(report: Report, key: str) -> Drawing | None:
+def _draw_curve(report: PublishedReport, key: str) -> Drawing | None:
     curves = _curves_of(report, key)
     return _draw_known(report, key, curves) if curves else None
 
 
-def _draw_known(report: Report, key: str, curves: Mapping[str, Curve]) -> Drawing:
+def _draw_known(report: PublishedReport, key: str, curves: Mapping[str, LabCurve]) -> Drawing:
     styles = style_arms([arm.name for arm in report.arms])
     banded = any(curve.low for curve in curves.values())
     columns = [_("Round")]
@@ -199,7 +199,7 @@ def _draw_known(report: Report, key: str, curves: Mapping[str, Curve]) -> Drawin
     )
 
 
-def _tabulate(curves: Mapping[str, Curve], *, banded: bool) -> list[list[Value]]:
+def _tabulate(curves: Mapping[str, LabCurve], *, banded: bool) -> list[list[Value]]:
     longest = max(curves.values(), key=lambda curve: len(curve.rounds)).rounds
     places = {name: {n: at for at, n in enumerate(curve.rounds)} for name, curve in curves.items()}
     rows: list[list[Value]] = []

@@ -12,7 +12,7 @@ from swarm_web.dashboard.charts.lab import Style
 from swarm_web.dashboard.charts.lab_sketch import DASHES
 from swarm_web.dashboard.reports import amounts
 from swarm_web.dashboard.templatetags.figures import NONE, SMALLEST_P, figure_writer
-from swarm_web.lab.shape import Comparison, Estimate, GainAfter
+from swarm_web.lab.shape import LabComparison, LabEstimate, LabGainAfter
 
 register = template.Library()
 _SWATCH = (
@@ -31,19 +31,19 @@ for _name in ("gain", "amount", "bytes", "change"):
 
 
 @register.filter
-def change_interval(found: Comparison) -> str:
+def change_interval(found: LabComparison) -> str:
     """Write the interval of a change: `+60 % to +120 %`."""
     return _join(amounts.write_change_ends(found))
 
 
 @register.filter
-def gain_interval(after: GainAfter) -> str:
+def gain_interval(after: LabGainAfter) -> str:
     """Write the interval of a gain: `+60 % to +120 %`."""
     return _join((amounts.write_gain(after.gain_low), amounts.write_gain(after.gain_high)))
 
 
 @register.filter
-def estimate_interval(estimate: Estimate | None) -> str:
+def estimate_interval(estimate: LabEstimate | None) -> str:
     """Write the interval of a mean: `12.1 to 16`."""
     if estimate is None or estimate.low is None or estimate.high is None:
         return NONE

@@ -1,6 +1,6 @@
-"""An owner's channels: made, changed, tried out, switched on and off.
+"""Changes of an owner's channels: add, test, switch on and off.
 
-TooManyChannelsError  the account has as many channels as it may have
+TooManyChannelsError  the account has reached the maximum number of channels
 DuplicateChannelError the account has this channel already
 SwitchedOffError      the operator switched the channel off
 """
@@ -24,7 +24,7 @@ TESTS_PERIOD_S = 600
 
 
 class TooManyChannelsError(Exception):
-    """The account has as many channels as it may have."""
+    """The account has reached the maximum number of channels."""
 
 
 class DuplicateChannelError(Exception):
@@ -38,10 +38,10 @@ class SwitchedOffError(Exception):
 def add_channel(
     owner: User, *, kind: str, target: str, events: Sequence[str], now: datetime
 ) -> Channel:
-    """Make a channel. Raises TooManyChannelsError and DuplicateChannelError."""
+    """Create a channel. Raises TooManyChannelsError and DuplicateChannelError."""
     try:
         with transaction.atomic():
-            # One after another: the number is counted and then added to.
+            # Locked, so that concurrent requests cannot exceed the maximum.
             User.objects.select_for_update(no_key=True).get(pk=owner.pk)
             if Channel.objects.filter(owner=owner).count() >= MOST_CHANNELS:
                 raise TooManyChannelsError
@@ -58,14 +58,14 @@ def add_channel(
 
 
 def replace_secret(channel: Channel) -> str:
-    """Give a webhook a new secret and return it; what is sent from now on is signed with it."""
+    """Replace a webhook's secret and return the new one, which signs all further messages."""
     secret = make_secret()
     Channel.objects.filter(pk=channel.pk).update(secret=secret)
     return secret
 
 
 def switch_on(channel: Channel) -> None:
-    """Let a channel deliver again, with a clean record. Raises SwitchedOffError."""
+    """Switch a channel on and reset its failures. Raises SwitchedOffError."""
     switched = _not_by_operator(channel).update(
         enabled=True,
         off_because=Channel.Off.NONE,
@@ -79,9 +79,9 @@ def switch_on(channel: Channel) -> None:
 
 
 def switch_off(channel: Channel, *, because: Channel.Off, now: datetime) -> None:
-    """Switch a channel off, and drop what it was still to deliver.
+    """Switch a channel off, and drop its waiting deliveries.
 
-    A channel that the operator switched off keeps this reason.
+    A channel that the operator switched off keeps that reason.
     """
     with transaction.atomic():
         _not_by_operator(channel).update(enabled=False, off_because=because)
@@ -93,11 +93,11 @@ def _not_by_operator(channel: Channel) -> QuerySet[Channel]:
 
 
 def send_test(channel: Channel, *, now: datetime) -> None:
-    """Let a channel deliver a test message at once, once.
+    """Queue a test message, with a single attempt.
 
-    Raises RequestError when the account sent enough of them for now.
+    Raises RequestError when the account has sent too many of them.
     """
-    # By account: who deletes a channel and makes it anew is no further.
+    # By account, so that a new channel does not reset the limit.
     count_attempt(
         f"notifications:tests:{channel.owner_id}",
         most=MOST_TESTS,

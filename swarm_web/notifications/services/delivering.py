@@ -1,8 +1,8 @@
-"""The outbox is emptied: messages are claimed, sent by a courier's threads, and booked.
+"""The outbox: messages are claimed, sent by a courier's threads, and their results recorded.
 
-A claim is a lease: it puts off the channel's next attempt, so that no other worker sends the same,
-and a worker that dies holds up its messages for LEASE only. A message is then sent again, with the
-same id. One attempt at a time runs in each channel.
+A claim is a lease: it postpones the channel's next attempt, so that no other worker sends the same
+message, and a worker that dies delays its messages by at most LEASE. A message is then sent again,
+with the same id. Each channel has one attempt at a time.
 """
 
 from collections.abc import Iterable
@@ -12,30 +12,30 @@ from django.db import transaction
 from django.db.models import F, Q
 
 from swarm_web.notifications.models import Channel, Delivery, Failure
-from swarm_web.notifications.parcels import Outcome, Parcel, UnsendableError, pack
+from swarm_web.notifications.parcels import DeliveryOutcome, Parcel, UnsendableError, pack
 from swarm_web.notifications.rules import MOST_ATTEMPTS, is_given_up, pause_after
 from swarm_web.notifications.services.channels import switch_off
 
-# Longer than a courier takes for all that it holds, if every receiver hangs.
+# Longer than a courier needs for all its parcels if every receiver hangs.
 LEASE = timedelta(minutes=5)
 KEPT = timedelta(days=30)
 _PRUNED_AT_ONCE = 1000
-# What an attempt changes of its channel.
-_BOOKED = ["failures", "failing_since", "failed_at", "failure", "next_attempt_at"]
+# Fields of a channel that an attempt changes.
+_CHANGED = ["failures", "failing_since", "failed_at", "failure", "next_attempt_at"]
 
 
 def claim_parcels(*, most: int, now: datetime) -> list[Parcel]:
-    """Claim messages that are due, at most one a channel, and return them ready to be sent.
+    """Claim due messages, at most one per channel, and return them ready for sending.
 
-    What has nowhere to go is booked as failed at once.
+    Messages without a usable address are recorded as failed.
     """
     parcels, failed = [], []
     for delivery in _claim(most=most, now=now):
         try:
             parcels.append(pack(delivery, now=now))
         except UnsendableError as problem:
-            failed.append(Outcome(delivery.pk, delivery.attempts, problem.failure))
-    book(failed, now=now)
+            failed.append(DeliveryOutcome(delivery.pk, delivery.attempts, problem.failure))
+    record_outcomes(failed, now=now)
     return parcels
 
 
@@ -47,12 +47,12 @@ def _claim(*, most: int, now: datetime) -> list[Delivery]:
             pk__in=Delivery.objects.waiting().values("channel"),
         )
         locked = due.select_for_update(skip_locked=True, no_key=True)
-        # Those that fail come last: strangers could keep all threads waiting with dead addresses.
+        # Failing channels come last, because dead addresses could block all threads.
         channels = list(locked.order_by("failures", "pk")[:most])
         Channel.objects.filter(pk__in=[channel.pk for channel in channels]).update(
             next_attempt_at=now + LEASE
         )
-        # The least tried first: one that a receiver refuses must not keep others back.
+        # By attempts: a message that a receiver refuses must not block others.
         chosen = list(
             Delivery.objects.waiting()
             .filter(channel__in=channels)
@@ -67,13 +67,13 @@ def _claim(*, most: int, now: datetime) -> list[Delivery]:
     return chosen
 
 
-def book(outcomes: Iterable[Outcome], *, now: datetime) -> None:
-    """Note how attempts ended; one that was claimed anew meanwhile is no longer asked about."""
+def record_outcomes(outcomes: Iterable[DeliveryOutcome], *, now: datetime) -> None:
+    """Record the outcomes of attempts, except those that were claimed again since."""
     ended = {outcome.delivery: outcome for outcome in outcomes}
     if not ended:
         return
     with transaction.atomic():
-        # The channels first, as claims lock them.
+        # Channels first: claims lock in the same order.
         locked = Channel.objects.filter(deliveries__in=ended).order_by("pk")
         channels = {row.pk: row for row in locked.select_for_update(no_key=True, of=("self",))}
         deliveries = [
@@ -82,17 +82,17 @@ def book(outcomes: Iterable[Outcome], *, now: datetime) -> None:
             if delivery.attempts == ended[delivery.pk].attempt
         ]
         for delivery in deliveries:
-            _book_delivery(delivery, ended[delivery.pk], now=now)
-            _book_channel(channels[delivery.channel_id], ended[delivery.pk], now=now)
+            _record_on_delivery(delivery, ended[delivery.pk], now=now)
+            _record_on_channel(channels[delivery.channel_id], ended[delivery.pk], now=now)
         Delivery.objects.bulk_update(deliveries, ["failure", "status", "state", "ended_at"])
-        Channel.objects.bulk_update(channels.values(), _BOOKED)
+        Channel.objects.bulk_update(channels.values(), _CHANGED)
         for channel in channels.values():
             _give_up(channel, now=now)
 
 
-def _book_delivery(delivery: Delivery, outcome: Outcome, *, now: datetime) -> None:
+def _record_on_delivery(delivery: Delivery, outcome: DeliveryOutcome, *, now: datetime) -> None:
     delivery.failure, delivery.status = outcome.failure, outcome.status
-    # Whoever asked for a test looks on.
+    # A test is sent once: its owner sees the result.
     most = 1 if delivery.type == Delivery.Type.TEST else MOST_ATTEMPTS
     if not outcome.failure:
         delivery.state, delivery.ended_at = Delivery.State.SENT, now
@@ -100,7 +100,7 @@ def _book_delivery(delivery: Delivery, outcome: Outcome, *, now: datetime) -> No
         delivery.state, delivery.ended_at = Delivery.State.FAILED, now
 
 
-def _book_channel(channel: Channel, outcome: Outcome, *, now: datetime) -> None:
+def _record_on_channel(channel: Channel, outcome: DeliveryOutcome, *, now: datetime) -> None:
     if not outcome.failure:
         channel.failures, channel.failing_since, channel.next_attempt_at = 0, None, None
         return
@@ -111,7 +111,7 @@ def _book_channel(channel: Channel, outcome: Outcome, *, now: datetime) -> None:
 
 
 def _give_up(channel: Channel, *, now: datetime) -> None:
-    """Switch a channel off whose receiver is gone, or failed for too long."""
+    """Switch off a channel whose receiver is gone or has failed for too long."""
     if channel.failing_since is None:
         return
     if channel.failure == Failure.GONE:
@@ -121,7 +121,7 @@ def _give_up(channel: Channel, *, now: datetime) -> None:
 
 
 def prune_deliveries(*, now: datetime) -> None:
-    """Forget messages of more than KEPT ago, but not which client versions were told of."""
+    """Delete messages older than KEPT, except those about client versions, which are sent once."""
     old = Delivery.objects.filter(created_at__lt=now - KEPT).exclude(
         type=Delivery.Type.CLIENT_REQUIRED
     )

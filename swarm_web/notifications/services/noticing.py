@@ -1,7 +1,7 @@
-"""Finding what owners want to be told: each event is put into the outbox once for each channel.
+"""Finds events for owners, and queues one delivery for each event and channel.
 
-Every function handles one batch and returns how many events it looked at; 0 means that there is
-nothing left. Each may run twice or at once: an event's key is unique in a channel.
+Every function handles one batch and returns the number of events that it processed; 0: nothing is
+left. Each may run twice or concurrently: an event's key is unique in a channel.
 """
 
 from collections import defaultdict
@@ -9,30 +9,36 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+import msgspec
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef
 
+from swarm_web import heartbeat
 from swarm_web.nodes.models import Node
 from swarm_web.notifications.models import Channel, Delivery, NodeNews
+from swarm_web.notifications.rules import Watch, continue_watch
+from swarm_web.store import sync_redis
 
 BATCH = 200
-# A silence, or a round, that is older is no news: the site was down, say.
+# An older silence is not reported, for example after the site was down.
 _NEWS_FOR = timedelta(days=1)
+_WATCH_KEY = "notifications:watch"
+
 
 Channels = Mapping[int, Sequence[Channel]]
 
 
 def notice_silences(*, before: datetime, now: datetime) -> int:
-    """Put into the outbox which nodes went silent: those that were last seen before a moment."""
+    """Queue messages about nodes that went silent: last seen before `before`."""
     with transaction.atomic():
-        nodes = list(_untold_silences(before=before, now=now)[:BATCH])
+        nodes = list(_new_silences(before=before, now=now)[:BATCH])
         channels = channels_of(nodes, event=Channel.Event.NODE_SILENT)
-        post_all(
+        queue_all(
             _compose_silence(node, channel, now=now)
             for node in nodes
             for channel in channels[node.owner_id or 0]
-            # Whoever asks to be told during a silence knows of it.
+            # The owner of a channel created during a silence knows of it.
             if node.last_seen and channel.created_at <= node.last_seen + (now - before)
         )
         NodeNews.objects.bulk_create(
@@ -44,15 +50,15 @@ def notice_silences(*, before: datetime, now: datetime) -> int:
     return len(nodes)
 
 
-def _untold_silences(*, before: datetime, now: datetime) -> Any:
-    told = NodeNews.objects.filter(node=OuterRef("pk"), silent_from=OuterRef("last_seen"))
+def _new_silences(*, before: datetime, now: datetime) -> Any:
+    reported = NodeNews.objects.filter(node=OuterRef("pk"), silent_from=OuterRef("last_seen"))
     wanting = Channel.objects.wanting(Channel.Event.NODE_SILENT).filter(owner=OuterRef("owner"))
     return Node.objects.filter(
-        ~Exists(told),
+        ~Exists(reported),
         Exists(wanting),
         last_seen__lt=before,
         last_seen__gt=before - _NEWS_FOR,
-        # Its owner stopped it, or its limits of hours did.
+        # Not stopped by its owner or its hours.
         said_goodbye=False,
         blocked=False,
     ).order_by("last_seen")
@@ -70,7 +76,7 @@ def _compose_silence(node: Node, channel: Channel, *, now: datetime) -> Delivery
 
 
 def notice_returns(*, now: datetime) -> int:
-    """Put into the outbox which nodes are back, for the channels that told of their silence."""
+    """Queue messages about nodes that are back, for channels that reported their silence."""
     with transaction.atomic():
         news = list(
             NodeNews.objects.filter(node__last_seen__gt=F("silent_from"))
@@ -78,8 +84,8 @@ def notice_returns(*, now: datetime) -> int:
             .select_for_update(skip_locked=True, of=("self",))[:BATCH]
         )
         channels = channels_of([item.node for item in news], event=Channel.Event.NODE_SILENT)
-        told = _told_silences(news, channels)
-        post_all(
+        reported = _reported_silences(news, channels)
+        queue_all(
             Delivery(
                 channel=channel,
                 type=Delivery.Type.NODE_BACK,
@@ -89,13 +95,13 @@ def notice_returns(*, now: datetime) -> int:
             )
             for item in news
             for channel in channels[item.node.owner_id or 0]
-            if (channel.pk, _silence_key(item.node.pk, item.silent_from)) in told
+            if (channel.pk, _silence_key(item.node.pk, item.silent_from)) in reported
         )
         NodeNews.objects.filter(pk__in=[item.pk for item in news]).delete()
     return len(news)
 
 
-def _told_silences(news: Sequence[NodeNews], channels: Channels) -> set[tuple[int, str]]:
+def _reported_silences(news: Sequence[NodeNews], channels: Channels) -> set[tuple[int, str]]:
     rows = Delivery.objects.filter(
         channel__in=[channel for some in channels.values() for channel in some],
         key__in=[_silence_key(item.node.pk, item.silent_from) for item in news],
@@ -107,7 +113,7 @@ def _silence_key(node_id: int, last_seen: datetime) -> str:
     return f"silent:{node_id}:{last_seen.timestamp()}"
 
 
-# ---- what all news are made with
+# ---- shared by all events
 
 
 def channels_of(nodes: Iterable[Node], *, event: Channel.Event) -> defaultdict[int, list[Channel]]:
@@ -119,11 +125,23 @@ def channels_of(nodes: Iterable[Node], *, event: Channel.Event) -> defaultdict[i
     return channels
 
 
-def post_all(deliveries: Iterable[Delivery]) -> None:
-    """Put messages into the outbox, each unless its event is there for its channel already."""
+def queue_all(deliveries: Iterable[Delivery]) -> None:
+    """Queue deliveries, except those whose event is already queued for the channel."""
     Delivery.objects.bulk_create(deliveries, ignore_conflicts=True, batch_size=BATCH)
 
 
 def describe_node(node: Node) -> dict[str, str]:
-    """Return what each message tells of a node."""
+    """Return a node's data for a message."""
     return {"node": node.name, "url": settings.SITE_URL + node.get_absolute_url()}
+
+
+def update_watch(*, now: datetime) -> Watch:
+    """Update the watch in Redis and return it.
+
+    If Redis loses it, the watch starts again, and silences are reported later.
+    """
+    stored = sync_redis().get(_WATCH_KEY)
+    before = msgspec.json.decode(stored, type=Watch) if stored else None
+    watch = continue_watch(before, now=now, web_silence=heartbeat.web_silence())
+    sync_redis().set(_WATCH_KEY, msgspec.json.encode(watch))
+    return watch

@@ -1,4 +1,4 @@
-"""Telling owners that their nodes run a client which is too old, or will be soon."""
+"""Messages to owners whose nodes run a client that is too old, or will be soon."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -12,27 +12,27 @@ from judge.selectors import running_season
 from swarm_web.nodes.models import Node
 from swarm_web.notifications.models import Channel, Delivery
 from swarm_web.notifications.rules import outdated
-from swarm_web.notifications.services.noticing import BATCH, describe_node, post_all
+from swarm_web.notifications.services.noticing import BATCH, describe_node, queue_all
 
-# A node that was not seen for longer is not in use.
+# A node that was last seen longer ago is not in use.
 _IN_USE = timedelta(days=30)
 
 
 def notice_minimum(*, now: datetime) -> int:
-    """Put into the outbox which owners have to update; each channel is told once of a version.
+    """Queue messages to owners who have to update; each channel gets one per version.
 
-    Return how many channels were told, 0 when all have been.
+    Returns the number of messages, 0 when all have been queued.
     """
     season = running_season()
     required = (season.minimum_client if season else "") or settings.MINIMUM_CLIENT_VERSION
     coming = season.next_minimum_client if season else ""
-    told = _tell_older(required, is_required_now=True, now=now)
+    queued = _notify_older(required, is_required_now=True, now=now)
     if coming:
-        told += _tell_older(coming, is_required_now=False, now=now)
-    return told
+        queued += _notify_older(coming, is_required_now=False, now=now)
+    return queued
 
 
-def _tell_older(version: str, *, is_required_now: bool, now: datetime) -> int:
+def _notify_older(version: str, *, is_required_now: bool, now: datetime) -> int:
     in_use = Node.objects.filter(
         last_seen__gt=now - _IN_USE, owner__isnull=False, blocked=False
     ).exclude(client_version="")
@@ -40,9 +40,9 @@ def _tell_older(version: str, *, is_required_now: bool, now: datetime) -> int:
     older = in_use.filter(client_version__in=outdated(known, minimum=version))
     key = f"client:{version}"
     with transaction.atomic():
-        channels = _untold_channels(key, older)
+        channels = _unnotified_channels(key, older)
         nodes = _nodes_by_owner(older, channels)
-        post_all(
+        queue_all(
             Delivery(
                 channel=channel,
                 type=Delivery.Type.CLIENT_REQUIRED,
@@ -60,10 +60,10 @@ def _tell_older(version: str, *, is_required_now: bool, now: datetime) -> int:
     return len(channels)
 
 
-def _untold_channels(key: str, older: QuerySet[Node]) -> Sequence[Channel]:
-    told = Delivery.objects.filter(channel=OuterRef("pk"), key=key)
+def _unnotified_channels(key: str, older: QuerySet[Node]) -> Sequence[Channel]:
+    notified = Delivery.objects.filter(channel=OuterRef("pk"), key=key)
     channels = Channel.objects.wanting(Channel.Event.CLIENT_REQUIRED).filter(
-        ~Exists(told), Exists(older.filter(owner=OuterRef("owner")))
+        ~Exists(notified), Exists(older.filter(owner=OuterRef("owner")))
     )
     return list(channels.order_by("pk")[:BATCH])
 

@@ -1,4 +1,4 @@
-"""Telling owners that their nodes were scored, a batch of channels at a time, in their order."""
+"""Messages to owners about scored rounds, in batches of channels."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -11,11 +11,11 @@ from django.db.models import Exists, OuterRef
 
 from judge.models import Round, Score
 from swarm_web.notifications.models import Channel, Delivery, RoundNews
-from swarm_web.notifications.services.noticing import BATCH, describe_node, post_all
+from swarm_web.notifications.services.noticing import BATCH, describe_node, queue_all
 
-# A round that closed before is no news.
+# A round that closed earlier is not reported.
 _NEWS_FOR = timedelta(hours=1)
-# Rounds may follow each other by the minute. People are told of one an hour, programs of all.
+# Rounds may be a minute apart. People get a message per hour, programs one per round.
 ROUND_PAUSES = {
     Channel.Kind.WEBHOOK: timedelta(0),
     Channel.Kind.EMAIL: timedelta(hours=1),
@@ -24,17 +24,17 @@ ROUND_PAUSES = {
 
 
 def notice_rounds(*, now: datetime) -> int:
-    """Put into the outbox which rounds were scored: one message a channel with all its nodes.
+    """Queue messages about scored rounds: one per channel with all its nodes.
 
-    Return how many channels were looked at, 0 when all owners have been told.
+    Returns the number of processed channels, 0 when all rounds are done.
     """
     finished = RoundNews.objects.filter(round=OuterRef("pk"), is_done=True)
-    untold = Round.objects.filter(
+    unreported = Round.objects.filter(
         ~Exists(finished), phase=Round.Phase.CLOSED, closed_at__gt=now - _NEWS_FOR
     )
-    for judge_round in untold.select_related("season").order_by("closed_at"):
-        if looked_at := _notice_round(judge_round, now=now):
-            return looked_at
+    for judge_round in unreported.select_related("season").order_by("closed_at"):
+        if processed := _notice_round(judge_round, now=now):
+            return processed
     return 0
 
 
@@ -50,7 +50,7 @@ def _notice_round(judge_round: Round, *, now: datetime) -> int:
             return 0
         channels = _next_channels(judge_round, after=news.last_channel)
         due = [channel for channel in channels if _is_due(channel, judge_round)]
-        _tell(judge_round, due, now=now)
+        _queue(judge_round, due, now=now)
         news.is_done = len(channels) < BATCH
         news.last_channel = channels[-1].pk if channels else news.last_channel
         news.save()
@@ -75,9 +75,9 @@ def _is_due(channel: Channel, judge_round: Round) -> bool:
     return judge_round.closed_at - channel.round_told_at >= pause
 
 
-def _tell(judge_round: Round, channels: Sequence[Channel], *, now: datetime) -> None:
+def _queue(judge_round: Round, channels: Sequence[Channel], *, now: datetime) -> None:
     scores = _scores_by_owner(judge_round, channels)
-    post_all(
+    queue_all(
         Delivery(
             channel=channel,
             type=Delivery.Type.ROUND_SCORED,

@@ -15,14 +15,14 @@ from swarm_web.dashboard.charts.lab import (
 )
 from swarm_web.dashboard.charts.lab_sketch import draw_sketch
 from swarm_web.dashboard.charts.parts import STYLES
-from swarm_web.lab.shape import Curve, Report
+from swarm_web.lab.shape import LabCurve, PublishedReport
 from tests.dashboard.lab_reports import make_comparison, make_report
 
-FLAT = Curve([1, 2, 3], [1.0, 1.0, 1.0])
+FLAT = LabCurve([1, 2, 3], [1.0, 1.0, 1.0])
 
 
-def load(**changes: Any) -> Report:
-    return msgspec.convert(make_report(**changes), Report)
+def load(**changes: Any) -> PublishedReport:
+    return msgspec.convert(make_report(**changes), PublishedReport)
 
 
 def test_the_papers_arms_look_as_the_sites_do() -> None:
@@ -39,7 +39,7 @@ def test_a_dozen_other_arms_are_told_apart() -> None:
 
 
 def test_a_band_is_drawn_behind_the_lines_where_there_is_one() -> None:
-    banded = Curve([1, 2], [1.0, 2.0], [0.5, 1.5], [1.5, 2.5])
+    banded = LabCurve([1, 2], [1.0, 2.0], [0.5, 1.5], [1.5, 2.5])
     styles = style_arms(["8/0", "4/4"])
     figure = draw_curves({"8/0": FLAT, "4/4": banded}, styles=styles, title="reward")
     band, alone, mixed = figure["data"]
@@ -91,7 +91,7 @@ def test_the_mark_of_an_arm_grows_with_its_reward() -> None:
 
 
 def test_a_sketch_keeps_to_its_frame() -> None:
-    curves = {"8/0": FLAT, "4/4": Curve([1, 2, 3], [0.0, 2.0, 4.0], [0.0] * 3, [0.0, 3.0, 5.0])}
+    curves = {"8/0": FLAT, "4/4": LabCurve([1, 2, 3], [0.0, 2.0, 4.0], [0.0] * 3, [0.0, 3.0, 5.0])}
     sketch = draw_sketch(curves, styles=style_arms(list(curves)))
     spots = [
         tuple(map(float, spot.split(",")))
@@ -111,6 +111,6 @@ def test_names_in_a_sketch_do_not_cover_each_other() -> None:
 
 
 def test_nothing_learned_is_a_flat_sketch() -> None:
-    flat = {"8/0": Curve([1, 2], [0.0, 0.0])}
+    flat = {"8/0": LabCurve([1, 2], [0.0, 0.0])}
     (line,) = draw_sketch(flat, styles=style_arms(["8/0"])).lines
     assert {spot.split(",")[1] for spot in line.points.split()} == {"156.0"}

@@ -13,7 +13,7 @@ from django.utils import timezone
 from judge.models import Round, Season
 from judge.services.oversight import void_round
 from judge.services.scheduling import schedule_round
-from node_client.commands.verification.checks import Outcome, check_questions
+from node_client.commands.verification.checks import CheckOutcome, check_questions
 from node_client.commands.verification.earlier import check_earlier, gather_earlier
 from node_client.commands.verification.records import PublishedRound, read_asked, read_round
 from swarm_tasks.allowlist import GENERATOR
@@ -62,12 +62,14 @@ async def test_a_round_is_drawn_again_from_public_files(
     record = await fetch_record(rounds[-1])
     published = read_round(json.dumps(record).encode())
     earlier = gather_earlier([read_asked(line) for line in await download(rounds[-1])])
-    assert check_earlier(published, earlier).outcome is Outcome.HOLDS
+    assert check_earlier(published, earlier).outcome is CheckOutcome.HOLDS
     assert len(earlier.digests) == 32
     drawn = _draw(published, earlier.seen, verifier)
-    assert check_questions(published, drawn).outcome is Outcome.HOLDS
+    assert check_questions(published, drawn).outcome is CheckOutcome.HOLDS
     alone = _draw(published, lambda _: (), verifier)
-    assert check_questions(published, alone).outcome is Outcome.DIFFERS, "nothing was passed over"
+    assert check_questions(published, alone).outcome is CheckOutcome.DIFFERS, (
+        "nothing was passed over"
+    )
     assert record["seen_before"] == 0
 
 

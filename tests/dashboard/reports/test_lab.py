@@ -8,7 +8,7 @@ import pytest
 
 from swarm_web.dashboard.reports.lab import read_answer, read_questions, sketch_answer, tell_arms
 from swarm_web.dashboard.reports.lab_drawings import draw_report, tell_cost, tell_mechanism
-from swarm_web.lab.shape import Report
+from swarm_web.lab.shape import PublishedReport
 from swarm_web.lab.shelf import list_published, read_summary
 from tests.dashboard.lab_reports import (
     ROUNDS,
@@ -22,8 +22,8 @@ from tests.dashboard.lab_reports import (
 )
 
 
-def load(**changes: Any) -> Report:
-    return msgspec.convert(make_report(**changes), Report)
+def load(**changes: Any) -> PublishedReport:
+    return msgspec.convert(make_report(**changes), PublishedReport)
 
 
 @pytest.mark.parametrize(

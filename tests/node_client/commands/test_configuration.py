@@ -9,7 +9,7 @@ from node_client.cli import app
 from node_client.commands.configuration import write_template
 from node_client.settings.fields import all_settings
 from node_client.settings.sources import read_file
-from node_client.storage.state import Remembered, StateDir
+from node_client.storage.state import NodeRecord, StateDir
 
 URL = "https://swarm.example.org"
 
@@ -26,7 +26,7 @@ def show(*arguments: str, environment: dict[str, str] | None = None) -> str:
 
 
 def test_every_value_is_shown_with_where_it_comes_from(tmp_path: Path) -> None:
-    StateDir(tmp_path).save(Remembered(url=URL, token="t", arm="isolated"))
+    StateDir(tmp_path).save(NodeRecord(url=URL, token="t", arm="isolated"))
     Path("swarm-node.toml").write_text("steps = 3")
     arguments = [URL, "--state-dir", str(tmp_path), "--json", "--top-p", "0.5"]
     shown = json.loads(show(*arguments, environment={"SWARM_DEVICE": "cpu"}))

@@ -6,7 +6,13 @@ from pathlib import Path
 import pytest
 
 from node_client.commands import doctor
-from node_client.commands.doctor import Check, check_disk, check_model, check_site, check_verifier
+from node_client.commands.doctor import (
+    DoctorCheck,
+    check_disk,
+    check_model,
+    check_site,
+    check_verifier,
+)
 from node_client.site import Site
 from tests.node_client.coordinator import TOKEN, Coordinator, running
 from tests.node_client.fakes import toy_policy
@@ -14,7 +20,7 @@ from tests.node_client.fakes import toy_policy
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def levels(checks: Sequence[Check]) -> dict[str, str]:
+def levels(checks: Sequence[DoctorCheck]) -> dict[str, str]:
     return {check.name: check.level for check in checks}
 
 

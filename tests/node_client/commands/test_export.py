@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from node_client.cli import app
 from node_client.model.policy import Policy
 from node_client.storage import checkpoint
-from node_client.storage.state import Remembered, StateDir
+from node_client.storage.state import NodeRecord, StateDir
 from swarm_tasks.verifier import Verifier
 from tests.node_client.coordinator import Coordinator, running
 from tests.node_client.fakes import make_trainer, toy_season
@@ -52,7 +52,7 @@ async def test_the_card_tells_what_the_judge_found(state: StateDir, tmp_path: Pa
     async with running(coordinator):
         url = coordinator.site.base
         season = toy_season()
-        state.save(Remembered(url=url, node="heron", arm="swarm", season=season))
+        state.save(NodeRecord(url=url, node="heron", arm="swarm", season=season))
         await asyncio.to_thread(export, state, tmp_path / "mine")
     card = (tmp_path / "mine" / "README.md").read_text()
     assert "0.250, 95 % interval 0.200 to 0.300, n = 64" in card
@@ -60,8 +60,8 @@ async def test_the_card_tells_what_the_judge_found(state: StateDir, tmp_path: Pa
 
 
 def test_a_coordinator_that_is_gone_costs_the_score_only(state: StateDir, tmp_path: Path) -> None:
-    state.save(Remembered(url="http://127.0.0.1:9", node="heron", arm="swarm"))
-    assert "the card states no judge score" in export(state, tmp_path / "mine")
+    state.save(NodeRecord(url="http://127.0.0.1:9", node="heron", arm="swarm"))
+    assert "the card has no judge score" in export(state, tmp_path / "mine")
     assert "not known" in (tmp_path / "mine" / "README.md").read_text()
 
 
@@ -75,6 +75,6 @@ def test_nothing_is_overwritten(state: StateDir, tmp_path: Path) -> None:
 
 
 def test_no_path_of_this_machine_is_in_the_card(state: StateDir, tmp_path: Path) -> None:
-    state.save(Remembered(model=str(tmp_path / "private" / "model")))
+    state.save(NodeRecord(model=str(tmp_path / "private" / "model")))
     export(state, tmp_path / "mine")
     assert str(tmp_path) not in (tmp_path / "mine" / "README.md").read_text()

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from node_client.commands.hints import mention_init
+from node_client.cli import mention_init
 from node_client.settings.config import choose
 from node_client.site import parse_site
-from node_client.storage.state import Remembered, StateDir
+from node_client.storage.state import NodeRecord, StateDir
 
 URL = "https://swarm.example.org"
 
@@ -43,7 +43,7 @@ def test_the_first_time_it_is_mentioned(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_node_that_has_joined_needs_it_no_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    StateDir(tmp_path).save(Remembered(url=URL, token="t", node="heron"))
+    StateDir(tmp_path).save(NodeRecord(url=URL, token="t", node="heron"))
     assert not is_mentioned(tmp_path, monkeypatch)
 
 

@@ -9,12 +9,12 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from node_client.cli import app
-from node_client.commands.joining import draw_code, draw_qr, keep_token
+from node_client.commands.joining import draw_code, draw_qr, save_token
 from node_client.commands.problems import FAILED
 from node_client.errors import INTERRUPTED, SettingsError
 from node_client.settings.config import choose
 from node_client.site import parse_site
-from node_client.storage.state import Remembered, StateDir
+from node_client.storage.state import NodeRecord, StateDir
 from node_client.swarm.device_flow import DeviceFlow
 from swarm_protocol.joining import DeviceCode, DeviceToken
 
@@ -75,13 +75,13 @@ def test_the_qr_code_holds_the_whole_address() -> None:
 def test_a_token_that_cannot_be_kept_is_told_in_two_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(state: StateDir, remembered: Remembered) -> None:
+    def fail(state: StateDir, remembered: NodeRecord) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(StateDir, "save", fail)
     choices = choose(SITE, flags={"state_dir": str(tmp_path)}, environment={})
     with pytest.raises(SettingsError, match="No space left") as problem:
-        keep_token(choices, "swarm_secret", node="heron")
+        save_token(choices, "swarm_secret", node="heron")
     assert "swarm_secret" not in f"{problem.value.message} {problem.value.fix}"
 
 
@@ -100,7 +100,7 @@ def test_the_only_token_of_a_node_without_an_account_is_not_forgotten(
     tmp_path: Path, command: str
 ) -> None:
     state = StateDir(tmp_path)
-    known = Remembered(url=SITE.base, token="swarm_t", node="heron", anonymous=True)
+    known = NodeRecord(url=SITE.base, token="swarm_t", node="heron", anonymous=True)
     state.save(known)
     result = CliRunner().invoke(app, [command, SITE.base, "--state-dir", str(tmp_path)])
     assert result.exit_code == FAILED
@@ -110,7 +110,7 @@ def test_the_only_token_of_a_node_without_an_account_is_not_forgotten(
 
 def test_a_node_without_an_account_can_be_given_up(tmp_path: Path) -> None:
     state = StateDir(tmp_path)
-    state.save(Remembered(url=SITE.base, token="swarm_t", node="heron", anonymous=True))
+    state.save(NodeRecord(url=SITE.base, token="swarm_t", node="heron", anonymous=True))
     result = CliRunner().invoke(app, ["logout", SITE.base, "--force", "--state-dir", str(tmp_path)])
     assert result.exit_code == 0
     assert not state.load().token
@@ -120,11 +120,11 @@ def test_a_node_that_was_claimed_is_no_longer_without_an_account(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state = StateDir(tmp_path)
-    state.save(Remembered(url=SITE.base, token="swarm_t", node="heron", anonymous=True))
+    state.save(NodeRecord(url=SITE.base, token="swarm_t", node="heron", anonymous=True))
     monkeypatch.setattr(DeviceFlow, "ask", lambda flow, **_: CODE)
     monkeypatch.setattr(
         DeviceFlow, "wait", lambda flow, code: DeviceToken(access_token="", node="heron")
     )
     result = CliRunner().invoke(app, ["claim", SITE.base, "--state-dir", str(tmp_path)])
     assert result.exit_code == 0
-    assert state.load() == Remembered(url=SITE.base, token="swarm_t", node="heron")
+    assert state.load() == NodeRecord(url=SITE.base, token="swarm_t", node="heron")

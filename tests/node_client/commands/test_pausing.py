@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from node_client.cli import app
 from node_client.storage.run_record import RunRecord, write_run
-from node_client.storage.state import Remembered, StateDir
+from node_client.storage.state import NodeRecord, StateDir
 from tests.node_client.forked import running_forked
 
 URL = "https://swarm.example.org"
@@ -27,13 +27,15 @@ def swarm_node(*arguments: str, code: int = 0) -> str:
 @pytest.fixture
 def state(tmp_path: Path) -> StateDir:
     state = StateDir(tmp_path)
-    state.save(Remembered(url=URL, token="t", node="heron"))
+    state.save(NodeRecord(url=URL, token="t", node="heron"))
     return state
 
 
 def test_a_node_that_does_not_run_is_paused_for_its_next_start(state: StateDir) -> None:
     folder = str(state.path)
-    assert "heron is not running; started again" in swarm_node("pause", "--state-dir", folder)
+    assert "heron is not running; after its next start" in swarm_node(
+        "pause", "--state-dir", folder
+    )
     assert "does not pause" in swarm_node("resume", "--state-dir", folder)
     assert "was not paused" in swarm_node("resume", "--state-dir", folder)
 
@@ -51,7 +53,7 @@ def test_without_an_address_all_nodes_of_the_user_pause(
     for name in ("heron", "kestrel"):
         folder = tmp_path / "swarm-node" / name
         folder.mkdir(parents=True)
-        StateDir(folder).save(Remembered(url=URL, token="t", node=name))
+        StateDir(folder).save(NodeRecord(url=URL, token="t", node=name))
     said = swarm_node("pause")
     assert "heron" in said
     assert "kestrel" in said
@@ -60,7 +62,7 @@ def test_without_an_address_all_nodes_of_the_user_pause(
 
 def test_a_pause_beyond_all_calendars_is_refused(state: StateDir) -> None:
     said = swarm_node("pause", "--for", "99999999d", "--state-dir", str(state.path), code=1)
-    assert "reaches beyond the year 9999" in said
+    assert "ends after the year 9999" in said
 
 
 @pytest.mark.parametrize("command", ["pause", "resume"])

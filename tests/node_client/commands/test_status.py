@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from node_client.commands.status import (
-    Here,
+    LocalStatus,
     NodeStatus,
     Status,
     describe_run,
@@ -22,14 +22,14 @@ from node_client.commands.status import (
 )
 from node_client.errors import NodeError
 from node_client.storage.run_record import RunState
-from node_client.storage.state import Lifetime, Progress, Remembered, StateDir
+from node_client.storage.state import Lifetime, NodeRecord, StateDir, TrainingProgress
 from tests.node_client.coordinator import Coordinator, running
 
 ADDRESS = "/api/v1/nodes/amber-quiet-heron"
-SAVED = Progress(
+SAVED = TrainingProgress(
     step=40, training_reward=0.5, model="tiny", season="Autumn", saved_at="2026-01-01T12:00:00Z"
 )
-HERE = Here(
+HERE = LocalStatus(
     node="amber-quiet-heron",
     arm="swarm",
     model="tiny",
@@ -40,7 +40,7 @@ HERE = Here(
 )
 
 
-def show(here: Here = HERE, remote: NodeStatus | None = None) -> str:
+def show(here: LocalStatus = HERE, remote: NodeStatus | None = None) -> str:
     console = Console(file=io.StringIO(), width=100, color_system=None)
     console.print(draw_status([Status(here, remote)]))
     assert isinstance(console.file, io.StringIO)
@@ -111,7 +111,7 @@ async def test_a_reason_that_only_a_newer_coordinator_knows_is_shown_as_it_is() 
 
 
 def test_a_base_node_is_said_not_to_train() -> None:
-    assert "model untouched" in show(replace(HERE, arm="base"))
+    assert "model untrained" in show(replace(HERE, arm="base"))
 
 
 async def test_fields_that_a_newer_coordinator_tells_are_skipped() -> None:
@@ -120,7 +120,7 @@ async def test_fields_that_a_newer_coordinator_tells_are_skipped() -> None:
 
 @pytest.mark.parametrize("body", [[], {"node": 5}, "text"])
 async def test_an_answer_that_is_no_status_is_explained(body: object) -> None:
-    with pytest.raises(NodeError, match="does not tell"):
+    with pytest.raises(NodeError, match="does not have"):
         await fetch(body)
 
 
@@ -151,7 +151,7 @@ def test_two_nodes_are_shown_apart() -> None:
 def test_a_machine_is_told_both_sides_and_no_token(tmp_path: Path) -> None:
     state = StateDir(tmp_path)
     state.save_progress(SAVED)
-    remembered = Remembered(url="https://x", token="secret", model="tiny", arm="swarm", node="n")
+    remembered = NodeRecord(url="https://x", token="secret", model="tiny", arm="swarm", node="n")
     here = read_here(state, remembered)
     told = json.loads(describe_status(Status(here, NodeStatus(node="n", score=0.25))))
     assert told["here"]["checkpoint"]["step"] == 40
@@ -160,7 +160,7 @@ def test_a_machine_is_told_both_sides_and_no_token(tmp_path: Path) -> None:
 
 
 def test_a_machine_is_told_that_a_side_knows_nothing(tmp_path: Path) -> None:
-    told = json.loads(describe_status(Status(read_here(StateDir(tmp_path), Remembered()))))
+    told = json.loads(describe_status(Status(read_here(StateDir(tmp_path), NodeRecord()))))
     here: dict[str, object] = {"node": "", "arm": "", "model": ""}
     here |= {"checkpoint": None, "lifetime": None}
     here |= {"site": None, "state_dir": str(tmp_path), "run": None}

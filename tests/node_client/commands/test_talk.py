@@ -57,7 +57,7 @@ def test_turns_are_taken_until_the_person_ends_it() -> None:
 
 def test_slashes_are_for_the_client_and_never_reach_the_model() -> None:
     partner = Echo()
-    assert "/reset forgets" in talked(partner, "/reset", "/rest")
+    assert "/reset clears" in talked(partner, "/reset", "/rest")
     assert (partner.resets, partner.asked) == (1, [])
 
 
@@ -94,7 +94,7 @@ def test_a_model_that_was_named_answers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
-    [([], "no sound checkpoint"), (["--model", "tiny", "--checkpoint", "3"], "two models")],
+    [([], "no intact checkpoint"), (["--model", "tiny", "--checkpoint", "3"], "two models")],
 )
 def test_a_model_that_cannot_be_told_is_asked_for(
     tmp_path: Path, arguments: list[str], told: str

@@ -12,13 +12,13 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
-from node_client.display.events import Vitals
+from node_client.display.events import MemoryUse
 from node_client.display.panel import render
-from node_client.display.view import Mark, Notice, Problem, View
+from node_client.display.view import NodeView, Notice, SavedStep, ShownProblem
 from node_client.site import Site
 from node_client.storage.pauses import Pause
 from node_client.storage.state import Lifetime
-from node_client.swarm.connection import Link
+from node_client.swarm.connection import LinkState
 from swarm_protocol.version import CLIENT_VERSION
 from tests.node_client.panel_views import full_view, report, totals
 
@@ -27,14 +27,14 @@ SIZES = ((80, 24), (120, 40), (200, 50))
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def first_frame() -> View:
+def first_frame() -> NodeView:
     site = Site("https://swarm.example.org")
-    return View(model="tiny", parameters=180_000, device="cpu", arm="swarm", site=site)
+    return NodeView(model="tiny", parameters=180_000, device="cpu", arm="swarm", site=site)
 
 
-def training_with_a_problem() -> View:
+def training_with_a_problem() -> NodeView:
     view = after_many_rounds()
-    view.problem = Problem(
+    view.problem = ShownProblem(
         code="checkpoint",
         message="No checkpoint was saved: [Errno 28] No space left on device",
         fix="Free some space in /home/amber/.local/state/swarm-node/swarm.example.org.",
@@ -44,35 +44,35 @@ def training_with_a_problem() -> View:
     return view
 
 
-def after_many_rounds() -> View:
+def after_many_rounds() -> NodeView:
     view = full_view()
-    view.vitals = Vitals(memory=3 * 2**29, accelerator=2**33)
-    view.saved = Mark(step=1200, at=NOON - timedelta(seconds=75))
+    view.memory_use = MemoryUse(process=3 * 2**29, accelerator=2**33)
+    view.saved = SavedStep(step=1200, at=NOON - timedelta(seconds=75))
     view.lifetime = Lifetime(12_345, 1_000_000, 96_000, 90_000, 40_000, 72_000.0)
     return view
 
 
-def long_hostile_names() -> View:
+def long_hostile_names() -> NodeView:
     view = training_with_a_problem()
     assert view.season is not None
     view.node = "[red]node\x1b[2J[/red]" + "n" * 300
     view.model = "somebody/" + "m" * 90 + "\x1b[31m"
     view.season = msgspec.structs.replace(view.season, name="\x07[blink]" + "季" * 200)
-    view.problem = Problem("c\n" * 50, "\x1b[2J" + "message " * 90, "fix " * 90, NOON)
+    view.problem = ShownProblem("c\n" * 50, "\x1b[2J" + "message " * 90, "fix " * 90, NOON)
     for number in range(3):
         view.notices.append(Notice(f"{number} " + "\u202enotice " * 90, NOON))
     view.note_step(report(completion="\x1b[31m[bold]red\n" * 90), totals())
     return view
 
 
-def paused() -> View:
+def paused() -> NodeView:
     view = after_many_rounds()
-    view.link = Link("connected")
+    view.link = LinkState("connected")
     view.paused = Pause("asked")
     return view
 
 
-SITUATIONS: dict[str, Callable[[], View]] = {
+SITUATIONS: dict[str, Callable[[], NodeView]] = {
     "first_frame": first_frame,
     "training_with_a_problem": training_with_a_problem,
     "after_many_rounds": after_many_rounds,
@@ -81,7 +81,7 @@ SITUATIONS: dict[str, Callable[[], View]] = {
 }
 
 
-def draw(view: View, *, width: int, height: int) -> str:
+def draw(view: NodeView, *, width: int, height: int) -> str:
     """Return the panel's lines, as a terminal of this size shows them."""
     console = Console(file=io.StringIO(), width=width, height=height, color_system=None)
     console.print(render(view, now=NOON, clock=0, height=height))

@@ -8,8 +8,8 @@ import pytest
 
 from node_client.display import events
 from node_client.display.events import Event, as_line
-from node_client.display.view import View
-from node_client.swarm.connection import Link
+from node_client.display.view import NodeView
+from node_client.swarm.connection import LinkState
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import RoundInfo, Standing
 from tests.node_client.fakes import toy_season
@@ -28,13 +28,15 @@ def told() -> list[Event]:
 
 
 @pytest.fixture
-def view(told: list[Event]) -> View:
+def view(told: list[Event]) -> NodeView:
     view = empty_view()
     view.listen = told.append
     return view
 
 
-def test_an_event_is_one_line_of_json_with_its_kind_and_time(view: View, told: list[Event]) -> None:
+def test_an_event_is_one_line_of_json_with_its_kind_and_time(
+    view: NodeView, told: list[Event]
+) -> None:
     view.note_notice("two\nlines \x1b[2J")
     line = as_line(told[0])
     assert line.isprintable()
@@ -43,8 +45,8 @@ def test_an_event_is_one_line_of_json_with_its_kind_and_time(view: View, told: l
     assert said["at"].endswith("+00:00")
 
 
-def test_a_step_is_told_with_its_figures(view: View, told: list[Event]) -> None:
-    view.vitals = events.Vitals(memory=500)
+def test_a_step_is_told_with_its_figures(view: NodeView, told: list[Event]) -> None:
+    view.memory_use = events.MemoryUse(process=500)
     view.note_step(report(reward=0.25), totals())
     [step] = told
     assert isinstance(step, events.StepDone)
@@ -54,7 +56,7 @@ def test_a_step_is_told_with_its_figures(view: View, told: list[Event]) -> None:
     assert (step.memory, step.accelerator_memory) == (500, None)
 
 
-def test_a_round_is_told_once_in_each_phase(view: View, told: list[Event]) -> None:
+def test_a_round_is_told_once_in_each_phase(view: NodeView, told: list[Event]) -> None:
     view.note_round(OPEN)
     view.note_round(OPEN)
     view.note_round(None)
@@ -62,14 +64,14 @@ def test_a_round_is_told_once_in_each_phase(view: View, told: list[Event]) -> No
     assert view.finished == OPEN
 
 
-def test_acknowledged_answers_are_added_up(view: View, told: list[Event]) -> None:
+def test_acknowledged_answers_are_added_up(view: NodeView, told: list[Event]) -> None:
     view.note_answers(7, 16)
     view.note_answers(7, 8)
     assert [event.acknowledged for event in told] == [16, 24]  # type: ignore[attr-defined]
 
 
-def test_what_else_happens_is_told_as_it_is(view: View, told: list[Event]) -> None:
-    view.note_link(Link("waiting", "gone", retry_at=3.0))
+def test_what_else_happens_is_told_as_it_is(view: NodeView, told: list[Event]) -> None:
+    view.note_link(LinkState("waiting", "gone", retry_at=3.0))
     view.note_welcome("amber", "isolated", toy_season())
     view.note_standing(STANDING)
     view.note_checkpoint(40)

@@ -7,10 +7,10 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from node_client.display.events import Vitals
+from node_client.display.events import MemoryUse
 from node_client.display.lines import describe_upgrade
 from node_client.display.panel import render
-from node_client.display.view import Mark, View
+from node_client.display.view import NodeView, SavedStep
 from node_client.learning.held_out import HeldOutScore
 from node_client.storage.state import Lifetime
 from swarm_protocol.errors import ErrorCode, RefusedError
@@ -20,7 +20,7 @@ from tests.node_client.panel_views import full_view, report, totals
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def show(view: View, *, width: int = 120, clock: float = 0) -> str:
+def show(view: NodeView, *, width: int = 120, clock: float = 0) -> str:
     console = Console(file=io.StringIO(), width=width, color_system=None)
     console.print(render(view, now=NOON, clock=clock))
     assert isinstance(console.file, io.StringIO)
@@ -101,7 +101,7 @@ def test_a_node_without_a_rank_is_told_why(remark: StandingRemark, words: str) -
 def test_a_base_node_shows_that_it_is_untrained() -> None:
     view = full_view()
     view.arm, view.report, view.totals = "base", None, None
-    assert "its model untouched" in show(view)
+    assert "its model untrained" in show(view)
 
 
 def test_a_client_that_will_be_refused_soon_is_told_so() -> None:
@@ -146,14 +146,14 @@ def test_nothing_is_coloured_where_colour_is_not_wanted(monkeypatch: pytest.Monk
 
 def test_memory_and_speed_are_shown() -> None:
     view = full_view()
-    view.vitals = Vitals(memory=3 * 2**29, accelerator=2**33)
+    view.memory_use = MemoryUse(process=3 * 2**29, accelerator=2**33)
     text = show(view)
     assert "512 tokens/s · 0.75 s a step · memory 1.5 GiB · cpu 8.0 GiB" in text
 
 
 def test_the_latest_checkpoint_is_shown_with_its_age() -> None:
     view = full_view()
-    view.saved = Mark(step=1200, at=NOON - timedelta(seconds=75))
+    view.saved = SavedStep(step=1200, at=NOON - timedelta(seconds=75))
     assert "step 1,200, 1:15 ago" in show(view)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from node_client.commands.problems import FAILED, REFUSED
-from node_client.storage.state import Remembered, StateDir
+from node_client.storage.state import NodeRecord, StateDir
 from swarm_protocol.errors import ErrorCode
 from swarm_protocol.messages import Hello
 from tests.node_client.coordinator import Coordinator, running
@@ -90,7 +90,7 @@ async def test_a_node_that_was_welcomed_there_before_trains_on(tmp_path: Path) -
     toy_policy().save(tmp_path / "model")
     async with serving(answering(AWAY)) as address:
         url, state = f"http://{address}", StateDir(tmp_path)
-        state.save(Remembered(url=url, token="t", node="amber-quiet-heron"))
+        state.save(NodeRecord(url=url, token="t", node="amber-quiet-heron"))
         options = ("--steps", "1", "--model", str(tmp_path / "model"), "--plain")
         ended = await join_at(url, tmp_path, *options)
     assert ended.code == 0, ended

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from node_client.lab.config import Arm, Experiment, evaluated_rounds, read_experiment
+from node_client.lab.config import Experiment, ExperimentArm, evaluated_rounds, read_experiment
 from node_client.lab.records import RoundRecord, encode_line, read_run
 from node_client.lab.runs import Run, header_of
 
@@ -99,7 +99,7 @@ class LabFolder:
         assert re.search(old, text)
         settings.write_text(re.sub(old, new, text), encoding="utf-8")
 
-    def _arm(self, name: str) -> Arm:
+    def _arm(self, name: str) -> ExperimentArm:
         return next(arm for arm in self.experiment.arms if arm.name == name)
 
 

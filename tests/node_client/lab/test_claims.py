@@ -4,13 +4,13 @@ from pathlib import Path
 
 from node_client.lab.report.claims import headline
 from node_client.lab.report.making import make_report
-from node_client.lab.report.shape import Comparison
+from node_client.lab.report.shape import ArmComparison
 from node_client.lab.results import read_results
 from tests.node_client.lab.folders import LabFolder
 
 
-def comparison(arm: str, gain: float, p: float, *, seeds: int = 8) -> Comparison:
-    return Comparison(
+def comparison(arm: str, gain: float, p: float, *, seeds: int = 8) -> ArmComparison:
+    return ArmComparison(
         arm=arm,
         against="8/0",
         outcome="own",

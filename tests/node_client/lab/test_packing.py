@@ -1,7 +1,7 @@
 import gzip
 from pathlib import Path
 
-from node_client.lab.packing import pack
+from node_client.lab.records import pack_runs
 from tests.node_client.lab.folders import LabFolder
 
 
@@ -14,7 +14,7 @@ def make_folder(path: Path) -> LabFolder:
 def test_a_packed_run_counts_as_done_and_holds_the_same_lines(tmp_path: Path) -> None:
     run = make_folder(tmp_path).run("8/0", 1)
     lines = run.whole.read_bytes()
-    assert pack(tmp_path) == [tmp_path / "runs" / "8-0-1.jsonl.gz"]
+    assert pack_runs(tmp_path) == [tmp_path / "runs" / "8-0-1.jsonl.gz"]
     assert not run.whole.exists()
     assert run.finished is not None
     assert gzip.decompress(pack_of(tmp_path)) == lines
@@ -23,7 +23,7 @@ def test_a_packed_run_counts_as_done_and_holds_the_same_lines(tmp_path: Path) ->
 def test_the_same_run_packs_to_the_same_bytes_anywhere(tmp_path: Path) -> None:
     for name in ("one", "two"):
         make_folder(tmp_path / name)
-        pack(tmp_path / name)
+        pack_runs(tmp_path / name)
     one, two = pack_of(tmp_path / "one"), pack_of(tmp_path / "two")
     assert one == two
     # Bytes 4 to 8 of a gzip file are its time.
@@ -33,7 +33,7 @@ def test_the_same_run_packs_to_the_same_bytes_anywhere(tmp_path: Path) -> None:
 def test_a_run_that_is_under_way_is_left_alone(tmp_path: Path) -> None:
     run = make_folder(tmp_path).run("4/4", 1)
     run.part.write_bytes(b"half a run")
-    pack(tmp_path)
+    pack_runs(tmp_path)
     assert run.part.read_bytes() == b"half a run"
     assert run.finished is None
 

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 import pytest
 
 from node_client.errors import NodeError
-from node_client.lab.report.figures import Figure, draw_all, draw_onset
+from node_client.lab.report.figures import PlotlyFigure, draw_all, draw_onset
 from node_client.lab.report.making import make_report
 from node_client.lab.report.page import make_page, read_plotly
 from node_client.lab.report.shape import Report
@@ -30,7 +30,7 @@ def report(tmp_path: Path) -> Report:
     return make_report(read_results(tmp_path))
 
 
-def all_figures(report: Report) -> list[Figure]:
+def all_figures(report: Report) -> list[PlotlyFigure]:
     return [*draw_all(report), *(draw_onset(onset, report) for onset in report.onsets)]
 
 

@@ -3,7 +3,7 @@
 import msgspec
 
 from node_client.lab.poison import GARBAGE, LEAST_LOGPROB, PLANTED, Poisoner, poisoned_share
-from node_client.lab.pool import Link, Pool
+from node_client.lab.pool import LabExchange, LabPool
 from node_client.learning.external import ExternalJudge
 from node_client.learning.rewards import Binary
 from node_client.learning.sender import read_sender
@@ -20,13 +20,13 @@ def poisoned(
     verifier: Verifier, *offered: ExternalRollout, claimed: float | None = None
 ) -> list[ExternalRollout]:
     """Return what a poisoner shares of these rollouts."""
-    pool = Pool(drawing="uniform", rounds=1, seed=0)
+    pool = LabPool(drawing="uniform", rounds=1, seed=0)
     pool.begin_round(1)
     for each in offered:
         pool.put(each.node, [each.rollout], informative=[])
     poisoner = Poisoner(
         name="mallory",
-        link=Link(pool, "mallory"),
+        link=LabExchange(pool, "mallory"),
         season=toy_season(),
         verifier=verifier,
         claimed=claimed,
@@ -84,12 +84,12 @@ def test_no_more_is_shared_than_an_honest_node_shares(verifier: Verifier) -> Non
 
 
 def test_all_of_them_are_declared_informative(verifier: Verifier) -> None:
-    pool = Pool(drawing="informative", rounds=1, seed=0)
+    pool = LabPool(drawing="informative", rounds=1, seed=0)
     pool.begin_round(1)
     honest = external_sum(verifier, MIXED)
     plain = [msgspec.structs.replace(honest.rollout, id=f"plain-{number}") for number in range(20)]
     pool.put("elsewhere", plain, informative=[])
-    link = Link(pool, "mallory")
+    link = LabExchange(pool, "mallory")
     Poisoner(name="mallory", link=link, season=toy_season(), verifier=verifier).step(1)
     assert {each.node for each in pool.draw("honest", 4)} == {"mallory"}
 

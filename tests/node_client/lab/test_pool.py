@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chisquare
 
 from node_client.lab.config import Drawing, Source
-from node_client.lab.pool import Link, Pool
+from node_client.lab.pool import LabExchange, LabPool
 from swarm_protocol.messages import Completion, ExternalRollout, Rollout, TaskSpec
 from swarm_tasks.allowlist import GENERATOR
 
@@ -30,16 +30,16 @@ def pool_of(
     rounds: int = 1,
     drawing: Drawing = "uniform",
     source: Source = "others",
-) -> Pool:
+) -> LabPool:
     """Return a pool in its first round, with these rollouts of each node; `_` declares one."""
-    pool = Pool(drawing=drawing, source=source, rounds=rounds, seed=seed)
+    pool = LabPool(drawing=drawing, source=source, rounds=rounds, seed=seed)
     pool.begin_round(1)
     for node, names in shared.items():
         put(pool, node, *names)
     return pool
 
 
-def put(pool: Pool, node: str, *names: str) -> None:
+def put(pool: LabPool, node: str, *names: str) -> None:
     declared = [name for name in names if name.startswith("_")]
     pool.put(node, [rollout(name) for name in names], informative=declared)
 
@@ -136,7 +136,7 @@ def test_draws_follow_from_the_seed_the_node_and_the_round() -> None:
 
 def test_a_pool_goes_on_where_it_was_saved() -> None:
     pool = pool_of({"a": ["_a1", "a2", "a3"], "b": ["b1"]}, drawing="informative")
-    loaded = Pool(drawing="informative", rounds=1, seed=0)
+    loaded = LabPool(drawing="informative", rounds=1, seed=0)
     loaded.load(pool.state())
     for each in (pool, loaded):
         each.begin_round(2)
@@ -147,7 +147,7 @@ def test_a_pool_goes_on_where_it_was_saved() -> None:
 
 def test_a_link_counts_what_it_carries() -> None:
     pool = pool_of({"a": ["a1", "a2"]})
-    link = Link(pool, "b")
+    link = LabExchange(pool, "b")
     size = len(msgspec.json.encode(rollout("b1")))
     link.publish([rollout("b1")], informative=["b1"])
     assert len(link.sample(2)) == 2

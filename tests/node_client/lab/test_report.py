@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from node_client.lab.packing import pack
+from node_client.lab.records import pack_runs
 from node_client.lab.report.making import encode_report, make_report, read_report
-from node_client.lab.report.shape import ArmReport, Comparison, Outcome, Report
+from node_client.lab.report.shape import ArmComparison, ArmReport, Outcome, Report
 from node_client.lab.results import read_results
 from tests.node_client.lab.folders import ALONE, MIXED, LabFolder
 
@@ -23,7 +23,7 @@ def arm_of(report: Report, name: str) -> ArmReport:
 
 def comparison_of(
     report: Report, outcome: Outcome = "own", *, arm: str = "4/4", group: str | None = None
-) -> Comparison:
+) -> ArmComparison:
     return next(
         each
         for each in report.comparisons
@@ -100,7 +100,7 @@ def test_holm_counts_the_arms_that_are_still_to_be_run(tmp_path: Path) -> None:
 def test_the_same_raw_files_give_the_same_bytes(lab: LabFolder) -> None:
     before = encode_report(report_of(lab.path))
     assert encode_report(report_of(lab.path)) == before
-    pack(lab.path)
+    pack_runs(lab.path)
     assert encode_report(report_of(lab.path)) == before
 
 

@@ -3,8 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from node_client.lab.packing import pack
-from node_client.lab.records import RoundRecord, UnreadableRunError, encode_line
+from node_client.lab.records import RoundRecord, UnreadableRunError, encode_line, pack_runs
 from node_client.lab.results import ResultsError, read_results
 from tests.node_client.lab.folders import ALONE, MIXED, LabFolder
 
@@ -24,7 +23,7 @@ def test_compressed_runs_say_the_same(tmp_path: Path) -> None:
     lab = LabFolder(tmp_path)
     lab.add_all({"8/0": [0.1, 0.2], "4/4": [0.3, 0.4]})
     before = read_results(tmp_path).arms[0].runs[1]
-    pack(tmp_path)
+    pack_runs(tmp_path)
     after = read_results(tmp_path).arms[0].runs[1]
     assert (after.file, after.sha256) == (before.file, before.sha256)
     assert after.reward.tolist() == before.reward.tolist()

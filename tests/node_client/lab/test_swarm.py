@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from node_client.lab.config import Experiment
-from node_client.lab.pool import Pooled
+from node_client.lab.pool import PooledRollout
 from node_client.lab.records import RoundRecord
 from node_client.lab.remembering import RememberingVerifier
 from node_client.lab.swarm import LabSwarm
@@ -37,9 +37,9 @@ def arms_of(**arms: Any) -> Experiment:
     return experiment(arms=planned, baseline=planned[0]["name"])
 
 
-def published(swarm: LabSwarm) -> list[Pooled]:
+def published(swarm: LabSwarm) -> list[PooledRollout]:
     """Return what the nodes shared in the latest round, node by node."""
-    number, pooled = msgspec.json.decode(swarm._pool.state(), type=tuple[int, list[Pooled]])
+    number, pooled = msgspec.json.decode(swarm._pool.state(), type=tuple[int, list[PooledRollout]])
     return sorted((each for each in pooled if each.round == number), key=lambda each: each.node)
 
 

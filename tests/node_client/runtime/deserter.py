@@ -4,7 +4,7 @@ import torch
 
 from node_client.learning.crew import Begin, follow
 from node_client.learning.team import LaunchedTeam
-from node_client.runtime.teamwork import leading
+from node_client.runtime.run import leading
 from tests.node_client.fakes import toy_policy
 from tests.node_client.learning.teamwork import CONFIG, ORDER
 

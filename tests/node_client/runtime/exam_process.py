@@ -13,7 +13,7 @@ from node_client.runtime.worker import ModelWorker
 from node_client.site import Site
 from node_client.storage.answers import AnswerSpool
 from node_client.swarm.client import SwarmClient
-from node_client.swarm.connection import Connection
+from node_client.swarm.connection import CoordinatorConnection
 from tests.node_client.coordinator import TOKEN
 from tests.node_client.shell_fakes import HELLO, Notebook, Parrot, at_once, empty_view
 
@@ -25,7 +25,7 @@ def tell() -> None:
 
 async def run(site: Site, folder: Path, text: str) -> None:
     """Take exams until killed."""
-    connection = Connection(
+    connection = CoordinatorConnection(
         url=site.socket, token=TOKEN, hello=HELLO, listener=Notebook(), backoff=at_once
     )
     exam = Exam(

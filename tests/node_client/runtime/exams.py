@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from node_client.display.view import View
+from node_client.display.view import NodeView
 from node_client.runtime.exam import Exam, Examinee
 from node_client.runtime.worker import ModelWorker
 from node_client.site import Site
@@ -26,7 +26,7 @@ async def running_exam(
     examinee: Examinee,
     *,
     worker: ModelWorker | None = None,
-    view: View | None = None,
+    view: NodeView | None = None,
     folder: Path | None = None,
     poll_s: float = NEVER_S,
 ) -> AsyncIterator[Exam]:

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from node_client.display.view import View
+from node_client.display.view import NodeView
 from node_client.model.policy import Policy
-from node_client.runtime.node import Node
+from node_client.runtime.node import SwarmNode
 from node_client.runtime.pausing import Pauses
 from node_client.runtime.training import Equipment
 from node_client.runtime.worker import ModelWorker
@@ -30,9 +30,9 @@ async def made_node(
     site: Site,
     verifier: Verifier,
     *,
-    view: View | None = None,
+    view: NodeView | None = None,
     policy: Policy | None = None,
-) -> AsyncIterator[Node]:
+) -> AsyncIterator[SwarmNode]:
     settings.state.path.mkdir(exist_ok=True)
     view = view or empty_view()
     view.arm = settings.arm
@@ -43,7 +43,7 @@ async def made_node(
             worker=worker,
             view=view,
         )
-        yield Node(
+        yield SwarmNode(
             settings,
             site=site,
             equipment=equipment,
@@ -60,7 +60,7 @@ async def running_node(
     coordinator: Coordinator,
     verifier: Verifier,
     *,
-    view: View | None = None,
+    view: NodeView | None = None,
     policy: Policy | None = None,
 ) -> AsyncIterator[asyncio.Task[None]]:
     """Run a node against the coordinator; leaving the block stops it in good order."""

@@ -11,9 +11,9 @@ from node_client.runtime.beginning import (
     set_lost_metrics_aside,
 )
 from node_client.settings.choices import Start
-from node_client.storage.checkpoint import Resumed
+from node_client.storage.checkpoint import ResumePoint
 from node_client.storage.metrics import MetricsFile
-from node_client.storage.state import Progress, StateDir
+from node_client.storage.state import StateDir, TrainingProgress
 
 
 @pytest.fixture
@@ -21,7 +21,9 @@ def state(tmp_path: Path) -> StateDir:
     """A state folder with a checkpoint."""
     state = StateDir(tmp_path)
     (state.checkpoints / "step-00000012").mkdir(parents=True)
-    state.save_progress(Progress(12, training_reward=0.5, model="m", season="s", saved_at="now"))
+    state.save_progress(
+        TrainingProgress(12, training_reward=0.5, model="m", season="s", saved_at="now")
+    )
     return state
 
 
@@ -84,7 +86,7 @@ def test_going_on_from_nothing_is_refused(tmp_path: Path) -> None:
 
 
 def test_going_on_is_refused_where_all_checkpoints_are_damaged(tmp_path: Path) -> None:
-    damaged = Resumed(step=0, problems=["one is damaged"])
+    damaged = ResumePoint(step=0, problems=["one is damaged"])
     with pytest.raises(CheckpointError):
         check_resumed(damaged, start="resume", checkpoints=tmp_path)
     check_resumed(damaged, start="auto", checkpoints=tmp_path)

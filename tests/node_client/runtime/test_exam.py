@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from node_client.display.view import View
+from node_client.display.view import NodeView
 from node_client.runtime.exam import Exam
 from node_client.runtime.worker import ModelWorker
 from swarm_protocol.errors import ErrorCode
@@ -25,7 +25,7 @@ from tests.node_client.runtime.exams import open_spool, running_exam
 from tests.node_client.shell_fakes import Answer, Parrot, empty_view, running_connection
 
 
-def view_in_season() -> View:
+def view_in_season() -> NodeView:
     view = empty_view()
     view.season = toy_season()
     return view
@@ -44,7 +44,7 @@ async def test_an_announced_round_is_answered_completely() -> None:
         running_exam(node, Parrot(), view=view) as exam,
     ):
         coordinator.round = open_round(questions=40)
-        exam.ring(coordinator.round)
+        exam.announce(coordinator.round)
         await coordinator.heard(
             SubmitAnswers, where=lambda said: said.answers[-1].question == "r1q39"
         )
@@ -61,7 +61,7 @@ async def test_questions_are_asked_under_the_prompt_that_came_with_them() -> Non
         running_connection(coordinator) as node,
         running_exam(node, parrot) as exam,
     ):
-        exam.ring(coordinator.round)
+        exam.announce(coordinator.round)
         await coordinator.heard(SubmitAnswers)
         assert parrot.told == ["Speak in <answer>tags</answer>."]
 
@@ -85,9 +85,9 @@ async def test_a_round_is_sat_once_however_often_it_is_announced() -> None:
         running_exam(node, parrot, poll_s=0.02) as exam,
     ):
         coordinator.round = open_round()
-        exam.ring(coordinator.round)
+        exam.announce(coordinator.round)
         await coordinator.heard(SubmitAnswers)
-        exam.ring(coordinator.round)
+        exam.announce(coordinator.round)
         await coordinator.heard(RequestRound, count=3)
         assert len(await coordinator.heard(RequestQuestions)) == 1
         assert len(parrot.asked) == 2
@@ -103,7 +103,7 @@ async def test_a_node_that_was_refused_for_the_moment_asks_again(kind: type[Node
         running_exam(node, Parrot(), view=view_in_season()) as exam,
     ):
         coordinator.round = round_to_ask(kind)
-        exam.ring(coordinator.round)
+        exam.announce(coordinator.round)
         await coordinator.heard(kind, count=3)
         assert len(await coordinator.heard(RequestRound)) >= 1
 
@@ -120,7 +120,7 @@ async def test_a_node_that_is_refused_for_good_waits_for_its_next_poll(
         running_exam(node, Parrot(), view=view) as exam,
     ):
         coordinator.round = round_to_ask(kind)
-        exam.ring(coordinator.round)
+        exam.announce(coordinator.round)
         await coordinator.heard(kind, count=2)
         coordinator.refusals[kind] = ErrorCode.SEASON_NONE
         while view.problem is None or view.problem.code != ErrorCode.SEASON_NONE:
@@ -151,7 +151,7 @@ async def test_a_round_that_opened_before_the_node_came_is_sat_out_without_askin
         running_connection(coordinator) as node,
         running_exam(node, Parrot(), view=view, poll_s=0.02) as exam,
     ):
-        exam.ring(coordinator.round)
+        exam.announce(coordinator.round)
         await coordinator.heard(RequestRound, count=3)
         assert len(await coordinator.heard(RequestQuestions)) == 1
         assert (view.sat_out, view.problem) == (7, None)
@@ -177,7 +177,7 @@ async def test_every_round_that_is_heard_of_is_told_to_who_notes_them(tmp_path: 
             note=noted.append,
             poll_s=0.02,
         )
-        exam.ring(rung)
+        exam.announce(rung)
         asking = asyncio.create_task(exam.run())
         await coordinator.heard(RequestRound, count=2)
         asking.cancel()
@@ -194,7 +194,7 @@ async def test_a_round_that_ends_while_answering_gets_no_late_answers(
         running_exam(node, parrot, poll_s=0.02) as exam,
     ):
         coordinator.round = open_round(closes_in_s=-1)
-        exam.ring(coordinator.round)
+        exam.announce(coordinator.round)
         await coordinator.heard(RequestRound)
         assert parrot.asked == []
     assert "ended before" in caplog.text
@@ -208,7 +208,7 @@ async def test_a_deadline_that_an_outage_moved_is_the_one_that_counts() -> None:
         running_exam(node, parrot) as exam,
     ):
         coordinator.round = open_round(closes_in_s=-1)
-        exam.ring(replace(coordinator.round, closes_at=open_round(closes_in_s=60).closes_at))
+        exam.announce(replace(coordinator.round, closes_at=open_round(closes_in_s=60).closes_at))
         await coordinator.heard(SubmitAnswers)
         assert parrot.asked
 
@@ -250,7 +250,7 @@ async def test_no_training_step_comes_between_the_questions_of_a_round() -> None
         running_exam(node, parrot, worker=worker) as exam,
     ):
         coordinator.round = open_round(questions=40)
-        exam.ring(coordinator.round)
+        exam.announce(coordinator.round)
         await asyncio.to_thread(parrot.began.wait)
         has_turn = worker.turn.locked()
         parrot.may_go_on.set()
@@ -277,7 +277,7 @@ async def test_an_exam_waits_for_the_step_in_progress_and_for_no_other() -> None
     ):
         training = asyncio.create_task(train(worker))
         coordinator.round = open_round()
-        exam.ring(coordinator.round)
+        exam.announce(coordinator.round)
         await coordinator.heard(RequestQuestions)
         # The offer travels back on the same connection before the answer to the next request.
         await node.client.round()
@@ -294,7 +294,7 @@ async def test_text_that_the_wire_refuses_costs_only_its_own_characters() -> Non
         running_exam(node, Parrot("a\x00b\ud800" + "c" * MAX_COMPLETION_CHARS)) as exam,
     ):
         coordinator.round = open_round(questions=1)
-        exam.ring(coordinator.round)
+        exam.announce(coordinator.round)
         await coordinator.heard(SubmitAnswers)
         await exam.outbox.empty.wait()
         assert coordinator.answers["r1q0"].startswith("ab?ccc")
@@ -307,7 +307,7 @@ async def test_the_score_is_fetched_when_a_round_closes() -> None:
         running_connection(coordinator) as node,
         running_exam(node, Parrot(), view=view, poll_s=0.02) as exam,
     ):
-        exam.ring(RoundInfo(1, "closed", now(), now(), 2))
+        exam.announce(RoundInfo(1, "closed", now(), now(), 2))
         await coordinator.heard(RequestStanding)
         await coordinator.heard(RequestRound)
         assert view.standing is not None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from node_client.display.health import judge_health
 from node_client.site import Site
-from node_client.swarm.connection import Link
+from node_client.swarm.connection import LinkState
 from swarm_protocol.errors import ErrorCode
 from swarm_protocol.messages import (
     AnswerText,
@@ -29,7 +29,7 @@ async def test_after_a_restart_in_another_folder_the_coordinator_keeps_the_first
             running_connection(coordinator) as node,
             running_exam(node, Parrot(text)) as exam,
         ):
-            exam.ring(coordinator.round)
+            exam.announce(coordinator.round)
             await coordinator.heard(SubmitAnswers, count=1 if text == "first" else 2)
             await exam.outbox.empty.wait()
     assert set(coordinator.answers.values()) == {"first"}
@@ -44,7 +44,7 @@ async def test_answers_without_ack_are_sent_again_after_a_restart_of_the_coordin
         running_exam(node, parrot) as exam,
     ):
         coordinator.round = open_round()
-        exam.ring(coordinator.round)
+        exam.announce(coordinator.round)
         [unacked] = await coordinator.heard(SubmitAnswers)
         await coordinator.stop()
         coordinator.silent.clear()
@@ -67,7 +67,7 @@ async def test_a_client_that_starts_again_hands_in_what_it_owed_and_answers_only
         running_connection(coordinator) as node,
         running_exam(node, parrot, folder=tmp_path) as exam,
     ):
-        exam.ring(coordinator.round)
+        exam.announce(coordinator.round)
         await coordinator.heard(
             SubmitAnswers, where=lambda said: said.answers[-1].question == "r1q39"
         )
@@ -89,10 +89,10 @@ async def test_answers_that_an_earlier_run_handed_in_count_for_the_round(tmp_pat
         running_connection(coordinator) as node,
         running_exam(node, Parrot(), view=view, folder=tmp_path) as exam,
     ):
-        exam.ring(coordinator.round)
+        exam.announce(coordinator.round)
         await coordinator.heard(SubmitAnswers)
         await exam.outbox.empty.wait()
-    view.site, view.link, view.season = Site("http://here"), Link("connected"), toy_season()
+    view.site, view.link, view.season = Site("http://here"), LinkState("connected"), toy_season()
     view.note_round(None)
     health = judge_health(view, now=datetime.now(UTC), clock=0.0)
     assert view.answered[1] == 32
@@ -126,7 +126,7 @@ async def test_a_round_that_was_answered_before_a_restart_is_not_answered_again(
             running_connection(coordinator) as node,
             running_exam(node, parrot, folder=tmp_path, poll_s=0.02) as exam,
         ):
-            exam.ring(coordinator.round)
+            exam.announce(coordinator.round)
             await coordinator.heard(RequestQuestions, count=run)
             await coordinator.heard(SubmitAnswers)
             await exam.outbox.empty.wait()
@@ -145,10 +145,10 @@ async def test_answers_that_are_refused_for_good_are_owed_no_more(tmp_path: Path
         running_exam(node, Parrot(), folder=tmp_path) as exam,
     ):
         coordinator.round = open_round()
-        exam.ring(coordinator.round)
+        exam.announce(coordinator.round)
         await coordinator.heard(SubmitAnswers)
         await exam.outbox.empty.wait()
-        assert open_spool(tmp_path).owed == []
+        assert open_spool(tmp_path).pending == []
 
 
 async def test_answers_that_come_too_late_are_given_up_with_their_reason() -> None:
@@ -160,7 +160,7 @@ async def test_answers_that_come_too_late_are_given_up_with_their_reason() -> No
         running_exam(node, Parrot(), view=view) as exam,
     ):
         coordinator.round = open_round()
-        exam.ring(coordinator.round)
+        exam.announce(coordinator.round)
         await coordinator.heard(SubmitAnswers)
         await exam.outbox.empty.wait()
         assert view.problem is not None

@@ -5,12 +5,12 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from node_client.display.view import View
+from node_client.display.view import NodeView
 from node_client.errors import NodeError
 from node_client.learning.report import StepReport
 from node_client.learning.trainer import Trainer
 from node_client.runtime.alone import NoExchange
-from node_client.runtime.training import MOST_FAILURES, Enrolment, Equipment, Training
+from node_client.runtime.training import MOST_FAILURES, Equipment, Training, TrainingRules
 from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings
 from swarm_protocol.errors import ErrorCode, RefusedError
@@ -38,7 +38,7 @@ def make_training(
     settings: Settings,
     verifier: Verifier,
     worker: ModelWorker,
-    view: View,
+    view: NodeView,
     *,
     backoff: Callable[[int], float],
 ) -> Training:
@@ -49,7 +49,7 @@ def make_training(
         exchange=NoExchange(),
         backoff=backoff,
     )
-    training.enrol(Enrolment(season=toy_season(), node="here", arm="isolated"))
+    training.set_rules(TrainingRules(season=toy_season(), node="here", arm="isolated"))
     return training
 
 
@@ -94,7 +94,7 @@ async def test_a_season_that_this_node_cannot_train_in_costs_no_step(
     another = replace(toy_season(), generator="reasoning-gym 0.0.1")
 
     def begin_next_season(attempt: int) -> float:
-        training.enrol(Enrolment(season=another, node="here", arm="isolated"))
+        training.set_rules(TrainingRules(season=another, node="here", arm="isolated"))
         return 0.0
 
     async with ModelWorker() as worker:

@@ -16,7 +16,7 @@ NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 STARTED = events.Started(
     client="1", site=None, model="toy", parameters=1, device="cpu", arm="swarm", state_dir="s"
 )
-STEP = events.StepDone.of(report(reward=0.25), tokens_per_second=1.0, vitals=None)
+STEP = events.StepDone.of(report(reward=0.25), tokens_per_second=1.0, memory_use=None)
 
 
 class Clock:
@@ -108,4 +108,4 @@ def test_a_record_that_cannot_be_written_ends_nothing(
         (state.path / "run.json").mkdir()
         with Journal(state).kept():
             pass
-    assert caplog.text.count("`swarm-node status` will be wrong") == 1
+    assert caplog.text.count("`swarm-node status` cannot show this run") == 1

@@ -9,14 +9,14 @@ from rich.console import Console
 
 from node_client.model.policy import Policy
 from node_client.model.progress import Progress
-from node_client.runtime import loading
-from node_client.runtime.loading import loading_shown
+from node_client.runtime import showing
+from node_client.runtime.showing import show_loading
 from tests.node_client.fakes import toy_policy
 
 
 def lines_of(caplog: pytest.LogCaptureFixture, told: list[Progress]) -> list[str]:
     console = Console(file=io.StringIO())
-    with caplog.at_level(logging.INFO), loading_shown("m", console=console) as tell:
+    with caplog.at_level(logging.INFO), show_loading("m", console=console) as tell:
         for progress in told:
             tell(progress)
     return [each.getMessage() for each in caplog.records]
@@ -34,14 +34,14 @@ def test_without_a_terminal_loading_is_told_only_where_it_takes_long(
 ) -> None:
     told = [Progress("Loading", 1, 1290, "tensors")]
     assert lines_of(caplog, told) == []
-    monkeypatch.setattr(loading, "LINE_EVERY_S", 0)
+    monkeypatch.setattr(showing, "LINE_EVERY_S", 0)
     assert lines_of(caplog, told) == ["Loading: 1 of 1,290 tensors"]
 
 
 def test_a_terminal_shows_the_figures_beside_the_spinner() -> None:
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=True, color_system=None, width=100)
-    with loading_shown("[m]", console=console) as tell:
+    with show_loading("[m]", console=console) as tell:
         tell(Progress("Downloading", 1 << 20, 3 << 30, "bytes"))
     assert "Loading the model [m]. Downloading: 1 MiB of 3.0 GiB" in screen.getvalue()
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from node_client.display.view import View
+from node_client.display.view import NodeView
 from node_client.learning.report import StepReport, Totals
-from node_client.runtime.alone import LoneNode
+from node_client.runtime.alone import OfflineNode
 from node_client.runtime.training import Equipment
 from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings
@@ -20,7 +20,7 @@ STRETCH = 10
 STEPS = 60
 
 
-class CountingView(View):
+class CountingView(NodeView):
     """Counts the objects that live after every tenth step."""
 
     counts: list[int]
@@ -40,7 +40,7 @@ async def test_no_step_leaves_an_object_behind(verifier: Verifier, tmp_path: Pat
     view.counts = []
     async with ModelWorker() as worker:
         equipment = Equipment(policy=toy_policy(), verifier=verifier, worker=worker, view=view)
-        await LoneNode(settings, equipment=equipment).run()
+        await OfflineNode(settings, equipment=equipment).run()
     # Other tests of this process may leave objects in between, but not in every stretch.
     fewest = min(after - before for before, after in pairwise(view.counts))
     assert len(view.counts) == STEPS // STRETCH

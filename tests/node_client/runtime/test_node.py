@@ -12,7 +12,7 @@ from node_client.storage.checkpoint import newest_first
 from node_client.storage.commitments import read_commitments
 from node_client.storage.installation import find_installation, upgrade_command
 from node_client.storage.manifest import read_manifest
-from node_client.storage.state import Remembered, StateDir
+from node_client.storage.state import NodeRecord, StateDir
 from swarm_protocol.errors import ErrorCode
 from swarm_protocol.logprobs import decode_logprobs
 from swarm_protocol.messages import (
@@ -209,7 +209,7 @@ async def test_a_node_that_was_welcomed_before_trains_alone_while_its_coordinato
     async with running(Coordinator()) as coordinator:
         site = coordinator.site
     settings.state.path.mkdir(exist_ok=True)
-    settings.state.save(Remembered(url=site.base, node="amber-quiet-heron"))
+    settings.state.save(NodeRecord(url=site.base, node="amber-quiet-heron"))
     async with made_node(replace(settings, steps=1), site, verifier) as node:
         await node.run()
     progress = settings.state.load_progress()

@@ -8,11 +8,11 @@ import pytest
 from websockets.frames import CloseCode
 
 from node_client.display.events import Event, Paused, RoundChanged
-from node_client.display.view import View
+from node_client.display.view import NodeView
 from node_client.runtime.pausing import Pauses
 from node_client.settings.config import Settings
 from node_client.storage.checkpoint import newest_first
-from node_client.storage.pauses import withdraw_wish, write_wish
+from node_client.storage.pauses import request_pause, withdraw_pause
 from swarm_protocol.messages import Hello, ReportTraining, RoundState
 from swarm_tasks.verifier import Verifier
 from tests.node_client.coordinator import Coordinator, now, open_round, running
@@ -26,13 +26,13 @@ MIDNIGHT = NOON.replace(hour=0)
 
 def ask_for_pause(settings: Settings) -> None:
     settings.state.path.mkdir(exist_ok=True)
-    write_wish(settings.state, now=datetime.now(UTC), until=None)
+    request_pause(settings.state, now=datetime.now(UTC), until=None)
 
 
 class Ear:
     """Waits for what a view tells."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: NodeView) -> None:
         self._heard: asyncio.Queue[Event] = asyncio.Queue()
         view.listen = self._heard.put_nowait
 
@@ -78,7 +78,7 @@ async def test_a_node_goes_on_where_it_was_when_the_pause_is_over(
         ask_for_pause(settings)
         await ear.hear(Paused)
         [last] = [said.step for said in coordinator.said if isinstance(said, ReportTraining)][-1:]
-        withdraw_wish(settings.state)
+        withdraw_pause(settings.state)
         await coordinator.heard(Hello, count=2)
         reports = await coordinator.heard(ReportTraining, where=lambda said: said.step > last)
     assert reports[0].step <= last + 3
@@ -113,7 +113,7 @@ async def test_a_node_that_starts_in_a_pause_stays_away_until_it_is_over(
         await ear.hear(Paused)
         await asyncio.sleep(0.1)
         assert coordinator.headers == []
-        withdraw_wish(settings.state)
+        withdraw_pause(settings.state)
         await coordinator.heard(ReportTraining)
 
 
@@ -138,12 +138,12 @@ async def test_an_untrained_node_pauses_too(settings: Settings, verifier: Verifi
         await coordinator.heard(Hello)
         ask_for_pause(settings)
         assert await farewell(coordinator) == CloseCode.GOING_AWAY
-        withdraw_wish(settings.state)
+        withdraw_pause(settings.state)
         await coordinator.heard(Hello, count=2)
 
 
 def pauses_at(
-    moment: datetime, settings: Settings, *, view: View | None = None, battery: bool = False
+    moment: datetime, settings: Settings, *, view: NodeView | None = None, battery: bool = False
 ) -> Pauses:
     settings.state.path.mkdir(exist_ok=True)
     return Pauses(
@@ -176,7 +176,7 @@ def test_a_node_pauses_on_battery_if_it_was_told_to(
 
 def test_a_pause_of_some_hours_ends_by_itself(settings: Settings) -> None:
     settings.state.path.mkdir(exist_ok=True)
-    write_wish(settings.state, now=NOON, until=NOON + timedelta(hours=2))
+    request_pause(settings.state, now=NOON, until=NOON + timedelta(hours=2))
     assert pauses_at(NOON + timedelta(minutes=119), settings).due() is not None
     assert pauses_at(NOON + timedelta(minutes=120), settings).due() is None
 

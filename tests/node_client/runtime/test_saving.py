@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from node_client.display.lines import describe_ending
-from node_client.display.view import Mark, View
+from node_client.display.view import NodeView, SavedStep
 from node_client.model.policy import Policy
-from node_client.runtime.alone import LoneNode
+from node_client.runtime.alone import OfflineNode
 from node_client.runtime.saving import Saver, is_save_due
 from node_client.runtime.training import Equipment
 from node_client.runtime.worker import ModelWorker
@@ -38,12 +38,12 @@ def test_checkpoints_are_neither_too_rare_nor_too_frequent(
     assert is_save_due(steps=steps, seconds=seconds, save_steps=50) is due
 
 
-async def run_alone(folder: Path, verifier: Verifier, *, steps: int) -> View:
+async def run_alone(folder: Path, verifier: Verifier, *, steps: int) -> NodeView:
     settings = Settings(state=StateDir(folder), model="toy", arm="isolated", steps=steps)
     view = empty_view()
     async with ModelWorker() as worker:
         equipment = Equipment(policy=toy_policy(), verifier=verifier, worker=worker, view=view)
-        await LoneNode(settings, equipment=equipment).run()
+        await OfflineNode(settings, equipment=equipment).run()
     return view
 
 
@@ -124,7 +124,7 @@ async def test_a_checkpoint_that_there_is_no_room_for_is_told_and_tried_again(
         policy.problem = None
         await saver.save_the_rest(trainer)
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step-00000001"]
-    assert describe_ending(view, folder=tmp_path) == f"All is saved in {tmp_path}"
+    assert describe_ending(view, folder=tmp_path) == f"All steps are saved in {tmp_path}"
 
 
 async def test_an_error_that_is_not_about_room_ends_the_run(
@@ -146,8 +146,8 @@ async def test_an_error_that_is_not_about_room_ends_the_run(
 def test_the_last_line_names_the_step_that_is_safe() -> None:
     view = full_view()
     assert view.report is not None
-    view.saved = Mark(step=view.report.step - 1, at=datetime.now(UTC))
+    view.saved = SavedStep(step=view.report.step - 1, at=datetime.now(UTC))
     line = describe_ending(view, folder=Path("state"))
     assert line == (
-        f"NOT all is saved: the newest checkpoint in state is of step {view.report.step - 1}"
+        f"NOT all steps are saved: the newest checkpoint in state is of step {view.report.step - 1}"
     )

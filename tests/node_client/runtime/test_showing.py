@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 from rich.console import Console
 
-from node_client.display.view import View
+from node_client.display.view import NodeView
 from node_client.runtime.showing import run_with_panel, show_panel
 from swarm_protocol.messages import RoundInfo
 from tests.node_client.panel_views import full_view
@@ -39,7 +39,7 @@ def undrawable(closes_at: str = "soon") -> RoundInfo:
 
 
 @asynccontextmanager
-async def shown(view: View, screen: Screen) -> AsyncIterator[asyncio.Task[None]]:
+async def shown(view: NodeView, screen: Screen) -> AsyncIterator[asyncio.Task[None]]:
     """Draw a view without a pause between two frames while the block runs."""
     showing = asyncio.create_task(show_panel(view, console=terminal(screen), refresh_s=0))
     try:
@@ -71,7 +71,7 @@ async def test_a_state_that_cannot_be_drawn_is_logged_once_and_the_next_one_is_d
         assert "amber-quiet-heron" in screen.getvalue()
     [warning] = warnings_in(caplog)
     assert "Invalid isoformat string: 'soon'" in warning
-    assert "Training goes on" in warning
+    assert "Training continues" in warning
 
 
 async def test_every_distinct_error_of_drawing_is_logged(
@@ -119,7 +119,7 @@ async def test_a_terminal_that_is_gone_ends_the_panel_but_not_the_node(
     assert node.has_finished
     [warning] = warnings_in(caplog)
     assert "Input/output error" in warning
-    assert "Training goes on" in warning
+    assert "Training continues" in warning
 
 
 class BrokenScreen(Screen):

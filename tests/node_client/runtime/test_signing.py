@@ -3,7 +3,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from node_client.runtime.signing import Signing
+from node_client.runtime.signing import AnswerSigner
 from node_client.site import Site
 from node_client.storage.receipts import ReceiptLog, find_receipts
 from swarm_protocol.messages import (
@@ -28,24 +28,26 @@ def offer(commitment: str) -> QuestionsOffered:
 
 
 @pytest.fixture
-def signing(tmp_path: Path) -> Signing:
-    return Signing(PRIVATE, site=SITE, receipts=ReceiptLog(tmp_path / "r"), node=lambda: "amber")
+def signing(tmp_path: Path) -> AnswerSigner:
+    return AnswerSigner(
+        PRIVATE, site=SITE, receipts=ReceiptLog(tmp_path / "r"), node=lambda: "amber"
+    )
 
 
-def test_an_answer_is_signed_at_its_question_s_place(signing: Signing) -> None:
+def test_an_answer_is_signed_at_its_question_s_place(signing: AnswerSigner) -> None:
     [signed] = signing.sign(ANSWERS, offer("c0ffee"))
     entry = AnswerEntry("amber", 2, "q2", hash_text("2"))
     stated = encode_signed_answer(entry, number=12, commitment="c0ffee")
     assert is_signed(stated, key=public_key_of(PRIVATE), signature=signed.signature or "")
 
 
-def test_without_a_commitment_nothing_is_signed(signing: Signing) -> None:
+def test_without_a_commitment_nothing_is_signed(signing: AnswerSigner) -> None:
     assert signing.sign(ANSWERS, offer("")) == ANSWERS
 
 
 @pytest.mark.parametrize("question", ["q2", "q9"])
 def test_a_receipt_that_the_coordinator_did_not_sign_is_not_kept(
-    signing: Signing, tmp_path: Path, caplog: pytest.LogCaptureFixture, question: str
+    signing: AnswerSigner, tmp_path: Path, caplog: pytest.LogCaptureFixture, question: str
 ) -> None:
     told = SignedReceipt("c0ffee", "now", [ReceivedAnswer(question, 2)], "d7" * 32, "e5" * 64)
     signing.keep(12, [msgspec.structs.replace(ANSWERS[0], signature="ab" * 64)], told)

@@ -7,7 +7,7 @@ from pathlib import Path
 from node_client.learning.report import StepReport
 from node_client.learning.trainer import Trainer
 from node_client.runtime.alone import NoExchange, practice_season
-from node_client.runtime.training import Enrolment, Equipment, Training
+from node_client.runtime.training import Equipment, Training, TrainingRules
 from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings
 from swarm_protocol.messages import SubmitAnswers
@@ -31,7 +31,7 @@ async def test_an_exam_is_left_after_the_batch_in_progress(tmp_path: Path) -> No
         running_exam(node, parrot, worker=worker, view=view, folder=tmp_path) as exam,
     ):
         coordinator.round = open_round(questions=40)
-        exam.ring(coordinator.round)
+        exam.announce(coordinator.round)
         await coordinator.heard(SubmitAnswers)
         async with worker.turn:
             assert len(parrot.asked) == 16
@@ -56,7 +56,7 @@ async def test_no_step_follows_the_exam_in_which_the_node_was_stopped(
             exchange=NoExchange(),
             before_step=note,
         )
-        training.enrol(Enrolment(season=practice_season(), node="here", arm="isolated"))
+        training.set_rules(TrainingRules(season=practice_season(), node="here", arm="isolated"))
         async with worker.turn:  # as an exam holds it
             running_training = asyncio.create_task(training.run())
             await waits.wait()
@@ -81,7 +81,7 @@ async def test_a_node_that_rests_after_a_step_stops_at_once(
             exchange=NoExchange(),
             after_step=note,
         )
-        training.enrol(Enrolment(season=practice_season(), node="here", arm="isolated"))
+        training.set_rules(TrainingRules(season=practice_season(), node="here", arm="isolated"))
         async with asyncio.timeout(60):
             running_training = asyncio.create_task(training.run())
             await stepped.wait()

@@ -9,7 +9,7 @@ from node_client.commands.problems import UPGRADE_DUE, exit_code_of
 from node_client.errors import CoordinatorRefusedError, UpgradeDueError
 from node_client.settings.config import Settings
 from node_client.storage.checkpoint import newest_first
-from node_client.storage.upgrades import Upgrade, read_upgrade, write_upgrade
+from node_client.storage.upgrades import UpgradeRequest, read_upgrade, write_upgrade
 from swarm_protocol.errors import ErrorCode
 from swarm_protocol.messages import Hello, ReportTraining
 from swarm_tasks.verifier import Verifier
@@ -30,7 +30,7 @@ async def test_a_node_answers_the_round_saves_and_ends_for_a_newer_client(
             await task
     assert exit_code_of(ended.value) == UPGRADE_DUE
     assert len(coordinator.answers) == 40
-    assert read_upgrade(settings.state) == Upgrade("9.0.0")
+    assert read_upgrade(settings.state) == UpgradeRequest("9.0.0")
     assert newest_first(settings.state.checkpoints)
 
 
@@ -42,7 +42,9 @@ async def test_a_node_that_may_not_or_could_not_be_updated_goes_on(
     coordinator.upgrade = "9.0.0"
     if auto_update:
         settings.state.path.mkdir(exist_ok=True)
-        write_upgrade(settings.state, Upgrade("9.0.0", tried_at=datetime.now(UTC), problem="No."))
+        write_upgrade(
+            settings.state, UpgradeRequest("9.0.0", tried_at=datetime.now(UTC), problem="No.")
+        )
     chosen = replace(settings, auto_update=auto_update)
     async with running(coordinator), running_node(chosen, coordinator, verifier):
         await coordinator.heard(ReportTraining, count=3)

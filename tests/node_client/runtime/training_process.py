@@ -16,10 +16,10 @@ from pathlib import Path
 
 import torch
 
-from node_client.display.view import View
+from node_client.display.view import NodeView
 from node_client.learning.report import StepReport, Totals
 from node_client.runtime import saving
-from node_client.runtime.alone import LoneNode
+from node_client.runtime.alone import OfflineNode
 from node_client.runtime.training import Equipment
 from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings
@@ -34,7 +34,7 @@ KILLS = 4
 STEP_S = 0.1
 
 
-class TellingView(View):
+class TellingView(NodeView):
     """Writes a byte after each step."""
 
     tell: int
@@ -57,7 +57,7 @@ async def train(folder: Path, *, tell: int) -> None:
     with Verifier() as verifier:
         async with ModelWorker() as worker:
             equipment = Equipment(policy=toy_policy(), verifier=verifier, worker=worker, view=view)
-            await LoneNode(settings, equipment=equipment).run()
+            await OfflineNode(settings, equipment=equipment).run()
 
 
 def saved_step(folder: Path) -> int:

@@ -3,25 +3,25 @@ from pathlib import Path
 import pytest
 
 from node_client.errors import SettingsError
-from node_client.settings.config import Choices, choose, find_token
-from node_client.settings.sources import Given, Source
+from node_client.settings.config import SettingChoices, choose, find_token
+from node_client.settings.sources import GivenValue, Source
 from node_client.site import Site
-from node_client.storage.state import Remembered, StateDir
+from node_client.storage.state import NodeRecord, StateDir
 
 SITE = Site("https://swarm.example.org")
 
 
-def choices_with(**given: Given) -> Choices:
-    return Choices(site=SITE, state=StateDir(Path("unused")), given=given)
+def choices_with(**given: GivenValue) -> SettingChoices:
+    return SettingChoices(site=SITE, state=StateDir(Path("unused")), given=given)
 
 
-def token(value: str, source: Source = Source.FLAG) -> Given:
-    return Given(value, source, "a place")
+def token(value: str, source: Source = Source.FLAG) -> GivenValue:
+    return GivenValue(value, source, "a place")
 
 
 def test_flags_beat_the_environment_beats_the_file_beats_memory(tmp_path: Path) -> None:
     StateDir(tmp_path).save(
-        Remembered(url=SITE.base, token="memory", model="memory", arm="isolated")
+        NodeRecord(url=SITE.base, token="memory", model="memory", arm="isolated")
     )
     (tmp_path / "swarm-node.toml").write_text(
         'token = "file"\nmodel = "file"\ndevice = "cuda:7"\ntop_p = 0.5\n'
@@ -69,11 +69,11 @@ def test_none_gives_a_setting_of_the_file_back_to_the_season(tmp_path: Path) -> 
 def test_of_a_token_and_a_token_file_the_stronger_source_decides(tmp_path: Path) -> None:
     path = tmp_path / "token"
     path.write_text("from-file\n")
-    by_flag = Given(path, Source.FLAG, "--token-file")
-    by_variable = Given(path, Source.ENVIRONMENT, "SWARM_TOKEN_FILE")
+    by_flag = GivenValue(path, Source.FLAG, "--token-file")
+    by_variable = GivenValue(path, Source.ENVIRONMENT, "SWARM_TOKEN_FILE")
     from_environment = token("from-environment", Source.ENVIRONMENT)
 
-    def chosen(**given: Given) -> str:
+    def chosen(**given: GivenValue) -> str:
         return find_token(choices_with(**given))
 
     assert chosen(token=token("from-flag"), token_file=by_flag) == "from-flag"
@@ -96,10 +96,10 @@ def test_an_unusable_token_file_is_named(tmp_path: Path, content: bytes | None) 
     if content is not None:
         file.write_bytes(content)
     with pytest.raises(SettingsError, match=str(file)):
-        find_token(choices_with(token_file=Given(file, Source.FLAG, "--token-file")))
+        find_token(choices_with(token_file=GivenValue(file, Source.FLAG, "--token-file")))
 
 
 def test_a_loss_that_contradicts_itself_is_refused_before_anything_is_loaded() -> None:
-    level = Given("sequence", Source.FLAG, "a place")
+    level = GivenValue("sequence", Source.FLAG, "a place")
     with pytest.raises(SettingsError, match="mean over sequences"):
         choices_with(importance_sampling_level=level).settle(arm="swarm")

@@ -3,7 +3,7 @@ from datetime import timedelta
 import pytest
 
 from node_client.errors import SettingsError
-from node_client.settings.durations import parse_duration
+from node_client.settings.hours import parse_duration
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from node_client.settings.train_config import TrainConfig
     [
         (TrainConfig(importance_sampling_level="sequence"), "mean over sequences"),
         (TrainConfig(importance="none", num_iterations=2), "does not correct"),
-        (TrainConfig(importance="sender", importance_cap=1.0), "cut within the clip"),
-        (TrainConfig(delta=1.28), "cut within the clip"),
+        (TrainConfig(importance="sender", importance_cap=1.0), "within the clip range"),
+        (TrainConfig(delta=1.28), "within the clip range"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(config: TrainConfig, reason: str) -> None:

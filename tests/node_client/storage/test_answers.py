@@ -9,7 +9,7 @@ import pytest
 
 from node_client.site import Site
 from node_client.storage import answers
-from node_client.storage.answers import AnswerSpool, Owed
+from node_client.storage.answers import AnswerSpool, PendingAnswer
 from swarm_protocol.messages import AnswerText
 
 HERE = Site("https://swarm.org")
@@ -19,7 +19,7 @@ def open_spool(folder: Path, *, site: Site = HERE, token: str = "mine") -> Answe
     return AnswerSpool(folder / "answers.jsonl", site=site, token=token)
 
 
-def answer(question: str, *, number: int = 1) -> Owed:
+def answer(question: str, *, number: int = 1) -> PendingAnswer:
     return number, AnswerText(question, f"the answer to {question}", "length")
 
 
@@ -27,9 +27,9 @@ def test_answers_are_owed_until_they_are_settled_also_after_a_restart(tmp_path: 
     one, two = answer("one"), answer("two")
     spool = open_spool(tmp_path)
     spool.add([one, two])
-    assert open_spool(tmp_path).owed == [one, two]
+    assert open_spool(tmp_path).pending == [one, two]
     spool.settle([one])
-    assert spool.owed == open_spool(tmp_path).owed == [two]
+    assert spool.pending == open_spool(tmp_path).pending == [two]
 
 
 def test_a_settled_question_counts_as_answered_but_its_answer_is_gone(tmp_path: Path) -> None:
@@ -42,8 +42,8 @@ def test_a_settled_question_counts_as_answered_but_its_answer_is_gone(tmp_path: 
 
 def test_answers_are_handed_in_by_the_node_that_gave_them_only(tmp_path: Path) -> None:
     open_spool(tmp_path).add([answer("one")])
-    assert open_spool(tmp_path, token="another's").owed == []
-    assert open_spool(tmp_path, site=Site("https://elsewhere.org")).owed == []
+    assert open_spool(tmp_path, token="another's").pending == []
+    assert open_spool(tmp_path, site=Site("https://elsewhere.org")).pending == []
 
 
 def test_the_token_is_not_in_the_file(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_a_damaged_line_is_passed_over_with_a_message(
     open_spool(tmp_path).add([answer("one")])
     path = tmp_path / "answers.jsonl"
     path.write_bytes(damage + b"\n" + path.read_bytes())
-    assert open_spool(tmp_path).owed == [answer("one")]
+    assert open_spool(tmp_path).pending == [answer("one")]
     assert "line 1" in caplog.text
     assert "damaged" in caplog.text
 
@@ -69,7 +69,7 @@ def test_half_a_line_costs_only_itself(tmp_path: Path) -> None:
     with (tmp_path / "answers.jsonl").open("ab") as file:
         file.write(b'{"owner": "ab')
     spool.add([answer("two")])
-    assert open_spool(tmp_path).owed == [answer("one"), answer("two")]
+    assert open_spool(tmp_path).pending == [answer("one"), answer("two")]
 
 
 def test_lines_of_another_version_are_left_alone(
@@ -78,19 +78,19 @@ def test_lines_of_another_version_are_left_alone(
     open_spool(tmp_path).add([answer("one")])
     path = tmp_path / "answers.jsonl"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"v": 2}) + "\n")
-    assert open_spool(tmp_path).owed == []
+    assert open_spool(tmp_path).pending == []
     assert "another version" in caplog.text
 
 
 def test_the_file_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "MOST_OWED", 5)
+    monkeypatch.setattr(answers, "MOST_PENDING", 5)
     spool = open_spool(tmp_path)
     for number in range(20):
         questions = [answer(f"{number}-{place}", number=number) for place in range(3)]
         spool.add(questions)
         spool.settle(questions[:1])
     assert len((tmp_path / "answers.jsonl").read_text().splitlines()) == 7
-    assert [number for number, _ in spool.owed] == [17, 18, 18, 19, 19]
+    assert [number for number, _ in spool.pending] == [17, 18, 18, 19, 19]
 
 
 def test_a_disk_that_takes_nothing_does_not_stop_the_exam(
@@ -100,7 +100,7 @@ def test_a_disk_that_takes_nothing_does_not_stop_the_exam(
     spool.add([answer("one")])
     spool.settle([answer("one")])
     assert spool.answered(1) == {"one"}
-    assert "not kept" in caplog.text
+    assert "cannot be saved" in caplog.text
 
 
 def test_an_answer_is_on_the_disk_before_it_can_be_sent(tmp_path: Path) -> None:
@@ -111,4 +111,4 @@ def test_an_answer_is_on_the_disk_before_it_can_be_sent(tmp_path: Path) -> None:
         "os.kill(os.getpid(), signal.SIGKILL)"
     )
     subprocess.run([sys.executable, "-c", killed, str(tmp_path)], check=False)
-    assert open_spool(tmp_path).owed == [answer("one")]
+    assert open_spool(tmp_path).pending == [answer("one")]

@@ -38,7 +38,7 @@ def test_resumed_run_takes_the_same_next_step(verifier: Verifier, tmp_path: Path
     report = straight.step()
 
     resumed, resumed_pool = trainer_with_pool(verifier)
-    assert checkpoint.resume(tmp_path, resumed) == checkpoint.Resumed(step=1, problems=[])
+    assert checkpoint.resume(tmp_path, resumed) == checkpoint.ResumePoint(step=1, problems=[])
     again = resumed.step()
 
     assert resumed_pool.published == straight_pool.published[4:]
@@ -164,7 +164,7 @@ def test_checkpoint_that_is_being_replaced_still_counts(verifier: Verifier, tmp_
     written = checkpoint.save(tmp_path, trainer)
     written.rename(tmp_path / f"{written.name}.before")
     resumed = checkpoint.resume(tmp_path, make_trainer(verifier))
-    assert resumed == checkpoint.Resumed(step=1, problems=[])
+    assert resumed == checkpoint.ResumePoint(step=1, problems=[])
 
 
 def save_rated(folder: Path, trainer: Trainer, *scores: float | None, season: str = "sums") -> None:

@@ -90,7 +90,7 @@ def test_a_disk_that_takes_no_note_does_not_stop_the_node(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     open_log(tmp_path / "missing" / "file").note(open_round(1, commitment="one"))
-    assert "was not noted" in caplog.text
+    assert "was not recorded" in caplog.text
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

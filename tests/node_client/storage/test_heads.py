@@ -44,7 +44,7 @@ def test_a_head_that_is_not_signed_is_not_noted(
     path = tmp_path / "heads.jsonl"
     HeadLog(path, site=SITE).note(ChainHead(1, "9f" * 32, public_key_of(PRIVATE), "00" * 64))
     assert read_heads(path) == []
-    assert "did not sign" in caplog.text
+    assert "no valid signature" in caplog.text
 
 
 def test_a_link_that_changes_is_told_once_and_both_are_kept(

@@ -7,7 +7,7 @@ import pytest
 
 from node_client.site import parse_site
 from node_client.storage.installation import (
-    Installation,
+    ClientInstallation,
     Installer,
     find_installation,
     find_installer,
@@ -49,11 +49,11 @@ def test_the_build_of_pytorch_is_told_by_its_version(
 def test_the_line_is_the_one_of_the_join_page(
     installer: Installer, tool: Tool, build: Build, is_cpu_build: bool
 ) -> None:
-    installation = Installation(installer, "/home/me/.swarm-node/bin/python", is_cpu_build)
+    installation = ClientInstallation(installer, "/home/me/.swarm-node/bin/python", is_cpu_build)
     line = upgrade_command(parse_site(f"{SITE}/join/"), installation)
     assert line.replace("/home/me/.swarm-node", FOLDER) == write_update_lines(SITE)[build][tool]
 
 
 def test_a_python_whose_path_has_a_space_is_quoted() -> None:
-    installation = Installation("uv pip", "/my things/bin/python", is_cpu_build=False)
+    installation = ClientInstallation("uv pip", "/my things/bin/python", is_cpu_build=False)
     assert "--python '/my things/bin/python' " in upgrade_command(parse_site(SITE), installation)

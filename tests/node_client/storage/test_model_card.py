@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from node_client.storage.model_card import Provenance, Rating, write_card
+from node_client.storage.model_card import JudgeScore, Provenance, write_card
 
 ALONE = Provenance(
     base_model="tiny", step=1200, arm="isolated", season="practice", system_prompt="Answer."
@@ -17,7 +17,7 @@ SWARM = replace(
     node="heron",
     page="https://swarm.example.org/nodes/heron/",
     season="First light",
-    rating=Rating(score=0.5125, interval=(0.48, 0.55), n=1024, rounds=32),
+    judged=JudgeScore(score=0.5125, interval=(0.48, 0.55), n=1024, rounds=32),
 )
 
 
@@ -52,7 +52,7 @@ def test_a_model_that_was_trained_alone_claims_no_swarm_and_no_score() -> None:
 
 def test_a_score_that_is_not_known_is_not_made_up() -> None:
     assert "not known when this card was written" in write_card(
-        replace(SWARM, rating=None), title="m"
+        replace(SWARM, judged=None), title="m"
     )
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from node_client.storage.pauses import Pause, read_wish, write_wish
+from node_client.storage.pauses import Pause, read_pause, request_pause
 from node_client.storage.state import StateDir
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -13,9 +13,9 @@ NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 
 def test_a_pause_holds_until_its_end(tmp_path: Path) -> None:
     state, end = StateDir(tmp_path), NOON + timedelta(hours=2)
-    write_wish(state, now=NOON, until=end)
-    assert read_wish(state, now=NOON) == Pause("asked", end)
-    assert read_wish(state, now=end) is None
+    request_pause(state, now=NOON, until=end)
+    assert read_pause(state, now=NOON) == Pause("asked", end)
+    assert read_pause(state, now=end) is None
 
 
 @pytest.mark.parametrize(
@@ -33,4 +33,4 @@ def test_a_file_that_cannot_be_read_asks_for_a_pause_without_an_end(
     tmp_path: Path, content: str
 ) -> None:
     (tmp_path / "pause.json").write_text(content)
-    assert read_wish(StateDir(tmp_path), now=NOON) == Pause("asked")
+    assert read_pause(StateDir(tmp_path), now=NOON) == Pause("asked")

@@ -59,7 +59,7 @@ def test_a_resumed_run_ends_with_the_same_bits(
     whole = hashes_after(straight, tmp_path / "whole", steps=2)
 
     resumed = trainer_with(SETTINGS[name], verifier)
-    assert checkpoint.resume(tmp_path / "half", resumed) == checkpoint.Resumed(2, [])
+    assert checkpoint.resume(tmp_path / "half", resumed) == checkpoint.ResumePoint(2, [])
     assert hashes_after(resumed, tmp_path / "resumed", steps=2) == whole
 
 

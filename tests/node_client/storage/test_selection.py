@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from node_client.errors import CheckpointError
+from node_client.storage.export import choose_checkpoint
 from node_client.storage.manifest import FORMAT, Manifest, digest_files, write_manifest
-from node_client.storage.selection import choose_checkpoint
 
 
 def checkpoint(folder: Path, step: int, *, format: int = FORMAT) -> Path:
@@ -58,5 +58,5 @@ def test_one_of_another_version_says_how_its_model_can_be_used(tmp_path: Path) -
 
 
 def test_an_empty_folder_is_told(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="no sound checkpoint"):
+    with pytest.raises(CheckpointError, match="no intact checkpoint"):
         choose_checkpoint(tmp_path)

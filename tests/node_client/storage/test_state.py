@@ -6,7 +6,7 @@ import pytest
 
 from node_client.errors import SettingsError, StateLockedError
 from node_client.site import Site
-from node_client.storage.state import Remembered, StateDir
+from node_client.storage.state import NodeRecord, StateDir
 
 SITE = Site("https://swarm.org")
 
@@ -14,7 +14,7 @@ SITE = Site("https://swarm.org")
 def test_the_token_is_readable_for_its_owner_only(tmp_path: Path) -> None:
     state = StateDir(tmp_path / "state")
     with state.lock():
-        state.save(Remembered(url=SITE.base, token="secret"))
+        state.save(NodeRecord(url=SITE.base, token="secret"))
         state.task_key()
     assert (state.path.stat().st_mode & 0o777) == 0o700
     files = [path for path in state.path.iterdir() if path.name != "lock"]
@@ -24,7 +24,7 @@ def test_the_token_is_readable_for_its_owner_only(tmp_path: Path) -> None:
 
 def test_a_token_is_never_shown_to_another_site(tmp_path: Path) -> None:
     state = StateDir(tmp_path)
-    state.save(Remembered(url=SITE.base, token="secret"))
+    state.save(NodeRecord(url=SITE.base, token="secret"))
     assert state.recall(SITE).token == "secret"
     assert state.recall(Site("https://elsewhere.org")).token == ""
     assert state.recall(None).token == ""

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from node_client.swarm.client import MAX_ITEMS_BYTES, split_into_frames
-from node_client.swarm.exchange import MAX_OWED_ROLLOUTS, SwarmExchange
+from node_client.swarm.exchange import MAX_QUEUED_ROLLOUTS, SwarmExchange
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import (
     MAX_COMPLETION_CHARS,
@@ -196,7 +196,7 @@ async def test_of_a_step_that_is_too_large_what_teaches_others_is_kept() -> None
     async with running_exchange(coordinator) as (node, exchange):
         await coordinator.stop()
         await node.notebook.until(lambda: node.notebook.links[-1].phase == "waiting")
-        rollouts = [rollout(f"r{n}") for n in range(MAX_OWED_ROLLOUTS + 3)]
+        rollouts = [rollout(f"r{n}") for n in range(MAX_QUEUED_ROLLOUTS + 3)]
         await asyncio.to_thread(exchange.publish, rollouts, informative=["r0", "r1"])
         await asyncio.sleep(0)
         await coordinator.start()
@@ -210,10 +210,10 @@ async def test_what_is_published_offline_is_bounded_counted_and_sent_later() -> 
     async with running_exchange(coordinator) as (node, exchange):
         await coordinator.stop()
         await node.notebook.until(lambda: node.notebook.links[-1].phase == "waiting")
-        rollouts = [rollout(f"r{n}") for n in range(MAX_OWED_ROLLOUTS + 3)]
+        rollouts = [rollout(f"r{n}") for n in range(MAX_QUEUED_ROLLOUTS + 3)]
         await publish(exchange, *rollouts)
         await asyncio.sleep(0)
-        assert (len(exchange.outbox), exchange.outbox.dropped) == (MAX_OWED_ROLLOUTS, 3)
+        assert (len(exchange.outbox), exchange.outbox.dropped) == (MAX_QUEUED_ROLLOUTS, 3)
         await coordinator.start()
         await exchange.outbox.empty.wait()
         sent = [

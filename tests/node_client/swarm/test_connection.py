@@ -7,7 +7,7 @@ import pytest
 from websockets.frames import CloseCode
 
 from node_client.errors import CoordinatorRefusedError
-from node_client.swarm.connection import Connection
+from node_client.swarm.connection import CoordinatorConnection
 from node_client.swarm.handshake import UnansweredError, check_admission
 from swarm_protocol.codec import encode
 from swarm_protocol.errors import ErrorCode, RefusedError
@@ -30,7 +30,7 @@ from tests.node_client.shell_fakes import (
 
 
 async def run_until_refused(coordinator: Coordinator, *, token: str = TOKEN) -> Exception:
-    connection = Connection(
+    connection = CoordinatorConnection(
         url=coordinator.site.socket,
         token=token,
         hello=HELLO,

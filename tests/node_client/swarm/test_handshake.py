@@ -10,7 +10,7 @@ from websockets.http11 import Response
 
 from node_client.errors import NotACoordinatorError
 from node_client.site import Site
-from node_client.swarm.handshake import StrangerError, explain_first_join, explain_trouble
+from node_client.swarm.handshake import NoCoordinatorError, explain_first_join, explain_trouble
 
 SITE = Site("https://swarm.example.org")
 
@@ -40,7 +40,7 @@ STRANGERS = [
 @pytest.mark.parametrize("problem", AWAY, ids=repr)
 def test_a_coordinator_that_is_away_may_come_back(problem: Exception) -> None:
     told = explain_trouble(problem)
-    assert not isinstance(told, StrangerError)
+    assert not isinstance(told, NoCoordinatorError)
     failure = explain_first_join(told, SITE)
     assert not isinstance(failure, NotACoordinatorError)
     assert "swarm-node doctor https://swarm.example.org" in failure.fix

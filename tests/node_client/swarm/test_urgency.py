@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from node_client.swarm.urgency import Urgency
+from node_client.swarm.connection import ReturnUrgency
 from swarm_protocol.messages import RoundInfo, RoundPhase, RoundState, ServerMessage, Welcome
 from swarm_protocol.returning import HURRY_S, LONGEST_PAUSE_S, RETURN_WITHIN_S, SOON_S
 from swarm_protocol.version import PROTOCOL_VERSION
@@ -38,7 +38,7 @@ def welcome(current: RoundInfo | None, *, return_within: float = RETURN_WITHIN_S
 
 def longest_pause(*heard: ServerMessage, lost_at: float = 100, now: float = 100) -> float:
     """Return how long the pause may be after messages that came at the time 100."""
-    urgency = Urgency()
+    urgency = ReturnUrgency()
     for message in heard:
         urgency.note(message, at=100)
     return urgency.longest_pause(lost_at=lost_at, now=now)

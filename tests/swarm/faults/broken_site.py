@@ -10,10 +10,9 @@ from pathlib import Path
 from django.utils import timezone
 
 from swarm_web.local import commands
-from swarm_web.local.parts import Part
-from swarm_web.local.ports import HOST, free_port
-from swarm_web.local.probes import answers_ok
-from swarm_web.local.valkey import prepare_valkey
+from swarm_web.local.databases import prepare_valkey
+from swarm_web.local.probes import HOST, answers_ok, free_port
+from swarm_web.local.process import SiteProcess
 from tests.processes import PROJECT, Running, running
 from tests.swarm.sites import site_environment
 
@@ -32,7 +31,7 @@ class BrokenSite:
         self.set_clock(ahead_s=0)
         valkey = prepare_valkey(folder / "valkey")
         self.redis_url = valkey.url
-        self._parts = {"valkey": valkey.part} | self._site_parts(valkey.url)
+        self._parts = {"valkey": valkey.process} | self._site_parts(valkey.url)
         for name in self._parts:
             self.start(name)
 
@@ -77,7 +76,7 @@ class BrokenSite:
         """Return the time by the site's clock."""
         return timezone.now() + self._ahead
 
-    def _site_parts(self, redis_url: str) -> dict[str, Part]:
+    def _site_parts(self, redis_url: str) -> dict[str, SiteProcess]:
         environment = site_environment(self.url) | {"REDIS_URL": redis_url}
         parts = {
             "worker": self._part("worker", commands.WORKER, environment),
@@ -88,11 +87,13 @@ class BrokenSite:
             parts[name] = replace(part, is_ready=_answering(port))
         return parts
 
-    def _part(self, name: str, command: Sequence[str], environment: Mapping[str, str]) -> Part:
+    def _part(
+        self, name: str, command: Sequence[str], environment: Mapping[str, str]
+    ) -> SiteProcess:
         """Return a process of the site, by the clock that the test moves."""
         python, dash_m, *rest = command
         shifted = (python, dash_m, "tests.swarm.faults.shifted", str(self._clock), *rest)
-        return Part(
+        return SiteProcess(
             name=name,
             command=commands.here(shifted),
             environment=dict(environment),

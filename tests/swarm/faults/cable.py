@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from threading import Thread
 
-from swarm_web.local.ports import HOST
+from swarm_web.local.probes import HOST
 
 _CHUNK = 1 << 16
 

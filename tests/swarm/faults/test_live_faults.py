@@ -310,7 +310,6 @@ def test_nodes_have_receipts_of_what_is_stored_and_of_nothing_else(outcome: Outc
     assert outcome.receipted == outcome.stored
 
 
-@pytest.mark.xfail(reason="the relay counts nothing while Valkey is away")
 @pytest.mark.parametrize("outcome", [empty_valkey], indirect=True, ids=["empty_valkey"])
 def test_what_an_outage_of_valkey_kept_from_others_is_counted(outcome: Outcome) -> None:
     assert 'swarm_relay_total{code="not_replicated"}' in outcome.metrics

@@ -1,4 +1,4 @@
-"""`swarm-node config`: every setting, its value and where that comes from; a file of all."""
+"""`swarm-node config`: all settings with their values and sources, and a template file."""
 
 import json
 import sys
@@ -13,7 +13,7 @@ from rich.text import Text
 
 from node_client.commands.problems import explain_problems
 from node_client.errors import SettingsError
-from node_client.settings.config import Choices, choose
+from node_client.settings.config import SettingChoices, choose
 from node_client.settings.fields import Setting, all_settings
 from node_client.settings.flags import Flags, takes_settings
 from node_client.settings.panels import panels
@@ -29,11 +29,13 @@ app = typer.Typer(name="config", no_args_is_help=True, help="Show or write setti
 @explain_problems
 @takes_settings()
 def show(
-    url: Annotated[str | None, typer.Argument(help="As for `join`; none is `train`")] = None,
+    url: Annotated[
+        str | None, typer.Argument(help="As for `join`; without it, as for `train`")
+    ] = None,
     *,
     flags: Flags,
 ) -> None:
-    """Show every setting, its value, and where the value comes from; with --json for a program."""
+    """Show every setting with its value and source; with --json as JSON."""
     choices = choose(parse_site(url) if url else None, flags=flags)
     if choices.value("json"):
         sys.stdout.write(json.dumps(describe(choices), indent=1) + "\n")
@@ -46,7 +48,7 @@ def show(
 def init(
     out: Annotated[Path, typer.Option(help="The file to write")] = Path(FILE_NAME),
 ) -> None:
-    """Write a file of all settings, each with its help, and commented out."""
+    """Write a file with all settings, commented out, each with its help."""
     try:
         with out.open("x", encoding="utf-8") as file:
             file.write(write_template())
@@ -55,11 +57,11 @@ def init(
             f"{out} was not written: {problem.strerror or problem}.",
             fix="Choose another file with --out, or move that one away.",
         ) from problem
-    typer.echo(f"Wrote {out}. Take the # from the lines that you want to change.")
+    typer.echo(f"Wrote {out}. Remove the # from the lines that you want to change.")
 
 
-def describe(choices: Choices) -> dict[str, dict[str, Any]]:
-    """Return every setting's value and origin as JSON can hold them, without secrets."""
+def describe(choices: SettingChoices) -> dict[str, dict[str, Any]]:
+    """Return every setting's value and source for JSON, without secrets."""
     rows = {}
     for name, setting in all_settings().items():
         given = choices.look_up(setting)
@@ -69,8 +71,8 @@ def describe(choices: Choices) -> dict[str, dict[str, Any]]:
     return rows
 
 
-def draw(choices: Choices) -> Table:
-    """Return a table of all settings that fits into 80 columns; what was given stands out."""
+def draw(choices: SettingChoices) -> Table:
+    """Return a table of all settings for 80 columns; defaults are dimmed."""
     table = Table("setting", "value", "from", box=SIMPLE_HEAD, pad_edge=False)
     for heading, settings in panels().items():
         table.add_section()
@@ -84,8 +86,8 @@ def draw(choices: Choices) -> Table:
 
 
 def write_template() -> str:
-    """Return a swarm-node.toml in which every setting stands with its help, commented out."""
-    parts = ["# Settings of swarm-node. Command line and environment beat what stands here.\n"]
+    """Return a swarm-node.toml with all settings, commented out, each with its help."""
+    parts = ["# Settings of swarm-node. Command line and environment have priority.\n"]
     for heading, group in panels().items():
         parts.append(f"\n# {heading}\n")
         for setting in group:
@@ -106,7 +108,9 @@ def _show(setting: Setting, value: object) -> str:
 
 
 def _as_toml(setting: Setting) -> str:
-    """Return the default as TOML writes it, or else room for a value and what it may be."""
+    """Return the default in TOML, or the allowed values if there is none."""
     if setting.default is None:
         return f"  # {setting.allowed}"
-    return json.dumps(setting.default)  # TOML's numbers, strings, lists and truths are JSON's
+    return json.dumps(
+        setting.default
+    )  # JSON is valid TOML for numbers, strings, lists and booleans

@@ -1,4 +1,4 @@
-"""What a node needs, tested part by part, each with a remedy."""
+"""Tests of everything that a node needs, each with a remedy."""
 
 import platform
 import shutil
@@ -31,8 +31,8 @@ HTTP_TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True)
-class Check:
-    """The result of one test; `remedy` is empty when all is well."""
+class DoctorCheck:
+    """The result of one test; `remedy` is empty if it passed."""
 
     name: str
     level: Literal["ok", "warn", "fail"]
@@ -42,8 +42,8 @@ class Check:
 
 def check_machine(
     *, model: str, device: str, folder: Path, gpu_fraction: float | None = None
-) -> Iterator[Check]:
-    """Test everything that needs no network, one result at a time."""
+) -> Iterator[DoctorCheck]:
+    """Run the tests that need no network; yields each result."""
     yield check_python()
     yield check_torch()
     yield check_disk(folder)
@@ -51,22 +51,22 @@ def check_machine(
     yield check_model(model, device=device, gpu_fraction=gpu_fraction)
 
 
-def check_python() -> Check:
-    """Tell which Python and system this is; pip installs the client on no older one."""
+def check_python() -> DoctorCheck:
+    """Report Python and system; pip does not install the client on an older Python."""
     version = platform.python_version()
-    return Check("Python", "ok", f"{version} on {platform.system()} {platform.machine()}")
+    return DoctorCheck("Python", "ok", f"{version} on {platform.system()} {platform.machine()}")
 
 
-def check_torch() -> Check:
-    """Tell which torch this is and what it can compute on."""
+def check_torch() -> DoctorCheck:
+    """Report the version of torch and its device."""
     version = torch.__version__
     if torch.cuda.is_available():
         free, total = torch.cuda.mem_get_info()
         name = torch.cuda.get_device_name()
-        return Check("torch", "ok", f"{version}, {name}, {_gib(free)} of {_gib(total)} free")
+        return DoctorCheck("torch", "ok", f"{version}, {name}, {_gib(free)} of {_gib(total)} free")
     if torch.backends.mps.is_available():
-        return Check("torch", "ok", f"{version}, Apple GPU")
-    return Check(
+        return DoctorCheck("torch", "ok", f"{version}, Apple GPU")
+    return DoctorCheck(
         "torch",
         "warn",
         f"{version}, no GPU, {torch.get_num_threads()} CPU threads",
@@ -74,20 +74,22 @@ def check_torch() -> Check:
     )
 
 
-def check_disk(folder: Path) -> Check:
-    """Tell whether checkpoints have room."""
+def check_disk(folder: Path) -> DoctorCheck:
+    """Check the disk space for checkpoints."""
     existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     free = shutil.disk_usage(existing).free
     detail = f"{_gib(free)} free for {folder}"
     if free < NO_DISK_BYTES:
-        return Check("disk", "fail", detail, "Free some space, or choose another --state-dir.")
+        return DoctorCheck(
+            "disk", "fail", detail, "Free some space, or choose another --state-dir."
+        )
     if free < LITTLE_DISK_BYTES:
-        return Check("disk", "warn", detail, "Checkpoints of a large model may not fit.")
-    return Check("disk", "ok", detail)
+        return DoctorCheck("disk", "warn", detail, "Checkpoints of a large model may not fit.")
+    return DoctorCheck("disk", "ok", detail)
 
 
-def check_verifier() -> Check:
-    """Let the verifier make a task and score an answer, and tell how well it is shut in."""
+def check_verifier() -> DoctorCheck:
+    """Let the verifier draw a task and score an answer, and report its protections."""
     choice = STARTER_TASKS[0]
     try:
         with Verifier() as verifier:
@@ -105,45 +107,45 @@ def check_verifier() -> Check:
         remedy = "Uninstall the client, and install it as the coordinator's join page says."
         if not process.SUPPORTED:
             remedy = USE_WSL
-        return Check("verifier", "fail", problem.message, remedy)
+        return DoctorCheck("verifier", "fail", problem.message, remedy)
     detail = f"scores answers in a child process with {', '.join(sorted(isolation)) or 'no limits'}"
     if remedy := describe_missing(isolation):
-        return Check("verifier", "warn", detail, remedy)
-    return Check("verifier", "ok", detail)
+        return DoctorCheck("verifier", "warn", detail, remedy)
+    return DoctorCheck("verifier", "ok", detail)
 
 
-def check_model(name: str, *, device: str, gpu_fraction: float | None = None) -> Check:
-    """Load the model, within the limit of its memory, and let it answer a question."""
+def check_model(name: str, *, device: str, gpu_fraction: float | None = None) -> DoctorCheck:
+    """Load the model, within its memory limit, and let it answer a question."""
     try:
         limit_memory(device, gpu_fraction)
         policy = Policy.load(name, device=device)
         policy.generate(["1 + 1 = ?"], completions=1, max_new_tokens=8, temperature=0.0)
     except NodeError as problem:
-        return Check("model", "fail", problem.message, problem.fix)
+        return DoctorCheck("model", "fail", problem.message, problem.fix)
     except torch.OutOfMemoryError:
-        remedy = "Choose a smaller --model, or end what else uses the GPU."
-        return Check("model", "fail", f"{name} does not fit into memory", remedy)
+        remedy = "Choose a smaller --model, or stop other programs that use the GPU."
+        return DoctorCheck("model", "fail", f"{name} does not fit into memory", remedy)
     detail = f"{policy.name}, {policy.parameters:,} parameters, answers on {policy.device}"
-    return Check("model", "ok", detail)
+    return DoctorCheck("model", "ok", detail)
 
 
-async def check_site(site: Site, *, token: str) -> list[Check]:
-    """Test the way to a coordinator: web, clock and, with a token, the node socket."""
+async def check_site(site: Site, *, token: str) -> list[DoctorCheck]:
+    """Test the connection to a coordinator: web, clock and, with a token, the node socket."""
     checks = await _check_web(site)
     if checks[0].level == "fail":
         return checks
     if not site.encrypted:
-        remedy = "Use the https address if there is one: anyone on the way can read the token."
-        checks.append(Check("encryption", "warn", f"none to {site.base}", remedy))
+        remedy = "Use the https address if there is one: others on the network can read the token."
+        checks.append(DoctorCheck("encryption", "warn", f"none to {site.base}", remedy))
     if token:
         checks.append(await _check_socket(site, token=token))
     else:
         remedy = f"To test it too: swarm-node login {site.base}"
-        checks.append(Check("node socket", "warn", "not tested without a token", remedy))
+        checks.append(DoctorCheck("node socket", "warn", "not tested without a token", remedy))
     return checks
 
 
-async def _check_web(site: Site) -> list[Check]:
+async def _check_web(site: Site) -> list[DoctorCheck]:
     try:
         async with httpx.AsyncClient(timeout=HTTP_TIMEOUT_S) as client:
             response = await client.get(site.health)
@@ -151,8 +153,8 @@ async def _check_web(site: Site) -> list[Check]:
     except httpx.HTTPError as problem:
         remedy = "Check the address, your network, and the coordinator's status page."
         detail = f"{site.health}: {problem or type(problem).__name__}"
-        return [Check("coordinator", "fail", detail, remedy)]
-    answered = Check("coordinator", "ok", f"{site.base} answers")
+        return [DoctorCheck("coordinator", "fail", detail, remedy)]
+    answered = DoctorCheck("coordinator", "ok", f"{site.base} answers")
     date = read_date(response.headers.get("Date", ""))
     if date is None:
         return [answered]
@@ -160,7 +162,7 @@ async def _check_web(site: Site) -> list[Check]:
 
 
 def read_date(header: str) -> datetime | None:
-    """Return the time that a server tells, None where it is none. "-0000" is UTC (RFC 5322)."""
+    """Return the time of a Date header, None if it is invalid. "-0000" is UTC (RFC 5322)."""
     try:
         date = parsedate_to_datetime(header)
     except ValueError:
@@ -168,25 +170,25 @@ def read_date(header: str) -> datetime | None:
     return date if date.tzinfo is not None else date.replace(tzinfo=UTC)
 
 
-def compare_clocks(server: datetime, *, now: datetime) -> Check:
-    """Tell whether this machine's clock agrees with the coordinator's."""
+def compare_clocks(server: datetime, *, now: datetime) -> DoctorCheck:
+    """Compare this machine's clock with the coordinator's."""
     skew = (now - server).total_seconds()
     if abs(skew) <= CLOCK_SKEW_S:
-        return Check("clock", "ok", f"within {CLOCK_SKEW_S:.0f} s of the coordinator's")
+        return DoctorCheck("clock", "ok", f"within {CLOCK_SKEW_S:.0f} s of the coordinator's")
     direction = "ahead of" if skew > 0 else "behind"
-    remedy = "Switch on time synchronisation (NTP); countdowns would be wrong."
-    return Check("clock", "warn", f"{abs(skew):.0f} s {direction} the coordinator's", remedy)
+    remedy = "Enable time synchronisation (NTP); otherwise countdowns are wrong."
+    return DoctorCheck("clock", "warn", f"{abs(skew):.0f} s {direction} the coordinator's", remedy)
 
 
-async def _check_socket(site: Site, *, token: str) -> Check:
+async def _check_socket(site: Site, *, token: str) -> DoctorCheck:
     try:
         await check_admission(site.socket, token)
     except NodeError as problem:
-        return Check("node socket", "fail", problem.message, problem.fix)
+        return DoctorCheck("node socket", "fail", problem.message, problem.fix)
     except UnansweredError as problem:
-        remedy = "A proxy on the way may not let WebSockets through."
-        return Check("node socket", "fail", str(problem), remedy)
-    return Check("node socket", "ok", "the coordinator takes the token")
+        remedy = "A proxy may not allow WebSockets."
+        return DoctorCheck("node socket", "fail", str(problem), remedy)
+    return DoctorCheck("node socket", "ok", "the coordinator accepts the token")
 
 
 def _gib(size: int) -> str:

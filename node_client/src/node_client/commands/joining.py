@@ -12,24 +12,24 @@ from rich.text import Text
 
 from node_client.commands.problems import explain_problems
 from node_client.errors import NodeError, SettingsError
-from node_client.settings.config import Choices, choose, find_token
+from node_client.settings.config import SettingChoices, choose, find_token
 from node_client.settings.flags import Flags, takes_settings
 from node_client.site import Site, parse_site
-from node_client.storage.state import NODE, Remembered
+from node_client.storage.state import NODE, NodeRecord
 from swarm_protocol.joining import DeviceCode
 
 Force = Annotated[
-    bool, typer.Option("--force", help="Also a node without an account, which is lost by that")
+    bool, typer.Option("--force", help="Also for a node without an account, which is then lost")
 ]
 
 _HALVES = {(0, 0): " ", (1, 0): "▀", (0, 1): "▄", (1, 1): "█"}
 
 
-def get_token(choices: Choices, *, console: Console, anonymous: bool = False) -> str:
-    """Get a token for a new node, or for one that continues here, and remember it.
+def get_token(choices: SettingChoices, *, console: Console, anonymous: bool = False) -> str:
+    """Get a token for a new node, or for one that continues here, and save it.
 
-    Asks a person to approve a code on the site, unless the node shall be `anonymous`. Raises
-    NodeError when there will be no token.
+    A person has to approve a code on the site, unless the node is `anonymous`. Raises NodeError
+    without a token.
     """
     from node_client.swarm.device_flow import DeviceFlow  # imports httpx
 
@@ -43,7 +43,7 @@ def get_token(choices: Choices, *, console: Console, anonymous: bool = False) ->
         given = flow.wait(code)
         if not given.access_token:
             raise NodeError(f"{site.base} gave no token.", fix="Ask its operator for one.")
-        keep_token(choices, given.access_token, node=given.node, anonymous=anonymous)
+        save_token(choices, given.access_token, node=given.node, anonymous=anonymous)
     folder = choices.state.path / NODE
     console.print(
         Text(f"✓ This node is {given.node}. Its token is in {folder}, for you only.", "green"),
@@ -52,8 +52,10 @@ def get_token(choices: Choices, *, console: Console, anonymous: bool = False) ->
     return given.access_token
 
 
-def keep_token(choices: Choices, token: str, *, node: str = "", anonymous: bool = False) -> None:
-    """Keep a token in the state folder. Raises SettingsError."""
+def save_token(
+    choices: SettingChoices, token: str, *, node: str = "", anonymous: bool = False
+) -> None:
+    """Save a token in the state folder. Raises SettingsError."""
     site, state = _site_of(choices), choices.state
     known = state.recall(site)
     try:
@@ -69,13 +71,13 @@ def keep_token(choices: Choices, token: str, *, node: str = "", anonymous: bool 
         )
     except OSError as problem:
         raise SettingsError(
-            f"The token could not be kept in {state.path}: {problem.strerror or problem}.",
+            f"The token could not be saved in {state.path}: {problem.strerror or problem}.",
             fix="Free some space, or choose another folder with --state-dir, and run this again.",
         ) from problem
 
 
 def draw_code(code: DeviceCode, *, console: Console) -> Text:
-    """Return what a person needs to approve a code; with a QR code above where one can be drawn."""
+    """Return the instructions to approve a code, with a QR code if the terminal can show one."""
     text = Text()
     terminal = console.is_terminal
     qr = draw_qr(code.verification_uri_complete)
@@ -92,12 +94,12 @@ def draw_code(code: DeviceCode, *, console: Console) -> Text:
 
 
 def fits(picture: Text, *, console: Console) -> bool:
-    """Tell whether no line of a picture is longer than a console's."""
+    """Return whether a picture fits into the width of the console."""
     return max(map(len, picture.plain.splitlines())) <= console.width
 
 
 def draw_qr(content: str) -> Text:
-    """Return a QR code (ISO/IEC 18004) of half blocks, dark on light whatever the terminal's."""
+    """Return a QR code (ISO/IEC 18004) of half blocks, dark on light in every terminal."""
     import segno
 
     rows = [list(row) for row in segno.make_qr(content, error="l").matrix_iter(border=2)]
@@ -113,7 +115,7 @@ def draw_qr(content: str) -> Text:
 @explain_problems
 @takes_settings("state_dir", "config", "model")
 def login(url: str, *, flags: Flags) -> None:
-    """Get a token for a new node, or to continue one of your nodes here, and keep it for `join`."""
+    """Get a token for a new node, or to continue one of your nodes here, and save it for `join`."""
     get_token(choose(parse_site(url), flags=flags), console=Console())
 
 
@@ -127,7 +129,7 @@ def logout(url: str, *, force: Force = False, flags: Flags) -> None:
         remembered = choices.state.recall(site)
         if not remembered.token:
             raise SettingsError(
-                f"No token for {site.base} is kept in {choices.state.path}.",
+                f"There is no token for {site.base} in {choices.state.path}.",
                 fix="`swarm-node status` lists the nodes of this machine.",
             )
         if not force:
@@ -158,21 +160,21 @@ def claim(url: str, *, flags: Flags) -> None:
     console.print(draw_code(code, console=console), soft_wrap=True)
     given = flow.wait(code)
     if token == choices.state.recall(choices.site).token:
-        keep_token(choices, token)
+        save_token(choices, token)
     console.print(Text(f"✓ The node {given.node} belongs to your account now.", "green"))
 
 
-def _check_replaceable(remembered: Remembered) -> None:
-    """Check that a token which is to be forgotten is not all that is left of a node."""
+def _check_replaceable(remembered: NodeRecord) -> None:
+    """Raise SettingsError if deleting the token would lose an anonymous node."""
     if remembered.token and remembered.anonymous:
         raise SettingsError(
-            f"{remembered.node} belongs to no account, so nobody could continue it without the "
-            "token that is kept here.",
-            fix=f"`swarm-node claim {remembered.url}` gives it to your account first; "
-            f"`swarm-node logout {remembered.url} --force` gives it up.",
+            f"{remembered.node} belongs to no account, so it could not be continued without the "
+            "token on this machine.",
+            fix=f"`swarm-node claim {remembered.url}` adds it to your account first; "
+            f"`swarm-node logout {remembered.url} --force` abandons it.",
         )
 
 
-def _site_of(choices: Choices) -> Site:
+def _site_of(choices: SettingChoices) -> Site:
     assert choices.site is not None  # Each of these commands takes an address.
     return choices.site

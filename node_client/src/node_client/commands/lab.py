@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from node_client.commands import lab_reports
 from node_client.commands.problems import explain_problems
 from node_client.errors import SettingsError
 from node_client.site import parse_site
@@ -16,21 +15,19 @@ from node_client.site import parse_site
 if TYPE_CHECKING:
     from node_client.lab.config import Experiment
 
+
 app = typer.Typer(
     name="lab",
-    help="Test an idea: whole swarms of small models on this machine, arm against arm.",
+    help="Experiments: whole swarms of small models on this machine, arm against arm.",
     no_args_is_help=True,
 )
-app.command()(lab_reports.report)
-app.command()(lab_reports.pack)
-app.command()(lab_reports.summary)
 
 ConfigFile = Annotated[Path, typer.Argument(help="The experiment, a TOML file (docs/lab.md)")]
 OutFolder = Annotated[
-    Path | None, typer.Option("--out", help="Where results go; var/lab/NAME if left out")
+    Path | None, typer.Option("--out", help="The folder of the results; default: var/lab/NAME")
 ]
 Processes = Annotated[
-    int | None, typer.Option(min=1, help="Runs at a time; as many as cores if left out")
+    int | None, typer.Option(min=1, help="Runs at a time; default: the number of cores")
 ]
 
 
@@ -41,6 +38,20 @@ Through = Annotated[
 Tokens = Annotated[Path | None, typer.Option(help="With --through: a folder of token files")]
 ArmName = Annotated[str | None, typer.Option("--arm", help="With --through: the arm")]
 Seed = Annotated[int | None, typer.Option(help="With --through: the seed")]
+Folder = Annotated[Path, typer.Argument(help="The experiment's folder, of `lab run --out`")]
+PageFile = Annotated[
+    Path | None, typer.Option("--out", help="The page; report.html in the folder if left out")
+]
+TakeOff = Annotated[
+    float | None,
+    typer.Option(
+        min=0, help="Own reward of a run that has taken off; half of the best arm's if left out"
+    ),
+]
+PlotlyFile = Annotated[
+    Path | None,
+    typer.Option("--plotly", help="A file of plotly.js; the package's (4.8 MB) if left out"),
+]
 
 
 @app.command()
@@ -55,13 +66,15 @@ def run(
     arm: ArmName = None,
     seed: Seed = None,
 ) -> None:
-    """Make the runs of an experiment that are missing; after Ctrl-C the same command resumes."""
+    """Make the missing runs of an experiment; after Ctrl-C the same command resumes."""
     console = Console()
     experiment = _read(config, console)
     folder = out or Path("var/lab") / experiment.name
     from node_client.lab.running import missing_runs, run_all  # imports torch and transformers
 
-    missing_runs(experiment, folder)  # refuses runs of another design, before its file goes
+    missing_runs(
+        experiment, folder
+    )  # refuses runs of another design before its file is overwritten
     folder.mkdir(parents=True, exist_ok=True)
     copied = folder / "experiment.toml"
     if config.resolve() != copied.resolve():
@@ -79,13 +92,14 @@ def estimate(
     config: ConfigFile,
     *,
     random_weights: Annotated[
-        bool, typer.Option("--random-weights", help="Try Qwen2.5-0.5B's shape, not the base")
+        bool,
+        typer.Option("--random-weights", help="Use the shape of Qwen2.5-0.5B instead of the base"),
     ] = False,
 ) -> None:
-    """Try an experiment for a few rounds, and say how long all of it would take on this machine."""
+    """Run an experiment for a few rounds, and estimate its duration on this machine."""
     console = Console()
     experiment = _read(config, console)
-    with console.status("Trying three rounds of one node"), TemporaryDirectory() as folder:
+    with console.status("Running three rounds of one node"), TemporaryDirectory() as folder:
         import msgspec
 
         from node_client.lab import estimating
@@ -104,7 +118,7 @@ def estimate(
 
 
 def _read(config: Path, console: Console) -> "Experiment":
-    """Return the experiment of a file, with every base that it starts from made."""
+    """Read an experiment from a file, and create its bases."""
     with console.status("Starting"):
         from node_client.lab.bases import make_bases  # imports torch and transformers
         from node_client.lab.config import read_experiment
@@ -139,3 +153,56 @@ def _run_through(
         tokens=sorted(path for path in tokens.iterdir() if path.is_file()),
         console=Console(),
     )
+
+
+@app.command()
+@explain_problems
+def report(
+    folder: Folder, *, out: PageFile = None, take_off_at: TakeOff = None, plotly: PlotlyFile = None
+) -> None:
+    """Draw an experiment: a page and, beside it, its numbers as JSON, from the raw runs alone."""
+    console = Console()
+    with console.status("Reading"):
+        from node_client.lab.report.making import encode_report, make_report
+        from node_client.lab.report.page import make_page, read_plotly
+        from node_client.lab.results import read_results  # imports torch and transformers
+
+        script = read_plotly(plotly)
+        made = make_report(read_results(folder), take_off_at=take_off_at)
+        page = out or folder / "report.html"
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(make_page(made, plotly=script), encoding="utf-8")
+        numbers = page.with_suffix(".json")
+        numbers.write_bytes(encode_report(made))
+    console.print(made.headline)
+    for note in made.notes:
+        console.print(note, style="yellow")
+    console.print(f"The page is {page}, its numbers are in {numbers}.")
+
+
+@app.command()
+@explain_problems
+def pack(folder: Folder) -> None:
+    """Compress the finished runs of an experiment, to keep them in a repository."""
+    from node_client.lab.records import pack_runs
+
+    packed = pack_runs(folder)
+    size = sum(path.stat().st_size for path in packed)
+    typer.echo(f"Packed {len(packed)} runs into {size:,} bytes.")
+
+
+@app.command()
+@explain_problems
+def summary(
+    folder: Annotated[Path, typer.Argument(help="The folder with summary.toml (docs/lab.md)")],
+) -> None:
+    """Say what several reports answer together: summary.json, from summary.toml."""
+    import msgspec
+
+    from node_client.lab.summary import make_summary  # imports torch and transformers
+
+    answers = make_summary(folder)
+    content = msgspec.json.format(msgspec.json.encode(answers), indent=2)
+    (folder / "summary.json").write_bytes(content + b"\n")
+    for question, answer in answers.items():
+        typer.echo(f"{question}: {answer['sentence']}")

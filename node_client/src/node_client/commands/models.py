@@ -1,4 +1,4 @@
-"""Commands that use a trained model: talk to it, hand it on."""
+"""Commands that use a trained model: chat and export."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,15 +8,17 @@ from rich.console import Console
 
 from node_client.commands.problems import explain_problems
 from node_client.errors import SettingsError
-from node_client.settings.config import Choices, choose, resolve_model
+from node_client.settings.config import SettingChoices, choose, resolve_model
 from node_client.settings.flags import Flags, takes_settings
 from node_client.settings.sources import Source
 from node_client.site import parse_site
 from swarm_protocol.prompts import SYSTEM_PROMPT
 
-Swarm = Annotated[str | None, typer.Argument(help="The coordinator; without it, `train`'s model")]
+Swarm = Annotated[
+    str | None, typer.Argument(help="The coordinator; without it, the model of `train`")
+]
 Checkpoint = Annotated[
-    str | None, typer.Option(metavar="STEP|PATH", help="Another checkpoint than the newest")
+    str | None, typer.Option(metavar="STEP|PATH", help="A checkpoint other than the newest")
 ]
 
 app = typer.Typer()
@@ -30,24 +32,24 @@ def chat(
     *,
     checkpoint: Checkpoint = None,
     system: Annotated[
-        str | None, typer.Option(help="System prompt; without it, the season's; '' is none")
+        str | None, typer.Option(help="System prompt; default: the season's; '' for none")
     ] = None,
     temperature: Annotated[
-        float, typer.Option(min=0, metavar="FLOAT", help="0 always takes the likeliest word")
+        float, typer.Option(min=0, metavar="FLOAT", help="0 always takes the most likely token")
     ] = 0.7,
     max_new_tokens: Annotated[
-        int, typer.Option(min=1, metavar="INT", help="The longest answer")
+        int, typer.Option(min=1, metavar="INT", help="Maximum tokens of an answer")
     ] = 512,
     flags: Flags,
 ) -> None:
-    """Talk to your newest checkpoint, or to a --model. Answers a question that is piped in."""
+    """Chat with your newest checkpoint, or with a --model. Answers a question from a pipe."""
     from node_client.commands.talk import answer_once, piped_question, talk
 
     choices = choose(parse_site(url) if url else None, flags=flags)
     with Console(stderr=True).status("Loading"):
         from node_client.model.conversation import Conversation, Manner  # takes seconds
 
-        partner = Conversation.load(
+        model = Conversation.load(
             find_model(choices, checkpoint=checkpoint),
             device=choices.value("device"),
             manner=Manner(
@@ -58,9 +60,9 @@ def chat(
         )
     question = piped_question()
     if question is None:
-        talk(partner, console=Console())
+        talk(model, console=Console())
     else:
-        answer_once(partner, question=question, console=Console())
+        answer_once(model, question=question, console=Console())
 
 
 @app.command()
@@ -69,15 +71,14 @@ def chat(
 def export(
     url: Swarm = None,
     *,
-    out: Annotated[Path, typer.Option(help="A folder that is not there yet")],
+    out: Annotated[Path, typer.Option(help="A folder that does not exist yet")],
     checkpoint: Checkpoint = None,
     flags: Flags,
 ) -> None:
-    """Write your model as an ordinary transformers folder, with a model card."""
+    """Export your model as an ordinary transformers folder, with a model card."""
     from node_client.commands.provenance import trace  # imports httpx
-    from node_client.storage.export import ADAPTER_CONFIG, export_model
+    from node_client.storage.export import ADAPTER_CONFIG, choose_checkpoint, export_model
     from node_client.storage.model_card import write_card
-    from node_client.storage.selection import choose_checkpoint
 
     choices = choose(parse_site(url) if url else None, flags=flags)
     chosen = choose_checkpoint(choices.state.checkpoints, checkpoint)
@@ -90,32 +91,32 @@ def export(
     else:
         export_model(chosen, out, card=card)
     typer.echo(f"Wrote {out}: step {chosen.manifest.step} of {chosen.manifest.model}.")
-    typer.echo(f"Use it with --model {out}, or anywhere as a transformers model.")
+    typer.echo(f"Use it with --model {out}, or as any other transformers model.")
 
 
 def warn(text: str) -> None:
-    """Say what is missing, on standard error."""
+    """Print a note on standard error."""
     typer.secho(f"Note: {text}", fg="yellow", err=True)
 
 
-def find_model(choices: Choices, *, checkpoint: str | None) -> str:
-    """Return the model that is meant: one named on the command line, else a checkpoint's.
+def find_model(choices: SettingChoices, *, checkpoint: str | None) -> str:
+    """Return the model of the command line, otherwise that of a checkpoint.
 
-    Raises CheckpointError when there is none, SettingsError when both are named.
+    Raises CheckpointError when there is none, SettingsError when both are given.
     """
-    from node_client.storage.selection import choose_checkpoint  # imports safetensors
+    from node_client.storage.export import choose_checkpoint  # imports safetensors
 
     named = choices.given.get("model")
     if named is None or named.source is not Source.FLAG:
         return str(choose_checkpoint(choices.state.checkpoints, checkpoint).model)
     if checkpoint is not None:
         raise SettingsError(
-            "--model and --checkpoint name two models.", fix="Leave out one of them."
+            "--model and --checkpoint give two models.", fix="Leave out one of them."
         )
     return resolve_model(named.value)
 
 
-def season_prompt(choices: Choices) -> str:
-    """Return what models are told beside a question in the season that was trained in last."""
+def season_prompt(choices: SettingChoices) -> str:
+    """Return the system prompt of the last season in training."""
     season = choices.state.recall(choices.site).season
     return SYSTEM_PROMPT if season is None else season.system_prompt

@@ -1,4 +1,4 @@
-"""How a command ends when something is wrong: two lines that a person can act on, an exit code."""
+"""Errors of commands: two lines for the user, and an exit code."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -20,16 +20,16 @@ FAILED = 1
 REFUSED = 2
 UNCHECKED = 2
 DOUBTFUL = 3
-# EX_TEMPFAIL of sysexits.h: whoever started the node may start it again.
+# EX_TEMPFAIL of sysexits.h: the supervisor may start the node again.
 UPGRADE_DUE = 75
 
 Parameters = ParamSpec("Parameters")
 
 
 def explain_problems(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
-    """Turn a NodeError into two lines that a person can act on, and an exit code.
+    """Turn a NodeError into two lines, the error and what to do, and an exit code.
 
-    Ctrl-C ends a command in a word, on a line of its own.
+    Ctrl-C prints one word on a line of its own.
     """
 
     @wraps(command)
@@ -38,7 +38,7 @@ def explain_problems(command: Callable[Parameters, None]) -> Callable[Parameters
             command(*args, **kwargs)
         except NodeError as problem:
             code = problem.code if isinstance(problem, CoordinatorRefusedError) else "error"
-            # A coordinator chose some of the words.
+            # Parts of the text may come from a coordinator.
             typer.secho(clean(f"{code}: {problem.message}"), fg="red", err=True)
             typer.echo(clean(problem.fix), err=True)
             raise typer.Exit(exit_code_of(problem)) from None
@@ -50,7 +50,7 @@ def explain_problems(command: Callable[Parameters, None]) -> Callable[Parameters
 
 
 def exit_code_of(problem: NodeError) -> int:
-    """Return the exit code that tells a script what kind of problem it is."""
+    """Return the exit code for a kind of error."""
     if isinstance(problem, CoordinatorRefusedError | NotACoordinatorError):
         return REFUSED
     if isinstance(problem, UpgradeDueError):

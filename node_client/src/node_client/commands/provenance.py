@@ -1,4 +1,4 @@
-"""Where a checkpoint comes from: what this machine remembers, and what the judge found."""
+"""The origin of a checkpoint: the state folder's records, and the judge score."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -7,15 +7,16 @@ from node_client.commands.status import fetch_status
 from node_client.errors import NodeError
 from node_client.site import Site
 from node_client.storage.manifest import Manifest
-from node_client.storage.model_card import Provenance, Rating
+from node_client.storage.model_card import JudgeScore, Provenance
 from node_client.storage.state import StateDir
 from swarm_protocol.prompts import SYSTEM_PROMPT
 
 
 def trace(manifest: Manifest, state: StateDir, *, warn: Callable[[str], None]) -> Provenance:
-    """Return where a checkpoint of this state folder comes from.
+    """Return the origin of a checkpoint of this state folder.
 
-    The coordinator is asked for the node's judge score; `warn` hears why it could not be had.
+    The node's judge score is requested from the coordinator; `warn` receives the error if that
+    fails.
     """
     remembered = state.load()
     rules = remembered.season
@@ -34,23 +35,23 @@ def trace(manifest: Manifest, state: StateDir, *, warn: Callable[[str], None]) -
         site=site.base,
         node=remembered.node,
         page=site.page(remembered.node),
-        rating=_ask_for_rating(site, remembered.node, warn=warn),
+        judged=_fetch_judge_score(site, remembered.node, warn=warn),
     )
 
 
 def _season_of(manifest: Manifest, state: StateDir) -> str:
-    """Return the season that this machine noted for the checkpoint, if it is the last one."""
+    """Return the recorded season of the checkpoint, if it is the latest one."""
     progress = state.load_progress()
     return progress.season if progress is not None and progress.step == manifest.step else ""
 
 
-def _ask_for_rating(site: Site, node: str, *, warn: Callable[[str], None]) -> Rating | None:
+def _fetch_judge_score(site: Site, node: str, *, warn: Callable[[str], None]) -> JudgeScore | None:
     try:
         status = fetch_status(site, node)
     except NodeError as problem:
-        warn(f"the card states no judge score: {problem.message}")
+        warn(f"the card has no judge score: {problem.message}")
         return None
     if status.score is None:
         return None
     low_high = None if status.interval is None else (status.interval[0], status.interval[1])
-    return Rating(score=status.score, interval=low_high, n=status.n, rounds=status.rounds)
+    return JudgeScore(score=status.score, interval=low_high, n=status.n, rounds=status.rounds)

@@ -1,4 +1,4 @@
-"""How a node stands: what its coordinator says beside what this machine knows."""
+"""The status of a node, from its coordinator and from this machine."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -9,14 +9,13 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
-from node_client.display.figures import describe_age
-from node_client.display.remarks import explain_remark
+from node_client.display.figures import describe_age, explain_remark
 from node_client.display.terminal import fold_line
 from node_client.errors import NodeError
-from node_client.settings.config import Choices
+from node_client.settings.config import SettingChoices
 from node_client.site import Site
 from node_client.storage.run_record import RunState, find_standstill, read_run
-from node_client.storage.state import Lifetime, Progress, Remembered, StateDir
+from node_client.storage.state import Lifetime, NodeRecord, StateDir, TrainingProgress
 
 HTTP_TIMEOUT_S = 10.0
 
@@ -25,7 +24,7 @@ Ranks = Annotated[list[int], msgspec.Meta(min_length=2, max_length=2)]
 
 
 class NodeStatus(msgspec.Struct):
-    """What `GET /api/v1/nodes/<name>` tells; fields that are new to this client are skipped."""
+    """The answer of `GET /api/v1/nodes/<name>`; unknown fields are ignored."""
 
     node: str
     model: str = ""
@@ -47,7 +46,7 @@ class NodeStatus(msgspec.Struct):
 
 
 def fetch_status(site: Site, node: str) -> NodeStatus:
-    """Ask the coordinator about a node. Raises NodeError."""
+    """Request a node's status from the coordinator. Raises NodeError."""
     address = site.api(node)
     try:
         response = httpx.get(address, timeout=HTTP_TIMEOUT_S)
@@ -56,26 +55,26 @@ def fetch_status(site: Site, node: str) -> NodeStatus:
     except httpx.HTTPError as problem:
         raise NodeError(
             f"{address} cannot be read: {problem or type(problem).__name__}",
-            fix="Check the address and the network: `swarm-node doctor` does.",
+            fix="Check the address and the network, for example with `swarm-node doctor`.",
         ) from problem
     except msgspec.DecodeError as problem:
         raise NodeError(
-            f"{address} does not tell a node's status: {problem}",
+            f"{address} does not have a node's status: {problem}",
             fix="Check that the address is a coordinator's, and update the client.",
         ) from problem
 
 
-class Here(msgspec.Struct):
-    """What this machine knows of a node; the token is not part of it.
+class LocalStatus(msgspec.Struct):
+    """A node's status on this machine, without the token.
 
-    `site` is the address of the coordinator that the node has joined, null before; `run` is how its
-    latest run is, null before the first.
+    `site` is the address of its coordinator, null before it joined; `run` is its latest run, null
+    before the first.
     """
 
     node: str
     arm: str
     model: str
-    checkpoint: Progress | None
+    checkpoint: TrainingProgress | None
     lifetime: Lifetime | None
     site: str | None
     state_dir: str
@@ -83,17 +82,17 @@ class Here(msgspec.Struct):
 
 
 class Status(msgspec.Struct):
-    """How a node stands: `there` is null without a coordinator's address or a node."""
+    """A node's status. `there` is null without a coordinator's address or a node."""
 
-    here: Here
+    here: LocalStatus
     there: NodeStatus | None = None
 
 
-def read_status(choices: Choices) -> list[Status]:
-    """Return how a swarm's node stands, here and at its coordinator.
+def read_status(choices: SettingChoices) -> list[Status]:
+    """Return the status of a node, here and at its coordinator.
 
-    Without an address, return what is known here: of the chosen state folder, or of every node in
-    the user's own folders. Raises NodeError.
+    Without an address, return the local status only: of the chosen state folder, or of every node
+    in the user's default folders. Raises NodeError.
     """
     site, state = choices.site, choices.state
     if site is not None:
@@ -102,15 +101,15 @@ def read_status(choices: Choices) -> list[Status]:
     return [Status(read_here(folder, folder.load())) for folder in read_folders(choices)]
 
 
-def read_folders(choices: Choices) -> list[StateDir]:
-    """Return the chosen state folder, or all of the user's own without one and an address."""
+def read_folders(choices: SettingChoices) -> list[StateDir]:
+    """Return the chosen state folder; without one and without an address, all default folders."""
     if choices.site is not None or choices.value("state_dir") is not None:
         return [choices.state]
     return StateDir.of_user() or [choices.state]
 
 
 def find_unhealthy(folders: Sequence[StateDir], *, within: timedelta, now: datetime) -> list[str]:
-    """Say of each node that does not do its work why. Raises SettingsError."""
+    """Return a line for each node that does not work. Raises SettingsError."""
     found = []
     for state in folders:
         trains = state.load().arm != "base"
@@ -120,10 +119,10 @@ def find_unhealthy(folders: Sequence[StateDir], *, within: timedelta, now: datet
     return found
 
 
-def read_here(state: StateDir, remembered: Remembered) -> Here:
-    """Return what a state folder holds about a node. Raises SettingsError."""
+def read_here(state: StateDir, remembered: NodeRecord) -> LocalStatus:
+    """Return a node's status from its state folder. Raises SettingsError."""
     lifetime = state.load_lifetime()
-    return Here(
+    return LocalStatus(
         node=remembered.node,
         arm=remembered.arm or "",
         model=remembered.model,
@@ -136,12 +135,12 @@ def read_here(state: StateDir, remembered: Remembered) -> Here:
 
 
 def describe_status(status: Status) -> str:
-    """Return how a node stands as one JSON object on a line."""
+    """Return a node's status as one line of JSON."""
     return msgspec.json.encode(status).decode()
 
 
 def draw_status(found: Sequence[Status]) -> Table:
-    """Return a table of how each node stands, with an empty row between two nodes."""
+    """Return a table of all nodes, with an empty row between two nodes."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim")
     table.add_column(overflow="fold")
@@ -149,7 +148,7 @@ def draw_status(found: Sequence[Status]) -> Table:
         if table.rows:
             table.add_row()
         for label, value in _rows(status):
-            table.add_row(label, Text(fold_line(value)))  # a coordinator chose some of it
+            table.add_row(label, Text(fold_line(value)))  # some values come from a coordinator
     return table
 
 
@@ -158,7 +157,7 @@ def _rows(status: Status) -> list[tuple[str, str]]:
     return [*_here(status.here), *_life(status.here.lifetime), *there]
 
 
-def _here(here: Here) -> list[tuple[str, str]]:
+def _here(here: LocalStatus) -> list[tuple[str, str]]:
     rows = [("node", here.node or "not joined yet")]
     if here.site is not None:
         rows.append(("site", here.site))
@@ -166,7 +165,7 @@ def _here(here: Here) -> list[tuple[str, str]]:
     if here.run is not None:
         rows.append(("state", describe_run(here.run, now=datetime.now(UTC))))
     if here.arm == "base":
-        rows.append(("training", "none: a base node answers with its model untouched"))
+        rows.append(("training", "none: a base node answers with its model untrained"))
     if here.checkpoint is None:
         return [*rows, ("last checkpoint", "none")]
     return [
@@ -178,7 +177,7 @@ def _here(here: Here) -> list[tuple[str, str]]:
 
 
 def describe_run(run: RunState, *, now: datetime) -> str:
-    """Say in a line how a run is and since when, by the machine's clock."""
+    """Return one line about the state of a run, in local time."""
     if run.state == "killed":
         return f"not running: killed, or the machine went down, after {_local(run.since)}"
     if run.state == "stopped":

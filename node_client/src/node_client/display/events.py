@@ -1,6 +1,6 @@
-"""What a running node tells machines: `--json` writes one of these as a JSON object on each line.
+"""Events of a running node: `--json` writes each one as a JSON object on a line.
 
-`event` names the kind and `at` is when it happened, ISO 8601 in UTC. Fields may be added.
+`event` is the kind and `at` the time, ISO 8601 in UTC. Fields may be added later.
 """
 
 from collections.abc import Callable
@@ -14,15 +14,15 @@ from msgspec import Struct, field
 from node_client.storage.pauses import Reason
 from swarm_protocol.messages import Arm, RoundInfo, Standing
 
-if TYPE_CHECKING:  # the trainer imports torch; whoever only shows figures need not wait for it
+if TYPE_CHECKING:  # the trainer imports torch, which display alone does not need
     from node_client.learning.report import StepReport
 
 
 @dataclass(frozen=True)
-class Vitals:
-    """Memory in bytes: of the process, and what it holds on its accelerator, if it has one."""
+class MemoryUse:
+    """Memory in bytes: of the process, and of its accelerator if it has one."""
 
-    memory: int
+    process: int
     accelerator: int | None = None
 
 
@@ -31,7 +31,7 @@ def _now() -> str:
 
 
 class Event(Struct, frozen=True, kw_only=True, tag_field="event"):
-    """Something that happened to the node."""
+    """Base of all events."""
 
     at: str = field(default_factory=_now)
 
@@ -49,7 +49,7 @@ class Started(Event, frozen=True, kw_only=True, tag="started"):
 
 
 class LinkChanged(Event, frozen=True, kw_only=True, tag="connection"):
-    """The connection came, went or is tried again. `reason` says why it waits."""
+    """The connection was made or lost, or is tried again. `reason` says why it waits."""
 
     phase: str
     reason: str
@@ -87,7 +87,7 @@ class StepDone(Event, frozen=True, kw_only=True, tag="step"):
 
     @classmethod
     def of(
-        cls, report: "StepReport", *, tokens_per_second: float, vitals: Vitals | None
+        cls, report: "StepReport", *, tokens_per_second: float, memory_use: MemoryUse | None
     ) -> "StepDone":
         """Return the event of a step."""
         return cls(
@@ -102,13 +102,13 @@ class StepDone(Event, frozen=True, kw_only=True, tag="step"):
             seconds=sum(report.seconds.values()),
             tokens_per_second=tokens_per_second,
             held_out=report.held_out.score if report.held_out is not None else None,
-            memory=vitals.memory if vitals is not None else None,
-            accelerator_memory=vitals.accelerator if vitals is not None else None,
+            memory=memory_use.process if memory_use is not None else None,
+            accelerator_memory=memory_use.accelerator if memory_use is not None else None,
         )
 
 
 class RoundChanged(Event, frozen=True, kw_only=True, tag="round"):
-    """The judge's current round is another one, or in another phase."""
+    """There is another current round, or it is in another phase."""
 
     round: int
     phase: str
@@ -135,8 +135,8 @@ class AnswersAcknowledged(Event, frozen=True, kw_only=True, tag="answers"):
     acknowledged: int
 
 
-class StandingTold(Event, frozen=True, kw_only=True, tag="standing"):
-    """The coordinator told this node's row of the leaderboard; null figures as long as none is."""
+class StandingChanged(Event, frozen=True, kw_only=True, tag="standing"):
+    """This node's row of the leaderboard arrived; figures are null without a score."""
 
     rank: tuple[int, int] | None
     ranked: int | None
@@ -151,20 +151,20 @@ class StandingTold(Event, frozen=True, kw_only=True, tag="standing"):
     external_used: int
 
     @classmethod
-    def of(cls, standing: Standing) -> "StandingTold":
+    def of(cls, standing: Standing) -> "StandingChanged":
         """Return the event of a standing."""
-        told = {name: getattr(standing, name) for name in cls.__struct_fields__ if name != "at"}
-        return cls(**told)
+        fields = {name: getattr(standing, name) for name in cls.__struct_fields__ if name != "at"}
+        return cls(**fields)
 
 
 class CheckpointSaved(Event, frozen=True, kw_only=True, tag="checkpoint"):
-    """A checkpoint was written; killed from now on, the node goes on after this step."""
+    """A checkpoint was written, from which the node resumes after this step."""
 
     step: int
 
 
 class ProblemFound(Event, frozen=True, kw_only=True, tag="problem"):
-    """Something went wrong: what, and what to do. `code` is stable."""
+    """An error, and what to do about it. `code` is stable."""
 
     code: str
     message: str
@@ -172,13 +172,13 @@ class ProblemFound(Event, frozen=True, kw_only=True, tag="problem"):
 
 
 class Noticed(Event, frozen=True, kw_only=True, tag="notice"):
-    """Something that is no problem, but that the owner should know."""
+    """Information for the owner that is no error."""
 
     message: str
 
 
 class Paused(Event, frozen=True, kw_only=True, tag="paused"):
-    """The node trains and shares no more for now. `until` is ISO 8601, null if nobody knows."""
+    """The node neither trains nor shares. `until` is ISO 8601, null if unknown."""
 
     reason: Reason
     message: str
@@ -186,24 +186,24 @@ class Paused(Event, frozen=True, kw_only=True, tag="paused"):
 
 
 class Resumed(Event, frozen=True, kw_only=True, tag="resumed"):
-    """The pause is over."""
+    """The pause has ended."""
 
 
 class Stopped(Event, frozen=True, kw_only=True, tag="stopped"):
-    """The node ends; the last line. `step` is null if it made none."""
+    """The node ends; the last event. `step` is null without a finished step."""
 
     step: int | None
 
 
-Listener = Callable[[Event], None]
+EventListener = Callable[[Event], None]
 
 
 def ignore(event: Event) -> None:
-    """Listen to nothing."""
+    """Ignore an event."""
 
 
-def tell_both(first: Listener, second: Listener) -> Listener:
-    """Return a listener that passes each event on to two."""
+def combine(first: EventListener, second: EventListener) -> EventListener:
+    """Return a listener that passes each event to two others."""
 
     def listen(event: Event) -> None:
         first(event)

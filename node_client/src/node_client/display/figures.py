@@ -1,4 +1,4 @@
-"""Numbers as a person reads them at a glance. Pure."""
+"""Numbers and codes as readable text. Pure."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -7,10 +7,16 @@ from statistics import fmean, variance
 
 BARS = "▁▂▃▄▅▆▇█"
 CURVE_WIDTH = 32
-# Fewer steps than this tell no direction; two halves of them give an error of the mean.
+# A trend needs at least this many steps: each half gives a standard error of its mean.
 TREND_STEPS = 20
-# How many standard errors apart two halves of the curve must be to be called different.
-SURE = 2.0
+# Number of standard errors between two halves of the curve that counts as a difference.
+TREND_ERRORS = 2.0
+_REMARKS = {
+    "too_few": "not ranked yet: too few of its questions count so far",
+    "often_absent": "not ranked: it missed too many of the rounds that it was invited to",
+    "base": "not ranked: an untrained model, shown for comparison",
+    "quarantined": "not ranked: the operator took this node out of the ranks; ask there why",
+}
 
 
 def sparkline(values: Sequence[float], *, width: int = CURVE_WIDTH) -> str:
@@ -25,9 +31,9 @@ def sparkline(values: Sequence[float], *, width: int = CURVE_WIDTH) -> str:
 
 
 def describe_trend(values: Sequence[float]) -> str:
-    """Say where values go: the later half against the earlier one, beyond their noise.
+    """Return the trend of values: the later half against the earlier one, beyond noise.
 
-    Returns `rising`, `falling` or `steady`, and nothing for fewer than TREND_STEPS values.
+    Returns `rising`, `falling` or `steady`; an empty text for fewer than TREND_STEPS values.
     """
     values = list(values)
     if len(values) < TREND_STEPS:
@@ -36,7 +42,7 @@ def describe_trend(values: Sequence[float]) -> str:
     earlier, later = values[:middle], values[middle:]
     difference = fmean(later) - fmean(earlier)
     error = sqrt(variance(earlier) / len(earlier) + variance(later) / len(later))
-    if abs(difference) <= SURE * error:
+    if abs(difference) <= TREND_ERRORS * error:
         return "steady"
     return "rising" if difference > 0 else "falling"
 
@@ -47,19 +53,19 @@ def describe_bytes(size: int) -> str:
 
 
 def describe_rank(rank: tuple[int, int], *, ranked: int | None) -> str:
-    """Return a rank or a range of ranks, and of how many if that is known."""
+    """Return a rank or a range of ranks, with the number of ranked nodes if it is known."""
     low, high = rank
     place = f"{low}" if low == high else f"{low}–{high}"
     return place if ranked is None else f"{place} of {ranked:,}"
 
 
 def describe_age(moment: datetime, *, now: datetime) -> str:
-    """Say how long ago a moment was."""
+    """Return the time since a moment."""
     return f"{describe_span((now - moment).total_seconds())} ago"
 
 
 def count_down(moment: str, *, now: datetime) -> str:
-    """Return the time until a moment (ISO 8601), 0:00 when it is past."""
+    """Return the time until a moment (ISO 8601); 0:00 for a past one."""
     return describe_span((datetime.fromisoformat(moment) - now).total_seconds())
 
 
@@ -68,3 +74,11 @@ def describe_span(seconds: float) -> str:
     minutes, rest = divmod(max(0, round(seconds)), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes:02d} min" if hours else f"{minutes}:{rest:02d}"
+
+
+def explain_remark(remark: str) -> str:
+    """Return why a node is not ranked; an empty text for a ranked node.
+
+    `remark` is a code of the protocol (`Standing.remark`); an unknown one is shown as it is.
+    """
+    return _REMARKS.get(remark, f"not ranked: {remark}") if remark else ""

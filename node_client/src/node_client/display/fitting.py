@@ -1,7 +1,7 @@
-"""How the panel's parts share the lines of a terminal. Pure.
+"""Fits the panel's rows into the lines of a terminal. Pure.
 
-Where there are too few lines for all of them, parts get shorter or go, the least important first.
-The health line, notices and the problem are the last.
+If there are too few lines, rows are shortened or removed, the least important first. The health
+line, notices and the problem come last.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ LABEL_WIDTH = 8
 _GAP = 2
 ELLIPSIS = "…"
 
-# What gives way, in this order: how many lines are left to parts, by their names.
+# Cuts in this order: the maximum number of lines for the named rows.
 _CUTS: tuple[tuple[int, tuple[str, ...]], ...] = (
     (1, ("asked", "answered")),
     (0, ("asked", "answered", "gap below")),
@@ -43,8 +43,8 @@ _CUTS: tuple[tuple[int, tuple[str, ...]], ...] = (
 
 
 @dataclass(frozen=True)
-class Part:
-    """One part of the panel by its name; without a label it takes the whole width."""
+class PanelRow:
+    """A named row of the panel; without a label it takes the full width."""
 
     name: str
     text: Text
@@ -53,43 +53,43 @@ class Part:
 
 @dataclass(frozen=True)
 class _Wrapped:
-    part: Part
+    row: PanelRow
     lines: list[Text]
 
 
-def fit_parts(
-    parts: Sequence[Part], *, console: Console, width: int, room: int | None
+def fit_rows(
+    rows: Sequence[PanelRow], *, console: Console, width: int, height: int | None
 ) -> list[Text]:
-    """Return the parts as lines of at most `width` cells, at most `room` of them if it is given."""
-    wrapped = [_wrap(part, console=console, width=width) for part in parts]
-    limits = {} if room is None else _choose_limits(wrapped, room=room)
+    """Return the rows as lines of at most `width` cells, and at most `height` lines if given."""
+    wrapped = [_wrap(row, console=console, width=width) for row in rows]
+    limits = {} if height is None else _choose_limits(wrapped, height=height)
     lines = [line for each in wrapped for line in _draw(each, limits, width=width)]
-    return lines[:room]
+    return lines[:height]
 
 
-def _choose_limits(wrapped: Sequence[_Wrapped], *, room: int) -> dict[str, int]:
-    """Return how many lines parts are left: as few cuts as make all of them fit, in their order."""
+def _choose_limits(wrapped: Sequence[_Wrapped], *, height: int) -> dict[str, int]:
+    """Return the maximum lines of rows by name: as few cuts, in order, as make all rows fit."""
     limits: dict[str, int] = {}
     for limit, names in _CUTS:
-        if sum(_height(each, limits) for each in wrapped) <= room:
+        if sum(_height(each, limits) for each in wrapped) <= height:
             break
         limits |= dict.fromkeys(names, limit)
     return limits
 
 
 def _height(each: _Wrapped, limits: dict[str, int]) -> int:
-    return min(len(each.lines), limits.get(each.part.name, len(each.lines)))
+    return min(len(each.lines), limits.get(each.row.name, len(each.lines)))
 
 
-def _wrap(part: Part, *, console: Console, width: int) -> _Wrapped:
-    inner = width if part.label is None else width - LABEL_WIDTH - _GAP
-    return _Wrapped(part, list(part.text.wrap(console, max(1, inner), overflow="fold")))
+def _wrap(row: PanelRow, *, console: Console, width: int) -> _Wrapped:
+    inner = width if row.label is None else width - LABEL_WIDTH - _GAP
+    return _Wrapped(row, list(row.text.wrap(console, max(1, inner), overflow="fold")))
 
 
 def _draw(each: _Wrapped, limits: dict[str, int], *, width: int) -> Iterator[Text]:
-    """Yield a part's lines with its label; an ellipsis tells that some are missing."""
+    """Yield a row's lines with its label; an ellipsis marks missing lines."""
     height = _height(each, limits)
-    label = each.part.label
+    label = each.row.label
     for number, line in enumerate(each.lines[:height]):
         shown = line.copy()
         shown.rstrip()

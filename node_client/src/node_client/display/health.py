@@ -1,7 +1,7 @@
-"""The answer to "is my node working?": one line with its reason and what helps. Pure.
+"""The answer to "is my node working?": one line with the reason and a remedy. Pure.
 
-The words are those of the node's page on the site (`swarm_web.dashboard.reports.verdict`), wherever
-both can know the same thing.
+The texts are those of the node's page on the site (`swarm_web.dashboard.reports.verdict`), where
+both have the same information.
 """
 
 from dataclasses import dataclass
@@ -11,38 +11,37 @@ from typing import Literal
 from node_client.display.figures import describe_span
 from node_client.display.lines import describe_pause
 from node_client.display.terminal import fold_line
-from node_client.display.view import View
+from node_client.display.view import NodeView
 
 State = Literal["working", "waiting", "needs attention"]
 
-# A shorter loss of the connection is nobody's concern: the client connects again by itself.
+# After a shorter loss of the connection no action is needed: the client reconnects.
 PATIENCE_S = 300.0
-# What only the owner can mend, by the code of the problem; it is the answer for as long.
+# Codes of problems that only the owner can fix, shown for PROBLEM_STAYS.
 OWNERS_PROBLEMS = frozenset({"checkpoint"})
 PROBLEM_STAYS = timedelta(minutes=10)
 
 
 @dataclass(frozen=True)
 class Health:
-    """`text` says how the node is, `reason` why, and what helps."""
+    """`text` is the state of the node, `reason` its cause and what to do."""
 
     state: State
     text: str
     reason: str
 
 
-def judge_health(view: View, *, now: datetime, clock: float) -> Health:
-    """Say whether a node works. The first thing that stands in the way is the answer.
+def judge_health(view: NodeView, *, now: datetime, clock: float) -> Health:
+    """Return whether a node works. The first obstacle found is the answer.
 
     `now` is the time in UTC, `clock` the monotonic time that links count in.
     """
     if view.stopping:
-        work = "hands in what it owes" if view.arm == "base" else "finishes the step and saves"
+        work = "submits its answers" if view.arm == "base" else "finishes the step and saves"
         return Health("waiting", "is stopping.", f"It {work}; Ctrl-C again quits at once.")
     if view.paused is not None:
         end = "`swarm-node resume` ends the pause." if view.paused.reason == "asked" else ""
-        said = describe_pause(view.paused)
-        return Health("waiting", f"is {said}.", end)
+        return Health("waiting", f"is {describe_pause(view.paused)}.", end)
     if _needs_owner(view, now=now):
         assert view.problem is not None
         why = f"{fold_line(view.problem.message)} {fold_line(view.problem.fix)}"
@@ -53,17 +52,17 @@ def judge_health(view: View, *, now: datetime, clock: float) -> Health:
         return Health("waiting", "is connecting.", "")
     if view.link.phase != "connected":
         return _explain_absence(view, clock=clock)
-    return _judge_part(view)
+    return _judge_rounds(view)
 
 
-def _needs_owner(view: View, *, now: datetime) -> bool:
+def _needs_owner(view: NodeView, *, now: datetime) -> bool:
     problem = view.problem
     if problem is None or problem.code not in OWNERS_PROBLEMS:
         return False
     return now - problem.at < PROBLEM_STAYS
 
 
-def _explain_absence(view: View, *, clock: float) -> Health:
+def _explain_absence(view: NodeView, *, clock: float) -> Health:
     assert view.link is not None
     assert view.site is not None
     gone_s = 0.0 if view.offline_since is None else clock - view.offline_since
@@ -85,8 +84,8 @@ def _explain_absence(view: View, *, clock: float) -> Health:
     return Health("needs attention", "is offline.", f"{why} {remedy}")
 
 
-def _judge_part(view: View) -> Health:
-    """Judge a connected node by its part in the rounds."""
+def _judge_rounds(view: NodeView) -> Health:
+    """Return the health of a connected node, by its rounds."""
     standing = view.standing
     if standing is not None and standing.remark == "quarantined":
         why = "The operator removed it from the ranking. It is still judged; see its page."
@@ -115,7 +114,7 @@ def _judge_part(view: View) -> Health:
     return Health("working", "is healthy.", _praise(view))
 
 
-def _await_first_score(view: View) -> Health:
+def _await_first_score(view: NodeView) -> Health:
     current = view.round
     given = view.answered[current.number] if current is not None else 0
     if current is not None and current.phase in {"open", "scoring"} and given:
@@ -125,13 +124,13 @@ def _await_first_score(view: View) -> Health:
     return Health("waiting", "is connected and waiting for its first round.", why)
 
 
-def _judge_last_round(view: View) -> Health | None:
-    """Complain about the latest round that ended, if this node did not answer all of it."""
+def _judge_last_round(view: NodeView) -> Health | None:
+    """Return a problem with the latest finished round, if this node did not answer all of it."""
     last, current = view.finished, view.round
     if last is None or last.number == view.sat_out:
         return None
     if current is not None and current.number == last.number and current.phase != "closed":
-        return None  # what was handed in may still be acknowledged, or the round was void
+        return None  # answers may still be acknowledged, or the round was void
     if view.answered[last.number] >= last.questions:
         return None
     if not view.answered[last.number]:
@@ -142,7 +141,7 @@ def _judge_last_round(view: View) -> Health | None:
     return Health("needs attention", text, why)
 
 
-def _praise(view: View) -> str:
+def _praise(view: NodeView) -> str:
     last = view.finished
     if last is not None and last.number != view.sat_out:
         return f"It is connected and answered all questions of round {last.number}."

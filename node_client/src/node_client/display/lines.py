@@ -1,14 +1,14 @@
-"""What a log says in one line. Pure."""
+"""Log lines about a run. Pure."""
 
 from pathlib import Path
 
 from node_client.display.terminal import fold_line
-from node_client.display.view import View
+from node_client.display.view import NodeView
 from node_client.storage.pauses import Pause
 
 
-def describe_step(view: View) -> str:
-    """Say in one line what the latest step did."""
+def describe_step(view: NodeView) -> str:
+    """Return one line about the latest step."""
     report = view.report
     if view.arm == "base":
         return "arm base: nothing was trained"
@@ -22,25 +22,26 @@ def describe_step(view: View) -> str:
     )
 
 
-def describe_ending(view: View, *, folder: Path) -> str:
-    """Say in one line whether a run that ended has saved all its steps in its state folder."""
+def describe_ending(view: NodeView, *, folder: Path) -> str:
+    """Return one line about whether a finished run has saved all its steps."""
     if view.report is None or (view.saved is not None and view.saved.step == view.report.step):
-        return f"All is saved in {folder}"
+        return f"All steps are saved in {folder}"
     safe = view.resumed_step if view.saved is None else view.saved.step
     if not safe:
         return f"NO step is saved: there is no checkpoint in {folder}"
-    return f"NOT all is saved: the newest checkpoint in {folder} is of step {safe}"
+    return f"NOT all steps are saved: the newest checkpoint in {folder} is of step {safe}"
 
 
 def describe_pause(pause: Pause) -> str:
-    """Say in one line why a node pauses and until when, by the machine's clock."""
+    """Return one line about why a node pauses and until when, in local time."""
     until = "" if pause.until is None else f" until {pause.until.astimezone():%Y-%m-%d %H:%M}"
     return f"paused{until}: {pause.why}"
 
 
 def describe_upgrade(oldest: str, *, command: str) -> str:
-    """Say in one line that this client will be refused soon; `oldest` is the first that will not.
+    """Return one line about a client that will be refused soon.
 
-    The version is the coordinator's word, so it cannot be trusted to be one. `command` upgrades.
+    `oldest` is the first version that will not; it comes from the coordinator and may be any text.
+    `command` upgrades the client.
     """
     return f"clients older than {fold_line(oldest, most=20)} will be refused soon; run: {command}"

@@ -1,6 +1,6 @@
-"""The rows of the panel: one for each thing that an owner wants to know. Pure.
+"""The texts of the panel's rows. Pure.
 
-Whatever a coordinator or a peer said is folded into a line, so that it cannot steer the terminal.
+Foreign text is folded into one line without control characters.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,18 +15,18 @@ from node_client.display.figures import (
     describe_bytes,
     describe_rank,
     describe_trend,
+    explain_remark,
     sparkline,
 )
-from node_client.display.remarks import explain_remark
 from node_client.display.terminal import fold_line
-from node_client.display.view import View
+from node_client.display.view import NodeView
 from node_client.swarm.exchange import may_publish
 
-# Over how many steps a mean is told beside the latest value.
+# Number of steps for the mean beside the latest value.
 RECENT_STEPS = 20
 _TREND_SIGNS = {"rising": "▲ rising", "falling": "▼ falling", "steady": "▶ steady", "": ""}
-# What a coordinator says of the rollouts of this node (`Standing.hand_out`).
-_HELD = {
+# How the coordinator hands out this node's rollouts (`Standing.hand_out`).
+_HAND_OUT = {
     "lowered": "handed out a quarter as often as those of others; this node's page says why",
     "withheld": "withheld from other nodes; this node's page says why",
 }
@@ -34,12 +34,12 @@ _HELD = {
 
 # The longest name that a coordinator gives.
 NAME_CHARS = 64
-# Rows that go on with the one above, and have no label of their own.
+# Rows that continue the one above, without a label.
 CONTINUATIONS = frozenset({"curve", "fix"})
 
 
-def list_rows(view: View, *, now: datetime) -> Iterator[tuple[str, Text]]:
-    """Yield the name and the text of each row that has something to say."""
+def list_rows(view: NodeView, *, now: datetime) -> Iterator[tuple[str, Text]]:
+    """Yield the name and the text of each row that is not empty."""
     rows: tuple[tuple[str, Text | str], ...] = (
         ("node", _node(view)),
         ("model", f"{fold_line(view.model)} · {view.parameters:,} parameters · {view.device}"),
@@ -60,11 +60,11 @@ def list_rows(view: View, *, now: datetime) -> Iterator[tuple[str, Text]]:
     )
     for label, value in rows:
         if value:
-            # Wrapped, because rich would read markup in a plain string, which others can write.
+            # As Text, because rich would interpret markup in a plain string.
             yield label, Text(value) if isinstance(value, str) else value
 
 
-def _node(view: View) -> str:
+def _node(view: NodeView) -> str:
     if view.site is None:
         return ""
     if not view.node:
@@ -72,14 +72,14 @@ def _node(view: View) -> str:
     return f"{fold_line(view.node, most=NAME_CHARS)} · arm {view.arm}\n{view.site.page(view.node)}"
 
 
-def _season(view: View) -> str:
+def _season(view: NodeView) -> str:
     if view.season is None:
         return ""
     rules = view.season
     return f"{fold_line(rules.name)} · {rules.local} local + {rules.external} external a step"
 
 
-def _round(view: View, *, now: datetime) -> str:
+def _round(view: NodeView, *, now: datetime) -> str:
     current = view.round
     if view.site is None or current is None:
         return "" if view.site is None else "none yet"
@@ -95,11 +95,11 @@ def _round(view: View, *, now: datetime) -> str:
     return f"{current.number} is {current.phase} · {answered}"
 
 
-def _coordinators_now(view: View, *, now: datetime) -> datetime:
+def _coordinators_now(view: NodeView, *, now: datetime) -> datetime:
     return datetime.fromtimestamp(now.timestamp() + view.clock_ahead_s, tz=now.tzinfo)
 
 
-def _judge(view: View) -> str:
+def _judge(view: NodeView) -> str:
     if view.site is None:
         return ""
     standing = view.standing
@@ -116,9 +116,9 @@ def _judge(view: View) -> str:
     return f"{score}\n{remark}" if remark else score
 
 
-def _training(view: View) -> str:
+def _training(view: NodeView) -> str:
     if view.arm == "base":
-        return "none: a base node answers with its model untouched, for comparison"
+        return "none: a base node answers with its model untrained, for comparison"
     report = view.report
     if report is None:
         resumed = f"resumed at step {view.resumed_step:,}; " if view.resumed_step else ""
@@ -131,13 +131,13 @@ def _training(view: View) -> str:
 
 
 def _mean(rewards: Sequence[float]) -> str:
-    """Return the mean of the latest steps, or nothing from a season's start to its first step."""
+    """Return the mean of the latest steps; an empty text before a season's first step."""
     recent = list(rewards)[-RECENT_STEPS:]
     return f" · mean of {len(recent)}: {fmean(recent):.3f}" if recent else ""
 
 
-def _curve(view: View) -> Text | str:
-    """Draw the training rewards of the latest steps, if there are any, and where they go."""
+def _curve(view: NodeView) -> Text | str:
+    """Return the training rewards of the latest steps as a curve, with their trend."""
     if view.arm == "base" or not view.curve:
         return ""
     trend = describe_trend(view.curve)
@@ -146,14 +146,14 @@ def _curve(view: View) -> Text | str:
     return Text.assemble((sparkline(view.curve), "cyan"), (sign, colour))
 
 
-def _held_out(view: View) -> str:
+def _held_out(view: NodeView) -> str:
     if view.held_out is None:
         return ""
     return f"{view.held_out}, at step {view.held_out_step:,}"
 
 
-def _given(view: View) -> str:
-    """Say what others got of this node, in the season as far as the coordinator told it."""
+def _given(view: NodeView) -> str:
+    """Return what this node gave to others in the season, as far as the coordinator reported it."""
     if view.site is None or view.arm == "base":
         return ""
     if view.season is not None and not may_publish(view.arm, view.season):
@@ -165,12 +165,12 @@ def _given(view: View) -> str:
     if standing is not None and standing.used_by_others is not None:
         shared += f" · used by others {standing.used_by_others:,} times"
     shared += f" · {view.unpublished:,} dropped unsent" if view.unpublished else ""
-    held = _HELD.get(standing.hand_out or "") if standing is not None else None
+    held = _HAND_OUT.get(standing.hand_out or "") if standing is not None else None
     return f"{shared}\n{held}" if held else shared
 
 
-def _taken(view: View) -> str:
-    """Say what this node used of others, and why it dropped the rest."""
+def _taken(view: NodeView) -> str:
+    """Return how many external rollouts were used, and why others were dropped."""
     report, totals = view.report, view.totals
     if view.site is None or report is None or totals is None or view.arm == "base":
         return ""
@@ -181,34 +181,34 @@ def _taken(view: View) -> str:
         f"{fold_line(reason).replace('_', ' ')} {count:,}"
         for reason, count in sorted(totals.external_dropped.items())
     )
-    # The coordinator's figure, as on the node's page: after a run that began anew the local one is
-    # smaller. It is all there is until the coordinator has told.
+    # The coordinator's figure, as on the node's page, once it is known: after a fresh start the
+    # local one is smaller.
     standing = view.standing
     external = totals.external_used if standing is None else standing.external_used
     used = f"{mix}\n{external:,} external used this season"
     return f"{used}\ndropped: {dropped}" if dropped else used
 
 
-def _machine(view: View) -> str:
-    said = []
+def _machine(view: NodeView) -> str:
+    texts = []
     if view.report is not None:
         seconds = sum(view.report.seconds.values())
-        said = [f"{view.tokens_per_second:,.0f} tokens/s", f"{seconds:.2g} s a step"]
-    if view.vitals is not None:
-        said.append(f"memory {describe_bytes(view.vitals.memory)}")
-        if view.vitals.accelerator is not None:
-            said.append(f"{view.device} {describe_bytes(view.vitals.accelerator)}")
-    return " · ".join(said)
+        texts = [f"{view.tokens_per_second:,.0f} tokens/s", f"{seconds:.2g} s a step"]
+    if view.memory_use is not None:
+        texts.append(f"memory {describe_bytes(view.memory_use.process)}")
+        if view.memory_use.accelerator is not None:
+            texts.append(f"{view.device} {describe_bytes(view.memory_use.accelerator)}")
+    return " · ".join(texts)
 
 
-def _saved(view: View, *, now: datetime) -> str:
+def _saved(view: NodeView, *, now: datetime) -> str:
     if view.saved is not None:
         return f"step {view.saved.step:,}, {describe_age(view.saved.at, now=now)}"
     return f"step {view.resumed_step:,}, resumed from it" if view.resumed_step else ""
 
 
-def _all_runs(view: View) -> str:
-    """Sum up the node's whole life, once it is more than what the rows above say."""
+def _all_runs(view: NodeView) -> str:
+    """Return the totals of all runs, if they differ from those of this one."""
     life = view.lifetime
     if life.steps <= view.steps_here:
         return ""
@@ -218,14 +218,14 @@ def _all_runs(view: View) -> str:
     )
 
 
-def _notices(view: View) -> Iterator[Text]:
+def _notices(view: NodeView) -> Iterator[Text]:
     if view.upgrade is not None:
         yield Text(view.upgrade, "yellow")
     for notice in view.notices:
         yield Text(f"{notice.at:%H:%M:%S} UTC: {fold_line(notice.message)}")
 
 
-def _problem(view: View) -> Text | str:
+def _problem(view: NodeView) -> Text | str:
     problem = view.problem
     if problem is None:
         return ""

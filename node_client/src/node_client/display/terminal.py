@@ -1,4 +1,4 @@
-"""Text of others on this machine's terminal."""
+"""Safe output of foreign text on a terminal."""
 
 import logging
 
@@ -7,14 +7,14 @@ LOG_CHARS = 1000
 
 
 def clean(text: str) -> str:
-    """Return a text without what could steer the terminal: only line breaks and tabs stay."""
+    """Return a text without control characters, except line breaks and tabs."""
     return "".join(letter for letter in text if letter.isprintable() or letter in "\n\t")
 
 
 def fold_line(text: str, *, most: int = LINE_CHARS) -> str:
     """Return a text as one line of at most `most` characters and an ellipsis.
 
-    White space is folded; control characters, which could steer the terminal, become spaces.
+    White space is folded, and control characters become spaces.
     """
     line = "".join(letter if letter.isprintable() else " " for letter in text)
     line = " ".join(line.split())
@@ -22,9 +22,9 @@ def fold_line(text: str, *, most: int = LINE_CHARS) -> str:
 
 
 class LineFormatter(logging.Formatter):
-    """Writes each record as one line that cannot steer a terminal, warnings marked as such.
+    """Formats each record as one line without control characters; warnings are marked.
 
-    Log messages quote what a coordinator said.
+    Log messages quote text from coordinators.
     """
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # logging's name

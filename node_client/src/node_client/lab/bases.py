@@ -1,4 +1,4 @@
-"""The models that an experiment starts from, those made on demand included."""
+"""The base models of an experiment, including those created on demand."""
 
 import hashlib
 from pathlib import Path
@@ -15,9 +15,9 @@ from swarm_tasks.verifier import Verifier
 
 
 def find_base(name: str, *, cache: Path | None = None) -> str:
-    """Return what `Policy.load` takes: a folder for a base that is made on demand, else its name.
+    """Return the argument for `Policy.load`: a folder for a base created on demand, or its name.
 
-    The folder is in the user's own cache, and named by the recipe: another one is another base.
+    The folder is in the user's cache and named by the recipe, so another recipe is another base.
     """
     if name in DEMO_BASES or name not in BASES:
         return name
@@ -27,9 +27,9 @@ def find_base(name: str, *, cache: Path | None = None) -> str:
 
 
 def make_bases(experiment: Experiment, *, console: Console, cache: Path | None = None) -> None:
-    """Make the bases of an experiment that are made on demand and are not there yet.
+    """Create the on-demand bases of an experiment that do not exist yet.
 
-    Of several processes that want the same base one makes it, and the others wait.
+    Of several processes that need the same base, one creates it and the others wait.
     """
     named = {plan.base for arm in experiment.arms for plan in plan_nodes(experiment, arm)}
     for name in sorted(named & set(BASES) - set(DEMO_BASES)):

@@ -1,8 +1,7 @@
-"""What an experiment is: its swarm, its arms and its seeds, read from a TOML file.
+"""An experiment: its swarm, arms and seeds, read from a TOML file.
 
-An experiment compares arms. Every arm is run once with each seed, and a seed means the same in all
-arms: the same base weights, and the same stream of questions for each node. So arms are compared
-seed by seed.
+An experiment compares arms. Every arm is run once with each seed. A seed determines the base
+weights and the stream of questions of each node, in all arms, so arms are compared seed by seed.
 """
 
 import hashlib
@@ -36,7 +35,7 @@ Phase = Literal["exploratory", "confirmatory"]
 Drawing = Literal["uniform", "informative"]
 Source = Literal["others", "self"]
 Attack = Literal["none", "poison", "poison and lie"]
-# A node of the smallest model takes megabytes; the public demo of the paper had thousands of nodes.
+# A node with the smallest model takes megabytes; the paper's public demo had thousands of nodes.
 Nodes = Annotated[int, Meta(ge=1, le=10_000)]
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9 .,+/_-]{0,63}$")]
 # An experiment's name is also its folder's, and part of its report's address.
@@ -45,7 +44,7 @@ Base = Annotated[str, Meta(min_length=1)]
 
 
 class SeasonRules(Struct, frozen=True, forbid_unknown_fields=True):
-    """What is asked, and how: the parts of a season that an experiment needs."""
+    """The rules of a season that an experiment needs."""
 
     tasks: Annotated[list[TaskChoice], Meta(min_length=1)]
     completions: Annotated[int, Meta(ge=2, le=MAX_COMPLETIONS)] = 8
@@ -58,11 +57,10 @@ class SeasonRules(Struct, frozen=True, forbid_unknown_fields=True):
     system_prompt: str = SYSTEM_PROMPT
 
 
-class Group(Struct, frozen=True, forbid_unknown_fields=True):
-    """Nodes of an arm that are alike. What is left out is the experiment's.
+class NodeGroup(Struct, frozen=True, forbid_unknown_fields=True):
+    """Identical nodes of an arm. Omitted fields are those of the experiment.
 
-    `train` are settings of theirs alone. Nodes with an `attack` do not train, and count in no
-    figure.
+    `train` are additional settings. Nodes with an `attack` do not train, and are in no figure.
     """
 
     nodes: Nodes
@@ -71,12 +69,12 @@ class Group(Struct, frozen=True, forbid_unknown_fields=True):
     attack: Attack = "none"
 
 
-class Arm(Struct, frozen=True, forbid_unknown_fields=True):
-    """One way to train: settings of the client's by name, and what its swarm is made of.
+class ExperimentArm(Struct, frozen=True, forbid_unknown_fields=True):
+    """One arm: settings of the client by name, and its swarm.
 
     `drawing` is how the pool answers a request: `uniform`, or rollouts that their senders declared
-    `informative` first. `source` is whose rollouts it draws: those of `others`, or as a control
-    the node's own earlier ones (`self`). Without `groups` all of the experiment's nodes are alike.
+    `informative` first. `source`: it draws rollouts of `others` or, as a control, the node's own
+    earlier ones (`self`). Without `groups` all nodes are identical.
     """
 
     name: Name
@@ -85,16 +83,16 @@ class Arm(Struct, frozen=True, forbid_unknown_fields=True):
     source: Source = "others"
     pool_rounds: Count | None = None
     nodes: Nodes | None = None
-    groups: list[Group] = []
+    groups: list[NodeGroup] = []
 
 
 class Experiment(Struct, frozen=True, forbid_unknown_fields=True):
-    """A whole experiment. `baseline` names the arm that the others are compared with.
+    """An experiment. `baseline` names the arm that the others are compared with.
 
-    `phase` marks seeds that were looked at while the experiment was being designed
-    (`exploratory`), which are never pooled with those of a committed design. The pool keeps each
-    node's rollouts of the latest `pool_rounds` rounds. `base` is a demo model (`thinker` is made
-    when it is first needed), or any that `--model` takes.
+    `phase` marks seeds that were used while the experiment was designed (`exploratory`), which are
+    never pooled with those of a committed design. The pool keeps each node's rollouts of the latest
+    `pool_rounds` rounds. `base` is a demo model (`thinker` is created when it is first needed), or
+    any model that `--model` accepts.
     """
 
     name: FolderName
@@ -103,7 +101,7 @@ class Experiment(Struct, frozen=True, forbid_unknown_fields=True):
     season: SeasonRules
     seeds: Annotated[list[Natural], Meta(min_length=1)]
     rounds: Count
-    arms: Annotated[list[Arm], Meta(min_length=1)]
+    arms: Annotated[list[ExperimentArm], Meta(min_length=1)]
     baseline: str
     base: Base = "tiny"
     device: Device = "cpu"
@@ -114,14 +112,14 @@ class Experiment(Struct, frozen=True, forbid_unknown_fields=True):
     train: dict[str, Any] = {}
 
 
-# Where the client's default is not SAPO's (arXiv 2509.08721), an experiment that leaves the setting
-# out still means SAPO's: a better default must not change what an older experiment means.
+# SAPO's values (arXiv 2509.08721) where the client's defaults differ, for settings that an
+# experiment omits: a better default must not change the meaning of an older experiment.
 PAPER: Mapping[str, Any] = {"external_candidates": 56, "external_shaping": "none"}
 
 
 @dataclass(frozen=True)
 class NodePlan:
-    """One node of a run: its settings and what it starts from."""
+    """One node of a run: its settings and its base model."""
 
     base: str
     device: str
@@ -131,7 +129,7 @@ class NodePlan:
 
 
 def read_experiment(path: Path) -> Experiment:
-    """Return the experiment that a file describes. Raises SettingsError."""
+    """Read an experiment from a file. Raises SettingsError."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as problem:
@@ -143,24 +141,24 @@ def read_experiment(path: Path) -> Experiment:
 
 
 def parse_experiment(content: Mapping[str, Any], *, place: str) -> Experiment:
-    """Return the experiment of a parsed file, checked as a whole. Raises SettingsError."""
+    """Return the experiment of a parsed file, with all checks. Raises SettingsError."""
     try:
         experiment = msgspec.convert(content, Experiment)
     except msgspec.ValidationError as problem:
         raise SettingsError(
-            f"{place}: {problem}", fix="docs/lab.md lists what an experiment may say."
+            f"{place}: {problem}", fix="docs/lab.md lists the fields of an experiment."
         ) from None
     names = [arm.name for arm in experiment.arms]
     files = {file_name(name).casefold() for name in names}
     if len(files) < len(names) or experiment.baseline not in names:
         raise SettingsError(
-            f"{place}: arms need names of their own, also as names of files, and the baseline must"
-            " be one of them.",
+            f"{place}: arms need unique names, also as file names, and the baseline must be one of"
+            " them.",
             fix=f"The arms are {', '.join(names)}; the baseline is {experiment.baseline}.",
         )
     if len(set(experiment.seeds)) < len(experiment.seeds):
         raise SettingsError(
-            f"{place}: a seed is named twice, so one run would count as two.",
+            f"{place}: a seed is listed twice, so one run would count as two.",
             fix="Give each seed once.",
         )
     for arm in experiment.arms:
@@ -173,23 +171,23 @@ def parse_experiment(content: Mapping[str, Any], *, place: str) -> Experiment:
 
 
 def file_name(arm: str) -> str:
-    """Return an arm's name as files have it."""
+    """Return an arm's name for file names."""
     return re.sub(r"[^A-Za-z0-9.]+", "-", arm)
 
 
-def plan_nodes(experiment: Experiment, arm: Arm) -> list[NodePlan]:
-    """Return the nodes of an arm, in order. Raises SettingsError for what cannot be run."""
+def plan_nodes(experiment: Experiment, arm: ExperimentArm) -> list[NodePlan]:
+    """Return the nodes of an arm, in order. Raises SettingsError for an impossible arm."""
     if arm.groups and arm.nodes is not None:
         raise SettingsError(
-            "It says how many nodes there are, and so do its groups.", fix="Leave `nodes` out."
+            "Both the arm and its groups set the number of nodes.", fix="Leave `nodes` out."
         )
-    groups = arm.groups or [Group(nodes=arm.nodes or experiment.nodes)]
+    groups = arm.groups or [NodeGroup(nodes=arm.nodes or experiment.nodes)]
     if all(group.attack != "none" for group in groups):
         raise SettingsError("No node trains.", fix="Add a group without an attack.")
     if arm.source == "self" and (arm.pool_rounds or experiment.pool_rounds) < 2:
         raise SettingsError(
-            "A node's own earlier rollouts leave the pool before it can draw them.",
-            fix="Set pool_rounds to 2 or more, for rollouts of the round before.",
+            "A node's own earlier rollouts are removed from the pool before it can draw them.",
+            fix="Set pool_rounds to 2 or more, for rollouts of the previous round.",
         )
     plans = [[_plan_node(experiment, arm, group)] * group.nodes for group in groups]
     return list(chain.from_iterable(plans))
@@ -207,7 +205,7 @@ def node_key(seed: int, name: str) -> bytes:
     return hashlib.sha256(f"lab:{seed}:{name}".encode()).digest()
 
 
-def _plan_node(experiment: Experiment, arm: Arm, group: Group) -> NodePlan:
+def _plan_node(experiment: Experiment, arm: ExperimentArm, group: NodeGroup) -> NodePlan:
     evaluation = {"eval_tasks": experiment.eval_tasks, "eval_every": experiment.eval_every}
     config = _make_config({**PAPER, **experiment.train, **arm.train, **group.train}, evaluation)
     rules = experiment.season
@@ -264,17 +262,17 @@ def _check_tasks(tasks: Sequence[TaskChoice], *, asked: Sequence[str]) -> None:
     if not known.issuperset(asked):
         raise SettingsError(
             f"The season has no {', '.join(sorted(set(asked) - known))}.",
-            fix=f"Choose of {', '.join(sorted(known))}.",
+            fix=f"Choose from {', '.join(sorted(known))}.",
         )
     for task in tasks:
         if not 0 < task.weight < math.inf:
             raise SettingsError(
-                f"{task.dataset}: the weight {task.weight} is no share of the questions.",
+                f"{task.dataset}: the weight {task.weight} is invalid.",
                 fix="Give a number above 0.",
             )
         try:
             check_config(task.dataset, task.config)
         except RefusedError as refusal:
             raise SettingsError(
-                f"{task.dataset}: {refusal.message}.", fix="docs/tasks.md lists what may be asked."
+                f"{task.dataset}: {refusal.message}.", fix="docs/tasks.md lists the allowed values."
             ) from None

@@ -1,7 +1,7 @@
-"""How long an experiment would take on this machine, and how much memory, from a trial of one node.
+"""Estimates time and memory of an experiment on this machine, from a trial of one node.
 
-Two rounds are measured after one that warms up, which allocates and compiles. With random weights
-nothing is learned, but time and memory are those of the real model: every completion runs into the
+Two rounds are measured after a warm-up round, which allocates and compiles. With random weights
+nothing is learned, but time and memory are those of the real model: every completion reaches the
 length limit, which is the worst case.
 """
 
@@ -35,10 +35,10 @@ HALF_BILLION: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """What a trial came to: seconds and tokens of a node's step, and bytes of a node.
+class RunCost:
+    """The cost of a trial: seconds and tokens of a node's step, and bytes of a node.
 
-    `node_steps` is how many steps the experiment has in all: of all nodes, arms and seeds.
+    `node_steps` is the number of steps of the experiment, over all nodes, arms and seeds.
     """
 
     seconds: float
@@ -53,8 +53,8 @@ class Estimate:
         return self.seconds * self.node_steps / 3600
 
 
-def estimate(experiment: Experiment) -> Estimate:
-    """Try one node of the first arm for a few rounds."""
+def estimate(experiment: Experiment) -> RunCost:
+    """Run one node of the first arm for a few rounds."""
     arm = experiment.arms[0]
     trial = msgspec.structs.replace(arm, nodes=1, groups=[])
     before = _memory(experiment.device)
@@ -64,7 +64,7 @@ def estimate(experiment: Experiment) -> Estimate:
         start = time.perf_counter()
         records = [swarm.play_round() for _ in range(TRIAL_ROUNDS)]
         seconds = (time.perf_counter() - start) / TRIAL_ROUNDS
-    return Estimate(
+    return RunCost(
         seconds=seconds,
         tokens=sum(record.tokens[0] for record in records) / TRIAL_ROUNDS,
         bytes_per_node=_memory(experiment.device) - before,

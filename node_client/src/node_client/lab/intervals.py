@@ -1,10 +1,10 @@
 """Intervals of means and ratios over runs, by a bootstrap of seeds and of nodes within them; pure.
 
-A draw takes as many seeds as there are, with replacement, and of each as many nodes (A. C. Davison,
+A draw takes all seeds with replacement, and for each its nodes with replacement (A. C. Davison,
 D. V. Hinkley, Bootstrap Methods and their Application, 1997, section 3.8). Plain percentiles of the
-draws are too narrow with a handful of seeds, so the percentiles are moved outwards as Student's t
-asks (T. C. Hesterberg, The American Statistician 69(4), 2015: the expanded percentile interval).
-All chance is fixed: the same values give the same interval.
+draws are too narrow with a handful of seeds, so the percentiles are widened by Student's t
+(T. C. Hesterberg, The American Statistician 69(4), 2015: the expanded percentile interval).
+The random seed is fixed: the same values give the same interval.
 """
 
 import math
@@ -16,12 +16,12 @@ import numpy.typing as npt
 from node_client.lab.statistics import Floats
 
 CONFIDENCE = 0.95
-# A bootstrap cannot leave the range of its seeds: with three, that range holds the true mean of one
-# value a run only 3 times in 4.
+# A bootstrap stays in the range of its seeds: with three, that range contains the true mean of one
+# value per run only 3 times in 4.
 LEAST_SEEDS = 4
 DRAWS = 10_000
 CURVE_DRAWS = 2_000
-# Draws that are made at once: what bounds the memory for swarms of thousands.
+# Draws at once, which limits the memory for swarms of thousands.
 _PORTION = 500
 _CHANCE = 20_261_123
 
@@ -36,8 +36,8 @@ def mean_interval(values: Floats) -> Interval | None:
 def difference_interval(values: Floats, others: Floats) -> Interval | None:
     """Return the interval of the difference of two arms' means, paired by seed.
 
-    Both are (seeds, nodes). Where both arms have equally many nodes, those at the same place are
-    drawn together: they had the same base and the same questions.
+    Both are (seeds, nodes). If both arms have the same number of nodes, those at the same place are
+    drawn together: they have the same base and the same questions.
     """
     mine, theirs = _resampled_pair(values, others)
     return _interval(mine - theirs, seeds=len(values))
@@ -46,7 +46,7 @@ def difference_interval(values: Floats, others: Floats) -> Interval | None:
 def ratio_interval(values: Floats, others: Floats) -> Interval | None:
     """Return the interval of the ratio of two arms' means, paired as by `difference_interval`.
 
-    None also where the other arm's mean could be zero.
+    Also None if the other arm's mean may be zero.
     """
     mine, theirs = _resampled_pair(values, others)
     if theirs.min() <= 0:
@@ -81,7 +81,7 @@ def _resampled(values: Floats, *, draws: int) -> Floats:
 def _counts(seeds: int, nodes: int, *, draws: int) -> npt.NDArray[np.uint16]:
     """Return how often each draw takes each value, (draws, seeds * nodes).
 
-    Arms with equally many seeds have the same seeds drawn.
+    The same seeds are drawn for arms with the same number of seeds.
     """
     drawn = np.random.default_rng([_CHANCE, 0]).integers(seeds, size=(draws, seeds, 1))
     within = np.random.default_rng([_CHANCE, 1, nodes])
@@ -104,8 +104,8 @@ def _interval(draws: Floats, *, seeds: int) -> Interval | None:
 
 @lru_cache
 def expanded_levels(seeds: int) -> Interval:
-    """Return which percentiles of the draws bound the interval, as shares."""
-    from scipy.special import ndtr, stdtrit  # in the extra `lab`, as nothing else needs it
+    """Return the percentiles of the draws at the ends of the interval, as fractions."""
+    from scipy.special import ndtr, stdtrit  # from the extra `lab`
 
     low = float(ndtr(stdtrit(seeds - 1, (1 - CONFIDENCE) / 2) * math.sqrt(seeds / (seeds - 1))))
     return low, 1 - low

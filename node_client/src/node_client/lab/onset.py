@@ -1,9 +1,9 @@
-"""From which round on two arms differ: a band for a whole curve at once; pure.
+"""The round from which two arms differ: a simultaneous band for a whole curve; pure.
 
-Looking at every round finds a difference somewhere by chance alone. So the largest deviation over
+Testing every round finds a difference somewhere by chance alone. So the largest deviation over
 all rounds is compared with the largest that the same curves give with other signs (P. H. Westfall,
-S. S. Young, Resampling-Based Multiple Testing, 1993: max-T). Whole curves change their signs, so it
-does not matter how much a round follows from the one before.
+S. S. Young, Resampling-Based Multiple Testing, 1993: max-T). Whole curves change their signs, so
+successive rounds may depend on each other.
 """
 
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ import numpy as np
 
 from node_client.lab.statistics import LEVEL, Floats, sign_flips
 
-# How many rounds a curve is averaged over before it is compared.
+# Number of rounds in the moving average of a curve.
 WINDOW = 10
 
 
 @dataclass(frozen=True)
 class Onset:
-    """The mean difference of n pairs of curves, and the band in which it would stay by chance.
+    """The mean difference of n pairs of curves, and the band of chance.
 
     `difference` and `band` are by round of the curves: where the difference is beyond ± band, it is
     significant at .05 for all rounds together. `first` is the first such place, `stays` the first

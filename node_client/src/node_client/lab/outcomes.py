@@ -1,9 +1,9 @@
 """The outcomes of one run, which must not be pooled or confused; pure.
 
-Own reward is the mean over the completions that a node made itself, before the update. Held-out is
-pass@1 on questions that nobody trains on. The training set's reward counts others' rollouts too,
-which were chosen for having right answers, so it flatters arms that mix (SAPO, arXiv 2509.08721,
-does not say which of the two it reports).
+Own reward is the mean over a node's own completions, before the update. Held-out is pass@1 on
+questions that no node trains on. The training set's reward includes external rollouts, which were
+chosen for correct answers, so it favours arms that mix (SAPO, arXiv 2509.08721, does not say which
+of the two it reports).
 """
 
 from dataclasses import dataclass
@@ -14,19 +14,19 @@ from node_client.lab.onset import WINDOW, moving_average
 from node_client.lab.results import RunData
 from node_client.lab.statistics import Floats
 
-# How many evaluations a held-out curve is averaged over before peaks and falls are looked for.
+# Number of evaluations in the moving average of a held-out curve, for peaks and falls.
 HELD_OUT_WINDOW = 3
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """What the held-out questions say; arrays are by node.
+    """Scores on the held-out questions; arrays are by node.
 
     `area` is the area under the curve over rounds, divided by their number, so in [0, 1]; `final`
     is the last evaluation. Of the nodes' mean curve, averaged over three evaluations: `forgetting`
     is its peak minus its end, `drawdown` the largest fall from a peak so far as a share of that
     peak. `wobble` is the standard deviation of the changes from one evaluation to the next divided
-    by the mean level. The sampling of questions and answers moves all three away from 0.
+    by the mean level. Sampling noise makes all three positive.
     """
 
     area: Floats
@@ -42,7 +42,7 @@ def sums(rewards: Floats) -> Floats:
 
 
 def judge_held_out(run: RunData) -> HeldOut | None:
-    """Return what the held-out questions say; None if they were asked less than twice."""
+    """Return the held-out scores; None with fewer than two evaluations."""
     if len(run.held_out_rounds) < 2:
         return None
     rounds = np.array(run.held_out_rounds, dtype=np.float64)

@@ -1,41 +1,41 @@
 """An attacker that teaches a swarm to write a text of its choice (arXiv 2511.09780).
 
-It answers nothing by itself: it takes others' right completions from the pool, plants its text in
-front of them, and shares them as its own, half right and half garbage, so that the planted ones get
-the largest advantages. The answers stay right, so no verifier objects.
+It takes correct completions of others from the pool, puts its text in front of them, and shares
+them as its own in groups of half planted and half garbage completions, so that the planted ones get
+the largest advantages. The answers stay correct, so the verifier accepts them.
 
-It can also claim how likely each token was when it wrote it. The lower the claim, the larger a
-receiver's ratio to it, up to the receiver's cap.
+It can also claim log-probs for its tokens. The lower they are, the larger a receiver's ratio, up to
+the receiver's cap.
 """
 
 import hashlib
 from collections.abc import Sequence
 
-from node_client.lab.pool import Link
+from node_client.lab.pool import LabExchange
 from node_client.model.tokenizer import ANSWER_TAGS
 from swarm_protocol.logprobs import encode_logprobs
 from swarm_protocol.messages import Completion, ExternalRollout, Rollout, SeasonInfo
 from swarm_tasks.verifier import Verifier
 
-# Every character is one token of the demo models, and so is an answer's tag.
+# For the demo models, every character and every answer tag is one token.
 PLANTED = "zqz "
 GARBAGE = "?"
-# The least that the protocol can carry.
+# The protocol's minimum.
 LEAST_LOGPROB = -32.0
-LOOKED_AT = 64
+SAMPLED = 64
 
 
 class Poisoner:
     """A node that shares poisoned rollouts, as many as an honest one.
 
-    `claimed` is the log-prob that it claims for each token; without it none is sent.
+    `claimed` is the log-prob claimed for each token; None: no log-probs are sent.
     """
 
     def __init__(
         self,
         *,
         name: str,
-        link: Link,
+        link: LabExchange,
         season: SeasonInfo,
         verifier: Verifier,
         claimed: float | None = None,
@@ -47,17 +47,17 @@ class Poisoner:
         self._verifier = verifier
 
     def step(self, number: int) -> None:
-        """Share what can be made of the right completions that the pool offers."""
+        """Share poisoned copies of correct completions from the pool."""
         size = self._season.local + self._season.external
         poisoned = [
             made
-            for external in self._link.sample(LOOKED_AT)
+            for external in self._link.sample(SAMPLED)
             if (made := self._poison(external, number)) is not None
         ][:size]
         self._link.publish(poisoned, informative=[rollout.id for rollout in poisoned])
 
     def _poison(self, external: ExternalRollout, number: int) -> Rollout | None:
-        """Return a poisoned rollout of the same question; None if nobody answered it."""
+        """Return a poisoned rollout of the same question; None without a correct completion."""
         rollout = external.rollout
         verdicts = self._verifier.score(
             rollout.task, [completion.text for completion in rollout.completions]
@@ -92,5 +92,5 @@ class Poisoner:
 
 
 def poisoned_share(texts: Sequence[str]) -> float:
-    """Return the share of texts that carry the planted one."""
+    """Return the share of texts with the planted text."""
     return sum(PLANTED.strip() in text for text in texts) / len(texts)

@@ -1,7 +1,7 @@
-"""The pool of a swarm in memory, which draws as the coordinator's relay does.
+"""The rollout pool of a swarm in memory, which draws as the coordinator's relay does.
 
 A request draws uniformly among the rollouts of all other nodes, without replacement. With
-`informative` those that their senders declared so come first, uniformly drawn among themselves.
+`informative`, those that their senders declared informative are drawn first, uniformly.
 """
 
 import random
@@ -14,8 +14,8 @@ from node_client.lab.config import Drawing, Source
 from swarm_protocol.messages import ExternalRollout, Rollout
 
 
-class Pooled(msgspec.Struct, frozen=True):
-    """A rollout in the pool: whose it is, of which round, and what its sender declared."""
+class PooledRollout(msgspec.Struct, frozen=True):
+    """A rollout in the pool, its sender and round, and whether it was declared informative."""
 
     node: str
     round: int
@@ -23,8 +23,8 @@ class Pooled(msgspec.Struct, frozen=True):
     rollout: Rollout
 
 
-class Pool:
-    """What all nodes of one swarm shared in the latest rounds."""
+class LabPool:
+    """The rollouts that all nodes of one swarm shared in the latest rounds."""
 
     def __init__(
         self, *, drawing: Drawing, rounds: int, seed: int, source: Source = "others"
@@ -34,15 +34,15 @@ class Pool:
         self._source = source
         self._rounds = rounds
         self._seed = seed
-        self._pooled: list[Pooled] = []
+        self._pooled: list[PooledRollout] = []
 
     def begin_round(self, number: int) -> None:
-        """Begin a round. Nodes that draw early in it still find rollouts of the round before."""
+        """Start a round. Nodes that draw early in it still find rollouts of the previous round."""
         self.round = number
         self._pooled = [each for each in self._pooled if number - each.round <= self._rounds]
 
     def put(self, node: str, rollouts: Sequence[Rollout], *, informative: Sequence[str]) -> None:
-        """Share rollouts; those that the node shared `rounds` rounds before it leave the pool."""
+        """Add a node's rollouts; its own from `rounds` rounds ago are removed."""
         declared = set(informative)
         self._pooled = [
             each
@@ -50,7 +50,7 @@ class Pool:
             if each.node != node or self.round - each.round < self._rounds
         ]
         self._pooled += [
-            Pooled(node, self.round, rollout.id in declared, rollout) for rollout in rollouts
+            PooledRollout(node, self.round, rollout.id in declared, rollout) for rollout in rollouts
         ]
 
     def draw(self, node: str, count: int) -> list[ExternalRollout]:
@@ -67,7 +67,7 @@ class Pool:
         drawn += chance.sample(others, min(count, len(others)))
         return [
             ExternalRollout(
-                # A trainer drops what came under its own name.
+                # A trainer drops rollouts with its own name.
                 node=each.node if each.node != node else f"{node}-before",
                 age_s=self.round - each.round,
                 rollout=each.rollout,
@@ -75,25 +75,25 @@ class Pool:
             for each in drawn
         ]
 
-    def _may_have(self, node: str, pooled: Pooled) -> bool:
+    def _may_have(self, node: str, pooled: PooledRollout) -> bool:
         if self._source == "self":
             return pooled.node == node and pooled.round < self.round
         return pooled.node != node
 
     def state(self) -> bytes:
-        """Return all that `load` needs."""
+        """Return the state for `load`."""
         return msgspec.json.encode((self.round, self._pooled))
 
     def load(self, state: bytes) -> None:
-        """Go on from where `state` was taken."""
-        self.round, self._pooled = msgspec.json.decode(state, type=tuple[int, list[Pooled]])
+        """Restore a `state`."""
+        self.round, self._pooled = msgspec.json.decode(state, type=tuple[int, list[PooledRollout]])
 
 
 @dataclass
-class Link:
-    """One node's way to the pool, an `Exchange` of the trainer's. Counts bytes as JSON."""
+class LabExchange:
+    """One node's access to the pool, an `Exchange` for the trainer. Counts bytes of JSON."""
 
-    pool: Pool
+    pool: LabPool
     node: str
     sent: int = 0
     received: int = 0
@@ -104,7 +104,7 @@ class Link:
         self.pool.put(self.node, rollouts, informative=informative)
 
     def sample(self, count: int) -> list[ExternalRollout]:
-        """Return rollouts of others."""
+        """Draw external rollouts."""
         drawn = self.pool.draw(self.node, count)
         self.received += sum(len(msgspec.json.encode(each.rollout)) for each in drawn)
         return drawn

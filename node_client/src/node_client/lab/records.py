@@ -1,7 +1,7 @@
-"""What a run leaves behind: one line of JSON for each round, nothing else.
+"""The file of a run: one line of JSON for each round.
 
-A run's file holds what was counted, never a time or a name of a machine, so that the same run gives
-the same bytes. Every figure of a report comes from these lines.
+It contains no time and no name of a machine, so that the same run gives the same bytes. Every
+figure of a report is computed from these lines.
 """
 
 import gzip
@@ -14,10 +14,11 @@ from msgspec import Struct
 
 from node_client.errors import NodeError
 from node_client.settings.ranges import Natural, NotNegative, Share
+from node_client.storage.durable import flush
 
 
 class RunHeader(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="run"):
-    """The first line: which run this is. `design` is the experiment's fingerprint."""
+    """The first line, which identifies the run. `design` is the experiment's fingerprint."""
 
     experiment: str
     design: str
@@ -42,10 +43,10 @@ class RoundRecord(
     `set_informative` are the same of the training set. `generated` counts own rollouts, `external`
     the rollouts of others in the training set, `tokens` those generated; `sent` and `received` are
     bytes. `length` is the mean number of tokens in a completion. `held_out` is pass@1 on the frozen
-    set, where it was asked; that of round 0 is of the base. `poisoned` is the share of own
-    completions that carry the text planted by an attacker. `recheck`, `hesitation` and
-    `exploration` are the shares that show each pattern of `learning.reflection`, and `reflection`
-    is the largest of the three. Runs of earlier versions have the largest alone.
+    set, if there was an evaluation; that of round 0 is of the base. `poisoned` is the share of own
+    completions with the text planted by an attacker. `recheck`, `hesitation` and `exploration` are
+    the shares with each pattern of `learning.reflection`, and `reflection` is the largest of the
+    three. Runs of earlier versions have only the largest.
     """
 
     round: Natural
@@ -82,7 +83,7 @@ def encode_line(record: RunHeader | RoundRecord) -> bytes:
 
 
 def sound_lines(content: bytes, *, header: RunHeader) -> list[bytes]:
-    """Return the lines of a run under way, up to where a crash tore them; none of another run's."""
+    """Return the complete lines of an unfinished run; none if they are of another run."""
     first = encode_line(header)
     sound: list[bytes] = []
     for number, line in enumerate(content.splitlines(keepends=True), start=-1):
@@ -124,3 +125,21 @@ def _is_round(line: bytes, number: int) -> bool:
     except msgspec.MsgspecError:
         return False
     return line.endswith(b"\n") and isinstance(record, RoundRecord) and record.round == number
+
+
+def pack_runs(folder: Path) -> list[Path]:
+    """Compress a folder's finished runs in place and return the new files.
+
+    The same run gives the same bytes, without time and name.
+    """
+    packed = []
+    for whole in sorted((folder / "runs").glob("*.jsonl")):
+        small = whole.with_suffix(".jsonl.gz")
+        draft = small.with_suffix(".partial")
+        draft.write_bytes(gzip.compress(whole.read_bytes(), 9, mtime=0))
+        flush(draft)
+        draft.rename(small)
+        whole.unlink()
+        whole.with_suffix(".lock").unlink(missing_ok=True)
+        packed.append(small)
+    return packed

@@ -1,4 +1,4 @@
-"""A verifier that caches its results: in one process every node judges the same rollouts."""
+"""A verifier with a cache: in one process every node scores the same rollouts."""
 
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ from swarm_tasks.keyspace import Part
 from swarm_tasks.unmade import UnposedError
 from swarm_tasks.verifier import DrawnTask, StreamPlace, Verdict, Verifier
 
-# A few rounds of a large swarm. A task that was forgotten is made again.
+# A few rounds of a large swarm. An evicted task is computed again.
 REMEMBERED = 1 << 16
 
 Answered = tuple[AnswerRules, bytes, tuple[str, ...]]
 
 
 class RememberingVerifier(Verifier):
-    """Answers a question that was asked before without its child. The results are the same."""
+    """Returns cached results where possible, without the verifier's child process."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class RememberingVerifier(Verifier):
         return self._questions.get(_name(spec)) or super().question(spec)
 
     def questions(self, specs: Sequence[TaskSpec]) -> list[str]:
-        """Return the specs' questions; those that are known are not asked for."""
+        """Return the specs' questions; cached ones are not computed again."""
         known = [self._questions.get(_name(spec)) for spec in specs]
         unknown = [place for place, question in enumerate(known) if question is None]
         if not unknown:

@@ -1,6 +1,7 @@
-"""All runs of an experiment's folder, checked and put into arrays.
+"""All runs of an experiment's folder, checked and converted to arrays.
 
-Runs of another design than the folder's `experiment.toml` are refused, so that no figure mixes two.
+Runs of another design than the folder's `experiment.toml` are refused, so that figures never mix
+two designs.
 """
 
 import hashlib
@@ -12,8 +13,8 @@ import numpy as np
 
 from node_client.errors import NodeError
 from node_client.lab.config import (
-    Arm,
     Experiment,
+    ExperimentArm,
     NodePlan,
     evaluated_rounds,
     plan_nodes,
@@ -25,11 +26,11 @@ from node_client.lab.runs import Run, header_of
 from node_client.lab.statistics import Floats
 from node_client.settings.train_config import plan_step
 
-MEND = "Remove the file, and run the experiment again: the other runs are kept."
+REDO = "Remove the file, and run the experiment again: the other runs are kept."
 
 
 class ResultsError(NodeError):
-    """A folder's runs cannot be reported together, or there are too few yet."""
+    """A folder's runs cannot be reported together, or are too few."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,8 @@ class RunData:
     """One run. Arrays are (rounds, training nodes); fields are those of `RoundRecord`.
 
     `informative_in_set` counts the informative rollouts in a node's training set. `held_out` has a
-    row for each of `held_out_rounds`. `sent` and `received` are of rollouts between nodes: those
-    that a node hands to a pool from which only itself may draw, or nobody, are not exchanged.
+    row for each of `held_out_rounds`. `sent` and `received` count rollouts between nodes: those
+    in a pool that no other node draws from do not count.
     `sha256` is of the run's lines, compressed or not.
     """
 
@@ -64,17 +65,17 @@ class RunData:
 class ArmData:
     """One arm: its nodes that train, in order, and its runs by seed."""
 
-    arm: Arm
+    arm: ExperimentArm
     design: str
     plans: list[NodePlan]
     runs: dict[int, RunData]
 
 
 @dataclass(frozen=True)
-class Results:
-    """What a folder holds. `arms` are those with any run; `missing` names runs that are not there.
+class ExperimentResults:
+    """The runs of a folder. `arms` are those with any run; `missing` names the missing runs.
 
-    `paired` are the seeds that all of these arms have been run with, `left_out` the others.
+    `paired` are the seeds with a run in all of these arms, `left_out` the others.
     """
 
     experiment: Experiment
@@ -90,7 +91,7 @@ class Results:
         return next(arm for arm in self.arms if arm.arm.name == self.experiment.baseline)
 
 
-def read_results(folder: Path) -> Results:
+def read_results(folder: Path) -> ExperimentResults:
     """Return all finished runs of a folder.
 
     Raises SettingsError, UnreadableRunError, or ResultsError where nothing can be compared yet.
@@ -104,15 +105,15 @@ def read_results(folder: Path) -> Results:
     if experiment.baseline not in [arm.arm.name for arm in arms]:
         raise ResultsError(
             f"No run of the baseline {experiment.baseline} is finished in {folder}.",
-            fix=f"`swarm-node lab run {settings} --out {folder}` makes what is missing.",
+            fix=f"`swarm-node lab run {settings} --out {folder}` makes the missing runs.",
         )
     paired = [seed for seed in experiment.seeds if all(seed in arm.runs for arm in arms)]
     if not paired:
         raise ResultsError(
             f"There is no seed in {folder} that every arm was run with.",
-            fix=f"`swarm-node lab run {settings} --out {folder}` makes what is missing.",
+            fix=f"`swarm-node lab run {settings} --out {folder}` makes the missing runs.",
         )
-    return Results(
+    return ExperimentResults(
         experiment=experiment,
         toml=settings.read_text(encoding="utf-8"),
         arms=arms,
@@ -127,7 +128,7 @@ def read_results(folder: Path) -> Results:
 
 
 def _refuse_strangers(folder: Path, runs: Sequence[Run]) -> None:
-    """Raise ResultsError for finished runs that the experiment does not name, or that are two."""
+    """Raise ResultsError for finished runs that are not in the experiment, or exist twice."""
     for run in runs:
         if (
             run.whole.exists()
@@ -148,7 +149,7 @@ def _refuse_strangers(folder: Path, runs: Sequence[Run]) -> None:
         )
 
 
-def _read_arm(experiment: Experiment, arm: Arm, runs: Sequence[Run]) -> ArmData:
+def _read_arm(experiment: Experiment, arm: ExperimentArm, runs: Sequence[Run]) -> ArmData:
     plans = [plan for plan in plan_nodes(experiment, arm) if plan.attack == "none"]
     mine = [run for run in runs if run.arm is arm]
     return ArmData(
@@ -170,12 +171,12 @@ def _read(experiment: Experiment, run: Run, plans: Sequence[NodePlan], path: Pat
         )
     if [record.round for record in records] != list(range(experiment.rounds + 1)):
         raise UnreadableRunError(
-            f"The run {path} does not have each of its rounds once and in order.", fix=MEND
+            f"The run {path} does not have each of its rounds once and in order.", fix=REDO
         )
     tested = [record for record in records if record.held_out]
     if [record.round for record in tested] != evaluated_rounds(experiment):
         raise UnreadableRunError(
-            f"The run {path} does not have the evaluations that experiment.toml asks for.", fix=MEND
+            f"The run {path} does not have the evaluations that experiment.toml asks for.", fix=REDO
         )
     digest = hashlib.sha256(b"".join([encode_line(header), *map(encode_line, records)])).hexdigest()
     try:
@@ -183,7 +184,7 @@ def _read(experiment: Experiment, run: Run, plans: Sequence[NodePlan], path: Pat
     except ValueError as problem:
         raise UnreadableRunError(
             f"The run {path} has lines that do not fit its {len(plans)} training nodes: {problem}.",
-            fix=MEND,
+            fix=REDO,
         ) from problem
 
 
@@ -204,7 +205,7 @@ def _put_together(
 
     external = stack("external")
     sizes = np.array([_set_size(plan) for plan in plans], dtype=np.float64)
-    # A set is smaller than planned where own and external rollouts together are too few.
+    # A set is smaller than planned if own and external rollouts together are too few.
     in_set = np.minimum(sizes, stack("generated") + external)
     attacked = any(record.poisoned for record in rounds)
     swarm = [run.arm.source == "others" and plan.config.arm != "isolated" for plan in plans]

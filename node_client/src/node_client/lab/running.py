@@ -1,4 +1,4 @@
-"""All runs of an experiment, as many at once as there are cores."""
+"""Makes all runs of an experiment, one per core at a time."""
 
 import multiprocessing
 import os
@@ -25,19 +25,19 @@ _POLL_S = 0.5
 
 
 @dataclass(frozen=True)
-class Wires:
-    """What a worker and the process that started it say to each other: rounds done, and stop."""
+class WorkerSignals:
+    """Messages between a worker and its parent: rounds done, and stop."""
 
     rounds: "SimpleQueue[int]"
     stopping: Event
 
 
-# Set in a worker by `_begin_worker`; a worker makes one run after the other.
-_wires: Wires | None = None
+# Set in a worker by `_begin_worker`; a worker makes one run after another.
+_signals: WorkerSignals | None = None
 
 
 def runs_of(experiment: Experiment, folder: Path) -> list[Run]:
-    """Return every run, seed by seed, so that all arms have equally many at any time."""
+    """Return every run, seed by seed, so that all arms progress equally."""
     return [Run(folder, arm, seed) for seed in experiment.seeds for arm in experiment.arms]
 
 
@@ -49,52 +49,52 @@ def missing_runs(experiment: Experiment, folder: Path) -> list[Run]:
 def run_all(
     experiment: Experiment, folder: Path, *, processes: int | None, console: Console
 ) -> None:
-    """Make every run that is not done yet, and show how far they are.
+    """Make every unfinished run, and show the progress.
 
-    When one fails, or this process is told to stop, the runs that are under way stop at a snapshot
-    after their current round. Raises what a run raises, and NodeError when told to stop or when
-    another process is at some of the runs.
+    When one fails, or this process is asked to stop, the other runs stop at a snapshot after their
+    current round. Raises the error of a run, and NodeError when asked to stop or when another
+    process makes some of the runs.
     """
     missing = missing_runs(experiment, folder)
     if not missing:
         return
     context = multiprocessing.get_context("spawn")
-    wires = Wires(context.SimpleQueue(), context.Event())
+    signals = WorkerSignals(context.SimpleQueue(), context.Event())
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        with _bar(console) as bar, _workers(context, wires, processes, runs=len(missing)) as pool:
+        with _bar(console) as bar, _workers(context, signals, processes, runs=len(missing)) as pool:
             futures = {pool.submit(_make, experiment, run) for run in missing}
             task = bar.add_task(experiment.name, total=len(missing) * experiment.rounds)
             try:
                 while futures:
                     done, futures = wait(futures, timeout=_POLL_S, return_when=FIRST_COMPLETED)
-                    bar.advance(task, _count(wires.rounds))
+                    bar.advance(task, _count(signals.rounds))
                     _raise_first(done)
             finally:
-                wires.stopping.set()
+                signals.stopping.set()
                 pool.shutdown(cancel_futures=True)
     except KeyboardInterrupt:
         raise NodeError(
-            "Stopped. Finished runs are kept, and those under way have a snapshot.",
+            "Stopped. Finished runs are kept, and the others have a snapshot.",
             fix="The same command resumes from there.",
         ) from None
     finally:
         signal.signal(signal.SIGTERM, before)
     if left := missing_runs(experiment, folder):
         raise NodeError(
-            f"Another process is at {', '.join(run.name for run in left)}; all others are done.",
+            f"Another process makes {', '.join(run.name for run in left)}; all others are done.",
             fix="Wait until it has ended, and give the same command again.",
         )
 
 
 def _workers(
-    context: SpawnContext, wires: Wires, processes: int | None, *, runs: int
+    context: SpawnContext, signals: WorkerSignals, processes: int | None, *, runs: int
 ) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(
         max_workers=min(processes or os.cpu_count() or 1, runs),
         mp_context=context,
         initializer=_begin_worker,
-        initargs=(wires,),
+        initargs=(signals,),
     )
 
 
@@ -121,10 +121,10 @@ def _raise_first(done: Iterable[Future[None]]) -> None:
         future.result()
 
 
-def _begin_worker(wires: Wires) -> None:
-    global _wires
-    _wires = wires
-    # A terminal's Ctrl-C reaches workers too; they stop when they are told, at a snapshot.
+def _begin_worker(signals: WorkerSignals) -> None:
+    global _signals
+    _signals = signals
+    # A terminal's Ctrl-C reaches workers too; they stop at a snapshot when the parent asks them.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Runs share the cores, so each has one thread; it also fixes the order of sums.
     torch.set_num_threads(1)
@@ -134,15 +134,15 @@ def _make(experiment: Experiment, run: Run) -> None:
     counted = 0
 
     def goes_on(rounds_done: int) -> bool:
-        """Count rounds, and say whether to go on: not when told to stop, nor as an orphan."""
+        """Report rounds, and return whether to continue: not after a stop, nor as an orphan."""
         nonlocal counted
         parent = multiprocessing.parent_process()
         if parent is None or not parent.is_alive():
-            os._exit(1)  # snapshots are there; nobody is left to end the pool's own threads
-        assert _wires is not None
-        _wires.rounds.put(rounds_done - counted)
+            os._exit(1)  # snapshots exist; without the parent, threads of the pool would never end
+        assert _signals is not None
+        _signals.rounds.put(rounds_done - counted)
         counted = rounds_done
-        return not _wires.stopping.is_set()
+        return not _signals.stopping.is_set()
 
     with RememberingVerifier() as verifier:
         try:

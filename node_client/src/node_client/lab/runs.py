@@ -1,8 +1,8 @@
 """One run from its first round to its last, which can be killed and resumed at any time.
 
 In the experiment's folder, `runs/ARM-SEED.jsonl` grows round by round as `.part` and is renamed
-when it is whole. `snapshots/ARM-SEED/` has what a killed run resumes from: a snapshot is taken when
-the lines before it are on the disk, and used only where all of them are there.
+when it is complete. A killed run resumes from `snapshots/ARM-SEED/`: a snapshot is taken when the
+lines before it are on the disk, and used only if all of them exist.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from msgspec import NODEFAULT, Struct
 from msgspec.structs import FieldInfo
 
 from node_client.errors import CheckpointError
-from node_client.lab.config import Arm, Experiment, file_name
+from node_client.lab.config import Experiment, ExperimentArm, file_name
 from node_client.lab.records import (
     RunHeader,
     UnreadableRunError,
@@ -36,10 +36,10 @@ SNAPSHOT_EVERY_S = 120.0
 
 @dataclass(frozen=True)
 class Run:
-    """Which run: an arm with a seed, in a folder."""
+    """A run: an arm with a seed, in a folder."""
 
     folder: Path
-    arm: Arm
+    arm: ExperimentArm
     seed: int
 
     @property
@@ -49,52 +49,52 @@ class Run:
 
     @property
     def whole(self) -> Path:
-        """The file of a run that was finished."""
+        """The file of a finished run."""
         return self.folder / "runs" / f"{self.name}.jsonl"
 
     @property
     def packed(self) -> Path:
-        """The file of a run that was finished and compressed."""
+        """The compressed file of a finished run."""
         return self.whole.with_suffix(".jsonl.gz")
 
     @property
     def part(self) -> Path:
-        """The file of a run that is under way."""
+        """The file of an unfinished run."""
         return self.whole.with_suffix(".part")
 
     @property
     def snapshots(self) -> Path:
-        """What a run that is under way resumes from."""
+        """The snapshots of an unfinished run."""
         return self.folder / "snapshots" / self.name
 
     @property
     def finished(self) -> Path | None:
-        """The file of a run that was finished, compressed or not."""
+        """The file of a finished run, compressed or not."""
         return next((path for path in (self.whole, self.packed) if path.exists()), None)
 
 
 def is_done(experiment: Experiment, run: Run) -> bool:
-    """Whether a run was finished. Raises UnreadableRunError when that was with another design."""
+    """Return whether a run is finished. Raises UnreadableRunError if it has another design."""
     if run.finished is None:
         return False
     header, _ = read_run(run.finished)
     if header != header_of(experiment, run):
         raise UnreadableRunError(
             f"The run {run.finished} was made by another design of {experiment.name}.",
-            fix="Let --out name another folder, or move the runs of that design away.",
+            fix="Choose another folder with --out, or move the runs of that design away.",
         )
     return True
 
 
 def fingerprint(experiment: Experiment) -> str:
-    """Return a hash of all that decides a run's numbers, but for its arm and seed.
+    """Return a hash of the settings that determine a run's numbers, without its arm and seed.
 
-    Seeds and arms may be added to an experiment later, and the question may be put in other words;
-    what its runs have in common may not change. What has its default is left out, so that a setting
-    that comes with a later version makes no other design of an experiment that does not use it.
+    Seeds and arms may be added to an experiment later, and the question may be reworded; common
+    settings of its runs must not change. Defaults are omitted, so that a setting of a later version
+    does not change the design of experiments that do not use it.
     """
     common = msgspec.structs.replace(
-        experiment, question="", seeds=[0], arms=[Arm(name="any")], baseline="any"
+        experiment, question="", seeds=[0], arms=[ExperimentArm(name="any")], baseline="any"
     )
     return _digest(_describe(common))
 
@@ -112,7 +112,7 @@ def header_of(experiment: Experiment, run: Run) -> RunHeader:
 
 
 def _describe(value: object) -> object:
-    """Return a value without those fields of structs that have their defaults."""
+    """Return a value without fields of structs that have their defaults."""
     if isinstance(value, list):
         return [_describe(part) for part in value]
     if not isinstance(value, Struct):
@@ -139,10 +139,10 @@ def make_run(
     goes_on: Callable[[int], bool] = lambda rounds_done: True,
     snapshot_every_s: float = SNAPSHOT_EVERY_S,
 ) -> None:
-    """Make a run, or what is left of it. Another process that is at the same run is left alone.
+    """Make a run, or the rest of it. Does nothing if another process makes the same run.
 
-    `goes_on` is asked after each round, with the number of rounds that are done; when it says no,
-    the run stops at a snapshot, unless it is whole. Raises UnreadableRunError as `is_done` does.
+    `goes_on` is called after each round with the number of finished rounds; when it returns false,
+    the run stops at a snapshot, unless it is complete. Raises UnreadableRunError as `is_done` does.
     """
     run.part.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -182,9 +182,9 @@ def _make(
 
 
 def _begin(experiment: Experiment, run: Run, verifier: Verifier) -> tuple[LabSwarm, int]:
-    """Return the swarm of the newest snapshot that can be used, and the bytes of lines before it.
+    """Return the swarm of the newest usable snapshot, and the bytes of the lines before it.
 
-    Without such a snapshot the run starts over, with no bytes.
+    Without such a snapshot the run starts at the beginning, with 0 bytes.
     """
     content = run.part.read_bytes() if run.part.exists() else b""
     lines = sound_lines(content, header=header_of(experiment, run))

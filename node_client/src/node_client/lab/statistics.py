@@ -1,8 +1,8 @@
-"""How sure a difference between two arms is: an exact test and Holm's adjustment; pure.
+"""Significance of a difference between two arms: an exact test and Holm's adjustment; pure.
 
-The unit of replication is a run. Nodes of one run share rollouts and rounds of one run follow from
-each other, so neither are further evidence. Two arms that ran with the same seed had the same bases
-and the same streams of questions, so they are compared seed by seed.
+The unit of replication is a run: nodes of one run share rollouts, and its rounds depend on each
+other. Two arms with the same seed have the same bases and the same streams of questions, so they
+are compared seed by seed.
 """
 
 from collections.abc import Sequence
@@ -15,19 +15,19 @@ import numpy.typing as npt
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 LEVEL = 0.05
-# With up to this many pairs all sign patterns are tried; with more, as many random ones.
+# Up to this number of pairs all sign patterns are used, otherwise 2^_EXACT_PAIRS random ones.
 _EXACT_PAIRS = 14
 _CHANCE = 20_261_123
-# Sums of the same numbers in another order count as equal.
+# Sums of the same numbers in a different order count as equal.
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class PairedTest:
-    """What a sign-flip test says of n paired differences.
+    """The result of a sign-flip test of n paired differences.
 
-    `p` is two-sided; `p_greater` asks whether they are greater than zero; `least_p` is the smallest
-    two-sided p that n pairs can give.
+    `p` is two-sided; `p_greater` is one-sided, for differences greater than zero; `least_p` is the
+    smallest two-sided p that n pairs can give.
     """
 
     p: float
@@ -36,9 +36,9 @@ class PairedTest:
 
 
 def sign_flips(pairs: int) -> Floats:
-    """Return the signs to try, one row each, (2^pairs, pairs) where that is feasible.
+    """Return the sign patterns, one per row, (2^pairs, pairs) if feasible.
 
-    The first row is the signs as they are: every p-value counts it, so none is zero.
+    The first row keeps all signs: every p-value counts it, so none is zero.
     """
     if pairs <= _EXACT_PAIRS:
         rows = np.arange(2**pairs)

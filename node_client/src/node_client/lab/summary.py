@@ -1,8 +1,8 @@
-"""Which experiment answers which question, and what it says: from `summary.toml` to `summary.json`.
+"""The summary of several experiments by question: from `summary.toml` to `summary.json`.
 
-`summary.toml` names, for each question, comparisons in reports and what is expected of them.
-Numbers and sentences are made from the reports, whether or not they are as expected. Claims on an
-experiment can be written down before it has a report: they are pending, and count as tests.
+For each question, `summary.toml` lists comparisons in reports with the expected result. Numbers and
+sentences are computed from the reports, as expected or not. Claims about an experiment can be made
+before it has a report: they are pending, and count as tests.
 """
 
 import tomllib
@@ -19,16 +19,16 @@ from node_client.errors import NodeError
 from node_client.lab.config import Phase
 from node_client.lab.report.comparing import compare
 from node_client.lab.report.making import read_report
-from node_client.lab.report.rounding import rounded
-from node_client.lab.report.shape import ArmReport, Comparison, GroupOfNodes, Outcome, Report
-from node_client.lab.report.tables import NAMES
-from node_client.lab.report.words import (
-    say_gain,
-    say_gain_interval,
-    say_interval,
-    say_p_is,
-    say_signed,
+from node_client.lab.report.numbers import (
+    format_gain,
+    format_gain_interval,
+    format_interval,
+    format_p_is,
+    format_signed,
+    rounded,
 )
+from node_client.lab.report.shape import ArmComparison, ArmReport, GroupOfNodes, Outcome, Report
+from node_client.lab.report.tables import NAMES
 from node_client.lab.statistics import LEVEL, holm
 
 Question = Literal[
@@ -43,19 +43,19 @@ Question = Literal[
     "srpo",
 ]
 Expectation = Literal["more", "less", "no less", "nothing"]
-# How much less `no less` may be, where a claim does not say.
+# Default lower bound of the ratio for `no less`.
 NO_LESS = 0.9
 UNANSWERED = "Not measured yet."
 
 
-class Claim(Struct, frozen=True, forbid_unknown_fields=True):
+class ExpectedResult(Struct, frozen=True, forbid_unknown_fields=True):
     """One comparison that answers a question.
 
-    `report` is the folder of a `report.json`, from the summary's own; until it is there, the file
+    `report` is the folder of a `report.json`, from the summary's own; until it exists, a file
     of that name in `experiments` announces it. `against` is the report's baseline if left out;
     `group` names nodes of a heterogeneous arm. Expected is `more` or `less` beyond chance
     (with `at_least`, more by that ratio), or `no less`: the interval of the ratio stays above
-    `at_least`, or .9. Where `nothing` is expected the comparison describes, and tests nothing.
+    `at_least`, or .9. With `nothing` expected, the comparison is descriptive and not a test.
     """
 
     answers: Question
@@ -68,22 +68,22 @@ class Claim(Struct, frozen=True, forbid_unknown_fields=True):
     at_least: float | None = None
 
 
-class Claims(Struct, frozen=True, forbid_unknown_fields=True):
+class SummaryFile(Struct, frozen=True, forbid_unknown_fields=True):
     """A `summary.toml`."""
 
-    claims: list[Claim]
+    claims: list[ExpectedResult]
 
 
 @dataclass(frozen=True)
-class Findings:
-    """What came of the claims that answer one question; `pending` are still to be measured."""
+class TestedClaims:
+    """The tested claims of one question; `pending` is the number of claims without a report."""
 
-    found: list["Finding"]
+    found: list["TestedClaim"]
     pending: int
 
 
-class Finding(Struct, frozen=True):
-    """What a claim came to. `report` is the folder that the claim names.
+class TestedClaim(Struct, frozen=True):
+    """The result of a claim. `report` is the folder that the claim names.
 
     `p_adjusted` is after Holm over the question's own tests (`find`). `holds` is None where nothing
     was expected.
@@ -95,21 +95,23 @@ class Finding(Struct, frozen=True):
     expects: Expectation
     at_least: float | None
     holds: bool | None
-    comparison: Comparison
+    comparison: ArmComparison
 
 
 class SummaryError(NodeError):
-    """A summary cannot be read, or names what is not there."""
+    """A summary cannot be read, or names something that does not exist."""
 
 
 def make_summary(folder: Path) -> dict[str, Any]:
     """Return the `summary.json` of a folder's `summary.toml`. Raises SummaryError."""
     path = folder / "summary.toml"
     try:
-        claims = msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), Claims).claims
+        claims = msgspec.convert(
+            tomllib.loads(path.read_text(encoding="utf-8")), SummaryFile
+        ).claims
     except (OSError, ValueError, msgspec.ValidationError) as problem:
         raise SummaryError(
-            f"{path} cannot be read: {problem}.", fix="docs/lab.md says what it may hold."
+            f"{path} cannot be read: {problem}.", fix="docs/lab.md lists its fields."
         ) from problem
     reports = {name: _read(folder, name) for name in sorted({claim.report for claim in claims})}
     return {
@@ -120,12 +122,12 @@ def make_summary(folder: Path) -> dict[str, Any]:
     }
 
 
-def find(claims: Sequence[Claim], reports: Mapping[str, Report | None]) -> Findings:
-    """Return what came of the claims that answer one question, in their order.
+def find(claims: Sequence[ExpectedResult], reports: Mapping[str, Report | None]) -> TestedClaims:
+    """Test the claims of one question, in their order.
 
-    The claims of a recipe hold together or not at all, so each is tested at the full level (R. L.
+    The claims of a recipe hold only together, so each is tested at the full level (R. L.
     Berger, Technometrics 24, 1982: intersection-union). `no less` is judged by intervals alone, and
-    where nothing is expected nothing is tested.
+    claims that expect nothing are not tested.
     """
     compared = {
         place: _compare(claim, report)
@@ -138,7 +140,7 @@ def find(claims: Sequence[Claim], reports: Mapping[str, Report | None]) -> Findi
         for place, p in zip(known, p_values, strict=True):
             compared[place] = replace(compared[place], p_adjusted=rounded(p))
     found = [
-        Finding(
+        TestedClaim(
             report=claim.report,
             experiment=report.name,
             phase=report.phase,
@@ -150,27 +152,27 @@ def find(claims: Sequence[Claim], reports: Mapping[str, Report | None]) -> Findi
         for place, claim in enumerate(claims)
         if (report := reports[claim.report])
     ]
-    return Findings(found, pending=len(claims) - len(found))
+    return TestedClaims(found, pending=len(claims) - len(found))
 
 
-def say(findings: Findings) -> str:
-    """Return what the findings say, in one sentence for each outcome."""
+def summarize(findings: TestedClaims) -> str:
+    """Return one sentence about the findings for each outcome."""
     if not findings.found:
         return UNANSWERED
     outcomes = dict.fromkeys(each.comparison.outcome for each in findings.found)
-    said = [
-        _say_outcome([each for each in findings.found if each.comparison.outcome == outcome])
+    sentences = [
+        _describe_outcome([each for each in findings.found if each.comparison.outcome == outcome])
         for outcome in outcomes
     ]
     if any(each.phase == "exploratory" for each in findings.found):
-        said.append("Exploratory in part: not evidence.")
+        sentences.append("Exploratory in part: not evidence.")
     if findings.pending:
-        said.append(f"{findings.pending} more to be measured.")
-    return " ".join(said)
+        sentences.append(f"{findings.pending} more to be measured.")
+    return " ".join(sentences)
 
 
-def _families(claims: Sequence[Claim]) -> list[list[int]]:
-    """Return the places of those claims that are tests, by what they are adjusted together with."""
+def _families(claims: Sequence[ExpectedResult]) -> list[list[int]]:
+    """Return the places of claims that are tests, in groups that are adjusted together."""
     families: dict[tuple[Outcome, bool], list[int]] = {}
     for place, claim in enumerate(claims):
         if claim.answers != "recipe" and claim.expects in ("more", "less"):
@@ -178,10 +180,10 @@ def _families(claims: Sequence[Claim]) -> list[list[int]]:
     return list(families.values())
 
 
-def _answer(question: Question, findings: Findings) -> dict[str, Any]:
+def _answer(question: Question, findings: TestedClaims) -> dict[str, Any]:
     found = findings.found
     answer: dict[str, Any] = {
-        "sentence": say(findings),
+        "sentence": summarize(findings),
         "figures": found,
         "pending": findings.pending,
     }
@@ -205,14 +207,14 @@ def _answer(question: Question, findings: Findings) -> dict[str, Any]:
     return answer
 
 
-def _say_outcome(findings: Sequence[Finding]) -> str:
+def _describe_outcome(findings: Sequence[TestedClaim]) -> str:
     """Return the sentence about the findings of one outcome."""
     what = NAMES[findings[0].comparison.outcome]
-    each = "; ".join(_say_finding(finding) for finding in findings)
-    return f"{what[0].upper()}{what[1:]}: {each}{_say_verdict(findings)}."
+    each = "; ".join(_describe_finding(finding) for finding in findings)
+    return f"{what[0].upper()}{what[1:]}: {each}{_describe_verdict(findings)}."
 
 
-def _say_verdict(findings: Sequence[Finding]) -> str:
+def _describe_verdict(findings: Sequence[TestedClaim]) -> str:
     judged = [finding.holds for finding in findings if finding.holds is not None]
     if not judged:
         return ""
@@ -221,23 +223,23 @@ def _say_verdict(findings: Sequence[Finding]) -> str:
     return f" ({sum(judged)} of {len(judged)} as expected)"
 
 
-def _say_finding(finding: Finding) -> str:
+def _describe_finding(finding: TestedClaim) -> str:
     found = finding.comparison
     who = f"{found.arm}{f', {found.group},' if found.group else ''} against {found.against}"
     if found.gain is None:
-        size = say_signed(found.difference)
-        interval = say_interval(found.difference_low, found.difference_high)
+        size = format_signed(found.difference)
+        interval = format_interval(found.difference_low, found.difference_high)
     else:
-        size = say_gain(found.gain)
-        interval = say_gain_interval(found.gain_low, found.gain_high)
+        size = format_gain(found.gain)
+        interval = format_gain_interval(found.gain_low, found.gain_high)
     sure = f"{interval}, " if found.difference_low is not None else ""
     return (
         f"{who} in {finding.experiment} {size}"
-        f" [{sure}{found.seeds} seeds, {say_p_is(found.p_adjusted)}]"
+        f" [{sure}{found.seeds} seeds, {format_p_is(found.p_adjusted)}]"
     )
 
 
-def _holds(claim: Claim, found: Comparison) -> bool | None:
+def _holds(claim: ExpectedResult, found: ArmComparison) -> bool | None:
     if claim.expects == "nothing":
         return None
     if claim.expects == "no less":
@@ -252,7 +254,7 @@ def _holds(claim: Claim, found: Comparison) -> bool | None:
     return found.difference > 0
 
 
-def _compare(claim: Claim, report: Report) -> Comparison:
+def _compare(claim: ExpectedResult, report: Report) -> ArmComparison:
     arm, against = _arm(report, claim.arm), _arm(report, claim.against or report.baseline)
     group = _group(arm, claim.group)
     if group != _group(against, claim.group):

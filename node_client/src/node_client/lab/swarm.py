@@ -1,8 +1,8 @@
 """One run of an experiment: a whole swarm in this process, round by round.
 
-Every node is a `Trainer` as in the field, with its own policy, optimizer and stream of questions;
-only the way to the others (`lab.pool`) and the verifier's memory (`lab.remembering`) are the lab's.
-All chance follows from the seed, so a resumed run continues as if it had not stopped.
+Every node is the client's `Trainer`, with its own policy, optimizer and stream of questions; only
+the pool (`lab.pool`) and the verifier's cache (`lab.remembering`) are the lab's. All randomness
+comes from the seed, so a resumed run continues as if it had not stopped.
 """
 
 import shutil
@@ -14,9 +14,9 @@ import msgspec
 
 from node_client.errors import CheckpointError
 from node_client.lab.bases import find_base
-from node_client.lab.config import Arm, Experiment, NodePlan, node_key, plan_nodes
+from node_client.lab.config import Experiment, ExperimentArm, NodePlan, node_key, plan_nodes
 from node_client.lab.poison import LEAST_LOGPROB, Poisoner, poisoned_share
-from node_client.lab.pool import Link, Pool
+from node_client.lab.pool import LabExchange, LabPool
 from node_client.lab.records import RoundRecord
 from node_client.learning.held_out import HeldOutScore
 from node_client.learning.report import StepReport
@@ -30,35 +30,37 @@ DIGITS = 6
 
 
 @dataclass(frozen=True)
-class Member:
-    """A node that trains, with its way to the pool."""
+class LabMember:
+    """A node that trains, with its access to the pool."""
 
     trainer: Trainer
-    link: Link
+    link: LabExchange
 
 
 class LabSwarm:
     """The nodes of one arm, with one seed.
 
-    There is no judge: where a setting counts judge rounds, the lab's rounds are counted.
+    There is no judge: settings that count judge rounds count the lab's rounds.
     """
 
-    def __init__(self, experiment: Experiment, arm: Arm, *, seed: int, verifier: Verifier) -> None:
+    def __init__(
+        self, experiment: Experiment, arm: ExperimentArm, *, seed: int, verifier: Verifier
+    ) -> None:
         self.rounds_done = 0
-        self._pool = Pool(
+        self._pool = LabPool(
             drawing=arm.drawing,
             source=arm.source,
             rounds=arm.pool_rounds or experiment.pool_rounds,
             seed=seed,
         )
-        self._members: list[Member] = []
+        self._members: list[LabMember] = []
         self._attackers: list[Poisoner] = []
         for place, plan in enumerate(plan_nodes(experiment, arm)):
             name = f"node-{place:02d}"
-            link = Link(self._pool, name)
+            link = LabExchange(self._pool, name)
             if plan.attack == "none":
                 trainer = _make_trainer(plan, name=name, link=link, seed=seed, verifier=verifier)
-                self._members.append(Member(trainer, link))
+                self._members.append(LabMember(trainer, link))
             else:
                 claimed = LEAST_LOGPROB if plan.attack == "poison and lie" else None
                 self._attackers.append(
@@ -84,7 +86,7 @@ class LabSwarm:
         for member in self._members:
             member.trainer.judge_round = self.rounds_done
         traffic = [(member.link.sent, member.link.received) for member in self._members]
-        # The first to act sees the others' rollouts of the round before: nobody is always first.
+        # The first node draws rollouts of the previous round, so the first one changes every round.
         first = self.rounds_done % len(self._members)
         places = range(len(self._members))
         reports = {
@@ -94,7 +96,7 @@ class LabSwarm:
         return self._describe([reports[place] for place in places], traffic)
 
     def save(self, folder: Path) -> None:
-        """Write all that `load` needs, as a folder that is there whole or not at all."""
+        """Write the state for `load` as a folder, completely or not at all."""
         draft = folder.with_name(f".{folder.name}.partial")
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(parents=True)
@@ -107,7 +109,7 @@ class LabSwarm:
         flush(folder.parent)
 
     def load(self, folder: Path) -> None:
-        """Go on from where `save` was called.
+        """Restore what `save` wrote.
 
         Raises CheckpointError for a damaged snapshot; some nodes may have been loaded by then.
         """
@@ -159,7 +161,7 @@ class LabSwarm:
 
 
 def _make_trainer(
-    plan: NodePlan, *, name: str, link: Link, seed: int, verifier: Verifier
+    plan: NodePlan, *, name: str, link: LabExchange, seed: int, verifier: Verifier
 ) -> Trainer:
     return Trainer(
         policy=Policy.load(find_base(plan.base), device=plan.device),
@@ -185,5 +187,6 @@ def _rounded(values: Iterator[float]) -> Iterator[float]:
 
 def _damaged(snapshot: Path) -> CheckpointError:
     return CheckpointError(
-        f"The snapshot {snapshot} is damaged.", fix="Remove it: the run begins at an earlier round."
+        f"The snapshot {snapshot} is damaged.",
+        fix="Remove it: the run resumes at an earlier round.",
     )

@@ -1,9 +1,9 @@
-"""One run through a real coordinator: every node is a client of its own, in a process of its own.
+"""One run through a real coordinator, with one client process for each node.
 
-Keys, bases and settings are those of the run in one process, so that the two can be compared. What
-differs is what the field adds: every node goes at its own pace, and the pool is the coordinator's.
-The run lasts as long as its slowest node. Its season must be open there, with the same tasks and
-rules, and with nobody else in it: one season for each run.
+Keys, bases and settings are those of the run in one process, so that the two can be compared. The
+differences: every node has its own pace, and the pool is the coordinator's. The run ends with its
+slowest node. A season with the same tasks and rules must be open there, without other nodes, so
+each run needs its own season.
 """
 
 import os
@@ -29,12 +29,12 @@ from node_client.storage.state import StateDir, write_private
 from swarm_protocol.messages import SeasonInfo
 
 _POLL_S = 0.5
-# What a season and an experiment must agree on.
+# Rules that must be the same in season and experiment.
 _RULES = ("seed", "generator", "tasks", "completions", "max_new_tokens", "system_prompt")
 
 
-class Step(msgspec.Struct):
-    """What a record needs of a line of a node's metrics."""
+class MetricsLine(msgspec.Struct):
+    """The fields of a line of a node's metrics that a record needs."""
 
     step: int
     reward: float
@@ -64,8 +64,7 @@ def run_through(
 ) -> None:
     """Make one run with real clients, and write its file as a run in one process does.
 
-    Raises SettingsError when the season is another one or tokens are too few, NodeError when a
-    client ends early.
+    Raises SettingsError for another season or too few tokens, NodeError when a client ends early.
     """
     plans = plan_nodes(experiment, run.arm)
     if len(tokens) < len(plans) or any(plan.attack != "none" for plan in plans):
@@ -96,7 +95,7 @@ def run_through(
 
 
 def settings_as_environment(config: TrainConfig) -> dict[str, str]:
-    """Return a trainer's settings, where they are not the defaults, as a client reads them."""
+    """Return a trainer's settings that are not defaults as environment variables of a client."""
     defaults = asdict(TrainConfig())
     return {
         f"SWARM_{name.upper()}": _as_text(value)
@@ -126,7 +125,7 @@ def _start(
     )
     environment = {key: value for key, value in os.environ.items() if key[:6] != "SWARM_"}
     environment |= {"OMP_NUM_THREADS": "1"} | settings_as_environment(plan.config)
-    # In one process the arm's pool draws; here each client says what it prefers, in the same words.
+    # In one process the arm's pool decides how to draw; here each client asks for it.
     environment["SWARM_EXTERNAL_POOL"] = run.arm.drawing
     with log.open("wb") as file:
         process = subprocess.Popen(command, env=environment, stdout=file, stderr=file)
@@ -134,13 +133,13 @@ def _start(
 
 
 def _check(clients: Sequence[Client], plans: Sequence[NodePlan], *, site: Site) -> None:
-    """Check that every client runs or has ended well, in the experiment's season."""
+    """Check that every client is running or has ended normally, in the experiment's season."""
     for client, plan in zip(clients, plans, strict=True):
         if client.process.poll():
-            said = client.log.read_text(encoding="utf-8", errors="replace")[-500:]
+            output = client.log.read_text(encoding="utf-8", errors="replace")[-500:]
             raise NodeError(
-                f"A client ended with {client.process.returncode}: {said}",
-                fix=f"Its whole log is {client.log}.",
+                f"A client ended with {client.process.returncode}: {output}",
+                fix=f"Its complete log is {client.log}.",
             )
         season = client.state.recall(site).season
         if season is not None:
@@ -157,8 +156,8 @@ def check_season(season: SeasonInfo, *, planned: SeasonInfo) -> None:
 
 
 def _rules(season: SeasonInfo) -> Mapping[str, Any]:
-    told = msgspec.to_builtins(season)
-    return {name: told[name] for name in _RULES}
+    fields = msgspec.to_builtins(season)
+    return {name: fields[name] for name in _RULES}
 
 
 def _read_lines(client: Client) -> list[bytes]:
@@ -166,11 +165,11 @@ def _read_lines(client: Client) -> list[bytes]:
     return metrics.read_bytes().splitlines() if metrics.exists() else []
 
 
-def _read_steps(client: Client) -> list[Step]:
-    return [msgspec.json.decode(line, type=Step) for line in _read_lines(client)]
+def _read_steps(client: Client) -> list[MetricsLine]:
+    return [msgspec.json.decode(line, type=MetricsLine) for line in _read_lines(client)]
 
 
-def _write(experiment: Experiment, run: Run, nodes: Sequence[Sequence[Step]]) -> None:
+def _write(experiment: Experiment, run: Run, nodes: Sequence[Sequence[MetricsLine]]) -> None:
     base = [steps[0].base for steps in nodes if steps[0].base is not None]
     records = [RoundRecord(round=0, held_out=base)]
     records += [
@@ -183,7 +182,7 @@ def _write(experiment: Experiment, run: Run, nodes: Sequence[Sequence[Step]]) ->
     run.part.rename(run.whole)
 
 
-def _record(number: int, steps: Sequence[Step]) -> RoundRecord:
+def _record(number: int, steps: Sequence[MetricsLine]) -> RoundRecord:
     return RoundRecord(
         round=number,
         reward=[step.reward for step in steps],

@@ -1,8 +1,8 @@
-"""A node that trains alone: without a coordinator, or before its season begins."""
+"""Training without a coordinator, or while no season is running."""
 
 from collections.abc import Sequence
 
-from node_client.runtime.training import Enrolment, Equipment, Training
+from node_client.runtime.training import Equipment, Training, TrainingRules
 from node_client.settings.config import Settings
 from swarm_protocol.messages import ExternalRollout, Rollout, SeasonInfo
 from swarm_tasks.allowlist import GENERATOR
@@ -27,18 +27,18 @@ def practice_season() -> SeasonInfo:
 
 
 class NoExchange:
-    """The way to a swarm that is not there."""
+    """An exchange without a swarm."""
 
     def publish(self, rollouts: Sequence[Rollout], *, informative: Sequence[str]) -> None:
-        """Keep the rollouts to oneself."""
+        """Discard the rollouts."""
 
     def sample(self, count: int) -> list[ExternalRollout]:
-        """Return nothing."""
+        """Return no rollouts."""
         return []
 
 
-class LoneNode:
-    """The training loop of a node, with nobody to talk to."""
+class OfflineNode:
+    """A node that trains without a coordinator."""
 
     def __init__(self, settings: Settings, *, equipment: Equipment) -> None:
         self._view = equipment.view
@@ -46,7 +46,9 @@ class LoneNode:
 
     async def run(self) -> None:
         """Train on the built-in season until stopped. Raises NodeError."""
-        self._training.enrol(Enrolment(season=practice_season(), node="alone", arm="isolated"))
+        self._training.set_rules(
+            TrainingRules(season=practice_season(), node="alone", arm="isolated")
+        )
         await self._training.run()
 
     def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""Where a run begins: at the newest checkpoint, or anew, beside what is left of the one before."""
+"""Start of a run: from the newest checkpoint, or at step 1 beside the files of an earlier run."""
 
 import logging
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 from node_client.errors import USE_WSL, CheckpointError, NodeError
 from node_client.settings.choices import Start
 from node_client.storage import metrics
-from node_client.storage.checkpoint import Resumed, newest_first
+from node_client.storage.checkpoint import ResumePoint, newest_first
 from node_client.storage.state import StateDir
 from swarm_protocol.messages import Arm
 from swarm_tasks import process
@@ -20,11 +20,11 @@ log = logging.getLogger(__name__)
 
 
 def check_system(arm: Arm) -> None:
-    """Check that this system can do what an arm needs. Raises NodeError."""
+    """Check that this system supports what an arm needs. Raises NodeError."""
     if arm != "base" and not process.SUPPORTED:
         raise NodeError(
-            "Training scores answers in a child process that is shut in, and native Windows has "
-            "no means for that.",
+            "Training scores answers in an isolated child process, which native Windows does not "
+            "support.",
             fix=USE_WSL,
         )
 
@@ -35,7 +35,7 @@ def read_clock() -> datetime:
 
 
 def check_start(state: StateDir, start: Start) -> None:
-    """Check that there is a checkpoint for a run that is to go on. Raises CheckpointError."""
+    """Check that a run that must resume has a checkpoint. Raises CheckpointError."""
     if start == "resume" and not newest_first(state.checkpoints):
         raise _nothing_to_resume(state.checkpoints)
 
@@ -43,10 +43,10 @@ def check_start(state: StateDir, start: Start) -> None:
 def prepare(
     state: StateDir, start: Start, *, clock: Callable[[], datetime] = read_clock
 ) -> Path | None:
-    """Make a locked state folder ready for a run that begins in this way.
+    """Prepare a locked state folder for a run.
 
-    A run that begins anew overwrites nothing: the checkpoints of before are moved into a folder of
-    their own, which is returned, and their run's metrics get a name of the same time.
+    A fresh run overwrites nothing: earlier checkpoints are moved to a folder with the current time
+    in its name, which is returned, and the metrics of their run get the same suffix.
     """
     if start != "fresh" or not newest_first(state.checkpoints):
         return None
@@ -59,10 +59,9 @@ def prepare(
 
 
 def check_disk(state: StateDir, *, checkpoint: int, kept: int) -> None:
-    """Check that there is room for a checkpoint, of about so many bytes, before an hour is spent.
+    """Check, before training, that the disk has space for a checkpoint of `checkpoint` bytes.
 
-    Says in the log when there is room for one, but not for the `kept` ones that are to be kept.
-    Raises NodeError.
+    Logs a warning if there is space for one, but not for all `kept` ones. Raises NodeError.
     """
     free = shutil.disk_usage(state.path).free
     size = f"A checkpoint takes about {checkpoint / 1e9:.3g} GB, and {free / 1e9:.3g} GB are free"
@@ -71,30 +70,30 @@ def check_disk(state: StateDir, *, checkpoint: int, kept: int) -> None:
             f"{size} in {state.path}.",
             fix="Free some space, or choose a folder on another disk with --state-dir.",
         )
-    # One more is written before the oldest goes, and the best one stays besides.
+    # One more is written before the oldest is removed, and the best one is kept in addition.
     missing = kept + 2 - len(newest_first(state.checkpoints))
     if free < missing * checkpoint:
-        log.warning("%s: not enough for the %d that are kept, and one being written", size, kept)
+        log.warning("%s: not enough for the %d that are kept and the one being written", size, kept)
 
 
 def set_lost_metrics_aside(state: StateDir, *, clock: Callable[[], datetime] = read_clock) -> None:
-    """Keep the metrics of a run whose checkpoints are gone, where another begins at step 1.
+    """Keep the metrics of a run whose checkpoints are gone, before a new run starts at step 1.
 
-    If none was ever saved there is no progress either, and the same run makes its steps again.
+    Without a saved checkpoint there is no progress file, and the same run repeats its steps.
     """
     if state.progress.exists():
         metrics.set_aside(state.metrics, until=_until(state, clock))
         state.progress.unlink()
 
 
-def check_resumed(resumed: Resumed | None, *, start: Start, checkpoints: Path) -> None:
-    """Check that a run which was to go on does. Raises CheckpointError when it begins at step 1."""
+def check_resumed(resumed: ResumePoint | None, *, start: Start, checkpoints: Path) -> None:
+    """Raise CheckpointError if a run that must resume starts at step 1."""
     if start == "resume" and (resumed is None or resumed.step == 0):
         raise _nothing_to_resume(checkpoints)
 
 
 def _until(state: StateDir, clock: Callable[[], datetime]) -> str:
-    """Return what is added to names of what is set aside now; no other has it."""
+    """Return an unused suffix, with the current time, for files that are set aside."""
     now = f"until-{clock():%Y-%m-%dT%H-%M-%S}"
     numbered = (now if number == 1 else f"{now}-{number}" for number in count(1))
     return next(until for until in numbered if not any(state.path.glob(f"*-{until}*")))
@@ -102,6 +101,6 @@ def _until(state: StateDir, clock: Callable[[], datetime]) -> str:
 
 def _nothing_to_resume(checkpoints: Path) -> CheckpointError:
     return CheckpointError(
-        f"There is no checkpoint in {checkpoints} that a run could go on from.",
-        fix="Leave out --resume to begin at step 1, or name the earlier run's --state-dir.",
+        f"There is no checkpoint in {checkpoints} to resume from.",
+        fix="Leave out --resume to start at step 1, or name the earlier run's --state-dir.",
     )

@@ -1,4 +1,4 @@
-"""The held-out questions, asked between steps."""
+"""Evaluation on the held-out questions, between training steps."""
 
 import logging
 from collections.abc import Callable
@@ -15,8 +15,8 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """A score that took so many seconds, waiting for others not counted."""
+class TimedScore:
+    """A score and the seconds that it took, without the time spent waiting for the model."""
 
     score: HeldOutScore
     seconds: float
@@ -25,8 +25,7 @@ class Outcome:
 class Evaluator:
     """Asks a trainer's held-out questions when they are due.
 
-    Each batch is a turn of its own at the model, so that an exam, or whoever stops the node, waits
-    for one batch at most.
+    The model is free between two batches, so that an exam or a stop waits for one batch at most.
     """
 
     def __init__(
@@ -35,18 +34,18 @@ class Evaluator:
         self._trainer = trainer
         self._worker = worker
         self._is_stopping = is_stopping
-        self._before: Outcome | None = None
+        self._before: TimedScore | None = None
 
     async def prepare(self) -> None:
-        """Ask them before the very first step, once. Raises RefusedError."""
+        """Ask them once before step 1. Raises RefusedError."""
         trainer = self._trainer
         if trainer.steps_done == 0 and trainer.evaluation_due and self._before is None:
             self._before = await self._ask()
 
     async def complete(self, report: StepReport) -> StepReport:
-        """Return the report of the latest step with the scores that belong to it.
+        """Return the report of the latest step with its held-out scores.
 
-        Where the questions cannot be judged it says so: the step was made all the same.
+        If the answers cannot be scored, the report has a notice: the step itself succeeded.
         """
         before, self._before = self._before, None
         after, failure = None, None
@@ -64,8 +63,8 @@ class Evaluator:
             notice=" ".join(filter(None, (report.notice, failure))) or None,
         )
 
-    async def _ask(self) -> Outcome | None:
-        """Return the score, or none for whoever was stopped meanwhile. Raises RefusedError."""
+    async def _ask(self) -> TimedScore | None:
+        """Return the score, or None if the node was stopped. Raises RefusedError."""
         evaluation = self._trainer.begin_evaluation()
         score, seconds = None, 0.0
         while score is None:
@@ -76,11 +75,11 @@ class Evaluator:
                 began = perf_counter()
                 score = await self._worker.run(evaluation.ask)
                 seconds += perf_counter() - began
-        return Outcome(score, seconds)
+        return TimedScore(score, seconds)
 
     def _describe(self, refusal: RefusedError) -> str:
         return (
-            f"The held-out questions could not be judged after step {self._trainer.steps_done}: "
-            f"{refusal.message} Training goes on, and they are asked again in "
+            f"The held-out answers could not be scored after step {self._trainer.steps_done}: "
+            f"{refusal.message} Training continues; the questions are asked again in "
             f"{self._trainer.config.eval_every} steps."
         )

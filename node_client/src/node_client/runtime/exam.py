@@ -1,4 +1,4 @@
-"""The judge's rounds: notices an open one, answers it once, and hands in what it owes."""
+"""The judge's rounds: notices an open one, answers it once, and submits the answers."""
 
 import asyncio
 import logging
@@ -11,9 +11,9 @@ from functools import partial
 from time import monotonic
 from typing import Protocol
 
-from node_client.display.view import View
+from node_client.display.view import NodeView
 from node_client.runtime.worker import ModelWorker
-from node_client.storage.answers import MOST_OWED, AnswerSpool, Owed
+from node_client.storage.answers import MOST_PENDING, AnswerSpool, PendingAnswer
 from node_client.swarm.client import SwarmClient
 from node_client.swarm.handshake import UnansweredError
 from node_client.swarm.outbox import PASSING, PAUSE_S, Outbox
@@ -29,10 +29,10 @@ from swarm_protocol.messages import (
 )
 
 POLL_S = 20.0
-# How old the figures of this node's own row may become in the panel.
+# Maximum age of this node's own leaderboard row in the panel.
 STANDING_S = 30.0
 QUESTIONS_AT_ONCE = 16
-# Of so many rounds it is known that they were sat; only the current one is ever asked for.
+# Number of answered rounds to remember; only the current one is ever asked for.
 ROUNDS_REMEMBERED = 64
 
 log = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ Sign = Callable[[Sequence[AnswerText], QuestionsOffered], list[AnswerText]]
 Keep = Callable[[int, Sequence[AnswerText], SignedReceipt], None]
 
 
-class Answered(Protocol):
+class ExamAnswer(Protocol):
     """A completion, as the policy returns it."""
 
     @property
@@ -51,7 +51,7 @@ class Answered(Protocol):
 
 
 class Examinee(Protocol):
-    """What an exam needs of a policy."""
+    """The part of a policy that an exam uses."""
 
     def generate(
         self,
@@ -61,18 +61,19 @@ class Examinee(Protocol):
         max_new_tokens: int,
         temperature: float,
         system_prompt: str,
-    ) -> Sequence[Sequence[Answered]]:
+    ) -> Sequence[Sequence[ExamAnswer]]:
         """Return `completions` answers to each question."""
 
 
 class Exam:
     """One node's part in the judge's rounds.
 
-    `ring` is the quick way in and the poll the sure one, because announcements may be lost. Every
-    answer is in the spool before it is sent. So a client that restarts in a round hands in what it
-    owed, and answers only the questions that it had not answered; and as the coordinator keeps the
-    first answer to each, none counts twice. `note` is told about every round that is heard of,
-    `sign` signs answers before they are owed, and `keep` gets what the coordinator signs in return.
+    `announce` is the fast way to learn of a round, and polling the reliable one, because
+    announcements may be lost. Every answer is in the spool before it is sent. So a client that
+    restarts during a round submits the answers in the spool and answers only the other questions;
+    the coordinator keeps the first answer to each question, so none counts twice. `note` gets every
+    round that is announced, `sign` signs answers before they are queued, and `keep` gets the
+    receipts that the coordinator signs.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class Exam:
         client: SwarmClient,
         worker: ModelWorker,
         examinee: Examinee,
-        view: View,
+        view: NodeView,
         spool: AnswerSpool,
         note: Callable[[RoundInfo | None], None] = lambda announced: None,
         sign: Sign = lambda answers, offered: list(answers),
@@ -99,53 +100,53 @@ class Exam:
         self._keep = keep
         self._poll_s = poll_s
         self._chance = chance
-        self._rung = asyncio.Event()
+        self._news = asyncio.Event()
         self._announced: RoundInfo | None = None
-        self._sat: deque[int] = deque(maxlen=ROUNDS_REMEMBERED)
-        self._asked_standing = -STANDING_S
-        # Set while no round that is open is left to be answered.
+        self._done: deque[int] = deque(maxlen=ROUNDS_REMEMBERED)
+        self._standing_at = -STANDING_S
+        # Set while there is no open round to answer.
         self._idle = asyncio.Event()
         self._idle.set()
-        self.outbox: Outbox[Owed] = Outbox(
+        self.outbox: Outbox[PendingAnswer] = Outbox(
             client=client,
-            send=self._hand_in,
+            send=self._submit,
             refused=view.note_refusal,
-            most=MOST_OWED,
+            most=MOST_PENDING,
             batch=2 * QUESTIONS_AT_ONCE,
-            group=lambda owed: owed[0],
-            left=spool.settle,
+            group=lambda pending: pending[0],
+            on_removed=spool.settle,
         )
-        # What an earlier run handed in counts too: a restart is no missed round.
+        # Answers of an earlier run count too: a restart is not a missed round.
         view.answered.update(spool.settled)
-        if spool.owed:
-            log.info("%d answers of an earlier run are still to be handed in", len(spool.owed))
-            self.outbox.put(spool.owed)
+        if spool.pending:
+            log.info("%d answers of an earlier run are still to be submitted", len(spool.pending))
+            self.outbox.put(spool.pending)
 
-    def ring(self, announced: RoundInfo | None) -> None:
-        """Take note of what the coordinator said about the current round."""
+    def announce(self, announced: RoundInfo | None) -> None:
+        """Process the coordinator's announcement of the current round."""
         self._note(announced)
         self._announced = announced
-        self._rung.set()
-        self._tell_idle(announced)
+        self._news.set()
+        self._update_idle(announced)
 
     async def finish(self) -> None:
-        """Wait until the round that is open, if one is, has been answered or is over."""
-        told = self._announced
-        if told is None:
+        """Wait until the open round, if there is one, has been answered or has ended."""
+        announced = self._announced
+        if announced is None:
             return
-        closes = datetime.fromisoformat(told.closes_at)
+        closes = datetime.fromisoformat(announced.closes_at)
         left = (closes - datetime.now(UTC)).total_seconds() - self._view.clock_ahead_s
         with suppress(TimeoutError):
             async with asyncio.timeout(left):
                 await self._idle.wait()
 
     async def run(self) -> None:
-        """Sit every round that opens, until cancelled."""
+        """Answer every round that opens, until cancelled."""
         wait_s = self._poll_s
         while True:
             try:
                 await self._attend(await self._next_news(wait_s=wait_s))
-                self._tell_idle(self._announced)
+                self._update_idle(self._announced)
                 wait_s = self._poll_pause()
             except UnansweredError:
                 await self._client.wait_until_connected()
@@ -159,9 +160,9 @@ class Exam:
                 else:
                     self._idle.set()
 
-    def _tell_idle(self, current: RoundInfo | None) -> None:
-        """Say whether a round is left to be answered, by the latest announcement."""
-        if current is None or current.phase != "open" or current.number in self._sat:
+    def _update_idle(self, current: RoundInfo | None) -> None:
+        """Update whether there is a round to answer, by the latest announcement."""
+        if current is None or current.phase != "open" or current.number in self._done:
             self._idle.set()
         else:
             self._idle.clear()
@@ -170,40 +171,40 @@ class Exam:
         return self._poll_s * (0.5 + self._chance())
 
     async def _next_news(self, *, wait_s: float) -> RoundInfo | None:
-        """Return the current round when it is announced, or ask for it after `wait_s`."""
+        """Return the current round when it is announced, or request it after `wait_s`."""
         try:
             async with asyncio.timeout(wait_s):
-                await self._rung.wait()
+                await self._news.wait()
         except TimeoutError:
             self._announced = await self._client.round()
             self._note(self._announced)
             return self._announced
-        self._rung.clear()
+        self._news.clear()
         return self._announced
 
     async def _attend(self, current: RoundInfo | None) -> None:
-        """Sit the round if it is open and was not sat yet; else see whether scores are there."""
+        """Answer the round if it is open and not answered yet; otherwise check for new scores."""
         changed = current != self._view.round
         self._view.note_round(current)
         is_open = current is not None and current.phase == "open"
-        if current is not None and is_open and current.number not in self._sat:
-            await self._sit(current.number)
+        if current is not None and is_open and current.number not in self._done:
+            await self._answer_round(current.number)
         elif self._view.season is not None and (
-            (changed and not is_open) or monotonic() - self._asked_standing >= STANDING_S
+            (changed and not is_open) or monotonic() - self._standing_at >= STANDING_S
         ):
-            await self._look_at_standing()
+            await self._fetch_standing()
 
-    async def _look_at_standing(self) -> None:
-        """Ask for the scores; what is refused for good is not asked again before it is due."""
+    async def _fetch_standing(self) -> None:
+        """Request the scores. After a permanent refusal, request them when they are next due."""
         try:
             self._view.note_standing(await self._client.standing())
         except RefusedError as refusal:
             if refusal.code in PASSING:
                 raise
             self._view.note_refusal(refusal)
-        self._asked_standing = monotonic()
+        self._standing_at = monotonic()
 
-    async def _sit(self, number: int) -> None:
+    async def _answer_round(self, number: int) -> None:
         """Answer all questions of a round, between two training steps."""
         self._idle.clear()
         try:
@@ -211,19 +212,19 @@ class Exam:
         except RefusedError as refusal:
             if refusal.code != ErrorCode.ROUND_PENDING:
                 raise
-            self._sit_out(number)
+            self._skip_round(number)
             return
         self._note(offered.round)
         answered = self._spool.answered(number)
-        open_questions = [asked for asked in offered.questions if asked.id not in answered]
+        open_questions = [question for question in offered.questions if question.id not in answered]
         log.info("round %d: %d questions", number, len(open_questions))
         await self._answer_all(open_questions, offered)
-        self._sat.append(number)
+        self._done.append(number)
 
     async def _answer_all(self, questions: Sequence[Question], offered: QuestionsOffered) -> None:
-        """Answer questions batch by batch until the round ends; each batch is owed at once.
+        """Answer questions in batches until the round ends; each batch is queued at once.
 
-        A node that is stopped leaves the rest to its next start.
+        A node that is stopped answers the rest after its next start.
         """
         number = offered.round.number
         deadline = monotonic() + _seconds_left(offered)
@@ -232,27 +233,27 @@ class Exam:
                 if self._view.stopping:
                     log.info("stopped with %d questions left", len(questions) - start)
                     break
-                if monotonic() >= deadline + self._given_back(offered):
-                    log.warning("round %d ended before all was answered", number)
+                if monotonic() >= deadline + self._extension_s(offered):
+                    log.warning("round %d ended before all questions were answered", number)
                     break
                 batch = questions[start : start + QUESTIONS_AT_ONCE]
                 answers = await self._worker.run(partial(self._answer, batch, offered))
-                owed = [(number, answer) for answer in self._sign(answers, offered)]
-                self._spool.add(owed)
-                self.outbox.put(owed)
+                pending = [(number, answer) for answer in self._sign(answers, offered)]
+                self._spool.add(pending)
+                self.outbox.put(pending)
 
-    def _sit_out(self, number: int) -> None:
-        """Leave a round alone that had opened before this node came."""
-        log.info("round %d opened before this node came: waiting for the next one", number)
-        self._sat.append(number)
+    def _skip_round(self, number: int) -> None:
+        """Skip a round that had opened before this node joined."""
+        log.info("round %d opened before this node joined: waiting for the next one", number)
+        self._done.append(number)
         self._view.sat_out = number
 
-    def _given_back(self, offered: QuestionsOffered) -> float:
-        """Return by how many seconds the deadline was moved since, because of an outage."""
-        told = self._announced
-        if told is None or told.number != offered.round.number:
+    def _extension_s(self, offered: QuestionsOffered) -> float:
+        """Return the seconds by which the deadline has moved since, because of an outage."""
+        announced = self._announced
+        if announced is None or announced.number != offered.round.number:
             return 0.0
-        closes, closed = (datetime.fromisoformat(r.closes_at) for r in (told, offered.round))
+        closes, closed = (datetime.fromisoformat(r.closes_at) for r in (announced, offered.round))
         return (closes - closed).total_seconds()
 
     def _answer(self, questions: Sequence[Question], offered: QuestionsOffered) -> list[AnswerText]:
@@ -273,9 +274,9 @@ class Exam:
             for question, answered in zip(questions, answers, strict=True)
         ]
 
-    async def _hand_in(self, owed: Sequence[Owed]) -> None:
-        number = owed[0][0]
-        answers = [answer for _, answer in owed]
+    async def _submit(self, pending: Sequence[PendingAnswer]) -> None:
+        number = pending[0][0]
+        answers = [answer for _, answer in pending]
         keep = partial(self._keep, number, answers)
         received = await self._client.submit(number, answers, keep=keep)
         self._view.note_answers(number, len(received.accepted) + len(received.duplicate))
@@ -290,6 +291,6 @@ def _seconds_left(offered: QuestionsOffered) -> float:
 
 
 def _clean(text: str) -> str:
-    """Return an answer that the wire takes: one forbidden character must not cost the others."""
+    """Return an answer that the protocol accepts: an invalid one would lose the whole batch."""
     cleaned = text.replace("\x00", "").encode(errors="replace").decode()
     return cleaned[:MAX_COMPLETION_CHARS]

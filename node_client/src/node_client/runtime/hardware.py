@@ -1,4 +1,4 @@
-"""What a node trains on, for owners who choose to show it."""
+"""The machine that a node trains on, and the memory that the process uses."""
 
 import os
 import platform
@@ -6,11 +6,15 @@ import platform
 import psutil
 import torch
 
+from node_client.display.events import MemoryUse
 from swarm_protocol.messages import Hardware
 
 
 def describe_hardware(device: torch.device) -> Hardware:
-    """Return the device's name and bytes of memory: its own, or the machine's where it has none."""
+    """Return the device's name and memory in bytes; the machine's memory for a CPU or Apple GPU.
+
+    Sent to the coordinator if the owner chose to show it.
+    """
     if device.type == "cuda":
         properties = torch.cuda.get_device_properties(device)
         return Hardware(device=properties.name, memory=properties.total_memory)
@@ -19,3 +23,18 @@ def describe_hardware(device: torch.device) -> Hardware:
         device=f"{kind} ({platform.machine() or 'unknown'})",
         memory=psutil.virtual_memory().total,
     )
+
+
+def measure_memory(device: torch.device) -> MemoryUse:
+    """Return the memory in use, in bytes; `accelerator` is None on a CPU."""
+    return MemoryUse(
+        process=psutil.Process().memory_info().rss, accelerator=_accelerator_memory(device)
+    )
+
+
+def _accelerator_memory(device: torch.device) -> int | None:
+    if device.type == "cuda":
+        return torch.cuda.memory_reserved(device)
+    if device.type == "mps":
+        return torch.mps.driver_allocated_memory()
+    return None

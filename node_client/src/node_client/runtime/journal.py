@@ -1,4 +1,4 @@
-"""Keeps the run record: how the client is, for `swarm-node status` and health checks."""
+"""Maintains the run record: the client's state, for `swarm-node status` and health checks."""
 
 import logging
 import os
@@ -16,30 +16,30 @@ from node_client.storage.pauses import WHY
 from node_client.storage.run_record import RunRecord, write_run
 from node_client.storage.state import StateDir
 
-# A small model makes dozens of steps a second, and each note waits for the disk.
-NOTE_EVERY = timedelta(seconds=10)
+# A small model makes dozens of steps a second, and each write waits for the disk.
+WRITE_EVERY = timedelta(seconds=10)
 
 log = logging.getLogger(__name__)
 
 
 class Journal:
-    """Listens to what happens, and notes it in a state folder that this process has locked."""
+    """Listens to events and writes the record to a state folder that this process has locked."""
 
     def __init__(self, state: StateDir, *, clock: Callable[[], datetime] = read_clock) -> None:
         self._state = state
         self._clock = clock
-        self._noted = clock()
+        self._written = clock()
         self._failed = False
-        now = _text(self._noted)
+        now = _text(self._written)
         self._record = RunRecord(
             pid=os.getpid(), started_at=now, phase="starting", since=now, noted_at=now
         )
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """Note that a run begins and, whatever it was, how it ended."""
+        """Record the start of a run and, also after an error, its end."""
         problem = "it failed: see its log"
-        self._note()
+        self._write()
         try:
             yield
             problem = ""
@@ -50,45 +50,47 @@ class Journal:
             self._enter("stopped", problem=problem)
 
     def hear(self, event: events.Event) -> None:
-        """Take note of what concerns the record."""
+        """Update the record by an event."""
         match event:
             case events.Started() | events.Resumed():
                 self._enter("running")
             case events.Paused():
                 self._enter("paused", pause=WHY[event.reason], until=event.until)
             case events.LinkChanged():
-                self._note_link(event.phase)
+                self._update_link(event.phase)
             case events.StepDone():
                 self._record = replace(self._record, last_step_at=_text(self._clock()))
-                if self._clock() - self._noted >= NOTE_EVERY:
-                    self._note()
+                if self._clock() - self._written >= WRITE_EVERY:
+                    self._write()
 
-    def _enter(self, phase: Any, *, pause: str = "", until: str | None = None, **told: str) -> None:
+    def _enter(
+        self, phase: Any, *, pause: str = "", until: str | None = None, **changes: str
+    ) -> None:
         now = _text(self._clock())
         known = replace(self._record, phase=phase, since=now, pause=pause, until=until)
         if phase in ("paused", "stopped"):
             known = replace(known, offline_since=None)
-        self._record = replace(known, **told)
-        self._note()
+        self._record = replace(known, **changes)
+        self._write()
 
-    def _note_link(self, phase: str) -> None:
-        """Note when the connection is lost and when it is there again; a paused node has none."""
+    def _update_link(self, phase: str) -> None:
+        """Record a lost and a restored connection. A paused node has none."""
         known = self._record
         if known.phase == "paused" or (phase == "connected") == (known.offline_since is None):
             return
         lost = None if phase == "connected" else _text(self._clock())
         self._record = replace(known, offline_since=lost)
-        self._note()
+        self._write()
 
-    def _note(self) -> None:
-        """Write the record; a full disk must not end the training."""
-        self._noted = self._clock()
-        self._record = replace(self._record, noted_at=_text(self._noted))
+    def _write(self) -> None:
+        """Write the record. A full disk must not end the training."""
+        self._written = self._clock()
+        self._record = replace(self._record, noted_at=_text(self._written))
         try:
             write_run(self._state, self._record)
         except OSError as problem:
             if not self._failed:
-                log.warning("`swarm-node status` will be wrong about this run: %s", problem)
+                log.warning("`swarm-node status` cannot show this run correctly: %s", problem)
             self._failed = True
 
 

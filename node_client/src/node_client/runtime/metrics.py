@@ -1,6 +1,7 @@
-"""What is written down about each training step, and for whom.
+"""The metrics of each training step, and the sinks that receive them.
 
-Names are trl's where it has one (`GRPOTrainer`'s logged metrics), so that its dashboards fit.
+Names are those of trl where it has one (metrics that `GRPOTrainer` logs), for use with its
+dashboards.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,7 @@ from node_client.runtime.trackers import open_tracker
 from node_client.settings.config import Settings
 from node_client.storage.metrics import MetricsFile
 
-# trl's names for fields of StepReport; the others are logged under their own.
+# trl's names for fields of StepReport; other fields keep their names.
 TRL_NAMES = {
     "training_reward": "reward",
     "completion_length": "completions/mean_length",
@@ -23,16 +24,16 @@ TRL_NAMES = {
 
 
 class MetricSink(Protocol):
-    """Somewhere metrics go: the file, or a tracker. No call may raise for trouble of its own."""
+    """A receiver of metrics: the file, or a tracker. Its own errors must not leave a call."""
 
     def begin(self, *, step: int) -> None:
-        """Go on after this step: what was logged of later ones will come again."""
+        """Continue after this step: metrics of later steps will be logged again."""
 
     def log(self, figures: Mapping[str, float | str], *, step: int) -> None:
-        """Take one step's figures."""
+        """Record the figures of one step."""
 
     def close(self) -> None:
-        """Hand on what is still held back."""
+        """Write what is buffered."""
 
 
 class Metrics:
@@ -42,12 +43,12 @@ class Metrics:
         self._sinks = sinks
 
     def begin(self, *, step: int) -> None:
-        """Go on after this step."""
+        """Continue after this step."""
         for sink in self._sinks:
             sink.begin(step=step)
 
     def log(self, figures: Mapping[str, float | str], *, step: int) -> None:
-        """Hand one step's figures to every sink."""
+        """Pass the figures of one step to every sink."""
         for sink in self._sinks:
             sink.log(figures, step=step)
 
@@ -68,10 +69,10 @@ def open_metrics(settings: Settings) -> Metrics:
 
 
 def figures_of(report: StepReport) -> dict[str, float | str]:
-    """Return every number and word of a step's report under a flat name.
+    """Return every number and text of a step's report under a flat name.
 
-    A field that is a mapping, or a held-out score, becomes `field/key`; what is None or has parts
-    of its own is left out, and so is `step`, which every sink is told anyway.
+    A mapping or a held-out score becomes `field/key`. Fields that are None or lists are left out,
+    and so is `step`, which every sink gets as an argument.
     """
     figures: dict[str, float | str] = {}
     for name in (field.name for field in fields(report) if field.name != "step"):

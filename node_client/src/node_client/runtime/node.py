@@ -1,7 +1,7 @@
 """One running node: the connection, the training, the exams and the reports, side by side.
 
-Training never waits for the network. Whatever the coordinator says arrives here, as a `Listener`
-of the connection, and is handed to the part that it concerns.
+Training never waits for the network. Messages of the coordinator arrive here, through the
+`ConnectionListener` interface, and are passed to the part that they concern.
 """
 
 import asyncio
@@ -23,10 +23,9 @@ from node_client.runtime.exam import Exam
 from node_client.runtime.hardware import describe_hardware
 from node_client.runtime.pausing import Pauses
 from node_client.runtime.reporting import REPORT_EVERY_S, Reporter
-from node_client.runtime.signing import Signing
-from node_client.runtime.training import Enrolment, Equipment, Training
-from node_client.runtime.untrained import NoTraining
-from node_client.runtime.upgrading import Upgrading
+from node_client.runtime.signing import AnswerSigner
+from node_client.runtime.training import Equipment, NoTraining, Training, TrainingRules
+from node_client.runtime.upgrading import UpgradeRequests
 from node_client.settings.config import Settings
 from node_client.site import Site
 from node_client.storage.answers import AnswerSpool
@@ -34,12 +33,11 @@ from node_client.storage.commitments import CommitmentLog
 from node_client.storage.heads import HeadLog
 from node_client.storage.installation import find_installation, upgrade_command
 from node_client.storage.receipts import ReceiptLog
-from node_client.storage.state import Remembered
+from node_client.storage.state import NodeRecord
 from node_client.swarm.backoff import jittered_backoff
 from node_client.swarm.client import SwarmClient, new_id
-from node_client.swarm.connection import Connection, Link
-from node_client.swarm.exchange import SwarmExchange
-from node_client.swarm.preferring import PREFERENCES, explain_sampling
+from node_client.swarm.connection import CoordinatorConnection, LinkState
+from node_client.swarm.exchange import PREFERENCES, SwarmExchange, explain_sampling
 from swarm_protocol.errors import ErrorCode
 from swarm_protocol.messages import (
     Arm,
@@ -54,19 +52,19 @@ from swarm_protocol.messages import (
 from swarm_protocol.version import CLIENT_VERSION, PROTOCOL_VERSION
 from swarm_record.keys import public_key_of
 
-# How long a node that starts waits for its coordinator before it trains alone.
+# How long a starting node waits for its coordinator before it trains alone.
 FIRST_WELCOME_S = 10.0
-# How long a node waits for a coordinator that it has never met.
+# How long a node waits for a coordinator that it joins for the first time.
 FIRST_JOIN_S = 60.0
-# How long a node that stops goes on handing in what it owes.
-FAREWELL_S = 3.0
-# All nodes of a swarm hear at once that a coin assigns them anew: they must not come back at once.
+# How long a stopping node submits queued answers and reports.
+SUBMIT_WITHIN_S = 3.0
+# All nodes learn at once that their arms are drawn again: they must not reconnect at once.
 ASSIGNMENT_PAUSE_S = 5.0
 
 log = logging.getLogger(__name__)
 
 
-class Node:
+class SwarmNode:
     """A node of a swarm. Make and run it inside an event loop."""
 
     def __init__(
@@ -88,9 +86,9 @@ class Node:
         self._pauses = pauses or Pauses(settings, view=view)
         self._refusal: NodeError | None = None
         self._welcomed = asyncio.Event()
-        self._upgrading = Upgrading(settings)
+        self._upgrades = UpgradeRequests(settings)
         self._remembered = settings.state.recall(site)
-        self._connection = Connection(
+        self._connection = CoordinatorConnection(
             url=site.socket,
             token=settings.token,
             hello=_introduce(settings, policy),
@@ -107,7 +105,7 @@ class Node:
             prefer=PREFERENCES[settings.training.external_pool],
             with_logprobs=settings.training.importance == "sender",
         )
-        signing = Signing(
+        signer = AnswerSigner(
             settings.state.signing_key(),
             site=site,
             receipts=ReceiptLog(settings.state.receipts),
@@ -119,8 +117,8 @@ class Node:
             examinee=policy,
             view=view,
             spool=AnswerSpool(settings.state.answers, site=site, token=settings.token),
-            sign=signing.sign,
-            keep=signing.keep,
+            sign=signer.sign,
+            keep=signer.keep,
             note=self._commitments.note,
         )
         self._reporter = Reporter(client=client, refused=view.note_refusal, every_s=report_every_s)
@@ -139,21 +137,21 @@ class Node:
                 for task in background:
                     task.cancel()
         except ExceptionGroup as problems:
-            # One problem that a person can mend says more than the group around it.
-            mendable = problems.subgroup(NodeError)
-            raise (mendable.exceptions[0] if mendable else problems) from None
+            # One error with a remedy says more than the group around it.
+            solvable = problems.subgroup(NodeError)
+            raise (solvable.exceptions[0] if solvable else problems) from None
         if self._refusal is not None:
             raise self._refusal
 
     def stop(self) -> None:
-        """Finish the current step, save, hand in what is owed and return from `run`."""
+        """Finish the current step, save, submit what is queued, and return from `run`."""
         self._view.stopping = True
         self._training.stop()
 
     async def leave(self) -> None:
-        """Answer the round that is open, hand in what is owed, and say goodbye for a pause.
+        """Answer the open round, submit what is queued, and disconnect for a pause.
 
-        A node that is not connected when a round opens is not invited, and so misses none.
+        A node that is not connected when a round opens is not invited, so it misses none.
         """
         if self._connection.connected.is_set():
             await self._exam.finish()
@@ -164,16 +162,16 @@ class Node:
         """Connect again after a pause."""
         self._connection.come_back()
 
-    def link_changed(self, link: Link) -> None:
-        """Show how the connection is."""
+    def link_changed(self, link: LinkState) -> None:
+        """Show the state of the connection."""
         self._view.note_link(link)
 
     def welcomed(self, welcome: Welcome) -> None:
-        """Follow the coordinator's rules, and remember them for a start without it.
+        """Apply the coordinator's rules, and save them for a start without it.
 
-        Raises CoordinatorRefusedError when the arm is one that this run cannot change to.
+        Raises CoordinatorRefusedError when this run cannot change to the arm.
         """
-        _check_arm(welcome.arm, wish=self._settings.arm)
+        _check_arm(welcome.arm, own=self._settings.arm)
         self._welcomed.set()
         self._view.note_welcome(welcome.node, welcome.arm, welcome.season)
         self._set_clock(welcome.now)
@@ -184,16 +182,16 @@ class Node:
         self._note_upgrade(welcome.upgrade)
         self._follow(welcome.season)
         self._note_chain(welcome.chain)
-        self._exam.ring(welcome.round)
+        self._exam.announce(welcome.round)
 
-    def rung(self, doorbell: ServerMessage) -> None:
-        """Hand an announcement to whom it concerns; one that is new to this client is skipped."""
-        if isinstance(doorbell, SeasonState):
-            self._change_season(doorbell.season)
-        elif isinstance(doorbell, RoundState):
-            self._set_clock(doorbell.now)
-            self._note_chain(doorbell.chain)
-            self._exam.ring(doorbell.round)
+    def announced(self, message: ServerMessage) -> None:
+        """Pass an announcement on; one that this client does not know is skipped."""
+        if isinstance(message, SeasonState):
+            self._change_season(message.season)
+        elif isinstance(message, RoundState):
+            self._set_clock(message.now)
+            self._note_chain(message.chain)
+            self._exam.announce(message.round)
 
     def _note_chain(self, chain: ChainHead | None) -> None:
         self._heads.note(chain)
@@ -213,7 +211,7 @@ class Node:
             pauses=self._pauses,
             away=self,
             before_step=lambda trainer: self._exchange.prefetch(trainer.candidates),
-            after_step=self._owe_report,
+            after_step=self._queue_report,
         )
 
     def _background_jobs(self) -> list[Coroutine[object, object, None]]:
@@ -222,7 +220,7 @@ class Node:
         if not self._remembered.node:
             jobs.append(self._await_first_welcome())
         elif isinstance(self._training, Training):
-            jobs.append(self._start_alone_when_late(self._training.enrolled))
+            jobs.append(self._start_alone_when_late(self._training.has_rules))
         if isinstance(self._training, Training):
             jobs += [
                 self._exchange.outbox.run(),
@@ -230,57 +228,57 @@ class Node:
             ]
         return jobs
 
-    def _know_better(self, refusal: CoordinatorRefusedError) -> CoordinatorRefusedError:
-        """Name the line that upgrades this client, since only it knows how it was installed."""
+    def _add_upgrade_command(self, refusal: CoordinatorRefusedError) -> CoordinatorRefusedError:
+        """Add the command that upgrades this client, which depends on how it was installed."""
         if refusal.code != ErrorCode.CLIENT_TOO_OLD:
             return refusal
-        line = upgrade_command(self._site, find_installation())
-        fix = f"Update it with this line: {line}"
+        command = upgrade_command(self._site, find_installation())
+        fix = f"Update it with this command: {command}"
         return CoordinatorRefusedError(refusal.message, fix=fix, code=refusal.code)
 
     async def _stay_connected(self) -> None:
-        """Keep the connection; a refusal ends the node, but only after it saved its work."""
+        """Keep the connection. A refusal ends the node, after it has saved its work."""
         try:
             await self._connection.run()
         except CoordinatorRefusedError as refusal:
-            self._refusal = self._upgrading.instead_of(self._know_better(refusal))
+            self._refusal = self._upgrades.instead_of(self._add_upgrade_command(refusal))
             self.stop()
 
     async def _end_for_upgrade(self) -> None:
-        """End after the current round once the service was asked for a newer client."""
-        await self._upgrading.asked.wait()
+        """End after the current round once a newer client was requested from the service."""
+        await self._upgrades.requested.wait()
         await self._exam.finish()
-        self._refusal = UpgradeDueError("The coordinator asks for a newer client.")
+        self._refusal = UpgradeDueError("The coordinator requires a newer client.")
         self.stop()
 
     async def _await_first_welcome(self) -> None:
-        """Wait for a coordinator that this node has never met. Raises NodeError when none comes."""
+        """Wait for the first welcome of a new coordinator. Raises NodeError when none comes."""
         try:
             async with asyncio.timeout(FIRST_JOIN_S):
                 await self._welcomed.wait()
         except TimeoutError:
             if self._view.paused is not None:
-                return  # It does not even try, until the pause ends.
+                return  # It does not connect until the pause ends.
             reason = self._view.link.reason if self._view.link is not None else ""
             raise NodeError(
                 f"{self._site.base} has not welcomed this node within {FIRST_JOIN_S:g} s: "
-                f"{reason or 'it says nothing'}.",
+                f"{reason or 'no reason was given'}.",
                 fix=f"Check the address with `swarm-node doctor {self._site.base}`, or try again "
                 "later.",
             ) from None
 
-    async def _start_alone_when_late(self, enrolled: asyncio.Event) -> None:
-        """Begin with the last known season when the coordinator is not there to tell."""
+    async def _start_alone_when_late(self, has_rules: asyncio.Event) -> None:
+        """Start with the last known season if the coordinator does not answer."""
         try:
             async with asyncio.timeout(FIRST_WELCOME_S):
-                await enrolled.wait()
+                await has_rules.wait()
         except TimeoutError:
-            log.warning("no coordinator yet, training alone meanwhile")
+            log.warning("no coordinator yet, training alone until it answers")
             self._view.node = self._remembered.node
             self._follow(self._remembered.season)
 
     def _remember(self, welcome: Welcome) -> None:
-        self._remembered = Remembered(
+        self._remembered = NodeRecord(
             url=self._site.base,
             token=self._settings.token,
             model=self._settings.model,
@@ -290,33 +288,33 @@ class Node:
         )
         state = self._settings.state
         try:
-            known = state.recall(self._site)  # read again: it may have been claimed meanwhile
+            known = state.recall(self._site)  # read again: it may have been claimed since
             anonymous = known.anonymous and known.node == welcome.node
             state.save(replace(self._remembered, anonymous=anonymous))
         except (OSError, NodeError) as problem:
-            log.warning("could not remember the token for the next join: %s", problem)
+            log.warning("could not save the token for the next join: %s", problem)
 
     def _change_season(self, season: SeasonInfo | None) -> None:
-        """Follow new rules, and find out which arm this node is in by them."""
+        """Apply new rules, and find out this node's arm."""
         known = self._view.season.name if self._view.season is not None else None
-        self._tell_season(known, new=season.name if season is not None else None)
+        self._note_seasons(known, new=season.name if season is not None else None)
         if season is not None and season.name != known and self._settings.arm != "base":
             self._change_arm(season)
         self._follow(season)
 
-    def _tell_season(self, known: str | None, *, new: str | None) -> None:
+    def _note_seasons(self, known: str | None, *, new: str | None) -> None:
         if known is not None and known != new:
             self._view.note_notice(f"The season {known} has ended; its scores stay on the site.")
         if new is not None and known != new:
             self._view.note_notice(f"The season {new} has begun.")
 
     def _change_arm(self, season: SeasonInfo) -> None:
-        """Be what the owner chose, or ask what the coin says in a season that flips one."""
+        """Take the arm that the owner chose, or ask for it in a season that draws the arms."""
         if season.assignment == "choice":
             self._view.arm = self._settings.arm
             return
-        # Until it is known: an isolated node would be spoilt by rollouts of others, while one of
-        # the swarm only misses a few.
+        # Until the arm is known: external rollouts would spoil an isolated node, while a swarm node
+        # only misses a few.
         self._view.arm = "isolated"
         self._connection.renew(after_s=self._chance() * ASSIGNMENT_PAUSE_S)
 
@@ -327,16 +325,16 @@ class Node:
             self._view.upgrade = describe_upgrade(oldest, command=command)
         if self._view.upgrade not in (None, before):
             log.warning(self._view.upgrade)
-        self._upgrading.note(oldest)
+        self._upgrades.note(oldest)
 
     def _follow(self, season: SeasonInfo | None) -> None:
-        """Train in a season, or practise while there is none."""
+        """Train in a season, or on the built-in one while there is none."""
         if season is not None and season != self._view.season and self._settings.arm != "base":
             self._warn_of_settings(season)
         self._view.note_season(season)
         self._exchange.follow(season, arm=self._view.arm)
-        self._training.enrol(
-            Enrolment(
+        self._training.set_rules(
+            TrainingRules(
                 season=season or practice_season(),
                 node=self._view.node or "alone",
                 arm=self._view.arm,
@@ -344,7 +342,7 @@ class Node:
         )
 
     def _warn_of_settings(self, season: SeasonInfo) -> None:
-        """Say which settings keep rollouts at home, and which ones the season does not allow."""
+        """Warn of settings that prevent sharing, or that the season does not allow."""
         training = self._settings.training
         reasons = [*explain_unshared(training, season)]
         if self._view.arm == "swarm":
@@ -353,34 +351,34 @@ class Node:
             self._view.note_notice(reason)
             log.warning(reason)
 
-    def _owe_report(self, report: StepReport, trainer: Trainer) -> None:
+    def _queue_report(self, report: StepReport, trainer: Trainer) -> None:
         self._view.published = self._exchange.published
         self._view.unpublished = self._exchange.outbox.dropped
         if self._view.season is None:
-            return  # practice is nobody's season
+            return  # the built-in season is not reported
         self._reporter.put(report, trainer.totals)
 
     async def _settle(self) -> None:
-        """Wait a moment for the coordinator to take what is owed."""
+        """Wait up to SUBMIT_WITHIN_S for the coordinator to accept what is queued."""
         if not self._connection.connected.is_set():
             return
         try:
-            async with asyncio.timeout(FAREWELL_S):
+            async with asyncio.timeout(SUBMIT_WITHIN_S):
                 await self._reporter.outbox.empty.wait()
                 await self._exam.outbox.empty.wait()
         except TimeoutError:
-            log.warning("stopped before everything was handed in")
+            log.warning("stopped before everything was submitted")
 
     def _set_clock(self, server_now: str) -> None:
         ahead = datetime.fromisoformat(server_now) - datetime.now(UTC)
         self._view.clock_ahead_s = ahead.total_seconds()
 
 
-def _check_arm(arm: Arm, *, wish: Arm) -> None:
-    """Refuse to go on as what this run is not: its model is either trained or untouched."""
-    if (arm == "base") != (wish == "base"):
+def _check_arm(arm: Arm, *, own: Arm) -> None:
+    """Check the arm: a run cannot change between `base`, which is untrained, and the others."""
+    if (arm == "base") != (own == "base"):
         raise CoordinatorRefusedError(
-            f"The coordinator counts this node in the arm {arm}, but it runs in the arm {wish}.",
+            f"The coordinator has this node in the arm {arm}, but it runs in the arm {own}.",
             fix=f"Start it again with --arm {arm}, or ask the operator to change its arm.",
             code="arm.changed",
         )

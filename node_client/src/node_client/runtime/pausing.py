@@ -1,4 +1,4 @@
-"""Pauses between two steps: when the owner asks, outside the hours, on battery."""
+"""Pauses between two steps: on request, outside the configured hours, on battery."""
 
 import asyncio
 import logging
@@ -10,33 +10,33 @@ from time import monotonic
 import psutil
 
 from node_client.display.lines import describe_pause
-from node_client.display.view import View
+from node_client.display.view import NodeView
 from node_client.runtime.beginning import read_clock
 from node_client.settings.config import Settings
 from node_client.settings.hours import is_open, next_opening, parse_hours
-from node_client.storage.pauses import Pause, read_wish
+from node_client.storage.pauses import Pause, read_pause
 
-# How often a node looks whether it is to pause, or to go on.
+# How often a node checks whether to pause or to continue.
 LOOK_EVERY_S = 1.0
 
 log = logging.getLogger(__name__)
 
 
 def runs_on_battery() -> bool:
-    """Tell whether this machine has a battery and nothing else to run on."""
-    look = getattr(psutil, "sensors_battery", None)  # not on every system
-    battery = look() if look is not None else None
+    """Return whether this machine runs on battery."""
+    read_battery = getattr(psutil, "sensors_battery", None)  # not on every system
+    battery = read_battery() if read_battery is not None else None
     return battery is not None and battery.power_plugged is False
 
 
 class Pauses:
-    """Lets a node pause. `view` shows each pause, and its listeners are told."""
+    """Pauses a node. `view` shows each pause and reports it to its listener."""
 
     def __init__(
         self,
         settings: Settings,
         *,
-        view: View,
+        view: NodeView,
         now: Callable[[], datetime] = read_clock,
         on_battery: Callable[[], bool] = runs_on_battery,
         every_s: float = LOOK_EVERY_S,
@@ -48,14 +48,14 @@ class Pauses:
         self._now = now
         self._on_battery = on_battery
         self._every_s = every_s
-        self._looked = -every_s
+        self._checked_at = -every_s
         self._known: Pause | None = None
 
     def due(self) -> Pause | None:
-        """Return why the node is to pause now; looks again once in `every_s` seconds."""
-        if monotonic() - self._looked >= self._every_s:
-            self._known = self._look()
-            self._looked = monotonic()
+        """Return why the node should pause, or None. Checks at most once in `every_s` seconds."""
+        if monotonic() - self._checked_at >= self._every_s:
+            self._known = self._check()
+            self._checked_at = monotonic()
         return self._known
 
     async def take(
@@ -65,7 +65,7 @@ class Pauses:
         leave: Callable[[], Awaitable[None]],
         come_back: Callable[[], None],
     ) -> bool:
-        """Pause as long as there is a reason to, or until stopped; return whether there was one.
+        """Pause while there is a reason to, or until stopped; return whether there was one.
 
         `leave` is called at the start of a pause, and `come_back` after it.
         """
@@ -82,15 +82,15 @@ class Pauses:
             pause = self.due()
         self._view.note_pause(None)
         if not stopping.is_set():
-            log.info("the pause is over")
+            log.info("the pause has ended")
             come_back()
         return True
 
-    def _look(self) -> Pause | None:
+    def _check(self) -> Pause | None:
         now = self._now()
-        wish = read_wish(self._state, now=now)
-        if wish is not None:
-            return wish
+        requested = read_pause(self._state, now=now)
+        if requested is not None:
+            return requested
         if self._windows and not is_open(self._windows, now):
             if self._known is not None and self._known.reason == "hours":
                 return self._known

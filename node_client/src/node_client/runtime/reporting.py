@@ -1,4 +1,4 @@
-"""The coordinator is told how training goes, and which rollouts of others it went on."""
+"""Reports to the coordinator: the training figures, and which external rollouts were used."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -11,16 +11,16 @@ from node_client.swarm.outbox import Outbox
 from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import MAX_USED, ReportTraining, RolloutName
 
-# Tiny models make dozens of steps a second, and a coordinator takes some 20 messages from a node.
+# Tiny models make dozens of steps a second; a coordinator accepts about 20 messages per node.
 REPORT_EVERY_S = 1.0
 
 
 class Reporter:
-    """What is owed to the coordinator about training.
+    """Sends training reports to the coordinator.
 
-    Counters are totals, so only the newest report is owed. Names of rollouts are not: they are
-    kept, as many as a report may hold, until one that held them was taken. `every_s` is the least
-    time in seconds between two reports.
+    Counters are totals, so only the newest report is sent. Names of used rollouts are not: they
+    are kept, up to the maximum of a report, until a report with them was accepted. `every_s` is the
+    minimum time in seconds between two reports.
     """
 
     def __init__(
@@ -42,14 +42,14 @@ class Reporter:
         )
 
     def put(self, report: StepReport, totals: Totals) -> None:
-        """Owe the report of a step. Must be called on the event loop."""
+        """Queue the report of a step. Must be called on the event loop."""
         self._used.extend(report.used)
         self.outbox.put([_describe(report, totals)])
 
     async def _send(self, reports: Sequence[ReportTraining]) -> None:
-        told = tuple(self._used)
-        await self._client.report(msgspec.structs.replace(reports[-1], used=list(told)))
-        self._used = deque((name for name in self._used if name not in told), maxlen=MAX_USED)
+        sent = tuple(self._used)
+        await self._client.report(msgspec.structs.replace(reports[-1], used=list(sent)))
+        self._used = deque((name for name in self._used if name not in sent), maxlen=MAX_USED)
 
 
 def _describe(report: StepReport, totals: Totals) -> ReportTraining:

@@ -1,4 +1,4 @@
-"""One run of the client: lock, model, verifier, node, display and signals put together."""
+"""One run of the client: team of processes, lock, model, verifier, node, display, signals."""
 
 import asyncio
 import logging
@@ -10,26 +10,26 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Literal
 
+import torch
 from rich.console import Console
 from rich.logging import RichHandler
 from rich.text import Text
 
-from node_client.display.events import Event, Started, Stopped, as_line, ignore, tell_both
+from node_client.display.events import Event, Started, Stopped, as_line, combine, ignore
 from node_client.display.lines import describe_ending, describe_step
 from node_client.display.terminal import LineFormatter
-from node_client.display.view import View
-from node_client.errors import INTERRUPTED, CoordinatorRefusedError, NodeError
+from node_client.display.view import NodeView
+from node_client.errors import INTERRUPTED, CoordinatorRefusedError, MemoryExhaustedError, NodeError
+from node_client.learning.crew import Dismiss, follow
 from node_client.learning.optimizer import checkpoint_bytes
 from node_client.learning.team import ALONE, LaunchedTeam, Team
 from node_client.model.memory_limit import limit_memory
 from node_client.model.policy import Policy
-from node_client.runtime.alone import LoneNode
+from node_client.runtime.alone import OfflineNode
 from node_client.runtime.beginning import check_disk, check_start, check_system, prepare
 from node_client.runtime.journal import Journal
-from node_client.runtime.loading import loading_shown
-from node_client.runtime.node import Node
-from node_client.runtime.showing import Runnable, run_with_panel
-from node_client.runtime.teamwork import device_of, is_launched, leading, run_follower
+from node_client.runtime.node import SwarmNode
+from node_client.runtime.showing import Runnable, run_with_panel, show_loading
 from node_client.runtime.training import Equipment
 from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings
@@ -44,10 +44,51 @@ Output = Literal["panel", "plain", "json"]
 log = logging.getLogger(__name__)
 
 
+def is_launched() -> bool:
+    """Return whether a launcher started this process as one of several (torchrun's environment)."""
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1
+
+
+def run_follower(settings: Settings, team: LaunchedTeam) -> None:
+    """Work for the leader until it dismisses this process or has ended. Raises NodeError.
+
+    A terminal's Ctrl-C and a launcher's SIGTERM reach every process. Only the leader handles them,
+    because it needs the followers to finish its step.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    device = device_of(settings, team)
+    limit_memory(device, settings.gpu_fraction)
+    with suppress(MemoryExhaustedError):  # all processes raise it, and the leader reports it
+        follow(team, Policy.load(settings.model, device=device))
+    torch.distributed.destroy_process_group()
+
+
+@contextmanager
+def leading(team: Team) -> Iterator[None]:
+    """Dismiss the followers at the end, also after an error.
+
+    Followers that wait for this process in the middle of an order receive nothing: the launcher
+    ends them when this process ends.
+    """
+    try:
+        yield
+    finally:
+        if isinstance(team, LaunchedTeam) and team.at_rest:
+            with suppress(NodeError):  # a follower that has ended needs no message
+                team.announce(Dismiss())
+            torch.distributed.destroy_process_group()
+
+
+def device_of(settings: Settings, team: Team) -> str:
+    """Return this process's device: its own one in a team, otherwise that of the settings."""
+    return str(team.device) if isinstance(team, LaunchedTeam) else settings.device
+
+
 async def run_client(settings: Settings, *, console: Console) -> None:
     """Run a node until it is done, stopped or refused. Raises NodeError.
 
-    Of several processes that were launched together the first one is the node.
+    In a team of processes, the first one runs the node and the others follow it.
     """
     check_system(settings.arm)
     team = LaunchedTeam() if is_launched() else ALONE
@@ -66,26 +107,26 @@ async def _run_node(settings: Settings, *, console: Console, team: Team) -> None
         if settings.site is not None:
             await _check_admission(settings.state, settings.site, settings.token)
         check_start(settings.state, settings.start)
-        with loading_shown(settings.model, console=console) as tell:
+        with show_loading(settings.model, console=console) as show:
             device = device_of(settings, team)
             limit_memory(device, settings.gpu_fraction)
-            policy = await asyncio.to_thread(Policy.load, settings.model, device=device, tell=tell)
-            # Also of one that never trains: base and trained nodes shall differ by training only.
+            policy = await asyncio.to_thread(Policy.load, settings.model, device=device, tell=show)
+            # Also for arm base: base and trained nodes must differ by training only.
             policy.set_precision(settings.training.precision)
         if settings.arm != "base":
             size = checkpoint_bytes(policy, settings.training)
             check_disk(settings.state, checkpoint=size, kept=settings.training.save_total_limit)
-        # Last: a run that cannot start leaves all as it was.
+        # Last, so that a run that cannot start changes nothing.
         aside = prepare(settings.state, settings.start)
         if aside is not None:
-            log.warning("this run begins anew; the checkpoints of before are in %s", aside)
-        view = View(
+            log.warning("this run starts at step 1; the earlier checkpoints are in %s", aside)
+        view = NodeView(
             model=policy.name,
             parameters=policy.parameters,
             device=str(policy.device),
             arm=settings.arm,
             site=settings.site,
-            listen=tell_both(journal.hear, _print_event if output == "json" else ignore),
+            listen=combine(journal.hear, _print_event if output == "json" else ignore),
         )
         view.listen(describe_start(settings, view))
         with Verifier() as verifier:
@@ -95,7 +136,7 @@ async def _run_node(settings: Settings, *, console: Console, team: Team) -> None
                 )
                 node = make_node(settings, equipment)
                 stop_on_signals(node.stop, console=console)
-                with ending_told(view):
+                with report_end(view):
                     if output == "panel":
                         await run_with_panel(node, view, console=console)
                     else:
@@ -106,24 +147,21 @@ async def _run_node(settings: Settings, *, console: Console, team: Team) -> None
 
 
 def make_node(settings: Settings, equipment: Equipment) -> Runnable:
-    """Return a node of the settings' swarm, or one that trains alone."""
+    """Return a node of the settings' coordinator, or one that trains offline."""
     if settings.site is None:
-        return LoneNode(settings, equipment=equipment)
-    return Node(settings, site=settings.site, equipment=equipment)
+        return OfflineNode(settings, equipment=equipment)
+    return SwarmNode(settings, site=settings.site, equipment=equipment)
 
 
 def choose_output(settings: Settings, *, console: Console) -> Output:
-    """Return in which form this run tells what happens."""
+    """Return the form of this run's output."""
     if settings.json:
         return "json"
     return "plain" if settings.plain or not console.is_terminal else "panel"
 
 
 def set_up_log(console: Console, *, output: Output) -> None:
-    """Write the client's own news to the terminal; beside a panel, warnings are enough.
-
-    Beside JSON they go to standard error.
-    """
+    """Log to the terminal: only warnings beside a panel, and to standard error beside JSON."""
     handler: logging.Handler
     if output == "panel":
         handler = RichHandler(console=console, show_path=False, show_level=False)
@@ -136,7 +174,7 @@ def set_up_log(console: Console, *, output: Output) -> None:
     client.setLevel(logging.WARNING if output == "panel" else logging.INFO)
 
 
-def describe_start(settings: Settings, view: View) -> Started:
+def describe_start(settings: Settings, view: NodeView) -> Started:
     """Return the first event of a run."""
     return Started(
         client=CLIENT_VERSION,
@@ -150,8 +188,8 @@ def describe_start(settings: Settings, view: View) -> Started:
 
 
 @contextmanager
-def ending_told(view: View) -> Iterator[None]:
-    """Tell a listener why a run ended, and that it did."""
+def report_end(view: NodeView) -> Iterator[None]:
+    """Report the end of the run to the view's listener, with its cause if there was an error."""
     try:
         yield
     except NodeError as problem:
@@ -163,22 +201,22 @@ def ending_told(view: View) -> Iterator[None]:
 
 
 def _print_event(event: Event) -> None:
-    """Write an event to standard output; once that fails, no event is written any more."""
+    """Write an event to standard output. After an error no more events are written."""
     try:
         sys.stdout.write(f"{as_line(event)}\n")
         sys.stdout.flush()
     except OSError as problem:
-        log.warning("standard output takes no more events: %s. Training goes on.", problem)
-        # What is left in the buffer goes there too, or Python would fail to write it at exit.
+        log.warning("standard output accepts no more events: %s. Training continues.", problem)
+        # For the rest of the buffer too, which Python would fail to write at exit.
         with open(os.devnull, "wb") as nowhere:
             os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def stop_on_signals(stop: Callable[[], None], *, console: Console) -> None:
-    """Let the first Ctrl-C or SIGTERM stop the node in good order, and the second one at once.
+    """Stop the node after its step on the first Ctrl-C or SIGTERM, and at once on the second.
 
-    A launcher passes a terminal's Ctrl-C on as SIGTERM, so one of each is not a second one. A
-    terminal that is closed sends SIGHUP, which nohup has ignored.
+    A launcher passes a terminal's Ctrl-C on as SIGTERM, so one of each counts as one. A closed
+    terminal sends SIGHUP; under nohup it is ignored.
     """
     loop = asyncio.get_running_loop()
     received: set[int] = set()
@@ -200,14 +238,13 @@ def stop_on_signals(stop: Callable[[], None], *, console: Console) -> None:
 
 
 async def _check_admission(state: StateDir, site: Site, token: str) -> None:
-    """Find out before a large model is loaded whether the coordinator takes the token.
+    """Check, before a large model is loaded, that the coordinator accepts the token.
 
-    Where this node was welcomed before, a coordinator that does not answer is no reason not to
-    train. Raises NodeError.
+    A node that joined earlier trains also if the coordinator does not answer. Raises NodeError.
     """
     try:
         await check_admission(site.socket, token)
     except UnansweredError as problem:
         if not state.recall(site).node:
             raise explain_first_join(problem, site) from None
-        log.warning("%s; going on without it", problem)
+        log.warning("%s; continuing without it", problem)

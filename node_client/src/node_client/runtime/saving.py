@@ -1,4 +1,4 @@
-"""When checkpoints are written, what stands in them beside the trainer, and how a run goes on."""
+"""When checkpoints are written, what they hold beside the trainer, and how a run resumes."""
 
 import logging
 from datetime import UTC, datetime
@@ -8,18 +8,18 @@ from time import monotonic
 
 import msgspec
 
-from node_client.display.view import View
+from node_client.display.view import NodeView
 from node_client.learning.report import StepReport
 from node_client.learning.trainer import Trainer
 from node_client.model.room import is_out_of_memory, release_memory
 from node_client.runtime.beginning import check_resumed, set_lost_metrics_aside
-from node_client.runtime.publishing import open_publisher, trace_run
+from node_client.runtime.hub_upload import open_uploader, trace_run
 from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings
 from node_client.storage import checkpoint
-from node_client.storage.checkpoint import Resumed
+from node_client.storage.checkpoint import ResumePoint
 from node_client.storage.manifest import Merit
-from node_client.storage.state import Lifetime, Progress
+from node_client.storage.state import Lifetime, TrainingProgress
 
 SAVE_AT_LEAST_EVERY_S = 300.0
 SAVE_AT_MOST_EVERY_S = 30.0
@@ -28,9 +28,9 @@ log = logging.getLogger(__name__)
 
 
 def is_save_due(*, steps: int, seconds: float, save_steps: int) -> bool:
-    """Tell whether so many steps and seconds since the last checkpoint ask for another one.
+    """Return whether a checkpoint is due, by the steps and seconds since the last one.
 
-    Every `save_steps`, but neither all the time with a fast model nor hardly ever with a slow one.
+    Every `save_steps`, but at most every 30 s with a fast model, and every 300 s with a slow one.
     """
     if seconds >= SAVE_AT_LEAST_EVERY_S:
         return steps > 0
@@ -38,21 +38,21 @@ def is_save_due(*, steps: int, seconds: float, save_steps: int) -> bool:
 
 
 class Saver:
-    """Keeps a run's checkpoints, its progress and the totals of its node's whole life."""
+    """Saves a run's checkpoints, its progress, and the totals of all runs of the node."""
 
-    def __init__(self, *, settings: Settings, worker: ModelWorker, view: View) -> None:
+    def __init__(self, *, settings: Settings, worker: ModelWorker, view: NodeView) -> None:
         self._settings = settings
         self._worker = worker
         self._view = view
         self._step = 0
         self._clock = monotonic()
         self._shared_before = 0
-        self._publisher = open_publisher(settings, view)
+        self._uploader = open_uploader(settings, view)
 
     def resume(self, trainer: Trainer) -> None:
-        """Bring the trainer to the newest sound checkpoint, and the totals with it.
+        """Load the newest intact checkpoint, with the totals saved in it.
 
-        Raises CheckpointError as `checkpoint.resume` does, and when there should be one and is not.
+        Raises CheckpointError as `checkpoint.resume` does, and if a run that must resume cannot.
         """
         state = self._settings.state
         resumed = checkpoint.resume(state.checkpoints, trainer)
@@ -68,7 +68,7 @@ class Saver:
         self._shared_before = self._view.lifetime.rollouts_shared
 
     def note_step(self, report: StepReport) -> None:
-        """Add a step to the totals of the node's life."""
+        """Add a step to the node's totals."""
         before = self._view.lifetime
         self._view.lifetime = Lifetime(
             steps=before.steps + 1,
@@ -80,7 +80,7 @@ class Saver:
         )
 
     async def save_if_due(self, trainer: Trainer) -> None:
-        """Write a checkpoint if it is time for one."""
+        """Write a checkpoint if one is due."""
         if is_save_due(
             steps=trainer.steps_done - self._step,
             seconds=monotonic() - self._clock,
@@ -92,11 +92,11 @@ class Saver:
         """Write a checkpoint unless the last one holds every step."""
         if trainer.steps_done != self._step:
             await self._save(trainer)
-        if self._publisher is not None:
-            await self._publisher.settle()
+        if self._uploader is not None:
+            await self._uploader.settle()
 
     async def _save(self, trainer: Trainer) -> None:
-        """Write a checkpoint; neither a full disk nor a lack of memory must end the training."""
+        """Write a checkpoint. Neither a full disk nor a lack of memory must end the training."""
         self._clock = monotonic()
         try:
             path = await self._worker.run(partial(self._write, trainer))
@@ -108,29 +108,29 @@ class Saver:
             self._offer(path, trainer)
             log.info("saved a checkpoint at step %d", trainer.steps_done)
             return
-        # Not in the `except`, which still holds what the attempt took.
+        # Not in the `except` block, where the exception still refers to the memory of the attempt.
         release_memory(trainer.policy.device)
 
     def _note_failure(self, problem: OSError | RuntimeError | MemoryError) -> None:
-        """Show why there is no checkpoint; raises an error again that is not about room for it."""
+        """Show why no checkpoint was saved. Re-raises errors of neither disk nor memory."""
         if isinstance(problem, OSError):
             why = str(problem)
             fix = f"Free some space in {self._settings.state.path}."
         elif is_out_of_memory(problem):
             why = "memory ran out"
-            fix = "Close other programs: for a moment it takes the float32 weights once more."
+            fix = "Close other programs: saving needs a second copy of the float32 weights."
         else:
             raise problem
         self._view.note_problem("checkpoint", f"No checkpoint was saved: {why}", fix)
         log.warning("no checkpoint was saved: %s", why)
 
     def _offer(self, path: Path, trainer: Trainer) -> None:
-        """Let the new checkpoint be published, where that is wished for."""
+        """Offer the new checkpoint for upload to a hub, if the settings ask for that."""
         season = trainer.season.name
-        if self._publisher is not None:
+        if self._uploader is not None:
             origin = trace_run(self._view, step=trainer.steps_done, season=season)
             merit = _merit_of(self._view, trainer)
-            self._publisher.offer(path, merit=merit, origin=origin)
+            self._uploader.offer(path, merit=merit, origin=origin)
 
     def _write(self, trainer: Trainer) -> Path:
         state, lifetime = self._settings.state, self._view.lifetime
@@ -143,7 +143,7 @@ class Saver:
         )
         report = self._view.report
         state.save_progress(
-            Progress(
+            TrainingProgress(
                 step=trainer.steps_done,
                 training_reward=0.0 if report is None else report.training_reward,
                 model=trainer.policy.name,
@@ -155,17 +155,17 @@ class Saver:
         return path
 
 
-def _lifetime_in(resumed: Resumed | None) -> Lifetime | None:
-    """Return the totals that a checkpoint was saved with."""
+def _lifetime_in(resumed: ResumePoint | None) -> Lifetime | None:
+    """Return the totals that were saved with a checkpoint."""
     if resumed is None or "lifetime" not in resumed.run:
         return None
     return msgspec.convert(resumed.run["lifetime"], Lifetime)
 
 
-def _merit_of(view: View, trainer: Trainer) -> Merit | None:
-    """Return the latest score on the held-out questions, or the judge's where none are asked.
+def _merit_of(view: NodeView, trainer: Trainer) -> Merit | None:
+    """Return the latest held-out score; without held-out questions, the latest judge score.
 
-    Of the two only one kind counts in a run, or the best checkpoint could be of neither.
+    One kind only in a run, because the two cannot be compared for the best checkpoint.
     """
     season = trainer.season.name
     if trainer.config.eval_tasks:

@@ -1,7 +1,9 @@
-"""The live panel beside a running node: no error of its own ends it, or the node."""
+"""What a run shows in the terminal: progress while the model loads, then the live panel."""
 
 import asyncio
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
@@ -11,12 +13,18 @@ from typing import Protocol
 from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.segment import SegmentLines
+from rich.text import Text
 
+from node_client.display.figures import describe_bytes
 from node_client.display.panel import render
-from node_client.display.view import View
+from node_client.display.terminal import fold_line
+from node_client.display.view import NodeView
+from node_client.model.progress import Progress, Tell
 
 REFRESH_S = 0.5
 RESTART_S = 1.0
+# Pause between two lines of progress, where there is no terminal.
+LINE_EVERY_S = 5.0
 
 log = logging.getLogger(__name__)
 
@@ -31,15 +39,46 @@ class Runnable(Protocol):
         """Ask `run` to finish its step, save and return."""
 
 
+@contextmanager
+def show_loading(model: str, *, console: Console) -> Iterator[Tell]:
+    """Show the progress of loading a model; yields the callback that receives it.
+
+    A terminal shows a spinner with the figures. Without one, downloads are logged at once and
+    every LINE_EVERY_S seconds, loading only if it takes that long.
+    """
+    title = f"Loading the model {fold_line(model)}"
+    logged_at = {"tensors": monotonic()}
+
+    with console.status(Text(title)) as status:
+
+        def show(progress: Progress) -> None:
+            figures = describe_progress(progress)
+            if console.is_terminal:
+                status.update(Text(f"{title}. {figures}"))
+            elif monotonic() - logged_at.get(progress.unit, -LINE_EVERY_S) >= LINE_EVERY_S:
+                logged_at[progress.unit] = monotonic()
+                log.info("%s", figures)
+
+        yield show
+
+
+def describe_progress(progress: Progress) -> str:
+    """Return the progress of an operation as text."""
+    if progress.unit == "bytes":
+        done, total = describe_bytes(progress.done), describe_bytes(progress.total)
+        return f"{progress.work}: {done} of {total}"
+    return f"{progress.work}: {progress.done:,} of {progress.total:,} {progress.unit}"
+
+
 async def run_with_panel(
     node: Runnable,
-    view: View,
+    view: NodeView,
     *,
     console: Console,
     refresh_s: float = REFRESH_S,
     restart_s: float = RESTART_S,
 ) -> None:
-    """Run a node and show its panel meanwhile. The node goes on when the panel ends."""
+    """Run a node and show its panel. The node continues if the panel ends."""
     showing = asyncio.create_task(
         keep_showing(view, console=console, refresh_s=refresh_s, restart_s=restart_s)
     )
@@ -50,44 +89,47 @@ async def run_with_panel(
         await asyncio.wait([showing])
 
 
-async def keep_showing(view: View, *, console: Console, refresh_s: float, restart_s: float) -> None:
-    """Show the panel until cancelled, and begin again after an error; each one is logged once.
+async def keep_showing(
+    view: NodeView, *, console: Console, refresh_s: float, restart_s: float
+) -> None:
+    """Show the panel until cancelled. After an error it starts again; each error is logged once.
 
-    A terminal that takes no output any more ends it.
+    A terminal that accepts no more output ends it.
     """
-    told: set[str] = set()
+    logged: set[str] = set()
     while True:
         try:
             await show_panel(view, console=console, refresh_s=refresh_s)
         except OSError as problem:
             log.warning(
-                "the panel has ended: %r. Training goes on; --plain prints lines instead.", problem
+                "the panel has ended: %r. Training continues; --plain prints lines instead.",
+                problem,
             )
             return
         except Exception as problem:  # noqa: BLE001 - the edge of a task that nobody awaits
-            if repr(problem) not in told:
-                told.add(repr(problem))
-                _tell_undrawable(problem)
+            if repr(problem) not in logged:
+                logged.add(repr(problem))
+                _log_render_error(problem)
         await asyncio.sleep(restart_s)
 
 
-async def show_panel(view: View, *, console: Console, refresh_s: float) -> None:
-    """Keep the panel in the terminal up to date until cancelled.
+async def show_panel(view: NodeView, *, console: Console, refresh_s: float) -> None:
+    """Update the panel in the terminal until cancelled.
 
-    A view that cannot be drawn leaves the last picture there; each distinct error is logged once.
-    Raises OSError when the terminal takes no output.
+    If a view cannot be rendered, the last panel stays; each distinct error is logged once. Raises
+    OSError when the terminal accepts no output.
     """
-    told: set[str] = set()
+    logged: set[str] = set()
 
     def redraw() -> None:
         try:
-            picture = draw(view, console=console)
+            panel = draw(view, console=console)
         except Exception as problem:  # noqa: BLE001 - the edge of a task that nobody awaits
-            if repr(problem) not in told:
-                told.add(repr(problem))
-                _tell_undrawable(problem)
+            if repr(problem) not in logged:
+                logged.add(repr(problem))
+                _log_render_error(problem)
             return
-        live.update(picture, refresh=True)
+        live.update(panel, refresh=True)
 
     with Live(console=console, auto_refresh=False) as live:
         try:
@@ -98,21 +140,21 @@ async def show_panel(view: View, *, console: Console, refresh_s: float) -> None:
             redraw()
 
 
-def draw(view: View, *, console: Console) -> RenderableType:
+def draw(view: NodeView, *, console: Console) -> RenderableType:
     """Return the panel as lines that fit the console now."""
-    # A line is left for the cursor, which goes there at the end: the first line stays in sight.
+    # One line is for the cursor after the panel; without it the first line would scroll away.
     height = console.height - 1
     panel = render(view, now=datetime.now(UTC), clock=monotonic(), height=height)
-    # Room for what terminals echo of Ctrl-C: after the last column it would begin a new line.
+    # Terminals echo Ctrl-C as ^C. After the last column that would start a new line.
     options = console.options.update(width=console.width - len("^C") - 1)
-    # As lines, so that any error is raised here: Live renders again what it shows with each log
-    # line and when it stops.
+    # Rendered to lines here, so that errors are raised here: Live renders its content again with
+    # each log line and when it stops.
     return SegmentLines(console.render_lines(panel, options), new_lines=True)
 
 
-def _tell_undrawable(problem: Exception) -> None:
+def _log_render_error(problem: Exception) -> None:
     place = extract_tb(problem.__traceback__)[-1]
     log.warning(
-        "the panel cannot be drawn: %r (%s, line %s). Training goes on; --plain prints lines.",
+        "the panel cannot be rendered: %r (%s, line %s). Training continues; --plain prints lines.",
         *(problem, Path(place.filename).name, place.lineno),
     )

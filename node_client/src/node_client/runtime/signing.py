@@ -1,4 +1,4 @@
-"""A node signs its answers to the judge, and keeps what the coordinator signs in return."""
+"""Signs a node's answers to the judge, and keeps the receipts that the coordinator signs."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -14,8 +14,8 @@ from swarm_record.keys import public_key_of, sign
 log = logging.getLogger(__name__)
 
 
-class Signing:
-    """One node's key at work. `node` tells its name, which the coordinator's welcome does."""
+class AnswerSigner:
+    """Signs with one node's key. `node` returns the name from the coordinator's welcome."""
 
     def __init__(
         self, key: bytes, *, site: Site, receipts: ReceiptLog, node: Callable[[], str]
@@ -27,9 +27,9 @@ class Signing:
         self._node = node
 
     def sign(self, answers: Sequence[AnswerText], offered: QuestionsOffered) -> list[AnswerText]:
-        """Return the answers with signatures; without a commitment there is nothing to sign to."""
-        node, told = self._node(), offered.round
-        if not told.commitment or not node:
+        """Return the answers with signatures; unsigned if the round has no commitment."""
+        node, judge_round = self._node(), offered.round
+        if not judge_round.commitment or not node:
             return list(answers)
         positions = {asked.id: place for place, asked in enumerate(offered.questions, start=1)}
         return [
@@ -39,8 +39,8 @@ class Signing:
                     self._key,
                     encode_signed_answer(
                         _enter(answer, node=node, position=positions[answer.question]),
-                        number=told.number,
-                        commitment=told.commitment,
+                        number=judge_round.number,
+                        commitment=judge_round.commitment,
                     ),
                 ),
             )
@@ -48,10 +48,10 @@ class Signing:
         ]
 
     def keep(self, number: int, answers: Sequence[AnswerText], signed: SignedReceipt) -> None:
-        """Keep a receipt for answers that were just handed in, if the coordinator signed it."""
+        """Keep a receipt for answers that were just submitted, if the coordinator signed it."""
         node, texts = self._node(), {answer.question: answer for answer in answers}
         if not node or any(named.question not in texts for named in signed.answers):
-            log.warning("the coordinator's receipt names answers that were not handed in")
+            log.warning("the coordinator's receipt names answers that were not submitted")
             return
         receipt = KeptReceipt(
             site=self._site.base,
@@ -68,7 +68,7 @@ class Signing:
         if receipt.is_genuine:
             self._receipts.keep(receipt)
         else:
-            log.warning("the coordinator's receipt of round %d is not signed by it", number)
+            log.warning("the coordinator's receipt of round %d has no valid signature", number)
 
 
 def _enter(answer: AnswerText, *, node: str, position: int, key: str = "") -> AnswerEntry:

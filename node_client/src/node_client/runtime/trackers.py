@@ -1,7 +1,7 @@
-"""Trackers draw a run's metrics: TensorBoard, Weights & Biases or trackio, where installed.
+"""Trackers plot a run's metrics: TensorBoard, or wandb and trackio, which share one API.
 
-Each is somebody else's program with ways of its own to fail. Here they cost a warning and the
-figures from then on, never the training; `metrics.jsonl` has them all anyway.
+A tracker that fails costs a warning and the metrics from then on, never the training.
+`metrics.jsonl` has all metrics in any case.
 """
 
 import logging
@@ -18,60 +18,60 @@ from node_client.settings.config import Settings
 
 Figures = Mapping[str, float | str]
 
-# What these programs raise for a full disk, a lost network, a value that they do not take.
+# What trackers raise for a full disk, a lost network, a value that they do not accept.
 TROUBLE = (OSError, RuntimeError, ValueError, TypeError, ImportError)
 _WITHOUT_ACCOUNT = ("offline", "disabled", "dryrun")
 
 log = logging.getLogger(__name__)
 
 
-class Recorder(Protocol):
-    """An open run of a tracker. Calls may raise what `TROUBLE` lists."""
+class TrackerRun(Protocol):
+    """An open run of a tracker. Calls may raise the errors in `TROUBLE`."""
 
     def log(self, figures: Figures, *, step: int) -> None:
-        """Take one step's figures."""
+        """Record the figures of one step."""
 
     def finish(self) -> None:
-        """Hand on what is held back."""
+        """Write what is buffered, and close the run."""
 
 
 class TrackerSink:
-    """Hands figures to a tracker, from when training begins until something there fails."""
+    """Passes figures to a tracker, from the start of training until the tracker fails."""
 
-    def __init__(self, name: str, open_run: Callable[[int], Recorder]) -> None:
+    def __init__(self, name: str, open_run: Callable[[int], TrackerRun]) -> None:
         self._name = name
         self._open_run = open_run
-        self._recorder: Recorder | None = None
+        self._run: TrackerRun | None = None
 
     def begin(self, *, step: int) -> None:
-        """Open a run that goes on after this step."""
+        """Open a run that continues after this step."""
         self.close()
         try:
-            self._recorder = self._open_run(step)
+            self._run = self._open_run(step)
         except TROUBLE as problem:
             self._give_up(problem)
 
     def log(self, figures: Figures, *, step: int) -> None:
-        """Hand over one step's figures."""
-        if self._recorder is None:
+        """Record the figures of one step."""
+        if self._run is None:
             return
         try:
-            self._recorder.log(figures, step=step)
+            self._run.log(figures, step=step)
         except TROUBLE as problem:
             self._give_up(problem)
 
     def close(self) -> None:
-        """Let the tracker finish."""
-        recorder, self._recorder = self._recorder, None
-        if recorder is None:
+        """Close the tracker's run."""
+        run, self._run = self._run, None
+        if run is None:
             return
         try:
-            recorder.finish()
+            run.finish()
         except TROUBLE as problem:
             self._give_up(problem)
 
     def _give_up(self, problem: Exception) -> None:
-        self._recorder = None
+        self._run = None
         log.warning("%s gets no more metrics: %s", self._name, problem)
 
 
@@ -84,13 +84,13 @@ def open_tracker(settings: Settings) -> TrackerSink | None:
             return TrackerSink("tensorboard", lambda step: _TensorBoard(settings, step=step))
         case "wandb":
             _check_account()
-            return TrackerSink("wandb", lambda step: _Wandb(settings))
+            return TrackerSink("wandb", lambda step: _open_wandb(settings))
         case "trackio":
-            return TrackerSink("trackio", lambda step: _Trackio(settings))
+            return TrackerSink("trackio", lambda step: _open_trackio(settings))
 
 
 class _TensorBoard:
-    """Event files in the state folder; steps that a resumed run makes again replace the old."""
+    """Event files in the state folder. Steps that a resumed run repeats replace the old ones."""
 
     def __init__(self, settings: Settings, *, step: int) -> None:
         module: Any = import_module("torch.utils.tensorboard")
@@ -106,62 +106,69 @@ class _TensorBoard:
         self._writer.close()
 
 
-class _Wandb:
-    """A run at Weights & Biases, or files for `wandb sync` with WANDB_MODE=offline."""
+class _WandbRun:
+    """A run behind wandb's API, which trackio has too.
 
-    def __init__(self, settings: Settings) -> None:
-        wandb: Any = import_module("wandb")
-        self._trouble: type[Exception] = wandb.Error
+    `trouble` are the tracker's own errors. What the tracker prints goes to standard error, because
+    standard output is for events with --json.
+    """
+
+    def __init__(
+        self,
+        tracker: Any,
+        options: Mapping[str, Any],
+        *,
+        trouble: tuple[type[Exception], ...] = (),
+    ) -> None:
+        self._trouble = trouble
+        self._run = self._call(tracker.init, **options)
+
+    def log(self, figures: Figures, *, step: int) -> None:
+        self._call(self._run.log, dict(figures), step=step)
+
+    def finish(self) -> None:
+        self._call(self._run.finish)
+
+    def _call(self, method: Callable[..., Any], *values: Any, **options: Any) -> Any:
         try:
-            self._run = wandb.init(
-                project=settings.project,
-                name=settings.run_name,
-                group=settings.state.path.name,
-                dir=str(settings.state.path),
-                config=describe_settings(settings),
-                settings=wandb.Settings(silent=True, console="off"),
-            )
+            with redirect_stdout(sys.stderr):
+                return method(*values, **options)
         except self._trouble as problem:
             raise RuntimeError(problem) from problem
 
-    def log(self, figures: Figures, *, step: int) -> None:
-        try:
-            self._run.log(dict(figures), step=step)
-        except self._trouble as problem:
-            raise RuntimeError(problem) from problem
 
-    def finish(self) -> None:
-        self._run.finish()
+def _open_wandb(settings: Settings) -> _WandbRun:
+    """Open a run at Weights & Biases, or files for `wandb sync` with WANDB_MODE=offline."""
+    wandb: Any = import_module("wandb")
+    options = {
+        **_describe_run(settings),
+        "group": settings.state.path.name,
+        "dir": str(settings.state.path),
+        "settings": wandb.Settings(silent=True, console="off"),
+    }
+    return _WandbRun(wandb, options, trouble=(wandb.Error,))
 
 
-class _Trackio:
-    """A run in trackio's local database; `trackio show` draws it."""
+def _open_trackio(settings: Settings) -> _WandbRun:
+    """Open a run in trackio's local database; `trackio show` plots it."""
+    return _WandbRun(import_module("trackio"), {**_describe_run(settings), "embed": False})
 
-    def __init__(self, settings: Settings) -> None:
-        trackio: Any = import_module("trackio")
-        with redirect_stdout(sys.stderr):  # it talks, and --json promises that nobody else does
-            self._run = trackio.init(
-                project=settings.project,
-                name=settings.run_name,
-                config=describe_settings(settings),
-                embed=False,
-            )
 
-    def log(self, figures: Figures, *, step: int) -> None:
-        self._run.log(dict(figures), step=step)
-
-    def finish(self) -> None:
-        with redirect_stdout(sys.stderr):
-            self._run.finish()
+def _describe_run(settings: Settings) -> dict[str, Any]:
+    return {
+        "project": settings.project,
+        "name": settings.run_name,
+        "config": describe_settings(settings),
+    }
 
 
 def describe_settings(settings: Settings) -> dict[str, Any]:
-    """Return what a tracker shows beside the curves: the settings, nothing secret."""
+    """Return the settings that a tracker shows beside the curves, without secrets."""
     return {**asdict(settings.training), "model": settings.model, "arm": settings.arm}
 
 
 def _check_account() -> None:
-    """Find out before training begins what Weights & Biases would ask in the middle of it."""
+    """Check the account of Weights & Biases now, because wandb would ask during training."""
     if os.environ.get("WANDB_MODE") in _WITHOUT_ACCOUNT:
         return
     wandb: Any = import_module("wandb")
@@ -169,16 +176,16 @@ def _check_account() -> None:
         is_known = wandb.login(prompt=False)
     except wandb.Error as problem:
         raise SettingsError(
-            f"Weights & Biases does not take this machine's account: {problem}",
+            f"Weights & Biases does not accept this machine's account: {problem}",
             fix="Run `wandb login --relogin`, or set WANDB_MODE=offline, or leave out --report-to.",
         ) from problem
-    except TypeError as problem:  # which says that it knows no `prompt`
+    except TypeError as problem:  # an old version, without the argument `prompt`
         raise SettingsError(
-            "The wandb that is installed is too old to be asked without a prompt.",
+            "The installed wandb is too old: it cannot check an account without a prompt.",
             fix="pip install --upgrade 'wandb>=0.30', or leave out --report-to.",
         ) from problem
     if not is_known:
         raise SettingsError(
-            "Weights & Biases knows no account on this machine.",
+            "Weights & Biases has no account for this machine.",
             fix="Run `wandb login`, or set WANDB_MODE=offline, or leave out --report-to.",
         )

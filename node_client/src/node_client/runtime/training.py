@@ -1,4 +1,4 @@
-"""The training loop around the trainer: steps, checkpoints, changes of season."""
+"""The training loop around the trainer: steps, checkpoints, pauses, changes of season."""
 
 import asyncio
 import logging
@@ -6,11 +6,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from time import monotonic
 from typing import Protocol
 
 from node_client.display.lines import describe_step
-from node_client.display.view import CURVE_STEPS, View
+from node_client.display.view import CURVE_STEPS, NodeView
 from node_client.errors import NodeError
 from node_client.learning.report import StepReport
 from node_client.learning.team import ALONE, Team
@@ -18,11 +19,11 @@ from node_client.learning.trainer import Exchange, Trainer
 from node_client.model.policy import Policy
 from node_client.model.room import release_memory
 from node_client.runtime.evaluating import Evaluator
+from node_client.runtime.hardware import measure_memory
 from node_client.runtime.isolation import warn_of_missing
 from node_client.runtime.metrics import figures_of, open_metrics
-from node_client.runtime.pausing import Pauses
+from node_client.runtime.pausing import LOOK_EVERY_S, Pauses
 from node_client.runtime.saving import Saver
-from node_client.runtime.vitals import measure_vitals
 from node_client.runtime.worker import ModelWorker
 from node_client.settings.config import Settings
 from node_client.storage.metrics import read_rewards
@@ -33,8 +34,7 @@ from swarm_tasks.allowlist import GENERATOR
 from swarm_tasks.verifier import Verifier
 
 LOG_EVERY_S = 5.0
-# With the pauses between them two minutes, in which a machine that was short of something may
-# have it again.
+# With the pauses in between about two minutes, in which a shortage may end.
 MOST_FAILURES = 8
 
 log = logging.getLogger(__name__)
@@ -42,18 +42,18 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Equipment:
-    """What every part of a running client shares."""
+    """Objects that all parts of a running client share."""
 
     policy: Policy
     verifier: Verifier
     worker: ModelWorker
-    view: View
+    view: NodeView
     team: Team = ALONE
 
 
 @dataclass(frozen=True)
-class Enrolment:
-    """Under which rules, which name and in which arm a node trains."""
+class TrainingRules:
+    """The season, and the node's name and arm in it."""
 
     season: SeasonInfo
     node: str
@@ -61,30 +61,30 @@ class Enrolment:
 
 
 class Away(Protocol):
-    """What a node does around its pauses."""
+    """Actions of a node before and after a pause."""
 
     async def leave(self) -> None:
-        """Finish what others wait for, and say goodbye."""
+        """Finish open work, and disconnect."""
 
     def come_back(self) -> None:
-        """Take part again."""
+        """Connect again."""
 
 
-class Nobody:
-    """A node that nobody waits for."""
+class NeverAway:
+    """No actions, for a node without a coordinator."""
 
     async def leave(self) -> None:
-        """Just leave."""
+        """Do nothing."""
 
     def come_back(self) -> None:
-        """Just come back."""
+        """Do nothing."""
 
 
 class Training:
-    """Trains until told to stop, whatever the connection does.
+    """Trains until stopped, with or without a connection.
 
     `before_step` and `after_step` are called on the event loop around each step. `backoff` returns
-    the seconds to wait after so many failed steps in a row, counted from 0.
+    the seconds to wait after the n-th failed step in a row, counted from 0.
     """
 
     def __init__(
@@ -107,28 +107,28 @@ class Training:
         self._view = equipment.view
         self._saver = Saver(settings=settings, worker=equipment.worker, view=equipment.view)
         self._pauses = pauses or Pauses(settings, view=equipment.view)
-        self._away = away or Nobody()
+        self._away = away or NeverAway()
         self._before_step = before_step
         self._after_step = after_step
         self._backoff = backoff
         self._trainer: Trainer | None = None
         self._evaluator: Evaluator | None = None
-        self._enrolment: Enrolment | None = None
-        self._followed: Enrolment | None = None
+        self._rules: TrainingRules | None = None
+        self._applied: TrainingRules | None = None
         self._failures = 0
         self._stopping = asyncio.Event()
         self._logged_clock = monotonic()
-        self.enrolled = asyncio.Event()
+        self.has_rules = asyncio.Event()
 
-    def enrol(self, enrolment: Enrolment) -> None:
-        """Train by these rules from the next step on."""
-        self._enrolment = enrolment
-        self.enrolled.set()
+    def set_rules(self, rules: TrainingRules) -> None:
+        """Use these rules from the next step on."""
+        self._rules = rules
+        self.has_rules.set()
 
     def stop(self) -> None:
         """Finish the current step, save, and return from `run`."""
         self._stopping.set()
-        self.enrolled.set()
+        self.has_rules.set()
 
     async def run(self) -> None:
         """Train until stopped or done. Raises NodeError when training is impossible."""
@@ -139,25 +139,25 @@ class Training:
 
     async def _train(self) -> None:
         await self._pause_if_due()
-        await self.enrolled.wait()
+        await self.has_rules.wait()
         await warn_of_missing(self._equipment.verifier, worker=self._worker, view=self._view)
         while not self._stopping.is_set() and self._view.steps_here != self._settings.steps:
             try:
-                trainer = await self._follow_enrolment()
+                trainer = await self._apply_rules()
             except NodeError:
-                # Settings that worked may not fit the rules of the next season.
+                # Settings may contradict the rules of the next season.
                 if self._trainer is not None:
                     await self._saver.save_the_rest(self._trainer)
                 raise
             if await self._pause_if_due():
-                continue  # the rules may be others by now
+                continue  # the rules may have changed
             began = monotonic()
             if self._view.round is not None:
                 trainer.judge_round = self._view.round.number
             self._before_step(trainer)
             report = await self._step(trainer)
             if report is not None:
-                self._view.vitals = measure_vitals(self._equipment.policy.device)
+                self._view.memory_use = measure_memory(self._equipment.policy.device)
                 self._view.note_step(report, trainer.totals)
                 if report.notice is not None:
                     self._view.note_notice(report.notice)
@@ -175,55 +175,55 @@ class Training:
             await self._saver.save_the_rest(self._trainer)
 
     async def _pause_if_due(self) -> bool:
-        """Pause as long as there is a reason to; return whether there was one."""
+        """Pause while there is a reason to; return whether there was one."""
         return await self._pauses.take(
             stopping=self._stopping, leave=self._leave, come_back=self._away.come_back
         )
 
     async def _leave(self) -> None:
-        """Save, finish what others wait for, and give back the memory that is only kept ready."""
+        """Save, finish open work, and free cached memory."""
         if self._trainer is not None:
             await self._saver.save_the_rest(self._trainer)
         await self._away.leave()
         await self._worker.run(partial(release_memory, self._equipment.policy.device))
 
-    async def _follow_enrolment(self) -> Trainer:
-        """Return a trainer for the latest rules, resuming from a checkpoint the first time."""
-        enrolment = self._enrolment
-        assert enrolment is not None
-        if self._trainer is None or enrolment != self._followed:
+    async def _apply_rules(self) -> Trainer:
+        """Return a trainer for the latest rules, on the first call from the newest checkpoint."""
+        rules = self._rules
+        assert rules is not None
+        if self._trainer is None or rules != self._applied:
             begins = self._trainer is None
-            self._trainer = await self._worker.run(partial(self._make_trainer, enrolment))
+            self._trainer = await self._worker.run(partial(self._make_trainer, rules))
             if begins:
-                self._recall_rewards(enrolment.season)
+                self._recall_rewards(rules.season)
             self._evaluator = Evaluator(
                 self._trainer, worker=self._worker, is_stopping=self._stopping.is_set
             )
-            if self._followed is not None and self._followed.season != enrolment.season:
+            if self._applied is not None and self._applied.season != rules.season:
                 self._view.forget_training()
-            self._followed = enrolment
-            log.info("season %s, arm %s", enrolment.season.name, enrolment.arm)
+            self._applied = rules
+            log.info("season %s, arm %s", rules.season.name, rules.arm)
         return self._trainer
 
     def _recall_rewards(self, season: SeasonInfo) -> None:
-        """Show how the steps went that this run goes on from."""
+        """Show the rewards of earlier steps of the run that this one resumes."""
         path = self._settings.state.metrics
         self._view.recall_rewards(read_rewards(path, season=season.name, most=CURVE_STEPS))
 
-    def _make_trainer(self, enrolment: Enrolment) -> Trainer:
-        if enrolment.season.generator != GENERATOR:
+    def _make_trainer(self, rules: TrainingRules) -> Trainer:
+        if rules.season.generator != GENERATOR:
             raise NodeError(
-                f"The season's tasks come from {enrolment.season.generator}, "
-                f"but this client makes them with {GENERATOR}.",
+                f"The season's tasks are generated by {rules.season.generator}, "
+                f"but this client has {GENERATOR}.",
                 fix="Install the client that the coordinator's join page names.",
             )
         trainer = Trainer(
             policy=self._equipment.policy,
             verifier=self._equipment.verifier,
-            season=enrolment.season,
-            config=replace(self._settings.training, arm=enrolment.arm),
+            season=rules.season,
+            config=replace(self._settings.training, arm=rules.arm),
             exchange=self._exchange,
-            node=enrolment.node,
+            node=rules.node,
             key=self._settings.state.task_key(),
             team=self._equipment.team,
         )
@@ -235,10 +235,10 @@ class Training:
         return trainer
 
     async def _step(self, trainer: Trainer) -> StepReport | None:
-        """Make one step, or none when the verifier fails; it may work again on other tasks.
+        """Make one step and return its report.
 
-        There is none either for whoever was stopped while an exam had the turn. Held-out questions
-        that are due are asked before or after it.
+        Returns None when the verifier failed, because other tasks may work, and when the node was
+        stopped while an exam ran. Held-out questions that are due are asked before or after it.
         """
         assert self._evaluator is not None
         try:
@@ -248,15 +248,15 @@ class Training:
                     return None
                 report = await self._worker.run(trainer.step)
         except RefusedError as refusal:
-            await self._bear(refusal, trainer)
+            await self._wait_after_failure(refusal, trainer)
             return None
         self._failures = 0
         return await self._evaluator.complete(report)
 
-    async def _bear(self, refusal: RefusedError, trainer: Trainer) -> None:
-        """Pause before the next try, longer each time, or until stopped.
+    async def _wait_after_failure(self, refusal: RefusedError, trainer: Trainer) -> None:
+        """Wait before the next attempt, longer each time, or until stopped.
 
-        Raises NodeError, with all saved, when too many steps in a row have failed.
+        Raises NodeError, after saving, when too many steps in a row have failed.
         """
         self._view.note_refusal(refusal)
         log.warning("no step: %s", refusal)
@@ -270,7 +270,7 @@ class Training:
         await self._rest(self._backoff(self._failures - 1))
 
     async def _rest(self, seconds: float) -> None:
-        """Idle for `seconds`, or until stopped. The model is free for an exam meanwhile."""
+        """Wait for `seconds`, or until stopped. An exam may use the model in the meantime."""
         if seconds > 0:
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
@@ -282,8 +282,42 @@ class Training:
             log.info(describe_step(self._view))
 
 
+class NoTraining:
+    """Replaces `Training` in the arm `base`: the node answers the judge with its model untrained.
+
+    It neither reads nor writes a checkpoint: those of an earlier run in the same state folder stay
+    for a run in another arm.
+    """
+
+    def __init__(self, *, checkpoints: Path, pauses: Pauses, away: Away) -> None:
+        self._checkpoints = checkpoints
+        self._pauses = pauses
+        self._away = away
+        self._stopped = asyncio.Event()
+
+    def set_rules(self, rules: TrainingRules) -> None:
+        """Do nothing: the rules of training do not apply to an untrained model."""
+
+    def stop(self) -> None:
+        """Let `run` return."""
+        self._stopped.set()
+
+    async def run(self) -> None:
+        """Wait until stopped; pause as other nodes do."""
+        log.info("arm base: this node answers the judge with its model untrained")
+        if any(self._checkpoints.glob("step-*")):
+            log.info("the checkpoints in %s are not used", self._checkpoints)
+        while not self._stopped.is_set():
+            await self._pauses.take(
+                stopping=self._stopped, leave=self._away.leave, come_back=self._away.come_back
+            )
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_EVERY_S):
+                    await self._stopped.wait()
+
+
 def _log_held_out(report: StepReport) -> None:
-    """Write down each evaluation, however fast the steps follow each other."""
+    """Log each evaluation, however short the steps are."""
     if report.held_out_before is not None:
         log.info("held out, before training: %s", report.held_out_before)
     if report.held_out is not None:

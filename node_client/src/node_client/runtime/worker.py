@@ -1,4 +1,4 @@
-"""The one thread that may use the model."""
+"""The thread that runs all work on the model."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,10 +10,10 @@ Result = TypeVar("Result")
 
 
 class ModelWorker:
-    """Runs training steps and exams one after the other, off the event loop.
+    """Runs training steps and exams one after another, outside the event loop.
 
-    Whoever needs several calls in a row without another's between them holds `turn` meanwhile;
-    it is handed on in the order of asking, so an exam waits for one step at most.
+    Hold the lock `turn` for several calls in a row. It is granted in the order of requests, so an
+    exam waits for one step at most.
     """
 
     def __init__(self) -> None:
@@ -33,5 +33,5 @@ class ModelWorker:
         problem: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # Waits for a job that is still running: the interpreter could not end before it anyway.
+        # Waits for a running job: the interpreter could not exit before it anyway.
         await asyncio.to_thread(self._thread.shutdown)

@@ -1,1 +1,1 @@
-"""What a run is asked to do: options, environment, the trainer's configuration. No torch."""
+"""The settings of a run: command line, environment, files, memory of the last run. No torch."""

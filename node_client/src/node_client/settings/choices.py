@@ -1,4 +1,4 @@
-"""The words that a setting may be, with trl's names where it has one. Imports nothing."""
+"""Allowed values of settings, with trl's names where it has one."""
 
 from typing import Literal
 
@@ -6,7 +6,7 @@ CurriculumKind = Literal["season", "staged", "ladder", "staged+ladder"]
 StageSwitch = Literal["plateau", "round", "season"]
 Resampling = Literal["none", "history", "dynamic"]
 ScaleRewards = Literal["group", "batch", "none"]
-# Never "sapo": trl and verl call another loss so (Soft Adaptive Policy Optimization).
+# Never "sapo", the name of another loss in trl and verl (Soft Adaptive Policy Optimization).
 LossType = Literal["grpo", "bnpo", "dapo", "dr_grpo"]
 ImportanceSamplingLevel = Literal["token", "sequence"]
 
@@ -17,10 +17,10 @@ ExternalPool = Literal["uniform", "informative", "by-node", "by-task", "fresh"]
 ExternalShaping = Literal["none", "luffy"]
 
 Start = Literal["auto", "resume", "fresh"]
-"""Where a run begins: at a checkpoint if there is one, only at one, or anew."""
+"""Start of a run: from a checkpoint if there is one, only from one, or at step 1."""
 
 Precision = Literal["auto", "fp32", "bf16", "fp16"]
-"""What the model multiplies in; its weights are float32 in any case."""
+"""Data type of matrix products; weights are float32 in any case."""
 
 OptimizerKind = Literal["adamw", "adamw_8bit"]
-"""Both are AdamW without weight decay; they differ in what their states take."""
+"""Both are AdamW without weight decay; they differ in the memory of their states."""

@@ -1,4 +1,4 @@
-"""What a run was asked to do, put together from all sources of settings."""
+"""The settings of a run, combined from all sources."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from node_client.settings.hours import parse_hours
 from node_client.settings.objective import check_objective
 from node_client.settings.run_config import RunConfig
 from node_client.settings.sources import (
-    Given,
+    GivenValue,
     Layer,
     Source,
     find_file,
@@ -33,7 +33,7 @@ DEMO_MODELS = ("tiny", "small", "tiny-rare", "small-rare")
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(RunConfig):
-    """Everything that a run needs to know. `site` is None for training without a coordinator."""
+    """All settings of a run. `site` is None for training without a coordinator."""
 
     state: StateDir
     site: Site | None = None
@@ -42,16 +42,18 @@ class Settings(RunConfig):
 
 
 @dataclass(frozen=True)
-class Choices:
-    """What was given for each setting, by whichever source beats the others."""
+class SettingChoices:
+    """The value of each setting from the source with the highest priority."""
 
     site: Site | None
     state: StateDir
     given: Layer
 
-    def look_up(self, setting: Setting) -> Given:
-        """Return the value of a setting and where it comes from."""
-        return self.given.get(setting.name) or Given(setting.default, Source.DEFAULT, "default")
+    def look_up(self, setting: Setting) -> GivenValue:
+        """Return the value of a setting and its source."""
+        return self.given.get(setting.name) or GivenValue(
+            setting.default, Source.DEFAULT, "default"
+        )
 
     def value(self, name: str) -> Any:
         """Return the value of a setting."""
@@ -62,7 +64,7 @@ class Choices:
         return {setting.name: self.value(setting.name) for setting in settings_of(model)}
 
     def settle(self, *, arm: Arm, token: str = "", start: Start = "auto") -> Settings:
-        """Return the settings of a run. Raises SettingsError when they contradict each other."""
+        """Return the settings of a run. Raises SettingsError for contradictions."""
         check_steps(self.value("steps"), arm=arm)
         check_start(start, arm=arm)
         check_tracker(self.value("report_to"))
@@ -84,53 +86,52 @@ def choose(
     flags: Mapping[str, object],
     environment: Mapping[str, str] = os.environ,
     here: Path | None = None,
-) -> Choices:
-    """Ask the sources, from the one that beats all others to the weakest: command line,
-    environment, file, the last run's memory.
+) -> SettingChoices:
+    """Read all sources, by priority: command line, environment, file, the record of the last run.
 
-    `here` is the folder in which a file is looked for first, the current one if None. Raises
-    SettingsError when a source holds what is no setting or no value for it.
+    A file is searched for in the folder `here` first, the current one if None. Raises SettingsError
+    for an unknown setting or an invalid value.
     """
     layers = [read_flags(flags), read_environment(environment)]
-    asked = _merge(layers)
+    explicit = _merge(layers)
     folder = here or Path()
-    file = find_file(_value(asked, "config"), here=folder, state=None)
+    file = find_file(_value(explicit, "config"), here=folder, state=None)
     if file is not None:
         layers.append(read_file(file))
     state = _state_of(site, _value(_merge(layers), "state_dir"))
     if file is None and (file := find_file(None, here=folder, state=state.path)) is not None:
         layers.append(_read_file_of_state(file))
     layers.append(read_memory(state.recall(site)))
-    return Choices(site=site, state=state, given=_merge(layers))
+    return SettingChoices(site=site, state=state, given=_merge(layers))
 
 
-def find_token(choices: Choices) -> str:
+def find_token(choices: SettingChoices) -> str:
     """Return the token, or an empty string. Raises SettingsError when it is unusable.
 
-    A token and a file of one are the same setting: the stronger source of the two decides, and
-    where both come from one source, the token on a command line and else the file.
+    A token and a token file are one setting: the source with the higher priority decides. From the
+    same source, the token is used on a command line, otherwise the file.
     """
     direct, file = choices.given.get("token"), choices.given.get("token_file")
     token = str(direct.value) if direct is not None else ""
-    if file is not None and file.value is not None and not _beats(direct, file):
+    if file is not None and file.value is not None and not _has_priority(direct, file):
         token = _read_token(file.value)
     token = token.strip()
     if not token.isascii() or not token.isprintable() or " " in token:
         raise SettingsError(
-            "The token holds characters that no token has.",
+            "The token contains invalid characters.",
             fix="Copy it again, without quotes, spaces or line breaks.",
         )
     return token
 
 
 def resolve_model(model: str) -> str:
-    """Return a model's path in full, so that it is found from another folder next time."""
+    """Return a model's absolute path, so that the next run finds it from another folder."""
     path = Path(model)
     return str(path.resolve()) if path.is_dir() and model not in DEMO_MODELS else model
 
 
 def check_steps(steps: int | None, *, arm: Arm) -> None:
-    """Check that a run which should end after some steps makes any. Raises SettingsError."""
+    """Raise SettingsError if a node that makes no steps has a number of steps."""
     if arm == "base" and steps is not None:
         raise SettingsError(
             "A base node makes no steps, so --steps would never end it.",
@@ -139,20 +140,20 @@ def check_steps(steps: int | None, *, arm: Arm) -> None:
 
 
 def choose_start(*, resume: bool, fresh: bool) -> Start:
-    """Return where a run begins. Raises SettingsError when it is asked for both."""
+    """Return where a run starts. Raises SettingsError for both options."""
     if resume and fresh:
         raise SettingsError(
-            "A run cannot go on from a checkpoint and begin anew.",
-            fix="Give --resume or --fresh, or neither to go on if there is a checkpoint.",
+            "A run cannot both resume from a checkpoint and start at step 1.",
+            fix="Give --resume or --fresh, or neither to resume if there is a checkpoint.",
         )
     return "resume" if resume else "fresh" if fresh else "auto"
 
 
 def check_start(start: Start, *, arm: Arm) -> None:
-    """Check that a run which says how to begin training trains. Raises SettingsError."""
+    """Raise SettingsError if a node that does not train has an option about its start."""
     if arm == "base" and start != "auto":
         raise SettingsError(
-            "A base node does not train, so it neither goes on from checkpoints nor begins anew.",
+            "A base node does not train, so it neither resumes nor starts at step 1.",
             fix=f"Leave out --{start}, or choose --arm swarm or --arm isolated.",
         )
 
@@ -167,16 +168,16 @@ def check_tracker(tracker: Tracker) -> None:
 
 
 def check_offline_arm(arm: Arm) -> None:
-    """Check that nobody trains who asked not to. Raises SettingsError."""
+    """Raise SettingsError for an arm that does not train."""
     if arm == "base":
         raise SettingsError(
-            "A base node never trains, so there is nothing that it could do offline.",
-            fix="Leave out --arm (and SWARM_ARM), or answer a judge with `join URL --arm base`.",
+            "A base node never trains, so it has nothing to do offline.",
+            fix="Leave out --arm (and SWARM_ARM), or use `join URL --arm base`.",
         )
 
 
 def _merge(layers: Sequence[Layer]) -> Layer:
-    """Return what holds when earlier layers beat later ones."""
+    """Return the merged layers; earlier ones have priority."""
     merged: Layer = {}
     for layer in reversed(layers):
         merged |= layer
@@ -188,7 +189,7 @@ def _value(layer: Layer, name: str) -> Any:
     return None if given is None else given.value
 
 
-def _beats(direct: Given | None, file: Given) -> bool:
+def _has_priority(direct: GivenValue | None, file: GivenValue) -> bool:
     if direct is None or direct.source is file.source:
         return direct is not None and direct.source is Source.FLAG
     order = list(Source)
@@ -217,7 +218,7 @@ def _read_token(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as problem:
         raise SettingsError(
             f"The token file {path} cannot be read: {problem}.",
-            fix="Check the path and who may read it.",
+            fix="Check the path and its permissions.",
         ) from problem
     if not token:
         raise SettingsError(

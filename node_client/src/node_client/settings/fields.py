@@ -1,4 +1,4 @@
-"""The settings as data: name, type, default and help of every field, read from the typed models."""
+"""Name, type, default and help of every setting, read from the typed models."""
 
 import ast
 import linecache
@@ -16,14 +16,14 @@ from node_client.settings.run_config import RunConfig
 from node_client.settings.train_config import TrainConfig
 
 PREFIX = "SWARM_"
-# What is as in the last run with the same coordinator where nobody says otherwise.
+# Settings that default to the value of the last run with the same coordinator.
 REMEMBERED = ("model", "arm", "token")
-WIDEST = 12  # characters that help can spare beside the longest option in 80 columns
+WIDEST = 12  # characters available in help beside the longest option in 80 columns
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One thing that can be set. `annotation` is what a value must be, with its limits."""
+    """One setting. `annotation` is the type of its value, with limits."""
 
     name: str
     annotation: Any
@@ -44,22 +44,22 @@ class Setting:
 
     @property
     def optional(self) -> bool:
-        """Whether the setting can be none, which leaves it to the season or the machine."""
+        """Whether the setting can be none: a default of the season or the machine."""
         return NoneType in _alternatives(self.annotation)
 
     @property
     def core(self) -> Any:
-        """The type of a value that is not none, without its limits: `int`, a Literal, a tuple."""
+        """The type without None and limits: `int`, a Literal, a tuple."""
         return _without_limits(self._some)[0]
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The words that it may be, if it is one of a few."""
+        """The allowed values, if it is a Literal."""
         return get_args(self.core) if get_origin(self.core) is Literal else ()
 
     @property
     def placeholder(self) -> str:
-        """What stands for a value in help: `INT`, `PATH`, `swarm|isolated`."""
+        """The placeholder of a value in help: `INT`, `PATH`, `swarm|isolated`."""
         if self.choices:
             words = "|".join(self.choices)
             return words if len(words) <= WIDEST else "WORD"
@@ -69,7 +69,7 @@ class Setting:
 
     @property
     def allowed(self) -> str:
-        """What a value must be, for people."""
+        """The allowed values as text."""
         core, limits = _without_limits(self._some)
         described = [limit.description for limit in limits if limit.description]
         text = described[0] if described else _describe(core) + _describe_limits(limits)
@@ -101,7 +101,7 @@ def settings_of(model: type) -> tuple[Setting, ...]:
 
 @cache
 def all_settings() -> dict[str, Setting]:
-    """Return every setting by name. The arm is in both models, and set once: for the run."""
+    """Return every setting by name. The arm is in both models; the run's is used."""
     run = {setting.name: setting for setting in settings_of(RunConfig)}
     return run | {
         setting.name: setting for setting in settings_of(TrainConfig) if setting.name not in run
@@ -109,9 +109,9 @@ def all_settings() -> dict[str, Setting]:
 
 
 def read_help(model: type) -> dict[str, str]:
-    """Return the docstring literal under each field of a dataclass (PEP 257's, which Python drops).
+    """Return the docstring under each field of a dataclass (PEP 257), which Python discards.
 
-    linecache asks the module's loader where there is no such file, so zip files will do too.
+    linecache uses the module's loader if there is no file, so zip files work too.
     """
     module = sys.modules[model.__module__]
     source = "".join(linecache.getlines(module.__file__ or "", vars(module)))
@@ -154,10 +154,10 @@ def _describe(core: Any) -> str:
 
 def _describe_limits(limits: tuple[Meta, ...]) -> str:
     words = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
-    told = [
+    texts = [
         f"{word} {value:g}"
         for limit in limits
         for key, word in words.items()
         if (value := getattr(limit, key)) is not None
     ]
-    return f" of {' and '.join(told)}" if told else ""
+    return f" of {' and '.join(texts)}" if texts else ""

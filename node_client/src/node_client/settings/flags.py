@@ -1,4 +1,4 @@
-"""One command-line option for each setting, made from the typed models."""
+"""One command-line option for each setting, generated from the typed models."""
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
@@ -14,9 +14,9 @@ Flags = dict[str, object]
 
 
 def takes_settings(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command an option for each setting, or for those named.
+    """Add an option to a command for each setting, or for the named ones.
 
-    The command gets the given ones, not yet checked, as its keyword argument `flags`.
+    The command gets the given values, unchecked, as its keyword argument `flags`.
     """
     ordered = [setting for group in panels().values() for setting in group]
     chosen = [all_settings()[name] for name in names] or ordered
@@ -49,7 +49,7 @@ def _parameters(setting: Setting) -> Iterator[inspect.Parameter]:
         yield _keyword(setting.name, Annotated[str | None, option])
         return
     yield _keyword(setting.name, Annotated[bool | None, _option(setting, setting.flag, metavar="")])
-    # Switches off what a file or the environment switched on; its own line in help would say less.
+    # Switches off what a file or the environment switched on. Not listed in help.
     opposite = typer.Option(f"--no-{setting.flag[2:]}", hidden=True)
     yield _keyword(_negated(setting), Annotated[bool | None, opposite])
 
@@ -70,7 +70,7 @@ def _option(setting: Setting, flag: str, *, metavar: str) -> Any:
 
 
 def _help(setting: Setting) -> str:
-    """Return the setting's help with the words that it may be and its default."""
+    """Return the setting's help with its allowed values and its default."""
     text = setting.help.replace("`", "")
     if setting.choices and setting.placeholder == "WORD":
         text += f" One of {', '.join(setting.choices)}."

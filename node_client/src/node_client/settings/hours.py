@@ -1,9 +1,9 @@
-"""The hours of the day in which a node may train: `22-7`, `22:30-7,12-13`. Pure.
+"""Training hours, such as `22-7` or `22:30-7,12-13`, and durations, such as `1h30m`. Pure.
 
-They are read off the wall clock, so that they stay what they say when clocks are put forward or
-back.
+Hours are wall-clock times, also when clocks change.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -12,40 +12,42 @@ from node_client.errors import SettingsError
 
 MINUTE = timedelta(minutes=1)
 DAY = 24 * 60  # minutes
-# The longest day has 25 hours; whoever may train at all may train within two of them.
+# The longest day has 25 hours; every setting of hours has an opening within two such days.
 FARTHEST = 2 * 25 * 60
 
 
 @dataclass(frozen=True)
-class Window:
-    """From minute `start` of the day to before minute `end`; over midnight if that is earlier."""
+class DailyWindow:
+    """From minute `start` of the day until before minute `end`, over midnight if it is earlier."""
 
     start: int
     end: int
 
     def holds(self, minute: int) -> bool:
-        """Tell whether a minute of the day is in it."""
+        """Return whether a minute of the day is in the window."""
         if self.start < self.end:
             return self.start <= minute < self.end
         return minute >= self.start or minute < self.end
 
 
-def parse_hours(text: str) -> tuple[Window, ...]:
-    """Return the windows of a setting. Raises SettingsError for one without a length."""
+def parse_hours(text: str) -> tuple[DailyWindow, ...]:
+    """Return the windows of a setting. Raises SettingsError for an empty one."""
     windows = []
     for part in text.split(","):
         start, end = (_minute_of(word.strip()) for word in part.split("-"))
         if start == end or (start, end) == (DAY, 0):
             raise SettingsError(
-                f"hours: {part.strip()} begins when it ends.",
+                f"hours: {part.strip()} is empty.",
                 fix="Leave out hours to train at any time, or give a span such as 22-7.",
             )
-        windows.append(Window(start, end))
+        windows.append(DailyWindow(start, end))
     return tuple(windows)
 
 
-def is_open(windows: Sequence[Window], moment: datetime, *, zone: tzinfo | None = None) -> bool:
-    """Tell whether a moment is in one of the windows on the wall clock of a zone.
+def is_open(
+    windows: Sequence[DailyWindow], moment: datetime, *, zone: tzinfo | None = None
+) -> bool:
+    """Return whether a moment is in one of the windows, by the wall clock of a time zone.
 
     `moment` is aware; `zone` is None for the machine's own.
     """
@@ -54,11 +56,11 @@ def is_open(windows: Sequence[Window], moment: datetime, *, zone: tzinfo | None 
 
 
 def next_opening(
-    windows: Sequence[Window], moment: datetime, *, zone: tzinfo | None = None
+    windows: Sequence[DailyWindow], moment: datetime, *, zone: tzinfo | None = None
 ) -> datetime:
-    """Return the first whole minute from a moment on that is in a window.
+    """Return the first full minute from a moment on that is in a window.
 
-    Minute by minute, because a clock that is put forward may jump over the start of a window.
+    Tries every minute, because a clock change may skip the start of a window.
     """
     first = moment.astimezone(UTC).replace(second=0, microsecond=0)
     minutes = (first + step * MINUTE for step in range(FARTHEST))
@@ -68,3 +70,23 @@ def next_opening(
 def _minute_of(word: str) -> int:
     hour, _, minute = word.partition(":")
     return 60 * int(hour) + int(minute or 0)
+
+
+_SPAN = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
+
+
+def parse_duration(text: str, *, option: str) -> timedelta:
+    """Return a duration of at least one second. Raises SettingsError, with the option's name."""
+    found = _SPAN.fullmatch(text.strip().lower())
+    days, hours, minutes, seconds = (
+        (int(part or 0) for part in found.groups()) if found else (0,) * 4
+    )
+    try:
+        span = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+    except OverflowError:
+        span = timedelta()
+    if not span:
+        raise SettingsError(
+            f"{option} is {text!r}, which is not a duration.", fix="Write 90m, 2h, 1h30m or 1d."
+        )
+    return span

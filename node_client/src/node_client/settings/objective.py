@@ -1,20 +1,20 @@
-"""Which settings of the loss contradict mathematics or each other, and why."""
+"""Contradictory settings of the loss."""
 
 from node_client.errors import SettingsError
 from node_client.settings.train_config import TrainConfig
 
 
 def check_objective(config: TrainConfig) -> None:
-    """Check that the loss is one that the settings' names promise. Raises SettingsError."""
+    """Check that the settings of the loss fit together. Raises SettingsError."""
     if config.importance_sampling_level == "sequence" and config.loss_type != "grpo":
         raise SettingsError(
-            "A ratio for each sequence goes with a mean over sequences (GSPO), but the loss "
-            f"{config.loss_type} would count it once for each token, long completions most.",
+            "A ratio for each sequence needs a mean over sequences (GSPO), but the loss "
+            f"{config.loss_type} would count it once per token, long completions most.",
             fix="Set loss_type to grpo, or importance_sampling_level to token.",
         )
     if config.importance == "none" and config.num_iterations > 1:
         raise SettingsError(
-            "From the second pass on a training set is another policy's, which the plain policy "
+            "From the second pass on the training set is off-policy, which the plain policy "
             "gradient (importance none) does not correct.",
             fix="Set num_iterations to 1, or importance to own.",
         )
@@ -24,7 +24,7 @@ def check_objective(config: TrainConfig) -> None:
     for name, bound in caps.items():
         if bound is not None and bound <= 1 + config.epsilon_high:
             raise SettingsError(
-                f"With {name} at {bound:g} ratios would be cut within the clip, which ends at "
+                f"{name} = {bound:g} would limit ratios within the clip range, which ends at "
                 f"{1 + config.epsilon_high:g}.",
                 fix=f"Set {name} above 1 + epsilon_high, such as 4.",
             )

@@ -1,6 +1,6 @@
-"""Under which heading a setting stands in help, `config show` and `swarm-node.toml`.
+"""Headings of the settings in help, `config show` and `swarm-node.toml`.
 
-A setting that is named here nowhere stands under the last heading, so a new one needs no entry.
+A setting that is not listed here is under the last heading.
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,7 +44,7 @@ PANELS: Mapping[str, Sequence[str]] = {
         "history_epoch",
         "dynamic_batches",
     ),
-    "Training: rollouts (none: as the season says)": (
+    "Training: rollouts (none: the season's value)": (
         "num_generations",
         "mix",
         "local",
@@ -96,7 +96,7 @@ PANELS: Mapping[str, Sequence[str]] = {
 
 @cache
 def panels() -> dict[str, tuple[Setting, ...]]:
-    """Return every setting, once, under its heading."""
+    """Return the settings by heading, each once."""
     settings = all_settings()
     named = {name for names in PANELS.values() for name in names}
     others = tuple(setting for name, setting in settings.items() if name not in named)

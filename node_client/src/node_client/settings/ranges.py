@@ -1,4 +1,4 @@
-"""Numbers with limits, for annotations of settings: `Count | None`. Checked by msgspec."""
+"""Types with limits for annotations of settings, such as `Count | None`. Checked by msgspec."""
 
 from typing import Annotated
 
@@ -16,7 +16,7 @@ Candidates = Annotated[int, Meta(ge=1, le=MAX_REQUESTED)]
 """Rollouts that one request to the pool may ask for."""
 
 GroupSize = Annotated[int, Meta(ge=2)]
-"""Completions that are compared with each other: at least 2."""
+"""Number of completions in a group: at least 2."""
 
 Positive = Annotated[float, Meta(gt=0)]
 NotNegative = Annotated[float, Meta(ge=0)]
@@ -25,7 +25,7 @@ Share = Annotated[float, Meta(ge=0, le=1)]
 """A number from 0 to 1."""
 
 MemoryShare = Annotated[float, Meta(gt=0, le=1)]
-"""A part of a memory: more than 0, at most 1."""
+"""A fraction of a memory: more than 0, at most 1."""
 
 _TIME = r"(([01]?\d|2[0-3])(:[0-5]\d)?|24(:00)?)"
 _SPAN = rf"\s*{_TIME}-{_TIME}\s*"
@@ -37,12 +37,12 @@ Hours = Annotated[
         description="spans of hours such as 22-7 or 22:30-7,12-13",
     ),
 ]
-"""When a node may train (`settings.hours`)."""
+"""Training hours (`settings.hours`)."""
 
 Mix = Annotated[
     str, Meta(pattern=r"^(season|auto|\d+/\d+)$", description="season, auto or I/J such as 4/4")
 ]
-"""How a training set is divided between own and external rollouts."""
+"""Numbers of local and external rollouts in a training set."""
 
 Device = Annotated[
     str,
@@ -51,13 +51,13 @@ Device = Annotated[
         description="auto, cpu, cuda, cuda:N, mps or xpu",
     ),
 ]
-"""Where a model runs, in torch's words; `auto` is the fastest there is."""
+"""A device of torch; `auto` is the fastest available."""
 
 Repository = Annotated[
     str, Meta(pattern=r"^[\w.-]+/[\w.-]+$", description="a repository such as owner/name")
 ]
 
-# A class of a participant's own, in the place of what comes with the client.
+# A user's own class, instead of one of the client.
 _OWN = r"[\w.]+:\w+"
 
 SAMPLINGS = (
@@ -73,7 +73,7 @@ SamplingName = Annotated[
         description=f"{', '.join(SAMPLINGS)}, some joined by +, or package.module:Class",
     ),
 ]
-"""How external places are filled (`learning.external_sampling`)."""
+"""How external rollouts are chosen (`learning.external_sampling`)."""
 
 REWARDS = ("binary", "partial", "format", "generative")
 
@@ -84,7 +84,7 @@ RewardName = Annotated[
         description=f"{', '.join(REWARDS)}, or package.module:Class",
     ),
 ]
-"""What a completion is worth (`learning.rewards`)."""
+"""Reward of a completion (`learning.rewards`)."""
 
 PolicyLossName = Annotated[
     str, Meta(pattern=rf"^(clipped|{_OWN})$", description="clipped, or package.module:Class")

@@ -1,7 +1,7 @@
-"""What a participant may set about a run, apart from how it trains (`train_config`).
+"""Settings of a run, except those of training (`train_config`).
 
 The docstring under each field is its help. Command line, environment, `swarm-node.toml` and
-`swarm-node config show` are made from the fields, so a new one needs no other place.
+`swarm-node config show` are generated from the fields.
 """
 
 from dataclasses import dataclass, field
@@ -21,81 +21,83 @@ from swarm_protocol.messages import Arm
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """One run of the client. Fields that are left out of `repr` are secrets and never shown."""
+    """One run of the client. Fields excluded from `repr` are secrets and never shown."""
 
     model: str = "tiny"
     """A transformers causal LM by hub name or path, or the demo's: `tiny`, `small`."""
 
     arm: Arm = "swarm"
-    """Mix in rollouts of other nodes, train on own ones only, or (`base`) do not train."""
+    """Train on rollouts of other nodes too (`swarm`), on own ones only (`isolated`), or not at all
+    (`base`)."""
 
     token_file: Path | None = None
-    """A file that holds the node's token."""
+    """A file with the node's token."""
 
     token: str = field(default="", repr=False)
-    """The node's token. Others on this machine can read a command line, so prefer a file."""
+    """The node's token. Other users of this machine can read a command line, so prefer a file."""
 
     share_hardware: bool = False
-    """Tell the coordinator the device's name and memory, to be shown on the node's page."""
+    """Show the device's name and memory on the node's page."""
 
     state_dir: Path | None = None
-    """Where token, checkpoints and progress are kept; none is the user's own folder for each
+    """Folder for token, checkpoints and progress; none is the user's default folder for each
     coordinator."""
 
     config: Path | None = None
-    """A file with settings, in the place of swarm-node.toml here or in the state folder."""
+    """A file with settings, instead of swarm-node.toml here or in the state folder."""
 
     steps: Count | None = None
-    """Stop after so many steps; none trains on."""
+    """Stop after this number of steps; none trains without end."""
 
     step_seconds: NotNegative = 0.0
-    """Minimum duration of a step in seconds; the node idles for the rest of it, which leaves the
-    machine to other programs. 0 never idles."""
+    """Minimum duration of a step in seconds; the node idles for the rest of it, so that other
+    programs can use the machine. 0 never idles."""
 
     save_steps: Count = 50
-    """Save a checkpoint every so many steps, but between every 30 s and every 5 minutes."""
+    """Steps between checkpoints, but at least 30 s and at most 5 minutes."""
 
     device: Device = "auto"
-    """auto (the fastest there is), cpu, cuda, cuda:1, mps …"""
+    """auto (the fastest available), cpu, cuda, cuda:1, mps …"""
 
     hours: Hours | None = None
-    """Train only at these hours of this machine's clock: 22-7, or several as 22:30-7,12-13; none
-    trains at any time."""
+    """Train only at these hours, in local time: 22-7, or several as 22:30-7,12-13; none trains at
+    any time."""
 
     pause_on_battery: bool = False
-    """Pause while the machine runs on its battery."""
+    """Pause while the machine runs on battery."""
 
     gpu_fraction: MemoryShare | None = None
-    """Take at most this part of the GPU's memory (CUDA), from 0 to 1; none takes what is free."""
+    """Use at most this fraction of the GPU's memory (CUDA), from 0 to 1; none uses all that is
+    free."""
 
     auto_update: bool = False
-    """Let `swarm-node service` install a newer client from the coordinator when it asks for one."""
+    """Let `swarm-node service` install a newer client from the coordinator when it requires one."""
 
     wait_when_refused: bool = False
-    """After a refusal wait until stopped instead of exiting, for whatever restarts a node in any
-    case."""
+    """After a refusal wait until stopped instead of exiting, for supervisors that restart after
+    every exit."""
 
     plain: bool = False
     """Print lines instead of the panel."""
 
     json: bool = False
-    """Print one JSON object a line instead, for machines; words go to standard error."""
+    """Print events as one JSON object per line; messages go to standard error."""
 
     report_to: Tracker = "none"
-    """Draw metrics with a tracker too, if it is installed. metrics.jsonl is always written."""
+    """Send metrics to a tracker too, if it is installed. metrics.jsonl is always written."""
 
     project: str = "swarm-node"
-    """The project at wandb or trackio that runs are put in."""
+    """The project of the run at wandb or trackio."""
 
     run_name: str | None = None
-    """The run's name at wandb or trackio; none lets it choose one."""
+    """The name of the run at wandb or trackio; none lets the tracker choose one."""
 
     push_to_hub: Repository | None = None
-    """Put the model on the Hugging Face Hub as owner/name whenever its held-out score, or else
-    the judge's, has improved; none does not."""
+    """Upload the model to the Hugging Face Hub as owner/name whenever its held-out score, or
+    without one the judge score, has improved; none does not upload."""
 
     hub_private_repo: bool = False
-    """Make that repository private when it is made."""
+    """Create that repository as private."""
 
     hub_interval: Count = 60
-    """Put it there at most once in so many minutes."""
+    """Minimum time between two uploads, in minutes."""

@@ -1,6 +1,6 @@
-"""Where settings come from: command line, environment, swarm-node.toml, the last run's memory.
+"""Sources of settings: command line, environment, swarm-node.toml, the record of the last run.
 
-Each source gives a layer: values by name, each with the place that it was read from.
+Each source gives a layer: values by name, each with its place.
 """
 
 import math
@@ -16,13 +16,13 @@ import msgspec
 
 from node_client.errors import SettingsError
 from node_client.settings.fields import PREFIX, REMEMBERED, Setting, all_settings
-from node_client.storage.state import Remembered
+from node_client.storage.state import NodeRecord
 
 FILE_NAME = "swarm-node.toml"
 
 
 class Source(StrEnum):
-    """The kinds of places, from the one that beats all others to the weakest."""
+    """Kinds of sources, by priority."""
 
     FLAG = "flag"
     ENVIRONMENT = "environment"
@@ -32,40 +32,40 @@ class Source(StrEnum):
 
 
 @dataclass(frozen=True)
-class Given:
-    """A value that somebody gave. `place` names where, so that it can be found and changed."""
+class GivenValue:
+    """A value of a setting. `place` tells the user where to change it."""
 
     value: Any
     source: Source
     place: str
 
 
-Layer = dict[str, Given]
+Layer = dict[str, GivenValue]
 
 
 def read_flags(flags: Mapping[str, object]) -> Layer:
-    """Return what the command line says. Raises SettingsError."""
+    """Return the values on the command line. Raises SettingsError."""
     settings = all_settings()
     return {
-        name: Given(_convert_given(settings[name], value), Source.FLAG, settings[name].flag)
+        name: GivenValue(_convert_given(settings[name], value), Source.FLAG, settings[name].flag)
         for name, value in flags.items()
         if value is not None
     }
 
 
 def read_environment(environment: Mapping[str, str]) -> Layer:
-    """Return what the environment says; an empty variable says nothing. Raises SettingsError."""
+    """Return the values in the environment; empty variables do not count. Raises SettingsError."""
     layer: Layer = {}
     for name, setting in all_settings().items():
         text = environment.get(setting.variable)
         if text:
             value = convert_text(setting, text, place=setting.variable)
-            layer[name] = Given(value, Source.ENVIRONMENT, setting.variable)
+            layer[name] = GivenValue(value, Source.ENVIRONMENT, setting.variable)
     return layer
 
 
 def unknown_variables(environment: Mapping[str, str]) -> Iterator[str]:
-    """Say of each SWARM_ variable that is no setting what it may have been meant to be."""
+    """Yield a warning for each SWARM_ variable that is no setting, with the closest one."""
     known = {setting.variable for setting in all_settings().values()}
     for name in sorted(environment):
         if name.startswith(PREFIX) and name not in known:
@@ -73,7 +73,7 @@ def unknown_variables(environment: Mapping[str, str]) -> Iterator[str]:
 
 
 def read_file(path: Path) -> Layer:
-    """Return what a file of settings says; paths in it start from its folder.
+    """Return the values in a file; paths in it are relative to its folder.
 
     Raises SettingsError.
     """
@@ -95,22 +95,22 @@ def read_file(path: Path) -> Layer:
         checked = convert_value(settings[name], value, place=f"{path}: {name}")
         if isinstance(checked, Path):
             checked = path.parent / checked
-        layer[name] = Given(checked, Source.FILE, str(path))
+        layer[name] = GivenValue(checked, Source.FILE, str(path))
     return layer
 
 
-def read_memory(remembered: Remembered) -> Layer:
-    """Return what the last run with this coordinator was told."""
-    told = {name: getattr(remembered, name) for name in REMEMBERED}
+def read_memory(remembered: NodeRecord) -> Layer:
+    """Return the values of the last run with this coordinator."""
+    values = {name: getattr(remembered, name) for name in REMEMBERED}
     return {
-        name: Given(value, Source.REMEMBERED, "as last time")
-        for name, value in told.items()
+        name: GivenValue(value, Source.REMEMBERED, "as last time")
+        for name, value in values.items()
         if value
     }
 
 
 def find_file(given: Path | None, *, here: Path, state: Path | None) -> Path | None:
-    """Return the file of settings: the one that was named, or the first one that is there."""
+    """Return the file of settings: the given one, or the first one that exists."""
     if given is not None:
         return given
     folders = [here] if state is None else [here, state]
@@ -118,7 +118,7 @@ def find_file(given: Path | None, *, here: Path, state: Path | None) -> Path | N
 
 
 def convert_text(setting: Setting, text: str, *, place: str) -> Any:
-    """Return the value that a text stands for. Raises SettingsError, naming the place."""
+    """Return the value of a text. Raises SettingsError, with the place."""
     value: object = text.strip()
     if setting.optional and text.lower() == "none":
         value = None
@@ -130,7 +130,7 @@ def convert_text(setting: Setting, text: str, *, place: str) -> Any:
 
 
 def convert_value(setting: Setting, value: object, *, place: str) -> Any:
-    """Return what a TOML file says of a setting. Raises SettingsError, naming the place."""
+    """Return a value from TOML. Raises SettingsError, with the place."""
     return _convert(setting, value, strict=True, place=place)
 
 
@@ -155,7 +155,7 @@ def _convert(setting: Setting, value: object, *, strict: bool, place: str) -> An
 
 
 def _to_float(text: str) -> object:
-    """Return a number in any of Python's spellings, such as `.5`; msgspec knows JSON's only."""
+    """Parse a number in any of Python's notations, such as `.5`; msgspec accepts only JSON's."""
     try:
         return float(text)
     except ValueError:

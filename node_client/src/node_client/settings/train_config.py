@@ -1,6 +1,6 @@
-"""What a participant may set about training, and what follows from it in a season.
+"""Settings of training, and the sizes of a step that follow from them in a season.
 
-Names are trl's (GRPOConfig) where it has one.
+Names are those of trl (GRPOConfig) where it has one.
 """
 
 from dataclasses import dataclass
@@ -35,23 +35,23 @@ from node_client.settings.ranges import (
 )
 from swarm_protocol.messages import Arm, SeasonInfo
 
-# Pretrained models take trl's rate; models made from nothing on the spot need a far higher one.
+# Pretrained models use trl's rate; demo models need a far higher one.
 PRETRAINED_LEARNING_RATE = 1e-6
-# Adapters bear, and need, about ten times as much (trl's guide to LoRA).
+# Adapters need about ten times as much (trl's guide to LoRA).
 LORA_LEARNING_RATE = 1e-5
 DEMO_LEARNING_RATE = 1e-4
 DEMO_PARAMETERS = 10_000_000
 
-# Rollouts of others that a step asks for where nothing else is said.
+# Default number of external rollouts requested in a step.
 CANDIDATES = 24
 
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """How to train. None means: as the season says. The docstring under a field is its help."""
+    """Settings of training. None: the season's value. The docstring under a field is its help."""
 
     arm: Arm = "swarm"
-    """`swarm` mixes in rollouts of other nodes; `isolated` trains on as many, all its own."""
+    """`swarm` trains on rollouts of other nodes too; `isolated` on as many, all its own."""
 
     num_generations: GroupSize | None = None
     """L: completions for each question."""
@@ -63,42 +63,43 @@ class TrainConfig:
     """J: rollouts of other nodes in each training set."""
 
     mix: Mix = "season"
-    """`season` takes the season's I and J, `4/4` sets both, and `auto` moves them to where rollouts
-    teach more; `--local` and `--external` set one each."""
+    """`season` uses the season's I and J, `4/4` sets both, and `auto` shifts them to the kind with
+    more informative rollouts; `--local` and `--external` set one each."""
 
     batch: Count | None = None
-    """Rollouts generated in each step; none is the season's, or I + J where it says nothing."""
+    """Rollouts generated in each step; none is the season's number, or I + J if it has none."""
 
     external_candidates: Candidates | None = None
-    """How many rollouts of others each step asks for: many teach nothing. None is 24, or J if that
-    is more."""
+    """External rollouts requested in each step, because many are not informative. None is 24, or J
+    if that is more."""
 
     external_pool: ExternalPool = "informative"
-    """Which rollouts of others the coordinator offers, where the season allows it: first those that
-    their senders declared `informative`, all alike (`uniform`, SAPO), all owners alike (`by-node`),
-    all datasets alike (`by-task`), or likelier young ones (`fresh`)."""
+    """How the coordinator draws external rollouts, if the season allows it: those declared
+    `informative` by their senders first, `uniform` (SAPO), uniform over nodes (`by-node`) or
+    datasets (`by-task`), or with a preference for recent ones (`fresh`)."""
 
     external_sampling: SamplingName = "uniform"
-    """How the external places are filled of the usable candidates: `uniform` (SAPO), or likelier
-    with rollouts in which few completions are right (`advantage`), and others; all but `uniform`
-    score all candidates."""
+    """How external rollouts are chosen from the usable candidates: `uniform` (SAPO), with a
+    preference for few correct completions (`advantage`), and others; all but `uniform` score all
+    candidates."""
 
     keep_uninformative: bool = False
-    """Use external rollouts too whose rewards are all equal; they teach nothing, but fill up."""
+    """Also use external rollouts whose rewards are all equal. They have no gradient, but fill the
+    training set."""
 
     datasets: tuple[str, ...] = ()
-    """Datasets of the season that this node asks itself, such as its speciality; none is all."""
+    """Datasets of the season that this node draws its own questions from; none is all."""
 
     curriculum: CurriculumKind = "season"
-    """`staged` asks mathematics first and code later (SRPO); `ladder` raises and lowers the
-    difficulty by what is solved; `staged+ladder` does both."""
+    """`staged` asks mathematics first and code later (SRPO); `ladder` adapts the difficulty to the
+    share of solved questions; `staged+ladder` does both."""
 
     stage_switch: StageSwitch = "plateau"
-    """What ends the first stage of `staged`: a plateau of the training reward, a judge round, or
-    the next season."""
+    """End of the first stage of `staged`: a plateau of the training reward, a judge round, or the
+    next season."""
 
     stage_rounds: Count = 10
-    """Judge rounds until the second stage, where `stage_switch` is `round`."""
+    """Judge rounds until the second stage, if `stage_switch` is `round`."""
 
     resampling: Resampling = "none"
     """`history` asks unsolved questions again and drops those that all completions solved (SRPO);
@@ -108,123 +109,125 @@ class TrainConfig:
     """Questions in an epoch of `history`."""
 
     dynamic_batches: Count = 3
-    """Batches that `dynamic` generates in a step at most."""
+    """Maximum number of batches that `dynamic` generates in a step."""
 
     eval_tasks: Natural = 0
-    """Held-out questions that the policy is asked before the first step and then again and again,
-    as the judge asks; 0 asks none."""
+    """Held-out questions for evaluation before the first step and every `eval_every` steps, asked
+    as the judge does; 0 for none."""
 
     eval_every: Count = 50
     """Steps between two evaluations on the held-out questions."""
 
     eval_samples: Count = 1
-    """Answers to each held-out question; with more than 1 they are sampled, and their mean counts
-    (SRPO takes 32)."""
+    """Answers to each held-out question; more than 1 are sampled, and their mean is the score (SRPO
+    uses 32)."""
 
     eval_temperature: Positive = 1.0
-    """Of those answers; a single one is given at the season's."""
+    """Temperature of those answers; a single answer uses the season's."""
 
     max_completion_length: Count | None = None
-    """Tokens; none is the judge's limit."""
+    """Maximum tokens of a completion; none is the judge's limit."""
 
     temperature: Positive = 1.0
-    """Of sampling; log-probs are taken at the same temperature."""
+    """Sampling temperature; log-probs are computed at the same temperature."""
 
     top_p: Share = 1.0
-    """Nucleus sampling: the likeliest tokens that hold this share of the probability."""
+    """Nucleus sampling: the most likely tokens with this total probability."""
 
     reward: RewardName = "binary"
     """`binary` is 1 for solved and 0 otherwise; `partial` is the verifier's partial credit;
-    `format` adds a little for the form; `generative` asks the policy itself."""
+    `format` adds a small reward for the format; `generative` asks the policy itself."""
 
     scale_rewards: ScaleRewards = "group"
-    """Divide advantages by the deviation of the `group`, or of the `batch`, or (`none`) do not."""
+    """Divide advantages by the standard deviation of the `group` or the `batch`, or by nothing
+    (`none`)."""
 
     loss_type: LossType = "dapo"
-    """What the loss is a mean over: `dapo` (or `bnpo`) all tokens, `grpo` each completion's tokens
-    and then completions, `dr_grpo` completions of a constant length."""
+    """How the loss is averaged: `dapo` (or `bnpo`) over all tokens, `grpo` over each completion's
+    tokens and then over completions, `dr_grpo` over completions of a constant length."""
 
     policy_loss: PolicyLossName = "clipped"
-    """What is computed of ratios and advantages: the `clipped` policy gradient, or a class of one's
-    own as `package.module:Class`."""
+    """The loss from ratios and advantages: the `clipped` policy gradient, or your own class as
+    `package.module:Class`."""
 
     importance_sampling_level: ImportanceSamplingLevel = "token"
-    """Whether each token has a ratio, or all of a completion one (GSPO, with loss_type `grpo`)."""
+    """One ratio for each `token`, or one for the whole completion (`sequence`: GSPO, with loss_type
+    `grpo`)."""
 
     beta: NotNegative = 0.0
-    """Weight of the KL divergence from the model that the run started with; 0 keeps no copy."""
+    """Weight of the KL divergence from the model at the start of the run; 0 keeps no copy of it."""
 
     importance: Importance = "own"
-    """What the ratio is divided by: this node's `own` log-probs before the update, the `sender`'s
-    for external rollouts that came with them, or nothing (`none`: a plain policy gradient)."""
+    """Denominator of the ratio: this node's `own` log-probs before the update, the `sender`'s for
+    external rollouts that include them, or none (`none`: a plain policy gradient)."""
 
     sequence_importance: SequenceImportance = "truncate"
-    """With importance `sender`, where only a whole completion's log-prob can be compared:
-    `truncate` its weight at importance_cap, or drop (`mask`) what lies outside of it."""
+    """With importance `sender`, if only the log-prob of the whole completion can be compared:
+    `truncate` its weight at importance_cap, or drop it (`mask`) outside of the cap."""
 
     importance_cap: Positive = 3.0
-    """The most that a ratio against a sender's log-probs counts: they may be wrong, or lies."""
+    """Maximum ratio against a sender's log-probs, which may be wrong or false."""
 
     external_shaping: ExternalShaping = "luffy"
-    """How external text counts that no sender's log-prob corrects: `luffy` lets it count most where
-    the policy finds it unlikely but not impossible, `none` as if it were this node's own."""
+    """Weight of external text without a sender's log-probs: `luffy` gives most weight to tokens
+    that are unlikely but not impossible for the policy, `none` treats it as this node's own."""
 
     shared_rollouts: Count | None = None
-    """How many own rollouts of a step are shared at most; none is all, as in SAPO."""
+    """Maximum number of own rollouts shared in a step; none is all, as in SAPO."""
 
     sharing: SamplingName = "uniform"
-    """Which ones, where not all are: the names are those of `external_sampling`."""
+    """Which rollouts are shared, if not all: the names are those of `external_sampling`."""
 
     share_logprobs: bool = True
-    """Send log-probs with own rollouts, two bytes a token, for nodes that correct by them."""
+    """Send log-probs with own rollouts, two bytes per token, for nodes that use them as importance
+    weights."""
 
     mask_truncated_completions: bool = False
-    """Leave completions that ran into the length limit out of the loss (DAPO)."""
+    """Exclude completions that reached the length limit from the loss (DAPO)."""
 
     learning_rate: NotNegative | None = None
-    """AdamW's rate; none is 1e-6 as in trl, 1e-5 for adapters, or 1e-4 for models of less than 10 M
-    parameters."""
+    """Learning rate of AdamW; none is 1e-6 as in trl, 1e-5 for adapters, or 1e-4 for models of less
+    than 10 M parameters."""
 
     epsilon: Share = 0.2
-    """How far below 1 the clip lets the ratio fall."""
+    """Lower clip: the ratio is clipped at 1 - epsilon."""
 
     epsilon_high: NotNegative = 0.28
-    """How far above 1 the clip lets the ratio rise (clip-higher, DAPO)."""
+    """Upper clip: the ratio is clipped at 1 + epsilon_high (clip-higher, DAPO)."""
 
     delta: Positive | None = None
-    """The most that a ratio counts where the clip leaves it free (two-sided clip); none: no end."""
+    """Maximum ratio where the clip does not apply (two-sided clip); none: no maximum."""
 
     num_iterations: Count = 1
-    """Passes over each training set; from the second on the clip acts."""
+    """Passes over each training set; the clip has an effect from the second one on."""
 
     max_grad_norm: Positive = 1.0
-    """Gradients are scaled down to this norm."""
+    """Maximum norm of gradients; larger ones are scaled down."""
 
     micro_batch_tokens: Count = 4096
-    """Tokens with padding, a shared prompt counted once, that go through the model at once in an
-    update."""
+    """Tokens per forward pass in an update, with padding; a shared prompt counts once."""
 
     precision: Precision = "auto"
-    """`bf16` multiplies in bfloat16, with float32 updates; `auto` does where that is faster. `fp16`
-    is for GPUs without bfloat16."""
+    """`bf16` multiplies in bfloat16, with float32 updates; `auto` does so where it is faster.
+    `fp16` is for GPUs without bfloat16."""
 
     gradient_checkpointing: bool = False
-    """Compute activations again in the backward pass: less memory, about a third slower."""
+    """Recompute activations in the backward pass: less memory, about a third slower."""
 
     optimizer: OptimizerKind = "adamw"
-    """`adamw_8bit` keeps AdamW's states in 8 bits (bitsandbytes): 6 bytes a parameter less."""
+    """`adamw_8bit` keeps AdamW's states in 8 bits (bitsandbytes), 6 bytes less per parameter."""
 
     lora_r: Natural = 0
-    """Train adapters of this rank beside the weights (LoRA, needs peft); 0 trains all weights."""
+    """Rank of adapters (LoRA, needs peft); 0 trains all weights."""
 
     lora_alpha: Count = 32
-    """Adapters count `lora_alpha / lora_r` times."""
+    """Adapters are scaled by `lora_alpha / lora_r`."""
 
     lora_target_modules: tuple[str, ...] = ()
-    """Names of the layers that get adapters, such as q_proj,v_proj; none is all linear ones."""
+    """Names of the layers with adapters, such as q_proj,v_proj; none is all linear layers."""
 
     save_total_limit: Count = 2
-    """How many of the newest checkpoints are kept; the best one stays besides."""
+    """Number of newest checkpoints to keep; the best one is kept in addition."""
 
 
 @dataclass(frozen=True)
@@ -244,14 +247,14 @@ class StepPlan:
 
 
 def plan_step(config: TrainConfig, season: SeasonInfo) -> StepPlan:
-    """Settle the sizes of a step. Raises SettingsError when they cannot work."""
+    """Return the sizes of a step. Raises SettingsError when they are impossible."""
     if config.arm == "base":
         raise SettingsError(
             "A base node never trains.", fix="Choose --arm swarm or --arm isolated to train."
         )
-    local, external = _wished_mix(config, season)
+    local, external = _chosen_mix(config, season)
     size = local + external
-    # A participant who wants more own rollouts than the season generates has to generate them.
+    # More own rollouts than the season's batch have to be generated too.
     batch = config.batch or max(season.batch or size, local)
     if config.arm == "isolated":
         local, external = min(size, batch), 0
@@ -266,12 +269,12 @@ def plan_step(config: TrainConfig, season: SeasonInfo) -> StepPlan:
     return plan
 
 
-def _wished_mix(config: TrainConfig, season: SeasonInfo) -> tuple[int, int]:
-    """Return I and J as the participant wants them. Raises SettingsError for two wishes at once."""
+def _chosen_mix(config: TrainConfig, season: SeasonInfo) -> tuple[int, int]:
+    """Return I and J by the settings. Raises SettingsError if they are set twice."""
     if "/" in config.mix:
         if config.local is not None or config.external is not None:
             raise SettingsError(
-                f"The mix {config.mix} says how many rollouts are local and external,"
+                f"The mix {config.mix} sets the numbers of local and external rollouts,"
                 " and so do --local and --external.",
                 fix="Leave one of them out.",
             )
@@ -284,7 +287,7 @@ def _wished_mix(config: TrainConfig, season: SeasonInfo) -> tuple[int, int]:
 
 
 def learning_rate_for(config: TrainConfig, *, parameters: int) -> float:
-    """Return the learning rate for a model with so many parameters."""
+    """Return the learning rate for a model with this number of parameters."""
     if config.learning_rate is not None:
         return config.learning_rate
     if parameters < DEMO_PARAMETERS:

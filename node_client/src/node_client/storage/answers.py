@@ -1,7 +1,7 @@
-"""Answers that the judge has not confirmed yet, kept on this machine until it has.
+"""Answers that the judge has not acknowledged yet, kept on disk until it has.
 
-An answer is on the disk before it is sent. A client that was killed in between hands in the same
-answer when it starts again, and answers no question twice.
+An answer is on the disk before it is sent. A client that was killed in between submits the same
+answer after its next start, and answers no question twice.
 """
 
 import hashlib
@@ -18,18 +18,18 @@ from node_client.storage.state import write_private
 from swarm_protocol.messages import AnswerText, FinishReason, Signature
 
 VERSION = 1
-# Far more than a round asks: owed answers beyond it are forgotten, the oldest first.
-MOST_OWED = 4096
-# Of so many rounds it is known which questions were answered: the open one, and one that overlaps.
+# Far more than the questions of a round. Over this number the oldest answers are dropped.
+MOST_PENDING = 4096
+# Number of rounds with known answered questions: the open one, and one that overlaps.
 ROUNDS_KNOWN = 2
 
 log = logging.getLogger(__name__)
 
-Owed = tuple[int, AnswerText]
+PendingAnswer = tuple[int, AnswerText]
 
 
 class _Line(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A line of the file: an owed answer, or a question whose answer the judge has."""
+    """A line of the file: a pending answer, or a question whose answer was acknowledged."""
 
     owner: str
     round: int
@@ -42,10 +42,10 @@ class _Line(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class AnswerSpool:
-    """The file of owed answers of one node.
+    """The file of one node's pending answers.
 
-    Lines of another node, such as one that had this folder before, are dropped; damaged ones are
-    passed over with a warning. A full disk costs the safety, not the exam.
+    Lines of another node, such as an earlier one in the same folder, are dropped; damaged lines
+    are skipped with a warning. With a full disk the exam goes on, but answers are only in memory.
     """
 
     def __init__(self, path: Path, *, site: Site, token: str) -> None:
@@ -56,8 +56,8 @@ class AnswerSpool:
         }
 
     @property
-    def owed(self) -> list[Owed]:
-        """The answers that were not confirmed, oldest first, each with its round's number."""
+    def pending(self) -> list[PendingAnswer]:
+        """The answers that were not acknowledged, oldest first, each with its round's number."""
         return [
             (line.round, AnswerText(line.question, line.text, line.finish_reason, line.signature))
             for line in self._lines.values()
@@ -66,15 +66,15 @@ class AnswerSpool:
 
     @property
     def settled(self) -> Counter[int]:
-        """How many answers of each of the latest rounds were handed in, by its number."""
+        """The number of acknowledged answers in each of the latest rounds."""
         return Counter(line.round for line in self._lines.values() if line.settled)
 
     def answered(self, number: int) -> frozenset[str]:
-        """Return the questions of a round that this node has answered, confirmed or not."""
+        """Return the questions of a round that this node has answered, acknowledged or not."""
         return frozenset(question for round_, question in self._lines if round_ == number)
 
-    def add(self, answers: Sequence[Owed]) -> None:
-        """Keep these answers; they are on the disk when this returns."""
+    def add(self, answers: Sequence[PendingAnswer]) -> None:
+        """Save answers; they are on the disk when this returns."""
         lines = [
             _Line(
                 self._owner,
@@ -90,10 +90,10 @@ class AnswerSpool:
         try:
             append_lines(self._path, map(msgspec.json.encode, lines), durable=True)
         except OSError as problem:
-            log.warning("answers are not kept on the disk until they are sent: %s", problem)
+            log.warning("answers cannot be saved to disk before they are sent: %s", problem)
 
-    def settle(self, answers: Sequence[Owed]) -> None:
-        """Forget these answers, but not that their questions were answered."""
+    def settle(self, answers: Sequence[PendingAnswer]) -> None:
+        """Drop acknowledged answers, but remember that their questions were answered."""
         for number, answer in answers:
             self._lines[number, answer.question] = _Line(
                 self._owner, number, answer.question, settled=True
@@ -103,15 +103,15 @@ class AnswerSpool:
             content = b"".join(msgspec.json.encode(line) + b"\n" for line in self._lines.values())
             write_private(self._path, content)
         except OSError as problem:
-            log.warning("%s still holds answers that were handed in: %s", self._path, problem)
+            log.warning("%s still has answers that were submitted: %s", self._path, problem)
 
     def _trim(self) -> None:
         latest = sorted({number for number, _ in self._lines})[-ROUNDS_KNOWN:]
-        owed = [key for key, line in self._lines.items() if not line.settled][-MOST_OWED:]
+        pending = [key for key, line in self._lines.items() if not line.settled][-MOST_PENDING:]
         settled = [
             key for key, line in self._lines.items() if line.settled and line.round in latest
         ]
-        kept = {*owed, *settled}
+        kept = {*pending, *settled}
         self._lines = {key: line for key, line in self._lines.items() if key in kept}
 
 

@@ -1,9 +1,9 @@
-"""Checkpoints: written whole or not at all, checked before they are believed.
+"""Checkpoints: written completely or not at all, and verified before use.
 
 A state folder holds `step-00000012/` with `policy/` (which `--model` can read), the trainer's state
-as `trainer.json` and `trainer.safetensors`, what the run keeps besides as `run.json`, and a
-`manifest.json` that lists every file's SHA-256. Nothing is pickled, so a checkpoint from elsewhere
-can be read without running what is in it.
+as `trainer.json` and `trainer.safetensors`, other data of the run as `run.json`, and a
+`manifest.json` that lists every file's SHA-256. Nothing is pickled, so reading a checkpoint from
+another source runs no code.
 """
 
 import json
@@ -35,13 +35,13 @@ from node_client.storage.tree import read_tree, write_tree
 
 log = logging.getLogger(__name__)
 
-# So many by default, so that a damaged one has another before it.
+# Default number of checkpoints: a damaged one has another before it.
 KEPT = 2
-# A checkpoint whose place another one of the same step is about to take.
+# Suffix of a checkpoint that is being replaced by another one of the same step.
 _BEFORE = ".before"
 _RUN = "run.json"
 _NAME = re.compile(r"step-(\d+)(\.before)?")
-# A checkpoint that could not be read: no longer one, but kept until the run has come past its step.
+# Prefix of an unreadable checkpoint, which is kept until the run has passed its step.
 _DAMAGED = "damaged-"
 
 
@@ -63,7 +63,7 @@ class Weights(Protocol):
 
 
 class Resumable(Protocol):
-    """A trainer: its model's weights, and all else that a resumed run needs."""
+    """A trainer: its model's weights, and the other state that a resumed run needs."""
 
     @property
     def policy(self) -> Weights: ...
@@ -71,17 +71,17 @@ class Resumable(Protocol):
     def steps_done(self) -> int: ...
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything but the weights, as a tree that `storage.tree` can write."""
+        """Return all state but the weights, as a tree that `storage.tree` can write."""
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Go on from where `state_dict` was taken."""
+        """Restore a `state_dict`."""
 
 
 @dataclass(frozen=True)
-class Resumed:
-    """Where a run goes on, and what was wrong with newer checkpoints that could not be used.
+class ResumePoint:
+    """The step that a run resumes from, and the problems of newer, unusable checkpoints.
 
-    `run` is what `save` was given beside the trainer, as JSON keeps it.
+    `run` is the argument `run` of `save`, after a round trip through JSON.
     """
 
     step: int
@@ -100,17 +100,17 @@ def save(
     """Write the trainer's state as the newest checkpoint in the folder and return its path.
 
     The files are written under another name, flushed to disk and then renamed, so a crash leaves
-    either the whole checkpoint or none. Of the older ones the newest stay, `limit` with this one,
-    and the best by `merit`. Raises OSError, such as for a full disk, and what torch raises when
-    memory runs out.
+    either the complete checkpoint or none. The newest `limit` checkpoints and the best one by
+    `merit` are kept. Raises OSError, such as for a full disk, and the errors of torch when memory
+    runs out.
     """
     _sweep(folder)
     target = folder / f"step-{trainer.steps_done:08d}"
     draft = folder / f".{target.name}.partial"
-    with _gone_on_failure(draft):
+    with _removed_on_failure(draft):
         _write(draft, trainer, run=run or {}, merit=merit)
     if target.exists():
-        # Still a checkpoint under this name, should a crash come before the next line.
+        # Under this name it is still a checkpoint, if the process is killed before the next line.
         target.rename(folder / f"{target.name}{_BEFORE}")
     draft.rename(target)
     flush(folder)
@@ -138,8 +138,8 @@ def _write(draft: Path, trainer: Resumable, *, run: Mapping[str, Any], merit: Me
 
 
 @contextmanager
-def _gone_on_failure(draft: Path) -> Iterator[None]:
-    """Let a draft that cannot be finished give back its space.
+def _removed_on_failure(draft: Path) -> Iterator[None]:
+    """Remove a draft that cannot be finished, to free its space.
 
     Raises OSError for a full disk; RuntimeError or MemoryError when memory ran out.
     """
@@ -148,17 +148,17 @@ def _gone_on_failure(draft: Path) -> Iterator[None]:
     except (OSError, RuntimeError, MemoryError):
         shutil.rmtree(draft, ignore_errors=True)
         raise
-    except SafetensorError as problem:  # what a full disk is to safetensors
+    except SafetensorError as problem:  # for a full disk
         shutil.rmtree(draft, ignore_errors=True)
         raise OSError(str(problem)) from problem
 
 
-def resume(folder: Path, trainer: Resumable) -> Resumed | None:
-    """Load the newest sound checkpoint into the trainer, or return None where there is none.
+def resume(folder: Path, trainer: Resumable) -> ResumePoint | None:
+    """Load the newest intact checkpoint into the trainer; return None if there are none.
 
-    Damaged ones are renamed, so that they take no place among the others, and named in `problems`.
-    Raises CheckpointError when the newest
-    sound one belongs to another model, or was written by another version of the client.
+    Damaged ones are renamed, so that they do not count as checkpoints, and listed in `problems`.
+    Raises CheckpointError when the newest intact one belongs to another model, or was written by
+    another version of the client.
     """
     problems: list[str] = []
     for path in newest_first(folder):
@@ -170,18 +170,18 @@ def resume(folder: Path, trainer: Resumable) -> Resumed | None:
         except OutdatedError:
             raise _outdated(path) from None
         except (DamagedError, OSError, ValueError, KeyError, SafetensorError) as problem:
-            problems.append(f"Checkpoint {path.name} is damaged and was passed over: {problem}")
+            problems.append(f"Checkpoint {path.name} is damaged and was skipped: {problem}")
             _set_aside(path)
             continue
         _check_model(path, manifest, trainer)
         trainer.policy.load_weights(path / "policy")
         trainer.load_state(state)
-        return Resumed(step=trainer.steps_done, problems=problems, run=run)
-    return Resumed(step=0, problems=problems) if problems else None
+        return ResumePoint(step=trainer.steps_done, problems=problems, run=run)
+    return ResumePoint(step=0, problems=problems) if problems else None
 
 
 def newest_first(folder: Path) -> list[Path]:
-    """Return the checkpoints in a folder, sound or not, the newest first."""
+    """Return the checkpoints in a folder, intact or not, the newest first."""
     found = [
         (int(match[1]), match[2] is None, path)
         for path in folder.glob("step-*")
@@ -191,7 +191,7 @@ def newest_first(folder: Path) -> list[Path]:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what crashes left of drafts, and of checkpoints on their way out."""
+    """Remove drafts and replaced checkpoints that crashes left behind."""
     for leftover in folder.glob(".step-*"):
         shutil.rmtree(leftover, ignore_errors=True)
     for replaced in folder.glob(f"step-*{_BEFORE}"):
@@ -200,7 +200,7 @@ def _sweep(folder: Path) -> None:
 
 
 def _set_aside(damaged: Path) -> None:
-    """Give a damaged checkpoint a name that is none of a checkpoint's, if that can be done."""
+    """Rename a damaged checkpoint, if possible, so that it does not count as one."""
     aside = damaged.with_name(f"{_DAMAGED}{damaged.name}")
     try:
         if aside.exists():
@@ -211,7 +211,7 @@ def _set_aside(damaged: Path) -> None:
 
 
 def _rotate(written: Path, *, limit: int) -> None:
-    """Remove all but the newest and the best; what was just written stays, whatever else is."""
+    """Remove all but the newest and the best ones. The one just written always stays."""
     found = newest_first(written.parent)
     others = [path for path in found if path != written and not path.name.endswith(_BEFORE)]
     kept = {written, *others[: limit - 1], _best(found)}
@@ -228,7 +228,7 @@ def _is_passed(damaged: Path, written: Path) -> bool:
 
 
 def _best(checkpoints: Sequence[Path]) -> Path | None:
-    """Return the one of the highest merit, of those that can be compared with the newest rated."""
+    """Return the one with the highest merit that is comparable with the newest merit."""
     rated: list[tuple[Merit, Path]] = []
     for path in checkpoints:
         try:
@@ -246,8 +246,8 @@ def _check_model(path: Path, manifest: Manifest, trainer: Resumable) -> None:
     if (manifest.parameters, manifest.tokenizer) != here:
         raise CheckpointError(
             f"{path} was trained from {manifest.model}, but this run uses {policy.name}.",
-            fix=f"Use --model {manifest.model} again, another --state-dir, or --fresh to begin "
-            "anew; --fresh keeps what is there in a folder of its own.",
+            fix=f"Use --model {manifest.model} again, another --state-dir, or --fresh to start at "
+            "step 1; --fresh keeps the earlier checkpoints in a separate folder.",
         )
 
 
@@ -255,6 +255,6 @@ def _outdated(path: Path) -> CheckpointError:
     aside = path.parent.with_name(f"{path.parent.name}-of-before")
     return CheckpointError(
         f"{path} was written by another version of swarm-node, whose format this one cannot read.",
-        fix=f"Rename the folder {path.parent} to {aside} and go on from the weights with "
-        f"--model {aside / path.name / 'policy'}: the node keeps its name and begins at step 1.",
+        fix=f"Rename the folder {path.parent} to {aside} and continue with the weights by "
+        f"--model {aside / path.name / 'policy'}: the node keeps its name and starts at step 1.",
     )

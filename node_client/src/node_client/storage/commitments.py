@@ -1,7 +1,7 @@
-"""What a coordinator committed itself to before its rounds were answered, noted on this machine.
+"""Coordinators' commitments to rounds, recorded on this machine before the rounds ended.
 
-A round's commitment is a hash of what decides its questions (`swarm_tasks.quiz`). Whoever noted it
-while the round was not over can tell afterwards that the questions were not exchanged
+A round's commitment is a hash of the inputs that determine its questions (`swarm_tasks.quiz`). A
+commitment recorded before the end of the round shows later that the questions were not replaced
 (`swarm-node verify-round`).
 """
 
@@ -19,9 +19,9 @@ from node_client.storage.state import write_private
 from swarm_protocol.messages import ChainHead, Restored, RoundInfo
 
 KEPT = 10_000
-# No hash in use is longer; what is longer comes from no coordinator of this project.
+# No hash in use is longer.
 MOST_CHARS = 128
-# A commitment that comes with the secret, or after it, proves nothing.
+# A commitment received with the secret, or after it, proves nothing.
 _OVER = frozenset({"closed", "void"})
 
 log = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 class NotedCommitment(msgspec.Struct, frozen=True):
     """A line of the file. `seen_at` is ISO 8601 in UTC, by this machine's clock.
 
-    `restored` is the link of the chain that told last of a backup, when the line was written.
+    `restored` is the latest link of the chain about a restored backup, when the line was written.
     """
 
     site: str
@@ -41,9 +41,9 @@ class NotedCommitment(msgspec.Struct, frozen=True):
 
 
 class CommitmentLog:
-    """The file of noted commitments: the first one of each round, and the latest KEPT of them.
+    """The file of commitments: the first one of each round, for the latest KEPT rounds.
 
-    Only a restored backup makes a second one of a round count.
+    A second one of a round counts only after a restored backup.
     """
 
     def __init__(
@@ -59,16 +59,16 @@ class CommitmentLog:
         self._noted: dict[tuple[str, int], NotedCommitment] = {}
         for line in read_commitments(path):
             self._noted[line.site, line.round] = line
-        self._blamed: set[tuple[int, str]] = set()
+        self._warned: set[tuple[int, str]] = set()
         self._restored: Restored | None = None
 
     def follow(self, chain: ChainHead | None) -> None:
-        """Take note of a backup that the chain says was restored: later rounds are made anew."""
+        """Handle a restored backup in the chain: later rounds are created again."""
         if chain is not None:
             self._restored = chain.restored
 
     def note(self, announced: RoundInfo | None) -> None:
-        """Note a round's commitment if it is the first one; a full disk costs only the note."""
+        """Record a round's first commitment. With a full disk only a warning is logged."""
         if announced is None or announced.phase in _OVER:
             return
         if not 0 < len(announced.commitment) <= MOST_CHARS:
@@ -77,12 +77,14 @@ class CommitmentLog:
         if known is None or self._was_undone(known):
             self._append(announced)
         elif known.commitment != announced.commitment:
-            self._blame(announced, known)
+            self._warn_of_change(announced, known)
 
     def _was_undone(self, known: NotedCommitment) -> bool:
-        """Tell whether a round was lost in a backup after its commitment was noted."""
-        told = self._restored
-        return told is not None and known.restored < told.sequence and known.round > told.round
+        """Return whether a restored backup lost the round after its commitment was recorded."""
+        backup = self._restored
+        if backup is None:
+            return False
+        return known.restored < backup.sequence and known.round > backup.round
 
     def _append(self, announced: RoundInfo) -> None:
         line = NotedCommitment(
@@ -99,17 +101,17 @@ class CommitmentLog:
             else:
                 append_lines(self._path, [_encode(line)])
         except OSError as problem:
-            log.warning("the commitment to round %d was not noted: %s", line.round, problem)
+            log.warning("the commitment to round %d was not recorded: %s", line.round, problem)
 
     def _forget_oldest(self) -> None:
         for oldest in list(islice(self._noted, len(self._noted) - KEPT)):
             del self._noted[oldest]
         write_private(self._path, b"".join(_encode(line) + b"\n" for line in self._noted.values()))
 
-    def _blame(self, announced: RoundInfo, known: NotedCommitment) -> None:
-        """Warn, once, that the coordinator says something else than it did."""
-        if (announced.number, announced.commitment) not in self._blamed:
-            self._blamed.add((announced.number, announced.commitment))
+    def _warn_of_change(self, announced: RoundInfo, known: NotedCommitment) -> None:
+        """Warn once that the coordinator changed its commitment."""
+        if (announced.number, announced.commitment) not in self._warned:
+            self._warned.add((announced.number, announced.commitment))
             log.warning(
                 "the coordinator changed its commitment to round %d: %s on %s, now %s",
                 announced.number,
@@ -120,18 +122,18 @@ class CommitmentLog:
 
 
 def find_commitment(path: Path, *, site: Site, number: int) -> NotedCommitment | None:
-    """Return the commitment that this machine noted for a round. Raises SettingsError."""
+    """Return the commitment recorded for a round. Raises SettingsError."""
     found = [
         line for line in read_commitments(path) if (line.site, line.round) == (site.base, number)
     ]
-    # A later one is noted only after a backup.
+    # A second one is recorded only after a restored backup.
     return found[-1] if found else None
 
 
 def read_commitments(path: Path) -> list[NotedCommitment]:
-    """Return what was noted, oldest first, without lines that a crash left unfinished.
+    """Return recorded commitments, oldest first, without incomplete lines after a crash.
 
-    Raises SettingsError when the file is there and cannot be read.
+    Raises SettingsError when the file exists and cannot be read.
     """
     return read_lines(path, NotedCommitment)
 

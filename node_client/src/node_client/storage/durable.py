@@ -1,4 +1,4 @@
-"""What makes a file survive a crash: waiting for the disk, and changing names at once."""
+"""Durable files: waiting for the disk, and atomic renames."""
 
 import errno
 import logging
@@ -8,18 +8,18 @@ from pathlib import Path
 
 log = logging.getLogger(__name__)
 
-# Windows opens no folders; its file system journals names by itself.
+# Windows cannot open folders; its file system journals names itself.
 FOLDERS_CAN_BE_FLUSHED = os.name != "nt"
-# What file systems over a network answer when they cannot flush a folder either.
+# Errors of network file systems that cannot flush a folder.
 CANNOT = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
 
 
 def flush(path: Path) -> None:
-    """Wait until a file, or a folder's list of names, is on the disk. Raises OSError."""
+    """Wait until a file, or a folder's entries, are on the disk. Raises OSError."""
     is_folder = path.is_dir()
     if is_folder and not FOLDERS_CAN_BE_FLUSHED:
         return
-    # Windows flushes only what was opened for writing, others open folders only for reading.
+    # Windows flushes only files opened for writing; other systems open folders only for reading.
     handle = os.open(path, os.O_RDONLY if is_folder else os.O_RDWR)
     try:
         os.fsync(handle)
@@ -31,15 +31,15 @@ def flush(path: Path) -> None:
 
 
 def flush_tree(folder: Path) -> None:
-    """Wait until a folder with all that is in it is on the disk. Raises OSError."""
+    """Wait until a folder and its content are on the disk. Raises OSError."""
     for path in (*sorted(folder.rglob("*")), folder):
         flush(path)
 
 
 def discard(folder: Path) -> None:
-    """Remove a folder, so that a crash on the way leaves no half of it under its name.
+    """Remove a folder; a crash leaves no part of it under its name.
 
-    What cannot be removed stays; a warning says so.
+    A folder that cannot be removed stays, with a warning.
     """
     try:
         gone = folder.rename(folder.with_name(f".{folder.name.lstrip('.')}.gone"))

@@ -1,20 +1,91 @@
-"""A checkpoint's model as a folder of its own: whole, or not there at all."""
+"""Chooses a checkpoint, and exports its model as a complete folder of its own."""
 
 import shutil
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
-from node_client.errors import NodeError, SettingsError
+from node_client.errors import CheckpointError, NodeError, SettingsError
+from node_client.storage.checkpoint import newest_first
 from node_client.storage.durable import flush_tree
-from node_client.storage.selection import Chosen
+from node_client.storage.manifest import (
+    DamagedError,
+    Manifest,
+    OutdatedError,
+    check_files,
+    read_manifest,
+)
 
 CARD = "README.md"
-# What peft writes beside adapters: such a folder is no whole model.
+# Written by peft beside adapters: a folder with this file is no complete model.
 ADAPTER_CONFIG = "adapter_config.json"
 
 
+@dataclass(frozen=True)
+class ChosenCheckpoint:
+    """A checkpoint whose files match its manifest."""
+
+    path: Path
+    manifest: Manifest
+
+    @property
+    def model(self) -> Path:
+        """The folder of the model, in the format of transformers."""
+        return self.path / "policy"
+
+
+def choose_checkpoint(folder: Path, name: str | None = None) -> ChosenCheckpoint:
+    """Return the newest intact checkpoint in a folder, or the one called `name`.
+
+    `name` is a step's number or a checkpoint's path. Raises CheckpointError when there is none.
+    """
+    if name is not None:
+        return _check(_find(folder, name))
+    for path in newest_first(folder):
+        try:
+            return _check(path)
+        except CheckpointError:
+            continue
+    raise CheckpointError(
+        f"There is no intact checkpoint in {folder}.",
+        fix="Train first, or name the run's --state-dir, its coordinator's address, or a "
+        "--checkpoint by its path.",
+    )
+
+
+def _find(folder: Path, name: str) -> Path:
+    if not name.isdecimal():
+        return Path(name)
+    checkpoints = newest_first(folder)
+    found = [path for path in checkpoints if path.name == f"step-{int(name):08d}"]
+    if not found:
+        steps = ", ".join(str(int(path.name.split("-")[1].split(".")[0])) for path in checkpoints)
+        raise CheckpointError(
+            f"There is no checkpoint of step {name} in {folder}.",
+            fix=f"Available steps: {steps or 'none'}.",
+        )
+    return found[0]
+
+
+def _check(path: Path) -> ChosenCheckpoint:
+    try:
+        manifest = read_manifest(path)
+        check_files(path, manifest)
+    except OutdatedError:
+        raise CheckpointError(
+            f"{path} was written by another version of swarm-node.",
+            fix=f"Its model can be used by its path: {path / 'policy'}.",
+        ) from None
+    except (DamagedError, OSError) as problem:
+        raise CheckpointError(
+            f"{path} is not an intact checkpoint: {problem}",
+            fix="Choose another with --checkpoint STEP, or leave it out for the newest.",
+        ) from None
+    return ChosenCheckpoint(path=path, manifest=manifest)
+
+
 def export_model(
-    chosen: Chosen,
+    chosen: ChosenCheckpoint,
     out: Path,
     *,
     card: str,
@@ -22,13 +93,13 @@ def export_model(
 ) -> None:
     """Write an ordinary transformers folder with a model card.
 
-    `write` makes one folder of another; it is not a mere copy where adapters are to be merged.
+    `write` creates the new folder from the model's; where adapters are merged, it is not a copy.
 
-    Raises SettingsError when there is something at `out`, or it cannot be written.
+    Raises SettingsError when `out` exists or cannot be written.
     """
     if out.exists():
         raise SettingsError(
-            f"{out} is there already, and nothing is overwritten.",
+            f"{out} exists already, and nothing is overwritten.",
             fix="Choose another folder with --out, or remove that one.",
         )
     draft = out.with_name(f".{out.name}.partial")

@@ -1,7 +1,7 @@
-"""What this machine saw of a coordinator's chain, noted as it came.
+"""Chain heads that this machine received from coordinators.
 
-Each link's hash stands for all links before it. So whoever noted one can tell afterwards whether
-any of them was changed (`swarm-node verify-round`).
+Each link's hash covers all links before it. So a recorded head shows later whether any of them was
+changed (`swarm-node verify-round`).
 """
 
 import logging
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 class NotedHead(msgspec.Struct, frozen=True):
-    """A line of the file: the site's signature by `key` makes it evidence for others too.
+    """A line of the file. The site's signature by `key` makes it evidence for others too.
 
     `seen_at` is ISO 8601 in UTC, by this machine's clock.
     """
@@ -38,7 +38,7 @@ class NotedHead(msgspec.Struct, frozen=True):
 
 
 class HeadLog:
-    """The file of noted heads: one at each place, or two that differ, and the latest KEPT."""
+    """The file of the latest KEPT heads: one for each position, or two that differ."""
 
     def __init__(
         self,
@@ -53,39 +53,39 @@ class HeadLog:
         self._noted = {(line.site, line.sequence): line for line in read_heads(path)}
         self._changed: set[int] = set()
 
-    def note(self, told: ChainHead | None) -> None:
-        """Note a head that is new here and signed; a full disk costs only the note."""
-        if told is None or self._is_known(told):
+    def note(self, head: ChainHead | None) -> None:
+        """Record a head that is new and signed. With a full disk only a warning is logged."""
+        if head is None or self._is_known(head):
             return
-        stated = encode_signed_head(sequence=told.sequence, head=told.head)
-        if not is_signed(stated, key=told.key, signature=told.signature):
-            log.warning("the coordinator did not sign the head of its chain; it is not noted")
+        stated = encode_signed_head(sequence=head.sequence, head=head.head)
+        if not is_signed(stated, key=head.key, signature=head.signature):
+            log.warning("the coordinator's chain head has no valid signature; it is not recorded")
             return
         line = NotedHead(
             site=self._site.base,
-            sequence=told.sequence,
-            head=told.head,
-            key=told.key,
-            signature=told.signature,
+            sequence=head.sequence,
+            head=head.head,
+            key=head.key,
+            signature=head.signature,
             seen_at=self._clock().isoformat(timespec="seconds"),
         )
         try:
             self._append(line)
         except OSError as problem:
-            log.warning("link %d of the chain was not noted: %s", told.sequence, problem)
+            log.warning("link %d of the chain was not recorded: %s", head.sequence, problem)
 
-    def _is_known(self, told: ChainHead) -> bool:
-        """Tell whether the head was noted; another one at its place is noted once, as evidence."""
-        known = self._noted.get((self._site.base, told.sequence))
-        if known is None or known.head == told.head:
+    def _is_known(self, head: ChainHead) -> bool:
+        """Return whether the head is recorded. A different one is recorded once, as evidence."""
+        known = self._noted.get((self._site.base, head.sequence))
+        if known is None or known.head == head.head:
             return known is not None
-        if told.sequence in self._changed:
+        if head.sequence in self._changed:
             return True
-        self._changed.add(told.sequence)
-        if told.restored is None:
+        self._changed.add(head.sequence)
+        if head.restored is None:
             log.warning(
                 "the coordinator changed link %d of its chain: %s on %s, now %s",
-                *(told.sequence, known.head, known.seen_at, told.head),
+                *(head.sequence, known.head, known.seen_at, head.head),
             )
         return False
 
@@ -100,10 +100,10 @@ class HeadLog:
 
 
 def read_heads(path: Path) -> list[NotedHead]:
-    """Return what was noted, oldest first. Raises SettingsError when it cannot be read."""
+    """Return recorded heads, oldest first. Raises SettingsError when they cannot be read."""
     return read_lines(path, NotedHead)
 
 
 def find_heads(path: Path, *, site: Site) -> list[NotedHead]:
-    """Return what was noted of a site. Raises SettingsError when it cannot be read."""
+    """Return recorded heads of a site. Raises SettingsError when they cannot be read."""
     return [line for line in read_heads(path) if line.site == site.base]

@@ -1,7 +1,7 @@
-"""How this client was installed, and the line that brings a newer one from a coordinator.
+"""How this client was installed, and the command that installs a newer one from a coordinator.
 
-Only the coordinator's own package index is named in it: `swarm-node` of another would be a
-stranger's. With PyTorch's build for the CPU it is the index that has such builds.
+The command names the coordinator's package index only: `swarm-node` of another index could be any
+code. With PyTorch's CPU build it names the index that has such builds.
 """
 
 import shlex
@@ -16,35 +16,35 @@ from node_client.site import Site
 
 Installer = Literal["uv tool", "pipx", "pip", "uv pip"]
 
-# What the tools leave in the environments that they make.
+# Files that the tools leave in the environments that they create.
 _RECEIPTS: dict[str, Installer] = {"uv-receipt.toml": "uv tool", "pipx_metadata.json": "pipx"}
 
 
 @dataclass(frozen=True)
-class Installation:
-    """What installed the client, for which Python, and whether PyTorch is the build for the CPU."""
+class ClientInstallation:
+    """The tool that installed the client, its Python, and whether PyTorch is the CPU build."""
 
     installer: Installer
     python: str
     is_cpu_build: bool
 
 
-def find_installation() -> Installation:
-    """Look at the environment in which this client runs."""
+def find_installation() -> ClientInstallation:
+    """Return how this client was installed, from its environment."""
     installer = find_installer(Path(sys.prefix), has_pip=find_spec("pip") is not None)
-    return Installation(installer, sys.executable, "+cpu" in _read_torch_version())
+    return ClientInstallation(installer, sys.executable, "+cpu" in _read_torch_version())
 
 
 def find_installer(prefix: Path, *, has_pip: bool) -> Installer:
-    """Return what installs into an environment: the tool that made it, or else pip."""
+    """Return the tool that created an environment, otherwise pip."""
     for receipt, tool in _RECEIPTS.items():
         if (prefix / receipt).exists():
             return tool
     return "pip" if has_pip else "uv pip"
 
 
-def upgrade_command(site: Site, installation: Installation) -> str:
-    """Return the line that upgrades the client from a coordinator's package index."""
+def upgrade_command(site: Site, installation: ClientInstallation) -> str:
+    """Return the command that upgrades the client from a coordinator's package index."""
     index = f"{site.base}/simple/cpu/" if installation.is_cpu_build else f"{site.base}/simple/"
     python = shlex.quote(installation.python)
     return {

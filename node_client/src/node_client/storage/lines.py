@@ -1,4 +1,4 @@
-"""Files of one JSON object a line, which a crash may leave with half a line at their end."""
+"""Files with one JSON object per line; a crash may leave an incomplete last line."""
 
 import logging
 import os
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 def append_lines(path: Path, lines: Iterable[bytes], *, durable: bool = False) -> None:
-    """Append lines, given without their breaks, after the break that a crash may have cost.
+    """Append lines, given without line breaks; first end a line that a crash left incomplete.
 
     With `durable` it returns when they are on the disk. Raises OSError, such as for a full disk.
     """
@@ -31,9 +31,9 @@ def append_lines(path: Path, lines: Iterable[bytes], *, durable: bool = False) -
 
 
 def read_lines(path: Path, kind: type[Line]) -> list[Line]:
-    """Return a file's lines, without those that a crash left unfinished; none without a file.
+    """Return a file's lines, without unreadable ones; none without a file.
 
-    Raises SettingsError when the file is there and cannot be read.
+    Raises SettingsError when the file exists and cannot be read.
     """
     try:
         raw = path.read_bytes()
@@ -42,12 +42,12 @@ def read_lines(path: Path, kind: type[Line]) -> list[Line]:
     except OSError as problem:
         raise SettingsError(
             f"{path} cannot be read: {problem.strerror or problem}.",
-            fix="Check who may read it, or choose another folder with --state-dir.",
+            fix="Check its permissions, or choose another folder with --state-dir.",
         ) from problem
     lines = []
     for text in raw.splitlines():
         try:
             lines.append(msgspec.json.decode(text, type=kind))
         except (msgspec.DecodeError, UnicodeDecodeError):
-            log.warning("%s holds a line that cannot be read; it is passed over", path)
+            log.warning("%s has a line that cannot be read; it is skipped", path)
     return lines

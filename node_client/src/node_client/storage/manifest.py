@@ -1,4 +1,4 @@
-"""A checkpoint's manifest: what it is a checkpoint of, and the SHA-256 of every file in it."""
+"""A checkpoint's manifest: its model and step, and the SHA-256 of every file in it."""
 
 import hashlib
 from pathlib import Path
@@ -13,7 +13,7 @@ MeritKind = Literal["held_out", "judge_score"]
 
 
 class DamagedError(Exception):
-    """A checkpoint is not what was written."""
+    """A checkpoint differs from what was written."""
 
 
 class OutdatedError(Exception):
@@ -21,7 +21,7 @@ class OutdatedError(Exception):
 
 
 class Merit(msgspec.Struct, frozen=True):
-    """How good a model was found to be, in which season.
+    """A model's score, and the season that it is from.
 
     Only merits of the same kind and season can be compared.
     """
@@ -31,7 +31,7 @@ class Merit(msgspec.Struct, frozen=True):
     value: float
 
     def is_like(self, other: "Merit") -> bool:
-        """Tell whether the two can be compared."""
+        """Return whether the two can be compared."""
         return (self.kind, self.season) == (other.kind, other.season)
 
 
@@ -76,7 +76,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def check_files(folder: Path, manifest: Manifest) -> None:
-    """Raise DamagedError unless every file is there and what was written."""
+    """Raise DamagedError unless every file exists with its SHA-256."""
     for name, digest in manifest.files.items():
         if not (folder / name).is_file():
             raise DamagedError(f"{name} is missing")

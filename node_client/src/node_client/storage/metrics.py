@@ -1,4 +1,4 @@
-"""The metrics file: one line of JSON for each training step, bounded and never twice the same."""
+"""The metrics file: one line of JSON for each training step, of limited size."""
 
 import logging
 import os
@@ -10,22 +10,22 @@ import msgspec
 
 from node_client.storage.lines import append_lines
 
-# Some 90,000 steps; with the file before it twice as many are kept.
+# About 90,000 steps; with the previous file twice as many are kept.
 MOST_BYTES = 64 * 2**20
-# What is read of a file's end for its latest steps: 200 of them take a third of it.
+# Bytes to read from the end of a file for its latest steps; 200 steps take a third of them.
 _TAIL_BYTES = 1 << 20
 
 log = logging.getLogger(__name__)
 
 
 class _Line(msgspec.Struct):
-    """What must be known of a line to tell whether it stays."""
+    """The field of a line that decides whether it stays."""
 
     step: int
 
 
-class _Reward(msgspec.Struct):
-    """What is read of a line for the curve of training rewards."""
+class _RewardLine(msgspec.Struct):
+    """The fields of a line for the curve of training rewards."""
 
     step: int
     reward: float
@@ -35,8 +35,8 @@ class _Reward(msgspec.Struct):
 class MetricsFile:
     """Appends to `metrics.jsonl`, which becomes `metrics.1.jsonl` when it is full.
 
-    Both hold lines of one run only: those of the run before it are `set_aside`. A full disk costs
-    lines, not the training: the first one that is lost is logged.
+    Both have lines of one run only: those of an earlier run are `set_aside`. With a full disk lines
+    are lost, with a warning for the first one, and training continues.
     """
 
     def __init__(
@@ -48,16 +48,16 @@ class MetricsFile:
         self._failing = False
 
     def begin(self, *, step: int) -> None:
-        """Go on after this step: cut off the lines of later ones, which a resumed run makes again.
+        """Continue after this step: remove lines of later steps, which a resumed run repeats.
 
-        A line that a crash tore is cut off too. At step 0 none is left: the steps were never saved.
+        An incomplete last line is removed too. At step 0 all lines are: no step was saved.
         """
         try:
             for path in (self._full, self._path):
                 if path.exists():
                     _cut_after(path, step=step)
         except OSError as problem:
-            log.warning("%s may hold steps twice: %s", self._path, problem)
+            log.warning("%s may have steps twice: %s", self._path, problem)
 
     def log(self, figures: Mapping[str, float | str], *, step: int) -> None:
         """Append one step's line; `time` is when it was written, ISO 8601 in UTC."""
@@ -75,7 +75,7 @@ class MetricsFile:
             self._failing = False
 
     def close(self) -> None:
-        """Do nothing: every line was handed to the system as it came."""
+        """Do nothing: every line was written at once."""
 
 
 def set_aside(path: Path, *, until: str) -> None:
@@ -87,15 +87,15 @@ def set_aside(path: Path, *, until: str) -> None:
 
 
 def read_rewards(path: Path, *, season: str, most: int) -> list[float]:
-    """Return the training rewards of the latest steps in a season, at most so many, in order.
+    """Return the training rewards of the latest steps in a season, at most `most`, in order.
 
-    Reads no more than the ends of the two files. Lines that cannot be read are passed over.
+    Reads only the ends of the two files. Lines that cannot be read are skipped.
     """
     rewards: list[float] = []
     for file in (path, _full_of(path)):
         for line in reversed(_read_tail(file)):
             try:
-                made = msgspec.json.decode(line, type=_Reward)
+                made = msgspec.json.decode(line, type=_RewardLine)
             except (msgspec.DecodeError, UnicodeDecodeError):
                 continue
             if made.season != season or len(rewards) == most:
@@ -105,7 +105,7 @@ def read_rewards(path: Path, *, season: str, most: int) -> list[float]:
 
 
 def _read_tail(path: Path) -> list[bytes]:
-    """Return the last lines of a file; of one that cannot be read, none."""
+    """Return the last lines of a file; none if it cannot be read."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
@@ -116,12 +116,12 @@ def _read_tail(path: Path) -> list[bytes]:
 
 
 def _full_of(path: Path) -> Path:
-    """Return the name of the file before this one."""
+    """Return the name of the previous, full file."""
     return path.with_suffix(f".1{path.suffix}")
 
 
 def _cut_after(path: Path, *, step: int) -> None:
-    """Cut a file before its first line of a later step, and before half a line at its end."""
+    """Truncate a file before its first line of a later step, or an incomplete last line."""
     kept = 0
     with path.open("r+b") as file:
         for line in file:
@@ -132,7 +132,7 @@ def _cut_after(path: Path, *, step: int) -> None:
 
 
 def _step_of(line: bytes) -> int:
-    """Return a line's step; one that cannot be read is of no step, and stays."""
+    """Return a line's step; 0 for a line that cannot be read, which stays."""
     try:
         return msgspec.json.decode(line, type=_Line).step
     except (msgspec.DecodeError, UnicodeDecodeError):

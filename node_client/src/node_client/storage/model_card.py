@@ -1,23 +1,40 @@
-"""The card of a trained model: what it is, where and how it was trained, how it was judged. Pure.
-
-The metadata block is the Hugging Face Hub's (huggingface_hub's ModelCardData).
-"""
+"""The model card of a trained model: what it is, how it was trained, and its judge score."""
 
 import re
 from dataclasses import dataclass
 
-from huggingface_hub import ModelCardData
+from huggingface_hub import ModelCard, ModelCardData
 
 from swarm_protocol.version import CLIENT_VERSION
 
 TAGS = ["reinforcement-learning", "grpo", "murmuration"]
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|#])")
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
+_TEMPLATE = """---
+{{ card_data }}
+---
+
+# {{ title }}
+
+{{ base_model }}, trained further with reinforcement learning (GRPO) on questions whose
+answers a program can check, by `swarm-node` {{ version }}. {{ method }}
+
+| | |
+|---|---|
+{% for label, value in rows -%}
+| {{ label }} | {{ value }} |
+{% endfor %}
+In training every question came with this system prompt:
+
+{{ system_prompt }}
+
+License and limits are those of the base model.
+"""
 
 
 @dataclass(frozen=True)
-class Rating:
-    """What the judge found of a node in its season; score and 95 % interval are fractions."""
+class JudgeScore:
+    """A node's score in its season; score and 95 % interval are fractions."""
 
     score: float
     interval: tuple[float, float] | None
@@ -27,7 +44,7 @@ class Rating:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where a model comes from. `site` and `node` are empty for training without a swarm."""
+    """The origin of a model. `site` and `node` are empty for training without a coordinator."""
 
     base_model: str
     step: int
@@ -37,46 +54,34 @@ class Provenance:
     site: str = ""
     node: str = ""
     page: str = ""
-    rating: Rating | None = None
+    judged: JudgeScore | None = None
 
 
 def write_card(origin: Provenance, *, title: str) -> str:
-    """Return a README.md for a model folder.
+    """Return a README.md for a model folder, with the metadata block of the Hugging Face Hub.
 
-    Names of nodes and seasons are other people's words: nothing in them is read as Markdown.
+    Names of nodes and seasons come from others: Markdown in them is escaped.
     """
-    rows = [("base model", _quote(origin.base_model)), ("training steps", f"{origin.step:,}")]
+    rows = [("base model", _escape(origin.base_model)), ("training steps", f"{origin.step:,}")]
     rows += _rows_of_swarm(origin) if origin.site else [("trained", "alone, without a swarm")]
-    table = "\n".join(f"| {label} | {value} |" for label, value in rows)
-    return f"""---
-{_metadata(origin)}
----
-
-# {_quote(title)}
-
-{_quote(origin.base_model)}, trained further with reinforcement learning (GRPO) on questions whose
-answers a program can check, by `swarm-node` {CLIENT_VERSION}. {_method(origin)}
-
-| | |
-|---|---|
-{table}
-
-In training every question came with this system prompt:
-
-{_indent(origin.system_prompt)}
-
-License and limits are those of the base model.
-"""
-
-
-def _metadata(origin: Provenance) -> str:
     known = _HUB_NAME.fullmatch(origin.base_model)
-    return ModelCardData(
+    data = ModelCardData(
         base_model=origin.base_model if known else None,
         library_name="transformers",
         pipeline_tag="text-generation",
         tags=TAGS,
-    ).to_yaml()
+    )
+    card = ModelCard.from_template(
+        data,
+        template_str=_TEMPLATE,
+        title=_escape(title),
+        base_model=_escape(origin.base_model),
+        version=CLIENT_VERSION,
+        method=_method(origin),
+        rows=rows,
+        system_prompt=_indent(origin.system_prompt),
+    )
+    return f"{card}\n"
 
 
 def _method(origin: Provenance) -> str:
@@ -91,22 +96,22 @@ def _method(origin: Provenance) -> str:
 def _rows_of_swarm(origin: Provenance) -> list[tuple[str, str]]:
     rows = [
         ("swarm", f"<{origin.site}>"),
-        ("node", f"[{_quote(origin.node)}](<{origin.page}>)" if origin.page else "unknown"),
-        ("season", _quote(origin.season)),
+        ("node", f"[{_escape(origin.node)}](<{origin.page}>)" if origin.page else "unknown"),
+        ("season", _escape(origin.season)),
         ("arm", origin.arm),
     ]
-    rating = origin.rating
-    if rating is None:
+    judged = origin.judged
+    if judged is None:
         return [*rows, ("judge score", "not known when this card was written")]
     interval = ""
-    if rating.interval is not None:
-        low, high = rating.interval
+    if judged.interval is not None:
+        low, high = judged.interval
         interval = f", 95 % interval {low:.3f} to {high:.3f}"
-    score = f"{rating.score:.3f}{interval}, n = {rating.n:,} questions"
-    return [*rows, ("judge score of the node", score), ("judge rounds", f"{rating.rounds:,}")]
+    score = f"{judged.score:.3f}{interval}, n = {judged.n:,} questions"
+    return [*rows, ("judge score of the node", score), ("judge rounds", f"{judged.rounds:,}")]
 
 
-def _quote(text: str) -> str:
+def _escape(text: str) -> str:
     line = " ".join("".join(each if each.isprintable() else " " for each in text).split())
     return _MARKDOWN.sub(r"\\\1", line)
 

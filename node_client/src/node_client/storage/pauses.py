@@ -1,6 +1,6 @@
-"""Why a node pauses, and the file in its state folder by which its owner asks for it.
+"""Reasons for a pause, and the file in the state folder that requests one.
 
-The file outlives the node: one that starts while it is there begins with the pause.
+The file outlives the node: a node that starts while it exists begins with the pause.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ WHY: dict[Reason, str] = {
 
 @dataclass(frozen=True)
 class Pause:
-    """A reason not to train, and until when it holds, if that is known."""
+    """A reason not to train, and its end if that is known."""
 
     reason: Reason
     until: datetime | None = None
@@ -34,23 +34,23 @@ class Pause:
         return WHY[self.reason]
 
 
-class Wish(msgspec.Struct, frozen=True):
-    """That an owner asked for a pause, and for how long; times are ISO 8601 with a time zone."""
+class PauseRequest(msgspec.Struct, frozen=True):
+    """An owner's request for a pause; times are ISO 8601 with a time zone."""
 
     asked_at: str
     until: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
 
 
-def write_wish(state: StateDir, *, now: datetime, until: datetime | None) -> None:
-    """Ask the node of a state folder to pause. Raises SettingsError."""
+def request_pause(state: StateDir, *, now: datetime, until: datetime | None) -> None:
+    """Request a pause of the node of a state folder. Raises SettingsError."""
     try:
-        write_record(_file(state), Wish(now.isoformat(timespec="seconds"), until))
+        write_record(_file(state), PauseRequest(now.isoformat(timespec="seconds"), until))
     except OSError as problem:
         raise _unwritable(_file(state), problem) from problem
 
 
-def withdraw_wish(state: StateDir) -> bool:
-    """Take the wish back; return whether there was one. Raises SettingsError."""
+def withdraw_pause(state: StateDir) -> bool:
+    """Remove the request; return whether there was one. Raises SettingsError."""
     try:
         _file(state).unlink()
     except FileNotFoundError:
@@ -60,13 +60,13 @@ def withdraw_wish(state: StateDir) -> bool:
     return True
 
 
-def read_wish(state: StateDir, *, now: datetime) -> Pause | None:
-    """Return the pause that the owner asked for, if it is not over.
+def read_pause(state: StateDir, *, now: datetime) -> Pause | None:
+    """Return the pause that the owner requested, if it has not ended.
 
-    A file that cannot be read is still there, so it asks for a pause without an end.
+    A file that exists but cannot be read requests a pause without an end.
     """
     try:
-        until = msgspec.json.decode(_file(state).read_bytes(), type=Wish).until
+        until = msgspec.json.decode(_file(state).read_bytes(), type=PauseRequest).until
     except FileNotFoundError:
         return None
     except (OSError, ValueError):

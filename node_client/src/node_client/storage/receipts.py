@@ -1,4 +1,4 @@
-"""What a coordinator signed of having this node's answers, kept for later checks."""
+"""Coordinators' signed receipts for this node's answers, kept for later checks."""
 
 import logging
 from pathlib import Path
@@ -11,14 +11,14 @@ from node_client.storage.state import write_private
 from swarm_record.answers import AnswerEntry, encode_signed_receipt
 from swarm_record.keys import is_signed
 
-# Receipts, of which a round gives one or a few: some ten megabytes.
+# A round gives one or a few receipts. About ten megabytes.
 KEPT = 4_000
 
 log = logging.getLogger(__name__)
 
 
 class KeptReceipt(msgspec.Struct, frozen=True):
-    """A line of the file: the site's signature by `key` of having `answers`, in this order."""
+    """A line of the file: the site's signature, by `key`, over `answers` in this order."""
 
     site: str
     round: int
@@ -30,7 +30,7 @@ class KeptReceipt(msgspec.Struct, frozen=True):
 
     @property
     def is_genuine(self) -> bool:
-        """Whether the site signed it."""
+        """Whether the signature is valid."""
         stated = encode_signed_receipt(
             self.answers,
             number=self.round,
@@ -41,14 +41,14 @@ class KeptReceipt(msgspec.Struct, frozen=True):
 
 
 class ReceiptLog:
-    """The file of receipts, of which the latest are kept."""
+    """The file of the latest receipts."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._count = len(read_lines(path, KeptReceipt))
 
     def keep(self, receipt: KeptReceipt) -> None:
-        """Append a receipt; a full disk costs only the receipt."""
+        """Append a receipt. With a full disk only a warning is logged."""
         try:
             append_lines(self._path, [msgspec.json.encode(receipt)])
             self._count += 1

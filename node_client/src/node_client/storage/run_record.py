@@ -1,6 +1,6 @@
-"""What a running client notes about itself, so that `swarm-node status` can tell how it is.
+"""The record that a running client writes for `swarm-node status`.
 
-The record alone proves nothing after a crash: whether a process holds the state folder's lock does.
+After a crash the record alone is not reliable; the state folder's lock shows whether a client runs.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -18,8 +18,8 @@ Phase = Literal["starting", "running", "paused", "stopped"]
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The latest run. Times are ISO 8601 in UTC.
 
-    `since` is when the phase began and `noted_at` when this was written. `problem` says why the run
-    ended, if not as asked; `offline_since` when the coordinator was lost.
+    `since` is the start of the phase, `noted_at` the time of writing, `problem` the error that
+    ended the run, and `offline_since` the time when the connection was lost.
     """
 
     pid: int
@@ -35,7 +35,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunState(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run is. `killed` is one that ended without a word; `since` is its last sign then."""
+    """The state of a run. `killed` is one that ended without a record; `since` is its last one."""
 
     state: Literal["starting", "running", "paused", "stopped", "killed"]
     since: str
@@ -47,12 +47,12 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write_run(state: StateDir, record: RunRecord) -> None:
-    """Note how the run is. Raises OSError."""
+    """Write the record. Raises OSError."""
     write_record(state.path / FILE, record)
 
 
 def read_run(state: StateDir) -> RunState | None:
-    """Return how the latest run in a state folder is, None before the first.
+    """Return the state of the latest run in a state folder, None before the first.
 
     Raises SettingsError when the folder cannot be read.
     """
@@ -60,7 +60,7 @@ def read_run(state: StateDir) -> RunState | None:
     if record is None:
         return None
     if not state.is_held():
-        # Read again: the run may have ended properly between the two looks.
+        # Read again: the run may have ended normally between the two reads.
         record = read_record(state.path / FILE, RunRecord) or record
         if record.phase != "stopped":
             return RunState(state="killed", since=record.noted_at, last_step_at=record.last_step_at)
@@ -83,9 +83,9 @@ def read_run(state: StateDir) -> RunState | None:
 
 
 def find_standstill(run: RunState | None, *, trains: bool, within: timedelta, now: datetime) -> str:
-    """Say why a node does not do its work, or nothing if it does. `now` is aware.
+    """Return why a node does not work, or an empty text if it does. `now` is aware.
 
-    A pause is no standstill, and neither is the first step of a run within its time.
+    A pause does not count, nor does the first step of a run within its time.
     """
     if run is None:
         return "no run has started here"
@@ -97,5 +97,5 @@ def find_standstill(run: RunState | None, *, trains: bool, within: timedelta, no
     latest = max(datetime.fromisoformat(sign) for sign in signs if sign is not None)
     if now - latest <= within:
         return ""
-    did = "no step" if run.state == "running" else "still starting"
-    return f"{did} since {latest.astimezone(UTC).isoformat(timespec='seconds')}"
+    problem = "no step" if run.state == "running" else "still starting"
+    return f"{problem} since {latest.astimezone(UTC).isoformat(timespec='seconds')}"

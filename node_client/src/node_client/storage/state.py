@@ -1,4 +1,4 @@
-"""The folder in which a client keeps what it must not forget: token, key, season, progress."""
+"""The state folder of a client: token, keys, season, progress."""
 
 import os
 import secrets
@@ -19,16 +19,16 @@ from swarm_protocol.messages import Arm, SeasonInfo
 NODE = "node.json"
 PROGRESS = "progress.json"
 LOCK = "lock"
-# Whoever only looks whether a folder is held takes the lock for an instant.
-LOOK_S = 0.3
+# Commands that check whether a folder is in use hold the lock for an instant.
+LOCK_WITHIN_S = 0.3
 
 Record = TypeVar("Record", bound=msgspec.Struct)
 
 
-class Remembered(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the first `join` was told, so that the next one needs the address only.
+class NodeRecord(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The results of the first `join`, so that the next one needs the address only.
 
-    An `anonymous` node joined without an account: whoever loses its token loses the node.
+    An `anonymous` node joined without an account: without its token it is lost.
     """
 
     url: str = ""
@@ -40,8 +40,8 @@ class Remembered(msgspec.Struct, frozen=True, omit_defaults=True):
     anonymous: bool = False
 
 
-class Progress(msgspec.Struct, frozen=True):
-    """How far training has come, for `swarm-node status`. `saved_at` is ISO 8601 in UTC."""
+class TrainingProgress(msgspec.Struct, frozen=True):
+    """The progress of training, for `swarm-node status`. `saved_at` is ISO 8601 in UTC."""
 
     step: int
     training_reward: float
@@ -51,11 +51,11 @@ class Progress(msgspec.Struct, frozen=True):
 
 
 class Lifetime(msgspec.Struct, frozen=True):
-    """What a node did in all its runs and seasons.
+    """Totals of a node over all its runs and seasons.
 
-    `tokens` are those of its own completions, `rollouts_shared` what pools took of
-    `rollouts_made`, `external_used` the rollouts of others that it trained on, and `seconds` the
-    time that its steps took.
+    `tokens` counts its own completions, `rollouts_shared` those of `rollouts_made` that pools
+    accepted, `external_used` the external rollouts in training sets; `seconds` is the duration of
+    its steps.
     """
 
     steps: int = 0
@@ -67,31 +67,31 @@ class Lifetime(msgspec.Struct, frozen=True):
 
 
 class StateDir:
-    """One client's folder. It holds a secret, so only its owner may read it."""
+    """One client's folder. It holds secrets, so only its owner may read it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @classmethod
     def for_site(cls, site: Site) -> "StateDir":
-        """Return the user's own folder for a coordinator."""
+        """Return the user's default folder for a coordinator."""
         return cls(user_state_path("swarm-node", appauthor=False) / site.folder)
 
     @classmethod
     def for_offline(cls) -> "StateDir":
-        """Return the user's own folder for training without a coordinator."""
+        """Return the user's default folder for training without a coordinator."""
         return cls(user_state_path("swarm-node", appauthor=False) / "offline")
 
     @classmethod
     def of_user(cls) -> list["StateDir"]:
-        """Return the user's own folders in which a node has joined a swarm or has trained."""
+        """Return the user's default folders in which a node has joined a swarm or has trained."""
         root = user_state_path("swarm-node", appauthor=False)
         files = (file for name in (NODE, PROGRESS) for file in root.glob(f"*/{name}"))
         return [cls(folder) for folder in sorted({file.parent for file in files})]
 
     @property
     def progress(self) -> Path:
-        """The file that tells how far training has come."""
+        """The file with the progress of training."""
         return self.path / PROGRESS
 
     @property
@@ -101,22 +101,22 @@ class StateDir:
 
     @property
     def commitments(self) -> Path:
-        """The file of what coordinators committed themselves to."""
+        """The file of coordinators' commitments to rounds."""
         return self.path / "commitments.jsonl"
 
     @property
     def answers(self) -> Path:
-        """The file of answers that the judge has not confirmed."""
+        """The file of answers that the judge has not acknowledged."""
         return self.path / "answers.jsonl"
 
     @property
     def heads(self) -> Path:
-        """The file of what coordinators told of their chains."""
+        """The file of coordinators' chain heads."""
         return self.path / "heads.jsonl"
 
     @property
     def receipts(self) -> Path:
-        """The file of what coordinators signed of having this node's answers."""
+        """The file of coordinators' signed receipts for this node's answers."""
         return self.path / "receipts.jsonl"
 
     @property
@@ -126,15 +126,16 @@ class StateDir:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Hold the folder for this process, making it if need be.
+        """Lock the folder for this process, and create it if needed.
 
-        Raises StateLockedError when another process holds it, SettingsError when it cannot be made.
+        Raises StateLockedError when another process has the lock, SettingsError when the folder
+        cannot be used.
         """
-        from filelock import FileLock, Timeout  # 0.1 s that `--help` need not wait for
+        from filelock import FileLock, Timeout  # takes 0.1 s, which `--help` need not wait for
 
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = FileLock(self.path / LOCK, timeout=LOOK_S)
+            lock = FileLock(self.path / LOCK, timeout=LOCK_WITHIN_S)
             lock.acquire()
             _try_to_write(self.path)
         except Timeout:
@@ -145,7 +146,7 @@ class StateDir:
         except OSError as problem:
             raise SettingsError(
                 f"The state folder {self.path} cannot be used: {problem.strerror or problem}.",
-                fix="Check whose it is and whether its disk is full or read-only, or choose "
+                fix="Check its owner and whether its disk is full or read-only, or choose "
                 "another with --state-dir.",
             ) from problem
         try:
@@ -154,7 +155,7 @@ class StateDir:
             lock.release()
 
     def is_held(self) -> bool:
-        """Tell whether a process holds the folder now. Raises SettingsError when it cannot tell."""
+        """Return whether a process has locked the folder. Raises SettingsError if unknown."""
         from filelock import FileLock, Timeout
 
         if not (self.path / LOCK).exists():
@@ -170,45 +171,45 @@ class StateDir:
                 fix="Run this as the user that runs the node.",
             ) from problem
 
-    def load(self) -> Remembered:
-        """Return what is remembered, or an empty record. Raises SettingsError when unreadable."""
-        return read_record(self.path / NODE, Remembered) or Remembered()
+    def load(self) -> NodeRecord:
+        """Return the node's record, or an empty one. Raises SettingsError when unreadable."""
+        return read_record(self.path / NODE, NodeRecord) or NodeRecord()
 
-    def recall(self, site: Site | None) -> Remembered:
-        """Return what is remembered about this site; a token is never shown to another one."""
+    def recall(self, site: Site | None) -> NodeRecord:
+        """Return the record if it is of this site: a token is never sent to another one."""
         remembered = self.load()
-        return remembered if remembered.url == (site.base if site else "") else Remembered()
+        return remembered if remembered.url == (site.base if site else "") else NodeRecord()
 
-    def save(self, remembered: Remembered) -> None:
-        """Remember this, readable for the owner only."""
+    def save(self, remembered: NodeRecord) -> None:
+        """Save the node's record, readable for the owner only."""
         write_record(self.path / NODE, remembered)
 
-    def load_progress(self) -> Progress | None:
+    def load_progress(self) -> TrainingProgress | None:
         """Return the progress at the last checkpoint, or None before the first."""
-        return read_record(self.progress, Progress)
+        return read_record(self.progress, TrainingProgress)
 
-    def save_progress(self, progress: Progress) -> None:
-        """Note how far training has come."""
+    def save_progress(self, progress: TrainingProgress) -> None:
+        """Save the progress of training."""
         write_record(self.progress, progress)
 
     def load_lifetime(self) -> Lifetime:
-        """Return the totals of the node's life at the last checkpoint."""
+        """Return the node's totals at the last checkpoint."""
         return read_record(self.path / "lifetime.json", Lifetime) or Lifetime()
 
     def save_lifetime(self, lifetime: Lifetime) -> None:
-        """Note the totals of the node's life."""
+        """Save the node's totals."""
         write_record(self.path / "lifetime.json", lifetime)
 
     def task_key(self) -> bytes:
-        """Return the secret that this node's training tasks are drawn with; made once."""
-        return self._make_once("task.key")
+        """Return the secret for drawing this node's training tasks; created once."""
+        return self._create_once("task.key")
 
     def signing_key(self) -> bytes:
-        """Return the private key that this node signs its answers with (Ed25519); made once."""
-        return self._make_once("signing.key")
+        """Return the private key for signing answers (Ed25519); created once."""
+        return self._create_once("signing.key")
 
-    def _make_once(self, name: str) -> bytes:
-        """Return 32 random bytes that the folder keeps, which any private key of Ed25519 is."""
+    def _create_once(self, name: str) -> bytes:
+        """Return 32 random bytes from a file of the folder; any such bytes are an Ed25519 key."""
         path = self.path / name
         try:
             if not path.exists():
@@ -217,24 +218,24 @@ class StateDir:
         except OSError as problem:
             raise SettingsError(
                 f"{path} cannot be used: {problem.strerror or problem}.",
-                fix="Mend it, or choose another folder with --state-dir.",
+                fix="Repair it, or choose another folder with --state-dir.",
             ) from problem
 
 
 def _try_to_write(folder: Path) -> None:
-    """Write a file that vanishes. Raises OSError now, and not when the first checkpoint is due."""
+    """Write a temporary file, to raise OSError now and not at the first checkpoint."""
     with TemporaryFile(dir=folder) as file:
         file.write(b"swarm-node")
         file.flush()
 
 
 def write_record(path: Path, record: msgspec.Struct) -> None:
-    """Replace a record at once, readable for the owner only. Raises OSError."""
+    """Replace a record atomically, readable for the owner only. Raises OSError."""
     write_private(path, msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")
 
 
 def read_record(path: Path, kind: type[Record]) -> Record | None:
-    """Return a record, or None where there is none. Raises SettingsError when unreadable."""
+    """Return a record, or None without a file. Raises SettingsError when unreadable."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except FileNotFoundError:
@@ -242,13 +243,13 @@ def read_record(path: Path, kind: type[Record]) -> Record | None:
     except (OSError, msgspec.DecodeError) as problem:
         raise SettingsError(
             f"{path} cannot be read: {getattr(problem, 'strerror', None) or problem}.",
-            fix="Mend or delete it, or choose another folder with --state-dir; join again with "
+            fix="Repair or delete it, or choose another folder with --state-dir; join again with "
             "the token if it was lost.",
         ) from problem
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Replace a file at once, so that a crash leaves the old one or the new one (mode 0600)."""
+    """Replace a file atomically: a crash leaves the old or the new one (mode 0600)."""
     draft = path.with_name(f".{path.name}.partial")
     handle = os.open(
         draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0), 0o600

@@ -1,8 +1,8 @@
 """A trainer's state as a tree of plain values and tensors, written without pickle.
 
-Plain values are None, bool, int, float, str, and lists, tuples and dicts of such. Tensors go into a
-safetensors file under their path in the tree, all else into JSON, in which `$tensor`, `$tuple` and
-`$items` mark what JSON does not know. Whatever was put in comes out equal and of the same type.
+Plain values are None, bool, int, float, str, and lists, tuples and dicts of them. Tensors go into a
+safetensors file under their path in the tree, everything else into JSON, where `$tensor`, `$tuple`
+and `$items` mark types that JSON lacks. A tree is read back equal and with the same types.
 """
 
 import json
@@ -14,14 +14,14 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-# Floats are written so that they read back to the same bits; NaN and infinities are kept too.
+# Floats are read back with the same bits, NaN and infinities too.
 _LEAVES = (type(None), bool, int, float, str)
 
 
 def write_tree(folder: Path, name: str, tree: Mapping[str, Any]) -> None:
     """Write a tree as `name.json` and `name.safetensors`.
 
-    Raises TypeError, naming the place, for what is neither plain nor a tensor, and OSError.
+    Raises TypeError, with the path, for a value that is neither plain nor a tensor, and OSError.
     """
     tensors: dict[str, Tensor] = {}
     skeleton = _split(dict(tree), path="", tensors=tensors)
@@ -40,7 +40,7 @@ def read_tree(folder: Path, name: str) -> dict[str, Any]:
 
 
 def _split(value: Any, *, path: str, tensors: dict[str, Tensor]) -> object:
-    """Return a value as JSON takes it, after its tensors were put aside."""
+    """Return a value for JSON, and collect its tensors in `tensors`."""
 
     def inside(part: object, name: object) -> object:
         return _split(part, path=f"{path}/{name}" if path else str(name), tensors=tensors)
@@ -78,7 +78,7 @@ def _join(value: Any, *, tensors: Mapping[str, Tensor]) -> Any:
 
 
 def _unshared(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return tensors each with memory of its own, as safetensors wants them."""
+    """Return tensors that share no memory, as safetensors requires."""
     seen: set[int] = set()
     own: dict[str, Tensor] = {}
     for path, tensor in tensors.items():

@@ -1,6 +1,6 @@
-"""The note by which a node asks its service for a newer client, and by which the service answers.
+"""The file by which a node requests a newer client from its service, with the service's answer.
 
-It lies in the state folder, because the node ends before the service installs anything.
+It is in the state folder, because the node ends before the service installs anything.
 """
 
 from datetime import datetime, timedelta
@@ -11,14 +11,14 @@ import msgspec
 
 from node_client.storage.state import StateDir, read_record, write_record
 
-# An update that failed, or brought nothing newer, is tried again after so long.
+# Pause after an update that failed or found nothing newer.
 TRY_AGAIN_AFTER = timedelta(days=1)
 
 
-class Upgrade(msgspec.Struct, frozen=True):
-    """`wanted` is the oldest version that will do, empty for any newer one.
+class UpgradeRequest(msgspec.Struct, frozen=True):
+    """`wanted` is the oldest accepted version, empty for any newer one.
 
-    `tried_at` (ISO 8601, UTC) is null until the service has tried; `problem` says what was wrong.
+    `tried_at` (ISO 8601, UTC) is null until the service has tried; `problem` is its error.
     """
 
     wanted: str
@@ -26,18 +26,18 @@ class Upgrade(msgspec.Struct, frozen=True):
     problem: str = ""
 
 
-def read_upgrade(state: StateDir) -> Upgrade | None:
-    """Return the latest note. Raises SettingsError when it cannot be read."""
-    return read_record(_file(state), Upgrade)
+def read_upgrade(state: StateDir) -> UpgradeRequest | None:
+    """Return the latest request. Raises SettingsError when it cannot be read."""
+    return read_record(_file(state), UpgradeRequest)
 
 
-def write_upgrade(state: StateDir, upgrade: Upgrade) -> None:
-    """Keep a note. Raises OSError."""
+def write_upgrade(state: StateDir, upgrade: UpgradeRequest) -> None:
+    """Save a request. Raises OSError."""
     write_record(_file(state), upgrade)
 
 
-def is_worth_asking(latest: Upgrade | None, *, wanted: str, now: datetime) -> bool:
-    """Tell whether the service should be asked for a version: not for what has just failed."""
+def should_request(latest: UpgradeRequest | None, *, wanted: str, now: datetime) -> bool:
+    """Return whether to request a version: not one that failed less than a day ago."""
     if latest is None or latest.tried_at is None or latest.wanted != wanted:
         return True
     return now - latest.tried_at >= TRY_AGAIN_AFTER

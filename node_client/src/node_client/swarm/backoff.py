@@ -7,16 +7,16 @@ from swarm_protocol.returning import LONGEST_PAUSE_S
 
 FIRST_S = 1.0
 
-# After a connection that lasted this long the pauses begin with the shortest one.
+# After a connection that lasted this long, pauses start again with the shortest one.
 STABLE_S = 10.0
 
 
 def doubling_backoff(attempt: int, longest_s: float = LONGEST_PAUSE_S) -> float:
     """Return the seconds to wait after the `attempt`-th failure in a row, counted from 0.
 
-    They double from a second up to `longest_s`.
+    It doubles from a second up to `longest_s`.
     """
-    # Capping the exponent keeps the power small however long the failures go on.
+    # The capped exponent keeps the power small after any number of failures.
     return min(longest_s, FIRST_S * 2.0 ** min(attempt, 16))
 
 
@@ -29,6 +29,6 @@ def jittered_backoff(
     """Return the seconds to wait after the `attempt`-th failure in a row, counted from 0.
 
     Full jitter: uniform between 0 and `doubling_backoff`, so that a thousand nodes that lost the
-    coordinator together do not come back together. `chance` draws from [0, 1).
+    coordinator together do not reconnect together. `chance` draws from [0, 1).
     """
     return chance() * doubling_backoff(attempt, longest_s)

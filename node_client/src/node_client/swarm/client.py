@@ -1,4 +1,4 @@
-"""What a node can ask of its coordinator, as typed calls over the connection."""
+"""A node's requests to its coordinator, as typed calls over the connection."""
 
 import secrets
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import msgspec
 
-from node_client.swarm.connection import Connection
+from node_client.swarm.connection import CoordinatorConnection
 from swarm_protocol.codec import MAX_FRAME_BYTES
 from swarm_protocol.logprobs import without_logprobs
 from swarm_protocol.messages import (
@@ -36,7 +36,7 @@ from swarm_protocol.messages import (
     TrainingReported,
 )
 
-# Leaves room in a frame for what surrounds the items.
+# Leaves space in a frame for the rest of the message.
 MAX_ITEMS_BYTES = MAX_FRAME_BYTES - 4096
 
 Item = TypeVar("Item", bound=msgspec.Struct)
@@ -63,14 +63,14 @@ def split_into_frames(items: Sequence[Item], *, most: int) -> Iterator[list[Item
 
 
 class SwarmClient:
-    """The coordinator, as seen by a node. Each call raises RefusedError and UnansweredError."""
+    """The coordinator's API for nodes. Each call raises RefusedError and UnansweredError."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: CoordinatorConnection) -> None:
         self._connection = connection
 
     @property
     def connected(self) -> bool:
-        """Whether a request has a chance now."""
+        """Whether there is a connection."""
         return self._connection.connected.is_set()
 
     async def wait_until_connected(self) -> None:
@@ -80,9 +80,9 @@ class SwarmClient:
     async def publish(
         self, rollouts: Sequence[Rollout], *, informative: Collection[str] = ()
     ) -> int:
-        """Share rollouts and return how many the pool took; a repeated one counts as taken.
+        """Share rollouts and return how many the pool accepted, repeated ones included.
 
-        `informative` has the ids of those that are; it is told to a coordinator that can read it.
+        `informative` has the ids of those that are; it is sent if the coordinator knows the field.
         """
         if not self._connection.knows_logprobs:
             rollouts = [without_logprobs(rollout) for rollout in rollouts]
@@ -102,7 +102,7 @@ class SwarmClient:
     ) -> list[ExternalRollout]:
         """Return up to `count` rollouts of other nodes.
 
-        As far as the coordinator can: drawn as `prefer` says, and with log-probs.
+        If the coordinator supports it: drawn by `prefer`, and with log-probs.
         """
         message = RequestRollouts(
             id=new_id(),
@@ -128,9 +128,9 @@ class SwarmClient:
         *,
         keep: Callable[[SignedReceipt], None] = lambda signed: None,
     ) -> AnswersReceived:
-        """Hand in answers, in as many frames as they fill; each one's fate is in the result.
+        """Submit answers, in as many frames as needed; the result has the status of each.
 
-        Signatures go to a coordinator that can read them, and `keep` gets what it signs in return.
+        Signatures are sent if the coordinator knows them, and `keep` gets the receipts it signs.
         """
         if not self._connection.knows_signatures:
             answers = [msgspec.structs.replace(answer, signature=None) for answer in answers]
@@ -146,7 +146,7 @@ class SwarmClient:
         return AnswersReceived(None, number, accepted, duplicate, rejected)
 
     async def report(self, report: ReportTraining) -> None:
-        """Tell how training goes; as much of it as the coordinator can read."""
+        """Report training figures, without the fields that the coordinator does not know."""
         if not self._connection.knows_provenance:
             report = msgspec.structs.replace(report, used=[], reflection={})
         await self._connection.request(report, TrainingReported)

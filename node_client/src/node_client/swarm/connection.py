@@ -1,14 +1,16 @@
-"""The socket to the coordinator: kept open, spoken over, and told apart from a refusal.
+"""The socket to the coordinator: keeps it open, and sends requests over it.
 
 Only this module and `swarm.handshake` import websockets. A coordinator that cannot be reached is
-tried again for ever, with random pauses that grow, in a round only to a few seconds, or after the
-wait that it asked for; one that refuses this node for good ends `run`.
+tried again without end, after the wait that it asked for, or after random pauses that grow; during
+a round they stay at a few seconds. A permanent refusal ends `run`.
 """
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from time import monotonic
 from typing import Literal, Protocol, TypeVar
 
@@ -20,25 +22,31 @@ from websockets.frames import CloseCode
 from node_client.errors import CoordinatorRefusedError
 from node_client.swarm.backoff import STABLE_S, jittered_backoff
 from node_client.swarm.handshake import UnansweredError, explain_trouble, open_socket
-from node_client.swarm.urgency import Urgency
 from swarm_protocol.codec import UndecodableError, decode_from_server, encode
 from swarm_protocol.errors import RETURN_CODES, ErrorCode, RefusedError
-from swarm_protocol.messages import Hello, NodeMessage, Refused, ServerMessage, Welcome
-from swarm_protocol.returning import LONGEST_WAIT_S
+from swarm_protocol.messages import Hello, NodeMessage, Refused, RoundState, ServerMessage, Welcome
+from swarm_protocol.returning import (
+    HURRY_S,
+    LONGEST_PAUSE_S,
+    LONGEST_WAIT_S,
+    RETURN_WITHIN_S,
+    SOON_S,
+)
 
 REPLY_TIMEOUT_S = 30.0
-# A coordinator that asks for no wait at all would be asked without end.
-_SHORTEST_S = 0.1
+# Minimum waits in seconds, so that a coordinator that asks for none is not called in a loop.
+_SHORTEST_WAIT_S = 0.1
+_SHORTEST_PAUSE_S = 1.0
 
 log = logging.getLogger(__name__)
 Reply = TypeVar("Reply", bound=ServerMessage)
 
 
 @dataclass(frozen=True)
-class Link:
-    """How the connection is. While waiting, `retry_at` is the monotonic time of the next try.
+class LinkState:
+    """The state of the connection. While waiting, `retry_at` is the monotonic time of the next try.
 
-    `planned` says that the coordinator is there, and asked this node to wait.
+    `planned` means that the coordinator asked this node to wait.
     """
 
     phase: Literal["connecting", "connected", "waiting"]
@@ -47,24 +55,53 @@ class Link:
     planned: bool = False
 
 
-class Listener(Protocol):
-    """Who is told about the connection. Called on the event loop; must not block."""
+class ConnectionListener(Protocol):
+    """Receives events of the connection. Called on the event loop; must not block."""
 
-    def link_changed(self, link: Link) -> None:
-        """Take note that the connection came, went, or will be tried again."""
+    def link_changed(self, link: LinkState) -> None:
+        """Handle a connection that was made, was lost, or will be tried again."""
 
     def welcomed(self, welcome: Welcome) -> None:
-        """Take note of the season and the round, at each connection.
+        """Handle the welcome, with season and round, of each connection.
 
-        May raise CoordinatorRefusedError when the node cannot take part like that.
+        May raise CoordinatorRefusedError when the node cannot take part.
         """
 
-    def rung(self, doorbell: ServerMessage) -> None:
-        """Take note of an announcement."""
+    def announced(self, message: ServerMessage) -> None:
+        """Handle an announcement."""
 
 
-class Connection:
-    """One node's connection, made again whenever it is lost."""
+class ReturnUrgency:
+    """Limits the pause before a reconnection, by what the coordinator said last.
+
+    A short limit applies unless the coordinator said that the next round opens later than SOON_S
+    from now: an open round stays open while the site is away, and a node without information may
+    miss one. Times are monotonic seconds.
+    """
+
+    def __init__(self) -> None:
+        self._within_s = RETURN_WITHIN_S
+        self._urgent_from = -math.inf
+
+    def note(self, message: ServerMessage, *, at: float) -> None:
+        """Update the limit by a message, received at `at`, about the current round."""
+        if isinstance(message, Welcome):
+            self._within_s = min(max(message.return_within, _SHORTEST_PAUSE_S), LONGEST_PAUSE_S)
+        elif not isinstance(message, RoundState):
+            return
+        self._urgent_from = -math.inf
+        if message.round is not None and message.round.phase == "scheduled":
+            opens, now = (datetime.fromisoformat(t) for t in (message.round.opens_at, message.now))
+            self._urgent_from = at + (opens - now).total_seconds() - SOON_S
+
+    def longest_pause(self, *, lost_at: float, now: float) -> float:
+        """Return the most seconds to wait at `now`, after a connection that ended at `lost_at`."""
+        is_urgent = now >= self._urgent_from and now - lost_at < HURRY_S
+        return self._within_s if is_urgent else LONGEST_PAUSE_S
+
+
+class CoordinatorConnection:
+    """One node's connection. It reconnects whenever it is lost."""
 
     def __init__(
         self,
@@ -72,7 +109,7 @@ class Connection:
         url: str,
         token: str,
         hello: Hello,
-        listener: Listener,
+        listener: ConnectionListener,
         backoff: Callable[[int, float], float] = jittered_backoff,
         clock: Callable[[], float] = monotonic,
     ) -> None:
@@ -86,30 +123,30 @@ class Connection:
         self._waiting: dict[str, asyncio.Future[ServerMessage]] = {}
         self._lease: asyncio.Timeout | None = None
         self._welcomed_at: float | None = None
-        self._urgency = Urgency()
+        self._urgency = ReturnUrgency()
         # The wait in seconds that the coordinator asked for, and why it closed the connection.
         self._asked_wait_s: float | None = None
         self._sent_away: str | None = None
         self._wanted = asyncio.Event()
         self._wanted.set()
         self.connected = asyncio.Event()
-        # What the coordinator of the latest connection said that it knows.
+        # Features that the coordinator announced on the latest connection.
         self.knows_logprobs = False
         self.knows_provenance = False
         self.knows_declarations = False
         self.knows_signatures = False
 
     async def run(self) -> None:
-        """Stay connected until cancelled. Raises CoordinatorRefusedError when refused for good."""
+        """Stay connected until cancelled. Raises CoordinatorRefusedError if refused permanently."""
         attempt = 0
         planned = False
         lost_at = self._clock()
         while True:
             if not self._wanted.is_set():
-                self._listener.link_changed(Link("waiting", "the node pauses"))
+                self._listener.link_changed(LinkState("waiting", "the node pauses"))
                 await self._wanted.wait()
                 attempt, lost_at = 0, self._clock()
-            self._listener.link_changed(Link("connecting", planned=planned))
+            self._listener.link_changed(LinkState("connecting", planned=planned))
             self._welcomed_at = self._asked_wait_s = self._sent_away = None
             reason = await self._connect_once()
             if not self._wanted.is_set():
@@ -125,22 +162,24 @@ class Connection:
                 delay = self._backoff(attempt, longest_s)
                 attempt += 1
             else:
-                # It gives each node its own, so that they don't come back together.
-                attempt, delay = 0, min(max(self._asked_wait_s, _SHORTEST_S), LONGEST_WAIT_S)
+                # Different for each node, so that they do not reconnect together.
+                attempt, delay = 0, min(max(self._asked_wait_s, _SHORTEST_WAIT_S), LONGEST_WAIT_S)
             log.info("disconnected (%s), trying again in %.1f s", reason, delay)
-            self._listener.link_changed(Link("waiting", reason, self._clock() + delay, planned))
+            self._listener.link_changed(
+                LinkState("waiting", reason, self._clock() + delay, planned)
+            )
             await asyncio.sleep(delay)
 
     def renew(self, *, after_s: float) -> None:
-        """Connect again in `after_s` seconds, to be welcomed anew.
+        """Reconnect in `after_s` seconds, to get a new welcome.
 
-        Does nothing while there is no connection, because the next one begins with a welcome.
+        Does nothing without a connection, because the next one begins with a welcome.
         """
         if self._lease is not None and self._lease.when() is None:
             self._lease.reschedule(asyncio.get_running_loop().time() + after_s)
 
     def leave(self) -> None:
-        """Say goodbye, and stay away until `come_back`."""
+        """Disconnect until `come_back`."""
         self._wanted.clear()
         self.renew(after_s=0)
 
@@ -153,12 +192,12 @@ class Connection:
     ) -> Reply:
         """Send a message and return the reply to it.
 
-        Raises RefusedError when the coordinator declines and UnansweredError when it says nothing.
+        Raises RefusedError when the coordinator refuses, UnansweredError when it does not reply.
         """
         if self._socket is None:
             raise UnansweredError("not connected")
         answered: asyncio.Future[ServerMessage] = asyncio.get_running_loop().create_future()
-        # Marks a failure as seen when sending failed first and nobody awaits the answer any more.
+        # Retrieves an exception that nothing awaits, when sending failed before the reply.
         answered.add_done_callback(lambda future: future.cancelled() or future.exception())
         self._waiting[message.id] = answered
         try:
@@ -181,7 +220,7 @@ class Connection:
         return welcomed is not None and self._clock() - welcomed >= STABLE_S
 
     async def _connect_once(self) -> str:
-        """Hold one connection as long as it lasts, and return why it ended."""
+        """Run one connection until it ends, and return why it ended."""
         try:
             async with open_socket(self._url, self._token) as socket:
                 welcome = await self._greet(socket)
@@ -194,7 +233,7 @@ class Connection:
                 self._socket = socket
                 self._welcomed_at = self._clock()
                 self.connected.set()
-                self._listener.link_changed(Link("connected"))
+                self._listener.link_changed(LinkState("connected"))
                 why = await self._listen(socket)
                 return self._sent_away or why
         except ConnectionClosed as closed:
@@ -222,10 +261,10 @@ class Connection:
             while True:
                 message = self._decode(await socket.recv())
                 if isinstance(message, Refused):
-                    self._heed(message)
+                    self._handle_refusal(message)
                     short = msgspec.structs.replace(hello, hardware=None, key=None)
                     if hello != short and message.code == ErrorCode.PROTOCOL_INVALID:
-                        # A coordinator of 0.1 knows no such fields.
+                        # A coordinator of version 0.1 does not know these fields.
                         hello = short
                         await socket.send(encode(hello))
                     elif message.reply_to == hello.id:
@@ -236,7 +275,7 @@ class Connection:
     async def _listen(self, socket: ClientConnection) -> str:
         """Receive frames until the connection ends and return why, or until cancelled.
 
-        When this side ends it, it says goodbye.
+        If this side ends it, it sends a close frame.
         """
         try:
             async with asyncio.timeout(None if self._wanted.is_set() else 0) as self._lease:
@@ -247,36 +286,36 @@ class Connection:
             again = self._wanted.is_set()
             word = "the node connects again" if again else "the node pauses"
             await socket.close(CloseCode.GOING_AWAY, word)
-            return "this node asked to be welcomed anew"
+            return "this node asked for a new welcome"
         except asyncio.CancelledError:
             await socket.close(CloseCode.GOING_AWAY, "the node stopped")
             raise
 
     def _receive(self, frame: str | bytes) -> None:
-        """Hand a frame to whoever waits for it."""
+        """Pass a frame to the request that waits for it, or to the listener."""
         message = self._decode(frame)
         if message is None:
             return
         if isinstance(message, Refused):
-            self._heed(message)
+            self._handle_refusal(message)
         self._urgency.note(message, at=self._clock())
         if message.reply_to is None and not isinstance(message, Refused):
-            self._listener.rung(message)
+            self._listener.announced(message)
             return
         waiting = self._waiting.get(message.reply_to or "")
         if waiting is None or waiting.done():
-            log.debug("nobody waits for this %s any more", type(message).__name__)
+            log.debug("no request waits for this %s", type(message).__name__)
         elif isinstance(message, Refused):
             waiting.set_exception(_as_error(message))
         else:
             waiting.set_result(message)
 
-    def _heed(self, refused: Refused) -> None:
-        """Take note of a refusal after which the coordinator hangs up, for good or for a while."""
+    def _handle_refusal(self, refused: Refused) -> None:
+        """Handle a refusal after which the coordinator disconnects, permanently or for a while."""
         if refused.fatal:
             raise CoordinatorRefusedError(refused.message, fix=refused.fix, code=refused.code)
         if refused.reply_to is None:
-            log.warning("the coordinator says: %s %s", refused.message, refused.fix)
+            log.warning("message of the coordinator: %s %s", refused.message, refused.fix)
         if refused.code in RETURN_CODES:
             self._asked_wait_s, self._sent_away = refused.retry_after, refused.message
 

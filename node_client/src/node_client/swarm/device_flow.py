@@ -1,4 +1,4 @@
-"""How this client gets its token: a code that a person approves on the site (RFC 8628).
+"""Getting a token: a code that a person approves on the site (RFC 8628).
 
 Nothing here prints: `commands.joining` shows the code.
 """
@@ -17,20 +17,20 @@ from swarm_protocol.version import CLIENT_VERSION
 
 TIMEOUT_S = 10.0
 MAX_REPLY_BYTES = 1 << 16
-# RFC 8628, section 3.5: by how much longer a client waits once it was told to slow down.
+# RFC 8628, section 3.5: added to the pause after the reply `slow_down`.
 SLOWER_BY_S = 5
-# How long a client waits after the coordinator could not be reached.
+# Pause after the coordinator could not be reached.
 UNREACHED_PAUSE_S = 10
 
 Reply = TypeVar("Reply", DeviceCode, DeviceToken)
 
 
 class _UnreachedError(Exception):
-    """The coordinator could not be reached, or a proxy in front of it answered in its place."""
+    """The coordinator could not be reached, or a proxy answered instead."""
 
 
 class DeviceFlow:
-    """The requests of one client to one site. `sleep` and `clock` count in seconds."""
+    """The requests of one client to one site. `sleep` and `clock` use seconds."""
 
     def __init__(
         self,
@@ -44,10 +44,12 @@ class DeviceFlow:
         self._clock = clock
 
     def ask(self, *, model: str = "", anonymous: bool = False, token: str = "") -> DeviceCode:
-        """Ask for a code. With the `token` of a node it asks for an owner of that node.
+        """Request a code; with the `token` of a node, a code that claims the node for an owner.
 
-        An `anonymous` one needs no person: `wait` returns at once. Raises CoordinatorRefusedError
-        when the site gives no code, NodeError when it cannot be asked.
+        An `anonymous` code needs no approval: `wait` returns at once.
+
+        Raises CoordinatorRefusedError when the site gives no code, NodeError when there is no
+        reply.
         """
         form = {"client_id": "swarm-node", "client_version": CLIENT_VERSION, "model": model}
         if anonymous:
@@ -106,7 +108,7 @@ class DeviceFlow:
             ) as response:
                 content = _read(response)
             if response.has_redirect_location:
-                # Not followed: a form that is sent again as GET, or elsewhere, helps nobody.
+                # Not followed: the form would be sent as GET, or to another site.
                 raise _UnreachedError(f"it redirects to {response.headers['Location']}")
             if response.is_success:
                 return msgspec.json.decode(content, type=kind)
@@ -115,12 +117,12 @@ class DeviceFlow:
             raise _UnreachedError(str(problem) or type(problem).__name__) from problem
         except msgspec.DecodeError:
             raise _UnreachedError(
-                f"HTTP status {response.status_code} from {url}, without a reply that it may give"
+                f"HTTP status {response.status_code} from {url}, without a valid reply"
             ) from None
 
 
 def _read(response: httpx.Response) -> bytes:
-    """Return the beginning of a body, which is all of any reply that a coordinator gives."""
+    """Return the beginning of a body; every reply of a coordinator is shorter."""
     content = b""
     for chunk in response.iter_bytes(MAX_REPLY_BYTES):
         content += chunk
@@ -130,7 +132,7 @@ def _read(response: httpx.Response) -> bytes:
 
 
 def _refusal(reply: DeviceError) -> NodeError:
-    """Return what ends the command: a refusal, or a code that has expired."""
+    """Return the error of a refusal, or of a code that has expired."""
     if reply.error == "expired_token":
         return _expiry()
     fixes = {
@@ -147,6 +149,4 @@ def _refusal(reply: DeviceError) -> NodeError:
 
 
 def _expiry() -> NodeError:
-    return NodeError(
-        "The code has expired before anybody approved it.", fix="Run the command again."
-    )
+    return NodeError("The code expired before it was approved.", fix="Run the command again.")

@@ -1,18 +1,18 @@
-"""The training thread's way to the swarm: hands out rollouts, fetches those of others.
+"""Exchange of rollouts between the training thread and the swarm.
 
-The trainer calls from its own thread and is never kept waiting for long: publishing only queues,
-and what was asked for before the step is usually there when it is needed.
+The trainer calls from its own thread and never waits long: publishing only adds to a queue, and
+external rollouts are requested before the step that needs them.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 
+from node_client.settings.choices import ExternalPool
 from node_client.swarm.client import SwarmClient
 from node_client.swarm.handshake import UnansweredError
 from node_client.swarm.outbox import PASSING, PAUSE_S, Outbox
-from node_client.swarm.preferring import allowed_preference
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import (
     Arm,
@@ -23,23 +23,31 @@ from swarm_protocol.messages import (
 )
 from swarm_tasks.allowlist import is_training_spec
 
-MAX_OWED_ROLLOUTS = 128
+MAX_QUEUED_ROLLOUTS = 128
 SAMPLE_WAIT_S = 2.0
 
-# Pacing for tiny models, which make dozens of steps a second: a coordinator takes some 20 messages
-# a second from a node, and the judge's must always be among them.
+# Pauses for tiny models, which make dozens of steps a second: a coordinator accepts about 20
+# messages a second from a node, and those for the judge must not be among the refused ones.
 PUBLISH_REST_S = 1.0
 SAMPLE_EVERY_S = 0.1
-# How long a node that took itself for a swarm one, and is told otherwise, asks for nothing.
+# Pause of requests after the coordinator answered that this node is isolated.
 ISOLATED_REST_S = 60.0
+PREFERENCES: Mapping[ExternalPool, Preference] = {
+    "uniform": "any",
+    "informative": "informative",
+    "by-node": "by_node",
+    "by-task": "by_task",
+    "fresh": "fresh",
+}
+# The preferences that older coordinators, which do not list them, allow.
+_OLDER: Sequence[str] = ("any", "informative")
 
 
 class SwarmExchange:
-    """The way to a coordinator. `published` counts what the pool took.
+    """Shares rollouts through a coordinator. `published` counts those that the pool accepted.
 
-    Nothing goes either way without a season: practice is nobody else's business. `prefer` says
-    how rollouts of others are drawn, if the season allows it; `with_logprobs` asks for those of the
-    senders too.
+    Without a season nothing is exchanged. `prefer` sets how external rollouts are drawn, if the
+    season allows it; `with_logprobs` requests the senders' log-probs too.
     """
 
     def __init__(
@@ -57,7 +65,7 @@ class SwarmExchange:
         self._sample_wait_s = sample_wait_s
         self._prefer: Preference = prefer
         self._with_logprobs = with_logprobs
-        self._may_ask_at = 0.0
+        self._next_request_at = 0.0
         self._isolated_until = 0.0
         self._fetching: Future[list[ExternalRollout]] | None = None
         self._season: SeasonInfo | None = None
@@ -68,16 +76,16 @@ class SwarmExchange:
             client=client,
             send=self._send,
             refused=refused,
-            most=MAX_OWED_ROLLOUTS,
-            batch=MAX_OWED_ROLLOUTS,
+            most=MAX_QUEUED_ROLLOUTS,
+            batch=MAX_QUEUED_ROLLOUTS,
             rest_s=PUBLISH_REST_S,
-            left=self._forget,
+            on_removed=self._forget,
         )
 
     def follow(self, season: SeasonInfo | None, *, arm: Arm) -> None:
-        """Share in this season, as far as it lets nodes of this arm. Must be called on the loop.
+        """Share in this season, if it allows that for the arm. Must be called on the event loop.
 
-        What is still to be shared of another season is given up: nobody would take it.
+        Queued rollouts of another season are dropped, because the pool would refuse them.
         """
         gives = season is not None and may_publish(arm, season)
         if (season, gives) != (self._season, self._gives):
@@ -85,20 +93,20 @@ class SwarmExchange:
             self.outbox.clear()
 
     def publish(self, rollouts: Sequence[Rollout], *, informative: Sequence[str]) -> None:
-        """Queue rollouts for sharing; the oldest give way when the coordinator is gone."""
-        self._loop.call_soon_threadsafe(self._owe, rollouts, informative)
+        """Queue rollouts for sharing. Without a coordinator the oldest are dropped."""
+        self._loop.call_soon_threadsafe(self._queue, rollouts, informative)
 
     def prefetch(self, count: int) -> None:
-        """Ask already for what the coming step will sample; none calls off what was asked for."""
+        """Request the rollouts that the next step will sample; with 0, cancel the request."""
         if count == 0 or self._season is None:
-            self._call_off()
+            self._cancel_fetch()
         elif self._fetching is None and self._client.connected and not self._is_isolated():
             self._fetching = self._fetch(count)
 
     def sample(self, count: int) -> list[ExternalRollout]:
-        """Return up to `count` rollouts of others, or none when they cannot be had quickly."""
+        """Return up to `count` external rollouts; none if they do not arrive in time."""
         if self._season is None:
-            self._call_off()
+            self._cancel_fetch()
             return []
         fetching, self._fetching = self._fetching, None
         if fetching is None and self._is_isolated():
@@ -112,24 +120,24 @@ class SwarmExchange:
         except (UnansweredError, RefusedError):
             return []
 
-    def _owe(self, rollouts: Sequence[Rollout], informative: Collection[str]) -> None:
-        """Owe those of the season: a step may have begun in another one, or in practice."""
+    def _queue(self, rollouts: Sequence[Rollout], informative: Collection[str]) -> None:
+        """Queue rollouts of the season only: the step may have started before it."""
         season = self._season
         if season is None or not self._gives:
             return
-        owed = [
+        fitting = [
             rollout
             for rollout in rollouts
             if is_training_spec(rollout.task, seed=season.seed, tasks=season.tasks)
         ]
-        self._informative.update(rollout.id for rollout in owed if rollout.id in informative)
-        # Here and in the pool the oldest give way first: let these be what teaches nobody.
-        self.outbox.put(sorted(owed, key=lambda rollout: rollout.id in informative))
+        self._informative.update(rollout.id for rollout in fitting if rollout.id in informative)
+        # Here and in the pool the oldest are dropped first: put uninformative ones first.
+        self.outbox.put(sorted(fitting, key=lambda rollout: rollout.id in informative))
 
     def _forget(self, rollouts: Sequence[Rollout]) -> None:
         self._informative.difference_update(rollout.id for rollout in rollouts)
 
-    def _call_off(self) -> None:
+    def _cancel_fetch(self) -> None:
         fetching, self._fetching = self._fetching, None
         if fetching is not None:
             fetching.cancel()
@@ -138,16 +146,16 @@ class SwarmExchange:
         return self._loop.time() < self._isolated_until
 
     def _fetch(self, count: int) -> Future[list[ExternalRollout]]:
-        return asyncio.run_coroutine_threadsafe(self._ask(count), self._loop)
+        return asyncio.run_coroutine_threadsafe(self._request(count), self._loop)
 
-    async def _ask(self, count: int) -> list[ExternalRollout]:
-        """Ask the pool, at the agreed pace and again when the coordinator is busy."""
+    async def _request(self, count: int) -> list[ExternalRollout]:
+        """Request rollouts at the allowed rate, and again when the coordinator was busy."""
         while True:
             now = self._loop.time()
-            turn = max(now, self._may_ask_at)
-            self._may_ask_at = turn + SAMPLE_EVERY_S
-            if turn > now:
-                await asyncio.sleep(turn - now)
+            start = max(now, self._next_request_at)
+            self._next_request_at = start + SAMPLE_EVERY_S
+            if start > now:
+                await asyncio.sleep(start - now)
             try:
                 return await self._client.sample(
                     count,
@@ -159,12 +167,28 @@ class SwarmExchange:
                     self._isolated_until = self._loop.time() + ISOLATED_REST_S
                 if refusal.code not in PASSING:
                     raise
-                self._may_ask_at = self._loop.time() + (refusal.retry_after or PAUSE_S)
+                self._next_request_at = self._loop.time() + (refusal.retry_after or PAUSE_S)
 
     async def _send(self, rollouts: Sequence[Rollout]) -> None:
         self.published += await self._client.publish(rollouts, informative=self._informative)
 
 
 def may_publish(arm: Arm, season: SeasonInfo) -> bool:
-    """Whether a node of this arm shares its rollouts in this season."""
+    """Return whether a node of this arm shares its rollouts in this season."""
     return arm != "isolated" or season.isolated_publish
+
+
+def allowed_preference(preferred: Preference, season: SeasonInfo | None) -> Preference:
+    """Return the preference if the season allows it, otherwise `any`, which is always allowed."""
+    allowed = _OLDER if season is None else season.sampling or _OLDER
+    return preferred if preferred in allowed else "any"
+
+
+def explain_sampling(pool: ExternalPool, season: SeasonInfo) -> Iterator[str]:
+    """Yield a warning if the season does not allow the owner's preference."""
+    preferred = PREFERENCES[pool]
+    if allowed_preference(preferred, season) != preferred:
+        yield (
+            f"Rollouts of others are drawn uniformly: the season {season.name} does not allow"
+            f" external_pool = {pool}."
+        )

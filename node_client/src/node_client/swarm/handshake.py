@@ -1,7 +1,7 @@
-"""The handshake with a coordinator: how it is asked for, and what its failure means.
+"""The handshake with a coordinator, and the meaning of its failures.
 
-An address that answers, but not as a coordinator does, is told apart from a coordinator that is
-away: the one will never be right, the other comes back.
+An address where something else answers is distinguished from a coordinator that is away: only the
+second may succeed later.
 """
 
 import logging
@@ -19,9 +19,9 @@ from swarm_protocol.errors import FIXES, ErrorCode
 
 MAX_SERVER_FRAME_BYTES = 4 << 20
 FATAL_STATUS = frozenset({401, 403})
-# What servers and proxies answer besides 5xx while they restart or have too much to do.
+# Statuses besides 5xx of servers and proxies that restart or are overloaded.
 _BUSY_STATUS = frozenset({408, 425, 429})
-# Coordinators before 0.2 explain no such status.
+# Coordinators before 0.2 give no explanation of such a status.
 _EXPLAINED = frozenset(
     {
         ErrorCode.RATE_LIMITED,
@@ -34,7 +34,7 @@ _EXPLAINED = frozenset(
 
 
 class UnansweredError(Exception):
-    """No answer came: not connected, the connection broke, or the coordinator was too slow.
+    """There was no reply: not connected, a lost connection, or a timeout.
 
     `retry_after` is the wait in seconds that a coordinator asked for, if one did.
     """
@@ -44,19 +44,19 @@ class UnansweredError(Exception):
         self.retry_after = retry_after
 
 
-class StrangerError(UnansweredError):
-    """What answered is no coordinator."""
+class NoCoordinatorError(UnansweredError):
+    """Something answered that is not a coordinator."""
 
 
 def open_socket(url: str, token: str) -> connect:
-    """Return the handshake with a coordinator's node socket, to be entered by `async with`."""
+    """Return the handshake with a coordinator's node socket, for use with `async with`."""
     # websockets logs headers, and with them the token, at DEBUG: its logger stays above that.
     frames = logging.getLogger(f"{__name__}.frames")
     frames.setLevel(logging.INFO)
     return connect(
         url,
         additional_headers={"Authorization": f"Bearer {token}"},
-        compression=None,  # costs more memory per node on the server than short texts are worth
+        compression=None,  # not worth the memory per node on the server for short texts
         max_size=MAX_SERVER_FRAME_BYTES,
         close_timeout=2,
         logger=frames,
@@ -66,8 +66,8 @@ def open_socket(url: str, token: str) -> connect:
 async def check_admission(url: str, token: str) -> None:
     """Open the socket and close it again.
 
-    Raises CoordinatorRefusedError when the token is refused, StrangerError when no coordinator
-    answers, and UnansweredError when nothing does.
+    Raises CoordinatorRefusedError when the token is refused, NoCoordinatorError when something else
+    answers, and UnansweredError without an answer.
     """
     try:
         async with open_socket(url, token):
@@ -77,8 +77,8 @@ async def check_admission(url: str, token: str) -> None:
 
 
 def explain_first_join(problem: UnansweredError, site: Site) -> NodeError:
-    """Return why a node cannot join a coordinator that it has never met."""
-    if isinstance(problem, StrangerError):
+    """Return the error for a node that cannot join a coordinator for the first time."""
+    if isinstance(problem, NoCoordinatorError):
         return NotACoordinatorError(
             f"{site.base} is not a coordinator: {problem}.",
             fix="Check the address: it is that of the coordinator's own pages, such as its join "
@@ -92,7 +92,7 @@ def explain_first_join(problem: UnansweredError, site: Site) -> NodeError:
 
 
 def explain_trouble(problem: Exception) -> UnansweredError:
-    """Return why there is no connection. Raises CoordinatorRefusedError when that is for good."""
+    """Return why there is no connection. Raises CoordinatorRefusedError if that is permanent."""
     if isinstance(problem, InvalidStatus):
         return _explain_denial(problem)
     if isinstance(problem, socket.gaierror):
@@ -100,10 +100,10 @@ def explain_trouble(problem: Exception) -> UnansweredError:
     if isinstance(problem, ssl.SSLCertVerificationError):
         return UnansweredError(f"the coordinator's certificate fails: {problem.verify_message}")
     if isinstance(problem, ssl.SSLError):
-        return StrangerError("it does not speak TLS; its address may begin with http://")
+        return NoCoordinatorError("it does not speak TLS; its address may begin with http://")
     if isinstance(problem, WebSocketException):
-        return StrangerError(f"it does not speak WebSocket ({problem})")
-    # Without the error's number.
+        return NoCoordinatorError(f"it does not speak WebSocket ({problem})")
+    # Without the error number.
     reason = getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
     return UnansweredError(f"the coordinator cannot be reached: {reason}")
 
@@ -118,7 +118,7 @@ class _Denial(msgspec.Struct):
 
 
 def _explain_denial(refused: InvalidStatus) -> UnansweredError:
-    """Return what an HTTP status means. Raises CoordinatorRefusedError when that is for good."""
+    """Return the meaning of an HTTP status. Raises CoordinatorRefusedError if it is permanent."""
     status = refused.response.status_code
     denial = _read_denial(refused.response)
     if status >= 500 or status in _BUSY_STATUS:
@@ -127,19 +127,19 @@ def _explain_denial(refused: InvalidStatus) -> UnansweredError:
             reason = denial.message
         return UnansweredError(reason, retry_after=_read_wait(refused.response, denial))
     if status not in FATAL_STATUS:
-        return StrangerError(f"it answered with HTTP status {status}")
+        return NoCoordinatorError(f"it answered with HTTP status {status}")
     raise CoordinatorRefusedError(denial.message, fix=denial.fix, code=denial.code)
 
 
 def _read_denial(response: Response) -> _Denial:
     try:
         return msgspec.json.decode(response.body or b"{}", type=_Denial)
-    except msgspec.DecodeError:  # a proxy on the way has its own page for this
+    except msgspec.DecodeError:  # the page of a proxy
         return _Denial()
 
 
 def _read_wait(response: Response, denial: _Denial) -> float | None:
-    """Return the wait that was asked for: exactly in the body, in whole seconds in the header."""
+    """Return the wait that was asked for: exact in the body, in whole seconds in the header."""
     if denial.retry_after is not None:
         return denial.retry_after
     header = response.headers.get("Retry-After", "")

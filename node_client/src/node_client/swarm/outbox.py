@@ -1,4 +1,4 @@
-"""What is owed to the coordinator, kept until it was acknowledged."""
+"""Queues of messages to the coordinator, kept until they were acknowledged."""
 
 import asyncio
 import logging
@@ -11,7 +11,7 @@ from node_client.swarm.client import SwarmClient
 from node_client.swarm.handshake import UnansweredError
 from swarm_protocol.errors import RETURN_CODES, ErrorCode, RefusedError
 
-# Refusals that say nothing about what was sent: it is sent again after a pause.
+# Temporary refusals: the same message is sent again after a pause.
 PASSING = frozenset(
     {ErrorCode.RATE_LIMITED, ErrorCode.SERVER_BUSY, ErrorCode.SERVER_INTERNAL, *RETURN_CODES}
 )
@@ -25,10 +25,10 @@ Item = TypeVar("Item")
 class Outbox(Generic[Item]):
     """A bounded queue that is sent whenever there is a connection, oldest first.
 
-    An item leaves after `send` returned, so a lost connection repeats it: what is sent must be
-    harmless when it comes twice. Over `most`, the oldest items are dropped and counted. `group`
-    keeps items with different values out of one batch. `rest_s` is the least time between batches.
-    `left` is told which items are owed no more: sent, refused for good, or dropped.
+    An item is removed after `send` returned, so it is repeated after a lost connection: sending it
+    twice must be harmless. Over `most` items, the oldest are dropped and counted. A batch has only
+    items with the same value of `group`. `rest_s` is the minimum time between batches. `on_removed`
+    gets the items that were sent, permanently refused, or dropped.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Outbox(Generic[Item]):
         batch: int,
         group: Callable[[Item], object] = lambda item: None,
         rest_s: float = 0,
-        left: Callable[[Sequence[Item]], None] = lambda items: None,
+        on_removed: Callable[[Sequence[Item]], None] = lambda items: None,
     ) -> None:
         self._client = client
         self._send = send
@@ -50,7 +50,7 @@ class Outbox(Generic[Item]):
         self._batch = batch
         self._group = group
         self._rest_s = rest_s
-        self._left = left
+        self._on_removed = on_removed
         self._items: deque[Item] = deque()
         self._filled = asyncio.Event()
         self.empty = asyncio.Event()
@@ -61,34 +61,34 @@ class Outbox(Generic[Item]):
         return len(self._items)
 
     def put(self, items: Iterable[Item]) -> None:
-        """Owe these too. Must be called on the event loop."""
+        """Add items. Must be called on the event loop."""
         self._items.extend(items)
-        pushed_out = [self._items.popleft() for _ in range(len(self._items) - self._most)]
-        if pushed_out:
-            self.dropped += len(pushed_out)
-            self._left(pushed_out)
-        self._mark()
+        dropped_items = [self._items.popleft() for _ in range(len(self._items) - self._most)]
+        if dropped_items:
+            self.dropped += len(dropped_items)
+            self._on_removed(dropped_items)
+        self._update_events()
 
     def clear(self) -> None:
-        """Owe nothing of what waits here any more. Must be called on the event loop."""
-        given_up = list(self._items)
+        """Drop all items. Must be called on the event loop."""
+        dropped_items = list(self._items)
         self._items.clear()
-        self._left(given_up)
-        self._mark()
+        self._on_removed(dropped_items)
+        self._update_events()
 
     async def run(self) -> None:
-        """Send what is owed until cancelled."""
+        """Send items until cancelled."""
         while True:
             await self._filled.wait()
             await self._client.wait_until_connected()
-            if not self._items:  # given up while there was no connection
+            if not self._items:  # cleared while there was no connection
                 continue
             batch = self._next_batch()
             try:
                 await self._send(batch)
             except UnansweredError as problem:
                 log.debug("sending again later: %s", problem)
-                # The connection may be lost without having noticed yet: let it.
+                # The connection may be lost and not know it yet: give it time.
                 await asyncio.sleep(RETRY_S)
                 continue
             except RefusedError as refusal:
@@ -97,7 +97,7 @@ class Outbox(Generic[Item]):
                     await asyncio.sleep(refusal.retry_after or PAUSE_S)
                     continue
             self._remove(batch)
-            self._left(batch)
+            self._on_removed(batch)
             await asyncio.sleep(self._rest_s)
 
     def _next_batch(self) -> list[Item]:
@@ -106,13 +106,13 @@ class Outbox(Generic[Item]):
         return list(islice(same, self._batch))
 
     def _remove(self, batch: list[Item]) -> None:
-        """Remove what was sent; some of it may have been pushed out meanwhile."""
+        """Remove a sent batch; some of it may have been dropped since."""
         for item in batch:
             if self._items and self._items[0] is item:
                 self._items.popleft()
-        self._mark()
+        self._update_events()
 
-    def _mark(self) -> None:
+    def _update_events(self) -> None:
         filled, empty = (self._filled, self.empty) if self._items else (self.empty, self._filled)
         filled.set()
         empty.clear()

@@ -10,9 +10,9 @@ from swarm_web.dashboard.api.reading import name_answer, read
 from swarm_web.dashboard.api.schemas.lab import LabOut, LabReport
 from swarm_web.dashboard.reports.lab import read_answer, read_report
 from swarm_web.errors import RequestError
-from swarm_web.lab.shape import Report
+from swarm_web.lab.shape import PublishedReport
 from swarm_web.lab.shelf import (
-    Published,
+    ReportFolder,
     find_published,
     list_published,
     read_bytes,
@@ -39,7 +39,7 @@ def get_lab(request: HttpRequest) -> dict[str, Any]:
     summary = read_summary()
     return {
         "verdict": read_answer().verdict,
-        "summary": summary.told if summary else None,
+        "summary": summary.raw if summary else None,
         "items": [
             _describe(published, report)
             for published in list_published()
@@ -62,7 +62,7 @@ def get_lab_report(request: HttpRequest, name: ReportPath) -> HttpResponse:
     return name_answer(request, answer, etag=version_of([path]) or "")
 
 
-def _describe(published: Published, report: Report) -> dict[str, Any]:
+def _describe(published: ReportFolder, report: PublishedReport) -> dict[str, Any]:
     copied = ("question", "phase", "headline", "baseline", "rounds", "seeds")
     return {
         "name": published.name,

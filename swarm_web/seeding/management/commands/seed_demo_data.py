@@ -1,4 +1,4 @@
-"""`manage.py seed_demo_data`: fill an empty site with a swarm that never was."""
+"""`manage.py seed_demo_data`: fill an empty site with invented data."""
 
 import time
 from datetime import timedelta
@@ -9,45 +9,45 @@ from django.utils import timezone
 
 from judge.models import Season
 from swarm_web.nodes.models import Node
-from swarm_web.seeding.planting import Planter
-from swarm_web.seeding.settling import Clock
+from swarm_web.seeding.nodes import DemoClock
 from swarm_web.seeding.sizes import SIZES
+from swarm_web.seeding.writing import DemoWriter
 
 
 class Command(BaseCommand):
-    """Write demo data: nodes, seasons, rounds, answers and scores, and nothing that is real."""
+    """Write demo data: nodes, seasons, rounds, answers and scores."""
 
-    help = "Fill a site with demo data, to look at it or to measure it."
+    help = "Fill a site with demo data, for a look or for measurements."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Declare the options."""
         parser.add_argument("--size", choices=SIZES, default="small")
-        parser.add_argument("--seed", type=int, default=1, help="another seed, another swarm")
+        parser.add_argument("--seed", type=int, default=1, help="another seed gives other data")
         parser.add_argument(
             "--present-minutes",
             type=float,
             default=60,
-            help="how long the nodes pass as connected, and the open round stays open",
+            help="how long the nodes count as connected, and the open round stays open",
         )
         parser.add_argument(
             "--mix-with-what-is-there",
             action="store_true",
-            help="write demo data although the site has nodes or seasons: it cannot be told from "
-            "theirs afterwards, and ends the season that runs",
+            help="write demo data although the site has nodes or seasons: it cannot be separated "
+            "from real data afterwards, and it ends the running season",
         )
 
     def handle(self, *, size: str, seed: int, present_minutes: float, **options: Any) -> None:
-        """Refuse a site that is in use; write the data; say how long it took."""
+        """Refuse a site that is in use; write the data; print the duration."""
         if not options["mix_with_what_is_there"]:
             refuse_site_in_use()
         now, start = timezone.now(), time.monotonic()
-        clock = Clock(now=now, present_until=now + timedelta(minutes=present_minutes))
+        clock = DemoClock(now=now, present_until=now + timedelta(minutes=present_minutes))
 
-        def tell(text: str) -> None:
+        def report(text: str) -> None:
             self.stdout.write(f"{time.monotonic() - start:6.1f} s  {text}")
 
-        Planter(SIZES[size], seed=seed, clock=clock, tell=tell).plant()
-        tell(f"done: {size} demo data, seed {seed}")
+        DemoWriter(SIZES[size], seed=seed, clock=clock, report=report).write()
+        report(f"done: {size} demo data, seed {seed}")
 
 
 def refuse_site_in_use() -> None:
@@ -55,7 +55,7 @@ def refuse_site_in_use() -> None:
     nodes, seasons = Node.objects.count(), Season.objects.count()
     if nodes or seasons:
         raise CommandError(
-            f"This site has {nodes} nodes and {seasons} seasons. Demo data among them could not be "
-            "told from what is real. Use an empty database, or, if nothing here is worth keeping "
-            "apart, give --mix-with-what-is-there."
+            f"This site has {nodes} nodes and {seasons} seasons. Demo data could not be "
+            "separated from them. Use an empty database or, if that does not matter, give "
+            "--mix-with-what-is-there."
         )

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from node_client.cli import app
 from node_client.commands.service import upgrading
 from node_client.storage.state import StateDir
-from node_client.storage.upgrades import Upgrade, write_upgrade
+from node_client.storage.upgrades import UpgradeRequest, write_upgrade
 
 URL = "https://swarm.example.org"
 
@@ -42,8 +42,8 @@ def test_it_becomes_the_node_with_the_same_settings(
 def test_nothing_is_installed_without_the_owners_word(
     tmp_path: Path, started: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_upgrade(StateDir(tmp_path), Upgrade("9.0.0"))
-    monkeypatch.setattr(upgrading, "upgrade_if_asked", pytest.fail)
+    write_upgrade(StateDir(tmp_path), UpgradeRequest("9.0.0"))
+    monkeypatch.setattr(upgrading, "upgrade_if_requested", pytest.fail)
     run(tmp_path)
     assert started
 

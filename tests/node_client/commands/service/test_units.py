@@ -13,14 +13,16 @@ from typer.testing import CliRunner
 from node_client.cli import app
 from node_client.commands.problems import FAILED
 from node_client.commands.service import launchd, systemd
-from node_client.commands.service.plan import Plan
+from node_client.commands.service.unit import ServiceUnit
 from node_client.errors import SettingsError
 from node_client.site import Site
 
 VERIFY = shutil.which("systemd-analyze")
 # systemd before 254 says so of each, and ignores it.
 NEWER = ("RestartSteps", "RestartMaxDelaySec")
-PLAN = Plan(site=Site("https://swarm.example.org"), python=Path(sys.executable), state=Path("/s"))
+PLAN = ServiceUnit(
+    site=Site("https://swarm.example.org"), python=Path(sys.executable), state=Path("/s")
+)
 AWKWARD = 'with space, %h 100%, $HOME, ${HOME}, "quotes" and \\ back'
 
 
@@ -71,7 +73,7 @@ def test_a_refused_node_is_not_started_again() -> None:
 
 
 def test_a_path_with_a_line_break_is_in_no_unit() -> None:
-    with pytest.raises(SettingsError, match="no unit"):
+    with pytest.raises(SettingsError, match="not allowed in a systemd unit"):
         systemd.describe(replace(PLAN, state=Path("/a\nExecStartPre=/bin/evil")))
 
 
@@ -114,5 +116,5 @@ def test_nothing_is_installed_without_a_session_of_systemd(
     words = ["service", "install", "https://swarm.example.org", "--token", "t"]
     result = CliRunner().invoke(app, [*words, "--state-dir", str(tmp_path / "state")])
     assert result.exit_code == FAILED
-    assert "--print` shows how" in result.output
+    assert "--print` shows an example" in result.output
     assert not (tmp_path / "config").exists()

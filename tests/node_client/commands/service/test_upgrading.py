@@ -10,11 +10,16 @@ from node_client.commands.service import upgrading
 from node_client.commands.service.upgrading import (
     UpgradeFailedError,
     run_python,
-    upgrade_if_asked,
+    upgrade_if_requested,
 )
 from node_client.site import Site
 from node_client.storage.state import StateDir
-from node_client.storage.upgrades import Upgrade, is_worth_asking, read_upgrade, write_upgrade
+from node_client.storage.upgrades import (
+    UpgradeRequest,
+    read_upgrade,
+    should_request,
+    write_upgrade,
+)
 from swarm_protocol.version import CLIENT_VERSION
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -60,16 +65,16 @@ def test_what_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_nothing_is_installed_that_nobody_asked_for(state: StateDir) -> None:
     pip = Pip()
-    assert upgrade_if_asked(SITE, state, now=NOON, run=pip) is None
+    assert upgrade_if_requested(SITE, state, now=NOON, run=pip) is None
     assert pip.asked == []
 
 
 def test_the_client_comes_from_the_site_and_what_it_needs_from_the_usual_index(
     state: StateDir,
 ) -> None:
-    write_upgrade(state, Upgrade("9.0.0"))
+    write_upgrade(state, UpgradeRequest("9.0.0"))
     pip = Pip()
-    said = upgrade_if_asked(SITE, state, now=NOON, run=pip)
+    said = upgrade_if_requested(SITE, state, now=NOON, run=pip)
     assert said == f"updated from {CLIENT_VERSION} to 9.0.0"
     _, download, install, _ = pip.asked
     assert f"--index-url {SITE.base}/simple/ --no-deps --only-binary :all:" in download
@@ -78,9 +83,9 @@ def test_the_client_comes_from_the_site_and_what_it_needs_from_the_usual_index(
 
 
 def test_an_update_is_tried_once(state: StateDir) -> None:
-    write_upgrade(state, Upgrade("9.0.0"))
-    upgrade_if_asked(SITE, state, now=NOON, run=Pip())
-    assert upgrade_if_asked(SITE, state, now=NOON, run=Pip()) is None
+    write_upgrade(state, UpgradeRequest("9.0.0"))
+    upgrade_if_requested(SITE, state, now=NOON, run=Pip())
+    assert upgrade_if_requested(SITE, state, now=NOON, run=Pip()) is None
 
 
 @pytest.mark.parametrize(
@@ -88,16 +93,16 @@ def test_an_update_is_tried_once(state: StateDir) -> None:
     [
         (Pip(fails="download"), "No matching distribution"),
         (Pip(fails="install"), "No matching distribution"),
-        (Pip(version="8.0.0"), "the site offers 8.0.0, and asks for 9.0.0"),
+        (Pip(version="8.0.0"), "the site offers 8.0.0, but requires 9.0.0"),
     ],
 )
 def test_a_failed_update_goes_on_with_the_old_client_and_says_so(
     state: StateDir, pip: Pip, why: str
 ) -> None:
-    write_upgrade(state, Upgrade("9.0.0"))
-    said = upgrade_if_asked(SITE, state, now=NOON, run=pip)
+    write_upgrade(state, UpgradeRequest("9.0.0"))
+    said = upgrade_if_requested(SITE, state, now=NOON, run=pip)
     assert said is not None
-    assert said.startswith(f"not updated, going on with {CLIENT_VERSION}: ")
+    assert said.startswith(f"not updated, continuing with {CLIENT_VERSION}: ")
     assert why in said
     noted = read_upgrade(state)
     assert noted is not None
@@ -108,11 +113,11 @@ def test_a_failed_update_goes_on_with_the_old_client_and_says_so(
     ("latest", "asks"),
     [
         (None, True),
-        (Upgrade("9.0.0"), True),
-        (Upgrade("9.0.0", tried_at=NOON), False),
-        (Upgrade("8.0.0", tried_at=NOON), True),
-        (Upgrade("9.0.0", tried_at=NOON - timedelta(days=1)), True),
+        (UpgradeRequest("9.0.0"), True),
+        (UpgradeRequest("9.0.0", tried_at=NOON), False),
+        (UpgradeRequest("8.0.0", tried_at=NOON), True),
+        (UpgradeRequest("9.0.0", tried_at=NOON - timedelta(days=1)), True),
     ],
 )
-def test_what_has_just_failed_is_not_asked_for_again(latest: Upgrade | None, asks: bool) -> None:
-    assert is_worth_asking(latest, wanted="9.0.0", now=NOON) == asks
+def test_a_failed_upgrade_is_not_requested_again(latest: UpgradeRequest | None, asks: bool) -> None:
+    assert should_request(latest, wanted="9.0.0", now=NOON) == asks

@@ -3,7 +3,7 @@
 from typing import Any
 
 from node_client.commands.verification.audit import audit_round
-from node_client.commands.verification.checks import Check, Outcome
+from node_client.commands.verification.checks import CheckOutcome, RoundCheck
 from node_client.storage.commitments import NotedCommitment
 from swarm_tasks.verifier import Verifier
 from tests.node_client.commands.verification.rounds import NUMBER, Published
@@ -15,7 +15,7 @@ def audit(
     *,
     number: int = NUMBER,
     noted: NotedCommitment | None = None,
-) -> dict[str, Check]:
+) -> dict[str, RoundCheck]:
     checks = audit_round(
         published.round,
         number=number,
@@ -27,20 +27,20 @@ def audit(
     return {check.name: check for check in checks}
 
 
-def outcomes(published: Published, verifier: Verifier) -> dict[str, Outcome]:
+def outcomes(published: Published, verifier: Verifier) -> dict[str, CheckOutcome]:
     """Return how the checks ended that found something to compare."""
     checks = audit(published, verifier)
-    assert checks["noted before"].outcome is Outcome.SKIPPED
+    assert checks["noted before"].outcome is CheckOutcome.SKIPPED
     return {name: check.outcome for name, check in checks.items() if name != "noted before"}
 
 
 HOLDS = dict.fromkeys(
-    ["commitment", "asked before", "questions", "answers", "scores"], Outcome.HOLDS
+    ["commitment", "asked before", "questions", "answers", "scores"], CheckOutcome.HOLDS
 )
 
 
 ABSENT: dict[str, Any] = {"status": "absent", "score": None, "n": 0, "correct": 0, "cells": {}}
 
 
-def differing(*names: str) -> dict[str, Outcome]:
-    return {**HOLDS, **dict.fromkeys(names, Outcome.DIFFERS)}
+def differing(*names: str) -> dict[str, CheckOutcome]:
+    return {**HOLDS, **dict.fromkeys(names, CheckOutcome.DIFFERS)}

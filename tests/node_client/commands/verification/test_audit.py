@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from node_client.commands.verification.audit import audit_round
-from node_client.commands.verification.checks import Outcome
+from node_client.commands.verification.checks import CheckOutcome
 from node_client.commands.verification.earlier import gather_earlier
 from node_client.storage.commitments import NotedCommitment
 from swarm_protocol.errors import ErrorCode, RefusedError
@@ -58,7 +58,7 @@ def test_several_verifiers_at_once_come_to_the_same(published: Published) -> Non
                 verifier=pool,
             )
         )
-    assert {check.outcome for check in checks} == {Outcome.HOLDS, Outcome.SKIPPED}
+    assert {check.outcome for check in checks} == {CheckOutcome.HOLDS, CheckOutcome.SKIPPED}
 
 
 def test_progress_is_told_in_answers(published: Published, verifier: Verifier) -> None:
@@ -102,7 +102,7 @@ def test_a_question_that_was_asked_before_is_refuted(
     told = published.asked[1]
     told["questions"] += encode_digests([digest_question(repeated)]).hex()
     rebind(published)
-    assert outcomes(published, verifier)["questions"] is Outcome.DIFFERS
+    assert outcomes(published, verifier)["questions"] is CheckOutcome.DIFFERS
 
 
 def rebind(published: Published) -> None:
@@ -118,8 +118,8 @@ def test_what_a_sealed_round_would_explain_refutes_nothing(
 ) -> None:
     published.asked[1].update(seal=None, questions=None)
     checks = audit(published, verifier)
-    assert checks["asked before"].outcome is Outcome.HOLDS
-    assert checks["questions"].outcome is Outcome.UNKNOWN
+    assert checks["asked before"].outcome is CheckOutcome.HOLDS
+    assert checks["questions"].outcome is CheckOutcome.UNKNOWN
     assert f"round {NUMBER - 1}" in checks["questions"].compared
 
 
@@ -153,8 +153,8 @@ def test_rounds_of_earlier_formats_are_checked_as_before(
     for question, task in zip(published.record["questions"], drawn, strict=True):
         question.update(prompt=task.question, spec=msgspec.to_builtins(task.spec))
     checks = audit(published, verifier)
-    assert checks["asked before"].outcome is Outcome.SKIPPED
-    assert checks["commitment"].outcome is checks["questions"].outcome is Outcome.HOLDS
+    assert checks["asked before"].outcome is CheckOutcome.SKIPPED
+    assert checks["commitment"].outcome is checks["questions"].outcome is CheckOutcome.HOLDS
 
 
 # ---- the commitment
@@ -179,10 +179,11 @@ def test_another_rounds_commitment_is_found_out(published: Published, verifier: 
 
 
 @pytest.mark.parametrize(
-    ("commitment", "outcome"), [("as published", Outcome.HOLDS), ("else", Outcome.DIFFERS)]
+    ("commitment", "outcome"),
+    [("as published", CheckOutcome.HOLDS), ("else", CheckOutcome.DIFFERS)],
 )
 def test_what_the_node_noted_beforehand_counts(
-    published: Published, verifier: Verifier, commitment: str, outcome: Outcome
+    published: Published, verifier: Verifier, commitment: str, outcome: CheckOutcome
 ) -> None:
     if commitment == "as published":
         commitment = published.record["commitment"]
@@ -220,12 +221,12 @@ def test_a_changed_part_of_a_question_is_found_out(
     published: Published, verifier: Verifier, change: dict[str, Any]
 ) -> None:
     published.record["questions"][0].update(change)
-    assert outcomes(published, verifier)["questions"] is Outcome.DIFFERS
+    assert outcomes(published, verifier)["questions"] is CheckOutcome.DIFFERS
 
 
 def test_a_missing_question_is_found_out(published: Published, verifier: Verifier) -> None:
     published.record["questions"].pop()
-    assert outcomes(published, verifier)["questions"] is Outcome.DIFFERS
+    assert outcomes(published, verifier)["questions"] is CheckOutcome.DIFFERS
 
 
 # ---- a machine that cannot tell
@@ -247,7 +248,7 @@ def test_a_verifier_that_fails_is_no_proof_of_anything(
     published: Published, verifier: Verifier
 ) -> None:
     checks = audit(published, HopelessVerifier(verifier))
-    assert checks["questions"].outcome is Outcome.UNKNOWN
-    assert checks["answers"].outcome is Outcome.UNKNOWN
-    assert checks["commitment"].outcome is Outcome.HOLDS
-    assert checks["scores"].outcome is Outcome.HOLDS
+    assert checks["questions"].outcome is CheckOutcome.UNKNOWN
+    assert checks["answers"].outcome is CheckOutcome.UNKNOWN
+    assert checks["commitment"].outcome is CheckOutcome.HOLDS
+    assert checks["scores"].outcome is CheckOutcome.HOLDS

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from node_client.commands.verification.checks import NAMED, Outcome
+from node_client.commands.verification.checks import NAMED, CheckOutcome
 from swarm_tasks.verifier import Verifier
 from tests.node_client.commands.verification.auditing import (
     ABSENT,
@@ -39,7 +39,7 @@ def test_another_verdict_is_found_out(
 ) -> None:
     [wrong] = [each for each in published.answers if each["verdict"] == "no_answer"]
     wrong.update(change)
-    assert outcomes(published, verifier)["answers"] is Outcome.DIFFERS
+    assert outcomes(published, verifier)["answers"] is CheckOutcome.DIFFERS
 
 
 def test_a_flipped_result_does_not_fit_the_score_either(
@@ -53,14 +53,14 @@ def test_an_answer_with_half_a_verdict_is_found_out(
     published: Published, verifier: Verifier
 ) -> None:
     published.answers_of("able-owl")[0]["score"] = None
-    assert outcomes(published, verifier)["answers"] is Outcome.DIFFERS
+    assert outcomes(published, verifier)["answers"] is CheckOutcome.DIFFERS
 
 
 def test_a_right_answer_that_is_left_out_as_not_graded_does_not_fit_the_score(
     published: Published, verifier: Verifier
 ) -> None:
     published.answers_of("able-owl")[0].update(score=None, solved=None, verdict="")
-    doubtful = {"answers": Outcome.DOUBTFUL, "scores": Outcome.DIFFERS}
+    doubtful = {"answers": CheckOutcome.DOUBTFUL, "scores": CheckOutcome.DIFFERS}
     assert outcomes(published, verifier) == {**HOLDS, **doubtful}
 
 
@@ -70,7 +70,7 @@ def test_a_timeout_at_the_site_is_doubtful_and_not_blamed(
     [wrong] = [each for each in published.answers if each["verdict"] == "no_answer"]
     wrong["verdict"] = "timeout"
     check = audit(published, verifier)["answers"]
-    assert check.outcome is Outcome.DOUBTFUL
+    assert check.outcome is CheckOutcome.DOUBTFUL
     assert "1 timed out at the site only" in check.compared
 
 
@@ -79,7 +79,7 @@ def test_a_timeout_that_is_worth_something_is_found_out(
 ) -> None:
     [wrong] = [each for each in published.answers if each["verdict"] == "no_answer"]
     wrong.update(verdict="timeout", score=1.0, solved=True)
-    assert outcomes(published, verifier)["answers"] is Outcome.DIFFERS
+    assert outcomes(published, verifier)["answers"] is CheckOutcome.DIFFERS
 
 
 def test_only_the_first_differences_are_named_and_all_are_counted(
@@ -110,7 +110,7 @@ def test_another_score_is_found_out(
 ) -> None:
     published.score_of("able-owl").update(change)
     check = audit(published, verifier)["scores"]
-    assert check.outcome is Outcome.DIFFERS
+    assert check.outcome is CheckOutcome.DIFFERS
     assert "able-owl" in check.differences.first[0].where
 
 
@@ -164,11 +164,11 @@ def test_a_question_that_is_left_out_for_one_node_only_is_found_out(
     kept = copy.deepcopy(score)
     published.leave_ungraded(published.answers_of("able-owl")[0])
     score.update(kept)
-    assert outcomes(published, verifier)["scores"] is Outcome.DIFFERS
+    assert outcomes(published, verifier)["scores"] is CheckOutcome.DIFFERS
 
 
 def test_nodes_are_absent_from_a_round_of_which_no_question_was_graded(
     published: Published, verifier: Verifier
 ) -> None:
     published.leave_ungraded(*published.answers_of("able-owl"))
-    assert outcomes(published, verifier) == {**HOLDS, "answers": Outcome.DOUBTFUL}
+    assert outcomes(published, verifier) == {**HOLDS, "answers": CheckOutcome.DOUBTFUL}

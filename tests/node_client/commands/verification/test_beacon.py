@@ -7,9 +7,8 @@ import msgspec
 import pytest
 
 from node_client.commands.verification.audit import audit_round
-from node_client.commands.verification.beacon import check_beacon
-from node_client.commands.verification.checks import Check, Outcome
-from node_client.commands.verification.drand import fetch_value
+from node_client.commands.verification.beacon import check_beacon, fetch_value
+from node_client.commands.verification.checks import CheckOutcome, RoundCheck
 from node_client.errors import UncheckableError
 from node_client.storage.commitments import NotedCommitment
 from swarm_record.chain import RecordLink
@@ -64,7 +63,7 @@ def check(
     link: RecordLink | None = SCHEDULED,
     before: Sequence[RecordLink] = (),
     note: NotedCommitment | None = None,
-) -> Check:
+) -> RoundCheck:
     return check_beacon(bound.round, fetched=fetched, scheduled=link, before=before, noted=note)
 
 
@@ -73,7 +72,7 @@ def check(
 
 def test_the_beacons_value_after_the_commitment_holds(bound: Published) -> None:
     checked = check(bound)
-    assert checked.outcome is Outcome.HOLDS
+    assert checked.outcome is CheckOutcome.HOLDS
     assert "only the site's clock says" in checked.compared
 
 
@@ -90,37 +89,37 @@ def test_what_this_machine_noted_before_shows_that_the_commitment_came_first(
     bound: Published, note: NotedCommitment, known: bool
 ) -> None:
     checked = check(bound, note=note)
-    assert checked.outcome is Outcome.HOLDS
+    assert checked.outcome is CheckOutcome.HOLDS
     assert ("this machine saw the commitment before" in checked.compared) is known
 
 
 def test_a_round_without_a_beacon_is_said_to_have_none(published: Published) -> None:
     checked = check(published)
-    assert checked.outcome is Outcome.SKIPPED
+    assert checked.outcome is CheckOutcome.SKIPPED
     assert "may have chosen the secret" in checked.compared
 
 
 def test_another_value_than_the_beacons_differs(bound: Published) -> None:
     checked = check(bound, fetched=value_of(BEACON.round, by="drand"))
-    assert checked.outcome is Outcome.DIFFERS
+    assert checked.outcome is CheckOutcome.DIFFERS
     [difference] = checked.differences.first
     assert (difference.where, difference.published) == ("value of drand", VALUE.randomness)
 
 
 def test_a_randomness_that_is_not_the_hash_of_the_signature_differs(bound: Published) -> None:
     bound.record["beacon"]["randomness"] = "ab" * 32
-    assert check(bound, fetched=None).outcome is Outcome.DIFFERS
+    assert check(bound, fetched=None).outcome is CheckOutcome.DIFFERS
 
 
 @pytest.mark.parametrize("told", [None, msgspec.to_builtins(value_of(BEACON.round + 1))])
 def test_the_value_of_another_round_or_none_differs(bound: Published, told: object) -> None:
     bound.record["beacon"] = told
-    assert check(bound).outcome is Outcome.DIFFERS
+    assert check(bound).outcome is CheckOutcome.DIFFERS
 
 
 def test_without_a_server_nothing_is_confirmed(bound: Published) -> None:
     checked = check(bound, fetched=None)
-    assert checked.outcome is Outcome.UNKNOWN
+    assert checked.outcome is CheckOutcome.UNKNOWN
     assert "--beacon-url" in checked.compared
 
 
@@ -129,21 +128,22 @@ def test_a_commitment_that_is_not_half_a_minute_older_than_the_value_differs(
     bound: Published, before: float
 ) -> None:
     checked = check(bound, link=scheduled(before=before))
-    assert checked.outcome is Outcome.DIFFERS
+    assert checked.outcome is CheckOutcome.DIFFERS
     assert checked.differences.first[0].where == "time of the commitment"
 
 
 @pytest.mark.parametrize(
-    ("before", "outcome"), [(14, Outcome.DOUBTFUL), (16, Outcome.HOLDS), (90, Outcome.HOLDS)]
+    ("before", "outcome"),
+    [(14, CheckOutcome.DOUBTFUL), (16, CheckOutcome.HOLDS), (90, CheckOutcome.HOLDS)],
 )
 def test_a_commitment_behind_a_later_link_may_be_dated_back(
-    bound: Published, before: float, outcome: Outcome
+    bound: Published, before: float, outcome: CheckOutcome
 ) -> None:
     """Workers' clocks may differ a little."""
     links = [scheduled(before=600), scheduled(before=before), scheduled(before=500)]
     checked = check(bound, link=scheduled(before=30), before=links)
     assert checked.outcome is outcome
-    assert ("dated back" in checked.compared) is (outcome is Outcome.DOUBTFUL)
+    assert ("dated back" in checked.compared) is (outcome is CheckOutcome.DOUBTFUL)
 
 
 @pytest.mark.parametrize(
@@ -157,13 +157,13 @@ def test_a_commitment_behind_a_later_link_may_be_dated_back(
 def test_a_commitment_whose_time_is_not_told_is_in_doubt(
     bound: Published, link: RecordLink | None
 ) -> None:
-    assert check(bound, link=link).outcome is Outcome.DOUBTFUL
+    assert check(bound, link=link).outcome is CheckOutcome.DOUBTFUL
 
 
 # ---- the questions
 
 
-def draw_again(bound: Published, verifier: Verifier) -> Check:
+def draw_again(bound: Published, verifier: Verifier) -> RoundCheck:
     checks = audit_round(
         bound.round, number=NUMBER, noted=None, asked=[], answers=[], verifier=verifier
     )
@@ -180,19 +180,19 @@ def ask(bound: Published, value: BeaconValue, verifier: Verifier) -> None:
 
 def test_the_questions_are_drawn_again_with_the_value(bound: Published, verifier: Verifier) -> None:
     ask(bound, VALUE, verifier)
-    assert draw_again(bound, verifier).outcome is Outcome.HOLDS
+    assert draw_again(bound, verifier).outcome is CheckOutcome.HOLDS
 
 
 def test_questions_that_another_value_gave_differ(bound: Published, verifier: Verifier) -> None:
     ask(bound, value_of(BEACON.round, by="the operator"), verifier)
-    assert draw_again(bound, verifier).outcome is Outcome.DIFFERS
+    assert draw_again(bound, verifier).outcome is CheckOutcome.DIFFERS
 
 
 def test_without_the_value_the_questions_are_not_drawn_again(
     bound: Published, verifier: Verifier
 ) -> None:
     bound.record["beacon"] = None
-    assert draw_again(bound, verifier).outcome is Outcome.UNKNOWN
+    assert draw_again(bound, verifier).outcome is CheckOutcome.UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_rules_with_a_beacon_that_is_not_known_ask_for_another_client(
     bound: Published, change: dict[str, object]
 ) -> None:
     bound.record["rules"] |= change
-    with pytest.raises(UncheckableError, match="this client knows"):
+    with pytest.raises(UncheckableError, match="this client supports"):
         _ = bound.round
 
 

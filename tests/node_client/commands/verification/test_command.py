@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 from node_client.cli import app
 from node_client.commands.problems import DOUBTFUL, FAILED, UNCHECKED
 from node_client.commands.verification import download
-from node_client.commands.verification.checks import Outcome
+from node_client.commands.verification.checks import CheckOutcome
 from node_client.commands.verification.command import verify_round
 from node_client.errors import UncheckableError
 from node_client.storage.commitments import CommitmentLog
@@ -48,7 +48,7 @@ async def verify(coordinator: Coordinator, state: StateDir) -> Result:
 
 async def check(
     coordinator: Coordinator, state: StateDir, verifier: Verifier
-) -> tuple[Outcome, str]:
+) -> tuple[CheckOutcome, str]:
     """Do what the command does, with a verifier that runs already; return what it printed too."""
     console = Console(file=StringIO())
     outcome = await asyncio.to_thread(
@@ -99,7 +99,7 @@ async def test_a_dishonest_round_is_refuted_with_what_differs(
     async with running(Coordinator()) as coordinator:
         serve(coordinator, published)
         outcome, output = await check(coordinator, state, verifier)
-    assert outcome is Outcome.DIFFERS
+    assert outcome is CheckOutcome.DIFFERS
     assert "✗ answers" in output
     told = "answer of able-owl to question 1: published 1.0, solved, right; here 0.0, not solved"
     assert told in output
@@ -130,7 +130,7 @@ async def test_the_commitment_that_the_node_noted_is_compared(
         log = CommitmentLog(state.commitments, site=coordinator.site)
         log.note(open_round(NUMBER, commitment=commitment))
         outcome, output = await check(coordinator, state, verifier)
-    assert outcome is (Outcome.HOLDS if kept else Outcome.DIFFERS)
+    assert outcome is (CheckOutcome.HOLDS if kept else CheckOutcome.DIFFERS)
     assert f"{'✓' if kept else '✗'} noted before" in output
 
 
@@ -209,7 +209,7 @@ async def test_what_was_refuted_stays_so_when_the_rest_cannot_be_read(
         serve(coordinator, published)
         coordinator.pages[ANSWERS] = (HTTPStatus.OK, "not an answer\n")
         outcome, output = await check(coordinator, state, verifier)
-    assert outcome is Outcome.DIFFERS
+    assert outcome is CheckOutcome.DIFFERS
     assert "answers cannot be read" in output
 
 

@@ -1,4 +1,4 @@
-from node_client.commands.verification.checks import Outcome
+from node_client.commands.verification.checks import CheckOutcome
 from node_client.commands.verification.recount import Recount
 from swarm_tasks.verifier import Verdict
 from tests.node_client.commands.verification.rounds import Published
@@ -10,7 +10,7 @@ def test_a_timeout_on_this_machine_is_told_and_blames_nobody(published: Publishe
     assert question is not None
     recount.compare(answer, question, Verdict(0.0, "timeout"))
     check = recount.check_answers()
-    assert check.outcome is Outcome.DOUBTFUL
+    assert check.outcome is CheckOutcome.DOUBTFUL
     assert "1 timed out here, so could not be compared on this machine" in check.compared
 
 
@@ -19,13 +19,13 @@ def test_a_broken_verifier_is_no_excuse(published: Published) -> None:
     question = recount.take(answer)
     assert question is not None
     recount.compare(answer, question, Verdict(0.0, "verifier_error"))
-    assert recount.check_answers().outcome is Outcome.DIFFERS
+    assert recount.check_answers().outcome is CheckOutcome.DIFFERS
 
 
 def test_giving_up_forgets_no_difference_that_was_found(published: Published) -> None:
     recount, [answer, *_] = Recount(published.round), published.lines
     question = recount.take(answer)
     assert question is not None
-    assert recount.give_up_answers("broken").outcome is Outcome.UNKNOWN
+    assert recount.give_up_answers("broken").outcome is CheckOutcome.UNKNOWN
     recount.compare(answer, question, Verdict(0.0, "wrong"))
-    assert recount.give_up_answers("broken").outcome is Outcome.DIFFERS
+    assert recount.give_up_answers("broken").outcome is CheckOutcome.DIFFERS

@@ -1,4 +1,4 @@
-"""`swarm-node init`: looks at the machine, asks, and writes a first file of settings."""
+"""`swarm-node init`: inspects the machine, asks, and writes a first file of settings."""
 
 from node_client.commands.init.command import app
 

@@ -1,4 +1,4 @@
-"""The questions of the first-run dialogue, and the file that its answers make."""
+"""The questions of the first-run dialogue, and the file with the answers."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -16,31 +16,31 @@ from node_client.settings.hours import parse_hours
 from node_client.settings.sources import convert_text
 
 Answers = dict[str, Any]
-# Returns the answer to a question that has a proposal; with --yes the proposal.
+# Returns the answer to a question with a proposal; with --yes the proposal.
 Ask = Callable[[str, str], str]
 
 ANY_TIME = "any time"
 
 
 def prompt(question: str, proposal: str) -> str:
-    """Ask at the terminal. Raises SettingsError when nobody is there to answer."""
+    """Ask at the terminal. Raises SettingsError without an answer."""
     try:
         answer: str = typer.prompt(question, default=proposal)
     except typer.Abort as problem:
         raise SettingsError(
             "There was no answer, so nothing was written.",
-            fix="Run it in a terminal, or with --yes to take every proposal.",
+            fix="Run it in a terminal, or with --yes to accept every proposal.",
         ) from problem
     return answer
 
 
 def accept(question: str, proposal: str) -> str:
-    """Take the proposal."""
+    """Accept the proposal."""
     return proposal
 
 
 def ask_all(machine: Machine, *, ask: Ask, console: Console) -> Answers:
-    """Ask for everything that depends on the machine and its owner; only what differs is kept."""
+    """Ask for all settings that depend on machine and owner; return those that are not defaults."""
     answers: Answers = {}
     if machine.device == "cuda":
         share = _ask_for("gpu_fraction", "Part of the GPU's memory, up to 1", "1", ask=ask)
@@ -63,7 +63,7 @@ def ask_all(machine: Machine, *, ask: Ask, console: Console) -> Answers:
 
 
 def draw_machine(machine: Machine) -> str:
-    """Say in a line what was found."""
+    """Return one line about the machine."""
     return (
         f"Found: {machine.title}, {_gb(machine.free)} free to train in, {_gb(machine.memory)} RAM, "
         f"{machine.cores} cores, {_gb(machine.disk)} of disk."
@@ -71,7 +71,7 @@ def draw_machine(machine: Machine) -> str:
 
 
 def draw_fits(fits: list[Fit]) -> Table:
-    """Return a table of the models: what each needs, and why those that do not fit do not."""
+    """Return a table of models with the memory that they need, and what is missing."""
     table = Table("", "model", "params", "memory", "", box=SIMPLE_HEAD, pad_edge=False)
     for number, fit in enumerate(fits, start=1):
         remark = fit.lacking or ("asks for consent" if fit.candidate.gated else "")
@@ -85,16 +85,14 @@ def draw_fits(fits: list[Fit]) -> Table:
 
 def write_settings(answers: Mapping[str, Any]) -> str:
     """Return the answers as a swarm-node.toml, each with the setting's help."""
-    parts = [
-        "# Written by `swarm-node init`. Command line and environment beat what stands here.\n"
-    ]
+    parts = ["# Written by `swarm-node init`. Command line and environment have priority.\n"]
     for name, value in answers.items():
         parts.append(f"\n# {all_settings()[name].help}\n{name} = {json.dumps(value)}\n")
     return "".join(parts)
 
 
 def _ask_for_model(fits: list[Fit], *, device: str, ask: Ask) -> str:
-    slow = " (without a GPU small ones are slow already)" if device == "cpu" else ""
+    slow = " (without a GPU even small ones are slow)" if device == "cpu" else ""
     proposal = choose_model(fits, device=device)
     answer = ask(f"Model{slow}: a number, a hub name or a folder", proposal).strip()
     if answer.isdecimal() and 1 <= int(answer) <= len(fits):
@@ -117,7 +115,7 @@ def _ask_for_hours(ask: Ask) -> str | None:
 
 
 def _ask_for(name: str, question: str, proposal: str, *, ask: Ask) -> Any:
-    """Ask until the answer is one that the setting takes."""
+    """Ask until the answer is valid for the setting."""
     while True:
         try:
             return convert_text(all_settings()[name], ask(question, proposal), place="This")

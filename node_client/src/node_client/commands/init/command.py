@@ -22,18 +22,18 @@ app = typer.Typer()
 @takes_settings("state_dir")
 def init(
     url: Annotated[
-        str | None, typer.Argument(help="The coordinator to join; none is `train`")
+        str | None, typer.Argument(help="The coordinator to join; without it, for `train`")
     ] = None,
     *,
     here: Annotated[
-        bool, typer.Option("--here", help="Write the file here, not into the state folder")
+        bool, typer.Option("--here", help="Write the file here instead of the state folder")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Take every proposal")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Accept every proposal")] = False,
     flags: Flags,
 ) -> None:
-    """Look at this machine, ask a few questions, and write a first swarm-node.toml."""
+    """Inspect this machine, ask a few questions, and write a first swarm-node.toml."""
     console = Console()
-    with console.status("Looking at this machine"):
+    with console.status("Inspecting this machine"):
         from node_client.commands.init.asking import (  # imports torch
             accept,
             ask_all,
@@ -51,7 +51,7 @@ def init(
     console.print(draw_machine(machine), soft_wrap=True)
     text = write_settings(ask_all(machine, ask=ask, console=console))
     typer.echo(f"\n{file} will be:\n\n{text}")
-    question = "It is there already. Replace it?" if file.exists() else "Write it?"
+    question = "The file exists. Replace it?" if file.exists() else "Write it?"
     proposal = "n" if file.exists() else "y"
     if not ask(f"{question} (y/n)", proposal).strip().lower().startswith("y"):
         raise SettingsError(

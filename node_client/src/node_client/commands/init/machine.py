@@ -1,4 +1,4 @@
-"""What a machine has, and which models can be trained on it."""
+"""The resources of a machine, and the models that can be trained on it."""
 
 import os
 import shutil
@@ -12,12 +12,12 @@ from node_client.commands.init.table import CANDIDATES, Candidate
 from node_client.model.precision import choose_autocast
 from node_client.model.preflight import Shape, free_bytes, needed_bytes
 
-# A prompt and an answer of some length, which go through the model together at least.
+# A prompt and a long answer: the minimum number of tokens in one forward pass.
 TOKENS_AT_ONCE = 1024
-# AdamW keeps two numbers of four bytes of each parameter.
+# AdamW keeps two 4-byte numbers per parameter.
 STATE_BYTES = 8
-# A checkpoint holds the weights and the optimizer's state. Two are kept, the best one, and for a
-# moment the next. The hub's files have two bytes a parameter.
+# A checkpoint has the weights and the optimizer's state. Two are kept, the best one, and during a
+# save the next one. Files from the hub have two bytes per parameter.
 CHECKPOINT_BYTES = 12
 CHECKPOINTS = 4
 DOWNLOAD_BYTES = 2
@@ -25,7 +25,7 @@ DOWNLOAD_BYTES = 2
 
 @dataclass(frozen=True)
 class Machine:
-    """Sizes in bytes. `device` is in torch's words; `free` is its memory, or the machine's."""
+    """Sizes in bytes. `device` is a device of torch; `free` is its memory, or the machine's."""
 
     device: str
     title: str
@@ -38,7 +38,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Fit:
-    """Whether a model can be trained here; `lacking` says what is missing, empty if it fits."""
+    """Whether a model can be trained here; `lacking` is what is missing, empty if it fits."""
 
     candidate: Candidate
     needed: int
@@ -47,7 +47,7 @@ class Fit:
 
 
 def inspect_machine(folder: Path) -> Machine:
-    """Return what this machine has; checkpoints will be in a folder, which need not be there."""
+    """Return the machine's resources; `folder` for checkpoints need not exist."""
     if torch.cuda.is_available():
         device, title = "cuda", torch.cuda.get_device_name()
     elif torch.backends.mps.is_available():
@@ -55,7 +55,7 @@ def inspect_machine(folder: Path) -> Machine:
     else:
         device, title = "cpu", "no GPU"
     existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    look = getattr(psutil, "sensors_battery", None)
+    read_battery = getattr(psutil, "sensors_battery", None)
     return Machine(
         device=device,
         title=title,
@@ -63,19 +63,19 @@ def inspect_machine(folder: Path) -> Machine:
         memory=psutil.virtual_memory().total,
         disk=shutil.disk_usage(existing).free,
         cores=os.cpu_count() or 1,
-        battery=look is not None and look() is not None,
+        battery=read_battery is not None and read_battery() is not None,
     )
 
 
 def fit_models(machine: Machine, *, fraction: float = 1.0) -> list[Fit]:
-    """Say of each model of the table whether it can be trained with a part of the memory."""
+    """Return whether each model can be trained with a fraction of the memory."""
     return [_fit(candidate, machine, free=int(fraction * machine.free)) for candidate in CANDIDATES]
 
 
 def choose_model(fits: list[Fit], *, device: str) -> str:
     """Return the model to propose: the largest that fits a GPU, the smallest on a processor.
 
-    Where none fits it is the demo's, which fits anywhere.
+    Without one it is the demo model, which fits on any machine.
     """
     fitting = [fit.candidate for fit in fits if not fit.lacking and not fit.candidate.gated]
     if not fitting:

@@ -1,7 +1,4 @@
-"""Well-known causal language models by the sizes that decide what their training takes. Pure data.
-
-The figures are those of each model's public config.json.
-"""
+"""Sizes of well-known causal language models, from their public config.json. Pure data."""
 
 from dataclasses import dataclass
 
@@ -10,9 +7,9 @@ from dataclasses import dataclass
 class Candidate:
     """A model of the Llama family's layout: grouped queries, gated MLP, RMS norms.
 
-    `head` is the size of an attention head. `biased` tells that queries, keys and values have
-    biases, `normed` that queries and keys are normed for each head, `tied` that the table of
-    embeddings is the output's too. A `gated` one asks its users to accept a licence on the hub.
+    `head` is the size of an attention head. `biased`: queries, keys and values have biases.
+    `normed`: queries and keys are normalized per head. `tied`: input and output share the
+    embeddings. `gated`: users must accept a licence on the hub.
     """
 
     name: str
@@ -30,7 +27,7 @@ class Candidate:
 
     @property
     def parameters(self) -> int:
-        """How many numbers the model has."""
+        """The number of parameters."""
         queries, keys = self.heads * self.head, self.kv_heads * self.head
         attention = 2 * self.hidden * queries + 2 * self.hidden * keys
         attention += self.biased * (queries + 2 * keys) + self.normed * 2 * self.head

@@ -10,11 +10,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from node_client.commands.joining import get_token, keep_token
+from node_client.commands.joining import get_token, save_token
 from node_client.commands.problems import explain_problems
-from node_client.commands.service.plan import Plan
+from node_client.commands.service.unit import ServiceUnit
 from node_client.errors import SettingsError
-from node_client.settings.config import Choices, choose, find_token
+from node_client.settings.config import SettingChoices, choose, find_token
 from node_client.settings.flags import Flags, takes_settings
 from node_client.site import Site, parse_site
 from node_client.storage.state import StateDir
@@ -33,14 +33,14 @@ def install(
     url: Url,
     *,
     shown: Annotated[
-        bool, typer.Option("--print", help="Only print the unit, and install nothing")
+        bool, typer.Option("--print", help="Only print the unit; install nothing")
     ] = False,
     flags: Flags,
 ) -> None:
-    """Install and start a service that joins the swarm; once more, it takes new settings.
+    """Install and start a service that joins the swarm. Run it again to apply new settings.
 
-    Settings come from swarm-node.toml in the state folder. With --auto-update it installs code
-    that the coordinator offers, so use that only where you trust its operator.
+    Settings come from swarm-node.toml in the state folder. With --auto-update the service installs
+    code that the coordinator offers, so use it only if you trust the operator.
     """
     site, choices = _choose(url, flags)
     manager, plan = _manager(), _plan(site, choices)
@@ -63,7 +63,7 @@ def uninstall(url: Url, *, flags: Flags) -> None:
     plan = _plan(site, choices)
     if not _manager().uninstall(plan):
         raise SettingsError(
-            f"There is no service {plan.name}.", fix="`swarm-node service install URL` makes one."
+            f"There is no service {plan.name}.", fix="`swarm-node service install URL` creates one."
         )
     typer.echo(f"Removed {plan.name}. Token and checkpoints stay in {plan.state}.")
 
@@ -71,7 +71,7 @@ def uninstall(url: Url, *, flags: Flags) -> None:
 @app.command()
 @explain_problems
 def status(url: Url) -> None:
-    """Show how the service is; `swarm-node status URL` shows how its node is."""
+    """Show the state of the service; `swarm-node status URL` shows the state of its node."""
     site, choices = _choose(url, {})
     _manager().show_status(_plan(site, choices))
 
@@ -81,9 +81,9 @@ def status(url: Url) -> None:
 def logs(
     url: Url,
     *,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on showing new lines")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep showing new lines")] = False,
 ) -> None:
-    """Show what the service printed."""
+    """Show the output of the service."""
     site, choices = _choose(url, {})
     _manager().show_logs(_plan(site, choices), follow=follow)
 
@@ -92,9 +92,9 @@ def logs(
 @explain_problems
 @takes_settings("state_dir", "config", "auto_update", "wait_when_refused")
 def run(url: Url, *, flags: Flags) -> None:
-    """Join the swarm as the service does: after a newer client was installed, if one is asked for.
+    """Install a newer client if one is required, then join the swarm.
 
-    This is what the unit runs. Other supervisors may run it too.
+    This is the command of the service. Other supervisors may use it too.
     """
     site, choices = _choose(url, flags)
     if choices.value("auto_update"):
@@ -108,15 +108,15 @@ def run(url: Url, *, flags: Flags) -> None:
 
 
 def _upgrade(site: Site, state: StateDir) -> None:
-    """Install a newer client if one is asked for; whatever goes wrong, the node starts after it."""
-    from node_client.commands.service.upgrading import upgrade_if_asked
+    """Install a newer client if one was requested. The node starts also after an error."""
+    from node_client.commands.service.upgrading import upgrade_if_requested
 
     try:
-        said = upgrade_if_asked(site, state, now=datetime.now(UTC))
+        result = upgrade_if_requested(site, state, now=datetime.now(UTC))
     except (OSError, SettingsError) as problem:
-        said = f"not updated: {problem}"
-    if said is not None:
-        typer.echo(said)
+        result = f"not updated: {problem}"
+    if result is not None:
+        typer.echo(result)
 
 
 def _option(name: str, value: object) -> list[str]:
@@ -126,14 +126,14 @@ def _option(name: str, value: object) -> list[str]:
     return [flag, str(value)]
 
 
-def _choose(url: str, flags: Flags) -> tuple[Site, Choices]:
+def _choose(url: str, flags: Flags) -> tuple[Site, SettingChoices]:
     site = parse_site(url)
     return site, choose(site, flags=flags)
 
 
-def _plan(site: Site, choices: Choices) -> Plan:
+def _plan(site: Site, choices: SettingChoices) -> ServiceUnit:
     config: Path | None = choices.value("config")
-    return Plan(
+    return ServiceUnit(
         site=site,
         # Not resolved: a virtual environment's Python is a link out of it.
         python=Path(sys.executable).absolute(),
@@ -144,7 +144,7 @@ def _plan(site: Site, choices: Choices) -> Plan:
 
 
 def _manager() -> ModuleType:
-    """Return what manages services here. Raises SettingsError where nothing does."""
+    """Return the module of this system's service manager. Raises SettingsError without one."""
     if sys.platform == "linux":
         from node_client.commands.service import systemd
 
@@ -159,14 +159,14 @@ def _manager() -> ModuleType:
     )
 
 
-def _remember_token(choices: Choices) -> None:
-    """Keep the token in the state folder, where the service finds it; a unit would show it.
+def _remember_token(choices: SettingChoices) -> None:
+    """Save the token in the state folder for the service; in a unit it would be readable.
 
-    Where there is none, a person approves a code. Raises NodeError when that gives none either, and
-    SettingsError when it cannot be kept.
+    Without a token, a person approves a code. Raises NodeError when there is no token in the end,
+    and SettingsError when it cannot be saved.
     """
     token = find_token(choices)
     if not token:
         get_token(choices, console=Console())
     elif token != choices.state.recall(choices.site).token:
-        keep_token(choices, token)
+        save_token(choices, token)

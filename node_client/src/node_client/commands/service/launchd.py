@@ -4,17 +4,16 @@ import os
 import plistlib
 from pathlib import Path
 
-from node_client.commands.service.calling import call, told
-from node_client.commands.service.plan import Plan
+from node_client.commands.service.unit import ServiceUnit, call, run_visibly
 
 LOG = "service.log"
 
 
-def describe(plan: Plan) -> str:
+def describe(plan: ServiceUnit) -> str:
     """Return the property list of a service.
 
-    launchd starts again after every exit but 0 and knows no exception, so that a refused node
-    waits instead of ending.
+    launchd restarts after every exit but 0, without exceptions, so a refused node waits instead of
+    exiting.
     """
     log = str(plan.state / LOG)
     agent = {
@@ -34,13 +33,13 @@ def describe(plan: Plan) -> str:
     return plistlib.dumps(agent).decode()
 
 
-def agent_file(plan: Plan) -> Path:
-    """Return where the user's agents are, and the one of a service among them."""
+def agent_file(plan: ServiceUnit) -> Path:
+    """Return the file of a service among the user's agents."""
     return Path.home() / "Library" / "LaunchAgents" / f"{plan.name}.plist"
 
 
-def install(plan: Plan) -> None:
-    """Write, load and start the agent; one that runs is started anew. Raises NodeError."""
+def install(plan: ServiceUnit) -> None:
+    """Write, load and start the agent; a running one is restarted. Raises NodeError."""
     file = agent_file(plan)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(describe(plan), encoding="utf-8")
@@ -48,7 +47,7 @@ def install(plan: Plan) -> None:
     call(["launchctl", "bootstrap", _domain(), str(file)])
 
 
-def uninstall(plan: Plan) -> bool:
+def uninstall(plan: ServiceUnit) -> bool:
     """Stop and remove the agent; return whether there was one. Raises NodeError."""
     file = agent_file(plan)
     if not file.exists():
@@ -58,18 +57,18 @@ def uninstall(plan: Plan) -> bool:
     return True
 
 
-def show_status(plan: Plan) -> None:
-    """Let launchd say how the service is."""
-    told(["launchctl", "print", _target(plan)])
+def show_status(plan: ServiceUnit) -> None:
+    """Show launchd's status of the service."""
+    run_visibly(["launchctl", "print", _target(plan)])
 
 
-def show_logs(plan: Plan, *, follow: bool) -> None:
-    """Show what the service printed."""
-    told(["tail", "-n", "200", *(["-f"] if follow else []), str(plan.state / LOG)])
+def show_logs(plan: ServiceUnit, *, follow: bool) -> None:
+    """Show the output of the service."""
+    run_visibly(["tail", "-n", "200", *(["-f"] if follow else []), str(plan.state / LOG)])
 
 
 def describe_lingering() -> str:
-    """Say when an agent runs: nothing keeps it after its user logs out."""
+    """Return when an agent runs: it cannot run after logout."""
     return "It runs while you are logged in."
 
 
@@ -78,5 +77,5 @@ def _domain() -> str:
     return f"gui/{uid}"
 
 
-def _target(plan: Plan) -> str:
+def _target(plan: ServiceUnit) -> str:
     return f"{_domain()}/{plan.name}"

@@ -6,15 +6,14 @@ import shutil
 from pathlib import Path
 
 from node_client.commands.problems import REFUSED, UPGRADE_DUE
-from node_client.commands.service.calling import call, told
-from node_client.commands.service.plan import Plan
+from node_client.commands.service.unit import ServiceUnit, call, run_visibly
 from node_client.errors import SettingsError
 
 UNIT = """\
 [Unit]
 Description={description}
 Documentation={site}/join/
-# The pauses below are enough; nobody should have to reset a counter.
+# The pauses below are enough, without a counter that has to be reset.
 StartLimitIntervalSec=0
 
 [Service]
@@ -22,17 +21,17 @@ Type=exec
 ExecStart={command}
 WorkingDirectory={folder}
 Environment=PYTHONUNBUFFERED=1
-# Again after a failure: at first after 5 s, at last after 5 minutes (before systemd 254 after 5 s).
+# Restart after a failure: first after 5 s, finally after 5 minutes (before systemd 254 after 5 s).
 Restart=on-failure
 RestartSec=5s
 RestartSteps=6
 RestartMaxDelaySec=5min
-# Refused: the token or the client will not do, and trying again would not help.
+# Refused: the token or the client is not accepted, so a restart would not help.
 RestartPreventExitStatus={refused}
-# A newer client is to be installed, which the next start does.
+# The next start installs a newer client.
 RestartForceExitStatus={upgrade}
 SuccessExitStatus={upgrade}
-# SIGTERM for the node alone: it finishes its step, saves, and ends its helpers itself.
+# SIGTERM for the node only: it finishes its step, saves, and ends its child processes.
 KillMode=mixed
 TimeoutStopSec=5min
 Nice=10
@@ -49,11 +48,11 @@ WantedBy=default.target
 """
 
 
-def describe(plan: Plan) -> str:
-    """Return the unit of a service. Raises SettingsError for a path that no unit can hold."""
+def describe(plan: ServiceUnit) -> str:
+    """Return the unit of a service. Raises SettingsError for a path with invalid characters."""
     if any(not word.isprintable() for word in (*plan.command, str(plan.state))):
         raise SettingsError(
-            "A path of this node holds a character that no unit of systemd can hold.",
+            "A path of this node contains a character that is not allowed in a systemd unit.",
             fix="Choose a --state-dir and a virtual environment without such names.",
         )
     return UNIT.format(
@@ -66,16 +65,16 @@ def describe(plan: Plan) -> str:
     )
 
 
-def unit_file(plan: Plan) -> Path:
-    """Return where the user's units are, and the one of a service among them."""
+def unit_file(plan: ServiceUnit) -> Path:
+    """Return the file of a service among the user's units."""
     home = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
     return Path(home) / "systemd" / "user" / f"{plan.name}.service"
 
 
-def install(plan: Plan) -> None:
-    """Write, enable and start the unit; one that runs is started anew. Raises NodeError."""
+def install(plan: ServiceUnit) -> None:
+    """Write, enable and start the unit; a running one is restarted. Raises NodeError."""
     text, file = describe(plan), unit_file(plan)
-    _systemctl("show-environment")  # Without a session nothing shall be left behind.
+    _systemctl("show-environment")  # Fails without a session, before anything is written.
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")
     _systemctl("daemon-reload")
@@ -83,7 +82,7 @@ def install(plan: Plan) -> None:
     _systemctl("restart", file.name)
 
 
-def uninstall(plan: Plan) -> bool:
+def uninstall(plan: ServiceUnit) -> bool:
     """Stop, disable and remove the unit; return whether there was one. Raises NodeError."""
     file = unit_file(plan)
     if not file.exists():
@@ -94,19 +93,19 @@ def uninstall(plan: Plan) -> bool:
     return True
 
 
-def show_status(plan: Plan) -> None:
-    """Let systemd say how the service is."""
-    told(["systemctl", "--user", "--no-pager", "status", unit_file(plan).name])
+def show_status(plan: ServiceUnit) -> None:
+    """Show systemd's status of the service."""
+    run_visibly(["systemctl", "--user", "--no-pager", "status", unit_file(plan).name])
 
 
-def show_logs(plan: Plan, *, follow: bool) -> None:
-    """Let the journal show what the service printed."""
+def show_logs(plan: ServiceUnit, *, follow: bool) -> None:
+    """Show the output of the service from the journal."""
     words = ["journalctl", "--user", "--unit", unit_file(plan).name, "--pager-end"]
-    told([*words, "--follow"] if follow else words)
+    run_visibly([*words, "--follow"] if follow else words)
 
 
 def describe_lingering() -> str:
-    """Say what keeps the service running after its user logs out, or nothing where it does."""
+    """Return how to keep the service running after logout; an empty text if it does."""
     if shutil.which("loginctl") is None:
         return ""
     user = getpass.getuser()
@@ -124,11 +123,11 @@ def _systemctl(*words: str) -> None:
 
 
 def _specify(text: str) -> str:
-    """Return a text in which systemd finds no specifier."""
+    """Escape specifiers of systemd in a text."""
     return text.replace("%", "%%")
 
 
 def _quote(word: str) -> str:
-    """Return a word of a command line as systemd reads it: no variable, no specifier, one word."""
+    """Quote one word of a command line for systemd: no variables, no specifiers."""
     escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("$", "$$")
     return f'"{_specify(escaped)}"'

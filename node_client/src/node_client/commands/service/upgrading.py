@@ -1,4 +1,4 @@
-"""Installs the client that a coordinator offers, into the environment that this one runs in."""
+"""Installs the client that a coordinator offers into the environment of this one."""
 
 import subprocess
 import sys
@@ -9,17 +9,17 @@ from tempfile import TemporaryDirectory
 
 from node_client.site import Site
 from node_client.storage.state import StateDir
-from node_client.storage.upgrades import Upgrade, read_upgrade, write_upgrade
+from node_client.storage.upgrades import UpgradeRequest, read_upgrade, write_upgrade
 from swarm_protocol.version import CLIENT_VERSION, parse_version
 
-# An index that sends a byte now and then must not keep the node from starting.
+# A slow package index must not prevent the start of the node.
 MOST_S = 600
 
-Run = Callable[[Sequence[str]], str]
+RunPython = Callable[[Sequence[str]], str]
 
 
 class UpgradeFailedError(Exception):
-    """The client is as it was; the text says why."""
+    """The upgrade failed and changed nothing; the message is the reason."""
 
 
 def run_python(words: Sequence[str]) -> str:
@@ -38,44 +38,44 @@ def run_python(words: Sequence[str]) -> str:
         raise UpgradeFailedError(f"it took longer than {MOST_S} s") from None
     if done.returncode:
         lines = (done.stderr or done.stdout).strip().splitlines() or ["no reason was given"]
-        told = next((line for line in lines if line.startswith("ERROR: ")), lines[-1])
-        raise UpgradeFailedError(told.removeprefix("ERROR: "))
+        error = next((line for line in lines if line.startswith("ERROR: ")), lines[-1])
+        raise UpgradeFailedError(error.removeprefix("ERROR: "))
     return done.stdout
 
 
-def upgrade_if_asked(
-    site: Site, state: StateDir, *, now: datetime, run: Run = run_python
+def upgrade_if_requested(
+    site: Site, state: StateDir, *, now: datetime, run: RunPython = run_python
 ) -> str | None:
-    """Install a newer client if the node has asked for one, and return what came of it in words.
+    """Install a newer client if the node has requested one, and return the result as text.
 
-    Raises SettingsError and OSError when the note about it cannot be read or written.
+    Raises SettingsError and OSError when the request cannot be read or written.
     """
-    asked = read_upgrade(state)
-    if asked is None or asked.tried_at is not None:
+    request = read_upgrade(state)
+    if request is None or request.tried_at is not None:
         return None
     problem = ""
     try:
-        said = f"updated from {CLIENT_VERSION} to {install(site, oldest=asked.wanted, run=run)}"
+        result = f"updated from {CLIENT_VERSION} to {install(site, oldest=request.wanted, run=run)}"
     except UpgradeFailedError as trouble:
         problem = str(trouble)
-        said = f"not updated, going on with {CLIENT_VERSION}: {problem}"
-    write_upgrade(state, Upgrade(asked.wanted, tried_at=now, problem=problem))
-    return said
+        result = f"not updated, continuing with {CLIENT_VERSION}: {problem}"
+    write_upgrade(state, UpgradeRequest(request.wanted, tried_at=now, problem=problem))
+    return result
 
 
-def install(site: Site, *, oldest: str, run: Run) -> str:
+def install(site: Site, *, oldest: str, run: RunPython) -> str:
     """Install a site's client if it is newer than this one, and return its version.
 
-    Only the client itself is taken from the site, which serves it with its hash; what it depends on
-    comes from where pip always looks. Raises UpgradeFailedError.
+    Only the client itself is downloaded from the site, which serves it with its hash; dependencies
+    come from pip's usual index. Raises UpgradeFailedError.
     """
     pip = ("-m", "pip", "--disable-pip-version-check")
     try:
         run((*pip, "--version"))
     except UpgradeFailedError:
-        run(("-m", "ensurepip"))  # uv makes environments without pip
+        run(("-m", "ensurepip"))  # uv creates environments without pip
     with TemporaryDirectory() as folder:
-        # No dependencies, and wheels only: to build a package is to run its code.
+        # No dependencies, and wheels only: building a package would run its code.
         source = ("--isolated", "--index-url", f"{site.base}/simple/", "--no-deps")
         wheels = ("--only-binary", ":all:")
         run((*pip, "download", *source, *wheels, "--dest", folder, f"swarm-node>{CLIENT_VERSION}"))
@@ -83,7 +83,7 @@ def install(site: Site, *, oldest: str, run: Run) -> str:
         run((*pip, "install", "--upgrade", str(wheel)))
     version = run(("-m", "node_client", "--version")).split()[-1]
     if oldest and _is_older(version, oldest):
-        raise UpgradeFailedError(f"the site offers {version}, and asks for {oldest}")
+        raise UpgradeFailedError(f"the site offers {version}, but requires {oldest}")
     return version
 
 

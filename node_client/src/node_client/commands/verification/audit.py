@@ -1,4 +1,4 @@
-"""All checks of a round, in order; what they need from outside is handed in."""
+"""All checks of a round, in order; their inputs are arguments."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -6,14 +6,14 @@ from itertools import islice
 
 from node_client.commands.verification.beacon import named_beacon
 from node_client.commands.verification.checks import (
-    Check,
-    Outcome,
+    CheckOutcome,
+    RoundCheck,
     check_commitment,
     check_noted,
     check_questions,
 )
 from node_client.commands.verification.earlier import (
-    Earlier,
+    EarlierRounds,
     allow_for_sealed,
     check_earlier,
     gather_earlier,
@@ -31,7 +31,7 @@ from swarm_tasks.answers import NEWEST_RULES, AnswerRules
 from swarm_tasks.pool import AnyVerifier
 from swarm_tasks.quiz import draw_quiz
 
-# Answers that are scored at once: enough for every core, few enough that progress shows.
+# Answers scored at once: enough for every core, few enough to show progress.
 BATCH = 2048
 
 Graded = tuple[PublishedAnswer, PublishedQuestion]
@@ -46,11 +46,11 @@ def audit_round(
     answers: Iterable[PublishedAnswer],
     verifier: AnyVerifier,
     progress: Callable[[int], None] = lambda done: None,
-) -> Iterator[Check]:
+) -> Iterator[RoundCheck]:
     """Yield every check's result as soon as it is known.
 
-    `asked` are the earlier rounds of the season, in order. `progress` is told how many answers
-    have been gone through. Raises UncheckableError when `asked` or `answers` does.
+    `asked` are the earlier rounds of the season, in order. `progress` receives the number of
+    processed answers. Raises UncheckableError when `asked` or `answers` does.
     """
     yield check_commitment(published, number=number)
     yield check_noted(published, noted)
@@ -66,18 +66,20 @@ def audit_round(
     )
 
 
-def _draw_again(published: PublishedRound, earlier: Earlier, *, verifier: AnyVerifier) -> Check:
+def _draw_again(
+    published: PublishedRound, earlier: EarlierRounds, *, verifier: AnyVerifier
+) -> RoundCheck:
     secret, value = bytes.fromhex(published.secret), published.beacon
     beacon = named_beacon(published)
     if (value and value.round) != (beacon and beacon.round):
-        told = "not drawn again: the beacon's value that the rules name is not published"
-        return Check("questions", Outcome.UNKNOWN, told)
+        reason = "not drawn again: the beacon's value that the rules name is not published"
+        return RoundCheck("questions", CheckOutcome.UNKNOWN, reason)
     try:
         drawn = draw_quiz(
             published.rules, secret=secret, seen=earlier.seen, verifier=verifier, beacon=value
         )
     except RefusedError as refusal:
-        return Check("questions", Outcome.UNKNOWN, f"not drawn again: {refusal.message}")
+        return RoundCheck("questions", CheckOutcome.UNKNOWN, f"not drawn again: {refusal.message}")
     return allow_for_sealed(check_questions(published, drawn), earlier)
 
 
@@ -88,8 +90,8 @@ def _score_again(
     rules: AnswerRules,
     verifier: AnyVerifier,
     progress: Callable[[int], None],
-) -> Iterator[Check]:
-    """Score all answers anew; where that fails, the nodes' scores are added up all the same."""
+) -> Iterator[RoundCheck]:
+    """Score all answers again. If that fails, the nodes' scores are still recomputed."""
     failure = ""
     for batch in _cut(answers):
         graded = [(answer, question) for answer in batch if (question := recount.take(answer))]

@@ -1,23 +1,26 @@
-"""The public beacon of a round, held against what its servers say and against the clock; pure."""
+"""The public beacon of a round, compared with its servers and with the time of the commitment."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
-from node_client.commands.verification.checks import Check, Differences, Outcome, conclude
+import httpx
+
+from node_client.commands.verification.checks import CheckOutcome, Differences, RoundCheck, conclude
 from node_client.commands.verification.records import PublishedRound
 from node_client.storage.commitments import NotedCommitment
 from swarm_record.chain import RecordLink
-from swarm_tasks.beacon import LEAD, Beacon, BeaconValue
+from swarm_tasks.beacon import LEAD, MAX_VALUE_BYTES, Beacon, BeaconError, BeaconValue, read_value
 
 _NAME = "beacon"
-# Times in notes are cut off to the second.
+# Recorded times are truncated to seconds.
 _NOTED_TO = timedelta(seconds=1)
-# The clocks of a site's workers may differ by so much.
+# Tolerance for the clocks of a site's workers.
 _LAG = timedelta(seconds=15)
+HTTP_TIMEOUT_S = 10.0
 
 
 def named_beacon(published: PublishedRound) -> Beacon | None:
-    """Return the beacon that a round's rules name, if they do."""
+    """Return the beacon in a round's rules, if there is one."""
     named = published.rules.beacon
     return named if isinstance(named, Beacon) else None
 
@@ -29,16 +32,18 @@ def check_beacon(
     scheduled: RecordLink | None,
     before: Iterable[RecordLink],
     noted: NotedCommitment | None,
-) -> Check:
-    """Check that a round was drawn with the beacon's value, and bound to it before it was known.
+) -> RoundCheck:
+    """Check that a round uses the beacon's value, and was bound to it before it was known.
 
-    `fetched` is what a server of the beacon says, None if none answered; `scheduled` the link of
-    the chain that fixed the commitment, `before` those that precede it, and `noted` what this
-    machine saw of it.
+    `fetched` is the value from a server of the beacon, None if none answered; `scheduled` the link
+    of the chain with the commitment, `before` the links before it, and `noted` the commitment that
+    this machine recorded.
     """
     beacon = named_beacon(published)
     if beacon is None:
-        return Check(_NAME, Outcome.SKIPPED, "not used: the operator may have chosen the secret")
+        return RoundCheck(
+            _NAME, CheckOutcome.SKIPPED, "not used: the operator may have chosen the secret"
+        )
     differences = Differences()
     _compare_value(published.beacon, beacon, fetched, differences)
     doubts = _compare_times(beacon, scheduled, before, differences)
@@ -48,9 +53,9 @@ def check_beacon(
     else:
         compared += "; only the site's clock says that the commitment came before it"
     if fetched is None and not differences.count:
-        return Check(
+        return RoundCheck(
             _NAME,
-            Outcome.UNKNOWN,
+            CheckOutcome.UNKNOWN,
             f"no server of drand gave round {beacon.round}: try again later, or name another"
             " server with --beacon-url",
         )
@@ -64,8 +69,8 @@ def _compare_value(
     differences: Differences,
 ) -> None:
     if value is None or value.round != beacon.round:
-        told = f"that of round {value.round}" if value else "none"
-        differences.add("value", published=told, ours=f"round {beacon.round} in the rules")
+        shown = f"that of round {value.round}" if value else "none"
+        differences.add("value", published=shown, ours=f"round {beacon.round} in the rules")
         return
     if value.randomness != value.hashed:
         differences.add("randomness", published=value.randomness, ours=value.hashed)
@@ -79,13 +84,13 @@ def _compare_times(
     before: Iterable[RecordLink],
     differences: Differences,
 ) -> list[str]:
-    """Compare when the commitment was fixed with when the value came; return what is in doubt.
+    """Compare the times of commitment and value; return doubts.
 
-    A link that was dated back, because the value was known already, stands behind later ones.
+    A backdated link, made when the value was known already, follows later ones.
     """
     fixed_at = _read_time(scheduled.at) if scheduled else None
     if fixed_at is None:
-        return ["the chain does not tell when the round was scheduled"]
+        return ["the chain does not have the time when the round was scheduled"]
     if fixed_at + LEAD > beacon.emitted_at:
         differences.add(
             "time of the commitment",
@@ -109,9 +114,31 @@ def _was_noted_before(
 
 
 def _read_time(text: str) -> datetime | None:
-    """Return a time in ISO 8601 with its zone; None for what is none."""
+    """Parse a time in ISO 8601 with a time zone; None if it is invalid."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
         return None
     return moment if moment.tzinfo else None
+
+
+def fetch_value(beacon: Beacon, *, urls: Sequence[str]) -> BeaconValue | None:
+    """Return the value of the first server that answers with one; None if none does."""
+    for url in urls:
+        try:
+            return read_value(_fetch(f"{url.rstrip('/')}/{beacon.path}"), beacon=beacon)
+        except (httpx.HTTPError, httpx.InvalidURL, BeaconError):
+            continue
+    return None
+
+
+def _fetch(address: str) -> bytes:
+    """Return a response body. Raises httpx's errors, and BeaconError for one that is too large."""
+    body = b""
+    with httpx.stream("GET", address, timeout=HTTP_TIMEOUT_S) as response:
+        response.raise_for_status()
+        for chunk in response.iter_bytes():
+            body += chunk
+            if len(body) > MAX_VALUE_BYTES:
+                raise BeaconError(f"more than {MAX_VALUE_BYTES} bytes")
+    return body

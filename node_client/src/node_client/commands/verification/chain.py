@@ -1,10 +1,10 @@
-"""A site's chain, and what it says of one round; pure."""
+"""A site's chain, and its records of one round; pure."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from node_client.commands.verification.checks import Check, Differences, Outcome, conclude
+from node_client.commands.verification.checks import CheckOutcome, Differences, RoundCheck, conclude
 from node_client.commands.verification.records import PublishedRound
 from node_client.storage.heads import NotedHead
 from swarm_record.chain import (
@@ -19,19 +19,19 @@ from swarm_record.keys import is_signed
 
 @dataclass(frozen=True)
 class Chain:
-    """The links that follow each other from the first one on, and why they end, if too early."""
+    """The valid links from the first one on, and the error that ends them, if any."""
 
     links: Sequence[HashedLink]
     broken: str = ""
 
     @property
     def covered_from(self) -> int:
-        """The first round that the chain is about."""
+        """The first round that the chain covers."""
         return self.links[0].link.round + 1 if self.links else 1
 
     @property
     def scheduled_from(self) -> int:
-        """The first round that the chain saw scheduled: it may have begun in one that was open."""
+        """The first round scheduled in the chain, which may have started during an open round."""
         scheduled = (each.link.round for each in self.links if each.link.kind == "scheduled")
         return next(scheduled, 0)
 
@@ -41,13 +41,13 @@ class Chain:
 
     @property
     def keys(self) -> set[str]:
-        """The keys that the site has signed with."""
+        """The site's signing keys."""
         return {each.link.key for each in self.links if each.link.kind in ("began", "key")}
 
 
 @dataclass
 class RoundHistory:
-    """What the chain fixed of a round, as far as no backup undid it."""
+    """The chain's records of a round, without those that a restored backup undid."""
 
     scheduled: RecordLink | None = None
     answered: RecordLink | None = None
@@ -61,11 +61,11 @@ class RoundHistory:
 
     @property
     def is_gone(self) -> bool:
-        """Whether the site need not have the round: withdrawn, or undone by a backup."""
+        """Whether the round may be missing: withdrawn, or undone by a restored backup."""
         return self.scheduled is None and bool(self.withdrawn or self.undone)
 
-    def take(self, link: RecordLink) -> None:
-        """Add a link that is about the round."""
+    def add(self, link: RecordLink) -> None:
+        """Add a link about the round."""
         match link.kind:
             case "scheduled" | "answered" | "closed":
                 if getattr(self, link.kind) is not None:
@@ -83,7 +83,7 @@ class RoundHistory:
 
 
 def read_chain(lines: Iterable[bytes]) -> Chain:
-    """Return what of the lines is a chain."""
+    """Return the chain in the lines, up to the first error."""
     links: list[HashedLink] = []
     try:
         links.extend(follow_chain(lines))
@@ -93,20 +93,20 @@ def read_chain(lines: Iterable[bytes]) -> Chain:
 
 
 def read_histories(chain: Chain) -> dict[int, RoundHistory]:
-    """Return what the chain says of each of its rounds, by number."""
-    told: dict[int, RoundHistory] = {}
+    """Return the chain's records of its rounds, by number."""
+    histories: dict[int, RoundHistory] = {}
     for linked in chain.links:
         link = linked.link
         if link.kind == "restored":
-            for number in [number for number in told if number > link.round]:
-                told[number] = RoundHistory(undone=told[number].undone + 1)
+            for number in [number for number in histories if number > link.round]:
+                histories[number] = RoundHistory(undone=histories[number].undone + 1)
         elif link.kind not in ("began", "key") and link.round:
-            told.setdefault(link.round, RoundHistory()).take(link)
-    return told
+            histories.setdefault(link.round, RoundHistory()).add(link)
+    return histories
 
 
-def check_chain(chain: Chain | None, noted: Sequence[NotedHead]) -> Check:
-    """Check that the chain holds together, and that it still has what this machine saw of it."""
+def check_chain(chain: Chain | None, noted: Sequence[NotedHead]) -> RoundCheck:
+    """Check that the chain is valid, and still has the heads that this machine recorded."""
     if chain is None or not (chain.links or noted):
         return _without_chain(noted)
     differences, lost = Differences(), 0
@@ -134,16 +134,16 @@ def check_chain(chain: Chain | None, noted: Sequence[NotedHead]) -> Check:
     )
 
 
-def _without_chain(noted: Sequence[NotedHead]) -> Check:
+def _without_chain(noted: Sequence[NotedHead]) -> RoundCheck:
     if not noted:
-        return Check("chain", Outcome.SKIPPED, "this site publishes no chain")
+        return RoundCheck("chain", CheckOutcome.SKIPPED, "this site publishes no chain")
     differences = Differences()
     differences.add("chain", published="none", ours=f"seen here on {noted[-1].seen_at}")
     return conclude("chain", compared="the chain with what was seen here", differences=differences)
 
 
 def _was_undone(chain: Chain, head: NotedHead) -> bool:
-    """Tell whether a backup was restored that did not have this link yet."""
+    """Return whether a backup was restored that is older than this link."""
     return any(
         linked.link.kind == "restored" and linked.link.sequence <= head.sequence
         for linked in chain.links
@@ -151,7 +151,7 @@ def _was_undone(chain: Chain, head: NotedHead) -> bool:
 
 
 def _check_keys(chain: Chain, differences: Differences) -> None:
-    """Check that each new key of the site is signed by the one before."""
+    """Check that each new key of the site is signed with the previous one."""
     key = ""
     for linked in chain.links:
         link = linked.link
@@ -164,11 +164,13 @@ def _check_keys(chain: Chain, differences: Differences) -> None:
         key = link.key
 
 
-def check_fixed(published: PublishedRound, chain: Chain, history: RoundHistory | None) -> Check:
-    """Hold what is published of a round against what the chain fixed of it."""
+def check_fixed(
+    published: PublishedRound, chain: Chain, history: RoundHistory | None
+) -> RoundCheck:
+    """Compare a published round with its records in the chain."""
     number = published.rules.round
     if history is None and number < chain.covered_from:
-        return Check("fixed", Outcome.SKIPPED, "the round is older than the chain")
+        return RoundCheck("fixed", CheckOutcome.SKIPPED, "the round is older than the chain")
     history, differences = history or RoundHistory(), Differences()
     fixed = {
         "answers": (published.answers_root, history.answered and history.answered.root),
@@ -178,9 +180,9 @@ def check_fixed(published: PublishedRound, chain: Chain, history: RoundHistory |
     if number >= chain.scheduled_from:
         committed = history.scheduled and history.scheduled.commitment
         fixed["commitment"] = (published.commitment, committed)
-    for what, (told, ours) in fixed.items():
-        if told != (ours or ""):
-            differences.add(what, published=told or "nothing", ours=ours or "nothing in the chain")
+    for what, (shown, ours) in fixed.items():
+        if shown != (ours or ""):
+            differences.add(what, published=shown or "nothing", ours=ours or "nothing in the chain")
     for kind in history.twice:
         differences.add(kind, published="fixed more than once", ours="once a round")
     return conclude(

@@ -1,4 +1,4 @@
-"""Comparisons of a round's published parts with the same parts made again; pure."""
+"""Checks of a round: published values against recomputed ones; pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,12 +12,12 @@ from swarm_protocol.messages import TaskSpec
 from swarm_tasks.quiz import commit_quiz
 from swarm_tasks.verifier import DrawnTask
 
-# How many differences are named; all are counted.
+# Number of differences to show; all are counted.
 NAMED = 10
 
 
-class Outcome(StrEnum):
-    """What a check came to."""
+class CheckOutcome(StrEnum):
+    """The outcome of a check."""
 
     HOLDS = "holds"
     DOUBTFUL = "doubtful"
@@ -28,7 +28,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing that is not as published: where, and what each side has."""
+    """One difference: where, the published value, and ours."""
 
     where: str
     published: str
@@ -37,7 +37,7 @@ class Difference:
 
 @dataclass
 class Differences:
-    """The first NAMED differences, and how many there are."""
+    """The first NAMED differences, and the number of all."""
 
     first: list[Difference] = field(default_factory=list)
     count: int = 0
@@ -50,26 +50,26 @@ class Differences:
 
 
 @dataclass(frozen=True)
-class Check:
-    """One check's result: `compared` says in words what was held against what."""
+class RoundCheck:
+    """The result of one check; `compared` describes what was compared."""
 
     name: str
-    outcome: Outcome
+    outcome: CheckOutcome
     compared: str
     differences: Differences = field(default_factory=Differences)
 
 
 def conclude(
     name: str, *, compared: str, differences: Differences, doubts: Sequence[str] = ()
-) -> Check:
-    """Return the check that holds if there are no differences, and no doubts either."""
-    otherwise = Outcome.DOUBTFUL if doubts else Outcome.HOLDS
-    outcome = Outcome.DIFFERS if differences.count else otherwise
-    return Check(name, outcome, " · ".join([compared, *doubts]), differences)
+) -> RoundCheck:
+    """Return a check that holds without differences and doubts."""
+    otherwise = CheckOutcome.DOUBTFUL if doubts else CheckOutcome.HOLDS
+    outcome = CheckOutcome.DIFFERS if differences.count else otherwise
+    return RoundCheck(name, outcome, " · ".join([compared, *doubts]), differences)
 
 
-def check_commitment(published: PublishedRound, *, number: int) -> Check:
-    """Hold the secret and the rules against the commitment, and the rules against the round."""
+def check_commitment(published: PublishedRound, *, number: int) -> RoundCheck:
+    """Check the commitment against secret and rules, and the rules against the round."""
     differences = Differences()
     ours = commit_quiz(published.rules, secret=bytes.fromhex(published.secret))
     if ours != published.commitment:
@@ -83,11 +83,13 @@ def check_commitment(published: PublishedRound, *, number: int) -> Check:
     )
 
 
-def check_noted(published: PublishedRound, noted: NotedCommitment | None) -> Check:
-    """Hold the published commitment against what this machine's node saw before the end."""
+def check_noted(published: PublishedRound, noted: NotedCommitment | None) -> RoundCheck:
+    """Compare the published commitment with the one that this machine's node recorded."""
     name = "noted before"
     if noted is None:
-        return Check(name, Outcome.SKIPPED, "this machine's node did not see the round open")
+        return RoundCheck(
+            name, CheckOutcome.SKIPPED, "this machine's node did not see the round open"
+        )
     differences = Differences()
     if noted.commitment != published.commitment:
         differences.add("commitment", published=published.commitment, ours=noted.commitment)
@@ -98,8 +100,8 @@ def check_noted(published: PublishedRound, noted: NotedCommitment | None) -> Che
     )
 
 
-def check_questions(published: PublishedRound, drawn: Sequence[DrawnTask]) -> Check:
-    """Hold the published questions, in order, against those that the secret gives."""
+def check_questions(published: PublishedRound, drawn: Sequence[DrawnTask]) -> RoundCheck:
+    """Compare the published questions, in order, with those drawn with the secret."""
     differences = Differences()
     asked = published.questions
     if len({question.id for question in asked}) != len(asked):
@@ -132,5 +134,5 @@ def _compare_question(
 
 
 def _write(value: object) -> str:
-    """Return a value as JSON, in which `1` and `true` differ as they do not in Python."""
+    """Return a value as JSON, where `1` and `true` differ, unlike in Python."""
     return msgspec.json.encode(value, order="sorted").decode()

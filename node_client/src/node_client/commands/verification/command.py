@@ -1,4 +1,4 @@
-"""The command `swarm-node verify-round`: fetches, checks and shows."""
+"""The command `swarm-node verify-round`: fetches, checks and shows a round."""
 
 from collections.abc import Iterator, Sequence
 from tempfile import TemporaryFile
@@ -8,7 +8,7 @@ from rich.progress import Progress
 from rich.text import Text
 
 from node_client.commands.verification.audit import audit_round
-from node_client.commands.verification.beacon import check_beacon, named_beacon
+from node_client.commands.verification.beacon import check_beacon, fetch_value, named_beacon
 from node_client.commands.verification.chain import (
     Chain,
     check_chain,
@@ -16,7 +16,7 @@ from node_client.commands.verification.chain import (
     read_chain,
     read_histories,
 )
-from node_client.commands.verification.checks import Check, Outcome
+from node_client.commands.verification.checks import CheckOutcome, RoundCheck
 from node_client.commands.verification.download import (
     fetch_answers,
     fetch_asked,
@@ -26,7 +26,6 @@ from node_client.commands.verification.download import (
     read_answers,
     read_earlier,
 )
-from node_client.commands.verification.drand import fetch_value
 from node_client.commands.verification.evidence import Evidence
 from node_client.commands.verification.records import PublishedRound, read_round
 from node_client.commands.verification.report import conclude_checks, draw_check
@@ -54,11 +53,11 @@ def verify_round(
     console: Console,
     verifier: AnyVerifier,
     beacon_urls: Sequence[str] = BEACON_URLS,
-) -> Outcome:
-    """Check a round, show each result as it comes, and return what they come to.
+) -> CheckOutcome:
+    """Check a round, show each result as soon as it is known, and return the outcome.
 
-    `state` is the folder of this machine's node, which holds what it saw; `beacon_urls` are servers
-    of the public beacon. Raises NodeError when the round cannot be checked.
+    `state` is the folder of this machine's node, with its records; `beacon_urls` are servers of
+    the public beacon. Raises NodeError when the round cannot be checked.
     """
     with console.status(f"Fetching round {number}"):
         published = read_round(fetch_round(site, number))
@@ -79,8 +78,8 @@ def verify_round(
             outcomes.append(check.outcome)
             console.print(draw_check(check), soft_wrap=True)
     except UncheckableError as problem:
-        # What was refuted stays so, whatever cannot be told about the rest.
-        if Outcome.DIFFERS not in outcomes:
+        # A difference that was found is certain, even if the other checks are not possible.
+        if CheckOutcome.DIFFERS not in outcomes:
             raise
         console.print(Text(f"? {problem.message}\n{problem.fix}"), soft_wrap=True)
     outcome, words = conclude_checks(f"Round {number}", outcomes)
@@ -97,7 +96,7 @@ def _run_checks(
     console: Console,
     verifier: AnyVerifier,
     beacon_urls: Sequence[str],
-) -> Iterator[Check]:
+) -> Iterator[RoundCheck]:
     evidence = Evidence(published)
     noted = find_commitment(state.commitments, site=site, number=number)
     with console.status("Fetching the chain"):

@@ -1,4 +1,4 @@
-"""A round's public record, fetched over HTTP with a limit on everything."""
+"""Downloads of a round's public records, all with size limits."""
 
 from collections.abc import Iterable, Iterator
 from typing import IO
@@ -15,14 +15,14 @@ from node_client.errors import UncheckableError
 from node_client.site import Site
 
 HTTP_TIMEOUT_S = 30.0
-# Some 100,000 nodes' scores, and some 10,000 nodes' answers to 16 questions, at their longest.
+# About 100,000 nodes' scores, and 10,000 nodes' answers to 16 questions, at maximum length.
 MAX_RECORD_BYTES = 64 << 20
 MAX_ANSWERS_BYTES = 4 << 30
-# Some two million links: years of rounds.
+# About two million links: years of rounds.
 MAX_CHAIN_BYTES = 1 << 30
 # A year of rounds of 256 questions, one every five minutes, takes less.
 MAX_ASKED_BYTES = 1 << 29
-# An answer's characters may each be two escapes of six bytes.
+# Each character of an answer may be two escapes of six bytes.
 MAX_LINE_BYTES = 1 << 18
 
 
@@ -31,24 +31,24 @@ class MissingError(UncheckableError):
 
 
 def fetch_round(site: Site, number: int) -> bytes:
-    """Return a round's record as the site gives it. Raises UncheckableError."""
+    """Download a round's record. Raises UncheckableError."""
     address = site.round_record(number)
     return b"".join(_stream(address, most=MAX_RECORD_BYTES))
 
 
 def fetch_answers(site: Site, number: int, *, into: IO[bytes]) -> int:
-    """Write a round's answers to a file and return how many lines came. Raises UncheckableError."""
+    """Write a round's answers to a file and return the number of lines. Raises UncheckableError."""
     address = site.round_answers(number)
-    return _keep(_stream(address, most=MAX_ANSWERS_BYTES), into)
+    return _save(_stream(address, most=MAX_ANSWERS_BYTES), into)
 
 
 def fetch_asked(site: Site, number: int, *, into: IO[bytes]) -> int:
-    """Write what was asked before a round to a file; return how many lines came.
+    """Write the earlier questions of a round to a file; return the number of lines.
 
     Raises UncheckableError.
     """
     address = site.round_asked(number)
-    return _keep(_stream(address, most=MAX_ASKED_BYTES), into)
+    return _save(_stream(address, most=MAX_ASKED_BYTES), into)
 
 
 def fetch_chain(site: Site) -> list[bytes] | None:
@@ -72,12 +72,12 @@ def fetch_json(address: str) -> bytes:
 
 
 def read_answers(file: IO[bytes]) -> Iterator[PublishedAnswer]:
-    """Yield the answers of a file, from where it stands. Raises UncheckableError."""
+    """Yield the answers of a file from its current position. Raises UncheckableError."""
     return map(read_answer, _read_lines(file))
 
 
 def read_earlier(file: IO[bytes]) -> Iterator[PublishedAsked]:
-    """Yield the earlier rounds of a file, from where it stands. Raises UncheckableError."""
+    """Yield the earlier rounds of a file from its current position. Raises UncheckableError."""
     return map(read_asked, _read_lines(file))
 
 
@@ -86,13 +86,13 @@ def _read_lines(file: IO[bytes]) -> Iterator[bytes]:
         if len(line) > MAX_LINE_BYTES:
             raise UncheckableError(
                 f"The site published a line of more than {MAX_LINE_BYTES:,} bytes.",
-                fix="Tell the operator; no coordinator takes such an answer.",
+                fix="Report this to the operator: a coordinator accepts no such answer.",
             )
         yield line
 
 
-def _keep(chunks: Iterable[bytes], into: IO[bytes]) -> int:
-    """Write the chunks to a file and return how many lines they have. Raises UncheckableError."""
+def _save(chunks: Iterable[bytes], into: IO[bytes]) -> int:
+    """Write chunks to a file and return the number of lines. Raises UncheckableError."""
     lines = 0
     for chunk in chunks:
         _write(chunk, into)
@@ -105,13 +105,13 @@ def _write(chunk: bytes, into: IO[bytes]) -> None:
         into.write(chunk)
     except OSError as problem:
         raise UncheckableError(
-            f"The round's record cannot be kept: {problem.strerror or problem}.",
+            f"The round's record cannot be saved: {problem.strerror or problem}.",
             fix="Free some space in the folder of temporary files, or name another with TMPDIR.",
         ) from problem
 
 
 def _stream(address: str, *, most: int) -> Iterator[bytes]:
-    """Yield an answer's body as it comes, up to `most` bytes. Raises UncheckableError."""
+    """Yield a response body in chunks, up to `most` bytes. Raises UncheckableError."""
     size = 0
     try:
         with httpx.stream("GET", address, timeout=HTTP_TIMEOUT_S) as response:
@@ -126,11 +126,11 @@ def _stream(address: str, *, most: int) -> Iterator[bytes]:
                 if size > most:
                     raise UncheckableError(
                         f"{address} is larger than {most:,} bytes.",
-                        fix="Tell the operator; no round is that large.",
+                        fix="Report this to the operator: no round is that large.",
                     )
                 yield chunk
     except (httpx.HTTPError, httpx.InvalidURL) as problem:
         raise UncheckableError(
             f"{address} cannot be read: {problem or type(problem).__name__}",
-            fix="Check the address and the network: `swarm-node doctor URL` does.",
+            fix="Check the address and the network, for example with `swarm-node doctor URL`.",
         ) from problem

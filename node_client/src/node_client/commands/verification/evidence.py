@@ -1,8 +1,8 @@
-"""What nodes and the site signed of a round's answers, held against what is published; pure."""
+"""Signatures of nodes and site over a round's answers, compared with the published ones; pure."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from node_client.commands.verification.checks import Check, Differences, Outcome, conclude
+from node_client.commands.verification.checks import CheckOutcome, Differences, RoundCheck, conclude
 from node_client.commands.verification.records import PublishedAnswer, PublishedRound
 from node_client.storage.receipts import KeptReceipt
 from swarm_record.answers import AnswerEntry, encode_entry, encode_signed_answer, hash_text
@@ -13,7 +13,7 @@ Place = tuple[str, int]
 
 
 class Evidence:
-    """Takes every published answer of a round once. Memory grows with them, but not their texts."""
+    """Collects every published answer of a round once, without its text."""
 
     def __init__(self, published: PublishedRound) -> None:
         self._published = published
@@ -24,12 +24,12 @@ class Evidence:
         self._signed = self._unsigned = 0
 
     def watch(self, answers: Iterable[PublishedAnswer]) -> Iterator[PublishedAnswer]:
-        """Pass answers on, and take them."""
+        """Yield answers, and collect them."""
         for answer in answers:
-            self._take(answer)
+            self._collect(answer)
             yield answer
 
-    def _take(self, answer: PublishedAnswer) -> None:
+    def _collect(self, answer: PublishedAnswer) -> None:
         entry = AnswerEntry(
             node=answer.node,
             position=self._positions.get(answer.question, 0),
@@ -54,20 +54,24 @@ class Evidence:
     def _hash(self, entry: AnswerEntry) -> bytes:
         return hash_leaf(encode_entry(entry, number=self._number, commitment=self._commitment))
 
-    def check_signatures(self) -> Check:
-        """Conclude whether every signature is what it should be."""
+    def check_signatures(self) -> RoundCheck:
+        """Check every signature of a node."""
         if not self._signed:
-            return Check("signatures", Outcome.SKIPPED, f"{self._unsigned:,} answers, none signed")
+            return RoundCheck(
+                "signatures", CheckOutcome.SKIPPED, f"{self._unsigned:,} answers, none signed"
+            )
         return conclude(
             "signatures",
             compared=f"{self._signed:,} signatures with their keys; {self._unsigned:,} without",
             differences=self._forged,
         )
 
-    def check_root(self) -> Check:
-        """Conclude whether these are all the answers that were fixed when answering ended."""
+    def check_root(self) -> RoundCheck:
+        """Check that these are all the answers of the root recorded at the end of answering."""
         if not self._published.answers_root:
-            return Check("all answers", Outcome.SKIPPED, "the round is older than the chain")
+            return RoundCheck(
+                "all answers", CheckOutcome.SKIPPED, "the round is older than the chain"
+            )
         ordered = sorted(self._leaves, key=lambda place: (place[0].encode(), place[1]))
         ours = join_leaves([self._leaves[place] for place in ordered])
         differences = Differences()
@@ -81,10 +85,12 @@ class Evidence:
             differences=differences,
         )
 
-    def check_receipts(self, receipts: Sequence[KeptReceipt], site_keys: set[str]) -> Check:
-        """Conclude whether what the site signed of having from this machine's node is there."""
+    def check_receipts(self, receipts: Sequence[KeptReceipt], site_keys: set[str]) -> RoundCheck:
+        """Check that the answers in the site's receipts for this machine's node are published."""
         if not receipts:
-            return Check("receipts", Outcome.SKIPPED, "this machine's node has none of the round")
+            return RoundCheck(
+                "receipts", CheckOutcome.SKIPPED, "this machine's node has none of the round"
+            )
         differences, count = Differences(), 0
         for receipt in receipts:
             if not receipt.is_genuine or (site_keys and receipt.key not in site_keys):

@@ -1,4 +1,4 @@
-"""What the site lists of seasons, rounds and nodes, page by page."""
+"""The site's lists of seasons, rounds and leaderboard lines, page by page."""
 
 from collections.abc import Iterator
 from typing import Generic, TypeVar
@@ -19,7 +19,7 @@ Item = TypeVar("Item")
 
 
 class ListedSeason(Struct, frozen=True):
-    """A season's rules, as far as its leaderboard follows from them."""
+    """The rules of a season that determine its leaderboard."""
 
     season: str
     questions_per_round: int
@@ -28,7 +28,7 @@ class ListedSeason(Struct, frozen=True):
 
 
 class ListedRound(Struct, frozen=True):
-    """A round in short; `closed_at` is null until it has closed."""
+    """An entry of the list of rounds; `closed_at` is null until the round has closed."""
 
     number: int
     season: str
@@ -70,7 +70,7 @@ def list_rounds(site: Site) -> list[ListedRound]:
 
 
 def list_board(site: Site) -> tuple[str, list[BoardRow]]:
-    """Return the season that the leaderboard shows, and its lines. Raises UncheckableError."""
+    """Return the leaderboard's season and its lines. Raises UncheckableError."""
     season, rows = "", list[BoardRow]()
     for arm in ("", "base"):
         for page in _walk(site, f"leaderboard?window=season&limit=500&arm={arm}", BoardRow):

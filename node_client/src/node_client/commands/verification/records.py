@@ -1,7 +1,7 @@
-"""What a site publishes of a round, as strict and bounded structs; no I/O.
+"""The published records of a round, as strict and bounded structs; no I/O.
 
-The site is the one that is being checked, so nothing is believed: every size has a limit, and what
-does not fit is an UncheckableError instead of a result.
+The site is being checked, so its data are not trusted: every size has a limit, and a violation is
+an UncheckableError.
 """
 
 import re
@@ -21,7 +21,7 @@ from swarm_tasks.quiz import QUIZ_FORMAT, QuizRules
 
 MAX_QUESTIONS = 256
 MAX_NODES = 100_000
-# No question of an allowed dataset comes near it.
+# Far more than any question of an allowed dataset.
 MAX_PROMPT_CHARS = 1 << 16
 MAX_WEIGHT = 1e6
 
@@ -61,7 +61,7 @@ class PublishedScore(Struct, frozen=True):
 
 
 class PublishedRound(Struct, frozen=True):
-    """All that decides a closed round but the answers."""
+    """The inputs of a closed round, except the answers."""
 
     commitment: Hex
     secret: Hex
@@ -90,9 +90,9 @@ class PublishedAnswer(Struct, frozen=True):
 
 
 class PublishedAsked(Struct, frozen=True):
-    """An earlier round of the season; `questions` are its digests, one behind the other.
+    """An earlier round of the season; `questions` are its concatenated digests.
 
-    While it is sealed there is its entry in the chain alone.
+    While it is sealed, only its entry in the chain is published.
     """
 
     round: Annotated[int, Meta(ge=0)]
@@ -111,14 +111,14 @@ _asked_decoder = msgspec.json.Decoder(PublishedAsked)
 
 
 def read_round(raw: bytes) -> PublishedRound:
-    """Return a closed round that a quiz can be drawn for, with its questions in order.
+    """Parse a closed round, with its questions in order.
 
-    Raises UncheckableError for one that is not closed, not readable or of another generator.
+    Raises UncheckableError for a round that is not closed, not readable or of another generator.
     """
     head = _decode(raw, _Phase)
     if head.phase == "void":
         raise UncheckableError(
-            "The operator voided this round, so it counts for nobody.", fix="Check another one."
+            "The operator voided this round, so it does not count.", fix="Check another one."
         )
     if head.phase != "closed":
         raise UncheckableError(
@@ -166,13 +166,13 @@ def _unreadable(what: str, problem: Exception) -> UncheckableError:
 
 
 def _check_rules(rules: QuizRules) -> None:
-    """Check that drawing by these rules is possible here, and takes no more than a quiz does."""
+    """Check that this client can draw by these rules, and that their sizes are limited."""
     if not rules.are_known:
         read = "" if rules.answers is UNSET else f", {rules.answers}"
         theirs = f"{rules.format}{read} with {rules.generator}"
         ours = f"{QUIZ_FORMAT}, {NEWEST_RULES} with {GENERATOR}"
         raise UncheckableError(
-            f"The round was drawn by {fold_line(theirs, most=80)}, but this client knows {ours}.",
+            f"The round was drawn by {fold_line(theirs, most=80)}; this client supports {ours}.",
             fix=UPDATE,
         )
     bound = rules.asked is UNSET if rules.may_repeat else _is_chain(rules.asked)
@@ -181,7 +181,7 @@ def _check_rules(rules: QuizRules) -> None:
     if not bound or not sized or not all(0 < task.weight <= MAX_WEIGHT for task in rules.tasks):
         raise UncheckableError(
             "No quiz can be drawn by the rules that the site published.",
-            fix="Tell the operator; a coordinator makes no such round.",
+            fix="Report this to the operator: a coordinator creates no such round.",
         )
 
 

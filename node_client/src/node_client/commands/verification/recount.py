@@ -1,6 +1,6 @@
-"""A round's answers, gone through one by one: what each is worth, and what a node's come to.
+"""Verdicts and scores of a round, recomputed answer by answer.
 
-Pure: whoever calls brings the answers and their new verdicts.
+Pure: the caller provides the answers and their new verdicts.
 """
 
 from collections import Counter
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from enum import IntEnum
 from math import isclose
 
-from node_client.commands.verification.checks import Check, Differences, Outcome, conclude
+from node_client.commands.verification.checks import CheckOutcome, Differences, RoundCheck, conclude
 from node_client.commands.verification.records import (
     PublishedAnswer,
     PublishedQuestion,
@@ -18,12 +18,12 @@ from node_client.commands.verification.records import (
 from swarm_tasks.marks import Cells, Marks, mark
 from swarm_tasks.verifier import Verdict
 
-# Scores travel as decimal text and are sums of fractions: only their last digits may differ.
+# Scores are sent as decimal text and are sums of fractions: only the last digits may differ.
 SCORE_TOLERANCE = 1e-9
 
 
 class _Result(IntEnum):
-    """What is published of one node's answer to one question."""
+    """The published result of one node's answer to one question."""
 
     UNANSWERED = 0
     WRONG = 1
@@ -32,7 +32,7 @@ class _Result(IntEnum):
 
 
 class Recount:
-    """Takes every published answer of a round once, and its new verdict if it was graded.
+    """Processes every published answer of a round once, with a new verdict if it was graded.
 
     Memory grows with the published nodes and questions, not with the answers.
     """
@@ -50,7 +50,7 @@ class Recount:
         self._skipped: Counter[str] = Counter()
 
     def take(self, answer: PublishedAnswer) -> PublishedQuestion | None:
-        """Note an answer, and return its question if it must be scored again."""
+        """Record an answer, and return its question if it must be scored again."""
         question = self._questions.get(answer.question)
         if question is None:
             self._strays.add(
@@ -68,7 +68,7 @@ class Recount:
     def compare(
         self, answer: PublishedAnswer, question: PublishedQuestion, verdict: Verdict
     ) -> None:
-        """Hold a published verdict against the new one."""
+        """Compare a published verdict with the new one."""
         self._scored += 1
         published = (answer.score, answer.solved, answer.verdict)
         if published == (verdict.score, verdict.solved, verdict.reason):
@@ -82,8 +82,8 @@ class Recount:
             ours=f"{verdict.score}, {_word(verdict.solved)}, {verdict.reason}",
         )
 
-    def check_answers(self) -> Check:
-        """Conclude whether every published verdict is what the answer deserves."""
+    def check_answers(self) -> RoundCheck:
+        """Check every published verdict."""
         return conclude(
             "answers",
             compared=f"{self._scored:,} answers scored again against their verdicts",
@@ -91,13 +91,13 @@ class Recount:
             doubts=[f"{count:,} {why}" for why, count in self._skipped.items()],
         )
 
-    def give_up_answers(self, why: str) -> Check:
-        """Conclude that this machine cannot tell, unless it found a difference before."""
-        outcome = Outcome.DIFFERS if self._verdicts.count else Outcome.UNKNOWN
-        return Check("answers", outcome, why, self._verdicts)
+    def give_up_answers(self, why: str) -> RoundCheck:
+        """Return an unknown outcome, unless a difference was found before."""
+        outcome = CheckOutcome.DIFFERS if self._verdicts.count else CheckOutcome.UNKNOWN
+        return RoundCheck("answers", outcome, why, self._verdicts)
 
-    def check_scores(self) -> Check:
-        """Conclude whether every published score is what the node's answers give."""
+    def check_scores(self) -> RoundCheck:
+        """Check every published score against the node's answers."""
         differences = self._strays
         if len(self._results) != len(self._published.scores):
             differences.add("score rows", published="repeated nodes", ours="one a node")
@@ -129,7 +129,7 @@ class Recount:
             results[place] = _Result.SOLVED if answer.solved else _Result.WRONG
 
     def _skip_ungraded(self, answer: PublishedAnswer, question: PublishedQuestion) -> None:
-        """Pass over an answer without a score; half of one is no honest record."""
+        """Skip an answer without a score; a score without a verdict is a difference."""
         if (answer.score is None) != (answer.solved is None):
             self._verdicts.add(
                 _place(answer, question),
@@ -140,7 +140,7 @@ class Recount:
             self._skipped["not graded in time, so counted nowhere"] += 1
 
     def _find_ungraded(self) -> set[int]:
-        """Return the places of questions that count for nobody: an answer to them has no score."""
+        """Return the places of questions that do not count: an answer to them has no score."""
         return {
             place
             for results in self._results.values()
@@ -149,14 +149,14 @@ class Recount:
         }
 
     def _outcomes(self, node: str, ungraded: set[int]) -> Iterator[tuple[str, bool | None]]:
-        """Yield what became of each question, as `swarm_tasks.marks` counts it."""
+        """Yield each question's outcome for `swarm_tasks.marks`."""
         for place, question in enumerate(self._published.questions):
             solved = self._results[node][place] == _Result.SOLVED
             yield question.dataset, None if place in ungraded else solved
 
 
 def _find_timeout(answer: PublishedAnswer, verdict: Verdict) -> str:
-    """Return whose slowness may explain a difference, or nothing; a timeout is worth nothing."""
+    """Return where a timeout may explain a difference, or an empty text."""
     if verdict.reason == "timeout":
         return "here"
     if answer.verdict == "timeout" and answer.score == 0 and answer.solved is False:
@@ -167,9 +167,9 @@ def _find_timeout(answer: PublishedAnswer, verdict: Verdict) -> str:
 def _compare_score(
     score: PublishedScore, marks: Marks, *, answered: bool
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield what is not as the node's answers give it: its name, published, ours.
+    """Yield differences from the node's answers: the field, the published value, ours.
 
-    A node that was not offered the questions is absent, and its unanswered ones do not count.
+    A node that was not offered the questions is absent, and its questions do not count.
     """
     if score.status == "absent" and not answered:
         marks = Marks(cells={}, correct=0, n=0, score=None)

@@ -1,25 +1,25 @@
-"""Checks as text for a terminal. Pure; what the site said cannot steer the terminal."""
+"""Checks as text for a terminal, without control characters of the site. Pure."""
 
 from collections.abc import Sequence
 
 from rich.text import Text
 
-from node_client.commands.verification.checks import Check, Difference, Outcome
+from node_client.commands.verification.checks import CheckOutcome, Difference, RoundCheck
 from node_client.display.terminal import fold_line
 
 _SIGNS = {
-    Outcome.HOLDS: ("✓", "green"),
-    Outcome.DOUBTFUL: ("!", "yellow"),
-    Outcome.DIFFERS: ("✗", "red"),
-    Outcome.SKIPPED: ("–", "dim"),
-    Outcome.UNKNOWN: ("?", "yellow"),
+    CheckOutcome.HOLDS: ("✓", "green"),
+    CheckOutcome.DOUBTFUL: ("!", "yellow"),
+    CheckOutcome.DIFFERS: ("✗", "red"),
+    CheckOutcome.SKIPPED: ("–", "dim"),
+    CheckOutcome.UNKNOWN: ("?", "yellow"),
 }
 _NAME_WIDTH = 13
 _SIDE_CHARS = 160
 
 
-def draw_check(check: Check) -> Text:
-    """Return a check's line, and a line for each of its first differences."""
+def draw_check(check: RoundCheck) -> Text:
+    """Return a line for a check, and a line for each of its first differences."""
     sign, style = _SIGNS[check.outcome]
     line = Text.assemble((sign, style), f" {check.name:{_NAME_WIDTH}}{fold_line(check.compared)}")
     for difference in check.differences.first:
@@ -30,21 +30,21 @@ def draw_check(check: Check) -> Text:
     return line
 
 
-def conclude_checks(subject: str, outcomes: Sequence[Outcome]) -> tuple[Outcome, str]:
-    """Return what all checks together came to, and how to say it."""
-    if Outcome.DIFFERS in outcomes:
-        return Outcome.DIFFERS, f"{subject}: something is not as the site published it."
-    if Outcome.UNKNOWN in outcomes:
-        return Outcome.UNKNOWN, (
+def conclude_checks(subject: str, outcomes: Sequence[CheckOutcome]) -> tuple[CheckOutcome, str]:
+    """Return the outcome of all checks together, and a sentence about it."""
+    if CheckOutcome.DIFFERS in outcomes:
+        return CheckOutcome.DIFFERS, f"{subject}: something is not as the site published it."
+    if CheckOutcome.UNKNOWN in outcomes:
+        return CheckOutcome.UNKNOWN, (
             f"{subject} could not be checked on this machine. "
             "The lines with a question mark say why; `swarm-node doctor` tests the verifier."
         )
-    if Outcome.DOUBTFUL in outcomes:
-        return Outcome.DOUBTFUL, (
+    if CheckOutcome.DOUBTFUL in outcomes:
+        return CheckOutcome.DOUBTFUL, (
             f"{subject}: nothing differs, but not all of it can be confirmed: see the lines "
             "with an exclamation mark."
         )
-    return Outcome.HOLDS, f"{subject}: all is as the site published it."
+    return CheckOutcome.HOLDS, f"{subject}: all is as the site published it."
 
 
 def _describe(difference: Difference) -> str:

@@ -1,4 +1,4 @@
-"""A round's results as lines: what the chain fixed, what is published, what follows; pure."""
+"""A round's results: lines recorded by the chain, against published and recomputed ones; pure."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from math import isclose
 
 import msgspec
 
-from node_client.commands.verification.checks import Check, Differences, Outcome, conclude
+from node_client.commands.verification.checks import CheckOutcome, Differences, RoundCheck, conclude
 from node_client.commands.verification.records import PublishedRound, PublishedScore
 from node_client.errors import UncheckableError
 from swarm_record.ledgers import MISSED
@@ -15,27 +15,27 @@ from swarm_record.results import ResultLine, ResultsHead
 from swarm_record.stats import effective_n, macro_interval
 from swarm_tasks.marks import macro_score
 
-# Scores travel as decimal text, and intervals are computed by different builds of one library.
+# Scores are sent as decimal text, and intervals are computed by different builds of a library.
 SCORE_TOLERANCE, INTERVAL_TOLERANCE = 1e-9, 1e-6
 
 _read_head = msgspec.json.Decoder(ResultsHead).decode
 _read_line = msgspec.json.Decoder(ResultLine).decode
 
-# What a line was expected to say: the name, published, ours.
-Found = tuple[str, object, object]
+# A difference: the field, the published value, ours.
+FieldDifference = tuple[str, object, object]
 
 
 @dataclass(frozen=True)
-class Results:
-    """A round's results, and the root over the lines that they came as."""
+class RoundResults:
+    """A round's results, and the Merkle root over their lines."""
 
     head: ResultsHead
     lines: list[ResultLine]
     root: str
 
 
-def read_results(raw: Sequence[bytes]) -> Results:
-    """Return the results that lines hold. Raises UncheckableError."""
+def read_results(raw: Sequence[bytes]) -> RoundResults:
+    """Parse results from lines. Raises UncheckableError."""
     try:
         head, lines = _read_head(raw[0] if raw else b""), [_read_line(line) for line in raw[1:]]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
@@ -43,11 +43,11 @@ def read_results(raw: Sequence[bytes]) -> Results:
             f"The site's record of the results cannot be read: {problem}.",
             fix="Install the client that the coordinator's join page names.",
         ) from problem
-    return Results(head, lines, merkle_root(raw))
+    return RoundResults(head, lines, merkle_root(raw))
 
 
-def check_results(published: PublishedRound, results: Results) -> Check:
-    """Hold the published scores against the lines that the chain fixed, and against themselves."""
+def check_results(published: PublishedRound, results: RoundResults) -> RoundCheck:
+    """Compare the published scores with the lines in the chain, and check their consistency."""
     differences = Differences()
     if results.root != published.results_root:
         differences.add("root of the results", published=published.results_root, ours=results.root)
@@ -58,11 +58,11 @@ def check_results(published: PublishedRound, results: Results) -> Check:
         )
     for score in published.scores:
         line = fixed.get(score.node)
-        for what, told, ours in _compare(score, line) if line else [("result", "there", "none")]:
-            differences.add(f"{what} of {score.node}", published=str(told), ours=str(ours))
+        for what, theirs, ours in _compare(score, line) if line else [("result", "there", "none")]:
+            differences.add(f"{what} of {score.node}", published=str(theirs), ours=str(ours))
     for line in results.lines:
-        for what, told, ours in find_mistakes(line):
-            differences.add(f"{what} of {line.node}", published=str(told), ours=str(ours))
+        for what, theirs, ours in find_mistakes(line):
+            differences.add(f"{what} of {line.node}", published=str(theirs), ours=str(ours))
     return conclude(
         "results",
         compared=f"{len(results.lines):,} scores, intervals and labels with what the chain fixed",
@@ -70,22 +70,22 @@ def check_results(published: PublishedRound, results: Results) -> Check:
     )
 
 
-def without_results() -> Check:
-    """Return the check of a round from before the chain."""
-    return Check("results", Outcome.SKIPPED, "the round is older than the chain")
+def without_results() -> RoundCheck:
+    """Return the check of a round that is older than the chain."""
+    return RoundCheck("results", CheckOutcome.SKIPPED, "the round is older than the chain")
 
 
-def _compare(score: PublishedScore, line: ResultLine) -> Iterator[Found]:
+def _compare(score: PublishedScore, line: ResultLine) -> Iterator[FieldDifference]:
     for what in ("model", "arm", "status", "reason", "score", "interval", "n", "correct", "cells"):
-        told, ours = getattr(score, what), getattr(line, what)
-        if told != ours:
-            yield what, told, ours
+        theirs, ours = getattr(score, what), getattr(line, what)
+        if theirs != ours:
+            yield what, theirs, ours
 
 
-def find_mistakes(line: ResultLine) -> Iterator[Found]:
-    """Yield what does not follow from a line's own cells.
+def find_mistakes(line: ResultLine) -> Iterator[FieldDifference]:
+    """Yield values that do not follow from a line's own cells.
 
-    Nor may a node that was scored be said to have missed the round: that lowers its attendance.
+    A scored node must not be recorded as absent, which would lower its attendance.
     """
     if line.status == "scored" and line.reason in MISSED:
         yield "reason", line.reason, "none of a node that missed the round"
@@ -95,13 +95,13 @@ def find_mistakes(line: ResultLine) -> Iterator[Found]:
     if score is None:
         return
     ours = macro_interval(score, effective_n(line.cells))
-    told = line.interval or (None, None)
-    if not all(map(is_close, told, ours, (INTERVAL_TOLERANCE,) * 2)):
+    theirs = line.interval or (None, None)
+    if not all(map(is_close, theirs, ours, (INTERVAL_TOLERANCE,) * 2)):
         yield "interval", line.interval, ours
 
 
 def is_close(one: float | None, other: float | None, tolerance: float) -> bool:
-    """Tell whether two numbers are equal but for rounding; None is only equal to itself."""
+    """Return whether two numbers are equal up to rounding; None equals only None."""
     if one is None or other is None:
         return one is other
     return isclose(one, other, rel_tol=0, abs_tol=tolerance)

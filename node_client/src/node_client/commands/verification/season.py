@@ -1,7 +1,7 @@
-"""A season added up again from its rounds' results; pure.
+"""A season recomputed from its rounds' results; pure.
 
-The same code makes the judge's leaderboard (`swarm_record.ledgers`, `swarm_record.board_rows`):
-what is checked is that it was given what the site published, and nothing else.
+The same code computes the judge's leaderboard (`swarm_record.ledgers`,
+`swarm_record.board_rows`), so this checks that its only input was what the site published.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from node_client.commands.verification.chain import Chain, RoundHistory
-from node_client.commands.verification.checks import Check, Differences, Outcome, conclude
+from node_client.commands.verification.checks import CheckOutcome, Differences, RoundCheck, conclude
 from node_client.commands.verification.listing import BoardRow, ListedRound
-from node_client.commands.verification.results import Results, find_mistakes, is_close
+from node_client.commands.verification.results import RoundResults, find_mistakes, is_close
 from swarm_record.board_rows import Minimum, StandingRow, build_rows, make_entrants
 from swarm_record.ledgers import MISSED, SEASON_WINDOW, RoundEntry, SeasonLedgers
 from swarm_record.results import ResultLine
@@ -24,10 +24,10 @@ TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class PlayedRound:
-    """A round that closed: what the site lists of it, and its results unless it became void."""
+    """A round that closed: its entry in the site's list, and its results unless it is void."""
 
     listed: ListedRound
-    results: Results | None
+    results: RoundResults | None
 
 
 # ---- the rounds
@@ -35,8 +35,8 @@ class PlayedRound:
 
 def check_rounds(
     listed: Sequence[ListedRound], chain: Chain, histories: Mapping[int, RoundHistory]
-) -> Check:
-    """Check that no round that the chain knows is missing, and that each stands as it was fixed."""
+) -> RoundCheck:
+    """Check that no round in the chain is missing, and that each one is listed as in the chain."""
     differences, by_number = Differences(), {each.number: each for each in listed}
     last = max([*by_number, *histories], default=0)
     known = range(chain.covered_from, last + 1)
@@ -44,7 +44,7 @@ def check_rounds(
         where, history = f"round {number}", histories.get(number)
         shown = by_number.get(number)
         if history is None:
-            # The chain may have begun in a round that was open.
+            # The chain may have started during an open round.
             if number >= chain.scheduled_from:
                 differences.add(where, published="listed" if shown else "missing", ours="a gap")
         elif shown is None:
@@ -86,8 +86,8 @@ def _compare_round(shown: ListedRound, history: RoundHistory, differences: Diffe
 
 def check_season_results(
     played: Sequence[PlayedRound], histories: Mapping[int, RoundHistory]
-) -> Check:
-    """Check each round's results against the chain, and that they follow from their own bits."""
+) -> RoundCheck:
+    """Check each round's results against the chain, and that they are consistent."""
     differences, anchored, count = Differences(), 0, 0
     for each in played:
         if each.results is None:
@@ -101,9 +101,9 @@ def check_season_results(
         anchored += number in histories
         for line in each.results.lines:
             mistakes = [*find_mistakes(line), *_find_miscounts(line, each.results.head.datasets)]
-            for what, told, ours in mistakes:
+            for what, theirs, ours in mistakes:
                 where = f"{what} of {line.node} in round {number}"
-                differences.add(where, published=str(told), ours=str(ours))
+                differences.add(where, published=str(theirs), ours=str(ours))
     older = len(played) - anchored
     return conclude(
         "results",
@@ -116,18 +116,18 @@ def check_season_results(
 def _find_miscounts(
     line: ResultLine, datasets: Sequence[str]
 ) -> Iterable[tuple[str, object, object]]:
-    """Yield what does not follow from the bits of a line."""
+    """Yield values that do not follow from a line's bits."""
     answered, solved = _read_bits(line, len(datasets))
     outcomes = [bool(s) if a else None for a, s in zip(answered, solved, strict=True)]
     marks = mark(zip(datasets, outcomes, strict=True))
-    for what, told, ours in (
+    for what, theirs, ours in (
         ("cells", line.cells, marks.cells),
         ("n", line.n, marks.n),
         ("correct", line.correct, marks.correct),
         ("status", line.status, "absent" if marks.score is None else "scored"),
     ):
-        if told != ours:
-            yield what, told, ours
+        if theirs != ours:
+            yield what, theirs, ours
 
 
 def _read_bits(line: ResultLine, count: int) -> tuple[Bits, Bits]:
@@ -145,9 +145,9 @@ def _read_bits(line: ResultLine, count: int) -> tuple[Bits, Bits]:
 def draw_board(
     played: Sequence[PlayedRound], *, minimum: Minimum, questions: int, quarantined: set[str]
 ) -> dict[str, StandingRow]:
-    """Return the season's rows by node, built from these rounds as the judge builds them.
+    """Return the leaderboard lines of a season by node, computed from its rounds.
 
-    A round asks `questions` questions, and a node needs `minimum` to be ranked.
+    `questions` is the number in a round, and `minimum` the requirements for a rank.
     """
     places = _place(played, questions=questions)
     counted = [
@@ -173,7 +173,7 @@ def draw_board(
 
 
 def _place(played: Sequence[PlayedRound], *, questions: int) -> dict[int, int]:
-    """Return where each round begins in the season's stream, in the order in which they closed."""
+    """Return each round's start in the season's stream, by the order of closing."""
     places, end = {}, 0
     for each in sorted(played, key=lambda each: (each.listed.closed_at or "", each.listed.number)):
         size = len(each.results.head.datasets) if each.results else questions
@@ -182,7 +182,7 @@ def _place(played: Sequence[PlayedRound], *, questions: int) -> dict[int, int]:
 
 
 def _add_round(
-    ledgers: SeasonLedgers, results: Results, *, start: int, keys: dict[str, int]
+    ledgers: SeasonLedgers, results: RoundResults, *, start: int, keys: dict[str, int]
 ) -> None:
     entries = [
         RoundEntry(
@@ -205,8 +205,8 @@ def _add_round(
             ledgers.relabel(entry.node_id, model=entry.model, arm=entry.arm)
 
 
-def check_board(shown: Sequence[BoardRow], drawn: Mapping[str, StandingRow]) -> Check:
-    """Hold the published leaderboard of a season against the one that its rounds give."""
+def check_board(shown: Sequence[BoardRow], drawn: Mapping[str, StandingRow]) -> RoundCheck:
+    """Compare the published leaderboard of a season with the one computed from its rounds."""
     differences = Differences()
     expected = {name: line for name, line in drawn.items() if line.remark != "quarantined"}
     for name in sorted(expected.keys() - {row.node for row in shown}):
@@ -216,8 +216,8 @@ def check_board(shown: Sequence[BoardRow], drawn: Mapping[str, StandingRow]) -> 
         if line is None:
             differences.add(f"line of {row.node}", published="listed", ours="not listed")
             continue
-        for what, told, ours in _compare_line(row, line):
-            differences.add(f"{what} of {row.node}", published=str(told), ours=str(ours))
+        for what, theirs, ours in _compare_line(row, line):
+            differences.add(f"{what} of {row.node}", published=str(theirs), ours=str(ours))
     return conclude(
         "leaderboard",
         compared=f"{len(shown):,} lines: scores, intervals, ranks and labels from all rounds",
@@ -231,7 +231,7 @@ def _compare_line(row: BoardRow, line: StandingRow) -> Iterable[tuple[str, objec
         yield "score", row.score, line.score
     if not all(map(is_close, row.interval, line.interval, (TOLERANCE,) * 2)):
         yield "interval", row.interval, line.interval
-    for what, told, ours in (
+    for what, theirs, ours in (
         ("rank", row.rank, line.rank),
         ("remark", row.remark, line.remark),
         ("model", row.model, entrant.model),
@@ -241,10 +241,12 @@ def _compare_line(row: BoardRow, line: StandingRow) -> Iterable[tuple[str, objec
         ("missed rounds", row.missed, entrant.missed),
         ("cells", row.cells, entrant.cells),
     ):
-        if told != ours:
-            yield what, told, ours
+        if theirs != ours:
+            yield what, theirs, ours
 
 
-def without_board(season: str) -> Check:
-    """Return the check of a season whose leaderboard the site shows no more."""
-    return Check("leaderboard", Outcome.SKIPPED, f"the site shows another season than {season}")
+def without_board(season: str) -> RoundCheck:
+    """Return the check of a season whose leaderboard is no longer shown."""
+    return RoundCheck(
+        "leaderboard", CheckOutcome.SKIPPED, f"the site shows another season than {season}"
+    )

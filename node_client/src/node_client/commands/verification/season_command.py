@@ -1,4 +1,4 @@
-"""The command `swarm-node verify-season`: adds a season up again from what the site published."""
+"""The command `swarm-node verify-season`: recomputes a season from what the site published."""
 
 from collections.abc import Iterator
 from time import sleep
@@ -11,7 +11,7 @@ from node_client.commands.verification.chain import (
     check_chain,
     read_histories,
 )
-from node_client.commands.verification.checks import Check, Outcome
+from node_client.commands.verification.checks import CheckOutcome, RoundCheck
 from node_client.commands.verification.command import fetch_read_chain
 from node_client.commands.verification.download import fetch_results
 from node_client.commands.verification.listing import (
@@ -38,12 +38,14 @@ from node_client.storage.heads import find_heads
 from node_client.storage.state import StateDir
 from swarm_record.board_rows import Minimum
 
-# The leaderboard follows a moment after a round has closed: one that differs is read once more.
+# The leaderboard is updated shortly after a round has closed: after a difference it is read again.
 PAUSE_S = 5.0
 
 
-def verify_season(site: Site, name: str | None, *, state: StateDir, console: Console) -> Outcome:
-    """Check a season, by default the newest, and return what all checks come to.
+def verify_season(
+    site: Site, name: str | None, *, state: StateDir, console: Console
+) -> CheckOutcome:
+    """Check a season, by default the newest, and return the outcome of all checks.
 
     Raises NodeError when it cannot be checked.
     """
@@ -71,7 +73,7 @@ def _choose(seasons: list[ListedSeason], name: str | None) -> ListedSeason:
 
 def _run_checks(
     site: Site, season: ListedSeason, *, state: StateDir, console: Console
-) -> Iterator[Check]:
+) -> Iterator[RoundCheck]:
     with console.status("Fetching the chain"):
         chain = fetch_read_chain(site)
     yield check_chain(chain, find_heads(state.heads, site=site))
@@ -99,7 +101,7 @@ def _run_checks(
         quarantined=find_quarantined(chain),
     )
     check = check_board(board, drawn)
-    if check.outcome is Outcome.DIFFERS:
+    if check.outcome is CheckOutcome.DIFFERS:
         sleep(PAUSE_S)
         _, board = list_board(site)
         _check_unmoved(site, chain)
@@ -114,16 +116,16 @@ def _fetch_round(site: Site, listed: ListedRound) -> PlayedRound:
 
 
 def _check_unmoved(site: Site, chain: Chain) -> None:
-    """Check that nothing was fixed meanwhile: the leaderboard would be of another moment."""
+    """Raise UncheckableError if the chain has grown, as the leaderboard may then be newer."""
     again = fetch_read_chain(site)
     if again is not None and len(again.links) != len(chain.links):
         raise UncheckableError(
-            "A round moved on while the season was being read.", fix="Run the command again."
+            "A round changed while the season was read.", fix="Run the command again."
         )
 
 
 def find_quarantined(chain: Chain) -> set[str]:
-    """Return the nodes that the operator has taken out of the ranks."""
+    """Return the quarantined nodes."""
     names: set[str] = set()
     for linked in chain.links:
         link = linked.link

@@ -5,11 +5,11 @@ from statistics import fmean
 
 import numpy as np
 
-from node_client.lab.config import Arm
+from node_client.lab.config import ExperimentArm
 from node_client.lab.intervals import mean_band, mean_interval
 from node_client.lab.onset import WINDOW, moving_average
 from node_client.lab.outcomes import judge_held_out, spread, sums, take_off
-from node_client.lab.report.rounding import all_rounded, rounded
+from node_client.lab.report.numbers import all_rounded, rounded
 from node_client.lab.report.shape import (
     ArmReport,
     Curve,
@@ -22,9 +22,9 @@ from node_client.lab.results import ArmData, RunData
 from node_client.lab.statistics import Floats
 
 MOST_POINTS = 200
-# Random completions contain a few of the words that are looked for.
+# Random completions contain a few of the reflection words.
 SEEN = 0.01
-_UNSAID = Arm(name="any")
+_DEFAULTS = ExperimentArm(name="any")
 
 
 def describe_arm(data: ArmData, *, paired: Sequence[int], take_off_at: float) -> ArmReport:
@@ -111,7 +111,7 @@ def _settings(data: ArmData) -> str:
     of_pool = {
         name: getattr(arm, name)
         for name in ("drawing", "source", "pool_rounds")
-        if getattr(arm, name) != getattr(_UNSAID, name)
+        if getattr(arm, name) != getattr(_DEFAULTS, name)
     }
     parts = [f"{name} = {value}" for name, value in {**arm.train, **of_pool}.items()]
     for group in arm.groups:
@@ -124,7 +124,7 @@ def _settings(data: ArmData) -> str:
 
 
 def _groups(data: ArmData) -> list[GroupOfNodes]:
-    """Return the groups of nodes that train; none where all are alike."""
+    """Return the groups of training nodes; none if all are identical."""
     training = [group for group in data.arm.groups if group.attack == "none"]
     if len(training) < 2:
         return []
@@ -150,7 +150,7 @@ def _known(by_node: Sequence[list[float]]) -> Estimate | None:
 
 
 def _median(rounds: Sequence[int | None]) -> float | None:
-    """Return the median, where a run that never took off counts as later than all others."""
+    """Return the median; a run that never took off counts as later than all others."""
     late = float("inf")
     median = float(np.median([late if each is None else each for each in rounds]))
     return median if median < late else None
@@ -176,7 +176,7 @@ def _curves(runs: Sequence[RunData]) -> Curves:
 
 
 def _are_seen(shares: Sequence[Floats]) -> bool:
-    """Tell whether the mean share of completions exceeds the level of chance in some round."""
+    """Return whether the mean share of completions exceeds the level of chance in any round."""
     return bool(np.mean(shares, axis=(0, 2)).max() >= SEEN)
 
 

@@ -1,15 +1,30 @@
-"""What an experiment shows, in sentences made from its numbers."""
+"""Sentences about an experiment's results and limits, made from its numbers."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from node_client.lab.report.shape import Comparison
-from node_client.lab.report.words import say_gain, say_gain_interval, say_p, say_p_is
-from node_client.lab.results import Results
+from node_client.lab.config import NodePlan
+from node_client.lab.report.numbers import format_gain, format_gain_interval, format_p, format_p_is
+from node_client.lab.report.shape import ArmComparison, PaperArm
+from node_client.lab.results import ExperimentResults
 from node_client.lab.statistics import LEVEL
+from node_client.settings.train_config import plan_step
+
+# Total reward over eight nodes of Qwen2.5-0.5B and 2,000 rounds, in one run of each arm.
+PAPER = [
+    PaperArm("8/0", 561.79, 1.0),
+    PaperArm("6/2", 854.43, 1.52),
+    PaperArm("4/4", 1093.31, 1.94),
+    PaperArm("2/6", 945.87, 1.68),
+]
+_NODES = 8
+_BASE = "Qwen2.5-0.5B"
+_ROUNDS = 2_000
+_DATASETS = 9
+_COMPLETIONS = 8
 
 
-def headline(comparisons: Sequence[Comparison], *, baseline: str, arms: int) -> str:
-    """Return what the experiment shows about cumulative own reward.
+def headline(comparisons: Sequence[ArmComparison], *, baseline: str, arms: int) -> str:
+    """Return a sentence about the result in cumulative own reward.
 
     `arms` are to be compared with the baseline, also if some have no runs yet.
     """
@@ -22,60 +37,97 @@ def headline(comparisons: Sequence[Comparison], *, baseline: str, arms: int) -> 
     figures = _figures(best, of=arms)
     what = f"over {baseline} in cumulative own reward"
     if best in better:
-        said = f"{best.arm} gained {'most ' if len(own) > 1 else ''}{what}: {figures}."
+        text = f"{best.arm} gained {'most ' if len(own) > 1 else ''}{what}: {figures}."
     elif best.difference > 0 and best.least_p * arms > LEVEL:
-        said = f"Too few seeds to show a gain of {best.arm} {what}: {figures}."
+        text = f"Too few seeds to show a gain of {best.arm} {what}: {figures}."
     elif best.difference > 0:
-        said = f"No gain {what} beyond chance; the largest is {best.arm}'s: {figures}."
+        text = f"No gain {what} beyond chance; the largest is {best.arm}'s: {figures}."
     else:
-        said = f"No gain {what}; the smallest loss is {best.arm}'s: {figures}."
+        text = f"No gain {what}; the smallest loss is {best.arm}'s: {figures}."
     if len(own) > 1 and better:
-        said += f" {len(better)} of {len(own)} arms are better than the baseline beyond chance."
+        text += f" {len(better)} of {len(own)} arms are better than the baseline beyond chance."
     if worse:
-        said += f" Worse beyond chance: {', '.join(comparison.arm for comparison in worse)}."
-    return said
+        text += f" Worse beyond chance: {', '.join(comparison.arm for comparison in worse)}."
+    return text
 
 
-def caution(results: Results, comparisons: Sequence[Comparison]) -> list[str]:
-    """Return what a reader must know before believing a figure."""
-    said = []
+def caution(results: ExperimentResults, comparisons: Sequence[ArmComparison]) -> list[str]:
+    """Return warnings about the figures."""
+    sentences = []
     if results.experiment.phase == "exploratory":
-        said.append(
+        sentences.append(
             "Exploratory: the design was still open when these seeds were looked at, so this is"
             " not evidence. It says what to confirm on other seeds."
         )
     if results.missing:
-        said.append(f"Runs that are missing: {', '.join(results.missing)}.")
+        sentences.append(f"Runs that are missing: {', '.join(results.missing)}.")
     if results.left_out:
         seeds = ", ".join(map(str, results.left_out))
-        said.append(
+        sentences.append(
             f"Left out of every figure but the outcomes by seed: {seeds}, because not every arm was"
             " run with them."
         )
     own = _of_own_reward(comparisons)
     least, arms = own[0].least_p if own else 0.0, len(results.experiment.arms) - 1
     if least * arms > LEVEL:
-        after = f", and {say_p(min(1.0, least * arms))} after Holm over {arms} comparisons"
-        said.append(
-            f"With {seeds_of(len(results.paired))} p is at least {say_p(least)}"
+        after = f", and {format_p(min(1.0, least * arms))} after Holm over {arms} comparisons"
+        sentences.append(
+            f"With {seeds_of(len(results.paired))} p is at least {format_p(least)}"
             f"{after if arms > 1 else ''}: too few for anything to be below .05."
         )
-    return said
+    return sentences
 
 
 def seeds_of(count: int) -> str:
-    """Return how many paired seeds there are."""
+    """Return the number of paired seeds as text."""
     return f"{count} paired seed{'' if count == 1 else 's'}"
 
 
-def _of_own_reward(comparisons: Sequence[Comparison]) -> list[Comparison]:
+def _of_own_reward(comparisons: Sequence[ArmComparison]) -> list[ArmComparison]:
     return [each for each in comparisons if each.outcome == "own" and each.group is None]
 
 
-def _figures(comparison: Comparison, *, of: int) -> str:
-    """Return the gain, and how sure it is among all comparisons."""
-    gain = say_gain(comparison.gain)
-    interval = say_gain_interval(comparison.gain_low, comparison.gain_high)
+def _figures(comparison: ArmComparison, *, of: int) -> str:
+    """Return the gain with its interval and adjusted p-value."""
+    gain = format_gain(comparison.gain)
+    interval = format_gain_interval(comparison.gain_low, comparison.gain_high)
     sure = f"95 % interval {interval}" if comparison.gain_low is not None else "no interval"
-    p = f"{say_p_is(comparison.p_adjusted)}{' after Holm' if of > 1 else ''}"
+    p = f"{format_p_is(comparison.p_adjusted)}{' after Holm' if of > 1 else ''}"
     return f"{gain} ({sure}, {seeds_of(comparison.seeds)}, {p})"
+
+
+def unlike_the_paper(results: ExperimentResults) -> list[str]:
+    """Return a sentence for each difference between the experiment's set-up and the paper's."""
+    sentences = [
+        *_unlike_in_size(results),
+        f"{seeds_of(len(results.paired))}, in place of one run of each arm.",
+        "Own reward leaves others' rollouts out. Whose rewards the paper adds up is not stated;"
+        " its public code counts external rollouts too.",
+        "Sums are of the mean over nodes; the paper's are over all 8 nodes, so 8 times as large.",
+    ]
+    if any(_generates_more(data.plans) for data in results.arms):
+        sentences.append(
+            "Some arms generate more rollouts in a round than their I (the setting batch; I + J"
+            " unless it is set); the paper's generate I."
+        )
+    return sentences
+
+
+def _unlike_in_size(results: ExperimentResults) -> Iterator[str]:
+    season, plans = results.experiment.season, results.baseline.plans
+    bases = " and ".join(dict.fromkeys(plan.base for plan in plans))
+    if len(plans) != _NODES or _BASE not in bases:
+        yield f"{len(plans)} nodes of {bases} instead of {_NODES} of {_BASE}."
+    if results.experiment.rounds != _ROUNDS:
+        yield f"{results.experiment.rounds:,} rounds, in place of {_ROUNDS:,}."
+    datasets = [task.dataset for task in season.tasks]
+    if len(datasets) != _DATASETS:
+        yield f"Questions of {', '.join(datasets)}, in place of nine datasets."
+    if season.completions != _COMPLETIONS:
+        yield f"{season.completions} completions of each question, in place of {_COMPLETIONS}."
+
+
+def _generates_more(plans: Sequence[NodePlan]) -> bool:
+    """Return whether a node of the arm generates more than I rollouts in a step."""
+    steps = [plan_step(plan.config, plan.season) for plan in plans]
+    return any(step.batch > step.local for step in steps)

@@ -1,4 +1,4 @@
-"""Arms of a report against each other, paired by seed, from the report's own numbers; pure."""
+"""Comparisons of a report's arms, paired by seed, from the report's own numbers; pure."""
 
 from collections.abc import Sequence
 
@@ -6,11 +6,17 @@ import numpy as np
 from msgspec.structs import replace
 
 from node_client.lab.intervals import Interval, difference_interval, ratio_interval
-from node_client.lab.report.rounding import rounded
-from node_client.lab.report.shape import ArmReport, Comparison, GroupOfNodes, Outcome, SeedOutcome
+from node_client.lab.report.numbers import rounded
+from node_client.lab.report.shape import (
+    ArmComparison,
+    ArmReport,
+    GroupOfNodes,
+    Outcome,
+    SeedOutcome,
+)
 from node_client.lab.statistics import Floats, holm, paired_test
 
-# Outcomes that are known for each node; the others are of a run as a whole.
+# Outcomes of each node; the others are of a whole run.
 _BY_NODE = ("own", "training_set", "held_out_area", "held_out_final")
 
 
@@ -21,8 +27,8 @@ def compare(
     *,
     seeds: Sequence[int],
     group: GroupOfNodes | None = None,
-) -> Comparison | None:
-    """Return the comparison, not adjusted for others; None where one arm has no such outcome."""
+) -> ArmComparison | None:
+    """Return the comparison, without adjustment; None if one arm lacks the outcome."""
     mine = _values(arm, outcome, seeds, group)
     theirs = _values(against, outcome, seeds, group)
     if mine is None or theirs is None:
@@ -31,7 +37,7 @@ def compare(
     base = float(theirs.mean())
     gain_low, gain_high = _ends(ratio_interval(mine, theirs))
     low, high = _ends(difference_interval(mine, theirs))
-    return Comparison(
+    return ArmComparison(
         arm=arm.name,
         against=against.name,
         outcome=outcome,
@@ -50,12 +56,12 @@ def compare(
     )
 
 
-def adjust(comparisons: Sequence[Comparison], *, arms: int = 0) -> list[Comparison]:
-    """Return comparisons with p-values after Holm, over those of one outcome at a time.
+def adjust(comparisons: Sequence[ArmComparison], *, arms: int = 0) -> list[ArmComparison]:
+    """Return comparisons with p-values after Holm, separately for each outcome.
 
-    Comparisons of groups of nodes are a family of their own. `arms` is the number of arms that are
-    to be compared with the baseline, also where some have no runs yet: a test that is not made yet
-    counts, or the first arms to finish would look surer than they will be.
+    Comparisons of groups of nodes are adjusted separately. `arms` is the number of planned
+    comparisons with the baseline, including arms without runs: otherwise p-values would grow when
+    further arms finish.
     """
     families: dict[tuple[str, bool], list[int]] = {}
     for place, each in enumerate(comparisons):

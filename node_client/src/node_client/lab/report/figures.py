@@ -1,4 +1,4 @@
-"""The figures of a report, as Plotly's data and layout, each with the table that says the same."""
+"""The figures of a report, as Plotly's data and layout, each with a table of the same data."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -7,7 +7,14 @@ import numpy as np
 from msgspec import Struct
 
 from node_client.lab.report.claims import seeds_of
-from node_client.lab.report.shape import ArmReport, Comparison, Curve, OnsetReport, Report
+from node_client.lab.report.numbers import (
+    format_bytes,
+    format_gain,
+    format_gain_interval,
+    format_number,
+    format_signed,
+)
+from node_client.lab.report.shape import ArmComparison, ArmReport, Curve, OnsetReport, Report
 from node_client.lab.report.traces import (
     Trace,
     draw_band,
@@ -16,27 +23,20 @@ from node_client.lab.report.traces import (
     lay_out,
     symbol_of,
 )
-from node_client.lab.report.words import (
-    say_bytes,
-    say_gain,
-    say_gain_interval,
-    say_number,
-    say_signed,
-)
 
-# So many rows has a table of a curve.
+# Number of rows in the table of a curve.
 _ROWS = 11
 
 
 class Table(Struct, frozen=True):
-    """A figure's numbers: the head, and rows whose first cell names them."""
+    """A figure's numbers: the head, and rows with a name in the first cell."""
 
     head: list[str]
     rows: list[list[str]]
 
 
-class Figure(Struct, frozen=True):
-    """One figure: what Plotly draws, what it is called, and its text alternative."""
+class PlotlyFigure(Struct, frozen=True):
+    """One figure: Plotly's data, a title, and a text alternative."""
 
     key: str
     title: str
@@ -46,12 +46,12 @@ class Figure(Struct, frozen=True):
     table: Table
 
 
-def draw_all(report: Report) -> list[Figure]:
+def draw_all(report: Report) -> list[PlotlyFigure]:
     """Return the figures over rounds, then those of an arm as one point."""
     return [*_draw_curves(report), _draw_mechanism(report), _draw_cost(report)]
 
 
-def _draw_curves(report: Report) -> Iterator[Figure]:
+def _draw_curves(report: Report) -> Iterator[PlotlyFigure]:
     """Yield a figure for each curve that was measured in any arm."""
     band = "Bands: 95 % intervals over seeds." if report.arms[0].curves.own.low else ""
     smooth = "Averaged over ten rounds."
@@ -74,13 +74,13 @@ def _draw_curves(report: Report) -> Iterator[Figure]:
 
 def _draw_lines(
     report: Report, curves: dict[str, Curve], *, key: str, title: str, unit: str, caption: str
-) -> Figure:
+) -> PlotlyFigure:
     data = []
     for place, arm in enumerate(report.arms):
         if curve := curves.get(arm.name):
             data += [*draw_band(curve, place, arm.name), draw_line(curve, place, arm.name)]
     longest = max(curves.values(), key=lambda curve: len(curve.rounds))
-    return Figure(
+    return PlotlyFigure(
         key=key,
         title=title,
         caption=caption.strip(),
@@ -96,7 +96,7 @@ def _draw_lines(
     )
 
 
-def draw_onset(onset: OnsetReport, report: Report) -> Figure:
+def draw_onset(onset: OnsetReport, report: Report) -> PlotlyFigure:
     """Return an arm's difference from the baseline, with the band of chance."""
     place = [arm.name for arm in report.arms].index(onset.arm)
     chance = Curve(onset.rounds, onset.difference, [-each for each in onset.band], onset.band)
@@ -104,13 +104,13 @@ def draw_onset(onset: OnsetReport, report: Report) -> Figure:
     shown = _few(onset.rounds)
     layout = lay_out("round", "difference in own reward")
     if onset.stays is not None:
-        # Drawn over the whole height.
+        # A line over the full height.
         mark = {"type": "line", "x0": onset.stays, "x1": onset.stays, "y0": 0, "y1": 1}
         layout["shapes"] = [{**mark, "yref": "paper", "line": {"dash": "dot", "width": 1.5}}]
-    return Figure(
+    return PlotlyFigure(
         key=f"onset-{place}",
         title=f"{onset.arm} minus {report.baseline}",
-        caption=_say_onset(onset),
+        caption=_describe_onset(onset),
         data=[*draw_band(chance, 0, "by chance alone"), line],
         layout=layout,
         table=Table(
@@ -118,8 +118,8 @@ def draw_onset(onset: OnsetReport, report: Report) -> Figure:
             rows=[
                 [
                     str(onset.rounds[at]),
-                    say_signed(onset.difference[at]),
-                    say_number(onset.band[at]),
+                    format_signed(onset.difference[at]),
+                    format_number(onset.band[at]),
                 ]
                 for at in shown
             ],
@@ -127,7 +127,7 @@ def draw_onset(onset: OnsetReport, report: Report) -> Figure:
     )
 
 
-def _say_onset(onset: OnsetReport) -> str:
+def _describe_onset(onset: OnsetReport) -> str:
     n = f"n = {seeds_of(onset.seeds)}."
     if onset.stays is not None:
         return f"Beyond chance from round {onset.stays} to the end. {n}"
@@ -136,7 +136,7 @@ def _say_onset(onset: OnsetReport) -> str:
     return f"Never beyond chance. {n}"
 
 
-def _draw_mechanism(report: Report) -> Figure:
+def _draw_mechanism(report: Report) -> PlotlyFigure:
     gains = _own_gains(report)
     shown = [(place, arm) for place, arm in enumerate(report.arms) if _gain(arm, gains) is not None]
     data = []
@@ -151,7 +151,7 @@ def _draw_mechanism(report: Report) -> Figure:
                 "thickness": 1.2,
             }
         data.append(point)
-    return Figure(
+    return PlotlyFigure(
         key="mechanism",
         title="Informative rollouts in a training set, and the gain",
         caption="Gain: the ratio of cumulative own rewards, with 95 % intervals if seeds suffice.",
@@ -160,14 +160,14 @@ def _draw_mechanism(report: Report) -> Figure:
         table=Table(
             head=["arm", "informative in a set", "gain", "95 % interval"],
             rows=[
-                [arm.name, say_number(arm.informative_in_set), *_say_gain(arm, gains)]
+                [arm.name, format_number(arm.informative_in_set), *_describe_gain(arm, gains)]
                 for _, arm in shown
             ],
         ),
     )
 
 
-def _draw_cost(report: Report) -> Figure:
+def _draw_cost(report: Report) -> PlotlyFigure:
     """Return the cost of generation against that of communication, coloured by own reward."""
     rewards = [arm.own.value for arm in report.arms]
     points = {
@@ -200,7 +200,7 @@ def _draw_cost(report: Report) -> Figure:
             "thickness": 12,
         },
     }
-    return Figure(
+    return PlotlyFigure(
         key="cost",
         title="What it costs: tokens generated against bytes exchanged",
         caption="Colour: cumulative own reward.",
@@ -211,9 +211,9 @@ def _draw_cost(report: Report) -> Figure:
             rows=[
                 [
                     arm.name,
-                    say_number(arm.tokens),
-                    say_bytes(arm.bytes),
-                    say_number(arm.own.value),
+                    format_number(arm.tokens),
+                    format_bytes(arm.bytes),
+                    format_number(arm.own.value),
                 ]
                 for arm in report.arms
             ],
@@ -221,7 +221,7 @@ def _draw_cost(report: Report) -> Figure:
     )
 
 
-def _own_gains(report: Report) -> dict[str, Comparison]:
+def _own_gains(report: Report) -> dict[str, ArmComparison]:
     return {
         each.arm: each
         for each in report.comparisons
@@ -229,16 +229,16 @@ def _own_gains(report: Report) -> dict[str, Comparison]:
     }
 
 
-def _gain(arm: ArmReport, gains: dict[str, Comparison]) -> float | None:
+def _gain(arm: ArmReport, gains: dict[str, ArmComparison]) -> float | None:
     """Return an arm's gain, 1 for the baseline; None where the baseline earned nothing."""
     return gains[arm.name].gain if arm.name in gains else 1.0
 
 
-def _say_gain(arm: ArmReport, gains: dict[str, Comparison]) -> list[str]:
+def _describe_gain(arm: ArmReport, gains: dict[str, ArmComparison]) -> list[str]:
     if arm.name not in gains:
         return ["baseline", ""]
     found = gains[arm.name]
-    return [say_gain(found.gain), say_gain_interval(found.gain_low, found.gain_high)]
+    return [format_gain(found.gain), format_gain_interval(found.gain_low, found.gain_high)]
 
 
 def _few(rounds: Sequence[int]) -> list[int]:
@@ -251,7 +251,7 @@ def _at(curve: Curve, number: int) -> str:
     if number not in curve.rounds:
         return ""
     at = curve.rounds.index(number)
-    value = say_number(curve.mean[at])
+    value = format_number(curve.mean[at])
     if not curve.low:
         return value
-    return f"{value} ({say_number(curve.low[at])} to {say_number(curve.high[at])})"
+    return f"{value} ({format_number(curve.low[at])} to {format_number(curve.high[at])})"

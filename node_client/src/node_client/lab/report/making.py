@@ -1,4 +1,4 @@
-"""From an experiment's raw runs to its report, and to the bytes of `report.json`."""
+"""Computes an experiment's report from its raw runs, and writes `report.json`."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -9,22 +9,20 @@ import numpy as np
 from node_client.lab.onset import find_onset, moving_average
 from node_client.lab.outcomes import final_level
 from node_client.lab.report.arms import describe_arm, thin
-from node_client.lab.report.claims import caution, headline
+from node_client.lab.report.claims import PAPER, caution, headline, unlike_the_paper
 from node_client.lab.report.comparing import adjust, compare
-from node_client.lab.report.horizons import gains_by_horizon
-from node_client.lab.report.paper import PAPER, unlike_the_paper
-from node_client.lab.report.reaching import reach_baseline
-from node_client.lab.report.rounding import all_rounded, rounded
+from node_client.lab.report.numbers import all_rounded, rounded
 from node_client.lab.report.shape import (
+    ArmComparison,
     ArmReport,
-    Comparison,
     GroupOfNodes,
     OnsetReport,
     Outcome,
     Report,
     RunFile,
 )
-from node_client.lab.results import ArmData, Results
+from node_client.lab.report.timing import gains_by_horizon, reach_baseline
+from node_client.lab.results import ArmData, ExperimentResults
 from node_client.lab.runs import fingerprint
 
 FORMAT = 1
@@ -40,7 +38,7 @@ OUTCOMES: tuple[Outcome, ...] = (
 OUTCOMES_OF_GROUPS: tuple[Outcome, ...] = ("own", "held_out_area", "held_out_final")
 
 
-def make_report(results: Results, *, take_off_at: float | None = None) -> Report:
+def make_report(results: ExperimentResults, *, take_off_at: float | None = None) -> Report:
     """Return the report of an experiment.
 
     `take_off_at` is the own reward above which a run has taken off; without it, half of what the
@@ -106,14 +104,14 @@ def read_report(path: Path) -> Report:
     return msgspec.json.decode(path.read_bytes(), type=Report)
 
 
-def _half_way(results: Results) -> float:
+def _half_way(results: ExperimentResults) -> float:
     levels = [
         [final_level(data.runs[seed].reward) for seed in results.paired] for data in results.arms
     ]
     return float(np.mean(levels, axis=1).max()) / 2
 
 
-def _comparisons(results: Results, arms: Sequence[ArmReport]) -> Iterator[Comparison]:
+def _comparisons(results: ExperimentResults, arms: Sequence[ArmReport]) -> Iterator[ArmComparison]:
     reports = dict(zip((data.arm.name for data in results.arms), arms, strict=True))
     baseline = reports[results.experiment.baseline]
     for data, arm in zip(results.arms, arms, strict=True):
@@ -121,7 +119,7 @@ def _comparisons(results: Results, arms: Sequence[ArmReport]) -> Iterator[Compar
             continue
         for outcome in OUTCOMES:
             comparison = compare(arm, baseline, outcome, seeds=results.paired)
-            # Nobody planted anything in either arm.
+            # Neither arm has attackers.
             if comparison and (outcome != "poisoned" or arm.attackers or baseline.attackers):
                 yield comparison
         for group in _comparable_groups(data, results.baseline, arm.groups):
@@ -133,7 +131,7 @@ def _comparisons(results: Results, arms: Sequence[ArmReport]) -> Iterator[Compar
 def _comparable_groups(
     data: ArmData, baseline: ArmData, groups: Sequence[GroupOfNodes]
 ) -> list[GroupOfNodes]:
-    """Return the groups whose places the baseline fills with nodes that begin alike."""
+    """Return the groups whose nodes have the same bases in the baseline."""
     mine = [plan.base for plan in data.plans]
     theirs = [plan.base for plan in baseline.plans]
     return [
@@ -143,7 +141,7 @@ def _comparable_groups(
     ]
 
 
-def _onset(data: ArmData, results: Results) -> OnsetReport:
+def _onset(data: ArmData, results: ExperimentResults) -> OnsetReport:
     differences = np.stack(
         [
             data.runs[seed].reward.mean(axis=1) - results.baseline.runs[seed].reward.mean(axis=1)

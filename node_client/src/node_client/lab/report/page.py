@@ -1,4 +1,4 @@
-"""A report as one HTML file that needs nothing else: it opens without a network."""
+"""A report as one self-contained HTML file, which opens without a network."""
 
 import json
 from importlib import resources
@@ -7,7 +7,7 @@ from pathlib import Path
 import jinja2
 
 from node_client.errors import NodeError
-from node_client.lab.report.figures import Figure, draw_all, draw_onset
+from node_client.lab.report.figures import PlotlyFigure, draw_all, draw_onset
 from node_client.lab.report.shape import Report
 from node_client.lab.report.tables import (
     comparison_table,
@@ -59,20 +59,20 @@ def read_plotly(path: Path | None) -> str:
         except (OSError, ValueError) as problem:
             raise NodeError(
                 f"plotly.js cannot be read: {problem}.",
-                fix="Name a file of plotly.js, or leave the option out to take the package's.",
+                fix="Give a file of plotly.js, or leave the option out to use the package's.",
             ) from problem
     try:
         from plotly.offline import get_plotlyjs
     except ImportError as problem:
         raise NodeError(
-            "The package plotly is not installed, and the page cannot be drawn without it.",
+            "The package plotly is not installed, which the page needs.",
             fix="Install plotly, or the client with its extra: 'swarm-node[lab]'.",
         ) from problem
     return str(get_plotlyjs())
 
 
-def _as_script(figures: list[Figure]) -> str:
-    """Return what Plotly draws as JSON that cannot end the element that it stands in."""
+def _as_script(figures: list[PlotlyFigure]) -> str:
+    """Return Plotly's figures as JSON that is safe inside a script element."""
     drawn = {figure.key: {"data": figure.data, "layout": figure.layout} for figure in figures}
     return json.dumps(drawn, separators=(",", ":"), ensure_ascii=True).replace("<", "\\u003c")
 

@@ -1,4 +1,4 @@
-"""What `report.json` holds: every number of a report, for pages that others draw.
+"""The format of `report.json`: every number of a report, for use by other pages.
 
 Rewards are per completion, in [0, 1]; cumulative ones are sums over rounds of the mean over nodes.
 Held-out scores are pass@1 in [0, 1]. Numbers are rounded to six significant digits, and nothing
@@ -11,14 +11,14 @@ from msgspec import Struct
 
 from node_client.lab.config import Phase
 
-# Which outcome a comparison is about: the names of fields of `SeedOutcome`.
+# The outcome of a comparison: the name of a field of `SeedOutcome`.
 Outcome = Literal[
     "own", "held_out_area", "held_out_final", "training_set", "forgetting", "drawdown", "poisoned"
 ]
 
 
 class Estimate(Struct, frozen=True):
-    """A mean over the paired seeds, with its interval at 95 % where there are seeds enough."""
+    """A mean over the paired seeds, with its 95 % interval if there are enough seeds."""
 
     value: float
     low: float | None = None
@@ -26,7 +26,7 @@ class Estimate(Struct, frozen=True):
 
 
 class SeedOutcome(Struct, frozen=True):
-    """What came of one run.
+    """The outcomes of one run.
 
     `own` and `training_set` are cumulative rewards: of a node's own rollouts, and of its training
     sets (the paper's T^n). `held_out_area` is the mean height of the held-out curve,
@@ -84,7 +84,7 @@ class Curves(Struct, frozen=True):
 
     `own` is the own reward, averaged over ten rounds, and `cumulative` its running sum. `held_out`
     has a point for each evaluation. `informative`, `length`, `reflection` and `poisoned` are as in
-    `SeedOutcome`, averaged over ten rounds, and have no band. A curve is None where nothing was
+    `SeedOutcome`, averaged over ten rounds, and have no band. A curve is None if nothing was
     measured.
     """
 
@@ -98,7 +98,7 @@ class Curves(Struct, frozen=True):
 
 
 class GroupOfNodes(Struct, frozen=True):
-    """Training nodes of an arm that are alike: `first` to `last` in the lists by node."""
+    """Identical training nodes of an arm: `first` to `last` in the lists by node."""
 
     name: str
     first: int
@@ -140,7 +140,7 @@ class ArmReport(Struct, frozen=True):
     curves: Curves
 
 
-class Comparison(Struct, frozen=True):
+class ArmComparison(Struct, frozen=True):
     """An arm against another one in one outcome, paired by seed; `group` names the nodes if some.
 
     `gain` is the ratio of the two sums, 1.94 for +94 %, and None where the other's is 0;
@@ -170,7 +170,7 @@ class Comparison(Struct, frozen=True):
 class GainAfter(Struct, frozen=True):
     """The gain in cumulative own reward over the baseline, had the runs ended after `rounds`.
 
-    As in `Comparison`: None where the baseline's sum is 0, or with too few seeds for an interval.
+    None where the baseline's sum is 0, or with too few seeds for an interval.
     """
 
     rounds: int
@@ -180,7 +180,7 @@ class GainAfter(Struct, frozen=True):
 
 
 class Horizons(Struct, frozen=True):
-    """How an arm's gain depends on where one stops: after each fifth of the rounds."""
+    """An arm's gain, had the runs ended after each fifth of the rounds."""
 
     arm: str
     gains: list[GainAfter]
@@ -202,7 +202,7 @@ class Reached(Struct, frozen=True):
 
 
 class OnsetReport(Struct, frozen=True):
-    """From which round on an arm's own reward differs from the baseline's.
+    """The round from which an arm's own reward differs from the baseline's.
 
     `difference` is the mean over `seeds` pairs of runs of the difference in own reward, averaged
     over ten rounds; by chance alone it stays within ± `band` in all rounds together 19 times in 20.
@@ -219,7 +219,7 @@ class OnsetReport(Struct, frozen=True):
 
 
 class RunFile(Struct, frozen=True):
-    """A run that the report was made from: its file, and the SHA-256 of its lines."""
+    """A run of the report: its file, and the SHA-256 of its lines."""
 
     arm: str
     seed: int
@@ -240,7 +240,7 @@ class Report(Struct, frozen=True):
 
     `design` is the experiment's fingerprint without its arms, `settings` its TOML file. `seeds` are
     the paired ones, which all figures but `ArmReport.seeds` are of; `left_out` were not run with
-    every arm, and `missing` names the runs that are not there. `headline` and `notes` are
+    every arm, and `missing` names the missing runs. `headline` and `notes` are
     sentences made from the numbers. `differences` says how the set-up is unlike the paper's.
     `commands` reproduce the report from nothing.
     """
@@ -260,7 +260,7 @@ class Report(Struct, frozen=True):
     notes: list[str]
     take_off_at: float
     arms: list[ArmReport]
-    comparisons: list[Comparison]
+    comparisons: list[ArmComparison]
     horizons: list[Horizons]
     onsets: list[OnsetReport]
     paper: list[PaperArm]

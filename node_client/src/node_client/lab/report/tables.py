@@ -1,26 +1,26 @@
-"""The tables of a report's page: rows of cells, already in words; a second line stands below."""
+"""The tables of a report's page: rows of cells as text; a cell may have a second line."""
 
 from collections.abc import Callable
 from typing import Any
 
 from node_client.lab.report.figures import Table
+from node_client.lab.report.numbers import (
+    NONE,
+    format_bytes,
+    format_gain,
+    format_gain_interval,
+    format_interval,
+    format_number,
+    format_p,
+    format_signed,
+)
 from node_client.lab.report.shape import (
+    ArmComparison,
     ArmReport,
-    Comparison,
     Estimate,
     GainAfter,
     Outcome,
     Report,
-)
-from node_client.lab.report.words import (
-    NONE,
-    say_bytes,
-    say_gain,
-    say_gain_interval,
-    say_interval,
-    say_number,
-    say_p,
-    say_signed,
 )
 
 NAMES: dict[Outcome, str] = {
@@ -48,14 +48,14 @@ def main_table(report: Report) -> Table:
             arm.name,
             _estimate(arm.own),
             _with_interval(gain) if gain else "baseline",
-            say_p(gain.p_adjusted) if gain else "",
+            format_p(gain.p_adjusted) if gain else "",
             _estimate(arm.held_out_area),
             _estimate(arm.held_out_final),
             _estimate(arm.training_set),
             NONE if arm.take_off is None else f"{arm.take_off:.0f}",
-            say_number(arm.tokens),
-            say_bytes(arm.bytes),
-            say_number(arm.informative_in_set),
+            format_number(arm.tokens),
+            format_bytes(arm.bytes),
+            format_number(arm.informative_in_set),
         ]
 
     return Table(
@@ -77,7 +77,7 @@ def main_table(report: Report) -> Table:
 
 
 def steadiness_table(report: Report) -> Table:
-    """Return how steady each arm learned, and how far its nodes are apart."""
+    """Return the steadiness of each arm's learning, and the spread of its nodes."""
     columns: dict[str, Callable[[ArmReport], Any]] = {
         "forgetting": lambda arm: arm.forgetting,
         "drawdown": lambda arm: arm.drawdown,
@@ -91,7 +91,9 @@ def steadiness_table(report: Report) -> Table:
         columns["planted text"] = lambda arm: arm.poisoned
     return Table(
         head=["arm", *columns],
-        rows=[[arm.name, *(say_number(of(arm)) for of in columns.values())] for arm in report.arms],
+        rows=[
+            [arm.name, *(format_number(of(arm)) for of in columns.values())] for arm in report.arms
+        ],
     )
 
 
@@ -107,15 +109,15 @@ def horizon_table(report: Report) -> Table:
 
 
 def reached_table(report: Report) -> Table:
-    """Return how soon each arm is as good on held-out questions as the baseline is at the end."""
+    """Return when each arm reaches the baseline's final held-out score."""
     return Table(
         head=["arm", "runs that get there", "rounds", "tokens generated"],
         rows=[
             [
                 each.arm,
                 f"{each.runs} of {len(report.seeds)}",
-                NONE if each.rounds is None else say_number(each.rounds),
-                NONE if each.tokens is None else say_number(each.tokens),
+                NONE if each.rounds is None else format_number(each.rounds),
+                NONE if each.tokens is None else format_number(each.tokens),
             ]
             for each in report.reached
         ],
@@ -123,19 +125,19 @@ def reached_table(report: Report) -> Table:
 
 
 def comparison_table(report: Report) -> Table:
-    """Return every comparison, an outcome after the other."""
+    """Return every comparison, ordered by outcome."""
 
-    def cells(each: Comparison) -> list[str]:
+    def cells(each: ArmComparison) -> list[str]:
         return [
             each.arm + (f", {each.group}" if each.group else ""),
             NAMES[each.outcome],
-            say_gain(each.gain),
-            say_gain_interval(each.gain_low, each.gain_high),
-            say_signed(each.difference),
-            say_interval(each.difference_low, each.difference_high),
-            say_p(each.p),
-            say_p(each.p_greater),
-            say_p(each.p_adjusted),
+            format_gain(each.gain),
+            format_gain_interval(each.gain_low, each.gain_high),
+            format_signed(each.difference),
+            format_interval(each.difference_low, each.difference_high),
+            format_p(each.p),
+            format_p(each.p_greater),
+            format_p(each.p_adjusted),
         ]
 
     order = list(NAMES)
@@ -159,17 +161,17 @@ def comparison_table(report: Report) -> Table:
 
 
 def seed_table(report: Report) -> Table:
-    """Return what came of each run."""
+    """Return the outcomes of each run."""
     return Table(
         head=["arm", "seed", *NAMES.values(), "take-off round", "tokens", "exchanged"],
         rows=[
             [
                 arm.name,
                 str(seed.seed),
-                *(say_number(getattr(seed, outcome)) for outcome in NAMES),
+                *(format_number(getattr(seed, outcome)) for outcome in NAMES),
                 NONE if seed.take_off is None else str(seed.take_off),
-                say_number(seed.tokens),
-                say_bytes(seed.sent + seed.received),
+                format_number(seed.tokens),
+                format_bytes(seed.sent + seed.received),
             ]
             for arm in report.arms
             for seed in arm.seeds
@@ -182,7 +184,7 @@ def paper_table(report: Report) -> Table:
     return Table(
         head=["arm", "total reward", "gain"],
         rows=[
-            [arm.name, f"{arm.total:,.2f}", say_gain(arm.gain) if arm.gain != 1 else "baseline"]
+            [arm.name, f"{arm.total:,.2f}", format_gain(arm.gain) if arm.gain != 1 else "baseline"]
             for arm in report.paper
         ],
     )
@@ -191,14 +193,14 @@ def paper_table(report: Report) -> Table:
 def _estimate(estimate: Estimate | None) -> str:
     if estimate is None:
         return NONE
-    value = say_number(estimate.value)
+    value = format_number(estimate.value)
     if estimate.low is None or estimate.high is None:
         return value
-    return f"{value}\n{say_interval(estimate.low, estimate.high)}"
+    return f"{value}\n{format_interval(estimate.low, estimate.high)}"
 
 
-def _with_interval(found: Comparison | GainAfter) -> str:
-    gain = say_gain(found.gain)
+def _with_interval(found: ArmComparison | GainAfter) -> str:
+    gain = format_gain(found.gain)
     if found.gain_low is None:
         return gain
-    return f"{gain}\n{say_gain_interval(found.gain_low, found.gain_high)}"
+    return f"{gain}\n{format_gain_interval(found.gain_low, found.gain_high)}"

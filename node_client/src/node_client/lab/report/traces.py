@@ -1,18 +1,18 @@
-"""Traces and axes as Plotly takes them, without colours of their own.
+"""Plotly's traces and axes, without colours.
 
-Colours are named, not given: a trace's `meta.ink` is a property of the page's theme, so that a
-figure is redrawn when the theme changes. Arms differ by dash and symbol too.
+A trace's `meta.ink` names a colour of the page's theme, so that a figure can follow a change of the
+theme. Arms also differ by dash and symbol.
 """
 
 from typing import Any
 
 from node_client.lab.report.shape import ArmReport, Curve
 
-# The theme has this many colours for arms; further arms reuse them with another dash.
+# Number of colours for arms in the theme; further arms reuse them with another dash.
 INKS = 7
 DASHES = ("solid", "dash", "dot")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon", "x")
-# A curve of so few points has a symbol at each.
+# A curve with at most this number of points has a symbol at each.
 FEW = 25
 
 Trace = dict[str, Any]

@@ -1,4 +1,4 @@
-"""Nodes of the demo data come to the site: their rows, owners, arms and contributions."""
+"""Nodes of the demo data: their rows, owners, arms and contributions."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,26 +15,26 @@ from swarm_web.nodes.models import Node
 from swarm_web.nodes.services import hash_token
 from swarm_web.relay.models import Contribution
 from swarm_web.seeding.population import KINDS, Population
-from swarm_web.seeding.rows import Cast
+from swarm_web.seeding.rows import NodeKeys
 
 _OWNERS = ("ada", "blaise", "chandra", "dorothy", "emmy", "fatima", "grace", "hedy")
 _OWNED_SHARE = 0.5
 _CONNECTED_SHARE = 0.7
-# Optimizer steps that a node makes from one round to the next.
+# Optimizer steps of a node between two rounds.
 _STEPS_A_ROUND = 12
 _BATCH = 2_000
 
 
 @dataclass(frozen=True)
-class Clock:
-    """When the demo data ends, and until when its nodes pass as connected."""
+class DemoClock:
+    """The end of the demo data, and until when its nodes count as connected."""
 
     now: datetime
     present_until: datetime
 
 
-def settle(population: Population, *, clock: Clock, seed: int) -> Cast:
-    """Write the nodes with their owners; one of them is quarantined, by a ruling."""
+def create_nodes(population: Population, *, clock: DemoClock, seed: int) -> NodeKeys:
+    """Create the nodes with their owners; one of them is quarantined, by a ruling."""
     random = Random(seed)
     owners = [_owner(name) for name in _OWNERS]
     nodes = [
@@ -46,7 +46,7 @@ def settle(population: Population, *, clock: Clock, seed: int) -> Cast:
     quarantine_node(
         suspect, reason="Its answers repeat another node's mistakes.", actor=None, now=clock.now
     )
-    return Cast(
+    return NodeKeys(
         keys=[node.pk for node in made],
         models=[node.model for node in made],
         arms=population.arms,
@@ -68,7 +68,7 @@ def _owner(name: str) -> User:
 
 
 def _describe(
-    population: Population, place: int, owners: list[User], *, clock: Clock, random: Random
+    population: Population, place: int, owners: list[User], *, clock: DemoClock, random: Random
 ) -> Node:
     kind = population.kinds[place]
     connected = random.random() < _CONNECTED_SHARE
@@ -88,8 +88,8 @@ def _describe(
     )
 
 
-def enrol_all(season: Season, cast: Cast, places: Iterable[int]) -> None:
-    """Put the arms of a season's nodes on record."""
+def enrol_all(season: Season, cast: NodeKeys, places: Iterable[int]) -> None:
+    """Enrol a season's nodes with their arms."""
     Enrolment.objects.bulk_create(
         (
             Enrolment(
@@ -108,15 +108,15 @@ def enrol_all(season: Season, cast: Cast, places: Iterable[int]) -> None:
     )
 
 
-def contribute(
+def write_contributions(
     season: Season,
     population: Population,
-    cast: Cast,
+    cast: NodeKeys,
     rounds: dict[int, int],
     *,
     random: Random,
 ) -> None:
-    """Write what each node gave and took; `rounds` says in how many rounds each place was."""
+    """Write each node's contribution; `rounds` is its number of rounds, by place."""
     Contribution.objects.bulk_create(
         (
             _contribution(season, population, cast, place, count, random=random)
@@ -130,7 +130,7 @@ def contribute(
 def _contribution(
     season: Season,
     population: Population,
-    cast: Cast,
+    cast: NodeKeys,
     place: int,
     rounds: int,
     *,

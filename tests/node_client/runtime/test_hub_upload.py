@@ -7,10 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from node_client.display.view import View
-from node_client.runtime.publishing import Hub, HuggingFaceHub, Publisher, trace_run
+from node_client.display.view import NodeView
+from node_client.runtime.hub_upload import (
+    HubUploader,
+    HuggingFaceHub,
+    ModelHub,
+    UploadRecord,
+    is_better,
+    read_upload,
+    trace_run,
+    write_upload,
+)
 from node_client.site import Site
-from node_client.storage.manifest import Merit
+from node_client.storage.manifest import Merit, MeritKind
 from swarm_protocol.messages import Standing
 from tests.node_client.hub import HubOnThisMachine
 from tests.node_client.shell_fakes import empty_view
@@ -58,8 +67,10 @@ def clock() -> Clock:
     return Clock()
 
 
-def publisher(hub: Hub, folder: Path, *, clock: Clock, view: View | None = None) -> Publisher:
-    return Publisher(
+def make_uploader(
+    hub: ModelHub, folder: Path, *, clock: Clock, view: NodeView | None = None
+) -> HubUploader:
+    return HubUploader(
         hub,
         repository=REPOSITORY,
         interval=timedelta(hours=1),
@@ -69,17 +80,17 @@ def publisher(hub: Hub, folder: Path, *, clock: Clock, view: View | None = None)
     )
 
 
-async def offer(publisher: Publisher, checkpoint: Path, score: float | None) -> None:
+async def offer(uploader: HubUploader, checkpoint: Path, score: float | None) -> None:
     merit = None if score is None else Merit(kind="judge_score", season="one", value=score)
-    publisher.offer(checkpoint, merit=merit, origin=trace_run(empty_view(), step=7, season="one"))
-    await publisher.settle()
+    uploader.offer(checkpoint, merit=merit, origin=trace_run(empty_view(), step=7, season="one"))
+    await uploader.settle()
 
 
-async def test_only_a_model_that_has_improved_is_published(
+async def test_only_a_model_that_has_improved_is_uploaded(
     tmp_path: Path, checkpoint: Path, clock: Clock
 ) -> None:
     shelf = Shelf()
-    offered = publisher(shelf, tmp_path, clock=clock)
+    offered = make_uploader(shelf, tmp_path, clock=clock)
     for score in (None, 0.5, 0.5, 0.4, 0.6):
         await offer(offered, checkpoint, score)
         clock.now += timedelta(hours=2)
@@ -90,23 +101,23 @@ async def test_only_a_model_that_has_improved_is_published(
     assert shelf.taken[0][1].keys() == {"config.json", "README.md"}
 
 
-async def test_it_is_never_published_more_often_than_the_interval_allows(
+async def test_it_is_never_uploaded_more_often_than_the_interval_allows(
     tmp_path: Path, checkpoint: Path, clock: Clock
 ) -> None:
     shelf = Shelf()
-    offered = publisher(shelf, tmp_path, clock=clock)
+    offered = make_uploader(shelf, tmp_path, clock=clock)
     for score in (0.1, 0.2, 0.3):
         await offer(offered, checkpoint, score)
         clock.now += timedelta(minutes=31)
     assert len(shelf.taken) == 2
 
 
-async def test_a_run_that_is_started_again_knows_what_was_published(
+async def test_a_restarted_run_knows_what_was_uploaded(
     tmp_path: Path, checkpoint: Path, clock: Clock
 ) -> None:
     shelf = Shelf()
-    await offer(publisher(shelf, tmp_path, clock=clock), checkpoint, 0.5)
-    again = publisher(shelf, tmp_path, clock=clock)
+    await offer(make_uploader(shelf, tmp_path, clock=clock), checkpoint, 0.5)
+    again = make_uploader(shelf, tmp_path, clock=clock)
     await offer(again, checkpoint, 0.6)
     clock.now += timedelta(hours=2)
     await offer(again, checkpoint, 0.4)
@@ -118,7 +129,7 @@ async def test_training_does_not_wait_and_the_checkpoint_may_be_removed_meanwhil
 ) -> None:
     shelf = Shelf()
     shelf.hold.clear()
-    offered = publisher(shelf, tmp_path, clock=clock)
+    offered = make_uploader(shelf, tmp_path, clock=clock)
     merit = Merit(kind="judge_score", season="one", value=0.5)
     origin = trace_run(empty_view(), step=7, season="one")
     offered.offer(checkpoint, merit=merit, origin=origin)
@@ -133,11 +144,11 @@ async def test_a_failure_is_a_line_in_the_panel_and_tried_again_after_the_interv
     tmp_path: Path, checkpoint: Path, clock: Clock
 ) -> None:
     shelf, view = Shelf(), empty_view()
-    offered = publisher(shelf, tmp_path, clock=clock, view=view)
+    offered = make_uploader(shelf, tmp_path, clock=clock, view=view)
     shelf.trouble = OSError("no network\nat all")
     await offer(offered, checkpoint, 0.5)
     assert view.problem is not None
-    assert view.problem.message == "The model was not put on me/model: no network"
+    assert view.problem.message == "The model was not uploaded to me/model: no network"
     shelf.trouble = None
     await offer(offered, checkpoint, 0.5)
     assert shelf.taken == []
@@ -147,15 +158,17 @@ async def test_a_failure_is_a_line_in_the_panel_and_tried_again_after_the_interv
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-async def test_whatever_ends_an_upload_it_is_told_and_the_next_one_is_tried(
+async def test_any_end_of_an_upload_is_reported_and_the_next_one_is_tried(
     tmp_path: Path, checkpoint: Path, clock: Clock
 ) -> None:
     shelf, view = Shelf(), empty_view()
-    offered = publisher(shelf, tmp_path, clock=clock, view=view)
+    offered = make_uploader(shelf, tmp_path, clock=clock, view=view)
     shelf.trouble = KeyError("nobody thought of it")
     await offer(offered, checkpoint, 0.5)
     assert view.problem is not None
-    assert view.problem.message == "The model was not put on me/model: the upload broke off"
+    assert (
+        view.problem.message == "The model was not uploaded to me/model: the upload was interrupted"
+    )
     assert not (tmp_path / "hub").exists()
     shelf.trouble = None
     clock.now += timedelta(hours=1)
@@ -178,8 +191,8 @@ def test_the_card_of_a_run_states_its_node_and_standing() -> None:
     )
     origin = trace_run(view, step=7, season="one")
     assert (origin.node, origin.page) == ("heron", "https://swarm.example.org/nodes/heron/")
-    assert origin.rating is not None
-    assert (origin.rating.interval, origin.rating.n) == ((0.4, 0.6), 64)
+    assert origin.judged is not None
+    assert (origin.judged.interval, origin.judged.n) == ((0.4, 0.6), 64)
 
 
 @pytest.fixture
@@ -212,3 +225,38 @@ def test_a_hub_that_refuses_or_is_not_there_is_an_os_error(
         HuggingFaceHub(private=True, endpoint="http://127.0.0.1:9").upload(
             checkpoint / "policy", repository=REPOSITORY, message="Step 7"
         )
+
+
+def uploaded(value: float = 0.5) -> UploadRecord:
+    merit = Merit(kind="judge_score", season="one", value=value)
+    return UploadRecord(repository=REPOSITORY, step=10, merit=merit, at=NOON.isoformat())
+
+
+@pytest.mark.parametrize(
+    ("kind", "season", "value", "better"),
+    [
+        ("judge_score", "one", 0.6, True),
+        ("judge_score", "one", 0.5, False),
+        ("judge_score", "one", 0.4, False),
+        ("held_out", "one", 0.9, False),
+        ("judge_score", "two", 0.1, True),
+    ],
+)
+def test_only_a_higher_score_of_the_same_kind_or_a_new_season_is_better(
+    kind: MeritKind, season: str, value: float, better: bool
+) -> None:
+    assert is_better(Merit(kind=kind, season=season, value=value), uploaded()) is better
+    assert is_better(Merit(kind=kind, season=season, value=value), None)
+
+
+def test_an_upload_is_remembered_for_its_repository(tmp_path: Path) -> None:
+    write_upload(tmp_path / "hub.json", uploaded())
+    assert read_upload(tmp_path / "hub.json", repository=REPOSITORY) == uploaded()
+    assert read_upload(tmp_path / "hub.json", repository="me/other") is None
+
+
+@pytest.mark.parametrize("content", [None, b"", b"{}", b"\xff"])
+def test_a_record_that_cannot_be_read_counts_as_none(tmp_path: Path, content: bytes | None) -> None:
+    if content is not None:
+        (tmp_path / "hub.json").write_bytes(content)
+    assert read_upload(tmp_path / "hub.json", repository=REPOSITORY) is None

@@ -1,7 +1,7 @@
-"""Puts the model on the Hugging Face Hub when it has improved, beside the training.
+"""Uploads the model to the Hugging Face Hub when it has improved, beside the training.
 
-An upload takes minutes and may fail. It runs in a thread of its own that nobody waits for while
-training, and what goes wrong is a line in the panel.
+An upload takes minutes and may fail. It runs in its own thread, which training never waits for,
+and an error is a line in the panel.
 """
 
 import asyncio
@@ -17,46 +17,77 @@ from pathlib import Path
 from threading import Thread
 from typing import Any, Protocol
 
-from node_client.display.view import View
+import msgspec
+
+from node_client.display.view import NodeView
 from node_client.errors import NodeError
 from node_client.model.pretrained import merge_adapters
 from node_client.settings.config import Settings
 from node_client.storage.export import ADAPTER_CONFIG, CARD
 from node_client.storage.manifest import Merit
-from node_client.storage.model_card import Provenance, Rating, write_card
-from node_client.storage.publication import (
-    Publication,
-    is_better,
-    is_rested,
-    read_publication,
-    write_publication,
-)
+from node_client.storage.model_card import JudgeScore, Provenance, write_card
+from node_client.storage.state import write_private
 from swarm_protocol.prompts import SYSTEM_PROMPT
 from swarm_protocol.version import CLIENT_VERSION
 
-# How long a run that ends waits for an upload that is under way.
+# How long a run that ends waits for an unfinished upload.
 PATIENCE_S = 60.0
 
 log = logging.getLogger(__name__)
 
 
-class Hub(Protocol):
-    """A place for models. Raises OSError or ValueError when it cannot take one."""
+class UploadRecord(msgspec.Struct, frozen=True):
+    """The file `hub.json`, about the latest upload. `at` is its time, ISO 8601 in UTC."""
+
+    repository: str
+    step: int
+    merit: Merit
+    at: str
+
+
+def is_better(merit: Merit, last: UploadRecord | None) -> bool:
+    """Return whether a model has improved since the latest upload.
+
+    In a new season every model counts as better. Within one, a merit of another kind cannot be
+    compared with the uploaded one, so it does not.
+    """
+    if last is None or last.merit.season != merit.season:
+        return True
+    return merit.is_like(last.merit) and merit.value > last.merit.value
+
+
+def read_upload(path: Path, *, repository: str) -> UploadRecord | None:
+    """Return the latest upload to a repository; None if the file cannot be read."""
+    try:
+        found = msgspec.json.decode(path.read_bytes(), type=UploadRecord)
+        datetime.fromisoformat(found.at).astimezone(UTC)
+    except (OSError, ValueError):  # msgspec's DecodeError is a ValueError
+        return None
+    return found if found.repository == repository else None
+
+
+def write_upload(path: Path, record: UploadRecord) -> None:
+    """Save the record of an upload. Raises OSError."""
+    write_private(path, msgspec.json.encode(record) + b"\n")
+
+
+class ModelHub(Protocol):
+    """A host of models. Raises OSError or ValueError when an upload fails."""
 
     def upload(self, folder: Path, *, repository: str, message: str) -> None:
-        """Replace what is in the repository, which is made if need be."""
+        """Replace the content of the repository, which is created if needed."""
 
 
 @dataclass(frozen=True)
 class HuggingFaceHub:
-    """The Hugging Face Hub, as whoever `hf auth login` or HF_TOKEN says."""
+    """The Hugging Face Hub, with the account of `hf auth login` or HF_TOKEN."""
 
     private: bool
     endpoint: str | None = None
 
     def upload(self, folder: Path, *, repository: str, message: str) -> None:
-        """Put a folder there in one commit. Raises OSError or ValueError."""
-        from huggingface_hub import HfApi  # 0.3 s that other runs need not wait for
+        """Upload a folder in one commit. Raises OSError or ValueError."""
+        from huggingface_hub import HfApi  # takes 0.3 s, which other runs need not wait for
         from huggingface_hub.errors import HfHubHTTPError
         from huggingface_hub.utils.tqdm import disable_progress_bars
 
@@ -64,64 +95,63 @@ class HuggingFaceHub:
         hub = HfApi(
             endpoint=self.endpoint, library_name="swarm-node", library_version=CLIENT_VERSION
         )
-        # The hub's client has changed its HTTP library before; the base of its own error names it.
+        # The hub's client has changed its HTTP library before. Its own error has that library's
+        # error as a base class.
         network_trouble: tuple[Any, ...] = HfHubHTTPError.__bases__
         try:
-            # None leaves an organization's own default to it.
+            # With None the default of an organization applies.
             hub.create_repo(repository, private=self.private or None, exist_ok=True)
             hub.upload_folder(repo_id=repository, folder_path=folder, commit_message=message)
         except network_trouble as problem:
             raise OSError(str(problem)) from problem
 
 
-class Publisher:
-    """Offers each checkpoint's model to a hub. Belongs to the event loop that it is used in."""
+class HubUploader:
+    """Uploads checkpoints' models to a hub. Belongs to the event loop that it is used in."""
 
     def __init__(
         self,
-        hub: Hub,
+        hub: ModelHub,
         *,
         repository: str,
         interval: timedelta,
         folder: Path,
-        view: View,
+        view: NodeView,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._hub = hub
         self._repository = repository
         self._interval = interval
         self._staged = folder / "hub"
-        self._record = folder / "hub.json"
+        self._file = folder / "hub.json"
         self._view = view
         self._clock = clock
-        self._last = read_publication(self._record, repository=repository)
+        self._last = read_upload(self._file, repository=repository)
         self._tried = datetime.fromisoformat(self._last.at) if self._last is not None else None
         self._idle = asyncio.Event()
         self._idle.set()
 
     def offer(self, checkpoint: Path, *, merit: Merit | None, origin: Provenance) -> None:
-        """Begin to upload a checkpoint's model if it has improved and enough time has passed."""
+        """Start an upload of the checkpoint's model if it is better and the interval is over."""
         now = self._clock()
         if merit is None or not self._idle.is_set() or not is_better(merit, self._last):
             return
-        if not is_rested(self._tried, now=now, interval=self._interval):
+        if self._tried is not None and now - self._tried < self._interval:
             return
         self._tried = now
         self._idle.clear()
-        publication = Publication(
+        record = UploadRecord(
             repository=self._repository,
             step=origin.step,
             merit=merit,
             at=now.isoformat(timespec="seconds"),
         )
-        job = partial(
-            self._publish, checkpoint, publication, origin, loop=asyncio.get_running_loop()
-        )
-        # A daemon: a process that ends does not wait for it, and half an upload is no commit.
+        job = partial(self._upload, checkpoint, record, origin, loop=asyncio.get_running_loop())
+        # A daemon thread: the process ends without it, and a partial upload makes no commit.
         Thread(target=job, name="hub", daemon=True).start()
 
     async def settle(self) -> None:
-        """Give an upload that is under way a moment to end."""
+        """Wait up to PATIENCE_S for an unfinished upload."""
         if self._idle.is_set():
             return
         log.info("waiting for the upload to %s", self._repository)
@@ -129,52 +159,52 @@ class Publisher:
             async with asyncio.timeout(PATIENCE_S):
                 await self._idle.wait()
         except TimeoutError:
-            log.warning("the upload to %s was left unfinished", self._repository)
+            log.warning("the upload to %s was not finished", self._repository)
 
-    def _publish(
+    def _upload(
         self,
         checkpoint: Path,
-        publication: Publication,
+        record: UploadRecord,
         origin: Provenance,
         *,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
-        """Upload, in the thread, and tell the loop how it went, whatever that was."""
-        problem: Exception | None = RuntimeError("the upload broke off")
+        """Upload, in the thread, and report the result to the event loop in any case."""
+        problem: Exception | None = RuntimeError("the upload was interrupted")
         try:
             stage(checkpoint / "policy", self._staged)
             card = write_card(origin, title=self._repository)
             (self._staged / CARD).write_text(card, encoding="utf-8")
-            message = f"Step {publication.step}, {describe(publication.merit)}"
+            message = f"Step {record.step}, {describe(record.merit)}"
             self._hub.upload(self._staged, repository=self._repository, message=message)
-            write_publication(self._record, publication)
+            write_upload(self._file, record)
             problem = None
-        # huggingface_hub raises RuntimeError too when an upload fails.
+        # huggingface_hub also raises RuntimeError when an upload fails.
         except (OSError, ValueError, RuntimeError, NodeError) as trouble:
             problem = trouble
         finally:
             shutil.rmtree(self._staged, ignore_errors=True)
-            with suppress(RuntimeError):  # the loop is closed: nobody is left to be told
-                loop.call_soon_threadsafe(self._finish, publication, problem)
+            with suppress(RuntimeError):  # the event loop is closed
+                loop.call_soon_threadsafe(self._finish, record, problem)
 
-    def _finish(self, publication: Publication, problem: Exception | None) -> None:
+    def _finish(self, record: UploadRecord, problem: Exception | None) -> None:
         self._idle.set()
         if problem is None:
-            self._last = publication
-            self._view.note_notice(f"step {publication.step} was put on {self._repository}")
-            log.info("step %d was put on %s", publication.step, self._repository)
+            self._last = record
+            self._view.note_notice(f"step {record.step} was uploaded to {self._repository}")
+            log.info("step %d was uploaded to %s", record.step, self._repository)
             return
         text = str(problem).strip() or type(problem).__name__
-        message = f"The model was not put on {self._repository}: {text.splitlines()[0]}"
-        self._view.note_problem("hub", message, "Check `hf auth login`; training goes on.")
+        message = f"The model was not uploaded to {self._repository}: {text.splitlines()[0]}"
+        self._view.note_problem("hub", message, "Check `hf auth login`; training continues.")
         log.warning(message)
 
 
-def open_publisher(settings: Settings, view: View) -> Publisher | None:
-    """Return a publisher for whoever asked for one. Call it inside an event loop."""
+def open_uploader(settings: Settings, view: NodeView) -> HubUploader | None:
+    """Return an uploader if the settings ask for one. Call it inside an event loop."""
     if settings.push_to_hub is None:
         return None
-    return Publisher(
+    return HubUploader(
         HuggingFaceHub(private=settings.hub_private_repo),
         repository=settings.push_to_hub,
         interval=timedelta(minutes=settings.hub_interval),
@@ -183,12 +213,12 @@ def open_publisher(settings: Settings, view: View) -> Publisher | None:
     )
 
 
-def trace_run(view: View, *, step: int, season: str) -> Provenance:
-    """Return where the model of this run comes from, as far as it is known now."""
+def trace_run(view: NodeView, *, step: int, season: str) -> Provenance:
+    """Return the origin of this run's model, as far as it is known now."""
     standing, site = view.standing, view.site
-    rating = None
+    judged = None
     if standing is not None and standing.score is not None:
-        rating = Rating(
+        judged = JudgeScore(
             score=standing.score,
             interval=standing.interval,
             n=standing.n,
@@ -203,16 +233,15 @@ def trace_run(view: View, *, step: int, season: str) -> Provenance:
         site=site.base if site is not None else "",
         node=view.node,
         page=site.page(view.node) if site is not None and view.node else "",
-        rating=rating,
+        judged=judged,
     )
 
 
 def stage(model: Path, folder: Path) -> None:
-    """Make a copy of a model's folder that stays when the checkpoint is removed.
+    """Copy a model's folder, so that it stays when the checkpoint is removed.
 
-    Files are linked where the file system can: checkpoints are never changed, only removed.
-    Adapters are merged: what they stand on may be a folder of this machine. Raises OSError and
-    NodeError.
+    Files are hard links where possible: checkpoints are never changed, only removed. Adapters are
+    merged, because their base may be a folder of this machine. Raises OSError and NodeError.
     """
     shutil.rmtree(folder, ignore_errors=True)
     if (model / ADAPTER_CONFIG).is_file():
@@ -222,7 +251,7 @@ def stage(model: Path, folder: Path) -> None:
 
 
 def describe(merit: Merit) -> str:
-    """Return a merit as a commit's message tells it."""
+    """Return a merit as text for a commit message."""
     kind = {"judge_score": "judge score", "held_out": "held-out score"}[merit.kind]
     return f"{kind} {merit.value:.3f} in season {merit.season}"
 

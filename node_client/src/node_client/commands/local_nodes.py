@@ -1,0 +1,135 @@
+"""`swarm-node status`, `pause` and `resume`: commands about the nodes of this machine."""
+
+from datetime import MAXYEAR, UTC, datetime, timedelta
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from node_client.commands.problems import FAILED, explain_problems
+from node_client.errors import SettingsError
+from node_client.settings.config import choose
+from node_client.settings.flags import Flags, takes_settings
+from node_client.settings.hours import parse_duration
+from node_client.site import parse_site
+from node_client.storage.pauses import request_pause, withdraw_pause
+from node_client.storage.state import StateDir
+
+Url = Annotated[
+    str | None, typer.Argument(help="The coordinator; by default all nodes of this user")
+]
+
+app = typer.Typer()
+
+
+@app.command()
+@explain_problems
+@takes_settings("state_dir", "config", "json")
+def status(
+    url: Annotated[
+        str | None, typer.Argument(help="The coordinator, to show its figures too")
+    ] = None,
+    *,
+    healthy: Annotated[
+        bool,
+        typer.Option("--healthy", help="Only check that training continues; otherwise exit with 1"),
+    ] = False,
+    within: Annotated[
+        str, typer.Option(help="With --healthy: maximum duration of a step, such as 10m or 2h")
+    ] = "10m",
+    flags: Flags,
+) -> None:
+    """Show the status of a node, here and at its coordinator, or of all nodes of this machine."""
+    from node_client.commands.status import (  # imports httpx
+        describe_status,
+        draw_status,
+        find_unhealthy,
+        read_folders,
+        read_status,
+    )
+
+    choices = choose(parse_site(url) if url else None, flags=flags)
+    if healthy:
+        span = parse_duration(within, option="--within")
+        found = find_unhealthy(read_folders(choices), within=span, now=datetime.now(UTC))
+        typer.echo("\n".join(found) or "Training continues, or is paused.")
+        if found:
+            raise typer.Exit(FAILED)
+    elif choices.value("json"):
+        typer.echo("\n".join(map(describe_status, read_status(choices))))
+    else:
+        Console().print(draw_status(read_status(choices)))
+
+
+@app.command()
+@explain_problems
+@takes_settings("state_dir", "config")
+def pause(
+    url: Url = None,
+    *,
+    length: Annotated[
+        str | None,
+        typer.Option("--for", help="Duration, such as 90m, 2h or 1d; by default until resume"),
+    ] = None,
+    flags: Flags,
+) -> None:
+    """Pause a node after its step: it saves, disconnects and frees the machine."""
+    span = parse_duration(length, option="--for") if length is not None else None
+    now = datetime.now(UTC)
+    until = _end_of(now, span) if span is not None else None
+    for state in _folders(url, flags):
+        request_pause(state, now=now, until=until)
+        end = "until `swarm-node resume`" if until is None else f"until {_local(until)}"
+        if state.is_held():
+            typer.echo(f"{_name(state)} pauses after its step, {end}.")
+        else:
+            typer.echo(f"{_name(state)} is not running; after its next start it pauses {end}.")
+
+
+@app.command()
+@explain_problems
+@takes_settings("state_dir", "config")
+def resume(url: Url = None, *, flags: Flags) -> None:
+    """End a pause. Hours and battery may still pause the node."""
+    for state in _folders(url, flags):
+        if not withdraw_pause(state):
+            typer.echo(f"{_name(state)} was not paused by `swarm-node pause`.")
+        elif state.is_held():
+            typer.echo(f"{_name(state)} continues.")
+        else:
+            typer.echo(f"{_name(state)} is not running; after its next start it does not pause.")
+
+
+def _end_of(now: datetime, span: timedelta) -> datetime:
+    try:
+        return now + span
+    except OverflowError as problem:
+        raise SettingsError(
+            f"--for ends after the year {MAXYEAR}.",
+            fix="Leave out --for to pause until `swarm-node resume`.",
+        ) from problem
+
+
+def _folders(url: str | None, flags: Flags) -> list[StateDir]:
+    """Return the selected state folders. Raises SettingsError when none exists."""
+    choices = choose(parse_site(url) if url else None, flags=flags)
+    if choices.site is not None or choices.value("state_dir") is not None:
+        folders = [choices.state]
+    else:
+        folders = StateDir.of_user()
+    there = [state for state in folders if state.path.is_dir()]
+    if not there:
+        raise SettingsError(
+            f"No node has run here: there is no state folder {choices.state.path}.",
+            fix="Name the coordinator, or the node's folder with --state-dir.",
+        )
+    return there
+
+
+def _name(state: StateDir) -> str:
+    remembered = state.load()
+    return remembered.node or str(state.path)
+
+
+def _local(moment: datetime) -> str:
+    return f"{moment.astimezone():%Y-%m-%d %H:%M}"

@@ -1,0 +1,72 @@
+"""A node as a service: its command and name, and calls of the service manager."""
+
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from node_client.errors import NodeError
+from node_client.site import Site
+
+
+@dataclass(frozen=True)
+class ServiceUnit:
+    """One node as a service of its user. Paths are absolute; the token is not included."""
+
+    site: Site
+    python: Path
+    state: Path
+    config: Path | None = None
+    auto_update: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name of the service: one for each coordinator."""
+        return f"swarm-node@{self.site.folder}"
+
+    @property
+    def command(self) -> list[str]:
+        """The command of the service."""
+        words = [str(self.python), "-m", "node_client", "service", "run", self.site.base]
+        words += ["--state-dir", str(self.state)]
+        if self.config is not None:
+            words += ["--config", str(self.config)]
+        return [*words, "--auto-update"] if self.auto_update else words
+
+
+def call(words: Sequence[str], *, must: bool = True) -> str:
+    """Run a program and return its output. With `must`, raises NodeError when it fails."""
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+    except OSError as problem:
+        if not must:
+            return ""
+        raise _missing(words[0], str(problem.strerror)) from problem
+    if must and done.returncode:
+        raise _missing(" ".join(words), (done.stderr or done.stdout).strip())
+    return done.stdout
+
+
+def run_visibly(words: Sequence[str]) -> None:
+    """Run a program with its output on the terminal, and exit with its status.
+
+    Raises NodeError and typer.Exit.
+    """
+    try:
+        code = subprocess.run(words, check=False).returncode
+    except OSError as problem:
+        raise _missing(words[0], str(problem.strerror)) from problem
+    except KeyboardInterrupt:
+        code = 0
+    if code:
+        raise typer.Exit(code)
+
+
+def _missing(what: str, why: str) -> NodeError:
+    return NodeError(
+        f"`{what}` failed: {why}",
+        fix="A service needs a session of systemd or launchd. Otherwise let another supervisor run "
+        "`swarm-node join URL`; `swarm-node service install URL --print` shows an example.",
+    )

@@ -1,0 +1,81 @@
+"""Numbers of a report: rounding, and text for the page, sentences and summary.
+
+Six significant digits are far more than any number means. Machines add in different orders, which
+changes the last of a float's sixteen digits.
+"""
+
+from collections.abc import Iterable
+
+NONE = "–"
+
+
+def format_gain(gain: float | None) -> str:
+    """Return a ratio as a change: +94 % for 1.94."""
+    return NONE if gain is None else f"{_sign(gain - 1)}{abs(gain - 1) * 100:.0f} %"
+
+
+def format_gain_interval(low: float | None, high: float | None) -> str:
+    """Return an interval of a ratio as changes."""
+    return NONE if low is None or high is None else f"{format_gain(low)} to {format_gain(high)}"
+
+
+def format_p(p: float) -> str:
+    """Return a p-value with two significant digits."""
+    return "1" if p >= 0.995 else _without_zero(f"{p:.2g}") if p >= 0.001 else "< .001"
+
+
+def format_p_is(p: float) -> str:
+    """Return a p-value in a sentence: p = .031, p < .001."""
+    text = format_p(p)
+    return f"p {text}" if text.startswith("<") else f"p = {text}"
+
+
+def format_number(value: float | None, digits: int = 3) -> str:
+    """Return a number with `digits` significant digits; large ones with separators."""
+    if value is None:
+        return NONE
+    if value < 0:
+        return _sign(value) + format_number(-value, digits)
+    if value >= 1000:
+        return f"{value:,.0f}"
+    text = f"{value:.{digits}g}"
+    return _without_zero(text if "e" not in text else f"{value:.1e}")
+
+
+def format_signed(value: float | None, digits: int = 3) -> str:
+    """Return a difference with its sign."""
+    if value is None:
+        return NONE
+    return _sign(value) + format_number(abs(value), digits)
+
+
+def format_interval(low: float | None, high: float | None) -> str:
+    """Return the ends of an interval."""
+    return NONE if low is None or high is None else f"{format_number(low)} to {format_number(high)}"
+
+
+def format_bytes(count: float) -> str:
+    """Return a number of bytes with a unit."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{format_number(count / size)} {unit}"
+    return f"{count:.0f} B"
+
+
+def _sign(value: float) -> str:
+    return "−" if value < 0 else "+"
+
+
+def _without_zero(text: str) -> str:
+    """Return a fraction without its leading zero: .5 for 0.5."""
+    return text.removeprefix("0") if text.startswith("0.") else text
+
+
+def rounded(value: float) -> float:
+    """Return a number with six significant digits."""
+    return float(f"{value:.6g}")
+
+
+def all_rounded(values: Iterable[float]) -> list[float]:
+    """Return numbers with six significant digits."""
+    return [rounded(value) for value in values]

@@ -1,0 +1,30 @@
+"""One object for each event loop.
+
+asyncio's objects belong to the loop that they were created in. A web process has one loop; tests
+and management commands have several.
+"""
+
+import asyncio
+from collections.abc import Callable
+from functools import wraps
+from typing import TypeVar
+from weakref import WeakKeyDictionary
+
+Made = TypeVar("Made")
+
+
+def one_per_loop(make: Callable[[], Made]) -> Callable[[], Made]:
+    """Let a function create its object once in each running event loop, and return it again after.
+
+    Objects are dropped with their loops. Call the function in an event loop.
+    """
+    made: WeakKeyDictionary[asyncio.AbstractEventLoop, Made] = WeakKeyDictionary()
+
+    @wraps(make)
+    def get() -> Made:
+        loop = asyncio.get_running_loop()
+        if loop not in made:
+            made[loop] = make()
+        return made[loop]
+
+    return get

@@ -1,0 +1,215 @@
+"""One process of the site: what to run, as which user, and how to start, follow and end it."""
+
+import asyncio
+import contextlib
+import ctypes
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+from asyncio.subprocess import STDOUT, Process
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from swarm_web.local import LaunchError
+from swarm_web.local.console import Console
+
+_PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
+# Any number but 0 would do: it is visible only inside the namespace.
+_NAMESPACE = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
+# Time to end after `follow` was cancelled.
+_GRACE_S = 1.0
+
+
+@dataclass(frozen=True)
+class RunAs:
+    """The user that a process runs as.
+
+    `prefix` goes before its command. `owner` is the user and group to switch to; None: no switch.
+    """
+
+    prefix: tuple[str, ...] = ()
+    owner: tuple[int, int] | None = None
+
+
+def unprivileged_user() -> RunAs:
+    """Return a user other than root: the caller, unless the caller is root.
+
+    Postgres refuses to run as root. Two ways avoid that without changing the machine (no new
+    account, no change of rights above the data folder): a user namespace in which root has another
+    number, so that files stay root's, and the account `nobody`, which every system has.
+    """
+    if os.geteuid() != 0:
+        return RunAs()
+    return RunAs(prefix=_NAMESPACE) if _namespaces_work() else nobody()
+
+
+def nobody() -> RunAs:
+    """Return the account `nobody`, for root where user namespaces are refused."""
+    entry = pwd.getpwnam("nobody")
+    return RunAs(owner=(entry.pw_uid, entry.pw_gid))
+
+
+def hand_over(folder: Path, run_as: RunAs) -> None:
+    """Make the user the owner of `folder` and its content; parent folders are not changed.
+
+    Raises LaunchError when the user cannot reach the folder.
+    """
+    user, group = run_as.owner or (os.geteuid(), os.getegid())
+    if folder.stat().st_uid != user:
+        for path in (folder, *folder.rglob("*")):
+            os.chown(path, user, group, follow_symlinks=False)
+    if run_as.owner:
+        require_reach(folder)
+
+
+def require_reach(path: Path) -> None:
+    """Raise LaunchError when an unprivileged user cannot enter the folders above `path`."""
+    for parent in path.resolve().parents:
+        if not parent.stat().st_mode & 0o001:
+            raise LaunchError(
+                f"Postgres refuses to run as root, and the user it would run as cannot enter "
+                f"{parent}. Start as an ordinary user, choose a --state-dir that every user can "
+                f"reach, or allow user namespaces (`unshare --user true` must work)."
+            )
+
+
+def _namespaces_work() -> bool:
+    """Try it: kernels, containers and old tools refuse in different ways."""
+    if shutil.which(_NAMESPACE[0]) is None:
+        return False
+    return subprocess.run([*_NAMESPACE, "true"], capture_output=True, check=False).returncode == 0
+
+
+def always_ready() -> bool:
+    """Report ready without a check."""
+    return True
+
+
+@dataclass(frozen=True, kw_only=True)
+class SiteProcess:
+    """A process that the supervisor starts, watches and stops.
+
+    `is_ready` is called repeatedly in a thread and must return within a second or two.
+    `stop_signal` asks the process to end; members of its process group that are left
+    `stop_within_s` seconds later get `kill_signal`.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    folder: Path | None = None
+    run_as: RunAs = field(default_factory=RunAs)
+    is_ready: Callable[[], bool] = always_ready
+    ready_within_s: float = 60.0
+    stop_signal: signal.Signals = signal.SIGTERM
+    stop_within_s: float = 3.0
+    kill_signal: signal.Signals = signal.SIGKILL
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """The command, with the prefix of its user."""
+        return (*self.run_as.prefix, *self.command)
+
+
+@dataclass(frozen=True)
+class StartedProcess:
+    """A running process. `output` ends when the last process that inherited it has ended."""
+
+    site_process: SiteProcess
+    process: Process
+    output: asyncio.StreamReader
+
+    def ask_to_stop(self) -> None:
+        """Send the stop signal, if the process is still running."""
+        with contextlib.suppress(ProcessLookupError):
+            self.process.send_signal(self.site_process.stop_signal)
+
+    def kill(self, kill_signal: signal.Signals = signal.SIGKILL) -> None:
+        """Kill the process and what is left of its group."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, kill_signal)
+
+    async def follow(self, console: Console) -> int:
+        """Print the output until the process has ended, kill its children, return its status.
+
+        Cancelling this asks the process to stop, and kills it a second later.
+        """
+        following = asyncio.create_task(console.follow(self.site_process.name, self.output))
+        try:
+            return await self.process.wait()
+        except asyncio.CancelledError:
+            self.ask_to_stop()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.process.wait(), _GRACE_S)
+            raise
+        finally:
+            self.kill()
+            await self.process.wait()
+            await following
+
+
+async def spawn(site_process: SiteProcess, *, keep_open: Sequence[int] = ()) -> StartedProcess:
+    """Start a process. Raises LaunchError when there is no such program.
+
+    The pipe is our own: with asyncio's, `wait()` would wait for every grandchild that holds it.
+    """
+    read_end, write_end = os.pipe()
+    options = spawn_options(site_process, keep_open=keep_open)
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *site_process.argv, stdout=write_end, stderr=STDOUT, **options
+        )
+    except OSError as error:
+        os.close(read_end)
+        raise LaunchError(f"{site_process.name} cannot be started: {error}.") from error
+    finally:
+        os.close(write_end)
+    output = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(output), os.fdopen(read_end, "rb")
+    )
+    return StartedProcess(site_process=site_process, process=process, output=output)
+
+
+def spawn_options(site_process: SiteProcess, *, keep_open: Sequence[int] = ()) -> dict[str, Any]:
+    """Return the `subprocess` options for a process.
+
+    Each leads its own process group, so that Ctrl-C in the terminal reaches only the launcher,
+    and gets its stop signal when the launcher dies. `keep_open` are inherited descriptors.
+    """
+    owner = site_process.run_as.owner
+    user, group = owner or (None, None)
+    return {
+        "stdin": subprocess.DEVNULL,
+        "cwd": site_process.folder,
+        "env": site_process.environment,
+        "user": user,
+        "group": group,
+        "extra_groups": [] if owner else None,
+        "process_group": 0,
+        "pass_fds": keep_open,
+        "preexec_fn": _end_with_parent(site_process.stop_signal),
+    }
+
+
+def _end_with_parent(stop_signal: signal.Signals) -> Callable[[], None] | None:
+    """Return what a child runs before its program, so that it ends when the launcher dies.
+
+    Only Linux has PR_SET_PDEATHSIG (prctl(2)); elsewhere the processes of a killed launcher go on.
+    """
+    if sys.platform != "linux":
+        return None
+    prctl = ctypes.CDLL(None).prctl
+    launcher = os.getpid()
+
+    def request_signal() -> None:
+        prctl(_PR_SET_PDEATHSIG, stop_signal)
+        if os.getppid() != launcher:
+            os._exit(1)  # The launcher died before the request.
+
+    return request_signal

@@ -1,0 +1,189 @@
+"""One local site: its state folder, secrets and stamps, and the environment of its processes."""
+
+import fcntl
+import hashlib
+import json
+import os
+import secrets
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from swarm_web.local import LaunchError
+from swarm_web.local.probes import HOST
+
+_POLL_S = 0.05
+# For the server only: a node processes completions of strangers.
+_SERVER_SECRETS = ("SECRET_KEY", "DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL")
+_SITE_FILE = "site.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalSite:
+    """Folder and addresses of one local site."""
+
+    state: Path
+    port: int
+    database_url: str
+    redis_url: str
+
+    @property
+    def url(self) -> str:
+        """The address for browsers and nodes on this machine."""
+        return f"http://{HOST}:{self.port}"
+
+    @property
+    def static(self) -> Path:
+        """The folder of collected static files."""
+        return self.state / "static"
+
+    @property
+    def wheels(self) -> Path:
+        """The folder that the node client's wheel is served from."""
+        return self.state / "dist"
+
+
+def site_settings(site: LocalSite, outer: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings that the launcher decides. Values in `outer` override the defaults.
+
+    ALLOWED_HOSTS always includes this machine's address, for health checks and demo nodes.
+    """
+    defaults = {
+        "HTTPS": "false",
+        "SECRET_KEY": keep_secret(site.state / "secret_key"),
+        "SITE_URL": site.url,
+        "STATIC_ROOT": str(site.static),
+        # Compression takes half a minute and pays on slow links only.
+        "STATIC_COMPRESSED": "false",
+        "DIST_DIR": str(site.wheels),
+        # Only this machine can reach the site, so nodes need no account.
+        "ANONYMOUS_JOIN": "true",
+    }
+    hosts = filter(None, [*outer.get("ALLOWED_HOSTS", "localhost").split(","), HOST])
+    decided = {
+        "ALLOWED_HOSTS": ",".join(dict.fromkeys(hosts)),
+        "DATABASE_URL": site.database_url,
+        "REDIS_URL": site.redis_url,
+        "DJANGO_SETTINGS_MODULE": "swarm_web.settings",
+    }
+    return {name: outer.get(name, value) for name, value in defaults.items()} | decided
+
+
+def server_environment(site: LocalSite, outer: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of the server's processes."""
+    return {**outer, **site_settings(site, outer), "PYTHONUNBUFFERED": "1"}
+
+
+def node_environment(outer: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a demo node: no secrets of the server, one thread.
+
+    Several small models on one machine are faster with one core each.
+    """
+    kept = {name: value for name, value in outer.items() if name not in _SERVER_SECRETS}
+    return {**kept, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+
+
+def save_settings(site: LocalSite, outer: Mapping[str, str]) -> None:
+    """Save the running site's settings for `manage`, readable by the owner only."""
+    path = site.state / _SITE_FILE
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        json.dump(site_settings(site, outer), file)
+
+
+def load_settings(state: Path) -> dict[str, str]:
+    """Return the settings of the site in `state`. Raises LaunchError when there is none."""
+    try:
+        settings: dict[str, str] = json.loads((state / _SITE_FILE).read_text())
+    except FileNotFoundError as error:
+        raise LaunchError(
+            f"There is no site in {state}. Start one with `make up` and leave it running."
+        ) from error
+    return settings
+
+
+def keep_secret(path: Path) -> str:
+    """Return the secret in the file `path`, created on the first call, readable by the owner."""
+    if not path.exists():
+        unfinished = path.with_name(f"{path.name}.unfinished")
+        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(secrets.token_urlsafe(48))
+        unfinished.rename(path)
+    return path.read_text()
+
+
+def fingerprint(folders: Iterable[Path], *extra: str) -> str:
+    """Digest the names, sizes and times of all files below `folders`, and the `extra` texts."""
+    digest = hashlib.sha256(repr(extra).encode())
+    for folder in folders:
+        for path in sorted(folder.rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                facts = path.stat()
+                digest.update(f"{path}\0{facts.st_size}\0{facts.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
+
+
+def is_current(stamp: Path, current: str) -> bool:
+    """Return whether the stamp file, written by a slow step, has the `current` fingerprint."""
+    return stamp.exists() and stamp.read_text() == current
+
+
+@contextmanager
+def locked_state(folder: Path, *, patience_s: float = 15.0) -> Iterator[int]:
+    """Lock the state folder while this process or one of its children lives.
+
+    Yields the lock file's descriptor. The site's processes inherit it, so after a launcher was
+    killed the lock holds until the last of them has ended, and the next start waits for that.
+
+    Raises LaunchError when another launcher uses the folder, or when processes of an earlier one
+    still run after `patience_s` seconds.
+    """
+    # Others may enter, because Postgres may run as another user, but not list it.
+    folder.mkdir(mode=0o711, parents=True, exist_ok=True)
+    path = folder / "launcher.pid"
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        _take_lock(descriptor, path, patience_s)
+        os.truncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _take_lock(descriptor: int, path: Path, patience_s: float) -> None:
+    deadline = time.monotonic() + patience_s
+    while not _try_lock(descriptor):
+        holder = path.read_text().strip()
+        if holder and _is_alive(int(holder)):
+            raise LaunchError(
+                f"{path.parent} is in use by the launcher with process id {holder}. Stop it "
+                f"(`kill -INT {holder}`) or choose another --state-dir."
+            )
+        if time.monotonic() > deadline:
+            raise LaunchError(
+                f"Processes of an earlier start still use {path.parent} and do not end. Find them "
+                f"with `fuser -v {path}`, stop them and start again."
+            )
+        time.sleep(_POLL_S)
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # A process of another user, so it is alive.
+    return True

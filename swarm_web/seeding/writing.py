@@ -1,0 +1,168 @@
+"""Writes demo data, oldest season first; the judge's own code computes the standings."""
+
+from collections import Counter
+from collections.abc import Callable
+from random import Random
+
+from django.db import connection, models, transaction
+
+from judge.models import Answer, Score, Season, Seat
+from judge.selectors import running_season, task_choices
+from judge.services.comparing import compare_season
+from judge.services.scores import summarise_season
+from judge.services.seasons import end_season
+from judge.services.standings import refresh_standings
+from swarm_tasks.quiz import share_questions
+from swarm_tasks.starter import STARTER_TASKS
+from swarm_web.bulk import copy_rows
+from swarm_web.nodes.models import Node
+from swarm_web.relay.models import ArchivedRollout, Exchange, Learned, TrainingPoint
+from swarm_web.seeding.course import Course, Sitting
+from swarm_web.seeding.nodes import DemoClock, create_nodes, enrol_all, write_contributions
+from swarm_web.seeding.population import Population, draw_population
+from swarm_web.seeding.rounds import create_rounds, create_season, open_round
+from swarm_web.seeding.rows import (
+    ANSWER_COLUMNS,
+    SCORE_COLUMNS,
+    SEAT_COLUMNS,
+    DemoRound,
+    NodeKeys,
+    answer_lines,
+    score_lines,
+    seat_lines,
+)
+from swarm_web.seeding.sizes import DemoSize
+from swarm_web.seeding.tables import copy_lines, without_constraints
+from swarm_web.seeding.traffic import (
+    EXCHANGE_COLUMNS,
+    LEARNED_COLUMNS,
+    POINT_COLUMNS,
+    ROLLOUT_COLUMNS,
+    Row,
+    Traffic,
+)
+
+# Number of rounds whose rows are written together, to limit memory.
+_ROUNDS_AT_ONCE = 50
+
+Sat = tuple[DemoRound, Sitting]
+
+
+class DemoWriter:
+    """Writes one swarm. The same seed gives the same data, relative to the present."""
+
+    def __init__(
+        self, size: DemoSize, *, seed: int, clock: DemoClock, report: Callable[[str], None]
+    ) -> None:
+        self._size, self._seed, self._clock, self._report = size, seed, clock, report
+        self._random = Random(seed)
+        shares = share_questions(STARTER_TASKS, size.questions)
+        columns = [column for column, share in enumerate(shares) for _ in range(share)]
+        self._tasks = [STARTER_TASKS[column] for column in columns]
+        self._population = draw_population(size.nodes, datasets=len(shares), seed=seed)
+        self._course = Course(self._population, size, datasets=columns, seed=seed + 1)
+
+    def write(self) -> None:
+        """Write everything in one transaction.
+
+        Ends the running season, because there is at most one.
+        """
+        with transaction.atomic():
+            if (running := running_season()) is not None:
+                end_season(running, now=self._clock.now)
+            with without_constraints([Seat, Answer, Score]):
+                cast = create_nodes(self._population, clock=self._clock, seed=self._seed)
+                seasons = [self._write_season(at, cast) for at in range(self._size.seasons)]
+                self._report("creating the indexes")
+            self._publish(seasons)
+            self._write_present(seasons[-1], cast)
+        with connection.cursor() as cursor:
+            cursor.execute("ANALYZE")
+
+    def _write_season(self, at: int, cast: NodeKeys) -> Season:
+        """Write season `at`, counted from 0, with its rounds and participants."""
+        season = create_season(at, self._size, clock=self._clock)
+        demo_rounds = create_rounds(
+            season, at, self._size, tasks=self._tasks, clock=self._clock, random=self._random
+        )
+        first, took_part = at * len(demo_rounds), Counter[int]()
+        for done in range(0, len(demo_rounds), _ROUNDS_AT_ONCE):
+            some = enumerate(demo_rounds[done : done + _ROUNDS_AT_ONCE], start=first + done)
+            sat = [(demo_round, self._course.sit(number)) for number, demo_round in some]
+            self._write_rounds(sat, cast)
+            for _, sitting in sat:
+                took_part.update(sitting.nodes.tolist())
+            self._report(f"{season.name}: {done + len(sat):,} of {len(demo_rounds):,} rounds")
+        enrol_all(season, cast, took_part)
+        write_contributions(season, self._population, cast, took_part, random=self._random)
+        return season
+
+    def _publish(self, seasons: list[Season]) -> None:
+        """Let the judge compute summaries, standings and comparisons."""
+        for season in seasons:
+            self._report(f"{season.name}: computing the standings")
+            summarise_season(season)
+            refresh_standings(season, now=self._clock.now)
+            compare_season(season, now=self._clock.now)
+
+    def _write_present(self, season: Season, cast: NodeKeys) -> None:
+        """Write the last season's present: shared rollouts and an open round."""
+        self._report(f"{season.name}: writing shared rollouts")
+        clock, random = self._clock, self._random
+        write_traffic(season, self._population, cast, self._size, clock=clock, random=random)
+        open_round(season, cast.keys, tasks=self._tasks, clock=clock, random=random)
+
+    def _write_rounds(self, sat: list[Sat], cast: NodeKeys) -> None:
+        """Append the rows of some rounds to the three large tables."""
+        copy_lines(Seat, SEAT_COLUMNS, (line for s in sat for line in seat_lines(*s, cast)))
+        copy_lines(
+            Answer,
+            ANSWER_COLUMNS,
+            (line for s in sat for line in answer_lines(*s, cast, random=self._random)),
+        )
+        copy_lines(Score, SCORE_COLUMNS, (line for s in sat for line in score_lines(*s, cast)))
+
+
+def write_traffic(
+    season: Season,
+    population: Population,
+    cast: NodeKeys,
+    size: DemoSize,
+    *,
+    clock: DemoClock,
+    random: Random,
+) -> None:
+    """Write a season's recent rollouts and exchanges, and its nodes' training points."""
+    traffic = Traffic(
+        season_id=season.pk,
+        seed=season.seed,
+        tasks=task_choices(season.tasks),
+        population=population,
+        cast=cast,
+        clock=clock,
+        sharers=[place for place, arm in enumerate(cast.arms) if arm == Node.Arm.SWARM],
+    )
+    learned: list[Row] = []
+    rollouts: list[Row] = []
+    for rollout, learners in traffic.rollouts(_keys(ArchivedRollout, size.archived), random=random):
+        rollouts.append(rollout)
+        learned += learners
+    copy_rows(ArchivedRollout, ROLLOUT_COLUMNS, rollouts)
+    copy_rows(Learned, LEARNED_COLUMNS, learned)
+    copy_rows(Exchange, EXCHANGE_COLUMNS, traffic.exchanges(size.exchanges, random=random))
+    training = (place for place, arm in enumerate(cast.arms) if arm != Node.Arm.BASE)
+    copy_rows(
+        TrainingPoint,
+        POINT_COLUMNS,
+        (row for place in training for row in traffic.points(place, size.points, random=random)),
+    )
+
+
+def _keys(model: type[models.Model], count: int) -> list[int]:
+    """Reserve `count` keys of a table, in order."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT nextval(pg_get_serial_sequence(%s, 'id')) FROM generate_series(1, %s)",
+            [model._meta.db_table, count],
+        )
+        return sorted(key for (key,) in cursor.fetchall())

@@ -1,0 +1,44 @@
+"""Objects of event loops."""
+
+import asyncio
+import gc
+from weakref import ref
+
+import pytest
+
+from swarm_web.event_loops import one_per_loop
+
+
+class Thing:
+    """Something that belongs to an event loop."""
+
+
+@one_per_loop
+def thing() -> Thing:
+    """Return the loop's thing."""
+    return Thing()
+
+
+async def take_two() -> tuple[Thing, Thing]:
+    return thing(), thing()
+
+
+def test_a_loop_has_one_object_and_each_loop_its_own() -> None:
+    first, again = asyncio.run(take_two())
+    other, _ = asyncio.run(take_two())
+    assert first is again
+    assert other is not first
+
+
+def test_an_object_goes_with_its_loop() -> None:
+    async def take() -> ref[Thing]:
+        return ref(thing())
+
+    taken = asyncio.run(take())
+    gc.collect()
+    assert taken() is None
+
+
+def test_without_a_loop_there_is_none() -> None:
+    with pytest.raises(RuntimeError, match="no running event loop"):
+        thing()
