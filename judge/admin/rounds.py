@@ -165,7 +165,7 @@ class RoundAdmin(RecordAdmin[Round]):
         """Void the selected rounds."""
         return decide(self, request, queryset, VOID)
 
-    @admin.action(description="Recompute: grade all answers again", permissions=["rule"])
+    @admin.action(description="Recompute: regrade all answers", permissions=["rule"])
     def recompute(self, request: HttpRequest, queryset: QuerySet[Round]) -> HttpResponse | None:
         """Have the selected rounds graded again."""
         return decide(self, request, queryset, RECOMPUTE)

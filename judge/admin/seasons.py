@@ -66,7 +66,7 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
     fieldsets = [
         (None, {"fields": ["name"]}),
         (
-            "What is asked",
+            "Questions",
             {
                 "description": "Fixed once the season has started.",
                 "fields": [
@@ -84,7 +84,7 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
             },
         ),
         (
-            "How nodes train",
+            "Training",
             {
                 "description": "Completions, assignment, isolated share, whether isolated nodes "
                 "publish, and the rounds of the trial are fixed once the season has started.",
@@ -96,7 +96,7 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
             },
         ),
         (
-            "The clock",
+            "Schedule",
             {
                 "fields": [
                     "cadence_seconds",
@@ -109,12 +109,12 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
             },
         ),
         (
-            "How scores are read",
+            "Scores",
             {"fields": ["recent_rounds", "minimum_questions", "minimum_attendance"]},
         ),
-        ("Who may take part", {"fields": ["minimum_client", "next_minimum_client"]}),
+        ("Admission", {"fields": ["minimum_client", "next_minimum_client"]}),
         (
-            "So far",
+            "Status",
             {
                 "fields": [
                     ("state", "paused"),
@@ -149,7 +149,7 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
             return "shown once the season is saved"
         return ", ".join(f"{dataset} {count}" for dataset, count in _share(obj).items())
 
-    @admin.display(description="Questions last for")
+    @admin.display(description="Number of rounds that the questions last")
     def lasts(self, obj: Season) -> str:
         """Show for how many rounds each dataset has questions, and how many rounds there are."""
         if not obj.pk:

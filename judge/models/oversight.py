@@ -57,11 +57,11 @@ class Ruling(models.Model):
     class Action(models.TextChoices):
         """What was decided."""
 
-        VOID = "void", "took a round out of every score"
-        RECOMPUTE = "recompute", "graded a round's answers again"
-        QUARANTINE = "quarantine", "took a node out of the ranks"
-        RELEASE = "release", "put a node back into the ranks"
-        DISMISS = "dismiss", "found a flag to be harmless"
+        VOID = "void", "excluded a round from every score"
+        RECOMPUTE = "recompute", "regraded a round's answers"
+        QUARANTINE = "quarantine", "removed a node from the ranking"
+        RELEASE = "release", "restored a node to the ranking"
+        DISMISS = "dismiss", "dismissed a flag as harmless"
 
     action = models.CharField(max_length=16, choices=Action)
     round = models.ForeignKey(

@@ -34,21 +34,21 @@ class Score(models.Model):
         NONE = "", _("complete")
         UNANSWERED = (
             "unanswered",
-            _("some questions were offered and not answered: counted as wrong"),
+            _("some questions were sent but not answered: they count as wrong"),
         )
         UNSCORED = (
             "unscored",
-            _("some questions could not be graded in time: they count for nobody"),
+            _("some questions could not be graded in time: they do not count for any node"),
         )
-        NOT_OFFERED = "not_offered", _("invited, but never asked for the questions: not counted")
+        NOT_OFFERED = "not_offered", _("invited, but did not request the questions: not counted")
         DECLINED = (
             "declined",
             _(
-                "invited, but only other nodes of its owner asked for the questions: "
-                "ranks count the round as if it had solved none"
+                "invited, but only other nodes of its owner requested the questions: ranks "
+                "count the round as zero solved"
             ),
         )
-        CAME_LATE = "came_late", _("came after the round had opened: takes part in the next one")
+        CAME_LATE = "came_late", _("joined after the round opened: takes part in the next one")
 
     round = models.ForeignKey(
         Round, on_delete=models.CASCADE, related_name="scores", db_index=False
@@ -197,10 +197,10 @@ class Standing(models.Model):
         """Why a node is not ranked."""
 
         NONE = "", "ranked"
-        TOO_FEW = "too_few", _("too few questions in this window yet")
+        TOO_FEW = "too_few", _("not enough questions in this window yet")
         BASE = "base", _("an untrained model, shown for comparison")
-        OFTEN_ABSENT = "often_absent", _("missed too many of the rounds that it was invited to")
-        QUARANTINED = "quarantined", _("taken out of the ranks by the operator")
+        OFTEN_ABSENT = "often_absent", _("missed too many of the rounds it was invited to")
+        QUARANTINED = "quarantined", _("removed from the ranking by the operator")
 
     season = models.ForeignKey(
         Season,

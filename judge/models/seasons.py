@@ -27,11 +27,11 @@ _VERSION = RegexValidator(r"^\d+\.\d+\.\d+\Z", "Give a version such as 1.2.3.")
 _DAY_S = 86_400
 # The admin's label of each preference.
 SAMPLING_WORDS: dict[Preference, str] = {
-    "any": "all rollouts alike (the paper)",
-    "informative": "those first that their senders declared informative",
-    "by_node": "all owners alike",
-    "by_task": "all datasets alike",
-    "fresh": "young rollouts likelier than old ones",
+    "any": "uniform over rollouts (the paper)",
+    "informative": "rollouts first that their senders declared informative",
+    "by_node": "uniform over owners",
+    "by_task": "uniform over datasets",
+    "fresh": "newer rollouts more likely than older ones",
 }
 _YEAR_S = 365 * _DAY_S
 
@@ -72,13 +72,13 @@ class Season(models.Model):
         """What a node does that joins while a round is open."""
 
         WAIT = "wait", "wait for the next round"
-        JOIN = "join", "take part in the time that is left"
+        JOIN = "join", "take part in the remaining time"
 
     class Assignment(models.TextChoices):
         """Who decides whether a node is in the swarm arm or the isolated arm."""
 
         CHOICE = "choice", "each node's owner"
-        COIN = "coin", "a coin that the judge flips once a node and season"
+        COIN = "coin", "a coin flip by the judge, once per node and season"
 
     name = models.CharField(max_length=80, unique=True)
     state = models.CharField(max_length=16, choices=State, default=State.DRAFT)
@@ -90,7 +90,7 @@ class Season(models.Model):
         blank=True,
         default="",
         editable=False,
-        help_text="Why the judge itself paused the season, and what helps.",
+        help_text="Why the judge paused the season automatically, and what to do.",
     )
 
     # ---- what is asked
@@ -100,13 +100,13 @@ class Season(models.Model):
     seed = models.BigIntegerField(
         default=draw_seed,
         editable=False,
-        help_text="The seed of every task of the season; indices tell the tasks apart.",
+        help_text="The seed of every task of the season; tasks differ by index.",
     )
     generator = models.CharField(max_length=80, editable=False)
     questions_per_round = models.PositiveSmallIntegerField(
         default=16,
         validators=[MinValueValidator(1), MaxValueValidator(256)],
-        help_text="At least one for each dataset; the rest is shared out by weight.",
+        help_text="At least one for each dataset; the rest is distributed by weight.",
     )
     max_new_tokens = models.PositiveIntegerField(
         default=256,
@@ -116,13 +116,13 @@ class Season(models.Model):
     temperature = models.FloatField(
         default=0.0,
         validators=[MinValueValidator(0), MaxValueValidator(2)],
-        help_text="How nodes are asked to sample judge answers; 0 means greedy.",
+        help_text="Sampling temperature for answers to the judge; 0 means greedy.",
     )
     system_prompt = models.TextField(
         default=SYSTEM_PROMPT,
         validators=[MaxLengthValidator(MAX_PROMPT_CHARS), check_system_prompt],
-        help_text="What models are told beside every question, by nodes that train and by the "
-        "judge. It must ask for the answer between <answer> and </answer>.",
+        help_text="The system prompt of every question, in training and in the judge's "
+        "rounds. It must ask for the answer between <answer> and </answer>.",
     )
 
     answer_rules = models.CharField(
@@ -158,7 +158,7 @@ class Season(models.Model):
     external = models.PositiveSmallIntegerField(
         default=24,
         validators=[MaxValueValidator(64)],
-        help_text="J: rollouts of others in a training set.",
+        help_text="J: external rollouts in a training set.",
     )
     batch = models.PositiveSmallIntegerField(
         "rollouts generated",
@@ -173,32 +173,32 @@ class Season(models.Model):
         max_length=16,
         choices=Assignment,
         default=Assignment.CHOICE,
-        help_text="Only a coin makes the comparison of swarm and isolated nodes evidence.",
+        help_text="The comparison of swarm and isolated nodes is evidence only with a coin flip.",
     )
     isolated_share = models.FloatField(
         default=0.5,
         validators=[MinValueValidator(0.05), MaxValueValidator(0.95)],
-        help_text="With a coin: the chance that a node is isolated.",
+        help_text="With a coin flip: the probability that a node is isolated.",
     )
     trial_rounds = models.PositiveIntegerField(
         "rounds of the trial",
         default=200,
         validators=[MinValueValidator(3), MaxValueValidator(100_000)],
-        help_text="The arms are compared for the last time after so many rounds, and at a few "
-        "times before. Later rounds change no claim.",
+        help_text="The last test of the arms is made after this many rounds, with a few "
+        "tests before. Later rounds do not change the result.",
     )
     isolated_publish = models.BooleanField(
         "isolated nodes publish",
         default=False,
-        help_text="Whether isolated nodes share their rollouts with the swarm, though they take "
-        "none. Off, they neither give nor take: the comparison is then between training in the "
+        help_text="Whether isolated nodes share their rollouts with the swarm, although they "
+        "receive none. If off, they neither share nor receive: the arms are then training in the "
         "swarm and alone, as in the SAPO paper.",
     )
 
     sampling = models.JSONField(
         default=every_sampling,
         validators=[check_sampling],
-        help_text="How nodes may ask the pool to draw rollouts for them. All rollouts alike is "
+        help_text="How nodes may ask the pool to sample rollouts for them. Uniform sampling is "
         "always allowed.",
     )
 
@@ -206,13 +206,13 @@ class Season(models.Model):
     cadence_seconds = models.PositiveIntegerField(
         default=300,
         validators=[MaxValueValidator(86_400 * 7)],
-        help_text="From one opening to the next; 0 means that rounds are made by hand.",
+        help_text="Seconds from one opening to the next; 0 means that rounds are created manually.",
     )
     planned_rounds = models.PositiveIntegerField(
         null=True,
         blank=True,
         validators=[MinValueValidator(1)],
-        help_text="For how many rounds the mix must have questions, as none is asked twice. "
+        help_text="The number of rounds that the mix must have questions for; none is asked twice. "
         "Empty: for a year at this cadence.",
     )
     open_seconds = models.PositiveIntegerField(
@@ -222,18 +222,18 @@ class Season(models.Model):
         default=60, validators=[MinValueValidator(5), MaxValueValidator(3_600)]
     )
     early_advance = models.BooleanField(
-        default=True, help_text="End a round's answering as soon as every node has answered all."
+        default=True, help_text="End answering early once every node has answered all questions."
     )
     late_joiners = models.CharField(max_length=8, choices=LateJoiners, default=LateJoiners.WAIT)
     watched_at = models.DateTimeField(
-        null=True, editable=False, help_text="When the judge's clock last looked at the season."
+        null=True, editable=False, help_text="When the judge last checked the season."
     )
 
     # ---- how scores are read
     recent_rounds = models.PositiveSmallIntegerField(
         default=20,
         validators=[MinValueValidator(1), MaxValueValidator(1_000)],
-        help_text="K: how many rounds the window “recent” spans.",
+        help_text="K: the number of rounds in the window “recent”.",
     )
     minimum_questions = models.PositiveIntegerField(
         default=16,
@@ -244,7 +244,7 @@ class Season(models.Model):
         default=90,
         db_default=90,
         validators=[MaxValueValidator(100)],
-        help_text="In percent: a node that was scored in a smaller part of the rounds that it was "
+        help_text="In percent: a node that was scored in a smaller share of the rounds it was "
         "invited to is not ranked. 0 ranks every node.",
     )
 
@@ -259,7 +259,7 @@ class Season(models.Model):
         max_length=20,
         blank=True,
         validators=[_VERSION],
-        help_text="Older clients are told, when they connect, that they will be refused soon.",
+        help_text="Older clients are warned on connecting that they will be refused soon.",
     )
 
     created_at = models.DateTimeField(auto_now_add=True)

@@ -17,7 +17,7 @@ class SignInForm(LoginForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         field = self.fields["login"]
-        field.label = _("User name or e-mail")
+        field.label = _("Username or e-mail")
         field.max_length = LONGEST_NAME
         field.widget.attrs = {"autocomplete": "username", "maxlength": LONGEST_NAME}
 

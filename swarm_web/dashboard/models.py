@@ -34,4 +34,4 @@ class Announcement(models.Model):
     def clean(self) -> None:
         """Refuse an announcement that nobody would see."""
         if self.starts_at and self.ends_at and self.starts_at >= self.ends_at:
-            raise ValidationError({"ends_at": _("It must end after it starts.")})
+            raise ValidationError({"ends_at": _("The end must be after the start.")})

@@ -17,11 +17,12 @@ class NodeChoiceForm(forms.Form):
         Node.objects.none(),
         to_field_name="name",
         required=False,
-        label=_("Which node is it?"),
+        label=_("Which node is this?"),
         empty_label=_("a new node"),
         help_text=_(
-            "One of your nodes continues here with its name, scores and history; its old token "
-            "ends as soon as this machine has the new one."
+            "Choose one of your nodes to continue it here with its name, scores and "
+            "history. Its old token stops working as soon as this machine has the new "
+            "one."
         ),
     )
     name = forms.SlugField(
@@ -29,8 +30,8 @@ class NodeChoiceForm(forms.Form):
         required=False,
         label=_("Name of the new node"),
         help_text=_(
-            "Letters, digits, - and _. This name is permanent, because the public record contains "
-            "it; you can give the node a title later."
+            "Letters, digits, - and _. The name is permanent because it is part of the "
+            "public record. You can give the node a title later."
         ),
         error_messages={"invalid": _("Use letters A-Z and a-z, digits, - and _ only.")},
     )
@@ -48,5 +49,5 @@ class NodeChoiceForm(forms.Form):
         name: str = self.cleaned_data["name"]
         taken = Q(name__iexact=name) | Q(title__iexact=name)
         if name and Node.objects.filter(taken).exists():
-            raise forms.ValidationError(_("A node with this name exists. Choose another name."))
+            raise forms.ValidationError(_("This name is taken. Choose another name."))
         return name

@@ -76,7 +76,7 @@ def _approve(
             join_request, owner, name=form.cleaned_data["name"] or None, now=now
         )
     except IntegrityError:
-        form.add_error("name", _("A node with this name exists. Choose another name."))
+        form.add_error("name", _("This name is taken. Choose another name."))
         return _show(request, join_request, form)
     return _follow_up(request, node)
 

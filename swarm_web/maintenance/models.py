@@ -24,11 +24,13 @@ class Maintenance(models.Model):
     message = models.CharField(
         max_length=200,
         blank=True,
-        help_text=_("Plain text for visitors and owners, such as what is done and why."),
+        help_text=_("Plain text for visitors and owners, for example what is being done and why."),
     )
     starts_at = models.DateTimeField(default=timezone.now, db_index=True)
     ends_at = models.DateTimeField(
-        null=True, blank=True, help_text=_("Empty: it goes on until you set this to now.")
+        null=True,
+        blank=True,
+        help_text=_("If empty, it lasts until you set this to the current time."),
     )
 
     objects = MaintenanceQuerySet.as_manager()

@@ -31,7 +31,9 @@ def validate_title(title: str) -> None:
         raise ValidationError(_("A title needs at least one visible character."), code="title")
     runs = groupby(unicodedata.normalize("NFD", title), key=_is_mark)
     if any(is_mark and len(list(run)) > _MOST_MARKS for is_mark, run in runs):
-        raise ValidationError(_("A title has at most four marks on a letter."), code="title")
+        raise ValidationError(
+            _("A title may have at most four combining marks per letter."), code="title"
+        )
 
 
 def plain_title(title: str) -> str:

@@ -10,12 +10,10 @@ from swarm_web.notifications.models import Channel
 from swarm_web.notifications.targets import LONGEST, TargetError, read_target, read_topic
 
 _PROBLEMS = {
-    "invalid": _(
-        "This is not an address such as https://host/path, in ASCII and without a user name."
-    ),
+    "invalid": _("Enter an address such as https://host/path, in ASCII and without a username."),
     "scheme": _("The address must begin with https://."),
     "port": _("Only ports 443 and 8443 are allowed."),
-    "address": _("This is not a public address."),
+    "address": _("This address is not public."),
     "topic": _("The address must be https://HOST/TOPIC."),
 }
 
@@ -35,14 +33,15 @@ class EventsForm(forms.Form):
 class ChannelForm(EventsForm):
     """A new channel."""
 
-    kind = forms.ChoiceField(label=_("How"), widget=forms.RadioSelect)
+    kind = forms.ChoiceField(label=_("Channel type"), widget=forms.RadioSelect)
     target = forms.CharField(
         label=_("Address"),
         required=False,
         max_length=LONGEST,
         help_text=_(
-            "A webhook: the HTTPS address that gets a signed JSON POST. ntfy: the topic's address, "
-            "such as https://ntfy.sh/a-name-that-nobody-guesses. E-mail needs none."
+            "Webhook: the HTTPS address that receives a signed JSON POST. ntfy: the "
+            "topic's address, such as https://ntfy.sh/a-name-that-is-hard-to-guess. "
+            "E-mail: leave empty."
         ),
         widget=forms.TextInput(
             attrs={

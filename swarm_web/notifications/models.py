@@ -22,14 +22,14 @@ class Failure(models.TextChoices):
 
     NONE = "", ""
     UNRESOLVED = "unresolved", _("the host name could not be resolved")
-    FORBIDDEN = "forbidden", _("the address is not a public one")
-    UNREACHABLE = "unreachable", _("no connection could be made")
+    FORBIDDEN = "forbidden", _("the address is not public")
+    UNREACHABLE = "unreachable", _("the connection failed")
     UNTRUSTED = "untrusted", _("the certificate is not valid for the host")
     TIMEOUT = "timeout", _("no response in time")
     GARBLED = "garbled", _("the response was not HTTP")
     REDIRECTED = "redirected", _("it redirected; redirects are not followed")
     STATUS = "status", _("it responded with an error")
-    GONE = "gone", _("it responded that it is gone")
+    GONE = "gone", _("it responded 410 Gone")
     NO_ADDRESS = "no_address", _("the account has no confirmed e-mail address")
     MAIL = "mail", _("the mail server did not accept the message")
     INTERNAL = "internal", _("this site could not send the message")
@@ -61,8 +61,8 @@ class Channel(models.Model):
     class Event(models.TextChoices):
         """The events that an owner can choose."""
 
-        NODE_SILENT = "node.silent", _("my node went silent, or is back")
-        ROUND_SCORED = "round.scored", _("a round was scored")
+        NODE_SILENT = "node.silent", _("my node goes offline or comes back")
+        ROUND_SCORED = "round.scored", _("a round is scored")
         CLIENT_REQUIRED = "client.required", _("a newer client is required")
 
     class Off(models.TextChoices):
@@ -70,9 +70,9 @@ class Channel(models.Model):
 
         NONE = "", ""
         OWNER = "owner", _("you switched it off")
-        UNSUBSCRIBED = "unsubscribed", _("the unsubscribe link was used")
-        FAILING = "failing", _("too many deliveries failed in a row")
-        GONE = "gone", _("the receiver responded that it is gone")
+        UNSUBSCRIBED = "unsubscribed", _("someone used the unsubscribe link")
+        FAILING = "failing", _("too many consecutive deliveries failed")
+        GONE = "gone", _("the receiver responded 410 Gone")
         OPERATOR = "operator", _("the operator of this site switched it off")
 
     owner = models.ForeignKey(
@@ -135,8 +135,8 @@ class Delivery(models.Model):
     class Type(models.TextChoices):
         """The type of message."""
 
-        NODE_SILENT = "node.silent", _("node silent")
-        NODE_BACK = "node.back", _("node is back")
+        NODE_SILENT = "node.silent", _("node offline")
+        NODE_BACK = "node.back", _("node back online")
         ROUND_SCORED = "round.scored", _("round scored")
         CLIENT_REQUIRED = "client.required", _("newer client required")
         TEST = "test", _("test")

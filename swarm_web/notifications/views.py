@@ -35,7 +35,7 @@ def notifications(request: HttpRequest) -> HttpResponse:
         if channel is not None and channel.secret:
             return _show(request, channel, secret=channel.secret)
         if channel is not None:
-            messages.success(request, _("Added. Send a test to see that it works."))
+            messages.success(request, _("Channel added. Send a test to check that it works."))
             return redirect("notification-channel", channel.pk)
     context = {
         "channels": Channel.objects.filter(owner=owner),
@@ -58,7 +58,7 @@ def _add(owner: User, form: ChannelForm) -> Channel | None:
             _("An account has at most %(most)s channels. Delete one first.") % {"most": most},
         )
     except services.DuplicateChannelError:
-        form.add_error("target", _("You have this channel already."))
+        form.add_error("target", _("You already have this channel."))
     return None
 
 
@@ -93,7 +93,7 @@ def test(request: HttpRequest, pk: int) -> HttpResponseBase:
             "notifications.off", "This channel is switched off.", fix="Switch it on first."
         )
     services.send_test(tested, now=timezone.now())
-    messages.success(request, _("The test is on its way. Reload to see whether it arrived."))
+    messages.success(request, _("The test is being sent. Reload this page to see the result."))
     return redirect("notification-channel", pk)
 
 
@@ -132,7 +132,7 @@ def switch(request: HttpRequest, pk: int) -> HttpResponseBase:
 def delete(request: HttpRequest, pk: int) -> HttpResponse:
     """Delete a channel with its deliveries."""
     _find(request, pk).delete()
-    messages.success(request, _("Deleted."))
+    messages.success(request, _("Channel deleted."))
     return redirect("notifications")
 
 

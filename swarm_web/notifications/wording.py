@@ -31,10 +31,10 @@ def word(delivery: Delivery) -> MessageText:
 
 def _silent(data: Data) -> MessageText:
     return MessageText(
-        title=f"{data['node']} went silent",
-        text=f"{settings.SITE_NAME} has had no connection to the node {data['node']} since "
-        f"{data['last_seen']}. Is it still running, and is its network up? "
-        "`swarm-node status` on its machine shows more.",
+        title=f"{data['node']} is offline",
+        text=f"{settings.SITE_NAME} has not heard from the node {data['node']} since "
+        f"{data['last_seen']}. Check that it is running and that its network is up: "
+        "run `swarm-node status` on its machine.",
         url=data["url"],
         is_urgent=True,
     )
@@ -42,8 +42,8 @@ def _silent(data: Data) -> MessageText:
 
 def _back(data: Data) -> MessageText:
     return MessageText(
-        title=f"{data['node']} is back",
-        text=f"The node {data['node']} is connected again. It was silent from "
+        title=f"{data['node']} is back online",
+        text=f"The node {data['node']} is connected again. It was offline from "
         f"{data['silent_from']}.",
         url=data["url"],
     )
@@ -75,8 +75,8 @@ def _required(data: Data) -> MessageText:
     verb = "is required" if data["now"] else "will be required soon"
     return MessageText(
         title=f"Client {data['version']} or newer {verb}",
-        text=f"{settings.SITE_NAME} accepts no older client {'now' if data['now'] else 'then'}."
-        f" Please update: {', '.join(names)}. The page explains how.",
+        text=f"{settings.SITE_NAME} {'refuses' if data['now'] else 'will refuse'} older clients. "
+        f"Update {', '.join(names)}. The linked page explains how.",
         url=data["url"],
         is_urgent=data["now"],
     )
@@ -84,8 +84,8 @@ def _required(data: Data) -> MessageText:
 
 def _test(data: Data) -> MessageText:
     return MessageText(
-        title=f"A test message of {settings.SITE_NAME}",
-        text="You requested it on your notifications page. The channel works.",
+        title=f"Test message from {settings.SITE_NAME}",
+        text="You requested this message on your notifications page. Delivery works.",
         url=data["url"],
     )
 

@@ -52,23 +52,23 @@ class ContributionAdmin(admin.ModelAdmin[Contribution]):
         """Let those restore declarations who might edit contributions, if anybody might."""
         return request.user.has_perm("relay.change_contribution")
 
-    @admin.action(description="Let declarations count again", permissions=["restore"])
+    @admin.action(description="Accept informative declarations again", permissions=["restore"])
     def restore(self, request: HttpRequest, queryset: QuerySet[Contribution]) -> None:
         """Let the declarations of the chosen nodes count again."""
         restored = restore_declarations(queryset)
         messages.info(request, f"Declarations of {restored} nodes count again within seconds.")
 
-    @admin.action(description="Withhold from other nodes, until you decide again", permissions=_MAY)
+    @admin.action(description="Withhold rollouts until an operator lifts it", permissions=_MAY)
     def withhold(self, request: HttpRequest, queryset: QuerySet[Contribution]) -> None:
         """Hand out nothing of the chosen nodes."""
         self._set(request, queryset, level=Level.WITHHELD, pinned=True)
 
-    @admin.action(description="Hand out in full, and let the rules go on", permissions=_MAY)
+    @admin.action(description="Deliver in full; the automatic rules still apply", permissions=_MAY)
     def hand_out(self, request: HttpRequest, queryset: QuerySet[Contribution]) -> None:
         """Hand out the chosen nodes' rollouts like those of others, with nothing found before."""
         self._set(request, queryset, level=Level.FULL, pinned=False)
 
-    @admin.action(description="Hand out in full, whatever the rules find", permissions=_MAY)
+    @admin.action(description="Deliver in full, exempt from the automatic rules", permissions=_MAY)
     def exempt(self, request: HttpRequest, queryset: QuerySet[Contribution]) -> None:
         """Hand out the chosen nodes' rollouts like those of others, for good."""
         self._set(request, queryset, level=Level.FULL, pinned=True)
@@ -79,7 +79,7 @@ class ContributionAdmin(admin.ModelAdmin[Contribution]):
         number = set_by_operator(parts, level=level, pinned=pinned, now=timezone.now())
         for part in parts:
             self.log_change(request, part, f"Hand-out: {level}, pinned: {pinned}.")
-        messages.info(request, f"Done for {number} nodes. Web processes follow within seconds.")
+        messages.info(request, f"Updated {number} nodes. Web processes apply this within seconds.")
 
 
 @admin.register(Conduct)

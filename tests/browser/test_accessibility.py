@@ -15,7 +15,7 @@ async def test_the_keyboard_goes_through_the_header_in_order(visitor: Visitor) -
     for _ in range(9):
         await page.keyboard.press("Tab")
         reached.append(await page.evaluate("document.activeElement.textContent.trim()"))
-    assert reached[:3] == ["Skip to the content", "Murmuration", "Leaderboard"]
+    assert reached[:3] == ["Skip to content", "Murmuration", "Leaderboard"]
     assert reached.index("Join") < reached.index("English")
     outline = "getComputedStyle(document.activeElement).outlineStyle"
     assert await page.evaluate(outline) == "solid"

@@ -37,7 +37,7 @@ async def test_filters_and_pages_exchange_the_board_and_survive_a_reload(visitor
     page = visitor.page
     await visitor.open("/leaderboard/")
     await page.evaluate("window.sameDocument = true")
-    await page.get_by_role("link", name="Next ones").click()
+    await page.get_by_role("link", name="Next 50").click()
     await expect(page.locator(ROWS)).to_have_count(5)
     await page.get_by_label("Name contains").fill(nodes[0].name)
     await page.get_by_role("button", name="Filter").click()
@@ -79,30 +79,30 @@ async def test_find_me_shows_the_row_in_the_middle_of_the_screen(visitor: Visito
     _, nodes = await sync_to_async(prepare)()
     await visitor.open("/leaderboard/")
     page = visitor.page
-    await page.get_by_label("Find me").fill(nodes[40].name)
+    await page.get_by_label("Find my node").fill(nodes[40].name)
     await page.get_by_role("button", name="Find").click()
     found = page.locator("#found")
     await expect(found).to_have_attribute("data-node", nodes[40].name)
     await expect(found).to_be_in_viewport()
-    await page.get_by_label("Find me").fill("no-such-node")
+    await page.get_by_label("Find my node").fill("no-such-node")
     await page.get_by_role("button", name="Find").click()
-    await expect(page.get_by_text("There is no node of that name.")).to_be_visible()
+    await expect(page.get_by_text("No node has this name.")).to_be_visible()
     assert visitor.complaints == []
 
 
 async def test_everything_works_without_javascript(site: str, plain: Page) -> None:
     _, nodes = await sync_to_async(prepare)()
     await plain.goto(f"{site}/leaderboard/")
-    await plain.get_by_role("link", name="Next ones").click()
+    await plain.get_by_role("link", name="Next 50").click()
     await expect(plain.locator(ROWS)).to_have_count(5)
     await plain.get_by_role("link", name="last round").click()
     await expect(plain.locator(ROWS)).to_have_count(50)
-    await plain.get_by_label("Find me").fill(nodes[40].name)
+    await plain.get_by_label("Find my node").fill(nodes[40].name)
     await plain.get_by_role("button", name="Find").click()
     await expect(plain.locator("#found")).to_be_in_viewport()
     await plain.get_by_label("Arm").select_option("isolated")
     await plain.get_by_role("button", name="Filter").click()
-    await expect(plain.get_by_text("No node fits")).to_be_visible()
+    await expect(plain.get_by_text("No node matches")).to_be_visible()
     await plain.goto(site)
     await expect(plain.locator(ROWS)).to_have_count(5)
 

@@ -45,6 +45,6 @@ async def test_the_home_page_draws_the_two_arms_without_a_library(visitor: Visit
     asked: list[str] = []
     visitor.page.on("request", lambda request: asked.append(request.url))
     await visitor.open("/")
-    picture = visitor.page.get_by_role("img", name="Own reward of two arms of the lab")
+    picture = visitor.page.get_by_role("img", name="Cumulative own reward of two arms of the lab")
     await expect(picture.locator("polyline")).to_have_count(2)
     assert not [url for url in asked if "plotly" in url]

@@ -127,7 +127,7 @@ async def test_what_no_message_tells_of_is_asked_for(path: str, visitor: Visitor
 
 async def test_a_part_that_works_no_more_is_told_without_reload(visitor: Visitor) -> None:
     await open_quietly(visitor, "/status/")
-    known = visitor.page.locator("tr", has_text="Nodes known").locator("td")
+    known = visitor.page.locator("tr", has_text="Registered nodes").locator("td")
     await expect(known).to_have_text("0")
     await sync_to_async(make_node)("amber")
     await visitor.page.clock.fast_forward(20_000)
@@ -160,7 +160,7 @@ async def test_what_is_selected_waits_until_it_is_let_go(visitor: Visitor) -> No
     await expect(page.locator("tbody[data-rows] tr")).to_have_count(1)
     assert "share first place" in await page.evaluate("String(getSelection())")
     await page.evaluate("getSelection().removeAllRanges()")
-    await expect(lead).to_contain_text("is the one ranked node")
+    await expect(lead).to_contain_text("is the only ranked node")
 
 
 async def test_a_closed_round_stays_as_it_is_at_the_next_turn(visitor: Visitor) -> None:
@@ -242,7 +242,7 @@ async def test_who_hid_an_announcement_hears_of_the_next_one(late_visitor: Visit
     await sync_to_async(announce)("Maintenance at noon")
     await late_visitor.open("/")
     banner = page.locator("#announcement")
-    await page.get_by_role("button", name="Hide this").click()
+    await page.get_by_role("button", name="Dismiss").click()
     await expect(banner).to_be_empty()
     await page.wait_for_selector("#link.live")
 
@@ -257,7 +257,7 @@ async def test_who_hid_an_announcement_gets_the_pages_that_are_kept_for_all(
 ) -> None:
     await sync_to_async(announce)("Maintenance at noon")
     await late_visitor.open("/")
-    await late_visitor.page.get_by_role("button", name="Hide this").click()
+    await late_visitor.page.get_by_role("button", name="Dismiss").click()
     await expect(late_visitor.page.locator("#announcement")).to_be_empty()
     answer = await late_visitor.page.goto(f"{late_visitor.site}/tasks/")
     assert answer is not None
@@ -300,7 +300,7 @@ async def test_a_lost_link_is_said_and_its_return_too(visitor: Visitor) -> None:
     socket = await open_between(visitor, "/join/")
     said = visitor.page.locator("#said")
     await socket.close(code=TOO_MANY_VIEWS)
-    await expect(said).to_contain_text("no live link")
+    await expect(said).to_contain_text("no live updates")
     await visitor.page.clock.fast_forward(15_000)
     await expect(said).to_have_text("live")
 
@@ -309,7 +309,7 @@ async def test_a_page_without_a_pill_is_polled_all_the_same(visitor: Visitor) ->
     """While the database is down, pages have neither a pill nor the server's time."""
 
     async def tell_without_pill(route: Route) -> None:
-        down = '<div id="status" data-region>Something is down</div>'
+        down = '<div id="status" data-region>Some systems are down</div>'
         await route.fulfill(content_type="text/html", body=f"<body>{down}</body>")
 
     page = visitor.page
@@ -317,7 +317,7 @@ async def test_a_page_without_a_pill_is_polled_all_the_same(visitor: Visitor) ->
     await page.route("**/status/", tell_without_pill)
     await socket.close(code=TOO_MANY_VIEWS)
 
-    await expect(page.locator("#status")).to_have_text("Something is down")
+    await expect(page.locator("#status")).to_have_text("Some systems are down")
     await expect(page.locator("#pill")).to_be_hidden()
     await expect(page.locator("#link")).to_contain_text("refreshed at")
     await page.clock.fast_forward(15_000)

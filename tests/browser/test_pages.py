@@ -45,12 +45,12 @@ async def test_the_chosen_theme_stays_until_the_system_decides_again(visitor: Vi
     await visitor.open("/")
     root = visitor.page.locator("html")
     switch = visitor.page.locator("[data-theme-switch]")
-    await expect(switch).to_have_accessible_name("Colours: as your system")
+    await expect(switch).to_have_accessible_name("Theme: system")
     await switch.click()
     await switch.click()
     await visitor.page.reload()
     await expect(root).to_have_attribute("data-theme", "dark")
-    await expect(switch).to_have_accessible_name("Colours: dark")
+    await expect(switch).to_have_accessible_name("Theme: dark")
     await switch.click()
     await expect(root).not_to_have_attribute("data-theme", "dark")
     assert visitor.complaints == []
@@ -69,7 +69,7 @@ async def test_a_cut_socket_is_told_and_mended_with_nothing_missed(visitor: Visi
     await expect(score).to_have_attribute("value", "1.0")
     await visitor.page.evaluate("window.reachable = false; window.cut.close()")
     await visitor.page.wait_for_selector("#link.reconnecting")
-    assert "showing data of" in await visitor.page.inner_text("#link")
+    assert "showing data from" in await visitor.page.inner_text("#link")
 
     await sync_to_async(close_round)()
     await visitor.page.evaluate("window.reachable = true")

@@ -21,11 +21,11 @@ async def test_a_search_by_keyboard_survives_a_reload(visitor: Visitor) -> None:
     await visitor.open("/rollouts/")
     cards = visitor.page.locator(".cards article")
     await expect(cards).to_have_count(2)
-    await visitor.page.get_by_label("Words of the question").focus()
+    await visitor.page.get_by_label("Words in the question").focus()
     await visitor.page.keyboard.type("pears")
     await visitor.page.keyboard.press("Enter")
     await expect(cards).to_have_count(1)
     await visitor.page.reload()
     await expect(cards).to_contain_text("How many pears?")
-    await expect(visitor.page.get_by_label("Words of the question")).to_have_value("pears")
+    await expect(visitor.page.get_by_label("Words in the question")).to_have_value("pears")
     assert visitor.complaints == []

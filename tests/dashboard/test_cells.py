@@ -108,7 +108,7 @@ def test_marks_say_what_came_and_after_how_long() -> None:
         ("right", "right, 1.5\u202fs"),
         ("wrong", "wrong, 0.8\u202fs"),
         ("wrong", "no <answer> tags, 0.9\u202fs"),
-        ("none", "no answer came"),
+        ("none", "no answer received"),
     ]
     assert attributes(html, "a") == [{"href": "/nodes/amber/"}]
 

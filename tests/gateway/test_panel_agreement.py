@@ -128,10 +128,10 @@ async def test_every_figure_of_the_panel_stands_on_the_nodes_page(
         ("step 1,234", "Step 1234"),
         ("training reward 0.792", "Training reward .792"),
         ("informative 62%", "Informative share 62 %"),
-        ("5 rollouts published", "Published 5"),
+        ("5 rollouts published", "Shared 5"),
         ("delivered to others 4 times", "Delivered to others 4"),
         ("used by others 2 times", "Used by others 2"),
-        ("3 external used this season", "External used 3"),
+        ("3 external used this season", "External rollouts used 3"),
         ("not informative 17", "Dropped: not informative 17"),
     ):
         assert in_panel in panel
@@ -156,7 +156,7 @@ async def test_a_node_that_was_not_judged_yet_waits_on_both(season: Season, ambe
     await Node.objects.all().aupdate(last_seen=timezone.now())
     view = await view_of(amber)
     view.round = None
-    text = "is connected and waits for its first round."
+    text = "is connected and waiting for its first round."
     await compare(amber, view, state="waiting", text=text)
 
 
@@ -171,7 +171,7 @@ async def test_a_node_answers_its_first_round_on_both(season: Season, amber: Mem
     view.answered.clear()  # of a round that may have the same number
     view.note_round(await sync_to_async(describe_round)(opened))
     view.note_answers(opened.number, 3)
-    text = "is connected and answers its first round."
+    text = "is connected and answering its first round."
     await compare(amber, view, state="working", text=text)
     told = f"It has answered 3 of 16 questions of round {opened.number}."
     assert judge_health(view, now=SHOWN_AT, clock=0).reason == told
@@ -183,7 +183,7 @@ async def test_a_node_without_a_season_trains_alone_on_both(season: Season, ambe
     view = await view_of(amber)
     await sync_to_async(end_season)(season, now=timezone.now())
     view.season = None
-    await compare(amber, view, state="waiting", text="is connected and trains alone.")
+    await compare(amber, view, state="waiting", text="is connected and training alone.")
 
 
 async def test_a_node_with_too_few_questions_is_not_ranked_on_both(
@@ -193,7 +193,7 @@ async def test_a_node_with_too_few_questions_is_not_ranked_on_both(
     judged = await sync_to_async(make_round)(season, phase=Round.Phase.CLOSED)
     await sync_to_async(make_score)(judged, amber.node, correct=8, n=8)
     await sync_to_async(publish)(season)
-    text = "is healthy and not ranked yet."
+    text = "is healthy but not ranked yet."
     await compare(amber, await view_of(amber), state="working", text=text)
 
 
@@ -204,8 +204,8 @@ async def test_a_quarantined_node_needs_its_owner_on_both(
         amber.node, reason="copied", actor=None, now=timezone.now()
     )
     await sync_to_async(publish)(season)
-    await compare(amber, await view_of(amber), state="needs you", text="is quarantined.")
+    await compare(amber, await view_of(amber), state="needs attention", text="is quarantined.")
 
 
 def test_the_states_are_the_signs_of_the_page() -> None:
-    assert get_args(State) == ("working", "waiting", "needs you")
+    assert get_args(State) == ("working", "waiting", "needs attention")

@@ -52,7 +52,7 @@ def test_looking_at_a_code_decides_nothing(browser: Client) -> None:
     request, _ = ask()
     page = browser.get(f"/device/?code={request}").content.decode()
     assert str(request) in page
-    assert "From your own network address" in page
+    assert "From your network address" in page
     request.refresh_from_db()
     assert request.is_open(now=timezone.now())
 
@@ -65,7 +65,7 @@ def test_what_the_client_declares_is_no_markup(browser: Client) -> None:
 def test_another_network_is_pointed_out(browser: Client) -> None:
     request, _ = request_node(JoinRequester(network="192.0.2.9"), now=timezone.now())
     page = browser.get(f"/device/?code={request}").content.decode()
-    assert "From another network address" in page
+    assert "From a different network address" in page
 
 
 def test_approving_makes_a_node_with_the_chosen_name(browser: Client, olive: User) -> None:
@@ -137,7 +137,7 @@ def test_a_code_that_was_used_says_so(browser: Client) -> None:
     decide(browser, request)
     status, page = decide(browser, request)
     assert status == 404
-    assert "was used" in page
+    assert "This code is unknown, used or expired" in page
 
 
 def test_an_expired_code_says_so(browser: Client) -> None:

@@ -134,7 +134,7 @@ def test_a_node_links_to_its_flags_in_every_state(operator: Client, flag: Flag, 
 def test_a_nodes_page_shows_the_rulings_about_it(operator: Client, played: Round) -> None:
     decide(operator, NODES, "quarantine", node("amber").pk, reason="copies answers")
     page = read(operator, f"nodes/node/{node('amber').pk}/change/")
-    assert "took a node out of the ranks: copies answers" in page
+    assert "removed a node from the ranking: copies answers" in page
 
 
 def test_a_nodes_page_shows_that_it_is_quarantined(operator: Client, played: Round) -> None:

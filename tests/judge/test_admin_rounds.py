@@ -152,7 +152,7 @@ def test_a_rounds_page_shows_flags_and_rulings(
     decide(operator, "judge/round", "void", played.pk, reason="wrong mix")
     page = read_round(operator, played)
     assert "amber: from nothing to all [open]" in page
-    assert "olive took a round out of every score: wrong mix" in page
+    assert "olive excluded a round from every score: wrong mix" in page
 
 
 def test_a_round_cannot_be_edited(operator: Client, open_round: Round) -> None:

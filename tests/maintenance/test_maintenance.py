@@ -93,10 +93,10 @@ def test_the_command_refuses_an_end_that_is_none(until: str) -> None:
 def test_each_page_says_so(client: Client, address: str) -> None:
     begin_maintenance(message="<new> disks", until=None, now=NOW)
     page = client.get(address).content.decode()
-    assert "Nodes train on alone" in page
+    assert "Nodes continue to train alone" in page
     assert "&lt;new&gt; disks" in page
     end_maintenance(now=timezone.now())
-    assert "Nodes train on alone" not in client.get(address).content.decode()
+    assert "Nodes continue to train alone" not in client.get(address).content.decode()
 
 
 def test_pages_show_its_end_as_they_show_other_times(client: Client) -> None:

@@ -87,10 +87,10 @@ def test_an_ntfy_server_gets_the_topic_and_words(owner: User, receiver: Receiver
     got = receiver.take()
     assert got.path == "/"
     message = json.loads(got.body)
-    assert message.pop("message").startswith("Murmuration has had no connection to the node wren")
+    assert message.pop("message").startswith("Murmuration has not heard from the node wren")
     assert message == {
         "topic": "birds",
-        "title": "wren went silent",
+        "title": "wren is offline",
         "priority": 4,
         "tags": ["warning"],
         "click": "http://localhost:8000/nodes/wren/",
@@ -105,7 +105,7 @@ def test_letters_of_all_languages_reach_ntfy_and_no_header_can_be_injected(
     Delivery.objects.filter(pk=delivery.pk).update(data=delivery.data | {"node": "雀\r\nX-Bad: 1"})
     deliver()
     got = receiver.take()
-    assert json.loads(got.body)["title"] == "雀\r\nX-Bad: 1 went silent"
+    assert json.loads(got.body)["title"] == "雀\r\nX-Bad: 1 is offline"
     assert "x-bad" not in got.headers
 
 

@@ -40,7 +40,7 @@ def leave_path(message: mail.EmailMessage) -> str:
 def test_mail_goes_to_the_accounts_address_in_plain_text(channel: Channel) -> None:
     message = sent_mail(channel)
     assert message.to == ["ada@example.org"]
-    assert message.subject == "wren went silent"
+    assert message.subject == "wren is offline"
     assert "http://localhost:8000/nodes/wren/" in message.body
     assert message.content_subtype == "plain"
 
@@ -62,7 +62,7 @@ def test_no_subject_can_hold_another_header(channel: Channel) -> None:
     (message,) = mail.outbox
     assert message.recipients() == ["ada@example.org"]
     assert "Bcc" not in message.message()
-    assert message.message()["Subject"] == "a Bcc: b@c.d went silent"
+    assert message.message()["Subject"] == "a Bcc: b@c.d is offline"
 
 
 def test_an_account_without_an_address_gets_no_mail(channel: Channel, owner: User) -> None:

@@ -103,9 +103,9 @@ def test_mail_is_not_offered_without_a_mail_server(browser: Client, settings: Se
     ("form", "problem"),
     [
         ({"target": "http://example.org/"}, "must begin with https://"),
-        ({"target": "https://10.0.0.1/"}, "not a public address"),
+        ({"target": "https://10.0.0.1/"}, "address is not public"),
         ({"target": "https://example.org:22/"}, "ports 443 and 8443"),
-        ({"target": ""}, "not an address"),
+        ({"target": ""}, "Enter an address such as https://host/path"),
         ({"target": "https://ntfy.sh/", "kind": "ntfy"}, "https://HOST/TOPIC"),
         ({"events": []}, "Choose at least one event."),
         ({"events": ["node.exploded"]}, "not one of the available choices"),
@@ -124,7 +124,7 @@ def test_bad_input_is_explained_and_kept(
 
 def test_a_channel_is_not_added_twice(browser: Client) -> None:
     add(browser)
-    assert "You have this channel already." in text(add(browser))
+    assert "You already have this channel." in text(add(browser))
     assert Channel.objects.count() == 1
 
 

@@ -76,7 +76,7 @@ CHARGES = {
 }
 # Whose declarations are found to be false.
 LIARS = ("executor", "flooder")
-LAPSED = "not counted now"
+LAPSED = "ignored at present"
 LOOK_EVERY_S = 1.0
 
 

@@ -31,7 +31,7 @@ def data(request: HttpRequest) -> HttpResponse:
     chosen = ProfileForm(request.POST)
     if request.method == "POST" and chosen.is_valid():
         show_profile(user, is_public=chosen.cleaned_data["is_public"])
-        messages.success(request, _("Your choice is saved."))
+        messages.success(request, _("Saved."))
         return redirect("account-data")
     is_public = Profile.objects.filter(user=user, is_public=True).exists()
     form = ProfileForm(initial={"is_public": is_public})
@@ -55,7 +55,7 @@ def delete(request: HttpRequest) -> HttpResponse:
         _check_sign_in(user, now=timezone.now())
         delete_account(user)
         logout(request)
-        messages.success(request, _("Your account is deleted."))
+        messages.success(request, _("Your account has been deleted."))
         return redirect("account_login")
     nodes = Node.objects.filter(owner=user).count()
     return render(request, "account/delete.html", {"nodes": nodes})

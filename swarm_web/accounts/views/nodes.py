@@ -65,7 +65,9 @@ def revoke(request: HttpRequest, name: str) -> HttpResponse:
     node = own_node(request, name)
     if request.method == "POST":
         revoke_token(node)
-        messages.success(request, _("The token is revoked. A new one can be made at any time."))
+        messages.success(
+            request, _("The token has been revoked. You can create a new one at any time.")
+        )
     return redirect("account-node", name)
 
 

@@ -104,7 +104,7 @@ def draw_onset(onset: LabOnset, *, against: str, style: Style) -> Figure:
         layout["shapes"] = [_upright(onset.stays)]
     return {
         "data": [
-            chance | {"name": isolate(_("by chance alone")), "showlegend": True},
+            chance | {"name": isolate(_("range expected by chance")), "showlegend": True},
             line | {"hovertemplate": "%{y:.3f}"},
         ],
         "layout": layout,
@@ -134,7 +134,7 @@ def draw_mechanism(report: PublishedReport, *, styles: Mapping[str, Style]) -> F
         data.append(point | {"hovertemplate": "%{x:.2f}, %{y:+.0%}"})
     over = _("gain over %(baseline)s") % {"baseline": report.baseline}
     layout = lay_out(
-        xaxis=share_axis(title=_("informative rollouts in a training set")),
+        xaxis=share_axis(title=_("informative rollouts per training set")),
         yaxis={"title": {"text": isolate(over)}, "tickformat": "+.0%"},
     )
     return {"data": data, "layout": layout | {"hovermode": "closest"}}

@@ -73,7 +73,7 @@ def draw_pass_rates(rates: Mapping[str, Sequence[PassRate]]) -> Figure:
         "data": [*bands, *(_line(arm, line) for arm, line in arms)],
         "layout": lay_out(
             xaxis=count_axis(rounds, title=_("judge round")),
-            yaxis=share_axis(title=_("share of answers that are right")),
+            yaxis=share_axis(title=_("share of right answers")),
         ),
     }
 

@@ -69,9 +69,9 @@ def draw_reflection(steps: Sequence[Step]) -> Figure:
 def name_kinds() -> dict[str, str]:
     """Return the kinds of phrases by key, as they are called on pages."""
     return {
-        "recheck": _("rechecks"),
-        "hesitation": _("hesitates"),
-        "exploration": _("explores"),
+        "recheck": _("rechecking"),
+        "hesitation": _("hesitation"),
+        "exploration": _("exploration"),
     }
 
 

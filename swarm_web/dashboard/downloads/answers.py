@@ -12,23 +12,25 @@ from swarm_web.errors import RequestError
 COLUMNS = (
     Column("node", "node__name", Kind.TEXT, _("The node's name.")),
     Column("question", "question_id", Kind.TEXT, _("The question's id in /api/v1/rounds/<n>.")),
-    Column("text", "text", Kind.TEXT, _("What the node answered, as it came.")),
-    Column("finish_reason", "finish_reason", Kind.TEXT, _("stop, or length when it was cut off.")),
-    Column("received_at", "received_at", Kind.TIME, _("When the answer came, ISO 8601 in UTC.")),
+    Column("text", "text", Kind.TEXT, _("The node's answer, unchanged.")),
+    Column(
+        "finish_reason", "finish_reason", Kind.TEXT, _("stop, or length if the answer was cut off.")
+    ),
+    Column("received_at", "received_at", Kind.TIME, _("When the answer arrived, ISO 8601 in UTC.")),
     Column(
         "latency_ms",
         "latency_ms",
         Kind.WHOLE,
-        _("Milliseconds from the offer of the questions to the arrival of the answer."),
+        _("Milliseconds from sending the questions to receiving the answer."),
     ),
     Column("score", "score", Kind.FRACTION, _("The judge's score of the answer, from 0 to 1.")),
-    Column("solved", "solved", Kind.TRUTH, _("Whether that counts as solved.")),
-    Column("verdict", "verdict", Kind.TEXT, _("The judge's reason in a word, such as right.")),
+    Column("solved", "solved", Kind.TRUTH, _("Whether that score counts as solved.")),
+    Column("verdict", "verdict", Kind.TEXT, _("The judge's reason as one word, such as right.")),
     Column(
         "key",
         "key__public",
         Kind.TEXT,
-        _("The public key that the node signed with; empty if it did not sign."),
+        _("The public key the node signed with; empty if it did not sign."),
     ),
     Column("signature", "signature", Kind.TEXT, _("The node's Ed25519 signature, in hex.")),
 )

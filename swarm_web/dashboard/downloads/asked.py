@@ -12,15 +12,25 @@ from swarm_web.dashboard.downloads.columns import Column, Kind
 
 COLUMNS = (
     Column("round", "number", Kind.WHOLE, _("The number of an earlier round of the season.")),
-    Column("entry", "entry", Kind.TEXT, _("SHA-256 of seal and digests, its link in the chain.")),
-    Column("seal", "seal", Kind.TEXT, _("What hid the digests; missing while it is sealed.")),
+    Column(
+        "entry",
+        "entry",
+        Kind.TEXT,
+        _("SHA-256 of seal and digests: the round's link in the chain."),
+    ),
+    Column(
+        "seal",
+        "seal",
+        Kind.TEXT,
+        _("The value that hides the digests; missing while the round is sealed."),
+    ),
     Column(
         "questions",
         "digests",
         Kind.TEXT,
         _(
-            "For each of its questions the first 16 hexadecimal digits of the SHA-256 of the text; "
-            "missing while it is sealed."
+            "The first 16 hexadecimal digits of the SHA-256 of each question's text; "
+            "missing while the round is sealed."
         ),
     ),
 )

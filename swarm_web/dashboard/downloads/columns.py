@@ -11,10 +11,10 @@ class Kind(TextChoices):
     """What a column holds; any value may be missing."""
 
     TEXT = "text", _("text")
-    WHOLE = "whole", _("whole number")
+    WHOLE = "whole", _("integer")
     FRACTION = "fraction", _("number")
     TIME = "time", _("time in UTC")
-    TRUTH = "truth", _("true or false")
+    TRUTH = "truth", _("boolean")
     NESTED = "nested", _("object or list")
 
 

@@ -23,7 +23,7 @@ COLUMNS = (
         "round",
         "round__number",
         Kind.WHOLE,
-        _("The judge round's number, unique over all seasons."),
+        _("The judge round's number, unique across all seasons."),
     ),
     Column("node", "node__name", Kind.TEXT, _("The node's name.")),
     Column(
@@ -34,8 +34,8 @@ COLUMNS = (
         "arm",
         Kind.TEXT,
         _(
-            "swarm (mixes in rollouts of others), isolated, or base (untrained), when the round "
-            "closed."
+            "When the round closed: swarm (also trains on other nodes' rollouts), "
+            "isolated, or base (untrained)."
         ),
     ),
     Column(
@@ -43,27 +43,27 @@ COLUMNS = (
         "score",
         Kind.FRACTION,
         _(
-            "Judge score of the round, from 0 to 1: macro pass@1, the plain mean over datasets of "
-            "the share of questions solved. Empty when absent. The mean over a season's rounds is "
-            "the season's score as long as each round asks equally many questions of each dataset "
-            "and none was left out."
+            "Judge score of the round, from 0 to 1: macro pass@1, the unweighted mean "
+            "over datasets of the share of questions solved. Empty if absent. The mean "
+            "over a season's rounds equals the season's score if every round asks the "
+            "same number of questions of each dataset and no round was excluded."
         ),
     ),
     Column(
         "interval_low",
         "interval_low",
         Kind.FRACTION,
-        _("Lower end of the score's 95 % interval (Clopper-Pearson, Kish's effective n)."),
+        _("Lower bound of the score's 95 % interval (Clopper-Pearson, Kish's effective n)."),
     ),
-    Column("interval_high", "interval_high", Kind.FRACTION, _("Upper end of that interval.")),
-    Column("n", "n", Kind.WHOLE, _("Questions that count for the node in this round.")),
+    Column("interval_high", "interval_high", Kind.FRACTION, _("Upper bound of that interval.")),
+    Column("n", "n", Kind.WHOLE, _("Number of questions that count for the node in this round.")),
     Column(
         "status",
         "shown_status",
         Kind.TEXT,
         _(
-            "scored; absent (invited, but took no questions); or quarantined (the node is out of "
-            "the ranks now, whatever it scored)."
+            "scored; absent (invited, but did not request the questions); or quarantined "
+            "(the node is not ranked now, whatever its score)."
         ),
     ),
     Column(

@@ -12,30 +12,40 @@ from swarm_web.relay.models import ArchivedRollout, Learned
 
 COLUMNS = (
     Column("season", "season__name", Kind.TEXT, _("The season's name.")),
-    Column("rollout", "rollout", Kind.TEXT, _("The id that its author gave it.")),
-    Column("node", "author__name", Kind.TEXT, _("The node that made it.")),
+    Column("rollout", "rollout", Kind.TEXT, _("The id that its author assigned.")),
+    Column("node", "author__name", Kind.TEXT, _("The node that generated it.")),
     Column("model", "model", Kind.TEXT, _("The model that its author declared.")),
     Column("step", "step", Kind.WHOLE, _("The author's policy step.")),
     Column("dataset", "dataset", Kind.TEXT, _("The dataset of its task.")),
-    Column("spec", "spec", Kind.NESTED, _("The task spec: whoever has it can make the question.")),
-    Column("question", "question", Kind.TEXT, _("The question, made again from the spec by us.")),
+    Column(
+        "spec", "spec", Kind.NESTED, _("The task spec, from which the question can be regenerated.")
+    ),
+    Column(
+        "question",
+        "question",
+        Kind.TEXT,
+        _("The question, regenerated from the task spec by this site."),
+    ),
     Column(
         "completions",
         "completions",
         Kind.NESTED,
         _(
-            "All its completions: text, finish_reason, and our verifier's score, solved and "
-            "verdict."
+            "All its completions: text, finish_reason, and score, solved and verdict of "
+            "this site's verifier."
         ),
     ),
-    Column("solved", "solved", Kind.WHOLE, _("How many of its completions are right.")),
-    Column("total", "total", Kind.WHOLE, _("How many completions it has.")),
+    Column("solved", "solved", Kind.WHOLE, _("Number of right completions.")),
+    Column("total", "total", Kind.WHOLE, _("Number of completions.")),
     Column("published_at", "published_at", Kind.TIME, _("When it was shared, ISO 8601 in UTC.")),
     Column(
         "learners",
         "pk",
         Kind.NESTED,
-        _("Who trained on it, oldest first: node, and at, when its report named the rollout."),
+        _(
+            "The nodes that trained on it, oldest first: node, and at, when its report "
+            "named the rollout."
+        ),
     ),
 )
 _FIELDS = tuple(column.field for column in COLUMNS)

@@ -9,14 +9,14 @@ def name_code(code: str) -> str:
     Nodes report reasons of their own making too: an unknown code loses its underscores.
     """
     known = {
-        "own": _("its own"),
-        "duplicate": _("offered before"),
-        "foreign": _("not of this season"),
-        "not_decodable": _("not writable by its tokenizer"),
+        "own": _("the node's own"),
+        "duplicate": _("already received"),
+        "foreign": _("from another season"),
+        "not_decodable": _("cannot be encoded by its tokenizer"),
         "too_long": _("too long to train on"),
         "unscorable": _("could not be checked"),
         "not_informative": _("not informative"),
-        "not_drawn": _("others took the places"),
+        "not_drawn": _("not selected"),
         "answers_changed": _("answers changed"),
         "scores_changed": _("scores changed"),
     }

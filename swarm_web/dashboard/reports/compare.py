@@ -52,12 +52,17 @@ class Assignment:
         if not self.nodes:
             return _("No node has an arm yet.")
         if self.coin == 0:
-            return _("Owners chose: no cause can be inferred.")
+            return _("Owners chose their arms, so this cannot show causation.")
         counts = {"coin": self.coin, "nodes": self.nodes}
         if self.is_random:
-            return _("Coin-flip for %(coin)s of %(nodes)s nodes.") % counts
-        mixed = _("Coin-flip for %(coin)s of %(nodes)s nodes; for the rest, owners chose:") % counts
-        return f"{mixed} {_('no cause can be inferred.')}"
+            return _("Arm assigned by coin flip for %(coin)s of %(nodes)s nodes.") % counts
+        return (
+            _(
+                "Arm assigned by coin flip for %(coin)s of %(nodes)s nodes. Owners chose the other "
+                "arms, so this cannot show causation."
+            )
+            % counts
+        )
 
 
 @dataclass(frozen=True)
@@ -112,11 +117,18 @@ class CompareReport:
         }
         if self.next_look is None:
             return (
-                _("The last look was after %(look)s rounds; later rounds change nothing.") % counts
+                _(
+                    "Final: the last test was after %(look)s rounds; later rounds do not change "
+                    "the result."
+                )
+                % counts
             )
         if self.look < plan_looks(self.season.trial_rounds)[0]:
-            return _("The first look is after %(next)s of %(trial)s rounds.") % counts
-        return _("As of %(look)s rounds. The next look is after %(next)s of %(trial)s.") % counts
+            return _("The first test is after %(next)s of %(trial)s rounds.") % counts
+        return (
+            _("Result after %(look)s rounds. The next test is after %(next)s of %(trial)s.")
+            % counts
+        )
 
     @property
     def tested(self) -> int:
@@ -127,8 +139,8 @@ class CompareReport:
     def rule(self) -> str:
         """What isolated nodes give to the swarm in this season."""
         if self.season is None or self.season.isolated_publish:
-            return _("Isolated nodes share their rollouts but take none.")
-        return _("Isolated nodes train alone: they neither share rollouts nor take any.")
+            return _("Isolated nodes share their rollouts but receive none.")
+        return _("Isolated nodes train alone: they neither share nor receive rollouts.")
 
     @property
     def reach(self) -> float:
@@ -143,7 +155,7 @@ class CompareReport:
         if not self.claims:
             return _("Does sharing help? Nothing to compare yet")
         if not self.tested:
-            return _("Does sharing help? Too few nodes to say yet")
+            return _("Does sharing help? Too few nodes to tell yet")
         return self.answer
 
     @property
@@ -152,7 +164,7 @@ class CompareReport:
         if not self.claims:
             return _("Nothing to compare yet")
         if not self.tested:
-            return _("Too few nodes to say yet")
+            return _("Too few nodes to tell yet")
         verdicts = [report.claim.verdict for report in self.claims]
         return _summarise(verdicts, tested=self.tested)
 
@@ -187,16 +199,19 @@ def describe_verdict(claim: ArmsClaim, *, assignment: Assignment) -> str:
     if claim.verdict == "too_few":
         return _("Not tested yet.")
     if claim.verdict == "not_shown":
-        return _("No difference is shown. That does not prove that there is none.")
+        return _("No significant difference. This does not prove that there is none.")
     higher = (
-        _("Swarm nodes score higher than chance explains.")
+        _("Swarm nodes score significantly higher.")
         if claim.verdict == "swarm_better"
-        else _("Isolated nodes score higher than chance explains.")
+        else _("Isolated nodes score significantly higher.")
     )
     cause = (
-        _("As a coin chose, the arm made a difference in this season's swarm.")
+        _(
+            "Arms were assigned by coin flip, so the arm caused the difference in this "
+            "season's swarm."
+        )
         if assignment.is_random
-        else _("No cause can be inferred, because owners chose their arms.")
+        else _("Owners chose their arms, so this cannot show causation.")
     )
     return f"{higher} {cause}"
 
@@ -220,9 +235,9 @@ def describe_power(claim: ArmsClaim, *, trial_rounds: int) -> str:
         alpha=level,
     )
     return _(
-        "Nodes differ so much that a difference of %(effect)s points takes %(needed)s nodes in "
-        "each arm over %(rounds)s rounds to show in four of five seasons. The nodes that are there "
-        "can show %(shown)s points."
+        "Nodes vary so much that detecting a difference of %(effect)s points in four "
+        "of five seasons takes %(needed)s nodes in each arm over %(rounds)s rounds. "
+        "The current nodes can detect %(shown)s points."
     ) % {
         "effect": f"{100 * _PLANNED_EFFECT:g}",
         "needed": needed,
@@ -252,8 +267,8 @@ def describe_missing(missing: Missing) -> str:
             "rounds": MIN_ROUNDS,
         }
     return ngettext(
-        "Needs %(rounds)s more round of %(nodes)s nodes in each arm.",
-        "Needs %(rounds)s more rounds of %(nodes)s nodes in each arm.",
+        "Needs %(rounds)s more round with %(nodes)s nodes in each arm.",
+        "Needs %(rounds)s more rounds with %(nodes)s nodes in each arm.",
         missing.rounds,
     ) % {"rounds": missing.rounds, "nodes": MIN_NODES_PER_ARM}
 
@@ -262,14 +277,17 @@ def _summarise(verdicts: Sequence[str], *, tested: int) -> str:
     swarm, isolated = verdicts.count("swarm_better"), verdicts.count("isolated_better")
     counts = {"swarm": swarm, "isolated": isolated, "tested": tested}
     if swarm and isolated:
-        both = _("Of %(tested)s models, swarm nodes lead in %(swarm)s, isolated in %(isolated)s")
+        both = _(
+            "Of %(tested)s models tested, swarm nodes lead in %(swarm)s and isolated "
+            "nodes in %(isolated)s"
+        )
         return both % counts
     if swarm:
         return _("Swarm nodes lead in %(swarm)s of %(tested)s models tested") % counts
     if isolated:
         return _("Isolated nodes lead in %(isolated)s of %(tested)s models tested") % counts
     return ngettext(
-        "No difference is shown in the one model tested",
-        "No difference is shown in %(tested)s models tested",
+        "No significant difference in the one model tested",
+        "No significant difference in %(tested)s models tested",
         tested,
     ) % {"tested": tested}

@@ -69,29 +69,30 @@ def tell(row: Conduct) -> HandOut:
 def _say_why(charge: Conduct.Charge, row: Conduct) -> str:
     said = {
         Conduct.Charge.REFUSED: _(
-            "%(bad)d of %(total)d messages and rollouts that it sent were refused."
+            "%(bad)d of %(total)d messages and rollouts from this node were refused."
         ),
-        Conduct.Charge.FLOODING: _("%(bad)d messages came faster than this site allows."),
+        Conduct.Charge.FLOODING: _("%(bad)d messages exceeded this site's rate limit."),
         Conduct.Charge.UNHEEDING: _(
-            "This site hung up %(bad)d times within an hour because the node sent on, without"
-            " reading replies or without waiting when it was told to."
+            "This site disconnected the node %(bad)d times within an hour because it kept sending"
+            " without reading replies or without waiting when asked to."
         ),
         Conduct.Charge.COPYING: _(
-            "%(bad)d of %(total)d rollouts were copies of others in the pool."
+            "%(bad)d of %(total)d rollouts were copies of other rollouts in the pool."
         ),
         Conduct.Charge.WORTHLESS: _(
-            "%(bad)d of %(total)d checked rollouts teach nobody: their question cannot be made or"
-            " belongs to the judge, or the verifier hangs or fails on a completion."
+            "%(bad)d of %(total)d checked rollouts are unusable: the question cannot be "
+            "regenerated or belongs to the judge, or the verifier hangs or fails on a "
+            "completion."
         ),
         Conduct.Charge.MISDECLARED: _(
-            "No completion was right in %(bad)d of %(total)d checked rollouts that it declares"
+            "No completion was right in %(bad)d of %(total)d checked rollouts that it declared"
             " informative."
         ),
         Conduct.Charge.TOO_RIGHT: _(
             "All completions were right in %(bad)d of %(total)d checked rollouts; its judge scores"
             " allow at most %(allowed)d %%."
         ),
-        Conduct.Charge.OPERATOR: _("The operator decided so."),
+        Conduct.Charge.OPERATOR: _("The operator decided this."),
     }
     shares = {"bad": row.bad, "total": row.total, "allowed": round(100 * row.allowed)}
     return said[charge] % shares
@@ -99,19 +100,23 @@ def _say_why(charge: Conduct.Charge, row: Conduct) -> str:
 
 def _say_remedy(charge: Conduct.Charge) -> str:
     said = {
-        Conduct.Charge.REFUSED: _("Update the client; see below what was refused."),
-        Conduct.Charge.FLOODING: _("Update the client: newer ones wait when they are told to."),
-        Conduct.Charge.UNHEEDING: _(
-            "Update the client: newer ones wait for each reply, and when they are told to."
+        Conduct.Charge.REFUSED: _("Update the client. The refusals are listed below."),
+        Conduct.Charge.FLOODING: _(
+            "Update the client: newer versions wait when the site asks them to."
         ),
-        Conduct.Charge.COPYING: _("Share only what the node's own model wrote, each rollout once."),
-        Conduct.Charge.WORTHLESS: _("Update the client, and train on the tasks of the season."),
+        Conduct.Charge.UNHEEDING: _(
+            "Update the client: newer versions wait for each reply, and when the site asks them to."
+        ),
+        Conduct.Charge.COPYING: _(
+            "Share only what the node's own model generated, each rollout once."
+        ),
+        Conduct.Charge.WORTHLESS: _("Update the client, and train on the season's tasks."),
         Conduct.Charge.MISDECLARED: _(
             "Update the client, and declare only rollouts with right and wrong completions."
         ),
         Conduct.Charge.TOO_RIGHT: _(
-            "Share what the model itself wrote, and answer the judge with the same model."
+            "Share what the model itself generated, and answer the judge with the same model."
         ),
-        Conduct.Charge.OPERATOR: _("Ask the operator."),
+        Conduct.Charge.OPERATOR: _("Contact the operator."),
     }
     return said[charge]

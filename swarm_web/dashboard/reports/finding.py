@@ -34,15 +34,17 @@ def find_node(query: BoardQuery) -> Finding | None:
             query.find,
             after=None,
             problem=_(
-                "There is no node of that name. Names have a hyphen between their words, such as "
-                "amber-quiet-heron; a part of one is enough for the search."
+                "No node has this name. Names have a hyphen between their words, such as "
+                "amber-quiet-heron; “Name contains” also finds a part of a name."
             ),
             exists=False,
         )
     season = shown_season()
     standing = _standing_of(node, season, query.window) if season else None
     if standing is None:
-        return Finding(node.name, after=None, problem=_("It was not judged in this window yet."))
+        return Finding(
+            node.name, after=None, problem=_("It has not been judged in this window yet.")
+        )
     after = find_page(standing, filters=query.filters)
     return Finding(node.name, after, problem="" if after is not None else _say_why(standing))
 
@@ -54,7 +56,7 @@ def _standing_of(node: Node, season: Season, window: str) -> Standing | None:
 def _say_why(standing: Standing) -> str:
     """Say why a node with a score is on no page of the query."""
     if standing.remark == Standing.Remark.QUARANTINED:
-        return _("The operator has quarantined it: it is judged, but not listed.")
+        return _("The operator quarantined it: it is judged but not listed.")
     if standing.remark == Standing.Remark.BASE:
-        return _("It is an untrained model: choose the arm “untrained” to list it.")
-    return _("It is on the board, but your filters leave it out.")
+        return _("It is an untrained model. Choose the arm “untrained” to list it.")
+    return _("It is on the leaderboard, but your filters exclude it.")

@@ -23,8 +23,8 @@ QUESTIONS: dict[str, Promise] = {
     "rival": _("Is sharing cheaper than generating more alone?"),
     "oscillation": _("Do nodes that train mostly on others’ rollouts oscillate or forget?"),
     "recipe": _("Is there a better recipe than the paper’s?"),
-    "heterogeneous": _("Who gains where nodes differ?"),
-    "poisoning": _("What do hostile nodes cost?"),
+    "heterogeneous": _("Which nodes gain if nodes differ?"),
+    "poisoning": _("How much damage do hostile nodes do?"),
     "srpo": _("Do SRPO’s claims hold on small models?"),
 }
 # How many findings of a question are shown before the others are asked for.
@@ -33,7 +33,7 @@ OUTCOMES: dict[Outcome, Promise] = {
     "own": _("cumulative own reward"),
     "held_out_area": _("held-out pass@1, area under the curve"),
     "held_out_final": _("held-out pass@1 at the end"),
-    "training_set": _("reward of the training sets, summed (Tⁿ)"),
+    "training_set": _("cumulative reward of the training sets (Tⁿ)"),
     "forgetting": _("forgetting"),
     "drawdown": _("drawdown"),
     "poisoned": _("completions with the planted text"),

@@ -36,26 +36,24 @@ class CurveWords:
 _SMOOTH = gettext_lazy("Each point is the mean of ten rounds.")
 CURVES: dict[str, CurveWords] = {
     "cumulative": CurveWords(
-        gettext_lazy("Own reward, summed over rounds"),
+        gettext_lazy("Cumulative own reward"),
         gettext_lazy("cumulative own reward"),
         gettext_lazy(
-            "Of a node’s own completions, before they are trained on; what others found does not "
-            "count."
+            "A node’s own completions only, scored before they are trained on; other "
+            "nodes’ rollouts do not count."
         ),
     ),
-    "own": CurveWords(
-        gettext_lazy("Own reward, round by round"), gettext_lazy("own reward"), _SMOOTH
-    ),
+    "own": CurveWords(gettext_lazy("Own reward by round"), gettext_lazy("own reward"), _SMOOTH),
     "held_out": CurveWords(
         gettext_lazy("Held-out pass@1"),
         gettext_lazy("pass@1"),
-        gettext_lazy("On frozen questions that no node trains on."),
+        gettext_lazy("On fixed questions that no node trains on."),
     ),
     "length": CurveWords(
-        gettext_lazy("Length of completions"), gettext_lazy("tokens of a completion"), _SMOOTH
+        gettext_lazy("Length of completions"), gettext_lazy("tokens per completion"), _SMOOTH
     ),
     "reflection": CurveWords(
-        gettext_lazy("Completions that reflect"), gettext_lazy("share of completions"), _SMOOTH
+        gettext_lazy("Completions with reflection"), gettext_lazy("share of completions"), _SMOOTH
     ),
     "poisoned": CurveWords(
         gettext_lazy("Completions with the planted text"),
@@ -128,7 +126,7 @@ def draw_difference(report: PublishedReport, onset: LabOnset) -> Drawing:
     style = style_arms([arm.name for arm in report.arms])[onset.arm]
     return Drawing(
         draw=partial(draw_onset, onset, against=report.baseline, style=style),
-        columns=[_("Round"), _("Difference"), _("± by chance")],
+        columns=[_("Round"), _("Difference"), _("± expected by chance")],
         rows=[
             [
                 onset.rounds[at],
@@ -150,7 +148,13 @@ def tell_mechanism(report: PublishedReport) -> Drawing:
         rows.append([arm.name, amounts.write_amount(arm.informative_in_set), gain, low, high])
     return Drawing(
         draw=partial(draw_mechanism, report, styles=style_arms([arm.name for arm in report.arms])),
-        columns=[_("Arm"), _("Informative in a set"), _("Gain"), _("95 %, low"), _("95 %, high")],
+        columns=[
+            _("Arm"),
+            _("Informative per set"),
+            _("Gain"),
+            _("95 %, lower bound"),
+            _("95 %, upper bound"),
+        ],
         rows=rows,
     )
 
@@ -159,7 +163,7 @@ def tell_cost(report: PublishedReport) -> Drawing:
     """Draw what each arm costs in generation and communication."""
     return Drawing(
         draw=partial(draw_cost, report.arms, styles=style_arms([arm.name for arm in report.arms])),
-        columns=[_("Arm"), _("Tokens"), _("Exchanged"), _("Own reward")],
+        columns=[_("Arm"), _("Tokens"), _("Bytes exchanged"), _("Own reward")],
         rows=[
             [
                 arm.name,

@@ -28,7 +28,7 @@ _SIGNS = {
 _WORDS = {
     "partial": gettext_lazy("partly right"),
     "no_answer": gettext_lazy("no <answer> tags"),
-    "timeout": gettext_lazy("took too long to check"),
+    "timeout": gettext_lazy("check timed out"),
     "verifier_error": gettext_lazy("could not be checked"),
 }
 UNGRADED_SIGN = "?"
@@ -70,7 +70,7 @@ class Mark:
     def words(self) -> str:
         """The verdict in words, with the verifier's reason."""
         if self.outcome is Outcome.NONE:
-            return _("no answer came")
+            return _("no answer received")
         if self.outcome is Outcome.UNGRADED:
             return _("not graded")
         return _("right") if self.solved else describe_verdict(self.verdict)
@@ -86,4 +86,4 @@ def explain_signs() -> list[tuple[str, str]]:
     """Return each sign with its meaning, for the key of a table."""
     signs = [(sign, describe_verdict(verdict)) for verdict, sign in _SIGNS.items()]
     signs[0] = (_SIGNS["right"], _("right"))
-    return [*signs, (UNGRADED_SIGN, _("not graded")), (NONE_SIGN, _("no answer came"))]
+    return [*signs, (UNGRADED_SIGN, _("not graded")), (NONE_SIGN, _("no answer received"))]

@@ -41,10 +41,10 @@ def describe_rulings(rulings: Iterable[Ruling]) -> list[RulingLine]:
 
 def _say(action: Ruling.Action) -> str:
     said = {
-        Ruling.Action.VOID: _("The operator took this round out of every score."),
-        Ruling.Action.RECOMPUTE: _("The operator had this round's answers graded again."),
-        Ruling.Action.QUARANTINE: _("The operator took this node out of the ranks."),
-        Ruling.Action.RELEASE: _("The operator put this node back into the ranks."),
-        Ruling.Action.DISMISS: _("The operator looked at something odd and found it harmless."),
+        Ruling.Action.VOID: _("The operator excluded this round from all scores."),
+        Ruling.Action.RECOMPUTE: _("The operator had this round's answers regraded."),
+        Ruling.Action.QUARANTINE: _("The operator removed this node from the ranking."),
+        Ruling.Action.RELEASE: _("The operator restored this node to the ranking."),
+        Ruling.Action.DISMISS: _("The operator reviewed an anomaly and found it harmless."),
     }
     return said[action]

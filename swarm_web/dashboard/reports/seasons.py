@@ -34,11 +34,11 @@ def describe_seasons(claim: SeasonsClaim) -> str:
     """Say what several seasons allow to conclude."""
     if claim.missing_seasons:
         return ngettext(
-            "Needs %(lacking)s more season of %(least)s to be tested.",
-            "Needs %(lacking)s more seasons of %(least)s to be tested.",
+            "Needs %(lacking)s more season to run the test (minimum %(least)s).",
+            "Needs %(lacking)s more seasons to run the test (minimum %(least)s).",
             claim.missing_seasons,
         ) % {"lacking": claim.missing_seasons, "least": MIN_SEASONS}
     return {
-        "swarm_better": _("Swarms of these seasons do better with sharing than chance explains."),
-        "isolated_better": _("Nodes of these seasons do better alone than chance explains."),
-    }.get(claim.verdict, _("No difference is shown. That does not prove that there is none."))
+        "swarm_better": _("Over these seasons, swarm nodes score significantly higher."),
+        "isolated_better": _("Over these seasons, isolated nodes score significantly higher."),
+    }.get(claim.verdict, _("No significant difference. This does not prove that there is none."))

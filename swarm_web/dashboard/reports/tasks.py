@@ -216,7 +216,7 @@ def _draw(summaries: Sequence[RoundSummary], dataset: str) -> Drawing:
     return Drawing(
         draw=partial(draw_pass_rates, rates),
         columns=[
-            _("up to round"),
+            _("up to and including round"),
             _("arm"),
             _("share solved"),
             _("95 % interval"),

@@ -32,7 +32,7 @@ class Turn:
         """What a node that takes part did in the round so far, as a sentence."""
         number = {"number": self.number}
         if not self.offered:
-            return _("It has not asked for the questions of round %(number)s yet.") % number
+            return _("It has not requested the questions of round %(number)s yet.") % number
         told = _("It has answered %(answered)s of %(questions)s questions of round %(number)s.")
         return told % {**number, "answered": self.answered, "questions": self.questions}
 

@@ -51,15 +51,19 @@ def judge_health(
     stands in the way is the answer: later ones follow from it.
     """
     if node.blocked:
-        return Verdict("bad", _("is blocked."), _("The operator blocked its token. Ask them why."))
+        return Verdict(
+            "bad",
+            _("is blocked."),
+            _("The operator blocked its token. Contact the operator to learn why."),
+        )
     if node.quarantined:
         return Verdict(
             "bad",
             _("is quarantined."),
             _(
-                "The operator took it out of the ranks; it is still judged, and its data stays. "
-                "The reason stands below. If you think it wrong, contact the operator: a release "
-                "puts it back at once."
+                "The operator removed it from the ranking. It is still judged and keeps its "
+                "data. The reason is shown below. If you disagree, contact the operator, who "
+                "can restore it at once."
             ),
         )
     if not connected:
@@ -67,8 +71,8 @@ def judge_health(
     if not season_runs:
         return Verdict(
             "waiting",
-            _("is connected and trains alone."),
-            _("No season is running. It joins in by itself when one starts."),
+            _("is connected and training alone."),
+            _("No season is running. It joins automatically when one starts."),
         )
     if turn is not None and turn.came_late:
         return _await_next_round(turn.number)
@@ -80,19 +84,19 @@ def judge_health(
 def _await_next_round(missed: int) -> Verdict:
     return Verdict(
         "waiting",
-        _("is connected and waits for its next round."),
-        _("It came after round %(number)s had opened; nothing is left for you to do.")
+        _("is connected and waiting for its next round."),
+        _("It joined after round %(number)s opened. You do not need to do anything.")
         % {"number": missed},
     )
 
 
 def _await_first_score(turn: Turn | None) -> Verdict:
     if turn is not None and turn.answered:
-        return Verdict("good", _("is connected and answers its first round."), turn.words)
+        return Verdict("good", _("is connected and answering its first round."), turn.words)
     waits = Verdict(
         "waiting",
-        _("is connected and waits for its first round."),
-        _("It is judged in the next round that opens; nothing is left for you to do."),
+        _("is connected and waiting for its first round."),
+        _("It takes part in the next round that opens. You do not need to do anything."),
     )
     return waits if turn is None else _add_turn(replace(waits, reason=""), turn)
 
@@ -109,10 +113,11 @@ def _add_turn(verdict: Verdict, turn: Turn | None) -> Verdict:
     if not turn.offered and turn.half_over and verdict.state != "bad":
         return Verdict(
             "waiting",
-            _("is connected and has not asked for round %(number)s yet.") % {"number": turn.number},
+            _("is connected but has not requested round %(number)s yet.") % {"number": turn.number},
             _(
-                "Half of the time to answer is over. It may still finish a training step; if the "
-                "round closes first, look at its terminal: the last error is there."
+                "Half of the answering time has passed. The node may still be finishing a "
+                "training step. If the round closes first, check its terminal for the last "
+                "error."
             ),
         )
     return replace(verdict, reason=f"{verdict.reason} {turn.words}".strip())
@@ -127,11 +132,11 @@ def _explain_absence(node: Node) -> Verdict:
         )
     has_left = node.left_at is not None and node.left_at >= node.last_seen
     if has_left and node.said_goodbye:
-        why = _("Its client said goodbye.")
+        why = _("Its client disconnected normally.")
     elif has_left:
-        why = _("Its connection ended without a goodbye: network, sleep or a crash.")
+        why = _("Its connection was lost: network failure, sleep or a crash.")
     else:
-        why = _("Its heartbeat stopped without a goodbye: network, sleep or a crash.")
+        why = _("Its heartbeat stopped: network failure, sleep or a crash.")
     return Verdict("bad", _("is offline."), f"{why} {_('Start the client again: it resumes.')}")
 
 
@@ -144,14 +149,14 @@ def _judge_last_round(last: Score, *, place: Place | None) -> Verdict:
     if last.reason == Score.Reason.UNANSWERED:
         return Verdict(
             "bad",
-            _("answers too slowly: round %(number)s closed first.") % number,
+            _("answers too slowly: round %(number)s closed before it had finished.") % number,
             _("Unanswered questions count as wrong. Use a faster device or a smaller model."),
         )
     if last.reason == Score.Reason.UNSCORED:
         return Verdict(
             "good",
             _("is healthy."),
-            _("Some of the last questions could not be graded in time; they count for nobody."),
+            _("Some recent questions could not be graded in time: they do not count for any node."),
         )
     return _judge_place(number, place=place)
 
@@ -160,15 +165,15 @@ def _explain_miss(missed: int) -> Verdict:
     return Verdict(
         "bad",
         _("is connected but missed round %(number)s.") % {"number": missed},
-        _("It never asked for the questions. Look at its terminal: the last error is there."),
+        _("It did not request the questions. Check its terminal for the last error."),
     )
 
 
 def _judge_place(number: dict[str, int], *, place: Place | None) -> Verdict:
     """Say what a node that answered all of its last round still waits for."""
-    answered = _("It is connected and answered all of round %(number)s.") % number
+    answered = _("It is connected and answered all questions of round %(number)s.") % number
     if place is None:
-        return Verdict("good", _("is healthy and not ranked yet."), answered)
+        return Verdict("good", _("is healthy but not ranked yet."), answered)
     if place.remark == Standing.Remark.BASE:
         return Verdict(
             "good",
@@ -179,15 +184,15 @@ def _judge_place(number: dict[str, int], *, place: Place | None) -> Verdict:
     if place.remark == Standing.Remark.TOO_FEW:
         return Verdict(
             "good",
-            _("is healthy and not ranked yet."),
-            _("A rank needs %(minimum)s questions and %(n)s count so far. %(answered)s")
+            _("is healthy but not ranked yet."),
+            _("A rank requires %(minimum)s questions; %(n)s count so far. %(answered)s")
             % {"minimum": place.minimum, "n": place.n, "answered": answered},
         )
     if place.remark == Standing.Remark.OFTEN_ABSENT:
         return Verdict(
             "bad",
-            _("is healthy now and not ranked."),
-            _("It missed %(missed)s rounds that it was invited to. %(answered)s")
+            _("is healthy again but not ranked."),
+            _("It missed %(missed)s rounds it was invited to. %(answered)s")
             % {"missed": place.missed, "answered": answered},
         )
     return Verdict("good", _("is healthy."), answered)

@@ -129,7 +129,7 @@ def part_cell(line: BoardLine) -> SafeString:
         return format_html('<td class="num part" data-label="{}">{}</td>', label, NONE)
     counted = ngettext("%(rounds)s round", "%(rounds)s rounds", rounds) % {"rounds": rounds}
     if line.row.missed:
-        counted += _(", %(missed)s missed though invited") % {"missed": line.row.missed}
+        counted += _(", missed %(missed)s it was invited to") % {"missed": line.row.missed}
     cell = '<td class="num part" data-label="{}"><abbr title="{}">{}</abbr></td>'
     return format_html(cell, label, counted, percent(line.took_part))
 

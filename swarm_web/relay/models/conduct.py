@@ -27,20 +27,20 @@ class Conduct(models.Model):
     class Level(models.TextChoices):
         """How often rollouts of the node are handed out."""
 
-        FULL = conduct.Level.FULL.value, _("handed out in full")
-        LOWERED = conduct.Level.LOWERED.value, _("handed out a quarter as often")
+        FULL = conduct.Level.FULL.value, _("delivered in full")
+        LOWERED = conduct.Level.LOWERED.value, _("delivered a quarter as often")
         WITHHELD = conduct.Level.WITHHELD.value, _("withheld from other nodes")
 
     class Charge(models.TextChoices):
         """Why the level was set."""
 
-        REFUSED = conduct.Charge.REFUSED.value, _("sends what is refused")
-        FLOODING = conduct.Charge.FLOODING.value, _("sends too fast")
-        UNHEEDING = conduct.Charge.UNHEEDING.value, _("sends on without heeding replies")
-        COPYING = conduct.Charge.COPYING.value, _("sends copies")
-        WORTHLESS = conduct.Charge.WORTHLESS.value, _("sends what teaches nobody")
-        MISDECLARED = conduct.Charge.MISDECLARED.value, _("declares falsely")
-        TOO_RIGHT = conduct.Charge.TOO_RIGHT.value, _("is too right to be true")
+        REFUSED = conduct.Charge.REFUSED.value, _("too many refused messages")
+        FLOODING = conduct.Charge.FLOODING.value, _("exceeds the rate limit")
+        UNHEEDING = conduct.Charge.UNHEEDING.value, _("ignores replies")
+        COPYING = conduct.Charge.COPYING.value, _("shares copies")
+        WORTHLESS = conduct.Charge.WORTHLESS.value, _("shares unusable rollouts")
+        MISDECLARED = conduct.Charge.MISDECLARED.value, _("false declarations")
+        TOO_RIGHT = conduct.Charge.TOO_RIGHT.value, _("implausibly high accuracy")
         OPERATOR = "operator", _("decided by the operator")
 
     node = models.ForeignKey(Node, on_delete=models.CASCADE, related_name="conduct")

@@ -104,4 +104,4 @@ async def test_repeats_of_rounds_from_before_are_counted(rounds: list[Round]) ->
     await Round.objects.filter(pk=rounds[3].pk).aupdate(digests=digests)
     assert (await fetch_record(rounds[3]))["seen_before"] == 3
     page = await AsyncClient().get(f"/rounds/{rounds[3].number}/")
-    assert "seen before:</abbr> 3<" in page.content.decode()
+    assert "asked before:</abbr> 3<" in page.content.decode()

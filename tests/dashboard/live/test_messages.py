@@ -77,7 +77,7 @@ async def test_unranked_and_untrained_rows_are_live_too() -> None:
     async with browser_socket() as socket:
         snapshot = await hear(socket)
     assert snapshot["order"] == ["amber", "base-tiny"]
-    assert "too few questions in this window yet" in snapshot["rows"]["amber"]
+    assert "not enough questions in this window yet" in snapshot["rows"]["amber"]
     assert 'class="untrained"' in snapshot["rows"]["base-tiny"]
 
 

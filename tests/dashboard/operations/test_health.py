@@ -88,7 +88,9 @@ def test_a_probe_reads_schema_and_maintenance_in_three_queries(db: None, client:
 
 def test_the_status_page_says_that_the_tables_do_not_fit(db: None, client: Client) -> None:
     forget_newest_migration()
-    assert "Its tables do not fit this version" in client.get("/status/").content.decode()
+    assert (
+        "The database schema does not match this version" in client.get("/status/").content.decode()
+    )
 
 
 def test_a_tick_of_the_rounds_is_a_sign_of_life(db: None) -> None:
@@ -99,8 +101,8 @@ def test_a_tick_of_the_rounds_is_a_sign_of_life(db: None) -> None:
 def test_the_status_page_names_the_part_that_is_silent(db: None, client: Client) -> None:
     heartbeat.stamp(Part.WORKER, now=timezone.now())
     html = client.get("/status/").content.decode()
-    assert "rounds do not move on" in html
-    assert "It never ticked." in html
+    assert "rounds are not advancing" in html
+    assert "It has not run yet." in html
 
 
 @pytest.fixture
@@ -119,18 +121,18 @@ def test_the_status_page_needs_no_database_to_say_that_there_is_none(client: Cli
     answer = client.get("/status/")
     html = answer.content.decode()
     assert answer.status_code == 200
-    assert "Something is down" in html
-    assert "without it there are no pages but this one" in html
+    assert "Some systems are down" in html
+    assert "without it, no page but this one works" in html
 
 
 def test_the_status_page_says_why_a_season_opens_no_more_rounds(
     season: Season, client: Client
 ) -> None:
-    assert "opens no more rounds" not in client.get("/status/").content.decode()
+    assert "no new rounds" not in client.get("/status/").content.decode()
     refusal = RefusedError(ErrorCode.TASK_EXHAUSTED, "gcd has too few questions left")
     assert halt_season(season, refusal)
     page = client.get("/status/").content.decode()
-    assert "opens no more rounds" in page
+    assert "no new rounds" in page
     assert "task.exhausted: gcd has too few questions left. Start another season" in page
 
 

@@ -68,14 +68,14 @@ def read(client: Client) -> str:
 def test_the_page_says_when_there_will_be_something(season: Season, client: Client) -> None:
     html = read(client)
     assert "Nothing to compare yet" in html
-    assert "when 5 of its nodes in each arm have answered 3 rounds" in html
+    assert "once 5 of its nodes in each arm have answered 3 rounds" in html
 
 
 @pytest.mark.parametrize(
     ("publish", "told"),
     [
-        (False, "Isolated nodes train alone: they neither share rollouts nor take any."),
-        (True, "Isolated nodes share their rollouts but take none."),
+        (False, "Isolated nodes train alone: they neither share nor receive rollouts."),
+        (True, "Isolated nodes share their rollouts but receive none."),
     ],
 )
 def test_it_says_what_isolated_means_in_the_season(
@@ -91,24 +91,28 @@ def test_a_claim_is_shown_with_all_its_figures(season: Season, client: Client) -
     store(season, make_claim())
     html = read(client)
     assert "Swarm nodes lead in 1 of 1 models tested" in html
-    for figure in ("+4.2", "+1.1 to +7.3", ".012", "Coin-flip for 12 of 12 nodes"):
+    for figure in ("+4.2", "+1.1 to +7.3", ".012", "Arm assigned by coin flip for 12 of 12 nodes"):
         assert figure in html
-    assert "the arm made a difference in this season" in html
+    assert "the arm caused the difference in this season" in html
 
 
 def test_a_claim_that_is_refused_says_what_is_missing(season: Season, client: Client) -> None:
     store(season, refuse())
     html = read(client)
-    assert "Too few nodes to say yet" in html
+    assert "Too few nodes to tell yet" in html
     assert "Not tested yet. Needs 2 more isolated nodes with 3 rounds each." in html
 
 
 @pytest.mark.parametrize(
     ("look", "words", "next_look"),
     [
-        (2, "The first look is after 7 of 200 rounds.", 7),
-        (50, "As of 50 rounds. The next look is after 75 of 200.", 75),
-        (200, "The last look was after 200 rounds; later rounds change nothing.", None),
+        (2, "The first test is after 7 of 200 rounds.", 7),
+        (50, "Result after 50 rounds. The next test is after 75 of 200.", 75),
+        (
+            200,
+            "Final: the last test was after 200 rounds; later rounds do not change the result.",
+            None,
+        ),
     ],
 )
 def test_the_page_says_which_look_it_shows_and_when_the_next_is(
@@ -124,7 +128,7 @@ def test_the_page_says_which_look_it_shows_and_when_the_next_is(
 def test_a_season_that_ended_is_not_looked_at_again(season: Season, client: Client) -> None:
     store(season, make_claim(look=50))
     end_season(season, now=timezone.now())
-    assert "The last look was after 50 rounds" in read(client)
+    assert "the last test was after 50 rounds" in read(client)
     assert client.get("/api/v1/compare").json()["final"] is True
 
 
@@ -143,8 +147,9 @@ def test_claims_that_were_stored_before_there_were_looks_are_shown(
 def test_the_page_says_how_many_nodes_a_claim_takes(season: Season, client: Client) -> None:
     store(season, make_claim(spread=ScoreSpread(nodes=0.05, rounds=0.1)))
     told = client.get("/api/v1/compare").json()["items"][0]
-    assert "a difference of 5 points takes 18 nodes in each arm over 200 rounds" in read(client)
-    assert "The nodes that are there can show 9.3 points." in told["power_words"]
+    assert "detecting a difference of 5 points" in read(client)
+    assert "takes 18 nodes in each arm over 200 rounds" in told["power_words"]
+    assert "The current nodes can detect 9.3 points." in told["power_words"]
     assert told["spread"] == {"nodes": 0.05, "rounds": 0.1}
 
 
@@ -157,7 +162,7 @@ def test_the_api_tells_the_same(season: Season, client: Client) -> None:
         "coin": 0,
         "nodes": 3,
         "random": False,
-        "words": "Owners chose: no cause can be inferred.",
+        "words": "Owners chose their arms, so this cannot show causation.",
     }
     tiny, odd = told["items"]
     assert (tiny["difference"], tiny["interval"]) == (0.042, [0.011, 0.073])
@@ -174,9 +179,12 @@ def test_the_api_answers_before_the_first_season(db: None, client: Client) -> No
 @pytest.mark.parametrize(
     ("assignment", "words"),
     [
-        (BY_COIN, "Coin-flip for 12 of 12 nodes."),
-        (BY_CHOICE, "Owners chose: no cause can be inferred."),
-        (Assignment(coin=5, nodes=12), "Coin-flip for 5 of 12 nodes; for the rest, owners chose"),
+        (BY_COIN, "Arm assigned by coin flip for 12 of 12 nodes."),
+        (BY_CHOICE, "Owners chose their arms, so this cannot show causation."),
+        (
+            Assignment(coin=5, nodes=12),
+            "Arm assigned by coin flip for 5 of 12 nodes. Owners chose the other arms",
+        ),
         (Assignment(coin=0, nodes=0), "No node has an arm yet."),
     ],
 )
@@ -186,9 +194,9 @@ def test_how_arms_were_assigned_is_told(assignment: Assignment, words: str) -> N
 
 def test_only_a_coin_makes_a_difference_a_cause() -> None:
     claim = make_claim()
-    assert "made a difference" in describe_verdict(claim, assignment=BY_COIN)
+    assert "caused the difference" in describe_verdict(claim, assignment=BY_COIN)
     for assignment in (BY_CHOICE, Assignment(coin=11, nodes=12)):
-        assert "No cause can be inferred" in describe_verdict(claim, assignment=assignment)
+        assert "this cannot show causation" in describe_verdict(claim, assignment=assignment)
 
 
 def test_no_difference_shown_is_not_called_none() -> None:
@@ -201,8 +209,8 @@ def test_no_difference_shown_is_not_called_none() -> None:
     [
         ((0, 2, 3), "Needs 2 more isolated nodes with 3 rounds each."),
         ((1, 5, 3), "Needs 1 more swarm node and 5 more isolated nodes with 3 rounds each."),
-        ((0, 0, 1), "Needs 1 more round of 5 nodes in each arm."),
-        ((0, 0, 2), "Needs 2 more rounds of 5 nodes in each arm."),
+        ((0, 0, 1), "Needs 1 more round with 5 nodes in each arm."),
+        ((0, 0, 2), "Needs 2 more rounds with 5 nodes in each arm."),
     ],
 )
 def test_what_is_missing_is_told_in_words(missing: tuple[int, int, int], words: str) -> None:
@@ -225,14 +233,17 @@ def test_six_seasons_with_a_coin_are_tested_together(season: Season, client: Cli
     (told,) = client.get("/api/v1/compare").json()["seasons"]
     assert (told["n_seasons"], told["verdict"], told["missing_seasons"]) == (6, "swarm_better", 0)
     assert told["p_value"] <= 0.05
-    assert "do better with sharing" in client.get("/compare/").content.decode()
+    assert "swarm nodes score significantly higher" in client.get("/compare/").content.decode()
 
 
 def test_fewer_seasons_are_counted_but_not_tested(season: Season, client: Client) -> None:
     end_seasons(2, difference=0.02)
     (told,) = client.get("/api/v1/compare").json()["seasons"]
     assert (told["p_value"], told["missing_seasons"]) == (None, 4)
-    assert "Needs 4 more seasons of 6" in client.get("/compare/").content.decode()
+    assert (
+        "Needs 4 more seasons to run the test (minimum 6)"
+        in client.get("/compare/").content.decode()
+    )
 
 
 def test_seasons_in_which_owners_chose_are_no_evidence(season: Season, client: Client) -> None:

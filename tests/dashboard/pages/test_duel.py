@@ -61,7 +61,7 @@ def test_each_dataset_has_its_difference(duel: dict[str, Node], client: Client) 
 
 def test_a_model_is_chosen_by_the_query(duel: dict[str, Node], client: Client) -> None:
     html = client.get("/compare/?model=other").content.decode()
-    assert "other, looked at closely" in html
+    assert "A closer look: other" in html
     assert "both arms need a node with 3 rounds" in html
     refusal = client.get("/compare/?model=none")
     assert (refusal.status_code, refusal.json()["code"]) == (400, "query.model")
@@ -81,7 +81,7 @@ def test_nodes_are_told_apart_by_what_they_trained_on(
     assert [mix.deviation for mix in mixes] == pytest.approx([-2 / 16, -4 / 16, 3 / 16])
     assert [mix.interval is None for mix in mixes] == [True, True, False]
     html = client.get("/compare/?model=tiny").content.decode()
-    assert "some, below 25" in html.split('id="mixes"')[1]
+    assert "above 0, below 25" in html.split('id="mixes"')[1]
 
 
 def test_nodes_that_report_no_training_have_no_mix(season: Season, duel: dict[str, Node]) -> None:

@@ -23,4 +23,4 @@ def test_pages_answer_before_the_first_season(db: None, client: Client, page: st
 
 
 def test_the_page_for_our_mistakes_needs_no_database() -> None:
-    assert "Something broke on our side" in render_to_string("500.html")
+    assert "Something went wrong on our side" in render_to_string("500.html")

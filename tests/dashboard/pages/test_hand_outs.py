@@ -42,10 +42,10 @@ def test_a_nodes_page_tells_why_its_rollouts_are_withheld_and_what_helps(
     client: Client, amber: Node
 ) -> None:
     html = read(client, "/nodes/amber/")
-    assert "Other nodes are given none of its rollouts." in html
+    assert "Its rollouts are not delivered to other nodes." in html
     assert "9 of 12 rollouts were copies" in html
     assert "each rollout once." in html
-    assert "it rises by one level" in html
+    assert "the restriction is eased by one level" in html
 
 
 def test_a_nodes_page_says_nothing_while_its_rollouts_are_handed_out_in_full(
@@ -53,7 +53,7 @@ def test_a_nodes_page_says_nothing_while_its_rollouts_are_handed_out_in_full(
 ) -> None:
     bold, _ = make_node("bold")
     hold(bold, season, level="full", charge="copying")
-    assert "handed out less" not in read(client, "/nodes/bold/")
+    assert "delivered less often" not in read(client, "/nodes/bold/")
     assert client.get("/api/v1/nodes/bold").json()["hand_out"] is None
 
 
@@ -63,8 +63,8 @@ def test_what_an_operator_decided_lasts_until_they_decide_again(
     bold, _ = make_node("bold")
     hold(bold, season, level="withheld", charge="operator", pinned=True, until=None)
     html = read(client, "/nodes/bold/")
-    assert "The operator decided so." in html
-    assert "until the operator decides otherwise" in html
+    assert "The operator decided this." in html
+    assert "until the operator lifts it" in html
 
 
 def test_a_share_that_the_judge_allows_is_told_in_percent(client: Client, season: Season) -> None:
@@ -86,14 +86,14 @@ def test_the_status_page_counts_and_lists_them_with_links(
 ) -> None:
     hold(make_node("bold")[0], season, level="full", charge="refused")
     html = read(client, "/status/")
-    assert "Rollouts of 1 node are handed out less" in html
-    assert 'sends copies · withheld from other nodes</th><td class="num">1<' in html
+    assert "Rollouts from 1 node are delivered less often" in html
+    assert 'shares copies · withheld from other nodes</th><td class="num">1<' in html
     assert 'href="/nodes/amber/"' in html
     assert "bold" not in html
 
 
 def test_the_status_page_of_an_honest_swarm_has_no_list(client: Client, season: Season) -> None:
-    assert "handed out less" not in read(client, "/status/")
+    assert "delivered less often" not in read(client, "/status/")
 
 
 @pytest.mark.parametrize("charge", Conduct.Charge)

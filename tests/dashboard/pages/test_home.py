@@ -63,14 +63,14 @@ def test_a_surely_moved_node_is_named(client: Client, season: Season) -> None:
         for node, correct in zip(nodes, solved, strict=True):
             make_score(judge_round, node, correct=correct)
     publish(season)
-    assert "Biggest move: " in read(client)
+    assert "Biggest change: " in read(client)
     assert ">amber</a>, +100.0 points" in read(client)
 
 
 def test_a_change_that_may_be_luck_is_not_called_a_move(judged: list[Node], client: Client) -> None:
     html = read(client)
-    assert "Nobody moved surely in the last round." in html
-    assert "Biggest move" not in html
+    assert "No significant score changes in the last round." in html
+    assert "Biggest change" not in html
 
 
 def test_a_shared_rollout_is_shown_with_our_verdict_and_its_learners(
@@ -116,5 +116,5 @@ def test_who_hides_an_announcement_sees_it_no_more_but_the_next_one(
 
 def test_an_announcement_must_end_after_it_starts() -> None:
     now = timezone.now()
-    with pytest.raises(ValidationError, match="end after"):
+    with pytest.raises(ValidationError, match="end must be after"):
         Announcement(text="never", starts_at=now, ends_at=now).full_clean()

@@ -62,9 +62,9 @@ def test_the_first_sentence_has_the_number(lab: Path, client: Client) -> None:
 @pytest.mark.parametrize(
     ("finding", "words"),
     [
-        (make_finding(difference=-1.0, gain=0.8), "sharing cost: −20\u202f% against"),
-        (make_finding(p_adjusted=0.2, gain=1.1), "+10\u202f% against training alone may be chance"),
-        (make_finding(phase="exploratory"), "+117\u202f% so far, explored only"),
+        (make_finding(difference=-1.0, gain=0.8), "sharing hurt: −20\u202f% compared with"),
+        (make_finding(p_adjusted=0.2, gain=1.1), "+10\u202f% compared with training alone"),
+        (make_finding(phase="exploratory"), "+117\u202f% so far, exploratory only"),
     ],
 )
 def test_what_is_no_gain_is_not_called_one(
@@ -85,14 +85,14 @@ def test_a_recipe_that_did_not_win_everywhere_says_where_it_did(lab: Path, clien
     lost = make_answer(make_finding(), make_finding(), make_finding(holds=False))
     write_summary(lab, sparse=make_answer(make_finding()), recipe=lost)
     html = read(client, "/lab/")
-    assert "did as well as announced against the paper’s in 2 of 3 comparisons." in html
+    assert "did as well as predicted against the paper’s in 2 of 3 comparisons." in html
 
 
 def test_findings_that_are_not_as_expected_say_so(lab: Path, client: Client) -> None:
     write_summary(lab, rival=make_answer(make_finding(holds=False), make_finding()))
     html = read(client, "/lab/")
     assert "1 of 2 comparisons are as expected." in html
-    assert "✗</span> not as expected (+94\u202f% at least)" in html
+    assert "✗</span> not as expected (at least +94\u202f%)" in html
 
 
 def test_a_finding_in_points_is_told_where_the_other_earned_nothing(
@@ -137,7 +137,7 @@ def test_a_report_shows_what_was_asked_found_and_how_to_check_it(lab: Path, clie
         "4/4 gained over 8/0 in cumulative own reward.",
         "304eea48de23d3dc",
         "confirmatory",
-        "Beyond chance from round 15 to the end.",
+        "Significant from round 15 to the end.",
         "40 rounds, in place of 2,000.",
         "swarm-node lab run experiment.toml --out DIR",
         'href="/lab/sharing/runs.tar.gz"',
@@ -163,7 +163,7 @@ def test_texts_of_a_report_are_escaped(lab: Path, client: Client) -> None:
 def test_another_arms_difference_can_be_asked_for(lab: Path, client: Client) -> None:
     write_report(lab / "sharing")
     html = read(client, "/lab/sharing/?arm=4/4%20sender")
-    assert "From which round on 4/4 sender differs from 8/0" in html
+    assert "When 4/4 sender starts to differ from 8/0" in html
     assert "chart=difference&amp;arm=4%2F4%20sender" in html
     told = client.get("/lab/sharing/figure.json?chart=difference&arm=4/4%20sender").json()
     assert told["data"][1]["name"] == "4/4 sender minus 8/0"
@@ -253,7 +253,11 @@ def test_a_report_says_how_soon_an_arm_is_as_good_as_the_baseline_at_the_end(
 ) -> None:
     publish_sharing(lab)
     html = read(client, "/lab/sharing/")
-    row = html.split("How soon an arm is as good")[1].split("<bdi>4/4</bdi>")[1].split("</tr>")[0]
+    row = (
+        html.split("Time to reach the baseline’s final score")[1]
+        .split("<bdi>4/4</bdi>")[1]
+        .split("</tr>")[0]
+    )
     cells = [cell.split("</td>")[0] for cell in row.split('<td class="num">')[1:]]
     assert cells == ["5 of 6", "20", "61\u202f500"]
 

@@ -14,6 +14,7 @@ from swarm_record.stats import macro_interval
 from swarm_web.accounts.services import show_profile
 from swarm_web.dashboard.templatetags.figures import interval
 from swarm_web.nodes.models import Node
+from swarm_web.paging import PAGE_ROWS
 from tests.dashboard.conftest import judge_nodes
 from tests.factories import make_node, make_round, make_score, make_scores, publish
 
@@ -83,7 +84,7 @@ def test_a_window_that_slides_says_that_ranks_are_of_the_season(
 ) -> None:
     judge_nodes(season, count=2, rounds=1)
     html = read(client, "?window=round")
-    assert "2 nodes by their scores in this window</h1>" in html
+    assert "2 nodes by score in this window</h1>" in html
     assert "Ranks compare nodes over the whole season, not in this window." in html
     assert '<abbr title="ranks compare nodes over the whole season">–</abbr>' in html
 
@@ -121,7 +122,7 @@ def test_no_leader_is_named_among_equals(judged: list[Node], client: Client) -> 
 def test_a_remark_is_told_in_the_readers_language(client: Client, season: Season) -> None:
     judge(season, amber=4)
     Standing.objects.update(remark=Standing.Remark.TOO_FEW, rank_low=None, rank_high=None)
-    words = "too few questions in this window yet"
+    words = "not enough questions in this window yet"
     assert words in read(client)
     assert words not in client.get("/leaderboard/", headers={"accept-language": "fa"}).text
 
@@ -138,10 +139,10 @@ def test_a_node_with_too_few_questions_has_no_rank_and_says_why(
     make_score(make_round(season, phase=Round.Phase.CLOSED), node, correct=1, n=2)
     publish(season)
     html = read(client)
-    assert "Nobody is ranked yet: that takes 16 questions" in html
+    assert "No node is ranked yet: a rank requires 16 questions" in html
     row = row_of(html, node)
     assert ">–</abbr>" in row
-    assert '<small class="remark">too few questions in this window yet</small>' in row
+    assert '<small class="remark">not enough questions in this window yet</small>' in row
 
 
 def test_an_untrained_model_stands_unranked_under_the_best_of_its_kind(
@@ -198,7 +199,7 @@ def test_a_page_holds_fifty_rows_and_names_its_neighbours(client: Client, season
     judge_nodes(season, count=60, rounds=1)
     first = read(client)
     assert (len(listed(first)), "50 of 60 nodes" in first) == (50, True)
-    assert 'rel="next" href="?after=50#board"' in first
+    assert f'rel="next" href="?after=50#board">Next {PAGE_ROWS}</a>' in first
     second = read(client, "?after=50")
     assert 'rel="prev" href="?#board"' in second
     assert len(listed(second)) == 10
@@ -269,11 +270,11 @@ def test_find_me_opens_the_page_that_lists_the_node(client: Client, season: Seas
 @pytest.mark.parametrize(
     ("query", "says"),
     [
-        ("?find=nobody-here", "There is no node of that name."),
-        ("?find=young", "It was not judged in this window yet."),
-        ("?find=sly", "The operator has quarantined it"),
-        ("?find=base", "choose the arm “untrained”"),
-        ("?find=amber&search=bold", "your filters leave it out"),
+        ("?find=nobody-here", "No node has this name."),
+        ("?find=young", "It has not been judged in this window yet."),
+        ("?find=sly", "The operator quarantined it"),
+        ("?find=base", "Choose the arm “untrained”"),
+        ("?find=amber&search=bold", "your filters exclude it"),
     ],
 )
 def test_who_is_not_on_the_board_is_told_why(

@@ -133,7 +133,7 @@ def test_it_names_the_last_error_and_its_fix(amber: Node, client: Client) -> Non
 def test_it_does_not_call_unknown_refusals_none(amber: Node, client: Client) -> None:
     html = client.get("/nodes/amber/").content.decode()
     assert "Nothing in the last 7 days." not in html
-    assert "Not known at this moment" in html
+    assert "Not available now" in html
 
 
 def test_hardware_is_shown_only_where_its_owner_tells_it(amber: Node, client: Client) -> None:

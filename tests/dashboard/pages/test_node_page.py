@@ -114,12 +114,12 @@ def test_what_a_node_declared_is_told_with_what_our_verifier_found(
     assert "Declared informative" not in read(client, node)
     Contribution.objects.update(declared_checked=40, declared_false=1)
     assert "40 checked, 1 false" in read(client, node)
-    assert "not counted now" not in read(client, node)
+    assert "ignored at present" not in read(client, node)
     told = client.get("/api/v1/nodes/amber").json()
     assert (told["declared_checked"], told["declared_false"]) == (40, 1)
     assert told["declarations_count"]
     part.refresh_from_db()
     part.declarations_lapsed_at = timezone.now()
     part.save()
-    assert "not counted now" in read(client, node)
+    assert "ignored at present" in read(client, node)
     assert not client.get("/api/v1/nodes/amber").json()["declarations_count"]

@@ -200,7 +200,7 @@ def test_another_hour_is_a_query_away(season: Season, client: Client) -> None:
     ann, bob = make_node("ann")[0], make_node("bob")[0]
     before = timezone.now() - HOUR
     make_exchange(season, ann, bob, used=3, hour=before)
-    assert "Nobody learned" in read(client, "/rollouts/flow/")
+    assert "No node learned" in read(client, "/rollouts/flow/")
     assert "bob learned most from ann" in read(client, f"/rollouts/flow/?hour={before:%Y-%m-%dT%H}")
 
 

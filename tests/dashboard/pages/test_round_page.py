@@ -84,7 +84,7 @@ def test_a_round_without_a_right_answer_was_led_by_nobody(
 
 def test_it_says_how_to_check_it(judge_round: Round, client: Client) -> None:
     html = read(client, judge_round)
-    assert "Check it yourself" in html
+    assert "Verify it yourself" in html
     assert f"swarm-node verify-round http://localhost:8000 {judge_round.number}" in html
 
 
@@ -105,7 +105,7 @@ def test_the_operators_decision_is_told_without_a_name(judge_round: Round, clien
         made_at=timezone.now(),
     )
     html = read(client, judge_round)
-    assert "The operator had this round&#x27;s answers graded again." in html
+    assert "The operator had this round&#x27;s answers regraded." in html
     assert "the verifier was mended" in html
     assert "scores changed: 3" in html
     told = client.get(f"/api/v1/rounds/{judge_round.number}").json()

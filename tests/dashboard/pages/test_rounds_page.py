@@ -101,4 +101,4 @@ def test_a_number_that_is_too_large_asks_for_the_newest(season: Season, client: 
 def test_beyond_the_oldest_round_there_is_a_way_back(season: Season, client: Client) -> None:
     make_round(season)
     html = client.get("/rounds/?before=0").content.decode()
-    assert "There are no rounds before that one." in html
+    assert "There are no earlier rounds." in html

@@ -96,7 +96,7 @@ def test_secret_and_rules_are_null_until_the_round_has_closed(
 def test_a_sealed_round_says_what_the_hash_is_for(season: Season, client: Client) -> None:
     judge_round = make_answered_round(season, Phase.OPEN)
     told = client.get(judge_round.get_absolute_url()).content.decode()
-    assert "the hash below was published before anybody answered" in told
+    assert "the hash below was published before any node answered" in told
 
 
 def test_a_closed_round_is_revealed(season: Season, client: Client) -> None:

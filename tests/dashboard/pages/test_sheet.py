@@ -57,7 +57,7 @@ def test_each_node_has_a_cell_for_each_question(
         (Mark(False, "no_answer", second=1.0), Outcome.WRONG, "∅", "no <answer> tags"),
         (Mark(False, "wrong", second=1.0), Outcome.WRONG, "✕", "wrong"),
         (Mark(None, second=1.0), Outcome.UNGRADED, "?", "not graded"),
-        (Mark(None), Outcome.NONE, "·", "no answer came"),
+        (Mark(None), Outcome.NONE, "·", "no answer received"),
     ],
 )
 def test_a_mark_has_a_sign_and_words(mark: Mark, outcome: Outcome, sign: str, words: str) -> None:

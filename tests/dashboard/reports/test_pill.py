@@ -41,7 +41,7 @@ def test_a_round_that_waits_in_a_paused_season_has_no_countdown(
         html = look(client, path)
         assert "The season is paused" in html
         assert "countdown" not in html
-    assert f"Round {made.number} waits: the season is paused" in look(
+    assert f"Round {made.number} is waiting: the season is paused" in look(
         client, made.get_absolute_url()
     )
     told = client.get("/api/v1/status").json()

@@ -91,7 +91,7 @@ def test_the_page_of_a_node_in_its_first_round_says_so(
 ) -> None:
     answer_some(open_round, amber, count=3)
     html = client.get(amber.get_absolute_url()).content.decode()
-    assert "is connected and answers its first round." in html
+    assert "is connected and answering its first round." in html
     assert f"It has answered 3 of 16 questions of round {open_round.number}." in html
-    assert "waits for its first round" not in html
+    assert "waiting for its first round" not in html
     assert "3 of 16 <small>answered, <a" in html

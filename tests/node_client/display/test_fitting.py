@@ -35,7 +35,7 @@ def test_the_panel_is_whole_in_any_terminal(situation: str, width: int, height: 
 @pytest.mark.parametrize("height", [8, 12, 16, 24, 50])
 def test_health_notice_and_problem_are_shown_in_any_height(height: int) -> None:
     shown = draw(training_with_a_problem(), width=80, height=height)
-    assert "✕ needs you" in shown
+    assert "✕ needs attention" in shown
     assert "notice    10:00:00 UTC: The season sums has begun." in shown
     assert "problem   11:58:50 UTC checkpoint: No checkpoint was saved" in shown
 

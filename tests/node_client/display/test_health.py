@@ -42,7 +42,7 @@ def after_round_7(*, answered: int) -> NodeView:
 def test_a_node_that_answered_all_of_its_last_round_is_healthy() -> None:
     health = judge(after_round_7(answered=64))
     assert (health.state, health.text) == ("working", "is healthy.")
-    assert health.reason == "It is connected and answered all of round 7."
+    assert health.reason == "It is connected and answered all questions of round 7."
 
 
 def test_a_node_without_coordinator_trains_alone() -> None:
@@ -72,7 +72,7 @@ def test_a_wait_that_the_coordinator_asked_for_needs_nobody(phase: Any) -> None:
 
 def test_a_long_loss_of_the_connection_comes_with_a_remedy() -> None:
     health = judge(offline_view(since_s=720))
-    assert health.state == "needs you"
+    assert health.state == "needs attention"
     assert "Gone for 12:00: run `swarm-node doctor https://swarm.example.org`." in health.reason
 
 
@@ -91,7 +91,7 @@ def test_work_that_cannot_be_saved_is_the_answer_for_a_while() -> None:
     view.note_problem("checkpoint", "No checkpoint was saved: disk full", "Free some space.")
     assert view.problem is not None
     health = judge(view, now=view.problem.at + timedelta(minutes=1))
-    assert (health.state, health.text) == ("needs you", "cannot save its work.")
+    assert (health.state, health.text) == ("needs attention", "cannot save its work.")
     assert "disk full Free some space." in health.reason
     assert judge(view, now=view.problem.at + PROBLEM_STAYS).state == "working"
 
@@ -112,8 +112,8 @@ def test_a_node_that_stops_says_what_it_still_does() -> None:
 
 def test_answers_that_came_too_late_are_told() -> None:
     health = judge(after_round_7(answered=32))
-    assert health.state == "needs you"
-    assert health.text == "answers too slowly: round 7 closed first."
+    assert health.state == "needs attention"
+    assert health.text == "answers too slowly: round 7 closed before it had finished."
 
 
 def test_a_round_without_any_answer_was_missed() -> None:

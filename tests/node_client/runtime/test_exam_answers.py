@@ -96,7 +96,7 @@ async def test_answers_that_an_earlier_run_handed_in_count_for_the_round(tmp_pat
     view.note_round(None)
     health = judge_health(view, now=datetime.now(UTC), clock=0.0)
     assert view.answered[1] == 32
-    assert health.state != "needs you"
+    assert health.state != "needs attention"
 
 
 async def test_long_answers_are_handed_in_by_as_many_frames_as_they_fill(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from node_client.display.lines import describe_pause
 from node_client.display.terminal import fold_line
 from node_client.display.view import NodeView
 
-State = Literal["working", "waiting", "needs you"]
+State = Literal["working", "waiting", "needs attention"]
 
 # After a shorter loss of the connection no action is needed: the client reconnects.
 PATIENCE_S = 300.0
@@ -45,7 +45,7 @@ def judge_health(view: NodeView, *, now: datetime, clock: float) -> Health:
     if _needs_owner(view, now=now):
         assert view.problem is not None
         why = f"{fold_line(view.problem.message)} {fold_line(view.problem.fix)}"
-        return Health("needs you", "cannot save its work.", why)
+        return Health("needs attention", "cannot save its work.", why)
     if view.site is None:
         return Health("working", "trains alone.", "`swarm-node join URL` joins a swarm.")
     if view.link is None:
@@ -81,33 +81,33 @@ def _explain_absence(view: NodeView, *, clock: float) -> Health:
     if gone_s < PATIENCE_S:
         return Health("waiting", "is offline.", why)
     remedy = f"Gone for {describe_span(gone_s)}: run `swarm-node doctor {view.site.base}`."
-    return Health("needs you", "is offline.", f"{why} {remedy}")
+    return Health("needs attention", "is offline.", f"{why} {remedy}")
 
 
 def _judge_rounds(view: NodeView) -> Health:
     """Return the health of a connected node, by its rounds."""
     standing = view.standing
     if standing is not None and standing.remark == "quarantined":
-        why = "The operator took it out of the ranks; it is still judged. Its page has the reason."
-        return Health("needs you", "is quarantined.", why)
+        why = "The operator removed it from the ranking. It is still judged; see its page."
+        return Health("needs attention", "is quarantined.", why)
     if view.season is None:
-        alone = "is connected." if view.arm == "base" else "is connected and trains alone."
-        why = "No season is running. It joins in by itself when one starts."
+        alone = "is connected." if view.arm == "base" else "is connected and training alone."
+        why = "No season is running. It joins automatically when one starts."
         return Health("waiting", alone, why)
     if view.round is not None and view.sat_out == view.round.number:
-        why = f"It came after round {view.sat_out} had opened; nothing is left for you to do."
-        return Health("waiting", "is connected and waits for its next round.", why)
+        why = f"It joined after round {view.sat_out} opened. You do not need to do anything."
+        return Health("waiting", "is connected and waiting for its next round.", why)
     missed = _judge_last_round(view)
     if missed is not None:
         return missed
     if standing is None or standing.score is None:
         return _await_first_score(view)
     if standing.remark == "too_few":
-        why = f"{standing.n:,} questions count so far; a rank needs more."
-        return Health("working", "is healthy and not ranked yet.", why)
+        why = f"{standing.n:,} questions count so far; a rank requires more."
+        return Health("working", "is healthy but not ranked yet.", why)
     if standing.remark == "often_absent":
-        why = "It missed too many of the rounds that it was invited to. Keep it running."
-        return Health("working", "is healthy now and not ranked.", why)
+        why = "It missed too many of the rounds it was invited to. Keep it running."
+        return Health("working", "is healthy again but not ranked.", why)
     if standing.remark == "base":
         why = "It is an untrained model, shown for comparison and not ranked."
         return Health("working", "is healthy.", why)
@@ -119,9 +119,9 @@ def _await_first_score(view: NodeView) -> Health:
     given = view.answered[current.number] if current is not None else 0
     if current is not None and current.phase in {"open", "scoring"} and given:
         why = f"It has answered {given} of {current.questions} questions of round {current.number}."
-        return Health("working", "is connected and answers its first round.", why)
-    why = "It is judged in the next round that opens; nothing is left for you to do."
-    return Health("waiting", "is connected and waits for its first round.", why)
+        return Health("working", "is connected and answering its first round.", why)
+    why = "It takes part in the next round that opens. You do not need to do anything."
+    return Health("waiting", "is connected and waiting for its first round.", why)
 
 
 def _judge_last_round(view: NodeView) -> Health | None:
@@ -135,13 +135,14 @@ def _judge_last_round(view: NodeView) -> Health | None:
         return None
     if not view.answered[last.number]:
         text = f"is connected but missed round {last.number}."
-        return Health("needs you", text, "The last problem below says why, if one was met.")
+        return Health("needs attention", text, "The last problem below says why, if one was met.")
     why = "Unanswered questions count as wrong. Use a faster device or a smaller model."
-    return Health("needs you", f"answers too slowly: round {last.number} closed first.", why)
+    text = f"answers too slowly: round {last.number} closed before it had finished."
+    return Health("needs attention", text, why)
 
 
 def _praise(view: NodeView) -> str:
     last = view.finished
     if last is not None and last.number != view.sat_out:
-        return f"It is connected and answered all of round {last.number}."
+        return f"It is connected and answered all questions of round {last.number}."
     return "It is connected and takes part."

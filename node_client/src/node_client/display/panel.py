@@ -15,7 +15,7 @@ from node_client.display.terminal import fold_line
 from node_client.display.view import NodeView
 from swarm_protocol.version import CLIENT_VERSION
 
-_SIGNS = {"working": ("✓", "green"), "waiting": ("…", "yellow"), "needs you": ("✕", "red")}
+_SIGNS = {"working": ("✓", "green"), "waiting": ("…", "yellow"), "needs attention": ("✕", "red")}
 _VERDICTS = {
     "no_answer": "no <answer> tags",
     "partial": "partly right",
