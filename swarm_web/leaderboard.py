@@ -14,13 +14,36 @@ from django.utils.translation import gettext
 from judge.models import Season, Standing, Window
 from judge.selectors import counted_rounds, standings_in
 from swarm_record.stats import Interval
+from swarm_web.keyset import Keyset
 from swarm_web.nodes.models import Node
-from swarm_web.paging import EVERYBODY, PAGE_ROWS, Filters
 from swarm_web.relay.models import Contribution
 
+PAGE_ROWS = 50
 WAITING_NAMES = 20
+_PLACES = Keyset("place")
 _COMPETING = (Standing.Remark.NONE, Standing.Remark.TOO_FEW, Standing.Remark.OFTEN_ABSENT)
 _UNTRAINED = (Standing.Remark.BASE,)
+
+
+@dataclass(frozen=True)
+class Filters:
+    """Which nodes are listed; empty texts ask for all.
+
+    `arm` base lists untrained models, which are otherwise shown beside the others. `owner` is an
+    account's name, `search` a part of the node's.
+    """
+
+    model: str = ""
+    arm: str = ""
+    owner: str = ""
+    search: str = ""
+
+    def __bool__(self) -> bool:
+        """Tell whether anything is asked for."""
+        return any((self.model, self.arm, self.owner, self.search))
+
+
+EVERYBODY = Filters()
 
 
 @dataclass(frozen=True)
@@ -140,14 +163,14 @@ def read_leaderboard(
     """Return a page of the season's leaderboard in a constant number of queries.
 
     To walk through all rows, begin with `after=0` and go on with the page's `later` until that is
-    None, with the same filters; `swarm_web.paging` writes places as cursors and reads them.
+    None, with the same filters.
     """
     listed = _filter(_listed(season, window, filters), filters)
-    found = list(listed.filter(place__gt=after)[: limit + 1])
-    rows = found[:limit]
+    page = _PLACES.read(listed, after=(after,), limit=limit)
+    rows = page.rows
     parts = _read_parts(season, [standing.node_id for standing in rows])
     recent = _read_recent(season, [standing.node_id for standing in rows])
-    is_whole = not filters and after == 0 and len(found) <= limit
+    is_whole = not filters and after == 0 and page.next is None
     models = None if is_whole else {standing.model for standing in rows}
     waiting = _waiting(season, now=now)
     return Leaderboard(
@@ -165,7 +188,7 @@ def read_leaderboard(
         filters=filters,
         after=after,
         earlier=_find_earlier(listed, after, limit=limit) if after else None,
-        later=rows[-1].place if len(found) > limit else None,
+        later=page.next[0] if page.next else None,
     )
 
 
@@ -206,11 +229,8 @@ def _filter(standings: QuerySet[Standing], filters: Filters) -> QuerySet[Standin
 
 def _find_earlier(listed: QuerySet[Standing], after: int, *, limit: int) -> int | None:
     """Return the place after which the page before this one begins; None if this is the first."""
-    backwards = listed.filter(place__lte=after).order_by("-place")
-    places = list(backwards.values_list("place", flat=True)[: limit + 1])
-    if not places:
-        return None
-    return places[limit] if len(places) > limit else 0
+    earlier = _PLACES.find_earlier(listed, (after,), limit=limit)
+    return None if earlier is None else next(iter(earlier), 0)
 
 
 def _count(season: Season, window: str, listed: QuerySet[Standing] | None) -> Totals:

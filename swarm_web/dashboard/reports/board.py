@@ -8,15 +8,28 @@ from urllib.parse import urlencode
 from django.db.models import Count
 
 from judge.models import Score, Season, Standing
-from judge.selectors import WINDOWS, recent_scores, score_history, shown_season
+from judge.selectors import (
+    WINDOWS,
+    recent_scores,
+    score_history,
+    shown_season,
+    standings_edition,
+)
 from swarm_web.brief_cache import keep_briefly
 from swarm_web.dashboard.charts.parts import Figure
 from swarm_web.dashboard.charts.scores import Point, draw_leaders
 from swarm_web.dashboard.reports.lineup import BoardLine, line_up, measure_lift
 from swarm_web.errors import RequestError
-from swarm_web.leaderboard import WAITING_NAMES, Leaderboard, read_leaderboard
+from swarm_web.keyset import decode_numbers, encode_numbers
+from swarm_web.leaderboard import (
+    EVERYBODY,
+    PAGE_ROWS,
+    WAITING_NAMES,
+    Filters,
+    Leaderboard,
+    read_leaderboard,
+)
 from swarm_web.nodes.models import Node
-from swarm_web.paging import EVERYBODY, PAGE_ROWS, Filters, decode_cursor, encode_cursor
 
 # As many lines as a reader can tell apart, over as many rounds as fit a chart.
 CHARTED_NODES = 5
@@ -40,7 +53,7 @@ class BoardQuery:
     def encode(self) -> str:
         """Return the query string by which the page's socket asks for the same rows."""
         parts = {"view": "board", "window": self.window, **asdict(self.filters)}
-        parts["after"] = encode_cursor(self.after)
+        parts["after"] = encode_numbers(self.after) if self.after else ""
         return urlencode({name: value for name, value in parts.items() if value})
 
 
@@ -88,7 +101,7 @@ def read_query(params: Mapping[str, str]) -> BoardQuery:
             fix=f"Use one of {', '.join(Node.Arm.values)}.",
         )
     try:
-        after = decode_cursor(params.get("after", ""))
+        (after,) = decode_numbers(params.get("after") or "0")
     except ValueError as problem:
         raise RequestError(
             "query.after",
@@ -128,6 +141,12 @@ def read_board(
         more_waiting=len(waiting) > WAITING_NAMES,
         filters=filters,
     )
+
+
+def read_edition(window: str) -> int:
+    """Return a number that changes when the shown season's board is drawn up again."""
+    season = shown_season()
+    return standings_edition(season, window) if season else 0
 
 
 def read_lines(board: Leaderboard) -> list[BoardLine]:

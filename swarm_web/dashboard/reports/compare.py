@@ -83,6 +83,16 @@ class CompareReport:
     claims: list[ClaimReport]
 
     @property
+    def season_name(self) -> str:
+        """The season's name; empty before the first one."""
+        return self.season.name if self.season else ""
+
+    @property
+    def trial_rounds(self) -> int | None:
+        """How many rounds the season has at the last look."""
+        return self.season.trial_rounds if self.season else None
+
+    @property
     def look(self) -> int:
         """How many rounds the season had at the look that the claims are from; 0 without any."""
         return max((report.claim.look for report in self.claims), default=0)

@@ -39,6 +39,16 @@ class BoardLine:
     took_part: float | None = None
     scale_end: float = 1.0
 
+    @property
+    def over_base(self) -> float | None:
+        """How far the score lies above that of the same model untrained."""
+        return self.lift.difference if self.lift else None
+
+    @property
+    def over_base_interval(self) -> Interval | None:
+        """The interval of that difference."""
+        return self.lift.interval if self.lift else None
+
 
 def line_up(
     board: Leaderboard, *, recent: Mapping[str, Sequence[float]] = _NOTHING
@@ -64,6 +74,12 @@ def line_up(
         lines.append(describe(row))
         lines += [describe(base) for base in waiting.pop(row.model, [])]
     return lines + [describe(base) for rows in waiting.values() for base in rows]
+
+
+def list_trained(board: Leaderboard) -> list[BoardLine]:
+    """Return the page's lines without the untrained models that stand beside them."""
+    listed = {row.node for row in board.rows}
+    return [line for line in line_up(board) if line.row.node in listed]
 
 
 def end_scale(rows: Sequence[LeaderboardRow], recent: Mapping[str, Sequence[float]]) -> float:

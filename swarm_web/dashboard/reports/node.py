@@ -3,18 +3,23 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
+
+from django.shortcuts import get_object_or_404
 
 from judge.models import Score, Season
-from judge.selectors import shown_season
+from judge.selectors import results_of_node, shown_season
 from swarm_record.stats import Interval, macro_interval
 from swarm_web.brief_cache import keep_briefly
 from swarm_web.dashboard.reports.answer_speed import AnswerSpeed, read_answer_speed
 from swarm_web.dashboard.reports.conduct import HandOut, tell
 from swarm_web.dashboard.reports.history import WINDOW, read_bases, scores_since_start
 from swarm_web.dashboard.reports.lineup import Lift, measure_lift
+from swarm_web.dashboard.reports.round import ScoreReport
 from swarm_web.dashboard.reports.rulings import RulingLine, describe_rulings
 from swarm_web.dashboard.reports.turn import Turn, read_turn
 from swarm_web.dashboard.reports.verdict import Place, Verdict, judge_health
+from swarm_web.keyset import Keyset, KeyText, Listing
 from swarm_web.leaderboard import LeaderboardRow, count_ranked, read_line
 from swarm_web.nodes.models import Node, NodeKey
 from swarm_web.relay.models import Contribution
@@ -36,6 +41,27 @@ class Cell:
     n: int
     share: float
     interval: Interval
+
+
+@dataclass(frozen=True)
+class NodeLine:
+    """A node in a list, and whether it is connected."""
+
+    node: Node
+    connected: bool
+
+
+@dataclass(frozen=True)
+class Unjudged:
+    """What the API tells of the standing of a node that has no line on the leaderboard."""
+
+    rank: None = None
+    remark: str = ""
+    score: None = None
+    interval: None = None
+    n: int = 0
+    rounds: int = 0
+    missed: int = 0
 
 
 @dataclass(frozen=True)
@@ -71,6 +97,62 @@ class NodeReport:
     def dropped(self) -> list[tuple[str, int]]:
         """How many rollouts of others it did not train on, by the reasons that it names itself."""
         return sorted(self.contribution.external_dropped.items()) if self.contribution else []
+
+    @property
+    def season_name(self) -> str | None:
+        """The season's name; None before the first one."""
+        return self.season.name if self.season else None
+
+    @property
+    def standing(self) -> LeaderboardRow | Unjudged:
+        """The node's line of the leaderboard, if it has one."""
+        return self.row or Unjudged()
+
+    @property
+    def cells_by_dataset(self) -> dict[str, Cell]:
+        """The node's shares by dataset."""
+        return {cell.dataset: cell for cell in self.cells}
+
+    @property
+    def over_base(self) -> float | None:
+        """How far the score lies above that of the same model untrained."""
+        return self.lift.difference if self.lift else None
+
+    @property
+    def over_base_interval(self) -> Interval | None:
+        """The interval of that difference."""
+        return self.lift.interval if self.lift else None
+
+    @cached_property
+    def participation(self) -> Contribution:
+        """The node's part in the season; nothing but zeros if it took no part."""
+        return self.contribution or Contribution()
+
+    @property
+    def declarations_count(self) -> bool:
+        """Whether the node's declarations of informative rollouts are relied on."""
+        return self.participation.declarations_lapsed_at is None
+
+    @property
+    def score_reports(self) -> list[ScoreReport]:
+        """The results with their intervals and advice."""
+        return [ScoreReport(score) for score in self.scores]
+
+
+def load_node(name: str) -> Node:
+    """Return the node of that name. Raises Http404."""
+    return get_object_or_404(Node, name=name)
+
+
+def list_nodes_by_name(start: str) -> Listing[Node]:
+    """List the nodes whose names begin so, by name."""
+    nodes = Node.objects.filter(name__startswith=start)
+    return Listing(nodes, Keyset("name", kind=tuple[KeyText]))
+
+
+def list_results_of_node(node: Node) -> Listing[Score]:
+    """List a node's results in the closed rounds of all seasons, newest round first."""
+    return Listing(results_of_node(node), Keyset("-round__number"))
 
 
 def read_report(node: Node, *, now: datetime, rounds: int = LISTED_ROUNDS) -> NodeReport:

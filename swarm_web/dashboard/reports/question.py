@@ -8,9 +8,11 @@ from django.db.models import Q, QuerySet
 from judge.models import Answer, Question, Round
 from swarm_web.dashboard.reports.marks import Mark
 from swarm_web.errors import RequestError
+from swarm_web.keyset import Keyset
 from swarm_web.nodes.models import Node
 
 PAGE_ANSWERS = 40
+BY_NODE = Keyset("node_id")
 
 Kept = Literal["", "right", "wrong", "unscored"]
 _KEPT: dict[str, Q] = {
@@ -59,11 +61,11 @@ def read_answers(judge_round: Round, question: Question, filters: Filters) -> An
 
     Raises RequestError when the node behind which the page begins is unknown.
     """
-    found = list(_filter(question, filters).order_by("node_id")[: PAGE_ANSWERS + 1])
-    shown = found[:PAGE_ANSWERS]
+    after = (_find(filters.after),) if filters.after else None
+    page = BY_NODE.read(_filter(question, filters), after=after, limit=PAGE_ANSWERS)
     return AnswersReport(
-        answers=[(answer, _mark(answer, judge_round)) for answer in shown],
-        after=shown[-1].node.name if len(found) > PAGE_ANSWERS else "",
+        answers=[(answer, _mark(answer, judge_round)) for answer in page.rows],
+        after=page.rows[-1].node.name if page.next else "",
     )
 
 
@@ -71,8 +73,6 @@ def _filter(question: Question, filters: Filters) -> QuerySet[Answer]:
     answers = Answer.objects.filter(_KEPT[filters.outcome], question=question)
     if filters.node:
         answers = answers.filter(node__name__icontains=filters.node)
-    if filters.after:
-        answers = answers.filter(node_id__gt=_find(filters.after))
     return answers.select_related("node")
 
 

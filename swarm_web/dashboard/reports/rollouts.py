@@ -1,6 +1,5 @@
 """Rollouts as pages show them: what a search asks for, and cards with what our verifier found."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -9,6 +8,7 @@ from typing import Literal
 from judge.models import Season
 from judge.selectors import shown_season
 from swarm_web.errors import RequestError
+from swarm_web.keyset import decode_numbers, encode_numbers
 from swarm_web.relay.models import ArchivedRollout
 from swarm_web.relay.selectors import Cursor, Outcome, RolloutFilters, search_rollouts
 
@@ -18,7 +18,6 @@ SHOWN_COMPLETIONS = 2
 LISTED_SEASONS = 50
 _OUTCOMES = {outcome.value for outcome in Outcome}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_CURSOR = re.compile(r"(\d{1,18})-(\d{1,18})", re.ASCII)
 
 Spread = Literal["mixed", "right", "wrong"]
 
@@ -165,27 +164,20 @@ def make_card(rollout: ArchivedRollout, *, most: int | None = None) -> Card:
 
 def encode_cursor(cursor: Cursor) -> str:
     """Return a place in the order newest first as text: microseconds, and the row's key."""
-    return f"{(cursor.published_at - _EPOCH) // timedelta(microseconds=1)}-{cursor.pk}"
+    since_epoch = (cursor.published_at - _EPOCH) // timedelta(microseconds=1)
+    return encode_numbers(since_epoch, cursor.pk)
 
 
 def decode_cursor(text: str) -> Cursor | None:
     """Return the place that a page begins behind, None for the first. Raises RequestError."""
     if not text:
         return None
-    match = _CURSOR.fullmatch(text)
-    published_at = _after_epoch(int(match[1])) if match else None
-    if match is None or published_at is None:
+    try:
+        since_epoch, pk = decode_numbers(text, count=2)
+        return Cursor(_EPOCH + timedelta(microseconds=since_epoch), pk)
+    except (ValueError, OverflowError) as problem:  # OverflowError: beyond the calendar's end.
         raise RequestError(
             "query.after",
             f"There is no page after {text[:40]!r}.",
             fix="Leave it out for the first page, and follow the page's own links from there.",
-        )
-    return Cursor(published_at, int(match[2]))
-
-
-def _after_epoch(microseconds: int) -> datetime | None:
-    """Return a moment, or None beyond the calendar's end."""
-    try:
-        return _EPOCH + timedelta(microseconds=microseconds)
-    except OverflowError:
-        return None
+        ) from problem

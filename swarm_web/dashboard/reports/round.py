@@ -4,17 +4,26 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from hashlib import blake2b
 from typing import Any
 
 import msgspec
-from django.db.models import Count, F, QuerySet
+from django.db.models import Count, Max, QuerySet
+from django.shortcuts import get_object_or_404
 
-from judge.models import Question, Round, RoundSummary, Score
+from judge.models import Answer, Question, Round, RoundSummary, Ruling, Score
 from judge.repeats import count_seen_before
 from judge.selectors import count_questions, rulings_about
+from swarm_protocol.version import CLIENT_VERSION
+from swarm_record.stats import Interval
 from swarm_tasks.beacon import Beacon
+from swarm_web.dashboard.reports.reasons import advise
 from swarm_web.dashboard.reports.rulings import RulingLine, describe_rulings
+from swarm_web.errors import RequestError
+from swarm_web.keyset import KeyColumn, Keyset, Listing
 from swarm_web.nodes.models import Node
+
+BEST_FIRST = Keyset(KeyColumn("score", descending=True, nulls_last=True), "node_id")
 
 
 @dataclass(frozen=True)
@@ -38,6 +47,24 @@ class QuestionReport:
     def share(self) -> float | None:
         """The share of nodes that solved it, as a fraction of one; None if it counts for none."""
         return self.solved / self.counted if self.counted else None
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreReport:
+    """A node's result in a round, with its interval and what helps against a reason for less."""
+
+    score: Score
+
+    @property
+    def interval(self) -> Interval | None:
+        """The score's interval at 95 %."""
+        low, high = self.score.interval_low, self.score.interval_high
+        return None if low is None or high is None else (low, high)
+
+    @property
+    def advice(self) -> str:
+        """What helps; empty for a complete result."""
+        return advise(self.score.reason)
 
 
 @dataclass(frozen=True)
@@ -108,9 +135,79 @@ class RoundReport:
         )
 
     @cached_property
-    def scores(self) -> list[Score]:
+    def scores(self) -> list[ScoreReport]:
         """All scores, best first, for readers who want thousands; pages read `Sheet`s."""
-        return list(scores_of(self.round).defer("answered", "solved"))
+        return [ScoreReport(score) for score in scores_of(self.round).defer("answered", "solved")]
+
+    @property
+    def secret(self) -> str | None:
+        """The secret in hexadecimal; None until it is revealed."""
+        return self.revelation.secret if self.revelation else None
+
+    @property
+    def rules(self) -> dict[str, Any] | None:
+        """What the questions were drawn by; None until it is revealed."""
+        return self.revelation.rules if self.revelation else None
+
+
+@dataclass(frozen=True)
+class RoundEdition:
+    """What a revealed round's answer is known by: its ETag, and how many scores it has."""
+
+    etag: str
+    rows: int
+
+
+def load_round(number: int) -> Round:
+    """Return the round of that number with its season. Raises Http404."""
+    return get_object_or_404(Round.objects.select_related("season"), number=number)
+
+
+def load_revealed_round(number: int, *, status_at: str) -> Round:
+    """Return a round that has closed; `status_at` is an address that tells when it has.
+
+    Raises Http404, and RequestError while the round is sealed.
+    """
+    judge_round = load_round(number)
+    if not judge_round.is_revealed:
+        raise RequestError(
+            "round.sealed",
+            f"Round {number} is sealed: it has not closed.",
+            fix=f"Ask again when {status_at} says that it is closed.",
+            status=409,
+        )
+    return judge_round
+
+
+def read_edition(judge_round: Round) -> RoundEdition:
+    """Return the edition of a revealed round without reading its scores.
+
+    After it has closed only a ruling changes its answer: one about the round, or one about any of
+    its nodes. The version stands for what a release answers differently.
+    """
+    ruling = Ruling.objects.aggregate(last=Max("pk"))["last"] or 0
+    rows = judge_round.scores.count()
+    state = (judge_round.season.name, judge_round.phase, judge_round.closed_at, ruling, rows)
+    digest = blake2b(repr((*state, CLIENT_VERSION)).encode(), digest_size=16)
+    return RoundEdition(f'W/"{digest.hexdigest()}"', rows)
+
+
+def list_scores_of(judge_round: Round) -> Listing[Score]:
+    """List the results of a round that counts, in the order in which its nodes joined."""
+    scores = Score.objects.filter(round=judge_round, round__phase=Round.Phase.CLOSED)
+    return Listing(scores.select_related("node", "round"), Keyset("node_id"))
+
+
+def list_questions_of(judge_round: Round) -> Listing[Question]:
+    """List a round's questions in its order."""
+    return Listing(judge_round.questions.all(), Keyset("position"))
+
+
+def list_answers_to(judge_round: Round, position: int) -> Listing[Answer]:
+    """List the answers to a question in the order in which nodes joined. Raises Http404."""
+    question = get_object_or_404(Question, round=judge_round, position=position)
+    answers = Answer.objects.filter(question=question).select_related("node")
+    return Listing(answers, Keyset("node_id"))
 
 
 def scores_of(judge_round: Round) -> QuerySet[Score]:
@@ -122,8 +219,7 @@ def scores_of(judge_round: Round) -> QuerySet[Score]:
 
 def ordered_scores(judge_round: Round) -> QuerySet[Score]:
     """Return the scores of a round in the order of the index `scores_best_first`."""
-    best_first = F("score").desc(nulls_last=True)
-    return judge_round.scores.select_related("node").order_by(best_first, "node_id")
+    return BEST_FIRST.sort(judge_round.scores.select_related("node"))
 
 
 def read_round(judge_round: Round) -> RoundReport:
@@ -139,8 +235,8 @@ def read_round(judge_round: Round) -> RoundReport:
             rulings=rulings,
             **turnout,
         )
-    tell = question_teller(judge_round)
-    questions = [tell(question) for question in judge_round.questions.order_by("position")]
+    report = question_reporter(judge_round)
+    questions = [report(question) for question in judge_round.questions.order_by("position")]
     return RoundReport(
         judge_round,
         question_count=len(questions),
@@ -153,17 +249,17 @@ def read_round(judge_round: Round) -> RoundReport:
     )
 
 
-def question_teller(judge_round: Round) -> Callable[[Question], QuestionReport]:
-    """Read the tallies of a revealed round once, and return what tells its questions with them."""
+def question_reporter(judge_round: Round) -> Callable[[Question], QuestionReport]:
+    """Read the tallies of a revealed round once, and return what reports its questions."""
     summary = RoundSummary.objects.filter(round=judge_round).first()
 
-    def tell(question: Question) -> QuestionReport:
+    def report(question: Question) -> QuestionReport:
         if summary is None:
             return QuestionReport(question, solved=0, counted=0, seated=0)
         solved, counted = summary.tallies[question.position - 1]
         return QuestionReport(question, solved, counted, seated=summary.scored)
 
-    return tell
+    return report
 
 
 def _find_lead(judge_round: Round) -> Lead | None:

@@ -1,6 +1,6 @@
 """The rounds of one season or all: who took part, how scores spread, and what came of them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,11 +12,12 @@ from judge.selectors import listed_rounds, shown_season, started_seasons
 from swarm_web.dashboard.charts.rounds import Spread, draw_spreads
 from swarm_web.dashboard.reports.drawings import Drawing
 from swarm_web.errors import RequestError
+from swarm_web.keyset import Key, Keyset, Listing, decode_numbers
 
 PAGE_ROUNDS = 50
 # Nothing beyond these is drawn: an older page draws what was then the latest.
 CHARTED_ROUNDS = 120
-_LARGEST = 2**31 - 1
+NEWEST_FIRST = Keyset("-number")
 
 
 @dataclass(frozen=True)
@@ -56,13 +57,15 @@ def read_cursor(text: str | None) -> int | None:
     """Return the number before which a page begins. Raises RequestError."""
     if not text:
         return None
-    if text.isascii() and text.isdecimal():
-        return min(int(text[:11]), _LARGEST)
-    raise RequestError(
-        "query.before",
-        f"{text[:40]!r} is not a round's number.",
-        fix="Give the number of a round, such as before=120.",
-    )
+    try:
+        (number,) = decode_numbers(text)
+    except ValueError as problem:
+        raise RequestError(
+            "query.before",
+            f"{text[:40]!r} is not a round's number.",
+            fix="Give the number of a round, such as before=120.",
+        ) from problem
+    return number
 
 
 def read_season(name: str | None) -> Season | None:
@@ -79,20 +82,25 @@ def read_season(name: str | None) -> Season | None:
     return season
 
 
+def list_all_rounds() -> Listing[Round]:
+    """List the rounds of all seasons, newest first."""
+    return Listing(Round.objects.select_related("season"), NEWEST_FIRST)
+
+
 def read_rounds(*, season: Season | None, before: int | None) -> RoundsReport:
     """Read a page of rounds in a constant number of queries and of rows."""
     rounds = listed_rounds(season)
-    reached = rounds if before is None else rounds.filter(number__lt=before)
-    page = list(reached[: PAGE_ROUNDS + 1])
-    more = len(page) > PAGE_ROUNDS
+    after = None if before is None else (before,)
+    page = NEWEST_FIRST.read(rounds, after=after, limit=PAGE_ROUNDS)
+    closed = NEWEST_FIRST.after(rounds, after).filter(phase=Round.Phase.CLOSED)
     return RoundsReport(
         season=season,
         shown=season or shown_season(),
         seasons=list(started_seasons()[:PAGE_ROUNDS]),
-        lines=[Line(r, _read_summary(r)) for r in page[:PAGE_ROUNDS]],
-        newer=_find_newer(rounds, page) if before is not None else None,
-        older=page[PAGE_ROUNDS - 1].number if more else None,
-        drawing=draw_rounds(reached.filter(phase=Round.Phase.CLOSED)[:CHARTED_ROUNDS]),
+        lines=[Line(r, _read_summary(r)) for r in page.rows],
+        newer=_find_newer(rounds, after) if after else None,
+        older=page.next[0] if page.next else None,
+        drawing=draw_rounds(closed[:CHARTED_ROUNDS]),
     )
 
 
@@ -123,12 +131,7 @@ def _measure(judge_round: Round) -> Spread | None:
     return Spread(judge_round.number, low, median, high, best, n=summary.trained)
 
 
-def _find_newer(rounds: QuerySet[Round], page: Sequence[Round]) -> int | None:
-    """Return before which number the page of the next newer rounds begins."""
-    if not page:
-        return 0
-    ahead = rounds.filter(number__gt=page[0].number).order_by("number")
-    numbers = list(ahead.values_list("number", flat=True)[: PAGE_ROUNDS + 1])
-    if not numbers:
-        return None
-    return 0 if len(numbers) <= PAGE_ROUNDS else numbers[PAGE_ROUNDS - 1] + 1
+def _find_newer(rounds: QuerySet[Round], after: Key) -> int | None:
+    """Return before which number the page of the next newer rounds begins; 0 for the newest."""
+    newer = NEWEST_FIRST.find_earlier(rounds, after, limit=PAGE_ROUNDS)
+    return None if newer is None else next(iter(newer), 0)

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from judge.models import Season
 from judge.over_seasons import MIN_SEASONS, SeasonsClaim, compare_seasons
-from judge.selectors import differences_by_model
+from judge.selectors import differences_by_model, started_seasons
+from swarm_web.keyset import Keyset, Listing
 
 SEASONS_METHOD = (
     "Each ended season that assigned arms by coin is one unit: its difference of the arms. "
@@ -28,6 +30,11 @@ def read_seasons() -> list[SeasonsReport]:
     """Read what ended seasons with a coin say about each model, in one query."""
     claims = {model: compare_seasons(found) for model, found in differences_by_model().items()}
     return [SeasonsReport(model, claim, describe_seasons(claim)) for model, claim in claims.items()]
+
+
+def list_started_seasons() -> Listing[Season]:
+    """List the seasons that have started, newest first."""
+    return Listing(started_seasons(), Keyset("-pk"))
 
 
 def describe_seasons(claim: SeasonsClaim) -> str:

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from datetime import UTC
 from math import ceil
 
-from django.db.models import FloatField, Q, QuerySet
+from django.db.models import FloatField, QuerySet
 from django.db.models.functions import Cast, Extract, Left
 
 from judge.models import Answer, Question, Round, Score
 from swarm_web.dashboard.reports.marks import Mark, Outcome
-from swarm_web.dashboard.reports.round import ordered_scores
+from swarm_web.dashboard.reports.round import BEST_FIRST, ordered_scores
 from swarm_web.errors import RequestError
 
 PAGE_NODES = 50
@@ -76,16 +76,16 @@ def read_sheet(judge_round: Round, questions: Sequence[Question], *, after: str)
     The round must have closed. Raises RequestError when that node was not in the round.
     """
     ordered = ordered_scores(judge_round)
-    cursor = _find(judge_round, after) if after else None
-    behind = ordered.filter(_behind(cursor)) if cursor else ordered
-    first = 1 + (ordered.count() - behind.count() if cursor else 0)
-    page = list(behind.only(*_SHOWN)[: PAGE_NODES + 1])
-    shown = page[:PAGE_NODES]
-    rows = _mark(judge_round, shown, questions)
+    key = BEST_FIRST.key_of(_find(judge_round, after)) if after else None
+    first = 1
+    if key is not None:
+        first += ordered.count() - BEST_FIRST.after(ordered, key).count()
+    page = BEST_FIRST.read(ordered.only(*_SHOWN), after=key, limit=PAGE_NODES)
+    rows = _mark(judge_round, page.rows, questions)
     return Sheet(
         rows=rows,
         first=first,
-        after=shown[-1].node.name if len(page) > PAGE_NODES else "",
+        after=rows[-1].score.node.name if page.next else "",
         quotes=_quote(rows[:QUOTED_NODES], questions),
     )
 
@@ -113,14 +113,6 @@ def _find(judge_round: Round, name: str) -> Score:
             fix="Leave it out for the best nodes, or name one of this round.",
         )
     return score
-
-
-def _behind(cursor: Score) -> Q:
-    """Return what stands behind a score in the order of `ordered_scores`."""
-    if cursor.score is None:
-        return Q(score__isnull=True, node_id__gt=cursor.node_id)
-    tied = Q(score=cursor.score, node_id__gt=cursor.node_id)
-    return Q(score__lt=cursor.score) | tied | Q(score__isnull=True)
 
 
 def _mark(judge_round: Round, scores: Sequence[Score], questions: Sequence[Question]) -> list[Row]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from django.db.models import Count, F, Q
+from django.http import Http404
 from django.utils.translation import gettext as _
 
 from judge.models import Question, Round, RoundSummary, Season
@@ -98,20 +99,48 @@ class TaskLine:
 
 
 @dataclass(frozen=True)
+class SeasonTasks:
+    """The datasets of a season, the most asked first; there are none before the first season."""
+
+    season: Season | None
+    lines: list[TaskLine]
+
+    @property
+    def season_name(self) -> str | None:
+        """The season's name; None before the first one."""
+        return self.season.name if self.season else None
+
+
+@dataclass(frozen=True)
+class ArmRate:
+    """The share of `n` answers that an arm solved in the ten rounds up to one."""
+
+    round: int
+    arm: str
+    share: float
+    interval: tuple[float, float]
+    n: int
+
+
+@dataclass(frozen=True)
 class TaskReport:
-    """One dataset with its pass rates over rounds and its hardest and easiest questions."""
+    """One dataset with its pass rates over rounds and its hardest and easiest questions.
+
+    `pass_rates` are newest first, by arm within a round.
+    """
 
     line: TaskLine
+    pass_rates: list[ArmRate]
     drawing: Drawing
     hardest: Sequence[AskedQuestion]
     easiest: Sequence[AskedQuestion]
 
 
-def read_tasks() -> tuple[Season | None, list[TaskLine]]:
-    """Return the shown season and its datasets, the most asked first, in six queries at most."""
+def read_tasks() -> SeasonTasks:
+    """Return the shown season and its datasets, in six queries at most."""
     season = shown_season()
     if season is None:
-        return None, []
+        return SeasonTasks(None, [])
     choices = task_choices(season.tasks)
     whole = sum(choice.weight for choice in choices)
     summaries = _read_summaries(season, rounds=LATEST_ROUNDS)
@@ -129,21 +158,23 @@ def read_tasks() -> tuple[Season | None, list[TaskLine]]:
         )
         for choice in choices
     ]
-    return season, sorted(lines, key=lambda line: (-line.weight, line.dataset))
+    return SeasonTasks(season, sorted(lines, key=lambda line: (-line.weight, line.dataset)))
 
 
-def read_task(dataset: str) -> TaskReport | None:
-    """Return one dataset of the shown season, or None if it is not asked in it."""
-    season, lines = read_tasks()
-    line = next((line for line in lines if line.dataset == dataset), None)
-    if season is None or line is None:
-        return None
-    summaries = _read_summaries(season, rounds=SHOWN_ROUNDS)
+def load_task(dataset: str) -> TaskReport:
+    """Return one dataset of the shown season. Raises Http404 if the season does not ask it."""
+    tasks = read_tasks()
+    line = next((line for line in tasks.lines if line.dataset == dataset), None)
+    if tasks.season is None or line is None:
+        raise Http404
+    summaries = _read_summaries(tasks.season, rounds=SHOWN_ROUNDS)
     asked = _read_questions(summaries, dataset)
     by_share = sorted(asked, key=lambda question: question.share)
     hardest = by_share[:NAMED_QUESTIONS]
     easiest = [question for question in by_share[::-1] if question not in hardest]
-    return TaskReport(line, _draw(summaries, dataset), hardest, easiest[:NAMED_QUESTIONS])
+    lines = _pool_rounds(summaries, dataset)
+    rates = _list_rates(lines)
+    return TaskReport(line, rates, _draw(lines, rates), hardest, easiest[:NAMED_QUESTIONS])
 
 
 def _read_summaries(season: Season, *, rounds: int) -> list[RoundSummary]:
@@ -201,20 +232,32 @@ def make_rate(part: int, n: int) -> Rate:
     return Rate(part / n, macro_interval(part / n, n), n)
 
 
-def _draw(summaries: Sequence[RoundSummary], dataset: str) -> Drawing:
-    """Draw the arms' pass rates, and write the same rows, newest first, for the table."""
-    rates: dict[str, list[PassRate]] = {}
+def _pool_rounds(summaries: Sequence[RoundSummary], dataset: str) -> dict[str, list[PassRate]]:
+    """Return each arm's pass rates over the rounds, oldest first."""
+    lines: dict[str, list[PassRate]] = {}
     for arm in Node.Arm.values:
         cells = [
             (summary.round.number, summary.datasets.get(arm, {}).get(dataset, (0, 0)))
             for summary in reversed(summaries)
         ]
         tallies = [Tally(number, correct, n) for number, (correct, n) in cells if n]
-        rates[arm] = pool_tallies(tallies, width=POOLED_ROUNDS)
-    points = [(arm, point) for arm, line in rates.items() for point in line]
-    points.sort(key=lambda pair: (-pair[1].round, pair[0]))
+        lines[arm] = pool_tallies(tallies, width=POOLED_ROUNDS)
+    return lines
+
+
+def _list_rates(lines: Mapping[str, Sequence[PassRate]]) -> list[ArmRate]:
+    rates = [
+        ArmRate(point.round, arm, point.rate, (point.low, point.high), point.n)
+        for arm, line in lines.items()
+        for point in line
+    ]
+    return sorted(rates, key=lambda rate: (-rate.round, rate.arm))
+
+
+def _draw(lines: dict[str, list[PassRate]], rates: Sequence[ArmRate]) -> Drawing:
+    """Draw the arms' pass rates, with the same numbers as rows of the table."""
     return Drawing(
-        draw=partial(draw_pass_rates, rates),
+        draw=partial(draw_pass_rates, lines),
         columns=[
             _("up to round"),
             _("arm"),
@@ -222,8 +265,5 @@ def _draw(summaries: Sequence[RoundSummary], dataset: str) -> Drawing:
             _("95 % interval"),
             "n",
         ],
-        rows=[
-            (point.round, arm, point.rate, (point.low, point.high), point.n)
-            for arm, point in points
-        ],
+        rows=[(rate.round, rate.arm, rate.share, rate.interval, rate.n) for rate in rates],
     )

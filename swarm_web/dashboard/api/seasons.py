@@ -1,17 +1,24 @@
-"""Answers about seasons."""
+"""Seasons that have started."""
 
 from typing import Any
 
-from ninja import Schema
+from django.http import HttpRequest
+from ninja import Router
 from pydantic import Field
 
-from swarm_web.dashboard.api.schemas.fields import Moment, Next, SeasonName
+from judge.models import Season
+from swarm_web.dashboard.api.fields import Moment, Next, ReportSchema, SeasonName, at
+from swarm_web.dashboard.api.paging import Cursor, Limit, ListPage, read_rows
+from swarm_web.dashboard.api.reading import read
+from swarm_web.dashboard.reports.seasons import list_started_seasons
+
+router = Router(tags=["seasons"])
 
 
-class SeasonOut(Schema):
+class SeasonOut(ReportSchema):
     """A stretch of rounds with one task mix and one set of rules."""
 
-    season: SeasonName
+    season: SeasonName = at("name")
     state: str = Field(description="`running` or `ended`.", examples=["running"])
     paused: bool = Field(description="Whether new rounds are held back.", examples=[False])
     halt_reason: str = Field(
@@ -61,8 +68,14 @@ class SeasonOut(Schema):
     )
 
 
-class SeasonsOut(Schema):
+class SeasonsOut(ReportSchema):
     """Seasons that have started, newest first."""
 
     items: list[SeasonOut]
     next: Next
+
+
+@read(router, "/seasons", SeasonsOut)
+def list_seasons(request: HttpRequest, cursor: Cursor = "", limit: Limit = 100) -> ListPage[Season]:
+    """List seasons that have started, newest first, with the rules that nodes are told."""
+    return read_rows(list_started_seasons(), cursor=cursor, limit=limit)

@@ -1,12 +1,14 @@
-"""Answers about rounds: their phases, and after closing their questions, answers and scores."""
+"""Rounds, one of them, and after it has closed its questions, answers and scores."""
 
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
-from ninja import Schema
+from django.http import HttpRequest, HttpResponse
+from ninja import Router
 from pydantic import Field
 
-from swarm_web.dashboard.api.schemas.fields import (
+from judge.models import Answer, Round
+from swarm_web.dashboard.api.fields import (
     Answered,
     Arm,
     Cells,
@@ -15,13 +17,34 @@ from swarm_web.dashboard.api.schemas.fields import (
     Moment,
     Next,
     NodeName,
+    ReportSchema,
     RoundNumber,
     Score,
     SeasonName,
+    at,
+    inherit_from,
 )
+from swarm_web.dashboard.api.paging import Cursor, Limit, ListPage, read_page, read_rows
+from swarm_web.dashboard.api.reading import charge_rows, name_answer, read
+from swarm_web.dashboard.reports.round import (
+    QuestionReport,
+    RoundReport,
+    ScoreReport,
+    list_answers_to,
+    list_questions_of,
+    list_scores_of,
+    load_revealed_round,
+    load_round,
+    question_reporter,
+    read_edition,
+    read_round,
+)
+from swarm_web.dashboard.reports.rounds import list_all_rounds
+
+router = Router(tags=["rounds"])
 
 
-class RulingOut(Schema):
+class RulingOut(ReportSchema):
     """What the operator decided, why, and what it changed."""
 
     action: str = Field(
@@ -33,11 +56,11 @@ class RulingOut(Schema):
     made_at: Moment
 
 
-class RoundOut(Schema):
+class RoundOut(ReportSchema):
     """A round and its phase."""
 
     number: RoundNumber
-    season: SeasonName
+    season: SeasonName = at("season", "name")
     phase: str = Field(
         description="`scheduled`, `open`, `scoring`, `closed` or `void`.", examples=["closed"]
     )
@@ -59,53 +82,66 @@ class RoundOut(Schema):
     )
 
 
-class RoundsOut(Schema):
+class RoundsOut(ReportSchema):
     """Rounds, newest first."""
 
     items: list[RoundOut]
     next: Next
 
 
-class ScoreOut(Schema):
+class ScoreOut(ReportSchema):
     """A node's result in one round; without a score when it was absent."""
 
-    round: RoundNumber
-    node: NodeName
-    model: Model
-    arm: Arm
-    status: str = Field(description="`scored` or `absent`.", examples=["scored"])
-    reason: str = Field(
+    round: RoundNumber = at("score", "round", "number")
+    node: NodeName = at("score", "node", "name")
+    model: Model = at("score", "model")
+    arm: Arm = at("score", "arm")
+    status: str = at("score", "status", description="`scored` or `absent`.", examples=["scored"])
+    reason: str = at(
+        "score",
+        "reason",
         description="Why the result is lower than it might be or does not count; else empty.",
         examples=["unanswered"],
     )
-    quarantined: bool = Field(
+    quarantined: bool = at(
+        "score",
+        "node",
+        "quarantined",
         description="Whether the node is out of the ranks now, whatever it scored; the reward "
         "downloads give such rows the status `quarantined`.",
         examples=[False],
     )
     advice: str = Field(description="What helps against it, in words.")
-    score: Score | None
+    score: Score | None = at("score", "score")
     interval: Interval | None
-    correct: int = Field(description="How many questions it solved.", examples=[7])
-    n: Answered
-    cells: Cells
+    correct: int = at("score", "correct", description="How many questions it solved.", examples=[7])
+    n: Answered = at("score", "n")
+    cells: Cells = at("score", "cells")
 
 
-class ScoresOut(Schema):
+class ScoresOut(ReportSchema):
     """Results of nodes in rounds."""
 
     items: list[ScoreOut]
     next: Next
 
 
-class QuestionOut(Schema):
+class QuestionOut(ReportSchema):
     """A revealed question."""
 
-    id: UUID = Field(description="Its key in /rounds/<number>/answers.jsonl.")
-    position: int = Field(description="Its place in the round, from 1.", examples=[1])
-    dataset: str = Field(description="A reasoning-gym dataset.", examples=["chain_sum"])
-    prompt: str = Field(description="What nodes were asked.", examples=["What is 4 + 3?"])
-    spec: dict[str, Any] = Field(description="Makes the question again on any machine.")
+    id: UUID = at("question", "pk", description="Its key in /rounds/<number>/answers.jsonl.")
+    position: int = at(
+        "question", "position", description="Its place in the round, from 1.", examples=[1]
+    )
+    dataset: str = at(
+        "question", "dataset", description="A reasoning-gym dataset.", examples=["chain_sum"]
+    )
+    prompt: str = at(
+        "question", "prompt", description="What nodes were asked.", examples=["What is 4 + 3?"]
+    )
+    spec: dict[str, Any] = at(
+        "question", "spec", description="Makes the question again on any machine."
+    )
     solved: int = Field(description="How many nodes solved it.", examples=[12])
     counted: int = Field(
         description="For how many nodes it counts: not for those whose answer to it could not be "
@@ -115,17 +151,17 @@ class QuestionOut(Schema):
     seated: int = Field(description="How many nodes were scored.", examples=[41])
 
 
-class QuestionsOut(Schema):
+class QuestionsOut(ReportSchema):
     """A round's questions, in order."""
 
     items: list[QuestionOut]
     next: Next
 
 
-class AnswerOut(Schema):
+class AnswerOut(ReportSchema):
     """A node's answer to one question of a closed round."""
 
-    node: NodeName
+    node: NodeName = at("node", "name")
     text: str = Field(description="What the model wrote.", examples=["<answer>7</answer>"])
     finish_reason: str = Field(description="`stop` or `length`.", examples=["stop"])
     received_at: Moment
@@ -140,14 +176,14 @@ class AnswerOut(Schema):
     verdict: str = Field(description="The judge's verdict in a word.", examples=["right"])
 
 
-class AnswersOut(Schema):
+class AnswersOut(ReportSchema):
     """All nodes' answers to one question, in the order in which the nodes joined the site."""
 
     items: list[AnswerOut]
     next: Next
 
 
-class BeaconOut(Schema):
+class BeaconOut(ReportSchema):
     """The value of the public beacon drand that is mixed with a round's secret."""
 
     chain: str = Field(
@@ -170,6 +206,9 @@ class RoundDetail(RoundOut):
     keeps what had been revealed, and has no scores.
     """
 
+    model_config = inherit_from("round", RoundOut)
+
+    season: SeasonName = at("round", "season", "name")
     question_count: int = Field(description="How many questions it asks.", examples=[16])
     seen_before: int = Field(
         description="How many of them its season had asked in earlier rounds, void ones included: "
@@ -186,3 +225,82 @@ class RoundDetail(RoundOut):
     rules: dict[str, Any] | None = Field(description="What the questions were drawn by.")
     scores: list[ScoreOut] = Field(description="Best first.")
     questions: list[QuestionOut]
+
+
+SEALED = "The round has not closed: this is sealed"
+
+RoundPath = Annotated[
+    int,
+    Field(
+        ge=0, le=2**31 - 1, description="The round's number.", json_schema_extra={"example": 128}
+    ),
+]
+PositionPath = Annotated[
+    int,
+    Field(
+        ge=0,
+        le=2**15 - 1,
+        description="The question's place in the round.",
+        json_schema_extra={"example": 1},
+    ),
+]
+
+
+@read(router, "/rounds", RoundsOut)
+def list_rounds(request: HttpRequest, cursor: Cursor = "", limit: Limit = 100) -> ListPage[Round]:
+    """List rounds, newest first."""
+    return read_rows(list_all_rounds(), cursor=cursor, limit=limit)
+
+
+@read(router, "/rounds/{number}", RoundDetail)
+def get_round(
+    request: HttpRequest, number: RoundPath, response: HttpResponse
+) -> RoundReport | HttpResponse:
+    """Show one round; its secret, rules, questions and scores once it has closed.
+
+    The answers are at /rounds/<number>/answers.jsonl, a line each. Against the limit of requests
+    it counts once for every 500 scores, and only once if you have it already.
+    """
+    found = load_round(number)
+    if found.is_revealed:
+        edition = read_edition(found)
+        answer = name_answer(request, response, etag=edition.etag)
+        if answer is not response:
+            return answer
+        charge_rows(request, rows=edition.rows)
+    return read_round(found)
+
+
+@read(router, "/rounds/{number}/scores", ScoresOut, conflicts=SEALED)
+def list_scores_of_round(
+    request: HttpRequest, number: RoundPath, cursor: Cursor = "", limit: Limit = 100
+) -> ListPage[ScoreReport]:
+    """List all nodes' results in a closed round, in the order in which they joined the site."""
+    listing = list_scores_of(_load(number))
+    return read_page(listing, cursor=cursor, limit=limit, report=ScoreReport)
+
+
+@read(router, "/rounds/{number}/questions", QuestionsOut, conflicts=SEALED)
+def list_questions(
+    request: HttpRequest, number: RoundPath, cursor: Cursor = "", limit: Limit = 100
+) -> ListPage[QuestionReport]:
+    """List the questions of a closed round, in its order."""
+    judge_round = _load(number)
+    report = question_reporter(judge_round)
+    return read_page(list_questions_of(judge_round), cursor=cursor, limit=limit, report=report)
+
+
+@read(router, "/rounds/{number}/questions/{position}/answers", AnswersOut, conflicts=SEALED)
+def list_answers(
+    request: HttpRequest,
+    number: RoundPath,
+    position: PositionPath,
+    cursor: Cursor = "",
+    limit: Limit = 100,
+) -> ListPage[Answer]:
+    """List all nodes' answers to one question of a closed round."""
+    return read_rows(list_answers_to(_load(number), position), cursor=cursor, limit=limit)
+
+
+def _load(number: int) -> Round:
+    return load_revealed_round(number, status_at=f"/api/v1/rounds/{number}")

@@ -1,14 +1,28 @@
-"""Answers about a season's tasks: how hard they are, how often they are solved, what they teach."""
+"""The tasks of a season: how hard they are, how often they are solved, and what they teach."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from ninja import Schema
+from django.http import HttpRequest
+from ninja import Router
 from pydantic import Field
 
-from swarm_web.dashboard.api.schemas.fields import Answered, Arm, Interval, RoundNumber, SeasonName
+from swarm_web.dashboard.api.fields import (
+    Answered,
+    Arm,
+    Interval,
+    ReportSchema,
+    RoundNumber,
+    SeasonName,
+    at,
+    inherit_from,
+)
+from swarm_web.dashboard.api.reading import read
+from swarm_web.dashboard.reports.tasks import SeasonTasks, TaskReport, load_task, read_tasks
+
+router = Router(tags=["tasks"])
 
 
-class RateOut(Schema):
+class RateOut(ReportSchema):
     """A share of `n` things, with its interval at 95 %."""
 
     share: float = Field(description="A fraction of one.", examples=[0.4375])
@@ -16,12 +30,14 @@ class RateOut(Schema):
     n: int = Field(description="Of how many.", examples=[640])
 
 
-class TaskOut(Schema):
+class TaskOut(ReportSchema):
     """One dataset of the season."""
 
     dataset: str = Field(description="A reasoning-gym dataset.", examples=["chain_sum"])
-    config: dict[str, Any] = Field(
-        description="How the season asks it, where it differs from the generator's own."
+    config: dict[str, Any] = at(
+        "choice",
+        "config",
+        description="How the season asks it, where it differs from the generator's own.",
     )
     weight: float = Field(
         description="Its share of the season's questions, a fraction of one.", examples=[0.25]
@@ -41,11 +57,11 @@ class TaskOut(Schema):
     )
 
 
-class TasksOut(Schema):
+class TasksOut(ReportSchema):
     """The season's datasets, the most asked first; a season has few, so there are no pages."""
 
-    season: SeasonName | None
-    items: list[TaskOut]
+    season: SeasonName | None = at("season_name")
+    items: list[TaskOut] = at("lines")
 
 
 class PassRateOut(RateOut):
@@ -55,7 +71,7 @@ class PassRateOut(RateOut):
     arm: Arm
 
 
-class AskedOut(Schema):
+class AskedOut(ReportSchema):
     """A revealed question, and how many of those who had to answer it were right."""
 
     round: RoundNumber
@@ -67,6 +83,37 @@ class AskedOut(Schema):
 class TaskDetail(TaskOut):
     """One dataset with its pass rates, hardest and easiest questions in the last 100 rounds."""
 
+    model_config = inherit_from("line", TaskOut)
+
+    config: dict[str, Any] = at(
+        "line",
+        "choice",
+        "config",
+        description="How the season asks it, where it differs from the generator's own.",
+    )
     pass_rates: list[PassRateOut] = Field(description="Newest first, by arm within a round.")
     hardest: list[AskedOut] = Field(description="Those that fewest solved; five at most.")
     easiest: list[AskedOut] = Field(description="Those that most solved; five at most.")
+
+
+DatasetPath = Annotated[
+    str,
+    Field(
+        max_length=64,
+        pattern=r"^[A-Za-z0-9_]+$",
+        description="The dataset's name.",
+        json_schema_extra={"example": "chain_sum"},
+    ),
+]
+
+
+@read(router, "/tasks", TasksOut)
+def list_tasks(request: HttpRequest) -> SeasonTasks:
+    """List the datasets that the season asks: how hard they are, how often they are solved."""
+    return read_tasks()
+
+
+@read(router, "/tasks/{dataset}", TaskDetail)
+def get_task(request: HttpRequest, dataset: DatasetPath) -> TaskReport:
+    """Show one dataset of the season: pass rates over rounds, hardest and easiest questions."""
+    return load_task(dataset)
