@@ -15,7 +15,7 @@ from django.contrib.admin.widgets import (
 
 from judge.models import Ruling, Season
 from judge.models.seasons import SAMPLING_WORDS
-from judge.selectors import task_choices
+from judge.selectors.seasons import task_choices
 from judge.services.spaces import read_lasting
 from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import TaskChoice

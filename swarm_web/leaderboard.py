@@ -12,7 +12,7 @@ from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.utils.translation import gettext
 
 from judge.models import Season, Standing, Window
-from judge.selectors import counted_rounds, standings_in
+from judge.selectors.scores import counted_rounds, standings_in
 from swarm_record.stats import Interval
 from swarm_web.keyset import Keyset
 from swarm_web.nodes.models import Node

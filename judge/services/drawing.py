@@ -14,7 +14,7 @@ from django.db import transaction
 
 from judge.models import Question, Round, Season
 from judge.repeats import seen_before
-from judge.selectors import undrawn_rounds
+from judge.selectors.rounds import undrawn_rounds
 from judge.services.announcing import announce_round
 from judge.services.record import fix_void
 from judge.services.seasons import halt_season

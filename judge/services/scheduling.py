@@ -14,7 +14,7 @@ from django.db.models import Max
 from judge.engine import Deadlines, set_deadlines
 from judge.models import Round, Season
 from judge.repeats import Asked, read_asked
-from judge.selectors import task_choices
+from judge.selectors.seasons import task_choices
 from judge.services.announcing import announce_round
 from judge.services.drawing import digest_questions, halt, store_questions
 from judge.services.record import fix_commitment

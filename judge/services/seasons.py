@@ -7,7 +7,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from judge.models import Enrolment, Round, Season
-from judge.selectors import describe_season
+from judge.selectors.seasons import describe_season
 from judge.services.coin import flip_coin
 from judge.services.record import fix_withdrawn
 from swarm_protocol.errors import RefusedError

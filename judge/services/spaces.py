@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import msgspec
 
 from judge.models import Season
-from judge.selectors import task_choices
+from judge.selectors.seasons import task_choices
 from swarm_protocol.messages import TaskChoice
 from swarm_tasks.spaces import Lasting, Space, find_space, measure_space, tell_lasting
 from swarm_web.verifiers import process_verifier

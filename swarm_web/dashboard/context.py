@@ -7,9 +7,8 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.functional import SimpleLazyObject
 
-from judge.models import ChainLink
 from swarm_web.brief_cache import keep_briefly
-from swarm_web.dashboard.reports.pill import Pill, read_pill
+from swarm_web.dashboard.reports.home import Pill, latest_chain_link, read_pill
 from swarm_web.maintenance.models import Maintenance
 from swarm_web.maintenance.selectors import current_maintenance
 
@@ -21,7 +20,7 @@ def describe_site(_request: HttpRequest) -> dict[str, object]:
         "site_url": settings.SITE_URL,
         "pill": SimpleLazyObject(_read_pill),
         "maintenance": SimpleLazyObject(_read_maintenance),
-        "chain_link": SimpleLazyObject(lambda: keep_briefly("chain", ChainLink.objects.last)),
+        "chain_link": SimpleLazyObject(lambda: keep_briefly("chain", latest_chain_link)),
     }
 
 

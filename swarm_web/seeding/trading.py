@@ -5,7 +5,7 @@ from random import Random
 from django.db import connection, models
 
 from judge.models import Season
-from judge.selectors import task_choices
+from judge.selectors.seasons import task_choices
 from swarm_web.bulk import copy_rows
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import ArchivedRollout, Exchange, Learned, TrainingPoint

@@ -6,10 +6,9 @@ from django.urls import reverse
 from django.utils import translation
 
 from judge.models import Score
-from swarm_web.dashboard.reports.lineup import Lift
-from swarm_web.dashboard.reports.marks import Mark
-from swarm_web.dashboard.reports.reasons import advise
-from swarm_web.dashboard.reports.sheet import Row
+from swarm_web.dashboard.reports.answers import Mark, Row
+from swarm_web.dashboard.reports.board import Lift
+from swarm_web.dashboard.reports.round import advise
 from swarm_web.dashboard.templatetags.cells import (
     arm_label,
     difference_bar,

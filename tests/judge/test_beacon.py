@@ -12,7 +12,7 @@ from judge import tasks
 from judge.engine import BEACON_PATIENCE, Phase
 from judge.models import ChainLink, Round, Season
 from judge.repeats import tell_asked
-from judge.selectors import describe_round
+from judge.selectors.rounds import describe_round
 from judge.services import drawing
 from judge.services.drawing import draw_waiting_rounds
 from judge.services.oversight import void_round

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from judge.forms import check_lasting, check_tasks
 from judge.models import Season
-from judge.selectors import running_season
+from judge.selectors.seasons import running_season
 from judge.services.seasons import start_season
 from swarm_tasks.starter import DEMO_TASKS, YEAR_TASKS
 from swarm_web.verifiers import process_verifier

@@ -31,8 +31,7 @@ from swarm_web.dashboard.api.fields import (
 )
 from swarm_web.dashboard.api.paging import Cursor, Limit, read_cursor
 from swarm_web.dashboard.api.reading import read
-from swarm_web.dashboard.reports.board import read_board, read_edition
-from swarm_web.dashboard.reports.lineup import BoardLine, list_trained
+from swarm_web.dashboard.reports.board import BoardLine, list_trained, read_board, read_edition
 from swarm_web.errors import RequestError
 from swarm_web.keyset import KeyNumber, encode_key
 from swarm_web.leaderboard import Filters, Leaderboard

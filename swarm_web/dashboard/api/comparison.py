@@ -8,8 +8,14 @@ from pydantic import Field
 
 from swarm_web.dashboard.api.fields import Interval, Model, Moment, ReportSchema, SeasonName, at
 from swarm_web.dashboard.api.reading import read
-from swarm_web.dashboard.reports.compare import METHOD, CompareReport, read_comparison
-from swarm_web.dashboard.reports.seasons import SEASONS_METHOD, SeasonsReport, read_seasons
+from swarm_web.dashboard.reports.compare import (
+    METHOD,
+    SEASONS_METHOD,
+    CompareReport,
+    SeasonsReport,
+    read_comparison,
+    read_seasons,
+)
 
 router = Router(tags=["compare"])
 

@@ -18,10 +18,9 @@ from swarm_web.dashboard.api.fields import (
 )
 from swarm_web.dashboard.api.paging import Cursor, Limit, ListPage, read_cursor
 from swarm_web.dashboard.api.reading import read
+from swarm_web.dashboard.reports.rollouts import find_archived
 from swarm_web.keyset import KeyMoment, KeyNumber, encode_key
-from swarm_web.relay import selectors
 from swarm_web.relay.models import ArchivedRollout, Learned
-from swarm_web.relay.selectors import Outcome, RolloutFilters, search_rollouts
 
 router = Router(tags=["rollouts"])
 
@@ -88,10 +87,12 @@ def list_rollouts(
     limit: Limit = 100,
 ) -> ListPage[ArchivedRollout]:
     """List the archive's rollouts with verdicts of the site's own verifier, newest first."""
-    filters = RolloutFilters(
-        author=author, learner=learner, dataset=dataset, outcome=Outcome(outcome)
+    page = find_archived(
+        author=author,
+        learner=learner,
+        dataset=dataset,
+        outcome=outcome,
+        after=read_cursor(cursor, tuple[KeyMoment, KeyNumber]),
+        limit=limit,
     )
-    place = read_cursor(cursor, tuple[KeyMoment, KeyNumber])
-    after = selectors.Cursor(*place) if place else None
-    page = search_rollouts(filters, limit=limit, after=after)
     return ListPage(page.rollouts, encode_key(page.next) if page.next else None)

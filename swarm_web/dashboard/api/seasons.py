@@ -10,7 +10,7 @@ from judge.models import Season
 from swarm_web.dashboard.api.fields import Moment, Next, ReportSchema, SeasonName, at
 from swarm_web.dashboard.api.paging import Cursor, Limit, ListPage, read_rows
 from swarm_web.dashboard.api.reading import read
-from swarm_web.dashboard.reports.seasons import list_started_seasons
+from swarm_web.dashboard.reports.rounds import list_started_seasons
 
 router = Router(tags=["seasons"])
 

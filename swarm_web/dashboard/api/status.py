@@ -10,7 +10,7 @@ from pydantic import Field
 from swarm_protocol.version import CLIENT_VERSION, PROTOCOL_VERSION
 from swarm_web.dashboard.api.fields import Moment, ReportSchema, RoundNumber, SeasonName, at
 from swarm_web.dashboard.api.reading import read
-from swarm_web.dashboard.reports.pill import Pill, read_pill
+from swarm_web.dashboard.reports.home import Pill, read_pill
 
 router = Router(tags=["status"])
 

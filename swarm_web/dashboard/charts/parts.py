@@ -1,17 +1,17 @@
-"""What all figures are made of: the arms' colours and dashes, lines, bands and axes; pure.
+"""What all figures are made of: colours and dashes of the arms, lines, bands and axes; pure.
 
 Colours and dashes of the arms are the same in every chart and safe for colour-blind eyes; what
 depends on the theme (paper, ink, grid) is filled in by static/js/charts.js.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
 from django.utils.translation import get_language_bidi
 
 Figure = dict[str, Any]
-
 # Colour, the same for bands as red, green and blue, and dash.
 STYLES = {
     "swarm": ("#0072b2", "0,114,178", "solid"),
@@ -23,6 +23,8 @@ NEUTRAL = ("#4a76d6", "74,118,214")
 BAND_OPACITY = 0.18
 # Unicode's marks around text that is read in the direction of its own first letter.
 _ISOLATE, _END_OF_ISOLATE = "\u2068", "\u2069"
+# Numbers are written as the page writes them: fractions of one as shares, pairs as intervals.
+Value = str | int | float | tuple[float, float] | None
 
 
 def isolate(text: str) -> str:
@@ -100,3 +102,24 @@ def lay_out(
         "xaxis": xaxis,
         "yaxis": yaxis,
     }
+
+
+# ---- figures with their tables
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure and its table; without rows there is nothing to draw yet.
+
+    A page shows the table and leaves the figure to an address of its own, so `draw` waits until
+    the figure is asked for.
+    """
+
+    draw: Callable[[], Figure]
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Value]] = field(default_factory=list)
+
+    @property
+    def figure(self) -> Figure:
+        """The figure, drawn anew each time."""
+        return self.draw()

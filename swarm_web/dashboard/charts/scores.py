@@ -1,4 +1,4 @@
-"""Judge scores of nodes over rounds, as figures for Plotly: plain dicts from score rows; pure."""
+"""Judge scores of nodes over rounds, as figures for Plotly and as sparklines; pure."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
@@ -25,6 +25,10 @@ from swarm_web.dashboard.charts.parts import (
 POOLED_ROUNDS = 5
 # Labels at the ends of lines keep this distance, as a fraction of the highest band.
 _LABEL_GAP = 0.055
+WIDTH = 60.0
+HEIGHT = 16.0
+# The dot at the end must not be cut off.
+_MARGIN = 2.0
 
 
 @dataclass(frozen=True)
@@ -205,3 +209,29 @@ def _layout(
         annotations=annotations,
         legend=legend,
     )
+
+
+# ---- sparklines
+
+
+@dataclass(frozen=True)
+class Sparkline:
+    """The points of an SVG polyline, `x,y x,y …`, and where it ends."""
+
+    points: str
+    end_x: str
+    end_y: str
+
+
+def draw_sparkline(values: Sequence[float]) -> Sparkline | None:
+    """Draw fractions of one, oldest first, on a scale from 0 to 1; None without any."""
+    if not values:
+        return None
+    step = (WIDTH - 2 * _MARGIN) / max(1, len(values) - 1)
+    room = HEIGHT - 2 * _MARGIN
+    spots = [
+        (f"{_MARGIN + i * step:.1f}", f"{HEIGHT - _MARGIN - value * room:.1f}")
+        for i, value in enumerate(values)
+    ]
+    end_x, end_y = spots[-1]
+    return Sparkline(" ".join(f"{x},{y}" for x, y in spots), end_x, end_y)

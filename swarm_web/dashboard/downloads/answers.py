@@ -1,15 +1,19 @@
-"""Every answer of a closed round, one JSON object a line."""
+"""What a closed round was answered, and what its season had asked before it."""
 
 from collections.abc import Iterator, Sequence
 
+from django.http import Http404
 from django.utils.translation import gettext_lazy as _
 
 from judge.models import Answer, Round
+from judge.repeats import numbers_before, tell_asked
+from swarm_tasks.asked import encode_digests
 from swarm_web.dashboard.downloads.batches import Row, read_batches
-from swarm_web.dashboard.downloads.columns import Column, Kind
+from swarm_web.dashboard.downloads.formats import Column, Kind
+from swarm_web.dashboard.reports.round import load_revealed_round
 from swarm_web.errors import RequestError
 
-COLUMNS = (
+ANSWER_COLUMNS = (
     Column("node", "node__name", Kind.TEXT, _("The node's name.")),
     Column("question", "question_id", Kind.TEXT, _("The question's id in /api/v1/rounds/<n>.")),
     Column("text", "text", Kind.TEXT, _("What the node answered, as it came.")),
@@ -32,11 +36,25 @@ COLUMNS = (
     ),
     Column("signature", "signature", Kind.TEXT, _("The node's Ed25519 signature, in hex.")),
 )
-_FIELDS = tuple(column.field for column in COLUMNS)
+ASKED_COLUMNS = (
+    Column("round", "number", Kind.WHOLE, _("The number of an earlier round of the season.")),
+    Column("entry", "entry", Kind.TEXT, _("SHA-256 of seal and digests, its link in the chain.")),
+    Column("seal", "seal", Kind.TEXT, _("What hid the digests; missing while it is sealed.")),
+    Column(
+        "questions",
+        "digests",
+        Kind.TEXT,
+        _(
+            "For each of its questions the first 16 hexadecimal digits of the SHA-256 of the text; "
+            "missing while it is sealed."
+        ),
+    ),
+)
+_FIELDS = tuple(column.field for column in ANSWER_COLUMNS)
 
 
 def read_answers(number: int) -> Iterator[Sequence[Row]]:
-    """Yield rows of COLUMNS of a round by node's name and question's position.
+    """Yield rows of ANSWER_COLUMNS of a round by node's name and question's position.
 
     Raises RequestError when there is no such round, or it has not closed.
     """
@@ -45,22 +63,15 @@ def read_answers(number: int) -> Iterator[Sequence[Row]]:
 
 def find_revealed(number: int) -> Round:
     """Return a round that has closed. Raises RequestError."""
-    judge_round = Round.objects.filter(number=number).select_related("season").first()
-    if judge_round is None:
+    try:
+        return load_revealed_round(number, status_at=f"/api/v1/rounds/{number}")
+    except Http404 as problem:
         raise RequestError(
             "not_found",
             f"There is no round {number}.",
             fix="List what there is with /api/v1/rounds.",
             status=404,
-        )
-    if not judge_round.is_revealed:
-        raise RequestError(
-            "round.sealed",
-            f"Round {number} is sealed: it has not closed.",
-            fix=f"Ask again when /api/v1/rounds/{number} says that it is closed.",
-            status=409,
-        )
-    return judge_round
+        ) from problem
 
 
 def _read(judge_round: Round) -> Iterator[Sequence[Row]]:
@@ -72,3 +83,23 @@ def _read(judge_round: Round) -> Iterator[Sequence[Row]]:
         return list(few.values_list(*_FIELDS))
 
     return read_batches(list(nodes), select)
+
+
+def read_asked(number: int) -> Iterator[Sequence[Row]]:
+    """Yield rows of ASKED_COLUMNS of the season's earlier rounds in order, void ones included.
+
+    Raises RequestError when there is no such round, or it has not closed.
+    """
+    return read_batches(numbers_before(find_revealed(number)), _select_asked)
+
+
+def _select_asked(numbers: Sequence[int]) -> list[Row]:
+    return [
+        (
+            told.number,
+            told.entry.hex(),
+            told.seal.hex() if told.seal else None,
+            encode_digests(told.digests).hex() if told.seal else None,
+        )
+        for told in tell_asked(numbers)
+    ]

@@ -16,7 +16,8 @@ from django.http import (
 from django.views.decorators.http import condition, require_safe
 
 from swarm_web.dashboard.downloads.batches import stream
-from swarm_web.lab.shelf import Published, find_published, read_bytes, version_of
+from swarm_web.dashboard.reports.lab import load_published
+from swarm_web.lab.shelf import Published, read_bytes, version_of
 
 FILES = {
     "report.json": "application/json",
@@ -29,19 +30,19 @@ _AS_GZIP = 31
 
 
 def _file_version(_request: HttpRequest, name: str, file: str) -> str | None:
-    path = _find(name).file(file)
+    path = load_published(name).file(file)
     return None if path is None else version_of([path])
 
 
 def _runs_version(_request: HttpRequest, name: str) -> str | None:
-    return version_of(_archived(_find(name)))
+    return version_of(_archived(load_published(name)))
 
 
 @require_safe
 @condition(etag_func=_file_version)
 def download_lab_file(_request: HttpRequest, name: str, file: str) -> HttpResponse:
     """Send one of FILES."""
-    path = _find(name).file(file)
+    path = load_published(name).file(file)
     if path is None:
         raise Http404
     try:
@@ -56,7 +57,7 @@ def download_lab_file(_request: HttpRequest, name: str, file: str) -> HttpRespon
 @condition(etag_func=_runs_version)
 def download_lab_runs(_request: HttpRequest, name: str) -> HttpResponseBase:
     """Stream the experiment and its raw runs, from which `swarm-node lab report` makes all."""
-    published = _find(name)
+    published = load_published(name)
     if not published.runs():
         raise Http404
     return StreamingHttpResponse(
@@ -89,10 +90,3 @@ def archive(name: str, paths: Sequence[Path]) -> Iterator[bytes]:
 def _archived(published: Published) -> list[Path]:
     settings = published.file("experiment.toml")
     return [*([settings] if settings else []), *published.runs()]
-
-
-def _find(name: str) -> Published:
-    published = find_published(name)
-    if published is None:
-        raise Http404
-    return published

@@ -8,7 +8,7 @@ from django.shortcuts import get_object_or_404
 from django.views.decorators.http import condition, require_safe
 
 from judge.models import ChainLink, Round
-from judge.selectors import read_result_lines
+from judge.selectors.record import read_result_lines
 from swarm_web.dashboard.downloads.batches import CHUNK, stream
 from swarm_web.dashboard.downloads.formats import FORMATS
 

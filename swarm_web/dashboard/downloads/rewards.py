@@ -11,9 +11,9 @@ from django.db.models import Case, F, QuerySet, Value, When
 from django.utils.translation import gettext_lazy as _
 
 from judge.models import Round, Score
-from judge.selectors import exported_scores
+from judge.selectors.scores import exported_scores
 from swarm_web.dashboard.downloads.batches import Row, read_batches
-from swarm_web.dashboard.downloads.columns import Column, Kind
+from swarm_web.dashboard.downloads.formats import Column, Kind
 from swarm_web.errors import RequestError
 
 # The data dictionary of /downloads/. Columns are only ever added at the end.

@@ -7,7 +7,7 @@ from datetime import datetime
 from django.utils.translation import gettext_lazy as _
 
 from swarm_web.dashboard.downloads.batches import Row, read_batches
-from swarm_web.dashboard.downloads.columns import Column, Kind
+from swarm_web.dashboard.downloads.formats import Column, Kind
 from swarm_web.relay.models import ArchivedRollout, Learned
 
 COLUMNS = (

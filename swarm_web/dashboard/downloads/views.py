@@ -8,10 +8,9 @@ from django.shortcuts import get_object_or_404
 from django.views.decorators.http import condition, require_safe
 
 from judge.models import Round, Ruling
-from swarm_web.dashboard.downloads import answers, asked, rollouts
+from swarm_web.dashboard.downloads import answers, rollouts
 from swarm_web.dashboard.downloads.batches import Row, stream
-from swarm_web.dashboard.downloads.columns import Column
-from swarm_web.dashboard.downloads.formats import FORMATS
+from swarm_web.dashboard.downloads.formats import FORMATS, Column
 from swarm_web.dashboard.downloads.rewards import COLUMNS, Rewards, select_rewards
 from swarm_web.errors import answer_refusals
 
@@ -49,7 +48,7 @@ def download_round_rewards(request: HttpRequest, number: int, suffix: str) -> Ht
 def download_round_answers(_request: HttpRequest, number: int) -> HttpResponseBase:
     """Stream every answer of one round; refused before it has closed."""
     return _send(
-        answers.COLUMNS,
+        answers.ANSWER_COLUMNS,
         answers.read_answers(number),
         name=f"round-{number}-answers",
         suffix="jsonl",
@@ -62,7 +61,10 @@ def download_round_answers(_request: HttpRequest, number: int) -> HttpResponseBa
 def download_round_asked(_request: HttpRequest, number: int) -> HttpResponseBase:
     """Stream what the season had asked before a round; refused before the round has closed."""
     return _send(
-        asked.COLUMNS, asked.read_asked(number), name=f"round-{number}-asked", suffix="jsonl"
+        answers.ASKED_COLUMNS,
+        answers.read_asked(number),
+        name=f"round-{number}-asked",
+        suffix="jsonl",
     )
 
 

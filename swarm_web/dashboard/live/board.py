@@ -12,8 +12,9 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from weakref import WeakKeyDictionary
 
 from channels.db import database_sync_to_async
@@ -21,12 +22,12 @@ from django.db import Error
 from redis.exceptions import RedisError
 
 from swarm_web import bus
-from swarm_web.dashboard.live.shares import Shares, TooManyViewsError
 from swarm_web.dashboard.live.stream import Stream
 from swarm_web.dashboard.live.views import View, ViewKey, read_view
 
+# An eighth of what a process keeps fresh in all (board.MAX_ODD_VIEWS).
+MAX_ODD_VIEWS_EACH = 8
 logger = logging.getLogger(__name__)
-
 PAUSE_S = 0.25
 IDLE_S = 5.0
 # What is older is told to nobody as live. Browsers give up on a socket that is silent for 20 s.
@@ -34,6 +35,42 @@ STALE_S = 15.0
 # Each is read at every change. Only odd ones are counted, so that nobody can keep others from the
 # pages that everybody looks at: those are few.
 MAX_ODD_VIEWS = 64
+
+
+# ---- shares of addresses
+
+
+class TooManyViewsError(Exception):
+    """As many odd views are kept fresh as may be; the message says for whom."""
+
+
+class Shares:
+    """Which odd views each address (`swarm_web.addresses`) watches, and in how many tabs."""
+
+    def __init__(self) -> None:
+        self._watched: dict[str, Counter[ViewKey]] = {}
+
+    @contextmanager
+    def hold(self, network: str, key: ViewKey) -> Iterator[None]:
+        """Count a view for an address while the block runs. Raises TooManyViewsError."""
+        if not key.is_odd:
+            yield
+            return
+        watched = self._watched.setdefault(network, Counter())
+        if key not in watched and len(watched) >= MAX_ODD_VIEWS_EACH:
+            raise TooManyViewsError("too many filtered pages watched from your address")
+        watched[key] += 1
+        try:
+            yield
+        finally:
+            watched[key] -= 1
+            if not watched[key]:
+                del watched[key]
+            if not watched:
+                del self._watched[network]
+
+
+# ---- the streams
 
 
 class UnreadableViewError(Exception):

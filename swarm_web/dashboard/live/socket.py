@@ -12,13 +12,18 @@ A plain ASGI application: thousands of browsers are told the same, so each costs
 import asyncio
 import contextlib
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlsplit
 
 from asgiref.typing import ASGIReceiveCallable, ASGISendCallable, Scope
+from channels.security.websocket import AllowedHostsOriginValidator, WebsocketDenier
 
 from swarm_web.addresses import network_of
-from swarm_web.dashboard.live.board import STALE_S, UnreadableViewError, live_board
-from swarm_web.dashboard.live.shares import TooManyViewsError
+from swarm_web.dashboard.live.board import (
+    STALE_S,
+    TooManyViewsError,
+    UnreadableViewError,
+    live_board,
+)
 from swarm_web.dashboard.live.stream import Packet, Stream
 from swarm_web.dashboard.live.views import read_key
 from swarm_web.errors import RequestError
@@ -26,6 +31,39 @@ from swarm_web.errors import RequestError
 CLOSE_BAD_QUERY = 4400
 CLOSE_TOO_MANY_VIEWS = 4429
 CLOSE_UNREADABLE = 4503
+
+
+# ---- who may open it
+
+
+class OriginGate:
+    """Let browsers in whose page is of one of ALLOWED_HOSTS; others get HTTP 403.
+
+    Channels compares the Origin (RFC 6454), but fails on one that is no address.
+    """
+
+    def __init__(self, inner: Any) -> None:
+        self._validator = AllowedHostsOriginValidator(inner)
+
+    async def __call__(
+        self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable
+    ) -> None:
+        """Answer one handshake."""
+        asked: Any = scope
+        origins = [value.decode("latin-1") for name, value in asked["headers"] if name == b"origin"]
+        answer = self._validator if all(map(_is_address, origins)) else WebsocketDenier()
+        await answer(scope, receive, send)
+
+
+def _is_address(origin: str) -> bool:
+    try:
+        urlsplit(origin)
+    except ValueError:
+        return False
+    return True
+
+
+# ---- the socket
 
 
 async def live_socket(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:

@@ -10,8 +10,6 @@ from django.conf import settings
 from django.template.loader import render_to_string
 from django.utils import timezone, translation
 
-from judge.models import Counted, Ruling, Window
-from swarm_web.dashboard.models import Announcement
 from swarm_web.dashboard.plain_text import check_query
 from swarm_web.dashboard.reports.board import (
     FIRST_PAGE,
@@ -20,8 +18,14 @@ from swarm_web.dashboard.reports.board import (
     read_lines,
     read_query,
 )
-from swarm_web.dashboard.reports.home import Home, read_home
-from swarm_web.dashboard.reports.pill import Pill, read_pill
+from swarm_web.dashboard.reports.home import (
+    Home,
+    Pill,
+    current_announcement,
+    read_charted,
+    read_home,
+    read_pill,
+)
 from swarm_web.errors import RequestError
 from swarm_web.leaderboard import Leaderboard
 
@@ -98,13 +102,13 @@ def read_view(key: ViewKey) -> View:
     """Read and render a view."""
     now = timezone.now()
     with translation.override(key.language):
-        pill = read_pill(now=now)
+        pill, announcement = read_pill(now=now), current_announcement(now=now)
         common = View(
             now,
             _render_pill(pill),
-            charted=_read_charted(),
+            charted=read_charted(),
             turn=(pill.season, pill.number, pill.phase),
-            announced=Announcement.objects.shown(now=now).values_list("pk", "text").first(),
+            announced=(announcement.pk, announcement.text) if announcement else None,
         )
         if key.kind is Kind.PILL:
             return common
@@ -139,14 +143,6 @@ def _render_pill(pill: Pill) -> str:
 def _render_text(template: str, context: dict[str, object]) -> str:
     """Render a fragment as plain text, which Django's safe strings are not to an encoder."""
     return render_to_string(template, context).strip()
-
-
-def _read_charted() -> tuple[int | None, int | None]:
-    booked = Counted.objects.filter(window=Window.ROUND).order_by("-pk")
-    return (
-        booked.values_list("pk", flat=True).first(),
-        Ruling.objects.values_list("pk", flat=True).first(),
-    )
 
 
 def describe_snapshot(view: View, *, since: datetime) -> Message:

@@ -14,7 +14,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from judge.models import Round
-from judge.selectors import answers_to_grade, running_season
+from judge.selectors.rounds import answers_to_grade
+from judge.selectors.seasons import running_season
 from swarm_protocol.version import CLIENT_VERSION, PROTOCOL_VERSION
 from swarm_web import heartbeat
 from swarm_web.counters import read_all

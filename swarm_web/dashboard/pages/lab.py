@@ -1,13 +1,13 @@
 """The lab: what it answers, and one report."""
 
-from django.http import Http404, HttpRequest, HttpResponseBase, JsonResponse
+from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from swarm_web.dashboard.reports.lab import (
     OUTCOMES,
-    read_answer,
-    read_questions,
+    load_published,
+    read_overview,
     read_report,
     tell_arms,
 )
@@ -21,21 +21,18 @@ from swarm_web.dashboard.reports.lab_drawings import (
     tell_mechanism,
 )
 from swarm_web.errors import answer_refusals
-from swarm_web.lab.shelf import Published, find_published, list_published, read_summary
 
 
 @require_safe
 def lab(request: HttpRequest) -> HttpResponseBase:
     """Answer whether sharing helps, then every other question, and list the reports."""
-    published, answer = list_published(), read_answer()
-    source = answer.source
-    main = source.report if source else None
-    questions = read_questions(read_summary(), published)
+    overview = read_overview()
+    main = overview.main
     context = {
-        "answer": answer,
-        "questions": questions,
-        "recipe": next(question for question in questions if question.key == "recipe"),
-        "published": published,
+        "answer": overview.answer,
+        "questions": overview.questions,
+        "recipe": overview.recipe,
+        "published": overview.published,
         "main": main,
         "rows": tell_arms(main) if main else [],
         "drawing": draw_cumulative(main) if main else None,
@@ -47,7 +44,7 @@ def lab(request: HttpRequest) -> HttpResponseBase:
 @answer_refusals
 def lab_report(request: HttpRequest, name: str) -> HttpResponseBase:
     """Show one report: what was asked, what came of it, and how to check it."""
-    published = _find(name)
+    published = load_published(name)
     report = read_report(published)
     onset = choose_onset(report, request.GET.get("arm"))
     context = {
@@ -69,13 +66,6 @@ def lab_report(request: HttpRequest, name: str) -> HttpResponseBase:
 @answer_refusals
 def lab_figure(request: HttpRequest, name: str) -> HttpResponseBase:
     """Answer with one of a report's figures, for the chart to draw itself."""
-    report = read_report(_find(name))
+    report = read_report(load_published(name))
     chart = request.GET.get("chart", "cumulative")
     return JsonResponse(draw_chart(report, chart, arm=request.GET.get("arm")).figure)
-
-
-def _find(name: str) -> Published:
-    published = find_published(name)
-    if published is None:
-        raise Http404
-    return published

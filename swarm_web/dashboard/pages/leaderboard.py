@@ -8,16 +8,16 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from judge.selectors import WINDOWS
+from judge.models import Window
 from swarm_web.dashboard.reports.board import (
     BoardQuery,
     common_models,
+    find_node,
     read_board,
     read_chart,
     read_lines,
     read_query,
 )
-from swarm_web.dashboard.reports.finding import find_node
 from swarm_web.errors import answer_refusals
 from swarm_web.leaderboard import Leaderboard
 from swarm_web.nodes.models import Node
@@ -35,7 +35,7 @@ def leaderboard(request: HttpRequest) -> HttpResponseBase:
     context = {
         "board": board,
         "lines": read_lines(board),
-        "windows": WINDOWS,
+        "windows": Window.values,
         "arms": Node.Arm.values,
         "models": common_models(board),
         "finding": finding,

@@ -1,4 +1,4 @@
-"""Pages that tell rather than count: the downloads, how to join, and what robots may read."""
+"""Pages of text: the downloads, how to join, what robots may read, and the page for 404."""
 
 from collections.abc import Mapping
 from typing import TypeVar
@@ -9,7 +9,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from swarm_web.dashboard.downloads import answers, asked, rewards, rollouts
+from swarm_web.dashboard.downloads import answers, rewards, rollouts
 from swarm_web.dashboard.downloads.formats import FORMATS
 from swarm_web.dashboard.reports.installing import (
     COSTS,
@@ -30,8 +30,8 @@ def downloads(request: HttpRequest) -> HttpResponse:
         "formats": list(FORMATS),
         "filters": rewards.FILTERS,
         "rewards": rewards.COLUMNS,
-        "answers": answers.COLUMNS,
-        "asked": asked.COLUMNS,
+        "answers": answers.ANSWER_COLUMNS,
+        "asked": answers.ASKED_COLUMNS,
         "rollouts": rollouts.COLUMNS,
         "licence": settings.DATA_LICENCE,
         "licence_url": settings.DATA_LICENCE_URL,
@@ -66,3 +66,8 @@ def _list_choices(
     return [
         (build, tool, shown) for build, tools in by_build.items() for tool, shown in tools.items()
     ]
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Answer 404 with a page."""
+    return render(request, "404.html", status=404)

@@ -1,24 +1,24 @@
-"""The leaderboard as pages show it: the rows of `swarm_web.leaderboard` and their history."""
+"""The leaderboard as pages show it: its lines, their history, and the page of a node."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from itertools import chain
+from math import hypot
+from types import MappingProxyType
 from urllib.parse import urlencode
 
 from django.db.models import Count
+from django.utils.translation import gettext as _
 
-from judge.models import Score, Season, Standing
-from judge.selectors import (
-    WINDOWS,
-    recent_scores,
-    score_history,
-    shown_season,
-    standings_edition,
-)
+from judge.models import Score, Season, Standing, Window
+from judge.selectors.scores import recent_scores, score_history, standings_edition, standings_in
+from judge.selectors.seasons import shown_season
+from swarm_record.stats import Interval
 from swarm_web.brief_cache import keep_briefly
 from swarm_web.dashboard.charts.parts import Figure
 from swarm_web.dashboard.charts.scores import Point, draw_leaders
-from swarm_web.dashboard.reports.lineup import BoardLine, line_up, measure_lift
 from swarm_web.errors import RequestError
 from swarm_web.keyset import decode_numbers, encode_numbers
 from swarm_web.leaderboard import (
@@ -27,10 +27,15 @@ from swarm_web.leaderboard import (
     WAITING_NAMES,
     Filters,
     Leaderboard,
+    LeaderboardRow,
+    find_page,
     read_leaderboard,
 )
 from swarm_web.nodes.models import Node
 
+# Ends of the scale on which a page draws its scores; most read as a round number of percent.
+_ENDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+_NOTHING: Mapping[str, Sequence[float]] = MappingProxyType({})
 # As many lines as a reader can tell apart, over as many rounds as fit a chart.
 CHARTED_NODES = 5
 CHARTED_ROUNDS = 60
@@ -39,6 +44,105 @@ SPARK_ROUNDS = 20
 # As many as fit a list of suggestions; any other can be typed.
 COMMON_MODELS = 20
 _FILTERS = ("model", "arm", "owner", "search")
+
+
+# ---- lines
+
+
+@dataclass(frozen=True)
+class Lift:
+    """How far a score lies above that of the same model untrained, as fractions of one."""
+
+    difference: float
+    interval: Interval
+    base: LeaderboardRow
+
+
+@dataclass(frozen=True)
+class BoardLine:
+    """A row, its lift where the same model was judged untrained, and the node's recent scores.
+
+    `recent` are fractions of one, a round each, oldest first. `took_part` is the share of the
+    window's rounds that the node was scored in; None while the window has no round. Scores are
+    drawn on a scale from 0 to `scale_end`, which all lines of a page share.
+    """
+
+    row: LeaderboardRow
+    lift: Lift | None = None
+    recent: Sequence[float] = ()
+    took_part: float | None = None
+    scale_end: float = 1.0
+
+    @property
+    def over_base(self) -> float | None:
+        """How far the score lies above that of the same model untrained."""
+        return self.lift.difference if self.lift else None
+
+    @property
+    def over_base_interval(self) -> Interval | None:
+        """The interval of that difference."""
+        return self.lift.interval if self.lift else None
+
+
+def line_up(
+    board: Leaderboard, *, recent: Mapping[str, Sequence[float]] = _NOTHING
+) -> list[BoardLine]:
+    """Return a page's lines, best first, untrained models directly under the best of their kind.
+
+    Untrained models that nobody trained stand at the end. `recent` are scores by node.
+    """
+    waiting: defaultdict[str, list[LeaderboardRow]] = defaultdict(list)
+    for row in board.base:
+        waiting[row.model].append(row)
+    by_model = {model: tuple(rows) for model, rows in waiting.items()}
+    rounds = board.totals.rounds
+    end = end_scale((*board.rows, *board.base), recent)
+
+    def describe(row: LeaderboardRow) -> BoardLine:
+        lift = None if row.is_base else measure_lift(row, by_model.get(row.model, ()))
+        took_part = min(1.0, row.rounds / rounds) if rounds else None
+        return BoardLine(row, lift, recent.get(row.node, ()), took_part, end)
+
+    lines: list[BoardLine] = []
+    for row in board.rows:
+        lines.append(describe(row))
+        lines += [describe(base) for base in waiting.pop(row.model, [])]
+    return lines + [describe(base) for rows in waiting.values() for base in rows]
+
+
+def list_trained(board: Leaderboard) -> list[BoardLine]:
+    """Return the page's lines without the untrained models that stand beside them."""
+    listed = {row.node for row in board.rows}
+    return [line for line in line_up(board) if line.row.node in listed]
+
+
+def end_scale(rows: Sequence[LeaderboardRow], recent: Mapping[str, Sequence[float]]) -> float:
+    """Return the least of a few round numbers that no interval and no recent score is above.
+
+    Scores of a young season can all be below .05, where a scale up to 1 would show nothing.
+    """
+    highest = max(chain((row.interval[1] for row in rows), *recent.values()), default=1.0)
+    return next((end for end in _ENDS if end >= highest), 1.0)
+
+
+def measure_lift(row: LeaderboardRow, bases: Sequence[LeaderboardRow]) -> Lift | None:
+    """Compare a row with the same model's untrained row of the most questions, if there is one.
+
+    The interval combines the two rows' own by squares of their lengths (R. G. Newcombe,
+    Statistics in Medicine 17, 1998, method 10). It takes them for independent; as both answered
+    the same questions where they met, the true one is rather narrower.
+    """
+    if not bases:
+        return None
+    base = max(bases, key=lambda candidate: candidate.n)
+    difference = row.score - base.score
+    (low, high), (base_low, base_high) = row.interval, base.interval
+    below = hypot(row.score - low, base_high - base.score)
+    above = hypot(high - row.score, base.score - base_low)
+    return Lift(difference, (difference - below, difference + above), base)
+
+
+# ---- pages
 
 
 @dataclass(frozen=True)
@@ -82,11 +186,11 @@ class Chart:
 def read_window(text: str | None) -> str:
     """Return the window that a query string asks for. Raises RequestError."""
     window = text or "season"
-    if window not in WINDOWS:
+    if window not in Window.values:
         raise RequestError(
             "query.window",
             f"There is no window {window[:40]!r}.",
-            fix=f"Use one of {', '.join(WINDOWS)}.",
+            fix=f"Use one of {', '.join(Window.values)}.",
         )
     return window
 
@@ -189,3 +293,57 @@ def points_of(scores: Sequence[Score]) -> list[Point]:
         for s in scores
         if s.cells
     ]
+
+
+# ---- finding a node
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A node that was looked for: the place after which its page begins, or the `problem`.
+
+    `exists` tells whether there is such a node at all, so that its own page can be offered.
+    """
+
+    name: str
+    after: int | None
+    problem: str = ""
+    exists: bool = True
+
+
+def find_node(query: BoardQuery) -> Finding | None:
+    """Look for the node that a query asks for; None if it asks for none."""
+    if not query.find:
+        return None
+    node = Node.objects.filter(name__in={query.find, query.find.lower()}).first()
+    if node is None:
+        return Finding(
+            query.find,
+            after=None,
+            problem=_(
+                "There is no node of that name. Names have a hyphen between their words, such as "
+                "amber-quiet-heron; a part of one is enough for the search."
+            ),
+            exists=False,
+        )
+    season = shown_season()
+    standing = _standing_of(node, season, query.window) if season else None
+    if standing is None:
+        return Finding(node.name, after=None, problem=_("It was not judged in this window yet."))
+    after = find_page(standing, filters=query.filters)
+    return Finding(
+        node.name, after, problem="" if after is not None else _explain_absence(standing)
+    )
+
+
+def _standing_of(node: Node, season: Season, window: str) -> Standing | None:
+    return standings_in(season, window).filter(node=node).select_related("season").first()
+
+
+def _explain_absence(standing: Standing) -> str:
+    """Say why a node with a score is on no page of the query."""
+    if standing.remark == Standing.Remark.QUARANTINED:
+        return _("The operator has quarantined it: it is judged, but not listed.")
+    if standing.remark == Standing.Remark.BASE:
+        return _("It is an untrained model: choose the arm “untrained” to list it.")
+    return _("It is on the board, but your filters leave it out.")

@@ -1,4 +1,4 @@
-"""What the judge claims about swarm and isolated nodes, model by model, in plain words."""
+"""What the judge claims about swarm and isolated nodes, in a season and over several."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,8 +17,10 @@ from judge.comparison import (
     share_level,
 )
 from judge.models import Comparison, Season
+from judge.over_seasons import MIN_SEASONS, SeasonsClaim, compare_seasons
 from judge.planning import find_effect, plan_nodes
-from judge.selectors import coin_share, comparisons_in, shown_season
+from judge.selectors.scores import comparisons_in, differences_by_model
+from judge.selectors.seasons import coin_share, shown_season
 
 METHOD = (
     "Each node's mean deviation from its model's mean in the same rounds, adjusted by regression "
@@ -32,6 +34,14 @@ METHOD = (
 _LEAST_REACH = 0.05
 # The difference for which the page says how many nodes it takes, as a fraction of one.
 _PLANNED_EFFECT = 0.05
+SEASONS_METHOD = (
+    "Each ended season that assigned arms by coin is one unit: its difference of the arms. "
+    "Two-sided exact sign-flip test, valid after each season; the interval is Student's at 95 %, "
+    "for one look."
+)
+
+
+# ---- one season
 
 
 @dataclass(frozen=True)
@@ -174,14 +184,16 @@ def read_comparison() -> CompareReport:
         return CompareReport(season=None, assignment=Assignment(0, 0), claims=[])
     assignment = Assignment(*coin_share(season))
     claims = [
-        _describe(stored, assignment, trial_rounds=season.trial_rounds)
+        _describe_claim(stored, assignment, trial_rounds=season.trial_rounds)
         for stored in comparisons_in(season)
     ]
     claims.sort(key=lambda report: report.claim.missing is not None)
     return CompareReport(season=season, assignment=assignment, claims=claims)
 
 
-def _describe(stored: Comparison, assignment: Assignment, *, trial_rounds: int) -> ClaimReport:
+def _describe_claim(
+    stored: Comparison, assignment: Assignment, *, trial_rounds: int
+) -> ClaimReport:
     claim = msgspec.convert(stored.claim, Claim)
     return ClaimReport(
         claim=claim,
@@ -283,3 +295,35 @@ def _summarise(verdicts: Sequence[str], *, tested: int) -> str:
         "No difference is shown in %(tested)s models tested",
         tested,
     ) % {"tested": tested}
+
+
+# ---- several seasons
+
+
+@dataclass(frozen=True)
+class SeasonsReport:
+    """One model's claim over its ended seasons; `words` say what it means or what is missing."""
+
+    model: str
+    claim: SeasonsClaim
+    words: str
+
+
+def read_seasons() -> list[SeasonsReport]:
+    """Read what ended seasons with a coin say about each model, in one query."""
+    claims = {model: compare_seasons(found) for model, found in differences_by_model().items()}
+    return [SeasonsReport(model, claim, describe_seasons(claim)) for model, claim in claims.items()]
+
+
+def describe_seasons(claim: SeasonsClaim) -> str:
+    """Say what several seasons allow to conclude."""
+    if claim.missing_seasons:
+        return ngettext(
+            "Needs %(lacking)s more season of %(least)s to be tested.",
+            "Needs %(lacking)s more seasons of %(least)s to be tested.",
+            claim.missing_seasons,
+        ) % {"lacking": claim.missing_seasons, "least": MIN_SEASONS}
+    return {
+        "swarm_better": _("Swarms of these seasons do better with sharing than chance explains."),
+        "isolated_better": _("Nodes of these seasons do better alone than chance explains."),
+    }.get(claim.verdict, _("No difference is shown. That does not prove that there is none."))

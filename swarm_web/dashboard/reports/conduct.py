@@ -1,14 +1,21 @@
-"""How often the rollouts of a node are handed out, and why, in plain words."""
+"""What limits a node: how often its rollouts are handed out, and what it was refused."""
 
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.utils.translation import gettext as _
 
+from swarm_protocol.errors import FIXES
+from swarm_web.nodes.models import Node
+from swarm_web.refusals import Refusals, read_refusals
 from swarm_web.relay.models import Conduct
 from swarm_web.relay.selectors import count_held, held_nodes
 
 LISTED = 50
+_FIXES = {code.value: fix for code, fix in FIXES.items()}
+
+
+# ---- hand-outs
 
 
 @dataclass(frozen=True)
@@ -101,3 +108,61 @@ def _say_remedy(charge: Conduct.Charge) -> str:
         Conduct.Charge.OPERATOR: _("Ask the operator."),
     }
     return said[charge]
+
+
+# ---- refusals
+
+
+@dataclass(frozen=True)
+class RefusalLine:
+    """A code, how often it came, and what its owner can do."""
+
+    code: str
+    times: int
+    fix: str
+
+
+@dataclass(frozen=True)
+class RefusalReport:
+    """What was refused last, and how often what was, most often first."""
+
+    code: str
+    message: str
+    fix: str
+    at: datetime
+    lines: list[RefusalLine]
+
+
+@dataclass(frozen=True)
+class Refused:
+    """What a node was refused lately, if anything; not known while the record cannot be read."""
+
+    report: RefusalReport | None
+    is_known: bool
+
+
+def read_refused(node: Node) -> Refused:
+    """Read what a node was refused lately."""
+    refusals = read_refusals(node.pk)
+    return Refused(describe_refusals(refusals), is_known=refusals is not None)
+
+
+def describe_refusals(refusals: Refusals | None) -> RefusalReport | None:
+    """Return what a node was refused, if anything is known."""
+    if refusals is None or refusals.last is None:
+        return None
+    last = refusals.last
+    ordered = sorted(refusals.counts.items(), key=lambda item: (-item[1], item[0]))
+    return RefusalReport(
+        code=last.code,
+        message=last.message,
+        fix=_tell_fix(last.code),
+        at=last.at,
+        lines=[RefusalLine(code, times, _tell_fix(code)) for code, times in ordered],
+    )
+
+
+def _tell_fix(code: str) -> str:
+    """Say what helps against a code in the reader's language; nothing for codes that are new."""
+    fix = _FIXES.get(code)
+    return _(fix) if fix else ""

@@ -9,11 +9,11 @@ import msgspec
 from django.utils.translation import gettext as _
 
 from judge.models import Comparison, Season
-from judge.selectors import summaries_in
+from judge.selectors.rounds import summaries_in
 from judge.summaries import Group
 from judge.task_gaps import TaskGap
 from swarm_web.dashboard.charts.arms import ArmMean, ArmPoint, draw_arms, pool_arm
-from swarm_web.dashboard.reports.drawings import Drawing, Value
+from swarm_web.dashboard.charts.parts import Drawing, Value
 from swarm_web.errors import RequestError
 from swarm_web.mixes import Mix, read_mixes
 

@@ -1,22 +1,179 @@
-"""The home page: what the swarm does now, who is ahead, who moved, and what was just shared."""
+"""What the swarm does now: the round pill of every page, and the home page."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
+from math import sqrt
 
 from django.db.models import Sum
 
-from judge.models import Season, Standing, Window
-from judge.selectors import shown_season
+from judge.models import ChainLink, Counted, Round, Ruling, Score, Season, Standing, Window
+from judge.selectors.rounds import current_round, round_in_progress
+from judge.selectors.seasons import running_season, shown_season
+from swarm_web.dashboard.models import Announcement
 from swarm_web.dashboard.reports.board import read_board
-from swarm_web.dashboard.reports.movers import Moves, read_moves
 from swarm_web.leaderboard import Leaderboard
 from swarm_web.nodes.models import Node
 from swarm_web.pace import Pace, Totals, note_totals
 from swarm_web.relay.models import ArchivedRollout, Contribution
 from swarm_web.relay.selectors import recent_rollouts
 
+# The exact test is made for the largest changes only.
+_CANDIDATES = 20
+ALPHA = 0.05
 LEADERS = 5
 FEED_ROLLOUTS = 4
+
+
+# ---- the round pill
+
+
+@dataclass(frozen=True)
+class Pill:
+    """The current round, what its countdown counts to, and how many nodes are connected.
+
+    `phase` is that of `tell_phase`. Without a round it is `paused`, `manual` if the operator makes
+    the season's rounds by hand, or `none`. The season is the one that runs, or one that ended and
+    whose last round is being finished.
+    """
+
+    season: str | None
+    number: int | None
+    phase: str
+    until: datetime | None
+    connected: int
+    now: datetime
+
+
+def read_pill(*, now: datetime) -> Pill:
+    """Read the round pill in three queries."""
+    season = running_season()
+    judge_round = current_round(season) if season else round_in_progress()
+    phase, until = tell_phase(judge_round) if judge_round else (_explain_none(season), None)
+    shown = judge_round.season if judge_round else season
+    return Pill(
+        season=shown.name if shown else None,
+        number=judge_round.number if judge_round else None,
+        phase=phase,
+        until=until,
+        connected=Node.objects.connected(now=now).count(),
+        now=now,
+    )
+
+
+def tell_phase(judge_round: Round) -> tuple[str, datetime | None]:
+    """Return a round's phase, and the moment of its end where that is known.
+
+    A round that waits in a paused season is `paused`: it opens some time after the season goes on.
+    When one opens that waits for the public beacon is not known.
+    """
+    if judge_round.phase == Round.Phase.SCHEDULED and judge_round.season.paused:
+        return "paused", None
+    ends = {
+        Round.Phase.SCHEDULED: judge_round.opens_at if judge_round.is_drawn else None,
+        Round.Phase.OPEN: judge_round.closes_at,
+    }
+    phase = Round.Phase(judge_round.phase)
+    return phase.value, ends.get(phase)
+
+
+def _explain_none(season: Season | None) -> str:
+    if season is None:
+        return "none"
+    if season.paused:
+        return "paused"
+    return "none" if season.cadence_seconds else "manual"
+
+
+# ---- who moved
+
+
+@dataclass(frozen=True)
+class Change:
+    """One node's results in two rounds, questions solved of those asked."""
+
+    node: str
+    before: tuple[int, int]
+    after: tuple[int, int]
+
+    @property
+    def difference(self) -> float:
+        """By how much the share of solved questions rose, as a fraction of one."""
+        return self.after[0] / self.after[1] - self.before[0] / self.before[1]
+
+    @property
+    def z(self) -> float:
+        """The change in standard errors, both rounds pooled; only to put changes in order."""
+        n_before, n_after = self.before[1], self.after[1]
+        share = (self.before[0] + self.after[0]) / (n_before + n_after)
+        error = sqrt(share * (1 - share) * (1 / n_before + 1 / n_after))
+        return self.difference / error if error else 0.0
+
+
+@dataclass(frozen=True)
+class Moves:
+    """The surest mover of the season's last two rounds, if any moved surely, of `compared` nodes.
+
+    `rounds` are their numbers; None while there are not two.
+    """
+
+    mover: Change | None
+    compared: int
+    rounds: tuple[int, int] | None
+
+
+def find_mover(changes: Sequence[Change], *, alpha: float = ALPHA) -> Change | None:
+    """Return the change that chance hardly makes; None where each could be luck.
+
+    Fisher's exact test of solved and missed questions in the two rounds, corrected after
+    Bonferroni for all nodes compared: the largest of many changes is large by itself.
+    """
+    largest = sorted(changes, key=lambda change: -abs(change.z))[:_CANDIDATES]
+    tested = [(_p_value(change), change) for change in largest]
+    sure = [(p, change) for p, change in tested if p * len(changes) <= alpha]
+    return min(sure, key=lambda found: found[0])[1] if sure else None
+
+
+def _p_value(change: Change) -> float:
+    # Imported late: it takes most of a second, and few processes need it.
+    from scipy.stats import fisher_exact
+
+    table = [[solved, asked - solved] for solved, asked in (change.before, change.after)]
+    return float(fisher_exact(table).pvalue)
+
+
+def read_moves(season: Season) -> Moves:
+    """Compare the season's last two closed rounds; the work is done once a round."""
+    closed = Round.objects.filter(season=season, phase=Round.Phase.CLOSED, closed_at__isnull=False)
+    latest = list(closed.order_by("-closed_at").values_list("pk", "number")[:2])
+    if len(latest) < 2:
+        return Moves(None, 0, None)
+    (after, after_number), (before, before_number) = latest
+    ruling = Ruling.objects.values_list("pk", flat=True).first()
+    mover, compared = _compare(before, after, ruling)
+    return Moves(mover, compared, (before_number, after_number))
+
+
+@lru_cache(maxsize=8)
+def _compare(before: int, after: int, _ruling: int | None) -> tuple[Change | None, int]:
+    """Compare two closed rounds, whose scores change only by a ruling of the operator."""
+    scored = Score.objects.filter(status=Score.Status.SCORED, node__quarantined=False)
+    scored = scored.exclude(arm=Node.Arm.BASE)
+    earlier = {
+        node: (correct, n)
+        for node, correct, n in scored.filter(round=before).values_list("node", "correct", "n")
+    }
+    later = scored.filter(round=after)
+    changes = [
+        Change(name, earlier[node], (correct, n))
+        for node, name, correct, n in later.values_list("node", "node__name", "correct", "n")
+        if node in earlier
+    ]
+    return find_mover(changes), len(changes)
+
+
+# ---- the home page
 
 
 @dataclass(frozen=True)
@@ -80,4 +237,26 @@ def _read_pace(season: Season, *, now: datetime) -> Pace | None:
     return note_totals(
         season.pk,
         Totals(now.timestamp(), relayed=totals["relayed"] or 0, used=totals["used"] or 0),
+    )
+
+
+# ---- what several pages show
+
+
+def current_announcement(*, now: datetime) -> Announcement | None:
+    """Return what the operator announces now."""
+    return Announcement.objects.shown(now=now).first()
+
+
+def latest_chain_link() -> ChainLink | None:
+    """Return the head of the public chain."""
+    return ChainLink.objects.last()
+
+
+def read_charted() -> tuple[int | None, int | None]:
+    """Return what charts depend on: the last booked round, and the operator's last ruling."""
+    booked = Counted.objects.filter(window=Window.ROUND).order_by("-pk")
+    return (
+        booked.values_list("pk", flat=True).first(),
+        Ruling.objects.values_list("pk", flat=True).first(),
     )

@@ -4,14 +4,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from django.http import Http404
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from swarm_web.dashboard.charts.lab import Style, style_arms
-from swarm_web.dashboard.charts.lab_sketch import Sketch, draw_sketch
+from swarm_web.dashboard.charts.lab import Sketch, Style, draw_sketch, style_arms
 from swarm_web.errors import RequestError
 from swarm_web.lab.shape import LEVEL, Arm, Comparison, Finding, Outcome, Report
-from swarm_web.lab.shelf import Published, Summary, Unreadable, list_published, read_summary
+from swarm_web.lab.shelf import (
+    Published,
+    Summary,
+    Unreadable,
+    find_published,
+    list_published,
+    read_summary,
+)
 
 Verdict = Literal["helps", "hurts", "unclear", "explored", "unmeasured"]
 
@@ -143,6 +150,40 @@ def read_answer() -> LabAnswer:
     questions = read_questions(summary, list_published())
     first = next(iter(questions[0].found), None)
     return LabAnswer(_judge(first), first, ours=summary is not None and summary.ours)
+
+
+@dataclass(frozen=True)
+class LabOverview:
+    """The lab's answer, every question, and all published reports."""
+
+    answer: LabAnswer
+    questions: list[QuestionReport]
+    published: list[Published]
+
+    @property
+    def main(self) -> Report | None:
+        """The report that the answer is from, if it can be read."""
+        return self.answer.source.report if self.answer.source else None
+
+    @property
+    def recipe(self) -> QuestionReport:
+        """The question about a better recipe."""
+        return next(question for question in self.questions if question.key == "recipe")
+
+
+def read_overview() -> LabOverview:
+    """Read what the lab's page shows."""
+    published = list_published()
+    questions = read_questions(read_summary(), published)
+    return LabOverview(read_answer(), questions, published)
+
+
+def load_published(name: str) -> Published:
+    """Return the report of that name. Raises Http404."""
+    published = find_published(name)
+    if published is None:
+        raise Http404
+    return published
 
 
 def read_questions(summary: Summary | None, published: Sequence[Published]) -> list[QuestionReport]:

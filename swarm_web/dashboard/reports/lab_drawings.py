@@ -1,6 +1,6 @@
-"""The figures of a lab report, each with the table that says the same; pure."""
+"""A lab report in figures: how its numbers are written, and its charts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,13 +15,79 @@ from swarm_web.dashboard.charts.lab import (
     draw_onset,
     style_arms,
 )
-from swarm_web.dashboard.reports import amounts
-from swarm_web.dashboard.reports.drawings import Drawing, Value
+from swarm_web.dashboard.charts.parts import Drawing, Value
+from swarm_web.dashboard.reports import lab_drawings as amounts
 from swarm_web.errors import RequestError
-from swarm_web.lab.shape import Curve, Onset, Report
+from swarm_web.lab.shape import Comparison, Curve, Onset, Report
 
+NONE = "–"
+_MINUS = "\u2212"
+_THIN = "\u202f"
+_SIZES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 # So many rows has the table of a curve, about.
 _ROWS = 20
+_SMOOTH = gettext_lazy("Each point is the mean of ten rounds.")
+
+
+# ---- numbers
+
+
+def write_gain(ratio: float | None) -> str:
+    """Write a ratio as a change: `+94 %` for 1.94."""
+    if ratio is None:
+        return NONE
+    return f"{_sign(ratio - 1)}{abs(ratio - 1):.0%}".replace("%", f"{_THIN}%")
+
+
+def write_amount(value: float | None) -> str:
+    """Write a number with three significant digits, large ones with their thousands apart."""
+    if value is None:
+        return NONE
+    if value < 0:
+        return _MINUS + write_amount(-value)
+    if value >= 1000:
+        return f"{value:,.0f}".replace(",", _THIN)
+    text = f"{value:.3g}"
+    text = text if "e" not in text else f"{value:.1e}"
+    return text.removeprefix("0") if text.startswith("0.") else text
+
+
+def write_signed(value: float) -> str:
+    """Write a difference with its sign."""
+    return _sign(value) + write_amount(abs(value))
+
+
+def write_bytes(count: float) -> str:
+    """Write a number of bytes in the largest unit of which there is one."""
+    for size, unit in _SIZES:
+        if count >= size:
+            return f"{write_amount(count / size)}{_THIN}{unit}"
+    return f"{count:.0f}{_THIN}B"
+
+
+def write_change(found: Comparison) -> str:
+    """Write how much an arm differs: its gain, or the difference where the other earned nothing."""
+    return write_signed(found.difference) if found.gain is None else write_gain(found.gain)
+
+
+def write_change_ends(found: Comparison) -> tuple[str, str] | None:
+    """Write the ends of the interval of what `write_change` writes; None without one."""
+    if found.gain is None:
+        return _write_ends(found.difference_low, found.difference_high, write_signed)
+    return _write_ends(found.gain_low, found.gain_high, write_gain)
+
+
+def _write_ends(
+    low: float | None, high: float | None, write: Callable[[float], str]
+) -> tuple[str, str] | None:
+    return None if low is None or high is None else (write(low), write(high))
+
+
+def _sign(value: float) -> str:
+    return _MINUS if value < 0 else "+"
+
+
+# ---- charts
 
 
 @dataclass(frozen=True)
@@ -33,7 +99,6 @@ class CurveWords:
     note: Promise
 
 
-_SMOOTH = gettext_lazy("Each point is the mean of ten rounds.")
 CURVES: dict[str, CurveWords] = {
     "cumulative": CurveWords(
         gettext_lazy("Own reward, summed over rounds"),

@@ -5,31 +5,98 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
+from django.db.models import Count, Max
 from django.shortcuts import get_object_or_404
 
-from judge.models import Score, Season
-from judge.selectors import results_of_node, shown_season
+from judge.models import Answer, Score, Season
+from judge.selectors.scores import results_of_node
+from judge.selectors.seasons import shown_season
 from swarm_record.stats import Interval, macro_interval
+from swarm_web.accounts.selectors import public_owner_of
 from swarm_web.brief_cache import keep_briefly
-from swarm_web.dashboard.reports.answer_speed import AnswerSpeed, read_answer_speed
+from swarm_web.dashboard.reports.board import Lift, measure_lift
 from swarm_web.dashboard.reports.conduct import HandOut, tell
-from swarm_web.dashboard.reports.history import WINDOW, read_bases, scores_since_start
-from swarm_web.dashboard.reports.lineup import Lift, measure_lift
-from swarm_web.dashboard.reports.round import ScoreReport
-from swarm_web.dashboard.reports.rulings import RulingLine, describe_rulings
-from swarm_web.dashboard.reports.turn import Turn, read_turn
-from swarm_web.dashboard.reports.verdict import Place, Verdict, judge_health
+from swarm_web.dashboard.reports.node_charts import WINDOW, read_bases, scores_since_start
+from swarm_web.dashboard.reports.node_health import Place, Turn, Verdict, judge_health, read_turn
+from swarm_web.dashboard.reports.round import RulingLine, ScoreReport, describe_rulings
 from swarm_web.keyset import Keyset, KeyText, Listing
 from swarm_web.leaderboard import LeaderboardRow, count_ranked, read_line
 from swarm_web.nodes.models import Node, NodeKey
 from swarm_web.relay.models import Contribution
-from swarm_web.relay.selectors import delivered_to_others, find_conduct
+from swarm_web.relay.selectors import delivered_to_others, find_conduct, training_points
 
+# Honest nodes pause in training and update their weights: those of the demo, which rest for most
+# of a step, answer four times as fast.
+SUSPICIOUS_RATIO = 100.0
 # Results of so many rounds are listed, and of fewer on the page; charts reach further.
 LISTED_ROUNDS = 60
 SHOWN_ROUNDS = 15
 # Columns of scores and rounds that no report tells, and that are large.
 _UNTOLD = ("answered", "solved", "round__rules", "round__secret")
+
+
+# ---- answer speed
+
+
+@dataclass(frozen=True)
+class AnswerSpeed:
+    """In round `number`, `answers` arrived within `milliseconds` after the questions had been sent.
+
+    `training` is how many completions a second the node generates in training, by its reports;
+    None if it reported too little.
+    """
+
+    number: int
+    answers: int
+    milliseconds: int
+    training: float | None
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times as fast it answers as it generates in training."""
+        if not self.training:
+            return None
+        return 1000 * self.answers / max(1, self.milliseconds) / self.training
+
+    @property
+    def times(self) -> int:
+        """The ratio as a whole number, 0 if it is not known."""
+        return round(self.ratio or 0)
+
+    @property
+    def is_suspicious(self) -> bool:
+        """Whether its model can hardly have written the answers."""
+        return self.ratio is not None and self.ratio > SUSPICIOUS_RATIO
+
+
+def read_answer_speed(node: Node, season: Season, last: Score) -> AnswerSpeed | None:
+    """Return the speed in the node's last result, None if it answered nothing there."""
+    answers = Answer.objects.filter(node=node, question__round=last.round_id)
+    found = answers.aggregate(answers=Count("pk"), latency_ms=Max("latency_ms"))
+    if not found["answers"] or found["latency_ms"] is None:
+        return None
+    return AnswerSpeed(
+        number=last.round.number,
+        answers=found["answers"],
+        milliseconds=found["latency_ms"],
+        training=_training_speed(node, season),
+    )
+
+
+def _training_speed(node: Node, season: Season) -> float | None:
+    """Return completions a second between the last two points that the node's reports left."""
+    points = training_points(node, season_id=season.pk, limit=2)
+    if len(points) < 2:
+        return None
+    before, now = points
+    steps, seconds = now.step - before.step, (now.at - before.at).total_seconds()
+    if steps <= 0 or seconds <= 0:
+        return None
+    rollouts = season.batch or season.local + season.external
+    return steps * rollouts * season.completions / seconds
+
+
+# ---- the report
 
 
 @dataclass(frozen=True)
@@ -142,6 +209,11 @@ class NodeReport:
 def load_node(name: str) -> Node:
     """Return the node of that name. Raises Http404."""
     return get_object_or_404(Node, name=name)
+
+
+def read_owner(node: Node) -> str:
+    """Return the name of a node's owner; empty without one who shows it."""
+    return public_owner_of(node)
 
 
 def list_nodes_by_name(start: str) -> Listing[Node]:

@@ -1,16 +1,28 @@
-"""Rollouts as pages show them: what a search asks for, and cards with what our verifier found."""
+"""Rollouts as pages show them: searches, cards with verdicts, and who learned from whom."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
+from django.http import Http404
+
 from judge.models import Season
-from judge.selectors import shown_season
+from judge.selectors.seasons import shown_season
+from swarm_web.dashboard.charts.flow import FlowPicture, Link, draw_flow
 from swarm_web.errors import RequestError
 from swarm_web.keyset import decode_numbers, encode_numbers
 from swarm_web.relay.models import ArchivedRollout
-from swarm_web.relay.selectors import Cursor, Outcome, RolloutFilters, search_rollouts
+from swarm_web.relay.selectors import (
+    Cursor,
+    Outcome,
+    RolloutFilters,
+    RolloutPage,
+    exchanges_in,
+    find_rollout,
+    search_rollouts,
+)
 
 PAGE_CARDS = 20
 # Of a list's card: enough to see what sets right and wrong apart.
@@ -18,8 +30,15 @@ SHOWN_COMPLETIONS = 2
 LISTED_SEASONS = 50
 _OUTCOMES = {outcome.value for outcome in Outcome}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
 Spread = Literal["mixed", "right", "wrong"]
+# As many as a picture can tell apart.
+SHOWN_LINKS = 20
+_HOUR = timedelta(hours=1)
+_FORMAT = "%Y-%m-%dT%H"
+_TEXT = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}", re.ASCII)
+
+
+# ---- the archive
 
 
 @dataclass(frozen=True)
@@ -142,6 +161,30 @@ def read_rollouts(query: RolloutQuery) -> RolloutList:
     )
 
 
+def load_card(pk: int) -> Card:
+    """Return a rollout's card with all of its completions. Raises Http404."""
+    found = find_rollout(pk)
+    if found is None:
+        raise Http404
+    return make_card(found)
+
+
+def find_archived(
+    *,
+    author: str,
+    learner: str,
+    dataset: str,
+    outcome: str,
+    after: tuple[datetime, int] | None,
+    limit: int,
+) -> RolloutPage:
+    """Return a page of the archive's rollouts, newest first, after a rollout's time and id."""
+    filters = RolloutFilters(
+        author=author, learner=learner, dataset=dataset, outcome=Outcome(outcome)
+    )
+    return search_rollouts(filters, limit=limit, after=Cursor(*after) if after else None)
+
+
 def make_card(rollout: ArchivedRollout, *, most: int | None = None) -> Card:
     """Return a rollout's card with at most so many completions, right and wrong ones if it can."""
     shown = [
@@ -181,3 +224,69 @@ def decode_cursor(text: str) -> Cursor | None:
             f"There is no page after {text[:40]!r}.",
             fix="Leave it out for the first page, and follow the page's own links from there.",
         ) from problem
+
+
+# ---- who learned from whom
+
+
+@dataclass(frozen=True)
+class FlowReport:
+    """The links of the hour that begins at `hour`, strongest first."""
+
+    season: Season | None
+    hour: datetime
+    links: list[Link]
+    picture: FlowPicture
+    is_now: bool
+
+    @property
+    def end(self) -> datetime:
+        """When the hour ends."""
+        return self.hour + _HOUR
+
+    @property
+    def earlier(self) -> str:
+        """The hour before, as an address asks for it."""
+        return format_hour(self.hour - _HOUR)
+
+    @property
+    def later(self) -> str:
+        """The hour after; empty where it has not begun."""
+        return "" if self.is_now else format_hour(self.end)
+
+
+def format_hour(hour: datetime) -> str:
+    """Write an hour, in UTC, as an address asks for it."""
+    return f"{hour.astimezone(UTC):{_FORMAT}}"
+
+
+def read_hour(text: str, *, now: datetime) -> datetime:
+    """Return the hour that an address asks for, or else this one. Raises RequestError."""
+    this = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    if not text:
+        return this
+    hour = _parse(text)
+    if hour is None or hour > this or hour.year < 2000:
+        raise RequestError(
+            "query.hour",
+            f"There is no hour {text[:40]!r} to show.",
+            fix=f"Write a past hour in UTC, such as {format_hour(this)}, or leave it out.",
+        )
+    return hour
+
+
+def read_flow(*, hour: datetime, now: datetime) -> FlowReport:
+    """Read an hour's strongest links in a constant number of queries."""
+    season = shown_season()
+    flows = exchanges_in(season.pk, hour=hour, limit=SHOWN_LINKS) if season else []
+    links = [Link(flow.giver, flow.taker, flow.used) for flow in flows]
+    return FlowReport(season, hour, links, draw_flow(links), is_now=now < hour + _HOUR)
+
+
+def _parse(text: str) -> datetime | None:
+    if not _TEXT.fullmatch(text):
+        return None
+    try:
+        return datetime.strptime(text, _FORMAT).replace(tzinfo=UTC)
+    except ValueError:
+        return None

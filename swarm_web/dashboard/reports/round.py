@@ -1,6 +1,6 @@
 """A round's report. Until the round has closed it holds no question, spec, answer or score."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -10,20 +10,89 @@ from typing import Any
 import msgspec
 from django.db.models import Count, Max, QuerySet
 from django.shortcuts import get_object_or_404
+from django.utils.translation import gettext as _
 
 from judge.models import Answer, Question, Round, RoundSummary, Ruling, Score
 from judge.repeats import count_seen_before
-from judge.selectors import count_questions, rulings_about
+from judge.selectors.rounds import count_questions, rulings_about
 from swarm_protocol.version import CLIENT_VERSION
 from swarm_record.stats import Interval
 from swarm_tasks.beacon import Beacon
-from swarm_web.dashboard.reports.reasons import advise
-from swarm_web.dashboard.reports.rulings import RulingLine, describe_rulings
 from swarm_web.errors import RequestError
 from swarm_web.keyset import KeyColumn, Keyset, Listing
 from swarm_web.nodes.models import Node
 
 BEST_FIRST = Keyset(KeyColumn("score", descending=True, nulls_last=True), "node_id")
+
+
+# ---- rulings
+
+
+@dataclass(frozen=True)
+class RulingLine:
+    """A decision: what was done, the operator's reason as written, and what it changed."""
+
+    action: str
+    text: str
+    reason: str
+    changes: dict[str, int]
+    made_at: datetime
+
+    @property
+    def counts(self) -> list[tuple[str, int]]:
+        """What it changed, for templates: there a key can hide a method of a dictionary."""
+        return list(self.changes.items())
+
+
+def describe_rulings(rulings: Iterable[Ruling]) -> list[RulingLine]:
+    """Return rulings in plain words, in the order given."""
+    return [
+        RulingLine(
+            action=ruling.action,
+            text=_say(Ruling.Action(ruling.action)),
+            reason=ruling.reason,
+            changes={k: v for k, v in ruling.changes.items() if isinstance(v, int)},
+            made_at=ruling.made_at,
+        )
+        for ruling in rulings
+    ]
+
+
+def _say(action: Ruling.Action) -> str:
+    said = {
+        Ruling.Action.VOID: _("The operator took this round out of every score."),
+        Ruling.Action.RECOMPUTE: _("The operator had this round's answers graded again."),
+        Ruling.Action.QUARANTINE: _("The operator took this node out of the ranks."),
+        Ruling.Action.RELEASE: _("The operator put this node back into the ranks."),
+        Ruling.Action.DISMISS: _("The operator looked at something odd and found it harmless."),
+    }
+    return said[action]
+
+
+# ---- scores
+
+
+def advise(reason: str) -> str:
+    """Return what helps against one of Score.Reason; nothing for a complete result."""
+    advice = {
+        Score.Reason.UNANSWERED: _("A faster device or a smaller model answers in time."),
+        Score.Reason.UNSCORED: _(
+            "Nothing to do: it costs the node nothing. If it happens often, tell the operator."
+        ),
+        Score.Reason.NOT_OFFERED: _(
+            "Look at what its terminal said while the round was open: it was busy, stuck or "
+            "offline. Absence lowers no score."
+        ),
+        Score.Reason.DECLINED: _(
+            "Let all your nodes answer the rounds that they are invited to, or stop them before a "
+            "round opens."
+        ),
+        Score.Reason.CAME_LATE: _("Nothing to do: leave it running for the next round."),
+    }
+    return advice.get(Score.Reason(reason), "")
+
+
+# ---- the round
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,10 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from judge.models import Round, RoundSummary, Season
-from judge.selectors import listed_rounds, shown_season, started_seasons
+from judge.selectors.rounds import listed_rounds
+from judge.selectors.seasons import shown_season, started_seasons
+from swarm_web.dashboard.charts.parts import Drawing
 from swarm_web.dashboard.charts.rounds import Spread, draw_spreads
-from swarm_web.dashboard.reports.drawings import Drawing
 from swarm_web.errors import RequestError
 from swarm_web.keyset import Key, Keyset, Listing, decode_numbers
 
@@ -85,6 +86,11 @@ def read_season(name: str | None) -> Season | None:
 def list_all_rounds() -> Listing[Round]:
     """List the rounds of all seasons, newest first."""
     return Listing(Round.objects.select_related("season"), NEWEST_FIRST)
+
+
+def list_started_seasons() -> Listing[Season]:
+    """List the seasons that have started, newest first."""
+    return Listing(started_seasons(), Keyset("-pk"))
 
 
 def read_rounds(*, season: Season | None, before: int | None) -> RoundsReport:

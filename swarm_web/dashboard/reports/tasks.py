@@ -14,11 +14,12 @@ from django.http import Http404
 from django.utils.translation import gettext as _
 
 from judge.models import Question, Round, RoundSummary, Season
-from judge.selectors import shown_season, task_choices
+from judge.selectors.seasons import shown_season, task_choices
 from swarm_protocol.messages import ConfigValue, TaskChoice
 from swarm_record.stats import macro_interval
 from swarm_tasks.allowlist import allowed_datasets
 from swarm_tasks.levels import Rungs, rungs_around
+from swarm_web.dashboard.charts.parts import Drawing
 from swarm_web.dashboard.charts.tasks import (
     POOLED_ROUNDS,
     PassRate,
@@ -26,7 +27,6 @@ from swarm_web.dashboard.charts.tasks import (
     draw_pass_rates,
     pool_tallies,
 )
-from swarm_web.dashboard.reports.drawings import Drawing
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import ArchivedRollout
 

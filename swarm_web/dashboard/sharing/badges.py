@@ -6,9 +6,8 @@ The JSON follows https://shields.io/badges/endpoint-badge.
 from dataclasses import dataclass
 from typing import Any
 
-from swarm_web.dashboard.sharing.facts import NodeFacts, SiteFacts
-from swarm_web.dashboard.sharing.lettering import measure
-from swarm_web.dashboard.sharing.words import describe_node, describe_site
+from swarm_web.dashboard.sharing.cards import measure
+from swarm_web.dashboard.sharing.facts import NodeFacts, SiteFacts, describe_node, describe_site
 
 # shields.io asks no more often.
 CACHE_S = 300

@@ -1,21 +1,30 @@
-"""Preview cards, 1200 by 630 pixels, as PNG: what a link looks like where it is shared; pure.
+"""Preview cards, 1200 by 630 pixels, as PNG, with their typeface, and the site's icon; pure.
 
-Pillow draws lines without smoothing, so a card is drawn twice as large and made smaller.
+The typeface is Inter, under the SIL Open Font License, bundled. Pillow draws without smoothing, so
+everything is drawn larger and then made smaller.
 """
 
 import io
 import re
 from collections.abc import Sequence
 from functools import cache, lru_cache
+from pathlib import Path
 
 from django.conf import settings
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, ImageFont
 
 from swarm_web.dashboard.charts.parts import STYLES
-from swarm_web.dashboard.sharing.facts import NodeFacts, SiteFacts
-from swarm_web.dashboard.sharing.lettering import fit, shorten
-from swarm_web.dashboard.sharing.words import describe_site, write_interval, write_rank, write_share
+from swarm_web.dashboard.sharing.facts import (
+    NodeFacts,
+    SiteFacts,
+    describe_site,
+    write_interval,
+    write_rank,
+    write_share,
+)
 
+_FOLDER = Path(__file__).parent / "fonts"
+_FILES = {"regular": "inter-5.3.0-regular.ttf", "bold": "inter-5.3.0-bold.ttf"}
 WIDTH, HEIGHT = 1200, 630
 # The pages' colours in the light.
 PAPER, INK, _QUIET, _LINE, ACCENT = "#fbfaf7", "#1b1f24", "#5d6670", "#e3e0d8", "#2f5fd0"
@@ -27,8 +36,43 @@ _CIRCLE = re.compile(r'<circle (class="one" )?cx="([\d.]+)" cy="([\d.]+)" r="([\
 LOGO_UNITS = 32
 # Cards are asked for in bursts: whenever a link is shared.
 _KEPT = 64
-
 Spot = tuple[float, float]
+_SIZES = (16, 32, 48)
+# Drawn so much larger and then made smaller: Pillow draws without smoothing.
+_UNIT = 12
+
+
+# ---- the typeface
+
+
+@cache
+def load_font(weight: str, px: int) -> ImageFont.FreeTypeFont:
+    """Return the typeface in a weight (regular or bold) and size."""
+    return ImageFont.truetype(_FOLDER / _FILES[weight], px)
+
+
+def measure(text: str, px: int, *, weight: str = "regular") -> float:
+    """Return how many pixels a text takes in a line."""
+    return float(load_font(weight, px).getlength(text))
+
+
+def fit(text: str, *, weight: str, px: int, least: int, width: float) -> ImageFont.FreeTypeFont:
+    """Return the largest size, from `px` down to `least`, in which a text fits a width."""
+    sizes = range(px, least - 1, -2)
+    fitting = (size for size in sizes if measure(text, size, weight=weight) <= width)
+    return load_font(weight, next(fitting, least))
+
+
+def shorten(text: str, font: ImageFont.FreeTypeFont, *, width: float) -> str:
+    """Return a text, or as much of its beginning as fits a width."""
+    if font.getlength(text) <= width:
+        return text
+    lengths = range(len(text), 0, -1)
+    cut = (text[:length] + "…" for length in lengths)
+    return next((short for short in cut if font.getlength(short) <= width), "…")
+
+
+# ---- cards
 
 
 class Canvas:
@@ -194,3 +238,21 @@ def _enlarge(spot: Spot) -> Spot:
 
 def _begin_large(text: str) -> str:
     return text[:1].upper() + text[1:]
+
+
+# ---- the icon
+
+
+@cache
+def draw_icon() -> bytes:
+    """Draw the icon in the sizes of tabs, task bars and shortcuts, as one ICO file."""
+    side = LOGO_UNITS * _UNIT
+    image = Image.new("RGBA", (side, side))
+    draw = ImageDraw.Draw(image)
+    # The dots are dark, and so are the tabs of some browsers.
+    draw.rounded_rectangle((0, 0, side - 1, side - 1), radius=side // 6, fill=PAPER)
+    for x, y, radius, is_one in read_logo():
+        draw.circle((x * _UNIT, y * _UNIT), radius * _UNIT, fill=ACCENT if is_one else INK)
+    buffer = io.BytesIO()
+    image.save(buffer, "ICO", sizes=[(size, size) for size in _SIZES])
+    return buffer.getvalue()

@@ -1,4 +1,4 @@
-"""What badges and cards say, read from the same rows as the pages."""
+"""What badges and cards say of a node or the site: the facts, and their wording in English."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,10 +6,11 @@ from datetime import datetime
 from django.conf import settings
 
 from judge.models import Standing
-from judge.selectors import recent_scores, shown_season
+from judge.selectors.scores import recent_scores
+from judge.selectors.seasons import shown_season
 from swarm_record.stats import Interval
 from swarm_web.dashboard.reports.board import read_board
-from swarm_web.dashboard.reports.pill import read_pill
+from swarm_web.dashboard.reports.home import read_pill
 from swarm_web.leaderboard import count_ranked, read_line
 from swarm_web.nodes.models import Node
 
@@ -23,6 +24,9 @@ _UNRANKED = {
     Standing.Remark.BASE: "untrained model",
     Standing.Remark.QUARANTINED: "not ranked",
 }
+
+
+# ---- facts
 
 
 @dataclass(frozen=True)
@@ -91,3 +95,38 @@ def read_site_facts(*, now: datetime) -> SiteFacts:
             (row.node, row.score, row.interval) for row in board.rows if row.rank is not None
         ),
     )
+
+
+def write_share(score: float) -> str:
+    """Write a fraction of one with three decimals and no leading zero: `.347`."""
+    return f"{score:.3f}".removeprefix("0")
+
+
+def write_interval(interval: Interval) -> str:
+    """Write an interval of fractions, such as .311 to .384."""
+    return f"{write_share(interval[0])}–{write_share(interval[1])}"
+
+
+def write_rank(facts: NodeFacts) -> str:
+    """Say which rank a node has of how many, or why it has none."""
+    if facts.rank is None:
+        return facts.unranked
+    best, worst = facts.rank
+    ranks = str(best) if best == worst else f"{best}–{worst}"
+    return f"rank {ranks} of {facts.ranked}"
+
+
+# ---- wording
+
+
+def describe_node(facts: NodeFacts) -> str:
+    """Say a node's rank and score in a few words."""
+    if facts.score is None:
+        return facts.unranked
+    return f"{write_share(facts.score)} · {write_rank(facts)}"
+
+
+def describe_site(facts: SiteFacts) -> str:
+    """Say in a few words what the site does."""
+    nodes = "1 node" if facts.connected == 1 else f"{facts.connected} nodes"
+    return nodes if facts.round is None else f"{nodes} · round {facts.round}"

@@ -9,8 +9,8 @@ from django.urls import reverse
 from django.utils.feedgenerator import Atom1Feed
 
 from judge.models import Round, RoundSummary
-from judge.selectors import listed_rounds
-from swarm_web.dashboard.sharing.words import write_share
+from judge.selectors.rounds import listed_rounds
+from swarm_web.dashboard.sharing.facts import write_share
 
 ENTRIES = 30
 

@@ -13,14 +13,13 @@ from django.views.decorators.http import etag, require_safe
 
 from swarm_protocol.version import CLIENT_VERSION
 from swarm_web.dashboard.sharing.badges import CACHE_S, Badge, make_node_badge, make_site_badge
-from swarm_web.dashboard.sharing.cards import draw_node_card, draw_site_card
+from swarm_web.dashboard.sharing.cards import draw_icon, draw_node_card, draw_site_card
 from swarm_web.dashboard.sharing.facts import (
     NodeFacts,
     SiteFacts,
     read_node_facts,
     read_site_facts,
 )
-from swarm_web.dashboard.sharing.icon import draw_icon
 from swarm_web.nodes.models import Node
 
 ICON_CACHE_S = 86_400

@@ -14,12 +14,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from judge.models import Score
-from swarm_web.dashboard.charts.sparkline import draw_sparkline
-from swarm_web.dashboard.reports.drawings import Value
-from swarm_web.dashboard.reports.lineup import BoardLine, Lift
-from swarm_web.dashboard.reports.marks import Mark, Outcome
-from swarm_web.dashboard.reports.reasons import advise
-from swarm_web.dashboard.reports.sheet import Row
+from swarm_web.dashboard.charts.parts import Value
+from swarm_web.dashboard.charts.scores import draw_sparkline
+from swarm_web.dashboard.reports.answers import Mark, Outcome, Row
+from swarm_web.dashboard.reports.board import BoardLine, Lift
+from swarm_web.dashboard.reports.round import advise
 from swarm_web.dashboard.templatetags.figures import (
     NONE,
     figure_writer,

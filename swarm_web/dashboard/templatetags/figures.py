@@ -14,12 +14,10 @@ from django.utils.safestring import SafeString
 from django.utils.translation import get_language_bidi
 from django.utils.translation import gettext as _
 
-from swarm_web.dashboard.reports.codes import name_code
-from swarm_web.dashboard.reports.drawings import Value
-from swarm_web.dashboard.reports.marks import describe_verdict
+from swarm_web.dashboard.charts.parts import Value
+from swarm_web.dashboard.reports.answers import describe_verdict
 
 register = template.Library()
-register.filter("code_name", name_code)
 register.filter("verdict", describe_verdict)
 
 NONE = "–"
@@ -180,3 +178,24 @@ def words(dataset: str) -> str:
 def as_json(value: object) -> str:
     """Write a value as indented JSON."""
     return msgspec.json.format(msgspec.json.encode(value)).decode()
+
+
+@register.filter("code_name")
+def name_code(code: str) -> str:
+    """Name a reason why rollouts of others were dropped, or what a ruling changed.
+
+    Nodes report reasons of their own making too: an unknown code loses its underscores.
+    """
+    known = {
+        "own": _("its own"),
+        "duplicate": _("offered before"),
+        "foreign": _("not of this season"),
+        "not_decodable": _("not writable by its tokenizer"),
+        "too_long": _("too long to train on"),
+        "unscorable": _("could not be checked"),
+        "not_informative": _("not informative"),
+        "not_drawn": _("others took the places"),
+        "answers_changed": _("answers changed"),
+        "scores_changed": _("scores changed"),
+    }
+    return known.get(code, code.replace("_", " "))

@@ -8,9 +8,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from swarm_web.dashboard.charts.lab import Style
-from swarm_web.dashboard.charts.lab_sketch import DASHES
-from swarm_web.dashboard.reports import amounts
+from swarm_web.dashboard.charts.lab import DASHES, Style
+from swarm_web.dashboard.reports import lab_drawings as amounts
 from swarm_web.dashboard.templatetags.figures import NONE, SMALLEST_P, figure_writer
 from swarm_web.lab.shape import Comparison, Estimate, GainAfter
 

@@ -13,8 +13,7 @@ from websockets.asyncio.client import connect
 
 from swarm_web.dashboard.live import board
 from swarm_web.dashboard.live import socket as live_socket
-from swarm_web.dashboard.live.board import LiveBoard, live_board
-from swarm_web.dashboard.live.shares import TooManyViewsError
+from swarm_web.dashboard.live.board import LiveBoard, TooManyViewsError, live_board
 from swarm_web.dashboard.live.views import View, ViewKey, read_key, read_view
 from tests.dashboard.conftest import judge_nodes
 from tests.dashboard.live.listening import browser_socket, close_round, hear, open_round_for

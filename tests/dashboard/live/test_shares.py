@@ -8,7 +8,7 @@ import pytest
 from asgiref.sync import sync_to_async
 from websockets.asyncio.client import connect
 
-from swarm_web.dashboard.live.shares import MAX_ODD_VIEWS_EACH, Shares, TooManyViewsError
+from swarm_web.dashboard.live.board import MAX_ODD_VIEWS_EACH, Shares, TooManyViewsError
 from swarm_web.dashboard.live.views import read_key
 from tests.dashboard.live.listening import hear
 from tests.factories import make_season

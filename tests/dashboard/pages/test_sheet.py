@@ -7,8 +7,8 @@ import pytest
 from django.test import Client
 
 from judge.models import Answer, Round, Season
-from swarm_web.dashboard.reports import sheet as report
-from swarm_web.dashboard.reports.marks import Mark, Outcome
+from swarm_web.dashboard.reports import answers as report
+from swarm_web.dashboard.reports.answers import Mark, Outcome
 from swarm_web.nodes.models import Node
 from tests.factories import make_answer, make_node, make_round, make_score, make_seat
 

@@ -6,7 +6,7 @@ import pytest
 from django.utils import translation
 
 from node_client.learning.external import DropReason
-from swarm_web.dashboard.reports.codes import name_code
+from swarm_web.dashboard.templatetags.figures import name_code
 
 
 @pytest.mark.parametrize("code", [*get_args(DropReason), "answers_changed", "scores_changed"])

@@ -3,7 +3,7 @@
 import pytest
 from django.utils import timezone
 
-from swarm_web.dashboard.reports.lineup import end_scale, line_up, measure_lift
+from swarm_web.dashboard.reports.board import end_scale, line_up, measure_lift
 from swarm_web.leaderboard import Leaderboard, LeaderboardRow
 
 

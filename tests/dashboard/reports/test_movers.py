@@ -1,6 +1,6 @@
 """A move is only told where chance hardly makes it."""
 
-from swarm_web.dashboard.reports.movers import Change, find_mover
+from swarm_web.dashboard.reports.home import Change, find_mover
 
 
 def test_a_change_within_chance_moves_nobody() -> None:

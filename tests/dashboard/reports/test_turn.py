@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from judge.engine import Phase
 from judge.models import Round, Season, Seat
-from swarm_web.dashboard.reports.turn import Turn, read_turn
+from swarm_web.dashboard.reports.node_health import Turn, read_turn
 from swarm_web.nodes.models import Node
 from tests.factories import make_answer, make_node, make_round, make_seat
 

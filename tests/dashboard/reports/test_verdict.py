@@ -8,8 +8,7 @@ import pytest
 from django.utils import timezone
 
 from judge.models import Round, Score
-from swarm_web.dashboard.reports.turn import Turn
-from swarm_web.dashboard.reports.verdict import Place, Verdict, judge_health
+from swarm_web.dashboard.reports.node_health import Place, Turn, Verdict, judge_health
 from swarm_web.nodes.models import Node
 
 NOW = timezone.now()

@@ -1,7 +1,7 @@
 """The answer to "is my node working?": one line with its reason and what helps. Pure.
 
-The words are those of the node's page on the site (`swarm_web.dashboard.reports.verdict`), wherever
-both can know the same thing.
+The words are those of the node's page on the site (`swarm_web.dashboard.reports.node_health`),
+wherever both can know the same thing.
 """
 
 from dataclasses import dataclass

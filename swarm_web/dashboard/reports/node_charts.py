@@ -1,15 +1,18 @@
-"""A node's judge scores over its last rounds, beside the same model untrained."""
+"""A node's charts: its judge scores beside the same model untrained, and its training."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import partial
 
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from judge.models import Score, Season
-from judge.selectors import scores_of_node
+from judge.selectors.scores import scores_of_node
+from judge.selectors.seasons import shown_season
 from swarm_web.brief_cache import keep_briefly
+from swarm_web.dashboard.charts.parts import Drawing, Figure, Value
 from swarm_web.dashboard.charts.scores import (
     POOLED_ROUNDS,
     Point,
@@ -18,16 +21,28 @@ from swarm_web.dashboard.charts.scores import (
     pool_in,
     pool_rounds,
 )
-from swarm_web.dashboard.reports.board import CHARTED_ROUNDS
-from swarm_web.dashboard.reports.drawings import Drawing, Value
-from swarm_web.dashboard.reports.lineup import Lift
+from swarm_web.dashboard.charts.training import (
+    Step,
+    draw_reflection,
+    draw_training,
+    name_kinds,
+)
+from swarm_web.dashboard.reports.board import CHARTED_ROUNDS, Lift
 from swarm_web.errors import RequestError
 from swarm_web.leaderboard import LeaderboardRow, read_base
 from swarm_web.nodes.models import Node
+from swarm_web.relay.selectors import Peer, given_to, taken_from, training_points
 
 WINDOW = "season"
 # So many rounds may be looked at together. A chart has as many points as the fewest of them.
 SPANS = (CHARTED_ROUNDS, 4 * CHARTED_ROUNDS, 16 * CHARTED_ROUNDS)
+# As many points as a chart shows apart; the relay keeps one in some minutes.
+CHARTED_POINTS = 288
+LISTED_PEERS = 8
+PEERS_SINCE = timedelta(days=7)
+
+
+# ---- judge scores
 
 
 def read_span(text: str | None) -> int:
@@ -122,4 +137,99 @@ def read_bases(model: str, season: Season, *, now: datetime) -> list[Leaderboard
     return keep_briefly(
         f"bases:{season.pk}:{model}",
         lambda: read_base(model, season=season, window=WINDOW, now=now),
+    )
+
+
+# ---- training
+
+
+@dataclass(frozen=True)
+class Exchanged:
+    """Whose rollouts a node trained on in the last days, and who trained on its own."""
+
+    taken: list[Peer]
+    given: list[Peer]
+
+
+def read_steps(node: Node, season: Season) -> list[Step]:
+    """Return what a node reported of its latest steps in a season, oldest first, in one query."""
+    points = training_points(node, season_id=season.pk, limit=CHARTED_POINTS)
+    return [
+        Step(point.step, point.training_reward, point.informative_share, point.reflection)
+        for point in points
+    ]
+
+
+def read_exchanged(node: Node, season: Season, *, now: datetime) -> Exchanged:
+    """Return with whom a node exchanged most, in two queries."""
+    since = now - PEERS_SINCE
+    return Exchanged(
+        taken=taken_from(node, season_id=season.pk, since=since, limit=LISTED_PEERS),
+        given=given_to(node, season_id=season.pk, since=since, limit=LISTED_PEERS),
+    )
+
+
+def tell_training(steps: Sequence[Step]) -> Drawing:
+    """Draw training reward and informative share."""
+    return Drawing(
+        draw=partial(draw_training, steps),
+        columns=[_("Step"), _("Training reward"), _("Informative share")],
+        rows=[(s.step, s.training_reward, s.informative_share) for s in reversed(steps)],
+    )
+
+
+def tell_reflection(steps: Sequence[Step]) -> Drawing:
+    """Draw how often completions recheck, hesitate or explore."""
+    kinds = name_kinds()
+    return Drawing(
+        draw=partial(draw_reflection, steps),
+        columns=[_("Step"), *kinds.values()],
+        rows=[
+            (s.step, *(s.reflection.get(kind) for kind in kinds))
+            for s in reversed(steps)
+            if s.reflection
+        ],
+    )
+
+
+# ---- all charts of the page
+
+
+@dataclass(frozen=True)
+class NodeCharts:
+    """The charts of a node's page."""
+
+    history: Drawing
+    training: Drawing
+    reflection: Drawing
+
+
+def read_charts(
+    node: Node, season: Season, *, base: LeaderboardRow | None, span: int
+) -> NodeCharts:
+    """Read the charts of a node's page, in at most three queries."""
+    steps = read_steps(node, season)
+    return NodeCharts(
+        history=draw_history(node, season, base=base, span=span),
+        training=tell_training(steps),
+        reflection=tell_reflection(steps),
+    )
+
+
+def draw_figure(node: Node, chart: str, *, span: int, now: datetime) -> Figure:
+    """Draw one chart of a node's page; empty before the first season. Raises RequestError."""
+    season = shown_season()
+    if season is None:
+        return {}
+    if chart == "score":
+        base = find_base(node, season, now=now)
+        return draw_history(node, season, base=base, span=span).figure
+    if chart == "training":
+        return tell_training(read_steps(node, season)).figure
+    if chart == "reflection":
+        return tell_reflection(read_steps(node, season)).figure
+    raise RequestError(
+        "query.chart",
+        f"There is no chart {chart[:40]!r}.",
+        fix="Use one of score, training, reflection.",
     )
