@@ -12,14 +12,14 @@ from swarm_record.results import ResultLine, ResultsHead, encode_results
 
 
 class _TextHash(Func):
-    """SHA-256 of a text as UTF-8, in hex, so that texts need not leave the database."""
+    """SHA-256 of a text as UTF-8, in hex, computed by the database to avoid loading the texts."""
 
     template = "ENCODE(SHA256(CONVERT_TO(%(expressions)s, 'UTF8')), 'hex')"
     output_field = TextField()
 
 
 def read_entries(judge_round: Round) -> list[AnswerEntry]:
-    """Return all answers of a round as its Merkle tree has them, in any order."""
+    """Return all answers of a round as entries of its Merkle tree, in any order."""
     rows = Answer.objects.filter(question__round=judge_round).values_list(
         "node__name",
         "question__position",
@@ -35,7 +35,7 @@ def read_entries(judge_round: Round) -> list[AnswerEntry]:
 
 
 def read_result_lines(judge_round: Round) -> list[bytes]:
-    """Return a closed round's results as they are published and fixed, without line feeds."""
+    """Return a closed round's published results, one line each, without line feeds."""
     datasets = judge_round.questions.order_by("position").values_list("dataset", flat=True)
     head = ResultsHead(judge_round.number, judge_round.season.name, list(datasets))
     scores = judge_round.scores.select_related("node")

@@ -1,4 +1,4 @@
-"""Rounds: the one that matters now, lists of them, and what they wait for."""
+"""Rounds: the current one, lists of them, and those that wait."""
 
 from typing import Any
 
@@ -28,12 +28,12 @@ _PHASES: dict[Phase, RoundPhase] = {
 
 
 def current_round(season: Season) -> Round | None:
-    """Return the round that nodes and visitors look at: open, being scored, or next."""
+    """Return the round to show to nodes and visitors: open, being scored, or the next one."""
     return _most_urgent(season.rounds.exclude(phase__in=[Phase.CLOSED, Phase.VOID]))
 
 
 def round_in_progress() -> Round | None:
-    """Return a round that is open or being scored: a season that ended finishes its last one."""
+    """Return a round that is open or being scored, also if its season has ended."""
     rounds = Round.objects.select_related("season")
     return _most_urgent(rounds.filter(phase__in=[Phase.OPEN, Phase.SCORING]))
 
@@ -56,14 +56,14 @@ def undrawn_rounds() -> QuerySet[Round]:
 
 
 def count_questions(judge_round: Round) -> int:
-    """Return how many questions a round asks, also before they are drawn."""
+    """Return the number of questions of a round, also before they are drawn."""
     if judge_round.is_drawn:
         return judge_round.questions.count()
     return int(judge_round.rules["questions"])
 
 
 def describe_round(judge_round: Round, *, questions: int | None = None) -> RoundInfo:
-    """Return a round as nodes are told; knowing how many `questions` it has spares a query."""
+    """Return a round as a message for nodes; passing `questions`, their number, saves a query."""
     return RoundInfo(
         number=judge_round.number,
         phase=_PHASES[Phase(judge_round.phase)],
@@ -99,7 +99,7 @@ def rounds_with_turnout() -> QuerySet[Round]:
 
 
 def _count(rows: QuerySet[Seat] | QuerySet[Score]) -> Coalesce:
-    """Return how many rows a round has; two joins would multiply them with each other."""
+    """Return a round's number of rows as a subquery; two joins would multiply their rows."""
     counted = rows.order_by().values("round").annotate(count=Count("pk")).values("count")
     return Coalesce(Subquery(counted), 0)
 
@@ -107,13 +107,13 @@ def _count(rows: QuerySet[Seat] | QuerySet[Score]) -> Coalesce:
 def answers_to_grade() -> QuerySet[Answer]:
     """Return the answers that wait for their verdict.
 
-    What its round left out when it closed or became void waits no longer: only a recompute, which
-    does not ask this, gives it one.
+    Answers that were left out when their round closed or became void no longer wait: only a
+    recompute, which does not use this query, grades them.
     """
     graded = [Phase.OPEN, Phase.SCORING]
     return Answer.objects.filter(score=None, question__round__phase__in=graded)
 
 
 def rulings_about(judge_round: Round) -> QuerySet[Ruling]:
-    """Return what the operator decided about a round, oldest first."""
+    """Return the operator's rulings about a round, oldest first."""
     return judge_round.rulings.order_by("made_at")

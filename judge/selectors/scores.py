@@ -24,20 +24,20 @@ def standings_in(season: Season, window: str) -> QuerySet[Standing]:
 
 
 def standings_edition(season: Season, window: str) -> int:
-    """Return a number that changes whenever a window's lines are drawn up anew; 0 without any."""
+    """Return a number that changes whenever a window's lines are recomputed; 0 without lines."""
     first = Standing.objects.filter(season=season, window=window).order_by("place")
     return first.values_list("pk", flat=True).first() or 0
 
 
 def counted_rounds(season: Season, window: str) -> int:
-    """Return how many rounds a window counts."""
+    """Return the number of rounds that a window counts."""
     return Counted.objects.filter(window=window, round__season=season).count()
 
 
 def recent_scores(season: Season, nodes: Iterable[str], *, rounds: int) -> dict[str, list[float]]:
-    """Return nodes' scores by name in those of the season's last closed rounds that have one.
+    """Return nodes' scores in the season's last closed rounds, by the nodes' names.
 
-    Oldest first, and in one query.
+    Oldest first, in one query; rounds without a score are left out.
     """
     closed = Round.objects.filter(season=season, phase=Phase.CLOSED, closed_at__isnull=False)
     scores = Score.objects.filter(
@@ -65,7 +65,7 @@ def score_history(season: Season, node_ids: Iterable[int], *, rounds: int) -> Qu
 
 
 def scores_of_node(node: Node, season: Season) -> QuerySet[Score]:
-    """Return a node's results in the season's closed rounds, newest first, absences included."""
+    """Return a node's results in the season's closed rounds, newest first, with absences."""
     closed = node.scores.filter(round__season=season, round__phase=Phase.CLOSED)
     return closed.select_related("round").order_by("-round__number")
 
@@ -91,7 +91,7 @@ def comparisons_in(season: Season) -> QuerySet[Comparison]:
 
 
 def differences_by_model() -> dict[str, dict[str, float]]:
-    """Return, by model and season, swarm - isolated in ended seasons where a coin chose."""
+    """Return swarm - isolated by model and season, for ended seasons that assigned by coin."""
     ended = Comparison.objects.filter(
         season__state=Season.State.ENDED, season__assignment=Season.Assignment.COIN
     )

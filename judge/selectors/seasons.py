@@ -1,4 +1,4 @@
-"""Which season runs or is shown, its rules as nodes read them, and who assigned its arms."""
+"""Seasons: the running and the shown one, their rules, and how arms were assigned."""
 
 from datetime import datetime, timedelta
 
@@ -24,7 +24,7 @@ def running_season() -> Season | None:
 
 
 def shown_season() -> Season | None:
-    """Return the season that pages show: the running one, else the latest that ran."""
+    """Return the season that pages show: the running one, otherwise the latest one."""
     started = Season.objects.exclude(state=Season.State.DRAFT)
     return running_season() or started.order_by("-started_at").first()
 
@@ -35,9 +35,9 @@ def started_seasons() -> QuerySet[Season]:
 
 
 def seasons_with_books(*, now: datetime) -> QuerySet[Season]:
-    """Return the seasons whose windows may still change: a week after the last round none does.
+    """Return the seasons whose windows may still change, which ends a week after the last round.
 
-    Besides those with closed rounds that are not booked: an update may want its books anew.
+    Seasons with closed rounds that are not booked are included: an update may require that.
     """
     lately = Q(closed_at__gt=now - timedelta(days=8))
     booked = Counted.objects.filter(round=OuterRef("pk"), window=Window.SEASON)
@@ -58,7 +58,7 @@ def task_choices(tasks: object) -> list[TaskChoice]:
 
 
 def describe_season(season: Season) -> SeasonInfo:
-    """Return the rules that nodes are told."""
+    """Return a season's rules as a message for nodes."""
     return SeasonInfo(
         name=season.name,
         seed=season.seed,
@@ -79,7 +79,7 @@ def describe_season(season: Season) -> SeasonInfo:
 
 
 def coin_share(season: Season) -> tuple[int, int]:
-    """Return how many of the nodes that train had their arm drawn by coin, and of how many."""
+    """Return the number of training nodes whose arm was drawn by coin, and of all of them."""
     enrolled = Enrolment.objects.filter(season=season).exclude(arm=Node.Arm.BASE)
     counts = enrolled.aggregate(
         coin=Count("pk", filter=Q(assignment=Season.Assignment.COIN)), everybody=Count("pk")

@@ -1,4 +1,4 @@
-"""What every template may show: the site's name and address, pill, maintenance, newest link."""
+"""Context of every template: the site's name and address, pill, maintenance, newest chain link."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ from swarm_web.maintenance.selectors import current_maintenance
 
 
 def describe_site(_request: HttpRequest) -> dict[str, object]:
-    """Name the site; what has to be read is read only by pages that show it."""
+    """Name the site; the other values are lazy, and read only by pages that show them."""
     return {
         "site_name": settings.SITE_NAME,
         "site_url": settings.SITE_URL,
@@ -25,7 +25,7 @@ def describe_site(_request: HttpRequest) -> dict[str, object]:
 
 
 def _read_pill() -> Pill:
-    """Read the pill of this moment; its clock is never an old one, since countdowns go by it."""
+    """Read the current pill; its clock is never cached, because countdowns depend on it."""
     now = timezone.now()
     return replace(keep_briefly("pill", lambda: read_pill(now=now)), now=now)
 

@@ -136,7 +136,7 @@ class CompareOut(ReportSchema):
 
 
 @dataclass(frozen=True)
-class Claims:
+class ComparisonAnswer:
     """The claims of one season, and those over all ended seasons."""
 
     report: CompareReport
@@ -146,6 +146,6 @@ class Claims:
 
 
 @read(router, "/compare", CompareOut)
-def get_comparison(request: HttpRequest) -> Claims:
+def get_comparison(request: HttpRequest) -> ComparisonAnswer:
     """Tell what the judge claims about swarm and isolated nodes, model by model."""
-    return Claims(read_comparison(), read_seasons())
+    return ComparisonAnswer(read_comparison(), read_seasons())

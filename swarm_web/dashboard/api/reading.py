@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 View = TypeVar("View", bound=Callable[..., Any])
 
 METHODS = ("GET", "HEAD", "OPTIONS")
-# The limit counts the requests of an address in so many seconds.
+# The period of the limit of requests.
 PERIOD_S = 60
 
 _OTHER_METHODS = ["OPTIONS", "POST", "PUT", "PATCH", "DELETE", "TRACE"]

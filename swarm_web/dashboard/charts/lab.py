@@ -18,10 +18,10 @@ from swarm_web.dashboard.charts.parts import (
 )
 from swarm_web.lab.shape import Arm, Comparison, Curve, Onset, Report
 
-# The arms of the paper that look as the site's arms do everywhere.
+# The paper's arms that are drawn like the site's arms.
 _KNOWN = {"4/4": ("swarm", "circle"), "8/0": ("isolated", "square")}
-# Colours that no arm of the site has, readable on light and dark paper. As many dashes and symbols
-# as share no factor with them: the first twelve arms differ in colour or dash.
+# Colours of no arm of the site, readable on light and dark paper. Their number and the number of
+# dashes share no factor, so the first twelve arms differ in colour or dash.
 _COLOURS = (
     ("#009e73", "0,158,115"),
     ("#cc79a7", "204,121,167"),
@@ -35,19 +35,19 @@ _CHANCE = "122,127,135"
 _MARK = 12
 _SMALLEST, _LARGEST = 10, 30
 WIDTH, HEIGHT = 380, 190
-# Where lines begin and end; names stand at the right, the number of rounds below.
+# Where lines begin and end; names are at the right, the number of rounds below.
 _LEFT, _RIGHT, _TOP, _FLOOR = 4, 264, 10, 156
-# So far apart are the names of two lines at least.
+# Minimum distance between the names of two lines.
 _ROW = 18.0
-# Lines of so few points are smooth at this size.
+# Enough points for smooth lines at this size.
 _POINTS = 60
-# Plotly's names of dashes as SVG has them.
+# Plotly's names of dashes, with their values in SVG.
 DASHES = {"solid": "", "dash": "6 3", "dot": "1.5 3", "dashdot": "7 3 1.5 3", "longdash": "11 4"}
 
 
 @dataclass(frozen=True)
 class Style:
-    """How an arm is drawn: colour, the same as red, green and blue, dash, and symbol as a point."""
+    """How an arm is drawn: its colour, also as red, green and blue, its dash, and its symbol."""
 
     colour: str
     rgb: str
@@ -69,7 +69,7 @@ def style_arms(names: Sequence[str]) -> dict[str, Style]:
 
 
 def draw_curves(curves: Mapping[str, Curve], *, styles: Mapping[str, Style], title: str) -> Figure:
-    """Draw each arm's curve, bands behind lines; `title` says what is measured."""
+    """Draw each arm's curve, bands behind lines; `title` names what is measured."""
     bands = [
         draw_band(curve.rounds, curve.low, curve.high, rgb=styles[name].rgb)
         for name, curve in curves.items()
@@ -155,7 +155,7 @@ def _error_bars(found: Comparison) -> Figure:
 
 
 def draw_cost(arms: Sequence[Arm], *, styles: Mapping[str, Style]) -> Figure:
-    """Draw what each arm costs, tokens against bytes; the area of a mark grows with its reward."""
+    """Draw the costs of each arm, tokens against bytes; the area of a mark shows its reward."""
     most = max((arm.own.value for arm in arms), default=0.0)
     data = [
         _point(arm, styles[arm.name], x=arm.tokens, y=arm.bytes, size=_diameter(arm, most=most))
@@ -194,7 +194,7 @@ def _point(arm: Arm, style: Style, *, x: float, y: float, size: float = _MARK) -
             "color": style.colour,
             "symbol": style.symbol,
             "size": size,
-            # Marks may cover each other.
+            # Marks may overlap.
             "opacity": 0.85,
         },
     }
@@ -218,7 +218,7 @@ class SketchedLine:
 
 @dataclass(frozen=True)
 class Sketch:
-    """The lines of a picture, over so many rounds, and where names and rounds are written."""
+    """The lines of a picture over `rounds` rounds, with the positions of names and labels."""
 
     lines: list[SketchedLine]
     rounds: int
@@ -232,7 +232,7 @@ class Sketch:
 
     @property
     def banded(self) -> bool:
-        """Whether there were seeds enough for bands."""
+        """Whether there are enough seeds for bands."""
         return any(line.band for line in self.lines)
 
 
@@ -271,7 +271,7 @@ def _height(part: float) -> float:
 
 
 def _spread(heights: Mapping[str, float]) -> dict[str, float]:
-    """Move names upwards where they would cover each other, the lowest first."""
+    """Move names upwards where they would overlap, the lowest first."""
     spread: dict[str, float] = {}
     free = float(_FLOOR)
     for name, y in sorted(heights.items(), key=lambda end: -end[1]):
@@ -281,6 +281,6 @@ def _spread(heights: Mapping[str, float]) -> dict[str, float]:
 
 
 def _thin(count: int) -> Sequence[int]:
-    """Return which of so many points to draw: an even choice, the last one among them."""
+    """Return evenly spaced indices of points to draw, including the last one."""
     step = max(1, count // _POINTS)
     return range(count - 1, -1, -step)[::-1]

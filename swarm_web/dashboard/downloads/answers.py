@@ -1,4 +1,4 @@
-"""What a closed round was answered, and what its season had asked before it."""
+"""The answers of a closed round, and the questions that its season had asked before it."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,41 +9,53 @@ from judge.models import Answer, Round
 from judge.repeats import numbers_before, tell_asked
 from swarm_tasks.asked import encode_digests
 from swarm_web.dashboard.downloads.batches import Row, read_batches
-from swarm_web.dashboard.downloads.formats import Column, Kind
+from swarm_web.dashboard.downloads.formats import Column, ColumnKind
 from swarm_web.dashboard.reports.round import load_revealed_round
 from swarm_web.errors import RequestError
 
 ANSWER_COLUMNS = (
-    Column("node", "node__name", Kind.TEXT, _("The node's name.")),
-    Column("question", "question_id", Kind.TEXT, _("The question's id in /api/v1/rounds/<n>.")),
-    Column("text", "text", Kind.TEXT, _("What the node answered, as it came.")),
-    Column("finish_reason", "finish_reason", Kind.TEXT, _("stop, or length when it was cut off.")),
-    Column("received_at", "received_at", Kind.TIME, _("When the answer came, ISO 8601 in UTC.")),
+    Column("node", "node__name", ColumnKind.TEXT, _("The node's name.")),
+    Column(
+        "question", "question_id", ColumnKind.TEXT, _("The question's id in /api/v1/rounds/<n>.")
+    ),
+    Column("text", "text", ColumnKind.TEXT, _("What the node answered, as it came.")),
+    Column(
+        "finish_reason", "finish_reason", ColumnKind.TEXT, _("stop, or length when it was cut off.")
+    ),
+    Column(
+        "received_at", "received_at", ColumnKind.TIME, _("When the answer came, ISO 8601 in UTC.")
+    ),
     Column(
         "latency_ms",
         "latency_ms",
-        Kind.WHOLE,
+        ColumnKind.WHOLE,
         _("Milliseconds from the offer of the questions to the arrival of the answer."),
     ),
-    Column("score", "score", Kind.FRACTION, _("The judge's score of the answer, from 0 to 1.")),
-    Column("solved", "solved", Kind.TRUTH, _("Whether that counts as solved.")),
-    Column("verdict", "verdict", Kind.TEXT, _("The judge's reason in a word, such as right.")),
+    Column(
+        "score", "score", ColumnKind.FRACTION, _("The judge's score of the answer, from 0 to 1.")
+    ),
+    Column("solved", "solved", ColumnKind.TRUTH, _("Whether that counts as solved.")),
+    Column(
+        "verdict", "verdict", ColumnKind.TEXT, _("The judge's reason in a word, such as right.")
+    ),
     Column(
         "key",
         "key__public",
-        Kind.TEXT,
+        ColumnKind.TEXT,
         _("The public key that the node signed with; empty if it did not sign."),
     ),
-    Column("signature", "signature", Kind.TEXT, _("The node's Ed25519 signature, in hex.")),
+    Column("signature", "signature", ColumnKind.TEXT, _("The node's Ed25519 signature, in hex.")),
 )
 ASKED_COLUMNS = (
-    Column("round", "number", Kind.WHOLE, _("The number of an earlier round of the season.")),
-    Column("entry", "entry", Kind.TEXT, _("SHA-256 of seal and digests, its link in the chain.")),
-    Column("seal", "seal", Kind.TEXT, _("What hid the digests; missing while it is sealed.")),
+    Column("round", "number", ColumnKind.WHOLE, _("The number of an earlier round of the season.")),
+    Column(
+        "entry", "entry", ColumnKind.TEXT, _("SHA-256 of seal and digests, its link in the chain.")
+    ),
+    Column("seal", "seal", ColumnKind.TEXT, _("What hid the digests; missing while it is sealed.")),
     Column(
         "questions",
         "digests",
-        Kind.TEXT,
+        ColumnKind.TEXT,
         _(
             "For each of its questions the first 16 hexadecimal digits of the SHA-256 of the text; "
             "missing while it is sealed."

@@ -12,19 +12,19 @@ from django.db.models import TextChoices
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-# Rows of a group wait in memory, as Arrow's arrays, until there are so many.
+# Number of rows in a group; until then they are kept in memory, as Arrow arrays.
 _GROUP = 50_000
 Row = tuple[Any, ...]
 Pieces = Iterable[Sequence[Row]]
-# Spreadsheets run cells that begin so; names and models are what strangers typed.
+# Spreadsheets run cells that begin like this; names and models are typed by strangers.
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 # ---- columns
 
 
-class Kind(TextChoices):
-    """What a column holds; any value may be missing."""
+class ColumnKind(TextChoices):
+    """The type of a column; any value may be missing."""
 
     TEXT = "text", _("text")
     WHOLE = "whole", _("whole number")
@@ -40,7 +40,7 @@ class Column:
 
     name: str
     field: str
-    kind: Kind
+    kind: ColumnKind
     meaning: str | Promise
 
 
@@ -48,7 +48,7 @@ class Column:
 
 
 class _Sink(io.RawIOBase):
-    """A file that keeps what is written until it is taken."""
+    """A file that keeps what is written until `take`."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -67,7 +67,7 @@ class _Sink(io.RawIOBase):
         return len(part)
 
     def take(self) -> bytes:
-        """Return what was written since the last time."""
+        """Return what was written since the last call."""
         taken = b"".join(self._parts)
         self._parts.clear()
         return taken
@@ -77,16 +77,16 @@ def write_parquet(
     columns: Sequence[Column], pieces: Iterable[Sequence[tuple[Any, ...]]]
 ) -> Iterator[bytes]:
     """Write rows as one Parquet file, compressed with Zstandard; times are in UTC."""
-    # Some 60 MB and a third of a second, which only those who want Parquet should cost.
+    # Imported here: it costs 60 MB and a third of a second, and only Parquet needs it.
     import pyarrow as pa
     from pyarrow.parquet import ParquetWriter
 
     types = {
-        Kind.TEXT: pa.string(),
-        Kind.WHOLE: pa.int64(),
-        Kind.FRACTION: pa.float64(),
-        Kind.TIME: pa.timestamp("us", tz="UTC"),
-        Kind.TRUTH: pa.bool_(),
+        ColumnKind.TEXT: pa.string(),
+        ColumnKind.WHOLE: pa.int64(),
+        ColumnKind.FRACTION: pa.float64(),
+        ColumnKind.TIME: pa.timestamp("us", tz="UTC"),
+        ColumnKind.TRUTH: pa.bool_(),
     }
     schema = pa.schema([(column.name, types[column.kind]) for column in columns])
     sink, waiting, held = _Sink(), [], 0
@@ -108,7 +108,7 @@ def write_parquet(
 
 
 @dataclass(frozen=True)
-class Format:
+class DownloadFormat:
     """A file format: its media type, and how columns and pieces of rows become bytes."""
 
     content_type: str
@@ -119,7 +119,7 @@ def write_csv(columns: Sequence[Column], pieces: Pieces) -> Iterator[bytes]:
     """Write a header, then rows, as CSV (RFC 4180); no cell begins like a formula."""
     yield _write_lines([[column.name for column in columns]])
     for rows in pieces:
-        # Column by column: what a column needs is decided once, and most of it for each value once.
+        # By column, so that its conversion is chosen once, and equal values are converted once.
         by_column = zip(columns, zip(*rows, strict=True), strict=True) if rows else ()
         cells = [_write_cells(column.kind, values) for column, values in by_column]
         yield _write_lines(zip(*cells, strict=True))
@@ -139,12 +139,12 @@ def _write_lines(rows: Iterable[Iterable[object]]) -> bytes:
     return buffer.getvalue().encode()
 
 
-def _write_cells(kind: Kind, values: Sequence[Any]) -> Sequence[object]:
+def _write_cells(kind: ColumnKind, values: Sequence[Any]) -> Sequence[object]:
     """Return a column's values as the CSV has them."""
-    if kind is Kind.TEXT:
+    if kind is ColumnKind.TEXT:
         unsafe = {text: f"'{text}" for text in {*values} if _begins_like_formula(text)}
         return [unsafe.get(text, text) for text in values] if unsafe else values
-    if kind is Kind.TIME:
+    if kind is ColumnKind.TIME:
         written = {moment: _write_time(moment) for moment in {*values}}
         return [written[moment] for moment in values]
     return values
@@ -159,7 +159,7 @@ def _write_time(moment: datetime | None) -> str | None:
 
 
 FORMATS = {
-    "csv": Format("text/csv; charset=utf-8", write_csv),
-    "jsonl": Format("application/jsonl", write_jsonl),
-    "parquet": Format("application/vnd.apache.parquet", write_parquet),
+    "csv": DownloadFormat("text/csv; charset=utf-8", write_csv),
+    "jsonl": DownloadFormat("application/jsonl", write_jsonl),
+    "parquet": DownloadFormat("application/vnd.apache.parquet", write_parquet),
 }

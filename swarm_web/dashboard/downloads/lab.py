@@ -1,4 +1,4 @@
-"""A lab report to take away: its numbers, its experiment, and its raw runs as one archive."""
+"""Downloads of a lab report: its numbers, its experiment, and its raw runs as one archive."""
 
 import io
 import tarfile
@@ -24,7 +24,7 @@ FILES = {
     "experiment.toml": "application/toml; charset=utf-8",
 }
 _CHUNK = 1 << 18
-# Runs are compressed already: more effort would make them no smaller.
+# Runs are already compressed: a higher level would not make them smaller.
 _EFFORT = 1
 _AS_GZIP = 31
 
@@ -56,7 +56,7 @@ def download_lab_file(_request: HttpRequest, name: str, file: str) -> HttpRespon
 @require_safe
 @condition(etag_func=_runs_version)
 def download_lab_runs(_request: HttpRequest, name: str) -> HttpResponseBase:
-    """Stream the experiment and its raw runs, from which `swarm-node lab report` makes all."""
+    """Stream the experiment and its raw runs, the input of `swarm-node lab report`."""
     published = load_published(name)
     if not published.runs():
         raise Http404
@@ -68,7 +68,7 @@ def download_lab_runs(_request: HttpRequest, name: str) -> HttpResponseBase:
 
 
 def archive(name: str, paths: Sequence[Path]) -> Iterator[bytes]:
-    """Yield a .tar.gz of files, in a folder of that name: the same bytes for the same files."""
+    """Yield a .tar.gz of files in a folder of that name; the same files give the same bytes."""
     packer = zlib.compressobj(_EFFORT, wbits=_AS_GZIP)
     for path in paths:
         with path.open("rb") as file:
@@ -81,7 +81,7 @@ def archive(name: str, paths: Sequence[Path]) -> Iterator[bytes]:
             while left and (chunk := file.read(min(_CHUNK, left))):
                 left -= len(chunk)
                 yield packer.compress(chunk)
-            # A file that has become shorter meanwhile is filled up: the header was sent already.
+            # A file that became shorter is padded: its header was already sent.
             yield packer.compress(bytes(left + -entry.size % tarfile.BLOCKSIZE))
     yield packer.compress(bytes(2 * tarfile.BLOCKSIZE))
     yield packer.flush()

@@ -24,7 +24,7 @@ from swarm_web.dashboard.live.board import (
     UnreadableViewError,
     live_board,
 )
-from swarm_web.dashboard.live.stream import Packet, Stream
+from swarm_web.dashboard.live.stream import Packet, ViewStream
 from swarm_web.dashboard.live.views import read_key
 from swarm_web.errors import RequestError
 
@@ -37,9 +37,9 @@ CLOSE_UNREADABLE = 4503
 
 
 class OriginGate:
-    """Let browsers in whose page is of one of ALLOWED_HOSTS; others get HTTP 403.
+    """Accept browsers whose page is on one of ALLOWED_HOSTS; refuse others with HTTP 403.
 
-    Channels compares the Origin (RFC 6454), but fails on one that is no address.
+    Channels compares the Origin (RFC 6454), but fails on one that is not a valid URL.
     """
 
     def __init__(self, inner: Any) -> None:
@@ -48,7 +48,7 @@ class OriginGate:
     async def __call__(
         self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable
     ) -> None:
-        """Answer one handshake."""
+        """Handle one handshake."""
         asked: Any = scope
         origins = [value.decode("latin-1") for name, value in asked["headers"] if name == b"origin"]
         answer = self._validator if all(map(_is_address, origins)) else WebsocketDenier()
@@ -67,7 +67,7 @@ def _is_address(origin: str) -> bool:
 
 
 async def live_socket(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
-    """Let a browser watch a view until it goes."""
+    """Send a view to a browser until it disconnects."""
     asked: Any = scope
     params = dict(parse_qsl(asked["query_string"].decode("ascii", "replace")))
     network = network_of(asked.get("client"), asked["headers"])
@@ -85,12 +85,12 @@ async def live_socket(scope: Scope, receive: ASGIReceiveCallable, send: ASGISend
 
 
 async def _serve(
-    stream: Stream, receive: ASGIReceiveCallable, send: ASGISendCallable, params: dict[str, str]
+    stream: ViewStream, receive: ASGIReceiveCallable, send: ASGISendCallable, params: dict[str, str]
 ) -> None:
-    """Tell a browser of a view until it goes."""
+    """Send a view's messages until the browser disconnects."""
     async with asyncio.TaskGroup() as group:
         telling = group.create_task(_tell(stream, send, params))
-        # What browsers say is not listened to: this socket only tells.
+        # Messages from browsers are ignored.
         while (await receive())["type"] != "websocket.disconnect":
             pass
         telling.cancel()
@@ -100,11 +100,11 @@ async def _close(send: ASGISendCallable, code: int, reason: str) -> None:
     await send({"type": "websocket.close", "code": code, "reason": reason})
 
 
-async def _tell(stream: Stream, send: ASGISendCallable, params: dict[str, str]) -> None:
-    """Send what a browser lacks, then every delta; a slow one holds up nobody else.
+async def _tell(stream: ViewStream, send: ASGISendCallable, params: dict[str, str]) -> None:
+    """Send what a browser lacks, then every delta; a slow browser does not delay others.
 
-    Where none comes, what the browser shows is live no more: it is cut off, and told so when it
-    comes back.
+    Without a delta for STALE_S the view is no longer live: the socket is closed, and the browser
+    learns why when it reconnects.
     """
     packed = params.get("packed") == "1"
 
@@ -118,7 +118,7 @@ async def _tell(stream: Stream, send: ASGISendCallable, params: dict[str, str]) 
         seq = packet.seq
     else:
         packet = stream.greet_again()
-    # A server raises OSError where the browser has gone: the loop above hears of it too.
+    # A server raises OSError once the browser has disconnected; the loop in _serve ends as well.
     with contextlib.suppress(OSError):
         while True:
             await write(packet)

@@ -1,4 +1,4 @@
-"""The figures that Prometheus collects, read at the moment of asking."""
+"""The figures that Prometheus collects, read with each request."""
 
 from datetime import datetime
 

@@ -14,7 +14,7 @@ from swarm_web.errors import answer_refusals
 @require_safe
 @answer_refusals
 def compare(request: HttpRequest) -> HttpResponseBase:
-    """Say what is known of swarm against isolated nodes, and how surely."""
+    """Show what is known about swarm and isolated nodes, and with what certainty."""
     report = read_comparison()
     model = _choose(request, report)
     context = {
@@ -32,7 +32,7 @@ def compare(request: HttpRequest) -> HttpResponseBase:
 @require_safe
 @answer_refusals
 def compare_figure(request: HttpRequest) -> HttpResponseBase:
-    """Answer with the figure of a model's arms, for the chart to redraw itself."""
+    """Return the figure of a model's arms as JSON."""
     report = read_comparison()
     model = _choose(request, report)
     if report.season is None or model is None:

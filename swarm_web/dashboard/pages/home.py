@@ -15,7 +15,7 @@ COOKIE = "announcement"
 _KEPT_S = 30 * 86_400
 
 
-# The page is the same for everybody, so it holds no token; who forges this hides a text.
+# The page is cached for everybody, so it has no token. A forged request only hides a text.
 @csrf_exempt
 @require_POST
 def dismiss(_request: HttpRequest, pk: int) -> HttpResponse:
@@ -27,7 +27,7 @@ def dismiss(_request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_safe
 def home(request: HttpRequest) -> HttpResponse:
-    """Say what the swarm does now, who leads, whether sharing helps, and how to join."""
+    """Show the current state, the leaders, whether sharing helps, and how to join."""
     now = timezone.now()
     report, answer = read_home(now=now), read_answer()
     announcement = current_announcement(now=now)

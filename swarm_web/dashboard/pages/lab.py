@@ -1,4 +1,4 @@
-"""The lab: what it answers, and one report."""
+"""The lab's answers, and one report."""
 
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.shortcuts import render
@@ -6,26 +6,26 @@ from django.views.decorators.http import require_safe
 
 from swarm_web.dashboard.reports.lab import (
     OUTCOMES,
+    list_arms,
     load_published,
     read_overview,
     read_report,
-    tell_arms,
 )
 from swarm_web.dashboard.reports.lab_drawings import (
+    chart_cost,
+    chart_mechanism,
     choose_onset,
     draw_chart,
     draw_cumulative,
     draw_difference,
     draw_report,
-    tell_cost,
-    tell_mechanism,
 )
 from swarm_web.errors import answer_refusals
 
 
 @require_safe
 def lab(request: HttpRequest) -> HttpResponseBase:
-    """Answer whether sharing helps, then every other question, and list the reports."""
+    """Show whether sharing helps, then every other question, and list the reports."""
     overview = read_overview()
     main = overview.main
     context = {
@@ -34,7 +34,7 @@ def lab(request: HttpRequest) -> HttpResponseBase:
         "recipe": overview.recipe,
         "published": overview.published,
         "main": main,
-        "rows": tell_arms(main) if main else [],
+        "rows": list_arms(main) if main else [],
         "drawing": draw_cumulative(main) if main else None,
     }
     return render(request, "lab.html", context)
@@ -43,19 +43,19 @@ def lab(request: HttpRequest) -> HttpResponseBase:
 @require_safe
 @answer_refusals
 def lab_report(request: HttpRequest, name: str) -> HttpResponseBase:
-    """Show one report: what was asked, what came of it, and how to check it."""
+    """Show one report: its question, its results, and how to verify them."""
     published = load_published(name)
     report = read_report(published)
     onset = choose_onset(report, request.GET.get("arm"))
     context = {
         "published": published,
         "report": report,
-        "rows": tell_arms(report),
+        "rows": list_arms(report),
         "curves": draw_report(report),
         "onset": onset,
         "difference": draw_difference(report, onset) if onset else None,
-        "mechanism": tell_mechanism(report),
-        "cost": tell_cost(report),
+        "mechanism": chart_mechanism(report),
+        "cost": chart_cost(report),
         "comparisons": [(each, OUTCOMES[each.outcome]) for each in report.comparisons],
         "runs": published.runs(),
     }
@@ -65,7 +65,7 @@ def lab_report(request: HttpRequest, name: str) -> HttpResponseBase:
 @require_safe
 @answer_refusals
 def lab_figure(request: HttpRequest, name: str) -> HttpResponseBase:
-    """Answer with one of a report's figures, for the chart to draw itself."""
+    """Return one of a report's figures as JSON."""
     report = read_report(load_published(name))
     chart = request.GET.get("chart", "cumulative")
     return JsonResponse(draw_chart(report, chart, arm=request.GET.get("arm")).figure)

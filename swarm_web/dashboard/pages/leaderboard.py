@@ -12,11 +12,11 @@ from judge.models import Window
 from swarm_web.dashboard.reports.board import (
     BoardQuery,
     common_models,
-    find_node,
     read_board,
     read_chart,
     read_lines,
     read_query,
+    search_node,
 )
 from swarm_web.errors import answer_refusals
 from swarm_web.leaderboard import Leaderboard
@@ -26,9 +26,9 @@ from swarm_web.nodes.models import Node
 @require_safe
 @answer_refusals
 def leaderboard(request: HttpRequest) -> HttpResponseBase:
-    """Rank the nodes over a window, a page at a time, and draw how the first of them got there."""
+    """Rank the nodes over a window, a page at a time, with a chart of the page's first nodes."""
     query = read_query(request.GET.dict())
-    finding = find_node(query)
+    finding = search_node(query)
     if finding is not None and finding.after is not None:
         query = replace(query, after=finding.after)
     board = _read(query)
@@ -49,7 +49,7 @@ def leaderboard(request: HttpRequest) -> HttpResponseBase:
 @require_safe
 @answer_refusals
 def leaderboard_figure(request: HttpRequest) -> HttpResponseBase:
-    """Answer with a page's figure, for the chart to redraw itself."""
+    """Return a page's figure as JSON."""
     return JsonResponse(read_chart(_read(read_query(request.GET.dict()))).figure)
 
 

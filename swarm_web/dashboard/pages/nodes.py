@@ -1,11 +1,11 @@
-"""A node's own page."""
+"""The page of a node."""
 
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from swarm_web.dashboard.reports.conduct import read_refused
+from swarm_web.dashboard.reports.conduct import read_refusal_history
 from swarm_web.dashboard.reports.node import SHOWN_ROUNDS, load_node, read_owner, read_report
 from swarm_web.dashboard.reports.node_charts import (
     SPANS,
@@ -21,11 +21,11 @@ from swarm_web.errors import answer_refusals
 @require_safe
 @answer_refusals
 def node(request: HttpRequest, name: str) -> HttpResponseBase:
-    """Say whether a node works, then show every number about it."""
+    """Show whether a node works, then all of its numbers."""
     found = load_node(name)
     now, span = timezone.now(), read_span(request.GET.get("rounds"))
     report = read_report(found, now=now, rounds=SHOWN_ROUNDS)
-    refused = read_refused(found)
+    refused = read_refusal_history(found)
     context: dict[str, object] = {
         "report": report,
         "node": found,
@@ -50,7 +50,7 @@ def node(request: HttpRequest, name: str) -> HttpResponseBase:
 @require_safe
 @answer_refusals
 def node_figure(request: HttpRequest, name: str) -> HttpResponseBase:
-    """Answer with one of a node's figures, for the chart to redraw itself."""
+    """Return one of a node's figures as JSON."""
     found = load_node(name)
     span = read_span(request.GET.get("rounds"))
     chart = request.GET.get("chart", "score")

@@ -1,4 +1,4 @@
-"""Rollouts: a searchable list, one of them, and who learned from whom."""
+"""Rollouts: a searchable list, a single rollout, and who learned from whom."""
 
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import render
@@ -18,7 +18,7 @@ from swarm_web.errors import answer_refusals
 @require_safe
 @answer_refusals
 def rollouts(request: HttpRequest) -> HttpResponseBase:
-    """List archived rollouts, newest first, as the query string asks."""
+    """List archived rollouts that match the query, newest first."""
     report = read_rollouts(read_rollout_query(request.GET.dict()))
     return render(request, "rollouts.html", {"report": report})
 

@@ -9,13 +9,13 @@ from django.views.decorators.http import require_safe
 from judge.models import Round
 from swarm_web.dashboard.reports.answers import (
     Sheet,
+    describe_replay,
     explain_signs,
     read_answers,
     read_filters,
     read_sheet,
-    tell_replay,
 )
-from swarm_web.dashboard.reports.home import tell_phase
+from swarm_web.dashboard.reports.home import describe_phase
 from swarm_web.dashboard.reports.round import (
     QuestionReport,
     load_revealed_round,
@@ -42,7 +42,7 @@ def rounds(request: HttpRequest) -> HttpResponseBase:
 @require_safe
 @answer_refusals
 def rounds_figure(request: HttpRequest) -> HttpResponseBase:
-    """Answer with the figure of the rounds' scores, for the chart to redraw itself."""
+    """Return the figure of the rounds' scores as JSON."""
     return JsonResponse(_read_rounds(request).drawing.figure)
 
 
@@ -56,10 +56,10 @@ def _read_rounds(request: HttpRequest) -> RoundsReport:
 @require_safe
 @answer_refusals
 def judge_round(request: HttpRequest, number: int) -> HttpResponseBase:
-    """Show a round's phases; once it has closed its questions, answers and scores."""
+    """Show a round's phases, and after it has closed its questions, answers and scores."""
     found = load_round(number)
     report = read_round(found)
-    phase, until = tell_phase(found)
+    phase, until = describe_phase(found)
     context: dict[str, object] = {
         "report": report,
         "round": found,
@@ -79,15 +79,15 @@ def judge_round(request: HttpRequest, number: int) -> HttpResponseBase:
 @require_safe
 @answer_refusals
 def round_replay(request: HttpRequest, number: int) -> HttpResponseBase:
-    """Answer with when each answer of the page's nodes came, for the replay slider."""
+    """Return the times of the answers of the page's nodes as JSON, for the replay slider."""
     found = _load_revealed(number)
-    return JsonResponse(tell_replay(_read_sheet(request, found, read_round(found).questions)))
+    return JsonResponse(describe_replay(_read_sheet(request, found, read_round(found).questions)))
 
 
 @require_safe
 @answer_refusals
 def question(request: HttpRequest, number: int, position: int) -> HttpResponseBase:
-    """Show a revealed question with everybody's answers, a page at a time."""
+    """Show a revealed question with the answers of all nodes, a page at a time."""
     found = _load_revealed(number)
     told = next((q for q in read_round(found).questions if q.question.position == position), None)
     if told is None:

@@ -30,5 +30,5 @@ def task(request: HttpRequest, dataset: str) -> HttpResponse:
 
 @require_safe
 def task_figure(request: HttpRequest, dataset: str) -> JsonResponse:
-    """Answer with a dataset's figure, for the chart to draw itself."""
+    """Return a dataset's figure as JSON."""
     return JsonResponse(load_task(dataset).drawing.figure)

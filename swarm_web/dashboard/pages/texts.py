@@ -1,4 +1,4 @@
-"""Pages of text: the downloads, how to join, what robots may read, and the page for 404."""
+"""Pages of text: the downloads, how to join, the file for robots, and the page for 404."""
 
 from collections.abc import Mapping
 from typing import TypeVar
@@ -25,7 +25,7 @@ Shown = TypeVar("Shown")
 
 @require_safe
 def downloads(request: HttpRequest) -> HttpResponse:
-    """Offer the data, say what each column means, and how to cite it."""
+    """Offer the data, and describe its columns and how to cite it."""
     context = {
         "formats": list(FORMATS),
         "filters": rewards.FILTERS,
@@ -42,13 +42,13 @@ def downloads(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def robots(request: HttpRequest) -> HttpResponse:
-    """Tell robots which addresses to leave out."""
+    """Return robots.txt."""
     return render(request, "robots.txt", content_type="text/plain; charset=utf-8")
 
 
 @require_safe
 def join(request: HttpRequest) -> HttpResponse:
-    """Say how to join, what it takes and what is shared."""
+    """Show how to join, what it costs and what is shared."""
     context = {
         "lines": _list_choices(write_install_lines(settings.SITE_URL)),
         "updates": _list_choices(write_update_lines(settings.SITE_URL)),
@@ -62,7 +62,7 @@ def join(request: HttpRequest) -> HttpResponse:
 def _list_choices(
     by_build: Mapping[Build, Mapping[Tool, Shown]],
 ) -> list[tuple[Build, Tool, Shown]]:
-    """Return what is shown for each build and tool, as a template can list it."""
+    """Return the values of each build and tool as a list, for templates."""
     return [
         (build, tool, shown) for build, tools in by_build.items() for tool, shown in tools.items()
     ]

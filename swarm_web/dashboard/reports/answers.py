@@ -26,7 +26,7 @@ _SIGNS = {
     "timeout": "…",
     "verifier_error": "!",
 }
-# Translated where one of them is asked for: a page asks some hundred times.
+# Lazy: translated only where used, as a page uses them hundreds of times.
 _WORDS = {
     "partial": gettext_lazy("partly right"),
     "no_answer": gettext_lazy("no <answer> tags"),
@@ -36,16 +36,16 @@ _WORDS = {
 UNGRADED_SIGN = "?"
 NONE_SIGN = "·"
 PAGE_NODES = 50
-# Answers of so many nodes of the page stand beside each question; a question's own page has all.
+# Number of nodes whose answers are quoted below each question; a question's own page has all.
 QUOTED_NODES = 4
 # Characters quoted of each answer: a round may have 256 questions, an answer 16,384 characters.
 QUOTED_CHARS = 600
-# What a page shows of a score: the rest of it, and of its node, is larger than all of this.
+# Columns that a page shows; the other columns of scores and nodes are larger than all of these.
 _SHOWN = (
     *("round", "node__name", "node__quarantined", "model", "arm", "status", "reason"),
     *("correct", "n", "score", "interval_low", "interval_high"),
 )
-# Below so many seconds the replay moves in tenths.
+# A replay shorter than this many seconds moves in tenths of a second.
 _SHORT = 20
 PAGE_ANSWERS = 40
 BY_NODE = Keyset("node_id")
@@ -61,8 +61,8 @@ _KEPT: dict[str, Q] = {
 # ---- marks
 
 
-class Outcome(StrEnum):
-    """What an answer is worth."""
+class AnswerOutcome(StrEnum):
+    """How an answer was graded."""
 
     RIGHT = "right"
     WRONG = "wrong"
@@ -71,7 +71,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True)
-class Mark:
+class AnswerMark:
     """One node's answer to one question, as a table shows it.
 
     `verdict` is the verifier's reason (`swarm_tasks.verifier`). `latency_ms` counts from the offer
@@ -84,41 +84,41 @@ class Mark:
     second: float | None = None
 
     @property
-    def outcome(self) -> Outcome:
-        """What the answer is worth; nothing came where `second` is None."""
+    def outcome(self) -> AnswerOutcome:
+        """How the answer was graded; NONE if there is no answer (`second` is None)."""
         if self.second is None:
-            return Outcome.NONE
+            return AnswerOutcome.NONE
         if self.solved is None:
-            return Outcome.UNGRADED
-        return Outcome.RIGHT if self.solved else Outcome.WRONG
+            return AnswerOutcome.UNGRADED
+        return AnswerOutcome.RIGHT if self.solved else AnswerOutcome.WRONG
 
     @property
     def sign(self) -> str:
-        """One character, so that colour is never alone."""
-        if self.outcome is Outcome.NONE:
+        """One character, so that colour is never the only difference."""
+        if self.outcome is AnswerOutcome.NONE:
             return NONE_SIGN
-        if self.outcome is Outcome.UNGRADED:
+        if self.outcome is AnswerOutcome.UNGRADED:
             return UNGRADED_SIGN
         return _SIGNS["right"] if self.solved else _SIGNS.get(self.verdict, _SIGNS["wrong"])
 
     @property
     def words(self) -> str:
         """The verdict in words, with the verifier's reason."""
-        if self.outcome is Outcome.NONE:
+        if self.outcome is AnswerOutcome.NONE:
             return _("no answer came")
-        if self.outcome is Outcome.UNGRADED:
+        if self.outcome is AnswerOutcome.UNGRADED:
             return _("not graded")
         return _("right") if self.solved else describe_verdict(self.verdict)
 
 
 def describe_verdict(verdict: str) -> str:
-    """Say in words why an answer is not right."""
+    """Return the reason why an answer is wrong, in words."""
     known = _WORDS.get(verdict)
     return _("wrong") if known is None else str(known)
 
 
 def explain_signs() -> list[tuple[str, str]]:
-    """Return each sign with its meaning, for the key of a table."""
+    """Return each sign with its meaning, for the legend of a table."""
     signs = [(sign, describe_verdict(verdict)) for verdict, sign in _SIGNS.items()]
     signs[0] = (_SIGNS["right"], _("right"))
     return [*signs, (UNGRADED_SIGN, _("not graded")), (NONE_SIGN, _("no answer came"))]
@@ -128,11 +128,11 @@ def explain_signs() -> list[tuple[str, str]]:
 
 
 @dataclass(frozen=True)
-class Row:
+class SheetRow:
     """A node's result, with a mark for each question in the round's order."""
 
     score: Score
-    marks: list[Mark]
+    marks: list[AnswerMark]
 
     @property
     def took(self) -> int | None:
@@ -142,38 +142,39 @@ class Row:
 
 @dataclass(frozen=True)
 class Sheet:
-    """Some nodes of a round; `first` is the place of the first one, counted from 1.
+    """A page of a round's nodes; `first` is the position of the first one, counted from 1.
 
-    `after` is what the next page is asked for, empty on the last one. `quotes` has, question by
-    question, the answers of the first QUOTED_NODES rows; None where a node gave none. Of a text
-    only `opening` is read: QUOTED_CHARS characters, and one that tells whether more follow.
+    `after` names the node after which the next page begins; empty on the last page. `quotes` lists,
+    for each question, the answers of the first QUOTED_NODES rows, None where a node gave none. Only
+    `opening` is read of their texts: QUOTED_CHARS characters, and one more that shows whether the
+    text goes on.
     """
 
-    rows: list[Row]
+    rows: list[SheetRow]
     first: int
     after: str
-    quotes: list[list[tuple[Row, Answer | None]]]
+    quotes: list[list[tuple[SheetRow, Answer | None]]]
 
     @property
     def last(self) -> int:
-        """The place of the last row."""
+        """The position of the last row."""
         return self.first + len(self.rows) - 1
 
     @property
     def seconds(self) -> int:
-        """After how many seconds the last of these answers came, in whole ones and at least 1."""
+        """The time until the last of these answers, in whole seconds and at least 1."""
         return max([1, *(ceil(mark.second or 0) for row in self.rows for mark in row.marks)])
 
     @property
     def step(self) -> float:
-        """By how many seconds the replay moves."""
+        """The step of the replay in seconds."""
         return 0.1 if self.seconds < _SHORT else 1
 
 
 def read_sheet(judge_round: Round, questions: Sequence[Question], *, after: str) -> Sheet:
-    """Read the page of nodes behind the node that is named, in a constant number of queries.
+    """Read the page of nodes after the node with this name, in a constant number of queries.
 
-    The round must have closed. Raises RequestError when that node was not in the round.
+    The round must have closed. Raises RequestError if that node was not in the round.
     """
     ordered = ordered_scores(judge_round)
     key = BEST_FIRST.key_of(_find(judge_round, after)) if after else None
@@ -190,8 +191,8 @@ def read_sheet(judge_round: Round, questions: Sequence[Question], *, after: str)
     )
 
 
-def tell_replay(sheet: Sheet) -> dict[str, object]:
-    """Return when each answer of a sheet came: [row, question, second], counted from 0."""
+def describe_replay(sheet: Sheet) -> dict[str, object]:
+    """Return when each answer of a sheet arrived: [row, question, second], counted from 0."""
     return {
         "seconds": sheet.seconds,
         "nodes": [row.score.node.name for row in sheet.rows],
@@ -199,7 +200,7 @@ def tell_replay(sheet: Sheet) -> dict[str, object]:
             [at, question, round(mark.second, 2)]
             for at, row in enumerate(sheet.rows)
             for question, mark in enumerate(row.marks)
-            if mark.outcome is not Outcome.NONE and mark.second is not None
+            if mark.outcome is not AnswerOutcome.NONE and mark.second is not None
         ],
     }
 
@@ -215,28 +216,32 @@ def _find(judge_round: Round, name: str) -> Score:
     return score
 
 
-def _mark(judge_round: Round, scores: Sequence[Score], questions: Sequence[Question]) -> list[Row]:
-    """Return the scores with what became of each answer; texts are not read."""
-    # A number of the database's, because reading a moment takes longer than all the rest.
+def _mark(
+    judge_round: Round, scores: Sequence[Score], questions: Sequence[Question]
+) -> list[SheetRow]:
+    """Return the scores with a mark for each answer, without reading the answers' texts."""
+    # Converted to a number by the database: parsing datetimes takes longer than all the rest.
     came_at = Cast(Extract("received_at", "epoch", tzinfo=UTC), FloatField())
     answers = _answers(scores, questions).values_list(
         *("node_id", "question_id", "solved", "verdict", "latency_ms"), came_at
     )
     opened = judge_round.opens_at.timestamp()
     found = {
-        (node, question): Mark(solved, verdict, latency, max(0.0, came - opened))
+        (node, question): AnswerMark(solved, verdict, latency, max(0.0, came - opened))
         for node, question, solved, verdict, latency, came in answers
     }
-    missing = Mark(solved=None)
+    missing = AnswerMark(solved=None)
     return [
-        Row(score, [found.get((score.node_id, question.pk), missing) for question in questions])
+        SheetRow(
+            score, [found.get((score.node_id, question.pk), missing) for question in questions]
+        )
         for score in scores
     ]
 
 
 def _quote(
-    rows: Sequence[Row], questions: Sequence[Question]
-) -> list[list[tuple[Row, Answer | None]]]:
+    rows: Sequence[SheetRow], questions: Sequence[Question]
+) -> list[list[tuple[SheetRow, Answer | None]]]:
     found = _answers([row.score for row in rows], questions).defer("text")
     answers = {
         (answer.question_id, answer.node_id): answer
@@ -260,7 +265,7 @@ def _answers(scores: Sequence[Score], questions: Sequence[Question]) -> QuerySet
 
 @dataclass(frozen=True)
 class AnswerFilters:
-    """Which answers to list: by outcome, by a part of the node's name, and behind which node."""
+    """Which answers to list: by outcome, by part of the node's name, and after which node."""
 
     outcome: Kept = ""
     node: str = ""
@@ -269,17 +274,17 @@ class AnswerFilters:
 
 @dataclass(frozen=True)
 class AnswersReport:
-    """A page of answers, in the order in which their nodes first came.
+    """A page of answers, in the order in which their nodes joined.
 
-    `after` is what the next page is asked for, empty on the last one.
+    `after` names the node after which the next page begins; empty on the last page.
     """
 
-    answers: list[tuple[Answer, Mark]]
+    answers: list[tuple[Answer, AnswerMark]]
     after: str
 
 
 def read_filters(query: dict[str, str]) -> AnswerFilters:
-    """Return what a query string asks for. Raises RequestError."""
+    """Return the filters of a query string. Raises RequestError."""
     outcome = query.get("outcome", "")
     if outcome not in _KEPT:
         raise RequestError(
@@ -294,9 +299,9 @@ def read_filters(query: dict[str, str]) -> AnswerFilters:
 
 
 def read_answers(judge_round: Round, question: Question, filters: AnswerFilters) -> AnswersReport:
-    """Read a page of answers to a question of a round that has closed, in two queries.
+    """Read a page of answers to a question of a closed round, in two queries.
 
-    Raises RequestError when the node behind which the page begins is unknown.
+    Raises RequestError if the node after which the page begins is unknown.
     """
     after = (_find_node(filters.after),) if filters.after else None
     page = BY_NODE.read(_filter_answers(question, filters), after=after, limit=PAGE_ANSWERS)
@@ -324,6 +329,6 @@ def _find_node(name: str) -> int:
     return node.pk
 
 
-def _mark_answer(answer: Answer, judge_round: Round) -> Mark:
+def _mark_answer(answer: Answer, judge_round: Round) -> AnswerMark:
     second = (answer.received_at - judge_round.opens_at).total_seconds()
-    return Mark(answer.solved, answer.verdict, answer.latency_ms, max(0.0, second))
+    return AnswerMark(answer.solved, answer.verdict, answer.latency_ms, max(0.0, second))

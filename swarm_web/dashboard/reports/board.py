@@ -1,4 +1,4 @@
-"""The leaderboard as pages show it: its lines, their history, and the page of a node."""
+"""The leaderboard as pages show it: its lines, their history, and the search for a node."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from judge.selectors.seasons import shown_season
 from swarm_record.stats import Interval
 from swarm_web.brief_cache import keep_briefly
 from swarm_web.dashboard.charts.parts import Figure
-from swarm_web.dashboard.charts.scores import Point, draw_leaders
+from swarm_web.dashboard.charts.scores import ScorePoint, draw_leaders
 from swarm_web.errors import RequestError
 from swarm_web.keyset import decode_numbers, encode_numbers
 from swarm_web.leaderboard import (
@@ -33,15 +33,15 @@ from swarm_web.leaderboard import (
 )
 from swarm_web.nodes.models import Node
 
-# Ends of the scale on which a page draws its scores; most read as a round number of percent.
+# Possible ends of the scale on which a page draws its scores.
 _ENDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 _NOTHING: Mapping[str, Sequence[float]] = MappingProxyType({})
-# As many lines as a reader can tell apart, over as many rounds as fit a chart.
+# Number of lines that a reader can tell apart, and of rounds that fit in a chart.
 CHARTED_NODES = 5
 CHARTED_ROUNDS = 60
-# Enough to see a direction in the width of a column.
+# Enough to show a trend in the width of a column.
 SPARK_ROUNDS = 20
-# As many as fit a list of suggestions; any other can be typed.
+# Length of the list of suggestions; other models can be typed.
 COMMON_MODELS = 20
 _FILTERS = ("model", "arm", "owner", "search")
 
@@ -87,9 +87,9 @@ class BoardLine:
 def line_up(
     board: Leaderboard, *, recent: Mapping[str, Sequence[float]] = _NOTHING
 ) -> list[BoardLine]:
-    """Return a page's lines, best first, untrained models directly under the best of their kind.
+    """Return a page's lines, best first, with untrained models below the best node of their model.
 
-    Untrained models that nobody trained stand at the end. `recent` are scores by node.
+    Untrained models that no listed node trains come last. `recent` maps nodes to scores.
     """
     waiting: defaultdict[str, list[LeaderboardRow]] = defaultdict(list)
     for row in board.base:
@@ -111,13 +111,13 @@ def line_up(
 
 
 def list_trained(board: Leaderboard) -> list[BoardLine]:
-    """Return the page's lines without the untrained models that stand beside them."""
+    """Return the page's lines without the untrained models that are listed beside them."""
     listed = {row.node for row in board.rows}
     return [line for line in line_up(board) if line.row.node in listed]
 
 
 def end_scale(rows: Sequence[LeaderboardRow], recent: Mapping[str, Sequence[float]]) -> float:
-    """Return the least of a few round numbers that no interval and no recent score is above.
+    """Return the end of the scale: the smallest of a few round numbers that covers all values.
 
     Scores of a young season can all be below .05, where a scale up to 1 would show nothing.
     """
@@ -126,11 +126,11 @@ def end_scale(rows: Sequence[LeaderboardRow], recent: Mapping[str, Sequence[floa
 
 
 def measure_lift(row: LeaderboardRow, bases: Sequence[LeaderboardRow]) -> Lift | None:
-    """Compare a row with the same model's untrained row of the most questions, if there is one.
+    """Compare a row with the untrained row of its model with most questions, if there is one.
 
-    The interval combines the two rows' own by squares of their lengths (R. G. Newcombe,
-    Statistics in Medicine 17, 1998, method 10). It takes them for independent; as both answered
-    the same questions where they met, the true one is rather narrower.
+    The interval combines the intervals of the two rows (R. G. Newcombe, Statistics in Medicine 17,
+    1998, method 10), which assumes independent samples. Both nodes answered the same questions in
+    common rounds, so the true interval is narrower.
     """
     if not bases:
         return None
@@ -147,7 +147,7 @@ def measure_lift(row: LeaderboardRow, bases: Sequence[LeaderboardRow]) -> Lift |
 
 @dataclass(frozen=True)
 class BoardQuery:
-    """A page of the leaderboard, as its address asks for it; `find` is a node to look for."""
+    """The query of a page of the leaderboard; `find` is the name of a node to look for."""
 
     window: str = "season"
     filters: Filters = EVERYBODY
@@ -155,7 +155,7 @@ class BoardQuery:
     find: str = ""
 
     def encode(self) -> str:
-        """Return the query string by which the page's socket asks for the same rows."""
+        """Return the query string with which the page's socket requests the same rows."""
         parts = {"view": "board", "window": self.window, **asdict(self.filters)}
         parts["after"] = encode_numbers(self.after) if self.after else ""
         return urlencode({name: value for name, value in parts.items() if value})
@@ -168,7 +168,7 @@ FIRST_PAGE = BoardQuery()
 class Chart:
     """A figure, and the same rows for the table beside it, newest round first.
 
-    `order` are the lines of the figure, the leader's first.
+    `order` lists the nodes of the figure, the leader first.
     """
 
     order: list[str]
@@ -176,7 +176,7 @@ class Chart:
 
     @property
     def figure(self) -> Figure:
-        """The figure, drawn anew each time: the page itself does without."""
+        """The figure, drawn on demand: the page itself does not contain it."""
         points = points_of(self.rows[::-1])
         charted = {point.node for point in points}
         order = [node for node in self.order if node in charted]
@@ -184,7 +184,7 @@ class Chart:
 
 
 def read_window(text: str | None) -> str:
-    """Return the window that a query string asks for. Raises RequestError."""
+    """Return the window of a query string. Raises RequestError."""
     window = text or "season"
     if window not in Window.values:
         raise RequestError(
@@ -196,7 +196,7 @@ def read_window(text: str | None) -> str:
 
 
 def read_query(params: Mapping[str, str]) -> BoardQuery:
-    """Return what a query string asks for. Raises RequestError."""
+    """Return the parsed query string of the page. Raises RequestError."""
     filters = Filters(**{name: params.get(name, "").strip()[:200] for name in _FILTERS})
     if filters.arm and filters.arm not in Node.Arm.values:
         raise RequestError(
@@ -248,7 +248,7 @@ def read_board(
 
 
 def read_edition(window: str) -> int:
-    """Return a number that changes when the shown season's board is drawn up again."""
+    """Return a number that changes whenever the shown season's leaderboard is recomputed."""
     season = shown_season()
     return standings_edition(season, window) if season else 0
 
@@ -272,7 +272,7 @@ def common_models(board: Leaderboard) -> list[str]:
 def read_chart(board: Leaderboard) -> Chart:
     """Return the leading nodes' scores over the season's last rounds, in three queries.
 
-    The model that leads is drawn untrained too, if it was judged so.
+    The leader's model is also drawn untrained, if it was judged untrained.
     """
     leaders = [row.node for row in board.rows[:CHARTED_NODES]]
     season = Season.objects.filter(name=board.season).first()
@@ -286,10 +286,10 @@ def read_chart(board: Leaderboard) -> Chart:
     return Chart(order=order, rows=scores[::-1])
 
 
-def points_of(scores: Sequence[Score]) -> list[Point]:
-    """Return what charts draw of scores."""
+def points_of(scores: Sequence[Score]) -> list[ScorePoint]:
+    """Return the points that charts draw for scores."""
     return [
-        Point(node=s.node.name, arm=s.arm, round=s.round.number, cells=s.cells)
+        ScorePoint(node=s.node.name, arm=s.arm, round=s.round.number, cells=s.cells)
         for s in scores
         if s.cells
     ]
@@ -299,10 +299,10 @@ def points_of(scores: Sequence[Score]) -> list[Point]:
 
 
 @dataclass(frozen=True)
-class Finding:
-    """A node that was looked for: the place after which its page begins, or the `problem`.
+class NodeSearchResult:
+    """The result of a search: the place after which the node's page begins, or the `problem`.
 
-    `exists` tells whether there is such a node at all, so that its own page can be offered.
+    `exists` is whether the node exists at all, so that a link to its own page can be shown.
     """
 
     name: str
@@ -311,13 +311,13 @@ class Finding:
     exists: bool = True
 
 
-def find_node(query: BoardQuery) -> Finding | None:
-    """Look for the node that a query asks for; None if it asks for none."""
+def search_node(query: BoardQuery) -> NodeSearchResult | None:
+    """Search the node of a query; None if the query has none."""
     if not query.find:
         return None
     node = Node.objects.filter(name__in={query.find, query.find.lower()}).first()
     if node is None:
-        return Finding(
+        return NodeSearchResult(
             query.find,
             after=None,
             problem=_(
@@ -329,9 +329,11 @@ def find_node(query: BoardQuery) -> Finding | None:
     season = shown_season()
     standing = _standing_of(node, season, query.window) if season else None
     if standing is None:
-        return Finding(node.name, after=None, problem=_("It was not judged in this window yet."))
+        return NodeSearchResult(
+            node.name, after=None, problem=_("It was not judged in this window yet.")
+        )
     after = find_page(standing, filters=query.filters)
-    return Finding(
+    return NodeSearchResult(
         node.name, after, problem="" if after is not None else _explain_absence(standing)
     )
 
@@ -341,7 +343,7 @@ def _standing_of(node: Node, season: Season, window: str) -> Standing | None:
 
 
 def _explain_absence(standing: Standing) -> str:
-    """Say why a node with a score is on no page of the query."""
+    """Return why a node with a score is on no page of the query."""
     if standing.remark == Standing.Remark.QUARANTINED:
         return _("The operator has quarantined it: it is judged, but not listed.")
     if standing.remark == Standing.Remark.BASE:

@@ -1,4 +1,4 @@
-"""What limits a node: how often its rollouts are handed out, and what it was refused."""
+"""What limits a node: how often its rollouts are handed out, and its refused messages."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,10 +20,10 @@ _FIXES = {code.value: fix for code, fix in FIXES.items()}
 
 @dataclass(frozen=True)
 class HandOut:
-    """A node's level (Conduct.Level) and charge (Conduct.Charge), with their words.
+    """A node's level (Conduct.Level) and charge (Conduct.Charge), with their labels.
 
-    `why` is what was found, `remedy` what the owner can do. `until` is when the level rises by
-    itself; None where it does not.
+    `why` is what was found, `remedy` what the owner can do. `until` is when the level rises
+    automatically, None if it does not.
     """
 
     node: str
@@ -38,27 +38,27 @@ class HandOut:
 
 @dataclass(frozen=True)
 class HandOuts:
-    """How many nodes are handed out less, by the words of charge and level, and the latest."""
+    """Numbers of restricted nodes by the labels of charge and level, and the latest of them."""
 
     counts: list[tuple[str, str, int]]
     nodes: list[HandOut]
 
     @property
     def total(self) -> int:
-        """How many nodes there are."""
+        """Number of restricted nodes."""
         return sum(nodes for _, _, nodes in self.counts)
 
 
 def read_hand_outs(season_id: int) -> HandOuts:
-    """Return the nodes of a season whose rollouts are handed out less, in two queries."""
+    """Return the nodes of a season whose rollouts are handed out less often, in two queries."""
     counts = [
         (str(Conduct.Charge(charge).label), str(Conduct.Level(level).label), nodes)
         for (charge, level), nodes in count_held(season_id).items()
     ]
-    return HandOuts(counts, [tell(row) for row in held_nodes(season_id, limit=LISTED)])
+    return HandOuts(counts, [describe_hand_out(row) for row in held_nodes(season_id, limit=LISTED)])
 
 
-def tell(row: Conduct) -> HandOut:
+def describe_hand_out(row: Conduct) -> HandOut:
     """Return a node's level with its reason."""
     charge = Conduct.Charge(row.charge) if row.charge else None
     return HandOut(
@@ -66,14 +66,14 @@ def tell(row: Conduct) -> HandOut:
         level=row.level,
         level_words=str(Conduct.Level(row.level).label),
         charge=row.charge,
-        why=_say_why(charge, row) if charge else "",
-        remedy=_say_remedy(charge) if charge else "",
+        why=_explain_charge(charge, row) if charge else "",
+        remedy=_suggest_remedy(charge) if charge else "",
         since=row.since,
         until=row.until,
     )
 
 
-def _say_why(charge: Conduct.Charge, row: Conduct) -> str:
+def _explain_charge(charge: Conduct.Charge, row: Conduct) -> str:
     said = {
         Conduct.Charge.REFUSED: _(
             "%(bad)d of %(total)d messages and rollouts that it sent were refused."
@@ -96,7 +96,7 @@ def _say_why(charge: Conduct.Charge, row: Conduct) -> str:
     return said[charge] % shares
 
 
-def _say_remedy(charge: Conduct.Charge) -> str:
+def _suggest_remedy(charge: Conduct.Charge) -> str:
     said = {
         Conduct.Charge.REFUSED: _("Update the client; see below what was refused."),
         Conduct.Charge.FLOODING: _("Update the client: newer ones wait when they are told to."),
@@ -115,7 +115,7 @@ def _say_remedy(charge: Conduct.Charge) -> str:
 
 @dataclass(frozen=True)
 class RefusalLine:
-    """A code, how often it came, and what its owner can do."""
+    """A code, how often it occurred, and what its owner can do."""
 
     code: str
     times: int
@@ -124,7 +124,7 @@ class RefusalLine:
 
 @dataclass(frozen=True)
 class RefusalReport:
-    """What was refused last, and how often what was, most often first."""
+    """The latest refusal, and the number of refusals by code, most frequent first."""
 
     code: str
     message: str
@@ -134,21 +134,21 @@ class RefusalReport:
 
 
 @dataclass(frozen=True)
-class Refused:
-    """What a node was refused lately, if anything; not known while the record cannot be read."""
+class RefusalHistory:
+    """A node's recent refusals, if any; `is_known` is False while they cannot be read."""
 
     report: RefusalReport | None
     is_known: bool
 
 
-def read_refused(node: Node) -> Refused:
-    """Read what a node was refused lately."""
+def read_refusal_history(node: Node) -> RefusalHistory:
+    """Read a node's recent refusals."""
     refusals = read_refusals(node.pk)
-    return Refused(describe_refusals(refusals), is_known=refusals is not None)
+    return RefusalHistory(describe_refusals(refusals), is_known=refusals is not None)
 
 
 def describe_refusals(refusals: Refusals | None) -> RefusalReport | None:
-    """Return what a node was refused, if anything is known."""
+    """Return a report of a node's refusals, None if there are none."""
     if refusals is None or refusals.last is None:
         return None
     last = refusals.last
@@ -156,13 +156,13 @@ def describe_refusals(refusals: Refusals | None) -> RefusalReport | None:
     return RefusalReport(
         code=last.code,
         message=last.message,
-        fix=_tell_fix(last.code),
+        fix=_translate_fix(last.code),
         at=last.at,
-        lines=[RefusalLine(code, times, _tell_fix(code)) for code, times in ordered],
+        lines=[RefusalLine(code, times, _translate_fix(code)) for code, times in ordered],
     )
 
 
-def _tell_fix(code: str) -> str:
-    """Say what helps against a code in the reader's language; nothing for codes that are new."""
+def _translate_fix(code: str) -> str:
+    """Return the fix for a code in the reader's language; empty for unknown codes."""
     fix = _FIXES.get(code)
     return _(fix) if fix else ""

@@ -1,4 +1,4 @@
-"""What the swarm does now: the round pill of every page, and the home page."""
+"""The current state of the swarm: the round pill of every page, and the home page."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from swarm_web.pace import Pace, Totals, note_totals
 from swarm_web.relay.models import ArchivedRollout, Contribution
 from swarm_web.relay.selectors import recent_rollouts
 
-# The exact test is made for the largest changes only.
+# Only the largest changes are tested exactly.
 _CANDIDATES = 20
 ALPHA = 0.05
 LEADERS = 5
@@ -31,10 +31,10 @@ FEED_ROLLOUTS = 4
 
 @dataclass(frozen=True)
 class Pill:
-    """The current round, what its countdown counts to, and how many nodes are connected.
+    """The current round, the end of its countdown, and the number of connected nodes.
 
-    `phase` is that of `tell_phase`. Without a round it is `paused`, `manual` if the operator makes
-    the season's rounds by hand, or `none`. The season is the one that runs, or one that ended and
+    `phase` is that of `describe_phase`. Without a round it is `paused`, `manual` if the operator
+    makes the season's rounds by hand, or `none`. The season is the running one, or an ended one
     whose last round is being finished.
     """
 
@@ -50,7 +50,7 @@ def read_pill(*, now: datetime) -> Pill:
     """Read the round pill in three queries."""
     season = running_season()
     judge_round = current_round(season) if season else round_in_progress()
-    phase, until = tell_phase(judge_round) if judge_round else (_explain_none(season), None)
+    phase, until = describe_phase(judge_round) if judge_round else (_explain_none(season), None)
     shown = judge_round.season if judge_round else season
     return Pill(
         season=shown.name if shown else None,
@@ -62,11 +62,11 @@ def read_pill(*, now: datetime) -> Pill:
     )
 
 
-def tell_phase(judge_round: Round) -> tuple[str, datetime | None]:
-    """Return a round's phase, and the moment of its end where that is known.
+def describe_phase(judge_round: Round) -> tuple[str, datetime | None]:
+    """Return a round's phase, and when it ends if that is known.
 
-    A round that waits in a paused season is `paused`: it opens some time after the season goes on.
-    When one opens that waits for the public beacon is not known.
+    A round that waits in a paused season is `paused`: it opens some time after the season resumes.
+    For a round that waits for the public beacon the opening time is unknown.
     """
     if judge_round.phase == Round.Phase.SCHEDULED and judge_round.season.paused:
         return "paused", None
@@ -90,8 +90,8 @@ def _explain_none(season: Season | None) -> str:
 
 
 @dataclass(frozen=True)
-class Change:
-    """One node's results in two rounds, questions solved of those asked."""
+class ScoreChange:
+    """One node's results in two rounds, as questions solved and asked."""
 
     node: str
     before: tuple[int, int]
@@ -99,12 +99,12 @@ class Change:
 
     @property
     def difference(self) -> float:
-        """By how much the share of solved questions rose, as a fraction of one."""
+        """Increase of the share of solved questions, as a fraction of one."""
         return self.after[0] / self.after[1] - self.before[0] / self.before[1]
 
     @property
     def z(self) -> float:
-        """The change in standard errors, both rounds pooled; only to put changes in order."""
+        """The change in standard errors, with both rounds pooled; only used for sorting."""
         n_before, n_after = self.before[1], self.after[1]
         share = (self.before[0] + self.after[0]) / (n_before + n_after)
         error = sqrt(share * (1 - share) * (1 / n_before + 1 / n_after))
@@ -113,21 +113,22 @@ class Change:
 
 @dataclass(frozen=True)
 class Moves:
-    """The surest mover of the season's last two rounds, if any moved surely, of `compared` nodes.
+    """The most significant change between the season's last two rounds, if any is significant.
 
-    `rounds` are their numbers; None while there are not two.
+    `compared` is the number of nodes. `rounds` are the numbers of the two rounds, None before there
+    are two.
     """
 
-    mover: Change | None
+    mover: ScoreChange | None
     compared: int
     rounds: tuple[int, int] | None
 
 
-def find_mover(changes: Sequence[Change], *, alpha: float = ALPHA) -> Change | None:
-    """Return the change that chance hardly makes; None where each could be luck.
+def find_mover(changes: Sequence[ScoreChange], *, alpha: float = ALPHA) -> ScoreChange | None:
+    """Return the most significant change, None if none is significant.
 
-    Fisher's exact test of solved and missed questions in the two rounds, corrected after
-    Bonferroni for all nodes compared: the largest of many changes is large by itself.
+    Fisher's exact test of solved and missed questions in the two rounds, with Bonferroni's
+    correction for all nodes compared: the largest of many changes is large by chance.
     """
     largest = sorted(changes, key=lambda change: -abs(change.z))[:_CANDIDATES]
     tested = [(_p_value(change), change) for change in largest]
@@ -135,8 +136,8 @@ def find_mover(changes: Sequence[Change], *, alpha: float = ALPHA) -> Change | N
     return min(sure, key=lambda found: found[0])[1] if sure else None
 
 
-def _p_value(change: Change) -> float:
-    # Imported late: it takes most of a second, and few processes need it.
+def _p_value(change: ScoreChange) -> float:
+    # Imported here: it takes most of a second, and few processes need it.
     from scipy.stats import fisher_exact
 
     table = [[solved, asked - solved] for solved, asked in (change.before, change.after)]
@@ -144,7 +145,7 @@ def _p_value(change: Change) -> float:
 
 
 def read_moves(season: Season) -> Moves:
-    """Compare the season's last two closed rounds; the work is done once a round."""
+    """Compare the season's last two closed rounds; computed once per round."""
     closed = Round.objects.filter(season=season, phase=Round.Phase.CLOSED, closed_at__isnull=False)
     latest = list(closed.order_by("-closed_at").values_list("pk", "number")[:2])
     if len(latest) < 2:
@@ -156,7 +157,7 @@ def read_moves(season: Season) -> Moves:
 
 
 @lru_cache(maxsize=8)
-def _compare(before: int, after: int, _ruling: int | None) -> tuple[Change | None, int]:
+def _compare(before: int, after: int, _ruling: int | None) -> tuple[ScoreChange | None, int]:
     """Compare two closed rounds, whose scores change only by a ruling of the operator."""
     scored = Score.objects.filter(status=Score.Status.SCORED, node__quarantined=False)
     scored = scored.exclude(arm=Node.Arm.BASE)
@@ -166,7 +167,7 @@ def _compare(before: int, after: int, _ruling: int | None) -> tuple[Change | Non
     }
     later = scored.filter(round=after)
     changes = [
-        Change(name, earlier[node], (correct, n))
+        ScoreChange(name, earlier[node], (correct, n))
         for node, name, correct, n in later.values_list("node", "node__name", "correct", "n")
         if node in earlier
     ]
@@ -178,7 +179,7 @@ def _compare(before: int, after: int, _ruling: int | None) -> tuple[Change | Non
 
 @dataclass(frozen=True)
 class FeedLine:
-    """A rollout with one of its completions: a right one where there is one."""
+    """A rollout with one of its completions, a right one if there is one."""
 
     rollout: ArchivedRollout
     text: str
@@ -189,8 +190,8 @@ class FeedLine:
 class Home:
     """What the home page shows.
 
-    `judged` is how many questions were asked of nodes and graded in the last 24 hours. `pace` is
-    None while it cannot be told.
+    `judged` is the number of answers graded in the last 24 hours. `pace` is None while it is
+    unknown.
     """
 
     board: Leaderboard
@@ -218,14 +219,14 @@ def read_home(*, now: datetime) -> Home:
 
 
 def describe_rollout(rollout: ArchivedRollout) -> FeedLine:
-    """Choose the completion that the feed shows."""
+    """Select the completion that the feed shows."""
     completions = rollout.completions
     shown = next((c for c in completions if c.get("solved")), completions[0])
     return FeedLine(rollout, text=str(shown["text"]), right=bool(shown.get("solved")))
 
 
 def _count_judged(season: Season) -> int:
-    """Add up the day's standings, which the judge keeps: answers are too many to count."""
+    """Add up the day's standings, which the judge maintains: counting answers takes too long."""
     day = Standing.objects.filter(season=season, window=Window.DAY)
     return day.aggregate(n=Sum("n"))["n"] or 0
 
@@ -244,7 +245,7 @@ def _read_pace(season: Season, *, now: datetime) -> Pace | None:
 
 
 def current_announcement(*, now: datetime) -> Announcement | None:
-    """Return what the operator announces now."""
+    """Return the current announcement of the operator, if any."""
     return Announcement.objects.shown(now=now).first()
 
 
@@ -254,7 +255,7 @@ def latest_chain_link() -> ChainLink | None:
 
 
 def read_charted() -> tuple[int | None, int | None]:
-    """Return what charts depend on: the last booked round, and the operator's last ruling."""
+    """Return what charts depend on: the last booked round and the operator's last ruling."""
     booked = Counted.objects.filter(window=Window.ROUND).order_by("-pk")
     return (
         booked.values_list("pk", flat=True).first(),

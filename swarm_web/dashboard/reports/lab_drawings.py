@@ -1,4 +1,4 @@
-"""A lab report in figures: how its numbers are written, and its charts."""
+"""A lab report in figures: the formatting of its numbers, and its charts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from swarm_web.dashboard.charts.lab import (
     draw_onset,
     style_arms,
 )
-from swarm_web.dashboard.charts.parts import Drawing, Value
+from swarm_web.dashboard.charts.parts import TabledChart, Value
 from swarm_web.dashboard.reports import lab_drawings as amounts
 from swarm_web.errors import RequestError
 from swarm_web.lab.shape import Comparison, Curve, Onset, Report
@@ -24,7 +24,7 @@ NONE = "–"
 _MINUS = "\u2212"
 _THIN = "\u202f"
 _SIZES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
-# So many rows has the table of a curve, about.
+# Approximate number of rows in the table of a curve.
 _ROWS = 20
 _SMOOTH = gettext_lazy("Each point is the mean of ten rounds.")
 
@@ -40,7 +40,7 @@ def write_gain(ratio: float | None) -> str:
 
 
 def write_amount(value: float | None) -> str:
-    """Write a number with three significant digits, large ones with their thousands apart."""
+    """Write a number with three significant digits, and large ones with thousands separators."""
     if value is None:
         return NONE
     if value < 0:
@@ -66,12 +66,12 @@ def write_bytes(count: float) -> str:
 
 
 def write_change(found: Comparison) -> str:
-    """Write how much an arm differs: its gain, or the difference where the other earned nothing."""
+    """Write an arm's change: its gain, or the difference if the baseline earned nothing."""
     return write_signed(found.difference) if found.gain is None else write_gain(found.gain)
 
 
 def write_change_ends(found: Comparison) -> tuple[str, str] | None:
-    """Write the ends of the interval of what `write_change` writes; None without one."""
+    """Write the ends of the interval of `write_change`; None without an interval."""
     if found.gain is None:
         return _write_ends(found.difference_low, found.difference_high, write_signed)
     return _write_ends(found.gain_low, found.gain_high, write_gain)
@@ -92,7 +92,7 @@ def _sign(value: float) -> str:
 
 @dataclass(frozen=True)
 class CurveWords:
-    """What a curve is called, what its axis says, and what a reader must know of it."""
+    """The title of a curve, the label of its axis, and notes for readers."""
 
     title: Promise
     axis: Promise
@@ -132,15 +132,15 @@ CURVES: dict[str, CurveWords] = {
 
 @dataclass(frozen=True)
 class CurveDrawing:
-    """A curve's drawing with its words, and its name in the figure's address."""
+    """A curve's chart with its words, and its name in the figure's address."""
 
     key: str
     words: CurveWords
-    drawing: Drawing
+    drawing: TabledChart
 
 
 def draw_report(report: Report) -> list[CurveDrawing]:
-    """Return the drawings of all curves that were measured."""
+    """Return the charts of all curves that were measured."""
     return [
         CurveDrawing(key, words, drawing)
         for key, words in CURVES.items()
@@ -148,21 +148,21 @@ def draw_report(report: Report) -> list[CurveDrawing]:
     ]
 
 
-def draw_cumulative(report: Report) -> Drawing:
-    """Return the main figure: every report has it."""
+def draw_cumulative(report: Report) -> TabledChart:
+    """Return the main chart: every report has it."""
     return _draw_known(report, "cumulative", _curves_of(report, "cumulative"))
 
 
-def draw_chart(report: Report, chart: str, *, arm: str | None) -> Drawing:
-    """Return the drawing of that name; `arm` is whose difference is drawn. Raises RequestError."""
-    drawn: Drawing | None
+def draw_chart(report: Report, chart: str, *, arm: str | None) -> TabledChart:
+    """Return the chart of that name; `arm` is whose difference is drawn. Raises RequestError."""
+    drawn: TabledChart | None
     if chart == "difference":
         onset = choose_onset(report, arm)
         drawn = draw_difference(report, onset) if onset else None
     elif chart == "mechanism":
-        drawn = tell_mechanism(report)
+        drawn = chart_mechanism(report)
     elif chart == "cost":
-        drawn = tell_cost(report)
+        drawn = chart_cost(report)
     else:
         drawn = _draw_curve(report, chart) if chart in CURVES else None
     if drawn is None:
@@ -175,7 +175,7 @@ def draw_chart(report: Report, chart: str, *, arm: str | None) -> Drawing:
 
 
 def choose_onset(report: Report, arm: str | None) -> Onset | None:
-    """Return an arm's difference over rounds: the first one's if none is asked for."""
+    """Return an arm's difference over rounds, by default the first arm's."""
     if arm is None:
         return next(iter(report.onsets), None)
     for onset in report.onsets:
@@ -188,10 +188,10 @@ def choose_onset(report: Report, arm: str | None) -> Onset | None:
     )
 
 
-def draw_difference(report: Report, onset: Onset) -> Drawing:
+def draw_difference(report: Report, onset: Onset) -> TabledChart:
     """Draw an arm's difference from the baseline over rounds, with the band of chance."""
     style = style_arms([arm.name for arm in report.arms])[onset.arm]
-    return Drawing(
+    return TabledChart(
         draw=partial(draw_onset, onset, against=report.baseline, style=style),
         columns=[_("Round"), _("Difference"), _("± by chance")],
         rows=[
@@ -205,7 +205,7 @@ def draw_difference(report: Report, onset: Onset) -> Drawing:
     )
 
 
-def tell_mechanism(report: Report) -> Drawing:
+def chart_mechanism(report: Report) -> TabledChart:
     """Draw each arm's gain over what its training sets could teach."""
     rows: list[list[Value]] = []
     for arm in report.arms:
@@ -213,16 +213,16 @@ def tell_mechanism(report: Report) -> Drawing:
         low, high = (found and amounts.write_change_ends(found)) or (None, None)
         gain = amounts.write_change(found) if found else _("baseline")
         rows.append([arm.name, amounts.write_amount(arm.informative_in_set), gain, low, high])
-    return Drawing(
+    return TabledChart(
         draw=partial(draw_mechanism, report, styles=style_arms([arm.name for arm in report.arms])),
         columns=[_("Arm"), _("Informative in a set"), _("Gain"), _("95 %, low"), _("95 %, high")],
         rows=rows,
     )
 
 
-def tell_cost(report: Report) -> Drawing:
+def chart_cost(report: Report) -> TabledChart:
     """Draw what each arm costs in generation and communication."""
-    return Drawing(
+    return TabledChart(
         draw=partial(draw_cost, report.arms, styles=style_arms([arm.name for arm in report.arms])),
         columns=[_("Arm"), _("Tokens"), _("Exchanged"), _("Own reward")],
         rows=[
@@ -242,18 +242,18 @@ def _curves_of(report: Report, key: str) -> dict[str, Curve]:
     return {name: curve for name, curve in found.items() if curve is not None}
 
 
-def _draw_curve(report: Report, key: str) -> Drawing | None:
+def _draw_curve(report: Report, key: str) -> TabledChart | None:
     curves = _curves_of(report, key)
     return _draw_known(report, key, curves) if curves else None
 
 
-def _draw_known(report: Report, key: str, curves: Mapping[str, Curve]) -> Drawing:
+def _draw_known(report: Report, key: str, curves: Mapping[str, Curve]) -> TabledChart:
     styles = style_arms([arm.name for arm in report.arms])
     banded = any(curve.low for curve in curves.values())
     columns = [_("Round")]
     for name in curves:
         columns += [name, "95 %"] if banded else [name]
-    return Drawing(
+    return TabledChart(
         draw=partial(draw_curves, curves, styles=styles, title=str(CURVES[key].axis)),
         columns=columns,
         rows=_tabulate(curves, banded=banded),
@@ -278,5 +278,5 @@ def _tabulate(curves: Mapping[str, Curve], *, banded: bool) -> list[list[Value]]
 
 
 def _few(count: int) -> Sequence[int]:
-    """Return an even choice of so many places, the last one among them."""
+    """Return evenly spaced indices, including the last one."""
     return range(count - 1, -1, -max(1, count // _ROWS))[::-1]

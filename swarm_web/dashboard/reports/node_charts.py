@@ -12,17 +12,17 @@ from judge.models import Score, Season
 from judge.selectors.scores import scores_of_node
 from judge.selectors.seasons import shown_season
 from swarm_web.brief_cache import keep_briefly
-from swarm_web.dashboard.charts.parts import Drawing, Figure, Value
+from swarm_web.dashboard.charts.parts import Figure, TabledChart, Value
 from swarm_web.dashboard.charts.scores import (
     POOLED_ROUNDS,
-    Point,
-    Pooled,
+    PooledScore,
+    ScorePoint,
     draw_node,
     pool_in,
     pool_rounds,
 )
 from swarm_web.dashboard.charts.training import (
-    Step,
+    ReportedStep,
     draw_reflection,
     draw_training,
     name_kinds,
@@ -34,9 +34,9 @@ from swarm_web.nodes.models import Node
 from swarm_web.relay.selectors import Peer, given_to, taken_from, training_points
 
 WINDOW = "season"
-# So many rounds may be looked at together. A chart has as many points as the fewest of them.
+# Selectable numbers of rounds. Every chart has as many points as the smallest of them.
 SPANS = (CHARTED_ROUNDS, 4 * CHARTED_ROUNDS, 16 * CHARTED_ROUNDS)
-# As many points as a chart shows apart; the relay keeps one in some minutes.
+# Number of points that a chart can resolve; the relay keeps one every few minutes.
 CHARTED_POINTS = 288
 LISTED_PEERS = 8
 PEERS_SINCE = timedelta(days=7)
@@ -46,7 +46,7 @@ PEERS_SINCE = timedelta(days=7)
 
 
 def read_span(text: str | None) -> int:
-    """Return how many rounds a query string asks for. Raises RequestError."""
+    """Return the number of rounds in a query string. Raises RequestError."""
     spans = {str(span): span for span in SPANS}
     if not text:
         return SPANS[0]
@@ -59,7 +59,9 @@ def read_span(text: str | None) -> int:
     return spans[text]
 
 
-def draw_history(node: Node, season: Season, *, base: LeaderboardRow | None, span: int) -> Drawing:
+def draw_history(
+    node: Node, season: Season, *, base: LeaderboardRow | None, span: int
+) -> TabledChart:
     """Draw a node's last `span` rounds of a season, in at most two queries.
 
     `base` is the line of the same model untrained, if it was judged.
@@ -72,22 +74,22 @@ def draw_history(node: Node, season: Season, *, base: LeaderboardRow | None, spa
     line = pool_rounds(points, width=width, step=step)
     rounds = {pooled.round for pooled in line}
     compared = {p.round: p for p in pool_in(untrained, rounds, width=width)}
-    return Drawing(
+    return TabledChart(
         draw=partial(draw_node, points, base=untrained, step=step),
         columns=[_("Round"), _("Score"), _("95 % interval"), "n", _("Untrained")],
-        rows=[_tell(pooled, compared.get(pooled.round)) for pooled in reversed(line)],
+        rows=[_list_pooled(pooled, compared.get(pooled.round)) for pooled in reversed(line)],
     )
 
 
-def _tell(pooled: Pooled, base: Pooled | None) -> list[Value]:
+def _list_pooled(pooled: PooledScore, base: PooledScore | None) -> list[Value]:
     interval = (pooled.low, pooled.high)
     return [pooled.round, pooled.score, interval, pooled.n, base.score if base else None]
 
 
 def _read_untrained(
-    season: Season, base: LeaderboardRow | None, points: Sequence[Point]
-) -> list[Point]:
-    """Return the untrained model's points in the stretch of rounds of these points."""
+    season: Season, base: LeaderboardRow | None, points: Sequence[ScorePoint]
+) -> list[ScorePoint]:
+    """Return the untrained model's points in the range of rounds of these points."""
     if base is None or not points:
         return []
     first, last = points[0].round, points[-1].round
@@ -101,17 +103,17 @@ def _read_untrained(
     return _read_points(found.order_by("-round__number"), node=base.node, rounds=SPANS[-1])
 
 
-def _read_points(newest_first: QuerySet[Score], *, node: str, rounds: int) -> list[Point]:
-    """Return what charts draw of a node's last rounds, oldest first; whole scores cost more."""
+def _read_points(newest_first: QuerySet[Score], *, node: str, rounds: int) -> list[ScorePoint]:
+    """Return the points of a node's last rounds, oldest first, without loading whole scores."""
     columns = newest_first.values_list("round__number", "arm", "cells")[:rounds]
-    return [Point(node, arm, number, cells) for number, arm, cells in columns if cells][::-1]
+    return [ScorePoint(node, arm, number, cells) for number, arm, cells in columns if cells][::-1]
 
 
 def scores_since_start(node: Node, season: Season) -> QuerySet[Score]:
-    """Return `scores_of_node`, told where the season begins.
+    """Return `scores_of_node`, limited to ids from the season's first round on.
 
-    Every score lies on a page of its own in the database. With the first round's id the index
-    alone passes over those of earlier seasons: a season's rounds have ids in the order of numbers.
+    Each score lies on a separate page of the database. With the first round's id, the index alone
+    skips earlier seasons: the ids of a season's rounds are in the order of their numbers.
     """
     ids = season.rounds.order_by("number").values_list("pk", flat=True)
     first = keep_briefly(f"first round:{season.pk}", ids.first)
@@ -121,9 +123,9 @@ def scores_since_start(node: Node, season: Season) -> QuerySet[Score]:
 def find_base(
     node: Node, season: Season, *, now: datetime, lift: Lift | None = None
 ) -> LeaderboardRow | None:
-    """Return the line of a node's model untrained, of the most questions; None for such a node.
+    """Return the untrained line of a node's model with most questions; None for untrained nodes.
 
-    Where the node's `lift` was measured already, it has found this line.
+    A `lift` that was measured before already contains this line.
     """
     if node.arm == Node.Arm.BASE:
         return None
@@ -133,7 +135,7 @@ def find_base(
 
 
 def read_bases(model: str, season: Season, *, now: datetime) -> list[LeaderboardRow]:
-    """Return the season's lines of a model untrained: the same for every node that trains it."""
+    """Return the season's untrained lines of a model, cached for all nodes that train it."""
     return keep_briefly(
         f"bases:{season.pk}:{model}",
         lambda: read_base(model, season=season, window=WINDOW, now=now),
@@ -145,23 +147,23 @@ def read_bases(model: str, season: Season, *, now: datetime) -> list[Leaderboard
 
 @dataclass(frozen=True)
 class Exchanged:
-    """Whose rollouts a node trained on in the last days, and who trained on its own."""
+    """The nodes whose rollouts a node trained on recently, and those that trained on its own."""
 
     taken: list[Peer]
     given: list[Peer]
 
 
-def read_steps(node: Node, season: Season) -> list[Step]:
-    """Return what a node reported of its latest steps in a season, oldest first, in one query."""
+def read_steps(node: Node, season: Season) -> list[ReportedStep]:
+    """Return a node's latest training reports of a season, oldest first, in one query."""
     points = training_points(node, season_id=season.pk, limit=CHARTED_POINTS)
     return [
-        Step(point.step, point.training_reward, point.informative_share, point.reflection)
+        ReportedStep(point.step, point.training_reward, point.informative_share, point.reflection)
         for point in points
     ]
 
 
 def read_exchanged(node: Node, season: Season, *, now: datetime) -> Exchanged:
-    """Return with whom a node exchanged most, in two queries."""
+    """Return the nodes with which a node exchanged most, in two queries."""
     since = now - PEERS_SINCE
     return Exchanged(
         taken=taken_from(node, season_id=season.pk, since=since, limit=LISTED_PEERS),
@@ -169,19 +171,19 @@ def read_exchanged(node: Node, season: Season, *, now: datetime) -> Exchanged:
     )
 
 
-def tell_training(steps: Sequence[Step]) -> Drawing:
-    """Draw training reward and informative share."""
-    return Drawing(
+def chart_training(steps: Sequence[ReportedStep]) -> TabledChart:
+    """Draw the training reward and the informative share."""
+    return TabledChart(
         draw=partial(draw_training, steps),
         columns=[_("Step"), _("Training reward"), _("Informative share")],
         rows=[(s.step, s.training_reward, s.informative_share) for s in reversed(steps)],
     )
 
 
-def tell_reflection(steps: Sequence[Step]) -> Drawing:
+def chart_reflection(steps: Sequence[ReportedStep]) -> TabledChart:
     """Draw how often completions recheck, hesitate or explore."""
     kinds = name_kinds()
-    return Drawing(
+    return TabledChart(
         draw=partial(draw_reflection, steps),
         columns=[_("Step"), *kinds.values()],
         rows=[
@@ -199,9 +201,9 @@ def tell_reflection(steps: Sequence[Step]) -> Drawing:
 class NodeCharts:
     """The charts of a node's page."""
 
-    history: Drawing
-    training: Drawing
-    reflection: Drawing
+    history: TabledChart
+    training: TabledChart
+    reflection: TabledChart
 
 
 def read_charts(
@@ -211,8 +213,8 @@ def read_charts(
     steps = read_steps(node, season)
     return NodeCharts(
         history=draw_history(node, season, base=base, span=span),
-        training=tell_training(steps),
-        reflection=tell_reflection(steps),
+        training=chart_training(steps),
+        reflection=chart_reflection(steps),
     )
 
 
@@ -225,9 +227,9 @@ def draw_figure(node: Node, chart: str, *, span: int, now: datetime) -> Figure:
         base = find_base(node, season, now=now)
         return draw_history(node, season, base=base, span=span).figure
     if chart == "training":
-        return tell_training(read_steps(node, season)).figure
+        return chart_training(read_steps(node, season)).figure
     if chart == "reflection":
-        return tell_reflection(read_steps(node, season)).figure
+        return chart_reflection(read_steps(node, season)).figure
     raise RequestError(
         "query.chart",
         f"There is no chart {chart[:40]!r}.",

@@ -12,18 +12,18 @@ from django.utils.translation import gettext as _
 from judge.models import Answer, Question, Round, Score, Season, Seat, Standing
 from swarm_web.nodes.models import Node
 
-State = Literal["good", "waiting", "bad"]
+HealthState = Literal["good", "waiting", "bad"]
 
 
 # ---- the current round
 
 
 @dataclass(frozen=True)
-class Turn:
-    """A node's seat in a round that is open or else being scored.
+class SeatStatus:
+    """A node's seat in a round that is open or being scored.
 
-    `offered`: it asked for the questions, and `answered` so many of them. `came_late`: it takes no
-    part. `half_over`: half of the answering time is over.
+    `offered`: it requested the questions, and answered `answered` of them. `came_late`: it joined
+    after the round opened, and is excluded. `half_over`: half of the answering time is over.
     """
 
     number: int
@@ -36,7 +36,7 @@ class Turn:
 
     @property
     def words(self) -> str:
-        """What a node that takes part did in the round so far, as a sentence."""
+        """What the node has done in the round so far, as a sentence."""
         number = {"number": self.number}
         if not self.offered:
             return _("It has not asked for the questions of round %(number)s yet.") % number
@@ -44,9 +44,9 @@ class Turn:
         return told % {**number, "answered": self.answered, "questions": self.questions}
 
 
-def read_turn(node: Node, season: Season, *, now: datetime) -> Turn | None:
-    """Return a node's part in the season's round that goes on, in one query; None without any."""
-    # The one that opened last: at most one is open, and those being scored opened before it.
+def read_seat_status(node: Node, season: Season, *, now: datetime) -> SeatStatus | None:
+    """Return a node's seat in the season's current round, in one query; None without a seat."""
+    # The round that opened last: at most one is open, and rounds being scored opened before it.
     going_on = season.rounds.filter(phase__in=[Round.Phase.OPEN, Round.Phase.SCORING])
     answers = Answer.objects.filter(node=OuterRef("node"), question__round=OuterRef("round"))
     questions = Question.objects.filter(round=OuterRef("round"))
@@ -62,7 +62,7 @@ def read_turn(node: Node, season: Season, *, now: datetime) -> Turn | None:
     if found is None:
         return None
     number, phase, offered_at, came_late, answered, asked, opens_at, closes_at = found
-    return Turn(
+    return SeatStatus(
         number=number,
         is_open=phase == Round.Phase.OPEN,
         offered=offered_at is not None,
@@ -82,10 +82,10 @@ def _count(rows: QuerySet[Answer] | QuerySet[Question], *, by: str) -> Coalesce:
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """`text` follows the node's name in a sentence; `reason` says why, and what helps."""
+class NodeHealth:
+    """Whether a node works: `text` continues a sentence after its name, `reason` says why."""
 
-    state: State
+    state: HealthState
     text: str
     reason: str
 
@@ -94,7 +94,7 @@ class Verdict:
 class Place:
     """A node's place on the season's leaderboard.
 
-    `remark` is one of Standing.Remark; `n` questions count so far, and a rank needs `minimum`. It
+    `remark` is a Standing.Remark; `n` questions count so far, and a rank requires `minimum`. It
     missed `missed` rounds to which it was invited.
     """
 
@@ -111,17 +111,19 @@ def judge_health(
     season_runs: bool,
     scores: Sequence[Score],
     place: Place | None,
-    turn: Turn | None = None,
-) -> Verdict:
-    """Say whether a node works; `scores` are its results in the season, newest first.
+    seat: SeatStatus | None = None,
+) -> NodeHealth:
+    """Return whether a node works; `scores` are its results in the season, newest first.
 
-    `turn` is its part in the round that goes on, None where it has none. The first thing that
-    stands in the way is the answer: later ones follow from it.
+    `seat` is its seat in the current round, None without one. The first problem found is the
+    answer, as later ones follow from it.
     """
     if node.blocked:
-        return Verdict("bad", _("is blocked."), _("The operator blocked its token. Ask them why."))
+        return NodeHealth(
+            "bad", _("is blocked."), _("The operator blocked its token. Ask them why.")
+        )
     if node.quarantined:
-        return Verdict(
+        return NodeHealth(
             "bad",
             _("is quarantined."),
             _(
@@ -133,20 +135,20 @@ def judge_health(
     if not connected:
         return _explain_absence(node)
     if not season_runs:
-        return Verdict(
+        return NodeHealth(
             "waiting",
             _("is connected and trains alone."),
             _("No season is running. It joins in by itself when one starts."),
         )
-    if turn is not None and turn.came_late:
-        return _await_next_round(turn.number)
+    if seat is not None and seat.came_late:
+        return _await_next_round(seat.number)
     if not scores:
-        return _await_first_score(turn)
-    return _add_turn(_judge_last_round(scores[0], place=place), turn)
+        return _await_first_score(seat)
+    return _add_seat_status(_judge_last_round(scores[0], place=place), seat)
 
 
-def _await_next_round(missed: int) -> Verdict:
-    return Verdict(
+def _await_next_round(missed: int) -> NodeHealth:
+    return NodeHealth(
         "waiting",
         _("is connected and waits for its next round."),
         _("It came after round %(number)s had opened; nothing is left for you to do.")
@@ -154,41 +156,41 @@ def _await_next_round(missed: int) -> Verdict:
     )
 
 
-def _await_first_score(turn: Turn | None) -> Verdict:
-    if turn is not None and turn.answered:
-        return Verdict("good", _("is connected and answers its first round."), turn.words)
-    waits = Verdict(
+def _await_first_score(seat: SeatStatus | None) -> NodeHealth:
+    if seat is not None and seat.answered:
+        return NodeHealth("good", _("is connected and answers its first round."), seat.words)
+    waits = NodeHealth(
         "waiting",
         _("is connected and waits for its first round."),
         _("It is judged in the next round that opens; nothing is left for you to do."),
     )
-    return waits if turn is None else _add_turn(replace(waits, reason=""), turn)
+    return waits if seat is None else _add_seat_status(replace(waits, reason=""), seat)
 
 
-def _add_turn(verdict: Verdict, turn: Turn | None) -> Verdict:
-    """Tell beside a verdict what the node does in the round that goes on.
+def _add_seat_status(verdict: NodeHealth, seat: SeatStatus | None) -> NodeHealth:
+    """Add what the node does in the current round to a verdict.
 
-    A node that does nothing there is not called healthy, whatever it did before.
+    A node that does nothing there is not called healthy, whatever its results are.
     """
-    if turn is None:
+    if seat is None:
         return verdict
-    if not turn.offered and not turn.is_open:
-        return _explain_miss(turn.number)
-    if not turn.offered and turn.half_over and verdict.state != "bad":
-        return Verdict(
+    if not seat.offered and not seat.is_open:
+        return _explain_miss(seat.number)
+    if not seat.offered and seat.half_over and verdict.state != "bad":
+        return NodeHealth(
             "waiting",
-            _("is connected and has not asked for round %(number)s yet.") % {"number": turn.number},
+            _("is connected and has not asked for round %(number)s yet.") % {"number": seat.number},
             _(
                 "Half of the time to answer is over. It may still finish a training step; if the "
                 "round closes first, look at its terminal: the last error is there."
             ),
         )
-    return replace(verdict, reason=f"{verdict.reason} {turn.words}".strip())
+    return replace(verdict, reason=f"{verdict.reason} {seat.words}".strip())
 
 
-def _explain_absence(node: Node) -> Verdict:
+def _explain_absence(node: Node) -> NodeHealth:
     if node.last_seen is None:
-        return Verdict(
+        return NodeHealth(
             "waiting",
             _("has not connected yet."),
             _("Start it with swarm-node join and its token."),
@@ -200,23 +202,23 @@ def _explain_absence(node: Node) -> Verdict:
         why = _("Its connection ended without a goodbye: network, sleep or a crash.")
     else:
         why = _("Its heartbeat stopped without a goodbye: network, sleep or a crash.")
-    return Verdict("bad", _("is offline."), f"{why} {_('Start the client again: it resumes.')}")
+    return NodeHealth("bad", _("is offline."), f"{why} {_('Start the client again: it resumes.')}")
 
 
-def _judge_last_round(last: Score, *, place: Place | None) -> Verdict:
+def _judge_last_round(last: Score, *, place: Place | None) -> NodeHealth:
     number = {"number": last.round.number}
     if last.reason in {Score.Reason.NOT_OFFERED, Score.Reason.DECLINED}:
         return _explain_miss(last.round.number)
     if last.reason == Score.Reason.CAME_LATE:
         return _await_next_round(last.round.number)
     if last.reason == Score.Reason.UNANSWERED:
-        return Verdict(
+        return NodeHealth(
             "bad",
             _("answers too slowly: round %(number)s closed first.") % number,
             _("Unanswered questions count as wrong. Use a faster device or a smaller model."),
         )
     if last.reason == Score.Reason.UNSCORED:
-        return Verdict(
+        return NodeHealth(
             "good",
             _("is healthy."),
             _("Some of the last questions could not be graded in time; they count for nobody."),
@@ -224,38 +226,38 @@ def _judge_last_round(last: Score, *, place: Place | None) -> Verdict:
     return _judge_place(number, place=place)
 
 
-def _explain_miss(missed: int) -> Verdict:
-    return Verdict(
+def _explain_miss(missed: int) -> NodeHealth:
+    return NodeHealth(
         "bad",
         _("is connected but missed round %(number)s.") % {"number": missed},
         _("It never asked for the questions. Look at its terminal: the last error is there."),
     )
 
 
-def _judge_place(number: dict[str, int], *, place: Place | None) -> Verdict:
-    """Say what a node that answered all of its last round still waits for."""
+def _judge_place(number: dict[str, int], *, place: Place | None) -> NodeHealth:
+    """Return the health of a node that answered all of its last round."""
     answered = _("It is connected and answered all of round %(number)s.") % number
     if place is None:
-        return Verdict("good", _("is healthy and not ranked yet."), answered)
+        return NodeHealth("good", _("is healthy and not ranked yet."), answered)
     if place.remark == Standing.Remark.BASE:
-        return Verdict(
+        return NodeHealth(
             "good",
             _("is healthy."),
             _("It is an untrained model, shown for comparison and not ranked. %(answered)s")
             % {"answered": answered},
         )
     if place.remark == Standing.Remark.TOO_FEW:
-        return Verdict(
+        return NodeHealth(
             "good",
             _("is healthy and not ranked yet."),
             _("A rank needs %(minimum)s questions and %(n)s count so far. %(answered)s")
             % {"minimum": place.minimum, "n": place.n, "answered": answered},
         )
     if place.remark == Standing.Remark.OFTEN_ABSENT:
-        return Verdict(
+        return NodeHealth(
             "bad",
             _("is healthy now and not ranked."),
             _("It missed %(missed)s rounds that it was invited to. %(answered)s")
             % {"missed": place.missed, "answered": answered},
         )
-    return Verdict("good", _("is healthy."), answered)
+    return NodeHealth("good", _("is healthy."), answered)

@@ -10,7 +10,7 @@ from django.http import Http404
 
 from judge.models import Season
 from judge.selectors.seasons import shown_season
-from swarm_web.dashboard.charts.flow import FlowPicture, Link, draw_flow
+from swarm_web.dashboard.charts.flow import FlowLink, FlowPicture, draw_flow
 from swarm_web.errors import RequestError
 from swarm_web.keyset import decode_numbers, encode_numbers
 from swarm_web.relay.models import ArchivedRollout
@@ -25,13 +25,13 @@ from swarm_web.relay.selectors import (
 )
 
 PAGE_CARDS = 20
-# Of a list's card: enough to see what sets right and wrong apart.
+# On the cards of a list: enough to compare a right and a wrong one.
 SHOWN_COMPLETIONS = 2
 LISTED_SEASONS = 50
 _OUTCOMES = {outcome.value for outcome in Outcome}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-Spread = Literal["mixed", "right", "wrong"]
-# As many as a picture can tell apart.
+RewardSpread = Literal["mixed", "right", "wrong"]
+# Number of links that a picture can show distinctly.
 SHOWN_LINKS = 20
 _HOUR = timedelta(hours=1)
 _FORMAT = "%Y-%m-%dT%H"
@@ -43,7 +43,7 @@ _TEXT = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}", re.ASCII)
 
 @dataclass(frozen=True)
 class Shown:
-    """One completion with our verifier's verdict; `number` is its place, from 1."""
+    """One completion with our verifier's verdict; `number` is its position, from 1."""
 
     number: int
     text: str
@@ -54,19 +54,19 @@ class Shown:
 
 @dataclass(frozen=True)
 class Card:
-    """A rollout with the completions that are shown of it; `hidden` are left out."""
+    """A rollout with the completions that are shown; `hidden` ones are left out."""
 
     rollout: ArchivedRollout
     completions: list[Shown]
 
     @property
     def hidden(self) -> int:
-        """How many completions are not shown."""
+        """Number of completions that are not shown."""
         return len(self.rollout.completions) - len(self.completions)
 
     @property
-    def spread(self) -> Spread:
-        """Whether rewards differ: only then is there anything to learn from this rollout."""
+    def spread(self) -> RewardSpread:
+        """Whether rewards differ: otherwise nothing can be learned from this rollout."""
         solved = self.rollout.solved or 0
         if 0 < solved < self.rollout.total:
             return "mixed"
@@ -74,13 +74,13 @@ class Card:
 
     @property
     def more_learners(self) -> int:
-        """How many nodes learned from it besides those that are named."""
+        """Number of nodes that learned from it and are not named."""
         return max(0, self.rollout.learned_by - len(self.rollout.learners))
 
 
 @dataclass(frozen=True)
 class RolloutQuery:
-    """A page of rollouts, as its address asks for it; `season` is a name, empty for the shown."""
+    """The query of a page of rollouts; `season` is a name, empty for the shown season."""
 
     filters: RolloutFilters
     season: str = ""
@@ -88,14 +88,14 @@ class RolloutQuery:
 
     @property
     def narrowed(self) -> bool:
-        """Tell whether anything but a season is asked for."""
+        """Whether the query filters by anything other than the season."""
         asked = self.filters
         return any((asked.words, asked.author, asked.dataset, asked.model, asked.outcome))
 
 
 @dataclass(frozen=True)
 class RolloutList:
-    """A page of cards; `later` is the next page's cursor, empty on the last one."""
+    """A page of cards; `later` is the cursor of the next page, empty on the last one."""
 
     query: RolloutQuery
     season: Season | None
@@ -110,7 +110,7 @@ class RolloutList:
 
 
 def read_rollout_query(params: Mapping[str, str]) -> RolloutQuery:
-    """Return what a query string asks for. Raises RequestError."""
+    """Return the parsed query string of the page. Raises RequestError."""
     outcome = params.get("outcome", "")
     if outcome not in _OUTCOMES:
         raise RequestError(
@@ -133,7 +133,7 @@ def read_rollout_query(params: Mapping[str, str]) -> RolloutQuery:
 
 
 def _clean(text: str) -> str:
-    """Return what was asked, without the NUL that Postgres refuses and the spaces around it."""
+    """Return a text without surrounding spaces and without NUL, which Postgres rejects."""
     return text.replace("\0", "").strip()[:200]
 
 
@@ -186,7 +186,7 @@ def find_archived(
 
 
 def make_card(rollout: ArchivedRollout, *, most: int | None = None) -> Card:
-    """Return a rollout's card with at most so many completions, right and wrong ones if it can."""
+    """Return a rollout's card with up to `most` completions, right and wrong ones if possible."""
     shown = [
         Shown(
             number,
@@ -206,13 +206,13 @@ def make_card(rollout: ArchivedRollout, *, most: int | None = None) -> Card:
 
 
 def encode_cursor(cursor: Cursor) -> str:
-    """Return a place in the order newest first as text: microseconds, and the row's key."""
+    """Return a cursor as text: microseconds since the epoch, and the row's key."""
     since_epoch = (cursor.published_at - _EPOCH) // timedelta(microseconds=1)
     return encode_numbers(since_epoch, cursor.pk)
 
 
 def decode_cursor(text: str) -> Cursor | None:
-    """Return the place that a page begins behind, None for the first. Raises RequestError."""
+    """Return the key after which a page begins, None for the first page. Raises RequestError."""
     if not text:
         return None
     try:
@@ -235,7 +235,7 @@ class FlowReport:
 
     season: Season | None
     hour: datetime
-    links: list[Link]
+    links: list[FlowLink]
     picture: FlowPicture
     is_now: bool
 
@@ -246,22 +246,22 @@ class FlowReport:
 
     @property
     def earlier(self) -> str:
-        """The hour before, as an address asks for it."""
+        """The previous hour, as an address requests it."""
         return format_hour(self.hour - _HOUR)
 
     @property
     def later(self) -> str:
-        """The hour after; empty where it has not begun."""
+        """The next hour; empty if it has not begun."""
         return "" if self.is_now else format_hour(self.end)
 
 
 def format_hour(hour: datetime) -> str:
-    """Write an hour, in UTC, as an address asks for it."""
+    """Write an hour in UTC, as an address requests it."""
     return f"{hour.astimezone(UTC):{_FORMAT}}"
 
 
 def read_hour(text: str, *, now: datetime) -> datetime:
-    """Return the hour that an address asks for, or else this one. Raises RequestError."""
+    """Return the hour that an address requests, by default the current one. Raises RequestError."""
     this = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
     if not text:
         return this
@@ -279,7 +279,7 @@ def read_flow(*, hour: datetime, now: datetime) -> FlowReport:
     """Read an hour's strongest links in a constant number of queries."""
     season = shown_season()
     flows = exchanges_in(season.pk, hour=hour, limit=SHOWN_LINKS) if season else []
-    links = [Link(flow.giver, flow.taker, flow.used) for flow in flows]
+    links = [FlowLink(flow.giver, flow.taker, flow.used) for flow in flows]
     return FlowReport(season, hour, links, draw_flow(links), is_now=now < hour + _HOUR)
 
 

@@ -1,4 +1,4 @@
-"""A round's report. Until the round has closed it holds no question, spec, answer or score."""
+"""The report of a round; it has no question, spec, answer or score until the round has closed."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ BEST_FIRST = Keyset(KeyColumn("score", descending=True, nulls_last=True), "node_
 
 @dataclass(frozen=True)
 class RulingLine:
-    """A decision: what was done, the operator's reason as written, and what it changed."""
+    """A decision of the operator: the action, the reason as written, and what it changed."""
 
     action: str
     text: str
@@ -40,16 +40,16 @@ class RulingLine:
 
     @property
     def counts(self) -> list[tuple[str, int]]:
-        """What it changed, for templates: there a key can hide a method of a dictionary."""
+        """The changes as a list: in templates, a key can hide a method of a dictionary."""
         return list(self.changes.items())
 
 
 def describe_rulings(rulings: Iterable[Ruling]) -> list[RulingLine]:
-    """Return rulings in plain words, in the order given."""
+    """Return rulings in words, in the given order."""
     return [
         RulingLine(
             action=ruling.action,
-            text=_say(Ruling.Action(ruling.action)),
+            text=_describe_action(Ruling.Action(ruling.action)),
             reason=ruling.reason,
             changes={k: v for k, v in ruling.changes.items() if isinstance(v, int)},
             made_at=ruling.made_at,
@@ -58,7 +58,7 @@ def describe_rulings(rulings: Iterable[Ruling]) -> list[RulingLine]:
     ]
 
 
-def _say(action: Ruling.Action) -> str:
+def _describe_action(action: Ruling.Action) -> str:
     said = {
         Ruling.Action.VOID: _("The operator took this round out of every score."),
         Ruling.Action.RECOMPUTE: _("The operator had this round's answers graded again."),
@@ -73,7 +73,7 @@ def _say(action: Ruling.Action) -> str:
 
 
 def advise(reason: str) -> str:
-    """Return what helps against one of Score.Reason; nothing for a complete result."""
+    """Return what helps against a Score.Reason; empty for a complete result."""
     advice = {
         Score.Reason.UNANSWERED: _("A faster device or a smaller model answers in time."),
         Score.Reason.UNSCORED: _(
@@ -97,9 +97,9 @@ def advise(reason: str) -> str:
 
 @dataclass(frozen=True)
 class QuestionReport:
-    """A revealed question: `solved` of the `counted` nodes for which it counts were right.
+    """A revealed question: `solved` of the `counted` nodes for which it counts solved it.
 
-    It does not count for those of the `seated` nodes whose answer could not be graded in time.
+    It does not count for nodes, of the `seated` ones, whose answer could not be graded in time.
     """
 
     question: Question
@@ -109,7 +109,7 @@ class QuestionReport:
 
     @property
     def index(self) -> int:
-        """The index that, with the season's seed, makes the question again."""
+        """The index that generates the question again, together with the season's seed."""
         return int(self.question.spec["index"])
 
     @property
@@ -120,7 +120,7 @@ class QuestionReport:
 
 @dataclass(frozen=True, slots=True)
 class ScoreReport:
-    """A node's result in a round, with its interval and what helps against a reason for less."""
+    """A node's result in a round, with its interval and advice."""
 
     score: Score
 
@@ -138,7 +138,7 @@ class ScoreReport:
 
 @dataclass(frozen=True)
 class Revelation:
-    """What decided a round's questions: with it anybody can draw them again."""
+    """What determined a round's questions: anybody can draw them again from it."""
 
     secret: str
     rules: dict[str, Any]
@@ -146,9 +146,9 @@ class Revelation:
 
 @dataclass(frozen=True)
 class BeaconReport:
-    """The value of the public beacon that is mixed with a round's secret; null until it is there.
+    """The value of the public beacon that is mixed with a round's secret; null until it is known.
 
-    `round` is the beacon's own, whose value was not published before `emitted_at`.
+    `round` is the beacon's own round, whose value was not published before `emitted_at`.
     """
 
     chain: str
@@ -160,7 +160,7 @@ class BeaconReport:
 
 @dataclass(frozen=True)
 class Lead:
-    """The best result of the nodes that compete: `nodes` have it, and `node` is one of them."""
+    """The best result of the competing nodes: `nodes` have it, and `node` is one of them."""
 
     node: str
     correct: int
@@ -171,11 +171,10 @@ class Lead:
 
 @dataclass(frozen=True)
 class RoundReport:
-    """A round, and after it closed its questions.
+    """A round, with its questions after it has closed.
 
-    `seen_before` of its questions the season had asked in earlier rounds.
-    A round that was closed before it became void keeps its revealed questions and loses its
-    scores and its lead.
+    `seen_before` of its questions had been asked in earlier rounds of the season. A round that
+    became void after it closed keeps its revealed questions, and loses its scores and its lead.
     """
 
     round: Round
@@ -190,7 +189,7 @@ class RoundReport:
 
     @cached_property
     def beacon(self) -> BeaconReport | None:
-        """The beacon that the round's rules name, if they do."""
+        """The beacon that the round's rules name, if any."""
         if "beacon" not in self.round.rules:
             return None
         named = msgspec.convert(self.round.rules["beacon"], Beacon)
@@ -205,7 +204,7 @@ class RoundReport:
 
     @cached_property
     def scores(self) -> list[ScoreReport]:
-        """All scores, best first, for readers who want thousands; pages read `Sheet`s."""
+        """All scores, best first, thousands of them: pages read a `Sheet` instead."""
         return [ScoreReport(score) for score in scores_of(self.round).defer("answered", "solved")]
 
     @property
@@ -221,7 +220,7 @@ class RoundReport:
 
 @dataclass(frozen=True)
 class RoundEdition:
-    """What a revealed round's answer is known by: its ETag, and how many scores it has."""
+    """The version of a revealed round's answer: its ETag, and the number of its scores."""
 
     etag: str
     rows: int
@@ -233,7 +232,7 @@ def load_round(number: int) -> Round:
 
 
 def load_revealed_round(number: int, *, status_at: str) -> Round:
-    """Return a round that has closed; `status_at` is an address that tells when it has.
+    """Return a round that has closed; `status_at` is an address that shows its phase.
 
     Raises Http404, and RequestError while the round is sealed.
     """
@@ -249,10 +248,10 @@ def load_revealed_round(number: int, *, status_at: str) -> Round:
 
 
 def read_edition(judge_round: Round) -> RoundEdition:
-    """Return the edition of a revealed round without reading its scores.
+    """Return the version of a revealed round's answer without reading its scores.
 
-    After it has closed only a ruling changes its answer: one about the round, or one about any of
-    its nodes. The version stands for what a release answers differently.
+    After a round has closed, its answer changes only with a ruling about the round or about any of
+    its nodes, or with a release (CLIENT_VERSION).
     """
     ruling = Ruling.objects.aggregate(last=Max("pk"))["last"] or 0
     rows = judge_round.scores.count()
@@ -262,7 +261,7 @@ def read_edition(judge_round: Round) -> RoundEdition:
 
 
 def list_scores_of(judge_round: Round) -> Listing[Score]:
-    """List the results of a round that counts, in the order in which its nodes joined."""
+    """List the results of a closed round, in the order in which its nodes joined."""
     scores = Score.objects.filter(round=judge_round, round__phase=Round.Phase.CLOSED)
     return Listing(scores.select_related("node", "round"), Keyset("node_id"))
 
@@ -280,7 +279,7 @@ def list_answers_to(judge_round: Round, position: int) -> Listing[Answer]:
 
 
 def scores_of(judge_round: Round) -> QuerySet[Score]:
-    """Return the scores of a round that counts, best first, and absent nodes last."""
+    """Return the scores of a closed round, best first, and absent nodes last."""
     if judge_round.phase != Round.Phase.CLOSED:
         return judge_round.scores.none()
     return ordered_scores(judge_round)
@@ -334,7 +333,7 @@ def question_reporter(judge_round: Round) -> Callable[[Question], QuestionReport
 def _find_lead(judge_round: Round) -> Lead | None:
     competing = scores_of(judge_round).filter(node__quarantined=False).exclude(arm=Node.Arm.BASE)
     best = competing.values_list("node__name", "correct", "n", "score").first()
-    # Those who gave no answer stand last.
+    # Nodes without an answer come last.
     if best is None or (score := best[3]) is None:
         return None
     return Lead(*best[:3], score, nodes=competing.filter(score=score).count())

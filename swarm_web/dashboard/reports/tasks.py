@@ -1,7 +1,7 @@
-"""The datasets of a season: an example, difficulty, pass rates and what training gets out of them.
+"""The datasets of a season: an example, difficulty, pass rates, and their value for training.
 
-Pass rates come from the summaries that rounds leave when they close. Questions are shown of closed
-rounds only. Everything is bounded by the season's last rounds and the archive's newest rollouts.
+Pass rates come from the summaries of closed rounds. Only questions of closed rounds are shown.
+Everything is limited to the season's last rounds and the archive's newest rollouts.
 """
 
 from collections import defaultdict
@@ -19,11 +19,11 @@ from swarm_protocol.messages import ConfigValue, TaskChoice
 from swarm_record.stats import macro_interval
 from swarm_tasks.allowlist import allowed_datasets
 from swarm_tasks.levels import Rungs, rungs_around
-from swarm_web.dashboard.charts.parts import Drawing
+from swarm_web.dashboard.charts.parts import TabledChart
 from swarm_web.dashboard.charts.tasks import (
     POOLED_ROUNDS,
     PassRate,
-    Tally,
+    RoundTally,
     draw_pass_rates,
     pool_tallies,
 )
@@ -31,7 +31,7 @@ from swarm_web.nodes.models import Node
 from swarm_web.relay.models import ArchivedRollout
 
 SHOWN_ROUNDS = 100
-# Of a list: enough for a figure of today, few enough to read with every visit.
+# For the list: enough for a current figure, few enough to read with every visit.
 LATEST_ROUNDS = 20
 LATEST_ROLLOUTS = 1000
 NAMED_QUESTIONS = 5
@@ -48,7 +48,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class AskedQuestion:
-    """A question of a closed round, and how many of those who had to answer it were right."""
+    """A question of a closed round, and how many of the nodes that had to answer it solved it."""
 
     prompt: str
     round: int
@@ -65,8 +65,8 @@ class AskedQuestion:
 class TaskLine:
     """One dataset of the season.
 
-    `weight` is its share of the questions; `rungs` are the levels that nodes may train on beside
-    the season's own, which is at `rungs.home`. `rates` are by arm, over the last rounds.
+    `weight` is its share of the questions; `rungs` are the levels on which nodes may train,
+    including the season's own level, `rungs.home`. `rates` are by arm, over the last rounds.
     """
 
     dataset: str
@@ -79,7 +79,7 @@ class TaskLine:
 
     @property
     def levels(self) -> int:
-        """How many levels of difficulty there are."""
+        """Number of difficulty levels."""
         return len(self.rungs.configs) if self.rungs else 1
 
     @property
@@ -131,7 +131,7 @@ class TaskReport:
 
     line: TaskLine
     pass_rates: list[ArmRate]
-    drawing: Drawing
+    drawing: TabledChart
     hardest: Sequence[AskedQuestion]
     easiest: Sequence[AskedQuestion]
 
@@ -178,7 +178,7 @@ def load_task(dataset: str) -> TaskReport:
 
 
 def _read_summaries(season: Season, *, rounds: int) -> list[RoundSummary]:
-    """Return what the season's last closed rounds came to, newest first."""
+    """Return the summaries of the season's last closed rounds, newest first."""
     closed = RoundSummary.objects.filter(round__season=season, round__phase=Round.Phase.CLOSED)
     return list(closed.select_related("round").order_by("-round__number")[:rounds])
 
@@ -205,7 +205,7 @@ def _read_questions(summaries: Sequence[RoundSummary], dataset: str) -> list[Ask
 
 
 def _read_informative(season: Season) -> dict[str, Rate]:
-    """Return which share of each dataset's archived rollouts is informative."""
+    """Return the informative share of each dataset's archived rollouts."""
     newest = ArchivedRollout.objects.verified().filter(season=season).newest_first()
     counted = (
         ArchivedRollout.objects.filter(pk__in=newest.values("pk")[:LATEST_ROLLOUTS])
@@ -228,7 +228,7 @@ def _pool(summaries: Sequence[RoundSummary], dataset: str) -> dict[str, Rate]:
 
 
 def make_rate(part: int, n: int) -> Rate:
-    """Return the share that `part` is of `n` things; there is at least one."""
+    """Return the share of `part` in `n` things; `n` is at least 1."""
     return Rate(part / n, macro_interval(part / n, n), n)
 
 
@@ -240,7 +240,7 @@ def _pool_rounds(summaries: Sequence[RoundSummary], dataset: str) -> dict[str, l
             (summary.round.number, summary.datasets.get(arm, {}).get(dataset, (0, 0)))
             for summary in reversed(summaries)
         ]
-        tallies = [Tally(number, correct, n) for number, (correct, n) in cells if n]
+        tallies = [RoundTally(number, correct, n) for number, (correct, n) in cells if n]
         lines[arm] = pool_tallies(tallies, width=POOLED_ROUNDS)
     return lines
 
@@ -254,9 +254,9 @@ def _list_rates(lines: Mapping[str, Sequence[PassRate]]) -> list[ArmRate]:
     return sorted(rates, key=lambda rate: (-rate.round, rate.arm))
 
 
-def _draw(lines: dict[str, list[PassRate]], rates: Sequence[ArmRate]) -> Drawing:
+def _draw(lines: dict[str, list[PassRate]], rates: Sequence[ArmRate]) -> TabledChart:
     """Draw the arms' pass rates, with the same numbers as rows of the table."""
-    return Drawing(
+    return TabledChart(
         draw=partial(draw_pass_rates, lines),
         columns=[
             _("up to round"),

@@ -1,4 +1,4 @@
-"""What badges and cards say of a node or the site: the facts, and their wording in English."""
+"""What badges and cards show of a node or the site: the facts, and their wording in English."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +17,7 @@ from swarm_web.nodes.models import Node
 WINDOW = "season"
 RECENT_ROUNDS = 20
 LEADERS = 3
-# Why a node has no rank, in as few words as fit a badge.
+# Why a node has no rank, short enough for a badge.
 _UNRANKED = {
     Standing.Remark.TOO_FEW: "too few questions yet",
     Standing.Remark.OFTEN_ABSENT: "missed too many rounds",
@@ -33,7 +33,7 @@ _UNRANKED = {
 class NodeFacts:
     """A node's standing in the season; `recent` are its scores of the last rounds, oldest first.
 
-    Without a score it was not judged yet; without a rank `unranked` says why.
+    It has no score if it was not judged yet, and without a rank `unranked` is the reason.
     """
 
     name: str
@@ -50,7 +50,7 @@ class NodeFacts:
 
 @dataclass(frozen=True)
 class SiteFacts:
-    """What the whole site is about at this moment; `leaders` are (name, score, interval)."""
+    """The current state of the site; `leaders` are (name, score, interval)."""
 
     name: str
     season: str
@@ -61,7 +61,7 @@ class SiteFacts:
 
 
 def read_node_facts(node: Node, *, now: datetime) -> NodeFacts:
-    """Read what is told of a node, in a constant number of queries."""
+    """Read the facts of a node, in a constant number of queries."""
     season = shown_season()
     row = read_line(node, season=season, window=WINDOW, now=now) if season else None
     if season is None or row is None:
@@ -82,7 +82,7 @@ def read_node_facts(node: Node, *, now: datetime) -> NodeFacts:
 
 
 def read_site_facts(*, now: datetime) -> SiteFacts:
-    """Read what is told of the site, in a constant number of queries."""
+    """Read the facts of the site, in a constant number of queries."""
     board = read_board(WINDOW, now=now, limit=LEADERS)
     pill = read_pill(now=now)
     return SiteFacts(
@@ -108,7 +108,7 @@ def write_interval(interval: Interval) -> str:
 
 
 def write_rank(facts: NodeFacts) -> str:
-    """Say which rank a node has of how many, or why it has none."""
+    """Write a node's rank and the number of ranked nodes, or why it has none."""
     if facts.rank is None:
         return facts.unranked
     best, worst = facts.rank
@@ -120,13 +120,13 @@ def write_rank(facts: NodeFacts) -> str:
 
 
 def describe_node(facts: NodeFacts) -> str:
-    """Say a node's rank and score in a few words."""
+    """Describe a node's rank and score in a few words."""
     if facts.score is None:
         return facts.unranked
     return f"{write_share(facts.score)} · {write_rank(facts)}"
 
 
 def describe_site(facts: SiteFacts) -> str:
-    """Say in a few words what the site does."""
+    """Describe the state of the site in a few words."""
     nodes = "1 node" if facts.connected == 1 else f"{facts.connected} nodes"
     return nodes if facts.round is None else f"{nodes} · round {facts.round}"

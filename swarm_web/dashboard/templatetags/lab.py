@@ -1,4 +1,4 @@
-"""How pages write the lab's figures, and in which ink its arms are drawn."""
+"""The format of the lab's numbers on pages, and the colours of its arms."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +21,7 @@ _SWATCH = (
 
 
 def _isolating(write: Callable[[Any], str]) -> Callable[[Any], str]:
-    # A lookup that fails reaches a filter as an empty string.
+    # A failed lookup reaches a filter as an empty string.
     return lambda value: NONE if value in (None, "") else figure_writer()(write(value))
 
 

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from judge.engine import Phase
 from judge.models import Round, Season, Seat
-from swarm_web.dashboard.reports.node_health import Turn, read_turn
+from swarm_web.dashboard.reports.node_health import SeatStatus, read_seat_status
 from swarm_web.nodes.models import Node
 from tests.factories import make_answer, make_node, make_round, make_seat
 
@@ -31,8 +31,8 @@ def answer_some(judge_round: Round, node: Node, *, count: int) -> None:
         make_answer(question, node, solved=True)
 
 
-def read(node: Node, season: Season, *, after_s: float = 0) -> Turn | None:
-    return read_turn(node, season, now=NOW + timedelta(seconds=after_s))
+def read(node: Node, season: Season, *, after_s: float = 0) -> SeatStatus | None:
+    return read_seat_status(node, season, now=NOW + timedelta(seconds=after_s))
 
 
 def test_its_own_answers_to_this_round_are_counted(
@@ -42,7 +42,7 @@ def test_its_own_answers_to_this_round_are_counted(
     answer_some(closed, amber, count=9)
     answer_some(open_round, make_node("birch")[0], count=7)
     answer_some(open_round, amber, count=3)
-    assert read(amber, season) == Turn(
+    assert read(amber, season) == SeatStatus(
         number=open_round.number,
         is_open=True,
         offered=True,
@@ -58,9 +58,9 @@ def test_a_seat_that_was_not_taken_is_told_with_how_long_it_waits(
     season: Season, amber: Node, open_round: Round, after_s: float, half_over: bool
 ) -> None:
     Seat.objects.create(round=open_round, node=amber)
-    turn = read(amber, season, after_s=after_s)
-    assert turn is not None
-    assert (turn.offered, turn.answered, turn.half_over) == (False, 0, half_over)
+    seat = read(amber, season, after_s=after_s)
+    assert seat is not None
+    assert (seat.offered, seat.answered, seat.half_over) == (False, 0, half_over)
 
 
 def test_the_open_round_comes_before_one_that_is_being_scored(
@@ -69,9 +69,9 @@ def test_the_open_round_comes_before_one_that_is_being_scored(
     scored = make_round(season, phase=Phase.SCORING, opens_at=NOW - timedelta(minutes=5))
     for judge_round in (scored, open_round):
         make_seat(judge_round, amber)
-    turn = read(amber, season)
-    assert turn is not None
-    assert (turn.number, turn.is_open) == (open_round.number, True)
+    seat = read(amber, season)
+    assert seat is not None
+    assert (seat.number, seat.is_open) == (open_round.number, True)
 
 
 @pytest.mark.parametrize("phase", [Phase.SCHEDULED, Phase.CLOSED, Phase.VOID])

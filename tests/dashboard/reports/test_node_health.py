@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from judge.models import Round, Score
-from swarm_web.dashboard.reports.node_health import Place, Turn, Verdict, judge_health
+from swarm_web.dashboard.reports.node_health import NodeHealth, Place, SeatStatus, judge_health
 from swarm_web.nodes.models import Node
 
 NOW = timezone.now()
@@ -21,19 +21,19 @@ def judge(
     season_runs: bool = True,
     reason: str | None = "",
     remark: str = "",
-    turn: Turn | None = None,
-) -> Verdict:
+    seat: SeatStatus | None = None,
+) -> NodeHealth:
     scores = [] if reason is None else [Score(round=Round(number=9), reason=reason)]
     node = node or Node(last_seen=NOW)
     place = Place(remark=remark, n=12, minimum=16)
     return judge_health(
-        node, connected=connected, season_runs=season_runs, scores=scores, place=place, turn=turn
+        node, connected=connected, season_runs=season_runs, scores=scores, place=place, seat=seat
     )
 
 
-def sit(**fields: Any) -> Turn:
+def sit(**fields: Any) -> SeatStatus:
     """Return a seat in the open round 10, of which a node has answered 3 of 16 questions."""
-    answering = Turn(
+    answering = SeatStatus(
         number=10,
         is_open=True,
         offered=True,
@@ -71,21 +71,21 @@ MISSED = sit(offered=False, answered=0, half_over=True, is_open=False)
         (judge(remark="base"), "good", "an untrained model, shown for comparison"),
         (judge(Node(last_seen=NOW, quarantined=True)), "bad", "contact the operator"),
         (judge(Node(quarantined=True), connected=False), "bad", "out of the ranks"),
-        (judge(turn=sit()), "good", "answered 3 of 16 questions of round 10"),
-        (judge(turn=IDLE), "good", "not asked for the questions of round 10 yet"),
-        (judge(turn=STUCK), "waiting", "has not asked for round 10 yet"),
-        (judge(turn=MISSED), "bad", "missed round 10"),
-        (judge(turn=LATE), "waiting", "came after round 10 had opened"),
-        (judge(reason="not_offered", turn=STUCK), "bad", "missed round 9"),
-        (judge(reason="unanswered", turn=sit()), "bad", "answered 3 of 16 questions of round 10"),
-        (judge(connected=False, turn=STUCK), "bad", "is offline"),
-        (judge(reason=None, turn=sit()), "good", "answers its first round. It has answered 3 of"),
-        (judge(reason=None, turn=IDLE), "waiting", "waits for its first round. It has not asked"),
-        (judge(reason=None, turn=STUCK), "waiting", "has not asked for round 10 yet"),
-        (judge(reason=None, turn=MISSED), "bad", "missed round 10"),
-        (judge(reason=None, turn=LATE), "waiting", "came after round 10 had opened"),
+        (judge(seat=sit()), "good", "answered 3 of 16 questions of round 10"),
+        (judge(seat=IDLE), "good", "not asked for the questions of round 10 yet"),
+        (judge(seat=STUCK), "waiting", "has not asked for round 10 yet"),
+        (judge(seat=MISSED), "bad", "missed round 10"),
+        (judge(seat=LATE), "waiting", "came after round 10 had opened"),
+        (judge(reason="not_offered", seat=STUCK), "bad", "missed round 9"),
+        (judge(reason="unanswered", seat=sit()), "bad", "answered 3 of 16 questions of round 10"),
+        (judge(connected=False, seat=STUCK), "bad", "is offline"),
+        (judge(reason=None, seat=sit()), "good", "answers its first round. It has answered 3 of"),
+        (judge(reason=None, seat=IDLE), "waiting", "waits for its first round. It has not asked"),
+        (judge(reason=None, seat=STUCK), "waiting", "has not asked for round 10 yet"),
+        (judge(reason=None, seat=MISSED), "bad", "missed round 10"),
+        (judge(reason=None, seat=LATE), "waiting", "came after round 10 had opened"),
     ],
 )
-def test_the_verdict_names_state_and_reason(verdict: Verdict, state: str, words: str) -> None:
+def test_the_verdict_names_state_and_reason(verdict: NodeHealth, state: str, words: str) -> None:
     assert verdict.state == state
     assert words in f"{verdict.text} {verdict.reason}"
