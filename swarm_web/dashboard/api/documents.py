@@ -62,17 +62,19 @@ def describe_shapes(document: Json) -> list[ShapeDoc]:
 
 
 def _describe_operation(path: str, operation: Json, shapes: Json) -> OperationDoc:
-    answers = {str(status): told for status, told in operation["responses"].items()}
+    answers = {str(status): response for status, response in operation["responses"].items()}
     schema = answers["200"]["content"]["application/json"]["schema"]
     example = json.dumps(make_example(schema, shapes), indent=2, ensure_ascii=False)
     return OperationDoc(
         anchor=operation["operationId"],
         path=path,
         summary=operation["description"],
-        parameters=[_describe_parameter(told) for told in operation["parameters"]],
+        parameters=[_describe_parameter(parameter) for parameter in operation["parameters"]],
         answer=_name(schema),
         example=example,
-        refusals=[(code, told["description"]) for code, told in answers.items() if code != "200"],
+        refusals=[
+            (code, response["description"]) for code, response in answers.items() if code != "200"
+        ],
     )
 
 
@@ -93,8 +95,8 @@ def _describe_fields(shape: Json) -> Iterator[FieldDoc]:
 
 def _find_words(schema: Json) -> str:
     """Return a schema's description, or that of one of its alternatives or items."""
-    told = [schema, *schema.get("anyOf", ()), schema.get("items", {})]
-    return next((str(each["description"]) for each in told if "description" in each), "")
+    candidates = [schema, *schema.get("anyOf", ()), schema.get("items", {})]
+    return next((str(each["description"]) for each in candidates if "description" in each), "")
 
 
 def describe_kind(schema: Json) -> str:
@@ -140,7 +142,7 @@ def make_example(schema: Json, shapes: Json, *, depth: int = 0) -> Any:
     if "prefixItems" in schema:
         return [deeper(item) for item in schema["prefixItems"]]
     if "properties" in schema:
-        return {name: deeper(told) for name, told in schema["properties"].items()}
+        return {name: deeper(field) for name, field in schema["properties"].items()}
     if schema.get("type") == "array":
         return [deeper(schema["items"])]
     empty: dict[str, Any] = {"object": {}, "string": "", "integer": 0, "number": 0.0}

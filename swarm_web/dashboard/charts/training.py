@@ -54,12 +54,16 @@ def draw_training(steps: Sequence[ReportedStep]) -> Figure:
 
 def draw_reflection(steps: Sequence[ReportedStep]) -> Figure:
     """Draw the share of completions that recheck, hesitate or explore, over steps."""
-    told = [step for step in steps if step.reflection]
-    at = [step.step for step in told]
+    reflected = [step for step in steps if step.reflection]
+    at = [step.step for step in reflected]
     names = name_kinds()
     lines = [
         draw_line(
-            at, [s.reflection.get(kind) for s in told], name=names[kind], colour=colour, dash=dash
+            at,
+            [s.reflection.get(kind) for s in reflected],
+            name=names[kind],
+            colour=colour,
+            dash=dash,
         )
         for kind, (colour, dash) in _KINDS.items()
     ]

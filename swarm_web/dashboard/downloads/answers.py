@@ -108,10 +108,10 @@ def read_asked(number: int) -> Iterator[Sequence[Row]]:
 def _select_asked(numbers: Sequence[int]) -> list[Row]:
     return [
         (
-            told.number,
-            told.entry.hex(),
-            told.seal.hex() if told.seal else None,
-            encode_digests(told.digests).hex() if told.seal else None,
+            earlier.number,
+            earlier.entry.hex(),
+            earlier.seal.hex() if earlier.seal else None,
+            encode_digests(earlier.digests).hex() if earlier.seal else None,
         )
-        for told in tell_asked(numbers)
+        for earlier in tell_asked(numbers)
     ]

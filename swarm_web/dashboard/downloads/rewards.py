@@ -114,8 +114,8 @@ class Rewards:
 
     def read(self) -> Iterator[Sequence[Row]]:
         """Yield rows of COLUMNS by round and node's name, some thousand at a time."""
-        told = self.rounds.order_by("number").values_list("pk", *_OF_ROUND)
-        rounds = {key: (season, number, at) for key, season, number, at in told}
+        rows = self.rounds.order_by("number").values_list("pk", *_OF_ROUND)
+        rounds = {key: (season, number, at) for key, season, number, at in rows}
 
         def select(some: Sequence[int]) -> list[Row]:
             found = self.scores.filter(round__in=some).values_list("round_id", *_OF_SCORE)

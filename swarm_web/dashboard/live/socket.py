@@ -6,7 +6,7 @@ parameters, `view=home` or `view=pill`, and `lang`. A browser that comes back ad
 kept, else a snapshot. With `packed=1` messages are gzipped JSON in binary frames. A socket stays
 open only while its view is kept fresh.
 
-A plain ASGI application: thousands of browsers are told the same, so each costs little.
+A plain ASGI application: thousands of browsers receive the same messages, so each must cost little.
 """
 
 import asyncio
@@ -89,18 +89,18 @@ async def _serve(
 ) -> None:
     """Send a view's messages until the browser disconnects."""
     async with asyncio.TaskGroup() as group:
-        telling = group.create_task(_tell(stream, send, params))
+        sending = group.create_task(_send_updates(stream, send, params))
         # Messages from browsers are ignored.
         while (await receive())["type"] != "websocket.disconnect":
             pass
-        telling.cancel()
+        sending.cancel()
 
 
 async def _close(send: ASGISendCallable, code: int, reason: str) -> None:
     await send({"type": "websocket.close", "code": code, "reason": reason})
 
 
-async def _tell(stream: ViewStream, send: ASGISendCallable, params: dict[str, str]) -> None:
+async def _send_updates(stream: ViewStream, send: ASGISendCallable, params: dict[str, str]) -> None:
     """Send what a browser lacks, then every delta; a slow browser does not delay others.
 
     Without a delta for STALE_S the view is no longer live: the socket is closed, and the browser

@@ -42,7 +42,7 @@ def compare_figure(request: HttpRequest) -> HttpResponseBase:
 
 def _models(report: CompareReport) -> list[str]:
     """Return the models of a season, tested ones first."""
-    return [told.claim.model for told in report.claims]
+    return [each.claim.model for each in report.claims]
 
 
 def _choose(request: HttpRequest, report: CompareReport) -> str | None:

@@ -89,15 +89,15 @@ def round_replay(request: HttpRequest, number: int) -> HttpResponseBase:
 def question(request: HttpRequest, number: int, position: int) -> HttpResponseBase:
     """Show a revealed question with the answers of all nodes, a page at a time."""
     found = _load_revealed(number)
-    told = next((q for q in read_round(found).questions if q.question.position == position), None)
-    if told is None:
+    shown = next((q for q in read_round(found).questions if q.question.position == position), None)
+    if shown is None:
         raise Http404(f"Round {number} has no question {position}.")
     filters = read_filters(request.GET.dict())
     context = {
         "round": found,
-        "told": told,
+        "revealed": shown,
         "filters": filters,
-        "report": read_answers(found, told.question, filters),
+        "report": read_answers(found, shown.question, filters),
     }
     return render(request, "question.html", context)
 
@@ -110,4 +110,4 @@ def _read_sheet(
     request: HttpRequest, judge_round: Round, questions: Sequence[QuestionReport]
 ) -> Sheet:
     after = request.GET.get("after", "")
-    return read_sheet(judge_round, [told.question for told in questions], after=after)
+    return read_sheet(judge_round, [each.question for each in questions], after=after)

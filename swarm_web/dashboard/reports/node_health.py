@@ -40,8 +40,8 @@ class SeatStatus:
         number = {"number": self.number}
         if not self.offered:
             return _("It has not asked for the questions of round %(number)s yet.") % number
-        told = _("It has answered %(answered)s of %(questions)s questions of round %(number)s.")
-        return told % {**number, "answered": self.answered, "questions": self.questions}
+        text = _("It has answered %(answered)s of %(questions)s questions of round %(number)s.")
+        return text % {**number, "answered": self.answered, "questions": self.questions}
 
 
 def read_seat_status(node: Node, season: Season, *, now: datetime) -> SeatStatus | None:

@@ -222,8 +222,8 @@ def _draw_leaders(canvas: Canvas, facts: SiteFacts) -> None:
     right = WIDTH - _MARGIN
     if facts.leaders:
         canvas.write((_MARGIN, 370), "In front", px=24, colour=_QUIET)
-        told = "95 % interval and judge score"
-        canvas.write((right, 370), told, px=24, colour=_QUIET, anchor="rs")
+        caption = "95 % interval and judge score"
+        canvas.write((right, 370), caption, px=24, colour=_QUIET, anchor="rs")
     for place, (name, score, interval) in enumerate(facts.leaders):
         base = 420 + 50 * place
         canvas.write((_MARGIN, base), name, px=36, weight="bold", width=_ROOM - 330)

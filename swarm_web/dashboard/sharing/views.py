@@ -86,8 +86,8 @@ def _answer(
     request: HttpRequest, facts: NodeFacts | SiteFacts, draw: Callable[[], HttpResponse]
 ) -> HttpResponse:
     """Return 304 if the client has what these facts give, otherwise draw it."""
-    told = msgspec.json.encode((CLIENT_VERSION, request.path, settings.SITE_NAME, facts))
-    etag = f'"{blake2b(told, digest_size=16).hexdigest()}"'
+    content = msgspec.json.encode((CLIENT_VERSION, request.path, settings.SITE_NAME, facts))
+    etag = f'"{blake2b(content, digest_size=16).hexdigest()}"'
     response = get_conditional_response(request, etag=etag)
     if response is None:
         response = draw()
