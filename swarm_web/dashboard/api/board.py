@@ -26,8 +26,7 @@ from swarm_web.dashboard.api.fields import (
     Score,
     SeasonName,
     Title,
-    at,
-    inherit_from,
+    read_under,
 )
 from swarm_web.dashboard.api.paging import Cursor, Limit, read_cursor
 from swarm_web.dashboard.api.reading import read
@@ -87,7 +86,7 @@ class BaseItem(ReportSchema):
 class LeaderboardItem(BaseItem):
     """One trained node; nodes that cannot be told apart share ranks."""
 
-    model_config = inherit_from("row", BaseItem)
+    model_config = read_under(row=BaseItem.model_fields)
 
     over_base: OverBase
     over_base_interval: Interval | None
@@ -96,28 +95,21 @@ class LeaderboardItem(BaseItem):
 class LeaderboardOut(ReportSchema):
     """A season's leaderboard, best first."""
 
-    season: SeasonName = at("board", "season")
-    window: str = at(
-        "board", "window", description="The window that was asked for.", examples=["season"]
-    )
-    as_of: Moment = at("board", "as_of")
+    model_config = read_under(board="season window as_of base quarantined waiting".split())
+
+    season: SeasonName
+    window: str = Field(description="The window that was asked for.", examples=["season"])
+    as_of: Moment
     items: list[LeaderboardItem]
     next: Next
-    base: list[BaseItem] = at(
-        "board",
-        "base",
-        description="Untrained models of the page's own kinds, for comparison; not ranked.",
+    base: list[BaseItem] = Field(
+        description="Untrained models of the page's own kinds, for comparison; not ranked."
     )
-    quarantined: int = at(
-        "board",
-        "quarantined",
-        description="How many nodes the operator took out of the ranks.",
-        examples=[0],
+    quarantined: int = Field(
+        description="How many nodes the operator took out of the ranks.", examples=[0]
     )
-    waiting: list[NodeName] = at(
-        "board",
-        "waiting",
-        description="The first connected nodes that the season has not judged yet.",
+    waiting: list[NodeName] = Field(
+        description="The first connected nodes that the season has not judged yet."
     )
 
 

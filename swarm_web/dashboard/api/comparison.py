@@ -6,7 +6,15 @@ from django.http import HttpRequest
 from ninja import Router
 from pydantic import Field
 
-from swarm_web.dashboard.api.fields import Interval, Model, Moment, ReportSchema, SeasonName, at
+from swarm_web.dashboard.api.fields import (
+    Interval,
+    Model,
+    Moment,
+    ReportSchema,
+    SeasonName,
+    at,
+    read_under,
+)
 from swarm_web.dashboard.api.reading import read
 from swarm_web.dashboard.reports.compare import (
     METHOD,
@@ -47,43 +55,35 @@ class SpreadOut(ReportSchema):
 class ClaimOut(ReportSchema):
     """What a season says about one model; differences are swarm - isolated."""
 
-    model: Model = at("claim", "model")
-    n_swarm: int = at("claim", "n_swarm", description="Swarm nodes compared.", examples=[20])
-    n_isolated: int = at(
-        "claim", "n_isolated", description="Isolated nodes compared.", examples=[21]
+    model_config = read_under(
+        claim=(
+            "model n_swarm n_isolated difference unadjusted interval p_value p_adjusted verdict "
+            "missing spread"
+        ).split()
     )
-    difference: float | None = at(
-        "claim",
-        "difference",
+
+    model: Model
+    n_swarm: int = Field(description="Swarm nodes compared.", examples=[20])
+    n_isolated: int = Field(description="Isolated nodes compared.", examples=[21])
+    difference: float | None = Field(
         description="As a fraction of one, adjusted for what was known of the nodes before; null "
         "without nodes in both arms.",
         examples=[0.04],
     )
-    unadjusted: float | None = at(
-        "claim", "unadjusted", description="The plain difference.", examples=[0.05]
+    unadjusted: float | None = Field(description="The plain difference.", examples=[0.05])
+    interval: Interval | None
+    p_value: float | None = Field(
+        description="Two-sided, valid at every look; null if not tested.", examples=[0.01]
     )
-    interval: Interval | None = at("claim", "interval")
-    p_value: float | None = at(
-        "claim",
-        "p_value",
-        description="Two-sided, valid at every look; null if not tested.",
-        examples=[0.01],
-    )
-    p_adjusted: float | None = at(
-        "claim", "p_adjusted", description="After Holm, over all models.", examples=[0.02]
-    )
-    verdict: str = at(
-        "claim",
-        "verdict",
+    p_adjusted: float | None = Field(description="After Holm, over all models.", examples=[0.02])
+    verdict: str = Field(
         description="`swarm_better`, `isolated_better`, `not_shown` or `too_few`.",
         examples=["not_shown"],
     )
     words: str = Field(description="The verdict in words.")
-    missing: MissingOut | None = at("claim", "missing")
+    missing: MissingOut | None
     missing_words: str = at("missing", description="What is missing, in words.")
-    spread: SpreadOut | None = at(
-        "claim", "spread", description="How much nodes differ; null if not tested."
-    )
+    spread: SpreadOut | None = Field(description="How much nodes differ; null if not tested.")
     power_words: str = at("power", description="How many nodes a claim takes, in words.")
     updated_at: Moment
 
@@ -91,45 +91,35 @@ class ClaimOut(ReportSchema):
 class SeasonsClaimOut(ReportSchema):
     """What all ended seasons that assigned arms by coin say about a model; a season is one unit."""
 
+    model_config = read_under(
+        claim="n_seasons difference interval p_value verdict missing_seasons".split()
+    )
+
     model: Model
-    n_seasons: int = at("claim", "n_seasons", description="Seasons compared.", examples=[6])
-    difference: float | None = at(
-        "claim",
-        "difference",
-        description="Mean of swarm - isolated; null if not tested.",
-        examples=[0.03],
+    n_seasons: int = Field(description="Seasons compared.", examples=[6])
+    difference: float | None = Field(
+        description="Mean of swarm - isolated; null if not tested.", examples=[0.03]
     )
-    interval: Interval | None = at("claim", "interval")
-    p_value: float | None = at(
-        "claim", "p_value", description="Exact sign-flip test.", examples=[0.03]
-    )
-    verdict: str = at("claim", "verdict", description="As in `items`.", examples=["swarm_better"])
-    missing_seasons: int = at(
-        "claim",
-        "missing_seasons",
-        description="How many more seasons a test needs.",
-        examples=[0],
-    )
+    interval: Interval | None
+    p_value: float | None = Field(description="Exact sign-flip test.", examples=[0.03])
+    verdict: str = Field(description="As in `items`.", examples=["swarm_better"])
+    missing_seasons: int = Field(description="How many more seasons a test needs.", examples=[0])
     words: str = Field(description="The verdict in words.")
 
 
 class CompareOut(ReportSchema):
     """The judge's claims about the arms."""
 
+    model_config = read_under(report="final look next_look trial_rounds assignment tested".split())
+
     season: SeasonName = at("report", "season_name")
-    final: bool = at("report", "final", description="Whether no look is to come.", examples=[False])
-    look: int = at(
-        "report", "look", description="Rounds at the look that the claims are from.", examples=[75]
-    )
-    next_look: int | None = at(
-        "report", "next_look", description="Rounds at the next look.", examples=[100]
-    )
-    trial_rounds: int | None = at(
-        "report", "trial_rounds", description="Rounds at the last look.", examples=[200]
-    )
+    final: bool = Field(description="Whether no look is to come.", examples=[False])
+    look: int = Field(description="Rounds at the look that the claims are from.", examples=[75])
+    next_look: int | None = Field(description="Rounds at the next look.", examples=[100])
+    trial_rounds: int | None = Field(description="Rounds at the last look.", examples=[200])
     method: str = Field(description="How `items` were computed.")
-    assignment: AssignmentOut = at("report", "assignment")
-    tested: int = at("report", "tested", description="How many models were tested.", examples=[2])
+    assignment: AssignmentOut
+    tested: int = Field(description="How many models were tested.", examples=[2])
     items: list[ClaimOut] = at("report", "claims")
     seasons_method: str = Field(description="How `seasons` were computed.")
     seasons: list[SeasonsClaimOut]

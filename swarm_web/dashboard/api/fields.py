@@ -3,6 +3,7 @@
 Descriptions and examples are those of the OpenAPI document.
 """
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -24,14 +25,15 @@ def at(*path: str, **described: Any) -> Any:
     return Field(validation_alias=AliasPath(*path), **described)
 
 
-def inherit_from(attribute: str, schema: type[BaseModel]) -> ConfigDict:
-    """Return the configuration of a subclass of a schema, for reports that contain what it reads.
+def read_under(**parts: Iterable[str]) -> ConfigDict:
+    """Return the configuration of a schema some of whose fields are read from parts of a report.
 
-    Fields of `schema` are read from that attribute of the report, new ones from the report.
+    `parts` maps attributes of the report to the fields that are read from them.
     """
+    paths = {name: AliasPath(part, name) for part, names in parts.items() for name in names}
 
     def find(name: str) -> str | AliasPath:
-        return AliasPath(attribute, name) if name in schema.model_fields else name
+        return paths.get(name, name)
 
     return ConfigDict(alias_generator=AliasGenerator(validation_alias=find))
 

@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from pydantic import BeforeValidator, Field
 
-from swarm_web.dashboard.api.fields import ReportSchema, at
+from swarm_web.dashboard.api.fields import ReportSchema, at, read_under
 from swarm_web.dashboard.api.reading import name_answer, read
 from swarm_web.dashboard.reports.lab import read_answer, read_report
 from swarm_web.errors import RequestError
@@ -47,21 +47,23 @@ def _name_arms(arms: Sequence[Arm]) -> list[str]:
 class LabItem(ReportSchema):
     """One published report."""
 
+    model_config = read_under(report="question phase headline baseline arms rounds seeds".split())
+
     name: Name
-    question: Question = at("report", "question")
-    phase: Phase = at("report", "phase")
+    question: Question
+    phase: Phase
     shipped: bool = at(
         "ours",
         description="Made by this project; false: by the site's operator.",
         examples=[True],
     )
-    headline: Headline = at("report", "headline")
-    baseline: Baseline = at("report", "baseline")
-    arms: Annotated[list[str], BeforeValidator(_name_arms)] = at(
-        "report", "arms", description="Names of all arms.", examples=[["8/0", "4/4"]]
+    headline: Headline
+    baseline: Baseline
+    arms: Annotated[list[str], BeforeValidator(_name_arms)] = Field(
+        description="Names of all arms.", examples=[["8/0", "4/4"]]
     )
-    rounds: Rounds = at("report", "rounds")
-    seeds: Seeds = at("report", "seeds")
+    rounds: Rounds
+    seeds: Seeds
 
 
 class LabOut(ReportSchema):

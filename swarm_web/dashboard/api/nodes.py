@@ -28,6 +28,7 @@ from swarm_web.dashboard.api.fields import (
     SeasonName,
     Title,
     at,
+    read_under,
 )
 from swarm_web.dashboard.api.paging import Cursor, Limit, ListPage, read_page
 from swarm_web.dashboard.api.reading import read
@@ -48,13 +49,15 @@ router = Router(tags=["nodes"])
 class NodeItem(ReportSchema):
     """A node, in short."""
 
+    model_config = read_under(node="title model parameters arm last_seen".split())
+
     node: NodeName = at("node", "name")
-    title: Title = at("node", "title")
-    model: Model = at("node", "model")
-    parameters: Parameters = at("node", "parameters")
-    arm: Arm = at("node", "arm")
+    title: Title
+    model: Model
+    parameters: Parameters
+    arm: Arm
     connected: Connected
-    last_seen: Moment | None = at("node", "last_seen")
+    last_seen: Moment | None
     joined_at: Moment = at("node", "created_at")
 
 
@@ -128,28 +131,32 @@ class HandOutOut(ReportSchema):
 class NodeOut(ReportSchema):
     """A node: judge score, training reward and participation are three different numbers."""
 
+    model_config = read_under(
+        node="title model parameters arm last_seen".split(),
+        standing="rank remark score interval n rounds missed".split(),
+        participation=(
+            "step training_reward informative_share published rejected delivered local_used "
+            "used_by_others declared_checked declared_false external_used external_dropped"
+        ).split(),
+    )
+
     node: NodeName = at("node", "name")
-    title: Title = at("node", "title")
-    model: Model = at("node", "model")
-    parameters: Parameters = at("node", "parameters")
-    arm: Arm = at("node", "arm")
+    title: Title
+    model: Model
+    parameters: Parameters
+    arm: Arm
     connected: Connected
-    last_seen: Moment | None = at("node", "last_seen")
+    last_seen: Moment | None
     verdict: VerdictOut
     season: SeasonName | None = at("season_name")
-    rank: Rank = at("standing", "rank")
-    remark: Remark = at("standing", "remark")
+    rank: Rank
+    remark: Remark
     of: int = at("ranked", description="How many nodes are ranked.", examples=[41])
-    score: Score | None = at("standing", "score")
-    interval: Interval | None = at("standing", "interval")
-    n: Answered = at("standing", "n")
-    rounds: int = at("standing", "rounds", description="How many rounds it answered.", examples=[4])
-    missed: int = at(
-        "standing",
-        "missed",
-        description="How many it missed though it was invited.",
-        examples=[0],
-    )
+    score: Score | None
+    interval: Interval | None
+    n: Answered
+    rounds: int = Field(description="How many rounds it answered.", examples=[4])
+    missed: int = Field(description="How many it missed though it was invited.", examples=[0])
     cells: dict[str, CellOut] = at("cells_by_dataset", description="By dataset.")
     over_base: OverBase
     over_base_interval: Interval | None
@@ -159,77 +166,35 @@ class NodeOut(ReportSchema):
     keys: list[NodeKeyOut] = at(
         "signing_keys", description="Oldest first; more than one is a change."
     )
-    step: int = at(
-        "participation", "step", description="Training steps made, as reported.", examples=[310]
+    step: int = Field(description="Training steps made, as reported.", examples=[310])
+    training_reward: float | None = Field(
+        description="Mean reward of its own rollouts, as reported; no judge score.", examples=[0.52]
     )
-    training_reward: float | None = at(
-        "participation",
-        "training_reward",
-        description="Mean reward of its own rollouts, as reported; no judge score.",
-        examples=[0.52],
+    informative_share: float | None = Field(
+        description="Share of its rollouts whose completions got different rewards.", examples=[0.6]
     )
-    informative_share: float | None = at(
-        "participation",
-        "informative_share",
-        description="Share of its rollouts whose completions got different rewards.",
-        examples=[0.6],
-    )
-    published: int = at(
-        "participation", "published", description="Rollouts that it published.", examples=[1240]
-    )
-    rejected: int = at(
-        "participation",
-        "rejected",
-        description="Rollouts that the relay refused.",
-        examples=[0],
-    )
-    delivered: int = at(
-        "participation",
-        "delivered",
-        description="Rollouts of others delivered to it.",
-        examples=[1240],
-    )
+    published: int = Field(description="Rollouts that it published.", examples=[1240])
+    rejected: int = Field(description="Rollouts that the relay refused.", examples=[0])
+    delivered: int = Field(description="Rollouts of others delivered to it.", examples=[1240])
     delivered_to_others: int | None = Field(
         description="How often its rollouts were delivered to others.", examples=[1190]
     )
-    local_used: int = at(
-        "participation",
-        "local_used",
-        description="Own rollouts that it trained on.",
-        examples=[1240],
-    )
-    used_by_others: int = at(
-        "participation",
-        "used_by_others",
+    local_used: int = Field(description="Own rollouts that it trained on.", examples=[1240])
+    used_by_others: int = Field(
         description="How many times other nodes trained on one of its rollouts, by their reports.",
         examples=[640],
     )
-    declared_checked: int = at(
-        "participation",
-        "declared_checked",
-        description="Rollouts that it declared informative and our verifier checked.",
-        examples=[40],
+    declared_checked: int = Field(
+        description="Rollouts that it declared informative and our verifier checked.", examples=[40]
     )
-    declared_false: int = at(
-        "participation",
-        "declared_false",
-        description="Those of them that are not informative.",
-        examples=[0],
-    )
+    declared_false: int = Field(description="Those of them that are not informative.", examples=[0])
     declarations_count: bool = Field(
         description="Whether its declarations count: not while too many are false.",
         examples=[True],
     )
-    external_used: int = at(
-        "participation",
-        "external_used",
-        description="Rollouts of others it trained on.",
-        examples=[812],
-    )
-    external_dropped: dict[str, int] = at(
-        "participation",
-        "external_dropped",
-        description="Rollouts of others that it did not train on, by reason.",
+    external_used: int = Field(description="Rollouts of others it trained on.", examples=[812])
+    external_dropped: dict[str, int] = Field(
+        description="Rollouts of others that it did not train on, by reason."
     )
     scores: list[ScoreOut] = at(
         "score_reports", description="Its latest results in the season, newest first."

@@ -22,7 +22,7 @@ from swarm_web.dashboard.api.fields import (
     Score,
     SeasonName,
     at,
-    inherit_from,
+    read_under,
 )
 from swarm_web.dashboard.api.paging import Cursor, Limit, ListPage, read_page, read_rows
 from swarm_web.dashboard.api.reading import charge_rows, name_answer, read
@@ -92,14 +92,14 @@ class RoundsOut(ReportSchema):
 class ScoreOut(ReportSchema):
     """A node's result in one round; without a score when it was absent."""
 
+    model_config = read_under(score="model arm status reason score correct n cells".split())
+
     round: RoundNumber = at("score", "round", "number")
     node: NodeName = at("score", "node", "name")
-    model: Model = at("score", "model")
-    arm: Arm = at("score", "arm")
-    status: str = at("score", "status", description="`scored` or `absent`.", examples=["scored"])
-    reason: str = at(
-        "score",
-        "reason",
+    model: Model
+    arm: Arm
+    status: str = Field(description="`scored` or `absent`.", examples=["scored"])
+    reason: str = Field(
         description="Why the result is lower than it might be or does not count; else empty.",
         examples=["unanswered"],
     )
@@ -112,11 +112,11 @@ class ScoreOut(ReportSchema):
         examples=[False],
     )
     advice: str = Field(description="What helps against it, in words.")
-    score: Score | None = at("score", "score")
+    score: Score | None
     interval: Interval | None
-    correct: int = at("score", "correct", description="How many questions it solved.", examples=[7])
-    n: Answered = at("score", "n")
-    cells: Cells = at("score", "cells")
+    correct: int = Field(description="How many questions it solved.", examples=[7])
+    n: Answered
+    cells: Cells
 
 
 class ScoresOut(ReportSchema):
@@ -129,19 +129,13 @@ class ScoresOut(ReportSchema):
 class QuestionOut(ReportSchema):
     """A revealed question."""
 
+    model_config = read_under(question="position dataset prompt spec".split())
+
     id: UUID = at("question", "pk", description="Its key in /rounds/<number>/answers.jsonl.")
-    position: int = at(
-        "question", "position", description="Its place in the round, from 1.", examples=[1]
-    )
-    dataset: str = at(
-        "question", "dataset", description="A reasoning-gym dataset.", examples=["chain_sum"]
-    )
-    prompt: str = at(
-        "question", "prompt", description="What nodes were asked.", examples=["What is 4 + 3?"]
-    )
-    spec: dict[str, Any] = at(
-        "question", "spec", description="Makes the question again on any machine."
-    )
+    position: int = Field(description="Its place in the round, from 1.", examples=[1])
+    dataset: str = Field(description="A reasoning-gym dataset.", examples=["chain_sum"])
+    prompt: str = Field(description="What nodes were asked.", examples=["What is 4 + 3?"])
+    spec: dict[str, Any] = Field(description="Makes the question again on any machine.")
     solved: int = Field(description="How many nodes solved it.", examples=[12])
     counted: int = Field(
         description="For how many nodes it counts: not for those whose answer to it could not be "
@@ -206,7 +200,7 @@ class RoundDetail(RoundOut):
     keeps what had been revealed, and has no scores.
     """
 
-    model_config = inherit_from("round", RoundOut)
+    model_config = read_under(round=RoundOut.model_fields)
 
     season: SeasonName = at("round", "season", "name")
     question_count: int = Field(description="How many questions it asks.", examples=[16])

@@ -8,7 +8,14 @@ from ninja import Router
 from pydantic import Field
 
 from swarm_protocol.version import CLIENT_VERSION, PROTOCOL_VERSION
-from swarm_web.dashboard.api.fields import Moment, ReportSchema, RoundNumber, SeasonName, at
+from swarm_web.dashboard.api.fields import (
+    Moment,
+    ReportSchema,
+    RoundNumber,
+    SeasonName,
+    at,
+    read_under,
+)
 from swarm_web.dashboard.api.reading import read
 from swarm_web.dashboard.reports.home import Pill, read_pill
 
@@ -18,21 +25,17 @@ router = Router(tags=["status"])
 class StatusOut(ReportSchema):
     """The round that runs, and how many nodes are connected."""
 
-    season: SeasonName | None = at("pill", "season")
+    model_config = read_under(pill="season phase until connected".split())
+
+    season: SeasonName | None
     round: RoundNumber | None = at("pill", "number")
-    phase: str = at(
-        "pill",
-        "phase",
+    phase: str = Field(
         description="`scheduled`, `open` or `scoring`; `paused` while the season opens no rounds; "
         "`manual` while its operator, who makes them by hand, has scheduled none; else `none`.",
         examples=["open"],
     )
-    until: Moment | None = at(
-        "pill", "until", description="When the phase ends, where that is known."
-    )
-    connected: int = at(
-        "pill", "connected", description="How many nodes are connected.", examples=[41]
-    )
+    until: Moment | None = Field(description="When the phase ends, where that is known.")
+    connected: int = Field(description="How many nodes are connected.", examples=[41])
     as_of: Moment = at("pill", "now")
     client_version: str = Field(
         description="The version of swarm-node that matches this site.", examples=["0.2.0"]

@@ -14,7 +14,7 @@ from swarm_web.dashboard.api.fields import (
     RoundNumber,
     SeasonName,
     at,
-    inherit_from,
+    read_under,
 )
 from swarm_web.dashboard.api.reading import read
 from swarm_web.dashboard.reports.tasks import SeasonTasks, TaskReport, load_task, read_tasks
@@ -83,7 +83,7 @@ class AskedOut(ReportSchema):
 class TaskDetail(TaskOut):
     """One dataset with its pass rates, hardest and easiest questions in the last 100 rounds."""
 
-    model_config = inherit_from("line", TaskOut)
+    model_config = read_under(line=TaskOut.model_fields)
 
     config: dict[str, Any] = at(
         "line",
