@@ -45,7 +45,7 @@ USER 10001:10001
 EXPOSE 8000
 CMD ["python", "-m", "uvicorn", "swarm_web.asgi:application", \
      "--host", "0.0.0.0", "--port", "8000", "--no-proxy-headers", \
-     "--ws", "websockets-sansio", "--ws-per-message-deflate", "false", \
+     "--ws", "swarm_web.gateway.transport:NodeTransport", "--ws-per-message-deflate", "false", \
      "--ws-max-size", "4194304", "--no-access-log", "--timeout-graceful-shutdown", "3"]
 HEALTHCHECK --interval=15s --timeout=5s --start-period=30s --retries=3 \
     CMD ["python", "-m", "swarm_web.local.probes", "8000", "/healthz"]

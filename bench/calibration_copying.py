@@ -6,7 +6,7 @@ import numpy as np
 from rich.table import Table
 
 from bench.report import Target
-from judge.copying import ALPHA, WrongAnswer, find_copies
+from judge.statistics.copying import ALPHA, WrongAnswer, find_copies
 
 NODES, MODELS, QUESTIONS = 1_000, 10, 32
 # As many as one search looks at together (judge.services.inspection).

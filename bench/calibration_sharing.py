@@ -8,9 +8,9 @@ from rich.table import Table
 
 from bench.report import Target
 from bench.trials import Floats, Plan, claims_of_one_look_test, play_trial
-from judge.comparison import ALPHA, compare_arms, plan_looks, share_level
-from judge.over_seasons import MIN_SEASONS, compare_seasons
-from judge.planning import Spread, plan_nodes
+from judge.statistics.comparison import ALPHA, compare_arms, plan_looks, share_level
+from judge.statistics.over_seasons import MIN_SEASONS, compare_seasons
+from judge.statistics.planning import ScoreSpread, plan_nodes
 
 TRIALS = 400
 # Number of simulated sequences of seasons.
@@ -106,7 +106,7 @@ def _plans() -> Iterator[tuple[str, Plan, int]]:
 
 def _plan_table() -> Table:
     """Return how many nodes a claim about some differences takes."""
-    spread = Spread(nodes=0.05, rounds=0.08)
+    spread = ScoreSpread(nodes=0.05, rounds=0.08)
     table = Table("difference", "25 rounds", "200 rounds", title="Nodes in each arm, spread .05")
     for effect in (0.02, 0.05, 0.1):
         needed = (

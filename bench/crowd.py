@@ -23,7 +23,7 @@ from swarm_protocol.messages import (
     Welcome,
 )
 from swarm_protocol.version import CLIENT_VERSION, PROTOCOL_VERSION
-from swarm_record.answers import AnswerEntry, hash_text, state_answer
+from swarm_record.answers import AnswerEntry, encode_signed_answer, hash_text
 from swarm_record.keys import make_key, public_key_of, sign
 
 # Connections that are opened at a time, so that the backlog does not overflow.
@@ -73,7 +73,7 @@ class Member:
         text = f"{thought}<answer>{(self.number * 7 + position) % 97}</answer>"
         entry = AnswerEntry(self.name, position, question.id, hash_text(text))
         told = offered.round
-        signed = state_answer(entry, number=told.number, commitment=told.commitment)
+        signed = encode_signed_answer(entry, number=told.number, commitment=told.commitment)
         return AnswerText(question.id, text, "stop", signature=sign(self.key, signed))
 
 

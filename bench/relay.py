@@ -30,7 +30,9 @@ from swarm_web.local.ports import HOST, free_port
 # More than the hundred of a swarm: none may send messages faster than the site lets it.
 NODES = 400
 RUDE_NODES = 60
-NODE_ROUNDS = 12_000
+# The first fill the pool, and start what a site starts only when it is needed, such as the child
+# that checks rollouts.
+WARM_UP_ROUNDS, NODE_ROUNDS = 4_000, 24_000
 PACED_S = 20
 # While all come back: for half a minute or so.
 STORM_PACE, STORM_ROUNDS = 40, 1_200
@@ -99,6 +101,8 @@ class LoadProcess:
 
 def measure_cost(url: str, tokens: Path, launcher: int) -> tuple[dict[str, float], dict[str, Any]]:
     """Return milliseconds of processor time a node-round, by part, and the load's figures."""
+    with loading(url, tokens, "--node-rounds", str(WARM_UP_ROUNDS)) as load:
+        load.run()
     with loading(url, tokens, "--node-rounds", str(NODE_ROUNDS)) as load:
         before = Usage.of(launcher)
         figures = load.run()
@@ -156,6 +160,8 @@ def measure_bare(site: RunningSite, tokens: Path, welcome: Path) -> float:
     with bare_relay(site, welcome) as (url, pid):
         [valkey] = find_processes(site.launcher, "valkey")
         watched = [psutil.Process(pid), valkey]
+        with loading(url, tokens, "--node-rounds", str(WARM_UP_ROUNDS)) as load:
+            load.run()
         with loading(url, tokens, "--node-rounds", str(NODE_ROUNDS)) as load:
             before = sum(map(_spent, watched))
             figures = load.run()

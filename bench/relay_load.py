@@ -24,11 +24,13 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 
 from swarm_protocol.codec import decode_from_server, encode
+from swarm_protocol.errors import ErrorCode
 from swarm_protocol.messages import (
     Completion,
     Hello,
     NodeMessage,
     PublishRollouts,
+    Refused,
     ReportTraining,
     RequestRollouts,
     Rollout,
@@ -146,6 +148,14 @@ class LoadNode:
         )
 
     async def _ask(self, message: NodeMessage) -> ServerMessage:
+        """Return the reply; what comes too fast is sent again, as clients do."""
+        while True:
+            heard = await self._send(message)
+            if not isinstance(heard, Refused) or heard.code != ErrorCode.RATE_LIMITED:
+                return heard
+            await asyncio.sleep(heard.retry_after or 0)
+
+    async def _send(self, message: NodeMessage) -> ServerMessage:
         await self.connection.send(encode(message))
         while (heard := decode_from_server(await self.connection.recv())).reply_to != message.id:
             pass

@@ -1,12 +1,13 @@
 """`SOAK=1 make bench-relay`: ten minutes of relay traffic, and whether any part's memory grows.
 
+Ten minutes before them are not measured: the pool fills, and rollouts begin to expire.
+
 Nodes of `bench.relay_load` make node-rounds at a steady pace, and some lose their connection and
 come back. The memory of all processes of the site is read every few seconds: resident, without what
 is shared with others, because a Postgres process counts each page of the shared buffers that it has
-touched. `bench.growth` has the rule of what is flat. In the first minutes the pool fills, so that a
-shorter soak finds growth in Valkey and says nothing of leaks.
+touched. `bench.growth` has the rule of what is flat.
 
-    python -m bench.relay_soak --minutes 10 --per-second 20
+    python -m bench.relay_soak --settle 10 --minutes 10 --per-second 20
 """
 
 import argparse
@@ -35,7 +36,7 @@ from bench.usage import find_processes, keep_to
 
 PARTS = ("web", "worker", "beat", "postgres", "valkey")
 NODES = 100
-MINUTES = 10.0
+SETTLE_MINUTES, MINUTES = 10.0, 10.0
 PER_SECOND = 20.0
 EVERY_S = 5.0
 # In one of this many turns a node loses its connection and reconnects.
@@ -105,8 +106,12 @@ def read_memory(launcher: int) -> dict[str, int]:
     return sizes
 
 
-def watch(launcher: int, load: "subprocess.Popen[str]") -> tuple[list[float], Readings]:
-    """Read the memory until the load has ended; return seconds since the beginning, and bytes."""
+def watch(
+    launcher: int, load: "subprocess.Popen[str]", *, settle_s: float
+) -> tuple[list[float], Readings]:
+    """Read the memory after `settle_s` until the load has ended; return seconds and bytes."""
+    with suppress(subprocess.TimeoutExpired):
+        load.wait(timeout=settle_s)
     seconds: list[float] = []
     readings: Readings = {part: [] for part in PARTS}
     began = time.monotonic()
@@ -120,15 +125,15 @@ def watch(launcher: int, load: "subprocess.Popen[str]") -> tuple[list[float], Re
 
 
 def soak(
-    site: RunningSite, tokens: Path, *, minutes: float, per_second: float
+    site: RunningSite, tokens: Path, *, settle: float, minutes: float, per_second: float
 ) -> tuple[dict[str, Growth], dict[str, Any]]:
-    """Load a site for so long; return each part's growth, that of all, and the load's figures."""
+    """Load a site for `settle + minutes`; return the growth of parts and all, and load figures."""
     command = [sys.executable, "-m", "bench.relay_soak", "--load", site.socket, str(tokens)]
-    pace = ["--minutes", str(minutes), "--per-second", str(per_second)]
+    pace = ["--minutes", str(settle + minutes), "--per-second", str(per_second)]
     load = subprocess.Popen([*command, *pace], stdout=subprocess.PIPE, text=True)
     psutil.Process(load.pid).cpu_affinity([LOAD_CORE])
     try:
-        seconds, readings = watch(site.launcher, load)
+        seconds, readings = watch(site.launcher, load, settle_s=60 * settle)
         told, _ = load.communicate(timeout=_ENDS_WITHIN_S)
     finally:
         load.kill()
@@ -169,6 +174,7 @@ def describe(growths: dict[str, Growth], load: dict[str, Any]) -> dict[str, obje
 def main(argv: Sequence[str] = ()) -> int:
     """Soak a site of its own, print and write what its memory did; 1 when it grew."""
     parser = argparse.ArgumentParser(description=__doc__, prog="python -m bench.relay_soak")
+    parser.add_argument("--settle", type=float, default=SETTLE_MINUTES, help="minutes")
     parser.add_argument("--minutes", type=float, default=MINUTES)
     parser.add_argument("--per-second", type=float, default=PER_SECOND, help="node-rounds")
     parser.add_argument("--load", nargs=2, metavar=("SOCKET", "TOKENS"), help=argparse.SUPPRESS)
@@ -183,10 +189,16 @@ def main(argv: Sequence[str] = ()) -> int:
         prepare_season(Path(folder))
         tokens = register(Path(folder) / "soak", nodes=NODES)
         keep_to(SITE_CORE, site.launcher)
-        growths, load = soak(site, tokens, minutes=options.minutes, per_second=options.per_second)
+        growths, load = soak(
+            site,
+            tokens,
+            settle=options.settle,
+            minutes=options.minutes,
+            per_second=options.per_second,
+        )
     print_growths(growths)
     figures = describe(growths, load)
-    if options.minutes == MINUTES:
+    if (options.settle, options.minutes) == (SETTLE_MINUTES, MINUTES):
         print(f"written to {write_results('relay-soak', figures)}")  # noqa: T201 - output
     return 0 if figures["memory_is_flat"] else 1
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from judge.comparison import MIN_NODES_PER_ARM, MIN_ROUNDS, Trial, plan_looks
+from judge.statistics.comparison import MIN_NODES_PER_ARM, MIN_ROUNDS, ModelTrial, plan_looks
 
 SIZES = (4, 6, 8)
 # What a model solves untrained, and what it could learn to solve besides.
@@ -42,7 +42,7 @@ class Plan:
     hit: float = 0.0
 
 
-def play_trial(rng: np.random.Generator, plan: Plan) -> Trial:
+def play_trial(rng: np.random.Generator, plan: Plan) -> ModelTrial:
     """Return a trial of one model as it stands after its last look."""
     blocks, places = draw_places(rng, plan.nodes)
     swarm = np.array([blocks[block][place] for block, place in places])
@@ -108,7 +108,7 @@ def _sum_up(
     places: list[tuple[int, int]],
     blocks: dict[int, list[bool]],
     known: npt.NDArray[np.float64],
-) -> Trial:
+) -> ModelTrial:
     there = ~np.isnan(scores)
     level = np.nansum(scores, axis=0) / np.maximum(1, there.sum(axis=0))
     deviations = np.where(there, scores - level, 0)
@@ -117,7 +117,7 @@ def _sum_up(
     sums = deviations.cumsum(axis=1)[:, at].T
     means = np.divide(sums, rounds, out=np.full_like(sums, np.nan), where=rounds > 0)
     squares = (deviations**2).sum(axis=1) - rounds[-1] * np.nan_to_num(means[-1]) ** 2
-    return Trial(
+    return ModelTrial(
         places=places,
         blocks=blocks,
         deviations=means,
@@ -127,7 +127,7 @@ def _sum_up(
     )
 
 
-def claims_of_one_look_test(trial: Trial) -> tuple[bool, bool]:
+def claims_of_one_look_test(trial: ModelTrial) -> tuple[bool, bool]:
     """Tell whether shuffling labels without blocks finds a difference: ever, and at the last look.
 
     This is a usual choice for one look, made at each: arms of MIN_NODES_PER_ARM nodes at least,

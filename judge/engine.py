@@ -1,37 +1,38 @@
-"""The judge's round as a state machine; pure: time is an argument, nothing is read or written.
+"""The state machine of a judge round; pure: time is an argument, nothing is read or written.
 
-    SCHEDULED -> OPEN -> SCORING -> CLOSED,   and VOID from anywhere
+    SCHEDULED -> OPEN -> SCORING -> CLOSED,   and VOID from any phase
 
-Every phase has a deadline, and the two that wait for others have an early-advance condition: all
-expected answers are in, all answers are graded. So a round cannot get stuck: whatever nodes and
-workers do or fail to do, the clock alone moves it on. A round whose questions wait for a public
-beacon opens once they are drawn, and becomes void if they are not within BEACON_PATIENCE.
+`TRANSITIONS` is the whole machine: every legal transition, with the condition under which the
+clock makes it. Every phase has a deadline. The phases that wait for others also end early: OPEN
+when all expected answers have arrived, SCORING when all answers are graded. So a round cannot get
+stuck, whatever nodes and workers do. A round whose questions depend on a public beacon opens once
+they are drawn, and becomes void if they are not drawn within BEACON_PATIENCE.
 
-The shell (`judge.services`) reads the facts with the round's row locked, asks `due_move`, and
-writes the answer by a conditional UPDATE; two beats at once, or one that acts twice, therefore move
-a round once.
+The services lock the round's row, read the facts, ask `next_phase` and write its answer with
+`Round.change_phase`. Two ticks at the same time therefore move a round once.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from swarm_protocol.returning import HURRY_S, LONGEST_PAUSE_S
 
-# How often the judge's clock ticks when all is well.
+# Interval of the judge's clock.
 TICK = timedelta(seconds=1)
 # How long after its opening time a round waits for the value of a public beacon.
 BEACON_PATIENCE = timedelta(minutes=10)
-# A clock that was away for less than this was merely slow.
+# A shorter gap between two ticks is not counted as downtime.
 TOLERANCE = timedelta(seconds=15)
-# Web processes give a sign of life each second: with this much silence none is ready.
+# Web processes send a heartbeat each second: after this long without one, none is ready.
 SILENCE = timedelta(seconds=3)
-# What nodes need after their pause: a handshake, and a tick that notes late that the site is back.
+# What nodes need after their pause: a handshake, and a tick that notices the site's return late.
 SETTLING = timedelta(seconds=5)
 
 
 class Phase(StrEnum):
-    """Where a round stands."""
+    """The phases of a round."""
 
     SCHEDULED = "scheduled"
     OPEN = "open"
@@ -42,24 +43,25 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True)
 class Deadlines:
-    """When a round opens, when answers must be in, and when it closes ungraded or not."""
+    """When a round opens, when answers are due, and when it closes even with ungraded answers."""
 
     opens_at: datetime
     closes_at: datetime
     score_by: datetime
 
-    def give_back(self, lost: timedelta) -> "Deadlines":
-        """Return the deadlines that lie ahead, later by the time in which nobody was judging."""
+    def extend(self, lost: timedelta) -> "Deadlines":
+        """Return the deadlines with both ends moved later by the judge's downtime."""
         return Deadlines(self.opens_at, self.closes_at + lost, self.score_by + lost)
 
 
 @dataclass(frozen=True)
-class Facts:
-    """All that decides a round's next move.
+class RoundFacts:
+    """Everything that decides a round's next transition.
 
-    `season_active`: the season runs and is not paused. `another_open`: another round of the season
-    is open. `expected` nodes have a seat that counts and `completed` of them have answered all.
-    `ungraded` counts stored answers without a verdict. `drawn`: the round has its questions.
+    `season_active`: the season is running and not paused. `another_open`: another round of the
+    season is open. `expected` nodes have a seat that counts, and `completed` of them have answered
+    every question. `ungraded` counts stored answers without a verdict. `drawn`: the round has its
+    questions.
     """
 
     phase: Phase
@@ -79,81 +81,118 @@ def set_deadlines(opens_at: datetime, *, open_seconds: float, scoring_seconds: f
     return Deadlines(opens_at, closes_at, closes_at + timedelta(seconds=scoring_seconds))
 
 
-def due_move(facts: Facts, *, now: datetime) -> Phase | None:
-    """Return the phase that the round should be in next, or None while it should stay."""
-    if facts.phase == Phase.SCHEDULED and not facts.drawn:
-        return Phase.VOID if now >= facts.deadlines.opens_at + BEACON_PATIENCE else None
-    if facts.phase == Phase.SCHEDULED:
-        may_open = facts.season_active and not facts.another_open
-        return Phase.OPEN if may_open and now >= facts.deadlines.opens_at else None
-    if facts.phase == Phase.OPEN:
-        all_in = facts.early_advance and 0 < facts.expected <= facts.completed
-        return Phase.SCORING if all_in or now >= facts.deadlines.closes_at else None
-    if facts.phase == Phase.SCORING:
-        return Phase.CLOSED if not facts.ungraded or now >= facts.deadlines.score_by else None
+# ---- transitions
+
+
+def _may_open(facts: RoundFacts, now: datetime) -> bool:
+    waits = not facts.drawn or not facts.season_active or facts.another_open
+    return not waits and now >= facts.deadlines.opens_at
+
+
+def _lacks_beacon(facts: RoundFacts, now: datetime) -> bool:
+    return not facts.drawn and now >= facts.deadlines.opens_at + BEACON_PATIENCE
+
+
+def _answering_ends(facts: RoundFacts, now: datetime) -> bool:
+    all_answered = facts.early_advance and 0 < facts.expected <= facts.completed
+    return all_answered or now >= facts.deadlines.closes_at
+
+
+def _grading_ends(facts: RoundFacts, now: datetime) -> bool:
+    return not facts.ungraded or now >= facts.deadlines.score_by
+
+
+def _by_operator_only(_facts: RoundFacts, _now: datetime) -> bool:
+    return False
+
+
+Condition = Callable[[RoundFacts, datetime], bool]
+
+# Every legal transition, and when the clock makes it. Besides, a scheduled round becomes void when
+# its season has no questions left, and an operator may void a round in any phase.
+TRANSITIONS: Mapping[tuple[Phase, Phase], Condition] = {
+    (Phase.SCHEDULED, Phase.OPEN): _may_open,
+    (Phase.SCHEDULED, Phase.VOID): _lacks_beacon,
+    (Phase.OPEN, Phase.SCORING): _answering_ends,
+    (Phase.OPEN, Phase.VOID): _by_operator_only,
+    (Phase.SCORING, Phase.CLOSED): _grading_ends,
+    (Phase.SCORING, Phase.VOID): _by_operator_only,
+    (Phase.CLOSED, Phase.VOID): _by_operator_only,
+}
+
+
+def next_phase(facts: RoundFacts, *, now: datetime) -> Phase | None:
+    """Return the phase that the round should change to now, or None if it should stay."""
+    for (source, target), is_due in TRANSITIONS.items():
+        if source == facts.phase and is_due(facts, now):
+            return target
     return None
 
 
-def takes_answers(phase: Phase, deadlines: Deadlines, *, now: datetime) -> bool:
+def accepts_answers(phase: Phase, deadlines: Deadlines, *, now: datetime) -> bool:
     """Tell whether an answer that arrives now is in time."""
     return phase == Phase.OPEN and now < deadlines.closes_at
 
 
-def lost_time(last_seen: datetime | None, *, now: datetime) -> timedelta:
-    """Return how long the judge's clock stood still, which nodes should not pay for.
+# ---- downtime of the judge's clock
 
-    `last_seen` is when it ticked last. A clock that went backwards has lost nothing. What is lost
-    begins with the first tick that did not come; so even if every tick is late, each one brings
-    the deadlines a TICK nearer.
+
+def lost_time(last_tick: datetime | None, *, now: datetime) -> timedelta:
+    """Return how long the judge was down, which must not cost nodes their answering time.
+
+    A clock that was set back has lost nothing. Downtime begins with the first missed tick; so even
+    if every tick is late, each one brings the deadlines one TICK nearer.
     """
-    if last_seen is None or now - last_seen < TOLERANCE:
+    if last_tick is None or now - last_tick < TOLERANCE:
         return timedelta(0)
-    return now - last_seen - TICK
+    return now - last_tick - TICK
 
 
-def note_tick(last_seen: datetime | None, *, now: datetime) -> datetime:
-    """Return when the judge's clock was seen last, after a tick.
+def note_tick(last_tick: datetime | None, *, now: datetime) -> datetime:
+    """Return the time of the latest tick, given the one before and the time of this one.
 
-    The clocks of several workers may differ by up to TOLERANCE: one that lags does not turn the
-    others back. A clock that was set back by more is believed.
+    The clocks of several workers may differ by up to TOLERANCE: a slow one does not turn the
+    others back. A clock that was set back by more is trusted.
     """
-    if last_seen is not None and timedelta(0) < last_seen - now < TOLERANCE:
-        return last_seen
+    if last_tick is not None and timedelta(0) < last_tick - now < TOLERANCE:
+        return last_tick
     return now
 
 
-def catch_up(last_seen: datetime | None, *, now: datetime) -> datetime:
-    """Return the time by which a tick moves rounds that began at `now` and may have slept since.
+def catch_up(last_tick: datetime | None, *, now: datetime) -> datetime:
+    """Return the time to use in a tick that began at `now` and may have been suspended since.
 
-    Others have ticked meanwhile: what it opens by its own old time would have no time left.
+    Other workers may have ticked meanwhile: a round opened by this tick's old time would lose part
+    of its answering time.
     """
-    return now if last_seen is None else max(last_seen, now)
+    return now if last_tick is None else max(last_tick, now)
 
 
 # ---- no web process was ready
 
 
 def return_time(silence: timedelta, *, within: timedelta) -> timedelta:
-    """Return how long nodes may take to be back after a silence of the site.
+    """Return how long nodes may take to reconnect after the site was unreachable for `silence`.
 
-    They pause as `swarm_protocol.returning` says, for `within` at most at first.
+    They pause as `swarm_protocol.returning` defines, at first for `within` at most.
     """
     hurry = silence < timedelta(seconds=HURRY_S)
     return (within if hurry else timedelta(seconds=LONGEST_PAUSE_S)) + SETTLING
 
 
 def unserved_time(
-    last_seen: datetime | None, *, silence: timedelta | None, within: timedelta, now: datetime
+    last_tick: datetime | None, *, silence: timedelta | None, within: timedelta, now: datetime
 ) -> timedelta:
-    """Return how much time is due at this tick because no web process was ready.
+    """Return how much time to add at this tick because no web process was ready.
 
-    `silence` is how long ago one was, None if that is not known; `last_seen` is the tick before. A
-    silence is worth its length and the time to return. It is given piece by piece, each tick what
-    its silence is worth more than that of the tick before, so that no deadline passes meanwhile.
+    `silence` is how long ago one was ready, None if unknown; `last_tick` is the tick before. A
+    silence is worth its length plus the time to return. Each tick adds the difference between what
+    the silence is worth now and what it was worth at the tick before, so no deadline passes
+    meanwhile.
     """
-    if last_seen is None or silence is None:
+    if last_tick is None or silence is None:
         return timedelta(0)
-    given = _worth(silence - (now - last_seen), within=within)
+    given = _worth(silence - (now - last_tick), within=within)
     return max(timedelta(0), _worth(silence, within=within) - given)
 
 

@@ -1,14 +1,14 @@
-"""System prompts for a season: what every one must hold, and some to begin with."""
+"""System prompts of seasons: what each must contain, and examples."""
 
 from django.core.exceptions import ValidationError
 
 from swarm_protocol.prompts import SYSTEM_PROMPT
 
 MAX_PROMPT_CHARS = 2_000
-# Scores are computed on what stands between them (`swarm_tasks.answers`).
+# Only the text between them is scored (`swarm_tasks.answers`).
 ANSWER_TAGS = ("<answer>", "</answer>")
 
-# Ways to answer, and the prompt that asks for each.
+# Answer formats, and a prompt for each.
 ANSWER_FORMATS = {
     "brief thoughts, then the answer": SYSTEM_PROMPT,
     "thoughts in tags of their own": (
@@ -22,10 +22,10 @@ ANSWER_FORMATS = {
 
 
 def check_system_prompt(text: str) -> None:
-    """Raise ValidationError unless a model that obeys the prompt can be scored."""
+    """Raise ValidationError unless a model that follows the prompt can be scored."""
     if not all(tag in text for tag in ANSWER_TAGS):
         raise ValidationError(
-            "Ask for the answer between <answer> and </answer>: what stands elsewhere scores 0."
+            "Ask for the answer between <answer> and </answer>: text elsewhere scores 0."
         )
     if not all(letter.isprintable() or letter == "\n" for letter in text):
-        raise ValidationError("Leave out control characters; line breaks are all right.")
+        raise ValidationError("Remove control characters; line breaks are allowed.")

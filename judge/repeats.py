@@ -1,6 +1,7 @@
-"""Reads: what a season asked in its earlier rounds. Void rounds count, as they may have been seen.
+"""Reads which questions a season asked in earlier rounds, so that none is asked twice.
 
-A season's rounds are ordered by number, the order in which their questions were drawn.
+Void rounds count, because nodes may have seen their questions. A season's rounds are ordered by
+number, the order in which their questions were drawn.
 """
 
 from collections.abc import Sequence
@@ -12,49 +13,51 @@ from judge.models import Round, Season
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_tasks.asked import NOTHING_ASKED, Seen, entry_of, extend_chain, seal_of
 
-# What an entry of the chain follows from, so that long seasons are read without their rules.
+# The fields that a chain entry is computed from; the rules of a long season would be slow to load.
 _ENTRY_FIELDS = ("number", "phase", "secret", "digests")
 _CHUNK = 2_000
 _AT_ONCE = 8
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a season asked so far: in rounds up to number `last` (0: in none), with their chain."""
+class AskedQuestions:
+    """What a season asked in rounds up to number `last` (0: none), with the chain over them."""
 
     season: Season
     last: int
     chain: str
 
     def seen(self, digests: Sequence[int]) -> set[int]:
-        """Return those of the digests that the season asked, by a few indexed queries."""
+        """Return the digests among these that the season asked, with a few indexed queries."""
         return _known(self.season.pk, digests, before=self.last + 1)
 
 
-def read_asked(season: Season) -> Asked:
-    """Read what the season asked so far; one row, unless its last round was drawn by old rules.
+def read_asked(season: Season) -> AskedQuestions:
+    """Read what the season asked so far; one row, unless the last round's rules lack the chain.
 
-    Raises RefusedError ROUND_UNDRAWN while that round waits for its questions: nobody knows yet
-    what it asks. There is never more than one of them, so the last one tells.
+    Raises RefusedError ROUND_UNDRAWN while the last round has no questions yet. At most one round
+    of a season is undrawn, and it is always the last.
     """
     last = season.rounds.order_by("-number").first()
     if last is None:
-        return Asked(season, last=0, chain=NOTHING_ASKED)
+        return AskedQuestions(season, last=0, chain=NOTHING_ASKED)
     if last.phase == Phase.SCHEDULED and not last.is_drawn:
         raise RefusedError(ErrorCode.ROUND_UNDRAWN, f"{last} has no questions yet")
     if "asked" in last.rules:
-        return Asked(season, last.number, extend_chain(last.rules["asked"], [_entry(last)]))
+        return AskedQuestions(
+            season, last.number, extend_chain(last.rules["asked"], [_entry(last)])
+        )
     rounds = season.rounds.order_by("number").only(*_ENTRY_FIELDS).iterator(chunk_size=_CHUNK)
-    return Asked(season, last.number, extend_chain(NOTHING_ASKED, map(_entry, rounds)))
+    return AskedQuestions(season, last.number, extend_chain(NOTHING_ASKED, map(_entry, rounds)))
 
 
 def seen_before(judge_round: Round) -> Seen:
-    """Return what tells which questions the season asked in rounds before this one."""
+    """Return a function that finds the digests that the season asked before this round."""
     return partial(_known, judge_round.season_id, before=judge_round.number)
 
 
 def count_seen_before(judge_round: Round) -> int:
-    """Return how many of a round's questions its season had asked already when it asked them."""
+    """Return how many of a round's questions repeat an earlier question of the season."""
     digests = judge_round.digests
     known = set(seen_before(judge_round)(digests))
     return sum(digest in known or digest in digests[:i] for i, digest in enumerate(digests))
@@ -62,7 +65,7 @@ def count_seen_before(judge_round: Round) -> int:
 
 @dataclass(frozen=True)
 class AskedRound:
-    """An earlier round's part of the chain; while it is sealed only its entry may be told."""
+    """An earlier round's part of the chain; while the round is sealed only its entry is public."""
 
     number: int
     entry: bytes
@@ -76,8 +79,8 @@ def numbers_before(judge_round: Round) -> list[int]:
     return list(earlier.order_by("number").values_list("number", flat=True))
 
 
-def tell_asked(numbers: Sequence[int]) -> list[AskedRound]:
-    """Return what may be told of these rounds' questions, in order."""
+def read_asked_rounds(numbers: Sequence[int]) -> list[AskedRound]:
+    """Return what is public about these rounds' questions, in order of their numbers."""
     rounds = Round.objects.filter(number__in=numbers).order_by("number").only(*_ENTRY_FIELDS)
     return [
         AskedRound(
@@ -92,10 +95,10 @@ def tell_asked(numbers: Sequence[int]) -> list[AskedRound]:
 
 
 def _known(season_id: int, digests: Sequence[int], *, before: int) -> set[int]:
-    """Return those of the digests that a season's rounds before this number asked.
+    """Return the digests among these that a season's rounds before this number asked.
 
-    Postgres takes arrays for much more alike than these are: asked for many digests at once, or for
-    the season too, it reads all rounds instead of the index.
+    Postgres overestimates how many rows overlap an array: with many digests in one query, or with
+    a condition on the season, it scans all rounds instead of using the index.
     """
     known: set[int] = set()
     for first in range(0, len(digests), _AT_ONCE):

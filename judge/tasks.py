@@ -1,7 +1,7 @@
-"""Celery's entry to the judge: thin, idempotent, safe to run twice or at once.
+"""The judge's Celery tasks: thin, idempotent, safe to run twice or concurrently.
 
-Beat runs each of them every few seconds, so whatever a crash or a lost message left undone is
-found again; the gateway only calls `grade_answers` a little earlier.
+Beat runs each of them every few seconds, so work that a crash or a lost message left undone is
+found again; the gateway only starts `grade_answers` a little earlier.
 """
 
 from time import monotonic
@@ -13,32 +13,31 @@ from django.utils import timezone
 
 from judge.models import Round
 from judge.selectors.seasons import running_season, seasons_with_books
-from judge.services.drawing import draw_waiting_rounds
 from judge.services.grading import grade_batch
 from judge.services.inspection import inspect_closed_rounds
 from judge.services.oversight import recompute_round
 from judge.services.rounds import advance_rounds, watch_seasons
-from judge.services.scheduling import ensure_next_round
+from judge.services.scheduling import draw_waiting_rounds, ensure_next_round
+from judge.services.scores import renew_stale_summary
 from judge.services.standings import refresh_standings
-from judge.services.summaries import renew_stale_summary
 from swarm_web import drand, heartbeat
 from swarm_web.verifiers import process_verifier
 
-# A worker with one process also moves rounds on: it should not work for longer than this.
+# A worker with one process must also advance rounds, so a task works for at most this long.
 GRADING_S = 2.0
 RENEWAL_S = 2.0
 
 
 @shared_task
 def tick_rounds() -> None:
-    """Move every round on as far as the clock allows."""
+    """Advance every round as far as the clock allows."""
     now = timezone.now()
     watch_seasons(now=now, silence=heartbeat.web_silence())
     moved = advance_rounds(now=now)
     for season in {judge_round.season for judge_round in moved}:
         refresh_standings(season, now=now)
-    # Last, because drawing questions may fail, and what was drawn before must go on. All that may
-    # have taken long, and a round must name a value of the beacon that is not known yet.
+    # Comes last because drawing questions may fail, which must not stop existing rounds. Takes the
+    # time again because a round must name a beacon value that is not published yet.
     running = running_season()
     if running is not None:
         ensure_next_round(running, now=timezone.now(), verifier=process_verifier())
@@ -47,13 +46,13 @@ def tick_rounds() -> None:
 
 @shared_task
 def draw_rounds() -> None:
-    """Draw the questions of rounds that waited for the public beacon."""
+    """Draw the questions of rounds that wait for the public beacon."""
     draw_waiting_rounds(now=timezone.now(), fetch=drand.fetch_beacon, verifier=process_verifier())
 
 
 @shared_task
 def grade_answers() -> None:
-    """Grade the answers that wait; if there are very many, leave the rest to the next task."""
+    """Grade waiting answers; if there are very many, leave the rest to the next task."""
     until = monotonic() + GRADING_S
     while grade_batch(verifier=process_verifier()):
         if monotonic() > until:
@@ -68,7 +67,7 @@ def grade_answers() -> None:
     reject_on_worker_lost=True,
 )
 def recompute(round_id: int, reason: str, actor_id: int | None) -> None:
-    """Grade a closed round again, as an operator asked for: no beat would ask a second time."""
+    """Grade a closed round again, at an operator's request; retried because beat does not."""
     judge_round = Round.objects.select_related("season").get(pk=round_id)
     recompute_round(
         judge_round,
@@ -80,10 +79,10 @@ def recompute(round_id: int, reason: str, actor_id: int | None) -> None:
 
 
 @shared_task
-def keep_books() -> None:
-    """Let rounds leave the windows that they have outlived, and inspect those that closed.
+def update_standings() -> None:
+    """Remove rounds from windows that they have left, and inspect rounds that closed.
 
-    Then write stale summaries anew; if there are very many, leave the rest to the next task.
+    Then rebuild stale summaries; if there are very many, leave the rest to the next task.
     """
     now = timezone.now()
     for season in seasons_with_books(now=now):

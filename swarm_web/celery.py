@@ -3,6 +3,8 @@
 Start a worker with `celery -A swarm_web worker` and one beat with `celery -A swarm_web beat`.
 """
 
+import asyncio
+import gc
 import logging
 import os
 import warnings
@@ -10,11 +12,20 @@ import warnings
 import redis.exceptions
 from celery import Celery
 from celery.exceptions import CPendingDeprecationWarning
-from celery.signals import after_setup_logger, after_setup_task_logger, heartbeat_sent, worker_ready
+from celery.signals import (
+    after_setup_logger,
+    after_setup_task_logger,
+    heartbeat_sent,
+    worker_init,
+    worker_process_init,
+    worker_ready,
+)
 from django.utils import timezone
 
 from swarm_web import heartbeat
 from swarm_web.outages import OutageFilter
+from swarm_web.store import async_redis
+from swarm_web.store_version import StoreTooOldError, check_store
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "swarm_web.settings")
 
@@ -23,6 +34,26 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 
 logger = logging.getLogger(__name__)
+
+
+@worker_init.connect
+def refuse_old_store(**_signal: object) -> None:
+    """Do not start with a Redis that is too old."""
+    try:
+        asyncio.run(_check_store())
+    except StoreTooOldError as problem:
+        raise SystemExit(str(problem)) from None
+
+
+async def _check_store() -> None:
+    await check_store(async_redis())
+    await async_redis().aclose()
+
+
+@worker_process_init.connect
+def spare_what_is_loaded(**_signal: object) -> None:
+    """Keep the garbage collector from what stays loaded: booking credits took twice as long."""
+    gc.freeze()
 
 
 @heartbeat_sent.connect

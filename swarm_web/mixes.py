@@ -9,8 +9,8 @@ from math import sqrt
 from django.db.models import Avg, Case, Count, F, FloatField, IntegerField, StdDev, Value, When
 from django.db.models.functions import Cast
 
-from judge.comparison import MIN_ROUNDS
 from judge.models import Season
+from judge.statistics.comparison import MIN_ROUNDS
 from swarm_record.stats import Interval, student_quantile
 from swarm_web.nodes.models import Node
 from swarm_web.relay.models import Contribution

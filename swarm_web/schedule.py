@@ -15,7 +15,11 @@ BEAT_SCHEDULE = {
         "schedule": 5.0,
         "options": {"expires": 10},
     },
-    "keep-books": {"task": "judge.tasks.keep_books", "schedule": 5.0, "options": {"expires": 10}},
+    "update-standings": {
+        "task": "judge.tasks.update_standings",
+        "schedule": 5.0,
+        "options": {"expires": 10},
+    },
     "keep-archive": {
         "task": "swarm_web.relay.tasks.keep_archive",
         "schedule": 5.0,

@@ -13,9 +13,9 @@ from django.utils import timezone
 from judge.engine import Phase
 from judge.models import Answer, Question, Round, Score, Season, Seat
 from judge.selectors.seasons import task_choices
+from judge.services.scores import store_summary
 from judge.services.seasons import start_season
 from judge.services.standings import refresh_standings
-from judge.services.summaries import store_summary
 from swarm_protocol.messages import Completion, Hello, Rollout, TaskSpec
 from swarm_protocol.version import CLIENT_VERSION, PROTOCOL_VERSION
 from swarm_record.stats import effective_n, macro_interval

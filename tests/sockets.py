@@ -12,6 +12,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from swarm_protocol.codec import decode_from_server, encode
 from swarm_protocol.messages import NodeMessage, ServerMessage, Welcome
 from swarm_web.asgi import application
+from swarm_web.local.commands import WEBSOCKETS
 from tests.factories import make_hello
 
 PATIENCE_S = 10
@@ -23,7 +24,7 @@ async def running_gateway() -> AsyncIterator[str]:
     """Serve the site in this event loop, as production does, and yield its `ws://` address."""
     config = uvicorn.Config(
         application,
-        ws="websockets-sansio",
+        ws=WEBSOCKETS,
         ws_per_message_deflate=False,
         ws_max_size=4 << 20,
         lifespan="off",

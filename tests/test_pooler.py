@@ -11,7 +11,7 @@ from django.db.backends.postgresql.base import DatabaseWrapper
 from django.utils import timezone
 
 from judge.models import Round
-from judge.services.summaries import summarise_season
+from judge.services.scores import summarise_season
 from swarm_web.joining.services import Asker, ask_for_node
 from tests.judge.toys import Clock, Site
 from tests.processes import PROJECT

@@ -25,6 +25,8 @@ from swarm_web.pace import Totals, note_totals
 from swarm_web.refusals import note_refusal, pending_refusals, read_refusals
 from swarm_web.relay.pairs import MOST_A_MINUTE, PartyPair, admit
 from swarm_web.store import async_redis, broker_redis, sync_redis
+from swarm_web.store_clock import store_clock
+from swarm_web.store_version import check_store
 from tests.processes import PROJECT
 from tests.valkey_cluster import Cluster
 
@@ -36,10 +38,12 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 TRIED = {
     "attempts",
     "bus",
+    "celery",
     "counters",
     "dashboard/api/limits",
     "dashboard/operations/health",
     "dashboard/operations/metrics",
+    "gateway/pulse",
     "gateway/roster",
     "heartbeat",
     "login_limit",
@@ -53,6 +57,7 @@ TRIED = {
     "relay/services/crediting",
     "relay/services/declarations",
     "shared_cache",
+    "store_clock",
 }
 
 
@@ -152,6 +157,15 @@ async def test_a_ring_reaches_who_listens_whichever_server_takes_it() -> None:
         sync_redis().publish(VIEWERS, str(number))
     assert [await asyncio.wait_for(rung.get(), 10) for _ in range(8)] == [*map(str, range(8))]
     await board.close()
+
+
+async def test_the_clock_of_one_server_counts() -> None:
+    await store_clock().ask()
+    assert abs(store_clock().ahead_s()) < 1
+
+
+async def test_a_cluster_is_new_enough() -> None:
+    await check_store(async_redis())
 
 
 def test_the_queue_is_on_a_server_of_its_own() -> None:

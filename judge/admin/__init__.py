@@ -1,4 +1,4 @@
-"""The operator's side of the judge: seasons, rounds, and what looks odd in them."""
+"""The judge's admin: seasons, rounds, nodes, flags and rulings."""
 
 from judge.admin import nodes, oversight, rounds, seasons
 

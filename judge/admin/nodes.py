@@ -1,4 +1,4 @@
-"""Nodes as the judge sees them: flagged, quarantined, released."""
+"""Admin of nodes with the judge's data: flags, quarantine and release."""
 
 from django.contrib import admin
 from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from judge.admin.asking import Decision, Grounds, decide
+from judge.admin.confirmation import Decision, Grounds, decide
 from judge.admin.records import list_url, show_rows
 from judge.models import Flag, Ruling, Seat
 from judge.services.oversight import quarantine_node, release_node
@@ -15,13 +15,13 @@ from swarm_web.nodes.admin import NodeAdmin
 from swarm_web.nodes.models import Node
 
 OUT_OF_THE_RANKS = (
-    "Such a node is not ranked and does not count in the comparison of the arms. It is judged as "
-    "ever, its data stays, and it can be released."
+    "Such a node is not ranked and does not count in the comparison of the arms. It is still "
+    "judged, its data stays, and it can be released."
 )
 
 
 def _quarantine(node: Node, grounds: Grounds) -> str | None:
-    return None if quarantine_node(node, **grounds) else "it is quarantined already"
+    return None if quarantine_node(node, **grounds) else "it is already quarantined"
 
 
 def _release(node: Node, grounds: Grounds) -> str | None:
@@ -31,66 +31,66 @@ def _release(node: Node, grounds: Grounds) -> str | None:
 QUARANTINE = Decision[Node](
     action="quarantine",
     title="Quarantine",
-    effects=["These nodes will be taken out of the ranks at once.", OUT_OF_THE_RANKS],
-    done="The leaderboard followed: {} is quarantined.",
+    effects=["These nodes will be removed from the ranks at once.", OUT_OF_THE_RANKS],
+    done="Quarantined {}; the leaderboard is updated.",
     carry_out=_quarantine,
 )
 RELEASE = Decision[Node](
     action="release",
     title="Release",
     effects=[
-        "These nodes will be ranked again at once, and count in the comparison of the arms, with "
-        "all scores that they got meanwhile."
+        "These nodes will be ranked again at once and count in the comparison of the arms, with "
+        "all scores from the time of the quarantine."
     ],
-    done="The leaderboard followed: {} is released.",
+    done="Released {}; the leaderboard is updated.",
     carry_out=_release,
 )
 
-# The judge's page of a node replaces the one that knows nothing of the judge.
+# Replaces the node admin of swarm_web.nodes, which does not know the judge.
 admin.site.unregister(Node)
 
 
 @admin.register(Node)
 class JudgedNodeAdmin(NodeAdmin):
-    """A node with its flags; quarantine takes it out of the ranks, release puts it back."""
+    """A node with its flags; quarantine removes it from the ranks, release returns it."""
 
     list_display = ["name", "open_flags", *NodeAdmin.list_display[1:]]
     readonly_fields = [*NodeAdmin.readonly_fields, "open_flags", "rulings"]
     actions = [*NodeAdmin.actions, "quarantine", "release"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Node]:
-        """Count the flags that nobody has looked at."""
+        """Annotate each node with its number of open flags."""
         about = Flag.objects.filter(
             Q(node=OuterRef("pk")) | Q(other=OuterRef("pk")), state=Flag.State.OPEN
         )
-        # A subquery, not a join: joins with both relations would multiply.
+        # A subquery, because joins with both relations would multiply rows.
         counted = about.order_by().values("state").annotate(count=Count("pk")).values("count")
         return super().get_queryset(request).annotate(flagged=Coalesce(Subquery(counted), 0))
 
     def has_delete_permission(self, request: HttpRequest, obj: Node | None = None) -> bool:
-        """Let nobody delete a node with results: block it instead, its data stays."""
+        """Forbid deleting a node that had a seat: block it instead, so that its data stays."""
         deletable = obj is None or not Seat.objects.filter(node=obj).exists()
         return deletable and super().has_delete_permission(request, obj)
 
-    @admin.action(description="Quarantine: take out of the ranks", permissions=["change"])
+    @admin.action(description="Quarantine: remove from the ranks", permissions=["change"])
     def quarantine(self, request: HttpRequest, queryset: QuerySet[Node]) -> HttpResponse | None:
-        """Quarantine the chosen nodes."""
+        """Quarantine the selected nodes."""
         return decide(self, request, queryset, QUARANTINE)
 
-    @admin.action(description="Release: put back into the ranks", permissions=["change"])
+    @admin.action(description="Release: return to the ranks", permissions=["change"])
     def release(self, request: HttpRequest, queryset: QuerySet[Node]) -> HttpResponse | None:
-        """Release the chosen nodes."""
+        """Release the selected nodes."""
         return decide(self, request, queryset, RELEASE)
 
     @admin.display(description="open flags", ordering="flagged")
     def open_flags(self, obj: Node) -> SafeString:
-        """Link to the node's flags, with how many are open."""
+        """Link to the node's flags, with the number of open ones."""
         flags = list_url(Flag, q=obj.name, state="all")
         return format_html('<a href="{}">{}</a>', flags, getattr(obj, "flagged", 0))
 
     @admin.display(description="rulings")
     def rulings(self, obj: Node) -> SafeString:
-        """Show what was decided about the node."""
+        """Show the rulings about the node."""
         rulings = Ruling.objects.filter(node=obj)
         url = list_url(Ruling, node__id__exact=obj.pk)
         return show_rows(rulings, lambda r: f"{r.get_action_display()}: {r.reason}", url=url)

@@ -1,4 +1,4 @@
-"""Flags, about which the operator decides, and the rulings, which nobody can change."""
+"""Admin of flags, which the operator decides, and of rulings, which nobody can change."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from judge.admin.asking import Decision, Grounds, decide
+from judge.admin.confirmation import Decision, Grounds, decide
 from judge.admin.nodes import OUT_OF_THE_RANKS
 from judge.admin.records import RecordAdmin
 from judge.models import Flag, Ruling
@@ -22,39 +22,39 @@ from judge.services.oversight import dismiss_flag, quarantine_node
 def _quarantine(flag: Flag, grounds: Grounds) -> str | None:
     if quarantine_node(flag.node, **grounds, flag=flag):
         return None
-    return f"{flag.node} is quarantined already"
+    return f"{flag.node} is already quarantined"
 
 
 def _quarantine_both(flag: Flag, grounds: Grounds) -> str | None:
     nodes = [flag.node] if flag.other is None else [flag.node, flag.other]
     taken = [quarantine_node(node, **grounds, flag=flag) for node in nodes]
-    return None if any(taken) else "all its nodes are quarantined already"
+    return None if any(taken) else "all its nodes are already quarantined"
 
 
 def _dismiss(flag: Flag, grounds: Grounds) -> str | None:
     if dismiss_flag(flag, **grounds):
         return None
-    return f"it is {flag.get_state_display().lower()} already"
+    return f"it is already {flag.get_state_display().lower()}"
 
 
 QUARANTINE = Decision[Flag](
     action="quarantine",
     title="Quarantine the node",
-    effects=["The node of each flag will be taken out of the ranks at once.", OUT_OF_THE_RANKS],
-    done="The leaderboard followed: the node is quarantined ({}).",
+    effects=["The node of each flag will be removed from the ranks at once.", OUT_OF_THE_RANKS],
+    done="The node is quarantined, and the leaderboard is updated ({}).",
     carry_out=_quarantine,
 )
 QUARANTINE_BOTH = Decision[Flag](
     action="quarantine_both",
     title="Quarantine both nodes",
-    effects=["Both nodes of each flag will be taken out of the ranks at once.", OUT_OF_THE_RANKS],
-    done="The leaderboard followed: both nodes are quarantined ({}).",
+    effects=["Both nodes of each flag will be removed from the ranks at once.", OUT_OF_THE_RANKS],
+    done="Both nodes are quarantined, and the leaderboard is updated ({}).",
     carry_out=_quarantine_both,
 )
 DISMISS = Decision[Flag](
     action="dismiss",
     title="Dismiss",
-    effects=["The flags will be kept on record as harmless. No score and no rank changes."],
+    effects=["The flags stay on record as harmless. No score or rank changes."],
     done="Dismissed: {}.",
     carry_out=_dismiss,
 )
@@ -64,7 +64,7 @@ DISMISS = Decision[Flag](
 
 
 class StateFilter(admin.SimpleListFilter):
-    """Show the open flags unless others are asked for."""
+    """Filter by state; open flags are the default."""
 
     title = "state"
     parameter_name = "state"
@@ -72,18 +72,18 @@ class StateFilter(admin.SimpleListFilter):
     def lookups(
         self, request: HttpRequest, model_admin: admin.ModelAdmin[Flag]
     ) -> list[tuple[str, str]]:
-        """Name what else can be shown."""
+        """Return the other choices."""
         decided = [Flag.State.UPHELD, Flag.State.DISMISSED]
         return [*((state.value, str(state.label)) for state in decided), ("all", "All")]
 
     def choices(self, changelist: ChangeList) -> Iterator[Any]:
-        """Call the first choice by what it shows."""
+        """Label the default choice as open."""
         first, *others = super().choices(changelist)
         yield {**first, "display": Flag.State.OPEN.label}
         yield from others
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Flag]) -> QuerySet[Flag]:
-        """Keep the flags in the chosen state."""
+        """Return the flags in the selected state."""
         if self.value() == "all":
             return queryset
         return queryset.filter(state=self.value() or Flag.State.OPEN)
@@ -91,7 +91,7 @@ class StateFilter(admin.SimpleListFilter):
 
 @admin.register(Flag)
 class FlagAdmin(RecordAdmin[Flag]):
-    """See what looks odd, newest first; quarantine for it, or dismiss it."""
+    """Flags, newest first, with actions to quarantine nodes or dismiss the flag."""
 
     list_display = ["what", "node", "finding", "p", "state", "other", "round"]
     list_filter = [StateFilter, "kind", "round__season"]
@@ -103,17 +103,17 @@ class FlagAdmin(RecordAdmin[Flag]):
 
     @admin.display(description="kind", ordering="kind")
     def what(self, obj: Flag) -> str:
-        """Name the kind in one word; the filter beside the list explains it."""
+        """Show the kind in one word; the filter beside the list explains it."""
         return obj.kind
 
     @admin.display(description="finding")
     def finding(self, obj: Flag) -> SafeString:
-        """Give the finding's sentence room enough."""
+        """Show the finding in a column wide enough for a sentence."""
         return format_html('<div style="min-width: 22rem">{}</div>', obj.text)
 
     @admin.display(description="adjusted p", ordering="p_adjusted")
     def p(self, obj: Flag) -> str:
-        """Show how likely chance alone does as much, over all that were tested."""
+        """Show the p-value, adjusted over all that were tested."""
         return f"{obj.p_adjusted:.2g}"
 
     @admin.action(description="Quarantine the node", permissions=["rule"])
@@ -128,7 +128,7 @@ class FlagAdmin(RecordAdmin[Flag]):
         """Quarantine both nodes of each flag."""
         return decide(self, request, queryset, QUARANTINE_BOTH)
 
-    @admin.action(description="Dismiss: looked at and harmless", permissions=["rule"])
+    @admin.action(description="Dismiss: reviewed and harmless", permissions=["rule"])
     def dismiss(self, request: HttpRequest, queryset: QuerySet[Flag]) -> HttpResponse | None:
         """Dismiss the flags."""
         return decide(self, request, queryset, DISMISS)
@@ -139,7 +139,7 @@ class FlagAdmin(RecordAdmin[Flag]):
 
 @admin.register(Ruling)
 class RulingAdmin(RecordAdmin[Ruling]):
-    """Read who decided what, when and why: the audit log."""
+    """The audit log: who decided what, when and why."""
 
     list_display = ["made_at", "actor", "what", "round", "node", "reason", "changes"]
     list_filter = ["action", "made_at"]
@@ -148,5 +148,5 @@ class RulingAdmin(RecordAdmin[Ruling]):
 
     @admin.display(description="action", ordering="action")
     def what(self, obj: Ruling) -> str:
-        """Name the action in one word; the filter beside the list explains it."""
+        """Show the action in one word; the filter beside the list explains it."""
         return obj.action

@@ -1,4 +1,4 @@
-"""Rows that happened: they are looked at, decided about, never edited and never deleted."""
+"""Base admin of records of events: rows that are never added, edited or deleted by hand."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -14,44 +14,44 @@ from django.utils.safestring import SafeString, mark_safe
 
 Row = TypeVar("Row", bound=Model)
 
-# How many rows of a list a page shows before it links to the rest.
+# How many rows of a list a page shows before it links to all of them.
 SHOWN = 20
 
 
 class RecordAdmin(admin.ModelAdmin[Row]):
-    """Rows that nobody types, not even a superuser.
+    """Rows that nobody edits by hand, not even a superuser.
 
-    Actions that ask for the permission `rule` are for those who may change the model's rows.
+    Actions with the permission `rule` are available to users who may change the model.
     """
 
     show_full_result_count = False
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Rows come into being by what happens."""
+        """Rows are created by events only."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:
-        """What happened is not edited."""
+        """Rows are never edited."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Row | None = None) -> bool:
-        """What happened stays."""
+        """Rows are never deleted."""
         return False
 
     def has_rule_permission(self, request: HttpRequest) -> bool:
-        """Tell whether the operator may decide about such rows."""
+        """Tell whether the user may decide about such rows."""
         codename = get_permission_codename("change", self.opts)
         return request.user.has_perm(f"{self.opts.app_label}.{codename}")
 
 
 def list_url(model: type[Model], **filters: str | int) -> str:
-    """Return the address of the admin's list of a model, filtered."""
+    """Return the address of a model's filtered admin list."""
     path = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
     return f"{path}?{urlencode(filters)}"
 
 
 def show_rows(rows: QuerySet[Row], describe: Callable[[Row], str], *, url: str) -> SafeString:
-    """Show the first rows, a line each, with a link to the list of all of them."""
+    """Show the first rows, one per line, with a link to the list of all rows."""
     total = rows.count()
     if not total:
         return mark_safe("none")

@@ -1,4 +1,4 @@
-"""Rounds: made by hand, looked at, voided and recomputed; and the scores they came to."""
+"""Admin of rounds (scheduled by hand, voided, recomputed) and of their scores."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 from kombu.exceptions import OperationalError
 
 from judge import tasks
-from judge.admin.asking import Decision, Grounds, ask, decide
+from judge.admin.confirmation import Decision, Grounds, ask, decide
 from judge.admin.records import RecordAdmin, list_url, show_rows
 from judge.forms import RoundForm
 from judge.models import Answer, Flag, Question, Round, Ruling, Score
@@ -28,16 +28,16 @@ from swarm_web.verifiers import process_verifier
 
 
 def _void(judge_round: Round, grounds: Grounds) -> str | None:
-    return None if void_round(judge_round, **grounds) else "it is void already"
+    return None if void_round(judge_round, **grounds) else "it is already void"
 
 
 def _recompute(judge_round: Round, grounds: Grounds) -> str | None:
     if judge_round.phase != Round.Phase.CLOSED:
-        return f"it is {judge_round.get_phase_display().lower()}, only closed rounds have scores"
+        return f"it is {judge_round.get_phase_display().lower()}; only closed rounds have scores"
     try:
         tasks.recompute.delay(judge_round.pk, grounds["reason"], grounds["actor"].pk)
     except OperationalError:
-        return "the queue of the workers does not answer: try again when it does"
+        return "the task queue cannot be reached; try again later"
     return None
 
 
@@ -45,23 +45,23 @@ VOID = Decision[Round](
     action="void",
     title="Void",
     effects=[
-        "These rounds will count for nobody: scores, ranks and the comparison of the arms follow "
-        "at once. A round that is open or being scored ends.",
-        "Questions, answers and scores stay stored, but nothing makes a round count again.",
+        "These rounds will no longer count: scores, ranks and the comparison of the arms are "
+        "updated at once. A round that is open or being scored ends.",
+        "Questions, answers and scores stay stored, but a void round can never count again.",
     ],
-    done="The leaderboard followed: {} is void.",
+    done="Voided {}; the leaderboard is updated.",
     carry_out=_void,
 )
 RECOMPUTE = Decision[Round](
     action="recompute",
     title="Recompute",
     effects=[
-        "A worker grades all stored answers of these rounds again, with the verifier that is "
-        "installed now, and writes their scores anew; the leaderboard follows. Answers that were "
-        "not verified in time get their verdict.",
-        "If a question cannot be made again, nothing changes.",
+        "A worker grades all stored answers of these rounds again with the installed verifier, "
+        "replaces their scores and updates the leaderboard. Answers that were not graded in time "
+        "get their verdict.",
+        "If a question cannot be generated again, nothing changes.",
     ],
-    done="A worker grades {} again; what that changed will stand under Rulings.",
+    done="A worker is grading {} again; the changes will be listed under Rulings.",
     carry_out=_recompute,
 )
 
@@ -70,9 +70,9 @@ RECOMPUTE = Decision[Round](
 
 
 class QuestionInline(admin.TabularInline[Question, Round]):
-    """A round's questions; of sealed ones only how many there are of each dataset.
+    """A round's questions; while they are sealed, only their datasets.
 
-    `manage.py unseal_round` shows them, and leaves a record.
+    `manage.py unseal_round` shows sealed questions, and records that.
     """
 
     model = Question
@@ -81,12 +81,12 @@ class QuestionInline(admin.TabularInline[Question, Round]):
     can_delete = False
 
     def get_fields(self, request: HttpRequest, obj: Round | None = None) -> list[Any]:
-        """Leave out what would tell the answers of a round that has not closed."""
-        told = ["prompt", "spec", "answered"] if obj is not None and obj.is_revealed else []
-        return ["position", "dataset", *told]
+        """Hide what would reveal the answers of a round that has not closed."""
+        revealed = ["prompt", "spec", "answered"] if obj is not None and obj.is_revealed else []
+        return ["position", "dataset", *revealed]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Question]:
-        """Count each question's answers."""
+        """Annotate each question with its numbers of answers."""
         return (
             super()
             .get_queryset(request)
@@ -98,13 +98,13 @@ class QuestionInline(admin.TabularInline[Question, Round]):
 
     @admin.display(description="answers")
     def answered(self, obj: Question) -> str:
-        """Say how many answers came, and how many of them are right."""
+        """Show how many answers there are, and how many of them are correct."""
         return f"{getattr(obj, 'given', 0)}, {getattr(obj, 'right', 0)} right"
 
 
 @admin.register(Round)
 class RoundAdmin(RecordAdmin[Round]):
-    """See rounds with all that came of them, schedule one, void or recompute one."""
+    """Rounds with their results; can be scheduled, voided and recomputed."""
 
     list_display = [
         "number",
@@ -134,53 +134,53 @@ class RoundAdmin(RecordAdmin[Round]):
     actions = ["void", "recompute"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Round]:
-        """Count who took part."""
+        """Annotate each round with its turnout."""
         return rounds_with_turnout()
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Rounds may be made by hand."""
+        """Allow scheduling rounds by hand."""
         return request.user.has_perm("judge.add_round")
 
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: object = None
     ) -> HttpResponse:
-        """Ask when a round should open, and make it: what keeps it from being made is told here."""
+        """Ask when a round should open, and schedule it; errors are shown in the form."""
         if not self.has_add_permission(request):
             raise PermissionDenied
-        first = {"season": running_season(), "opens_at": timezone.now()}
-        form = RoundForm(request.POST or None, initial=first)
+        initial = {"season": running_season(), "opens_at": timezone.now()}
+        form = RoundForm(request.POST or None, initial=initial)
         if form.is_valid() and (made := _schedule(form)):
             self.log_addition(request, made, "Scheduled by hand.")
             messages.success(request, f"{made} is scheduled; its questions are sealed.")
             return redirect("admin:judge_round_change", made.pk)
         effects = [
-            "The round's questions are drawn and sealed now, or in a minute in a season with a "
+            "The round's questions are drawn and sealed now, or within a minute in a season with a "
             "public beacon; nodes see them when it opens."
         ]
         return ask(self, request, form, title="Schedule a round", effects=effects)
 
     # ---- actions
 
-    @admin.action(description="Void: take out of every score", permissions=["rule"])
+    @admin.action(description="Void: exclude from every score", permissions=["rule"])
     def void(self, request: HttpRequest, queryset: QuerySet[Round]) -> HttpResponse | None:
-        """Void the chosen rounds."""
+        """Void the selected rounds."""
         return decide(self, request, queryset, VOID)
 
     @admin.action(description="Recompute: grade all answers again", permissions=["rule"])
     def recompute(self, request: HttpRequest, queryset: QuerySet[Round]) -> HttpResponse | None:
-        """Have the chosen rounds graded again."""
+        """Have the selected rounds graded again."""
         return decide(self, request, queryset, RECOMPUTE)
 
-    # ---- what is shown
+    # ---- columns and fields
 
     @admin.display(description="turnout")
     def turnout(self, obj: Round) -> str:
-        """Say how many nodes have a score, and how many a seat."""
+        """Show how many nodes have a score, and how many have a seat."""
         return f"{getattr(obj, 'scored', 0)} scored of {getattr(obj, 'seated', 0)} seated"
 
     @admin.display(description="commitment")
     def commitment_begins(self, obj: Round) -> str:
-        """Show enough of the commitment to recognize it."""
+        """Show the start of the commitment, enough to recognize it."""
         return f"{obj.commitment[:12]}…" if obj.commitment else "-"
 
     @admin.display(description="answers")
@@ -198,20 +198,20 @@ class RoundAdmin(RecordAdmin[Round]):
 
     @admin.display(description="flags")
     def flags(self, obj: Round) -> SafeString:
-        """Show what looks odd about the round."""
+        """Show the flags of the round."""
         flags = Flag.objects.filter(round=obj).select_related("node")
         url = list_url(Flag, round__id__exact=obj.pk, state="all")
         return show_rows(flags, lambda flag: f"{flag.node}: {flag.text} [{flag.state}]", url=url)
 
     @admin.display(description="rulings")
     def rulings(self, obj: Round) -> SafeString:
-        """Show what was decided about the round."""
+        """Show the rulings about the round."""
         rulings = Ruling.objects.filter(round=obj).select_related("actor")
         return show_rows(rulings, _describe_ruling, url=list_url(Ruling, round__id__exact=obj.pk))
 
 
 def _schedule(form: RoundForm) -> Round | None:
-    """Make the round that the form asks for; what keeps it from being made is the form's error."""
+    """Schedule the round that the form describes; None and a form error if that fails."""
     now = timezone.now()
     try:
         return schedule_round(
@@ -238,7 +238,7 @@ def _describe_ruling(ruling: Ruling) -> str:
 
 @admin.register(Score)
 class ScoreAdmin(RecordAdmin[Score]):
-    """See what each node got in each round, and why it did not get more."""
+    """Each node's score in each round, with the reason if it is reduced or absent."""
 
     list_display = ["node", "round", "model", "arm", "status", "reason", "score", "correct", "n"]
     list_filter = ["status", "reason", "arm", "round__season"]

@@ -1,4 +1,4 @@
-"""Seasons: drafted, started, paused and ended; their rules are frozen once they have started."""
+"""Admin of seasons: drafted, started, paused and ended. A started season's rules are frozen."""
 
 from typing import Any
 
@@ -12,20 +12,20 @@ from django.template.defaultfilters import linebreaksbr
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 
-from judge.forms import SeasonForm, check_lasting, describe_lasting, draw_sample
+from judge.forms import SeasonForm
 from judge.models import Season
 from judge.prompts import ANSWER_FORMATS
 from judge.selectors.seasons import task_choices
 from judge.services.scheduling import LEAD, schedule_round
 from judge.services.seasons import end_season, pause_season, resume_season, start_season
-from judge.services.spaces import season_lasting
-from judge.services.standings import refresh_standings, republish_standings
+from judge.services.standings import rebuild_standings, refresh_standings
+from judge.task_mix import check_lasting, describe_lasting, draw_sample, season_lasting
 from swarm_protocol.errors import RefusedError
 from swarm_tasks.quiz import share_questions
 from swarm_tasks.starter import YEAR_TASKS
 from swarm_web.verifiers import process_verifier
 
-# What scores depend on: fixed once the season has started.
+# Fields that scores depend on; they cannot change once the season has started.
 FROZEN = [
     "tasks",
     "questions_per_round",
@@ -43,7 +43,7 @@ FROZEN = [
 
 @admin.register(Season)
 class SeasonAdmin(admin.ModelAdmin[Season]):
-    """Draft a season, see a sample of each task, start it, pause it, add a round by hand."""
+    """Draft a season, see a sample of each task, start it, pause it, add a round."""
 
     form = SeasonForm
     list_display = ["name", "state", "paused", "started_at", "questions_per_round", "assignment"]
@@ -128,7 +128,7 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
     actions = ["start", "pause", "resume", "end", "add_round"]
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        """Begin a new season with a mix that lasts for a year."""
+        """Prefill a new season with a mix that lasts a year."""
         tasks = msgspec.to_builtins(list(YEAR_TASKS))
         return {"tasks": tasks, **super().get_changeform_initial_data(request)}
 
@@ -138,36 +138,36 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
         return [*self.readonly_fields, *frozen]
 
     def has_delete_permission(self, request: HttpRequest, obj: Season | None = None) -> bool:
-        """Let nobody delete a season that has started: its results stay."""
+        """Forbid deleting a season that has started: its results stay."""
         deletable = obj is None or obj.state == Season.State.DRAFT
         return deletable and super().has_delete_permission(request, obj)
 
     @admin.display(description="Questions of each dataset")
     def asked(self, obj: Season) -> str:
-        """Say how many questions of each dataset a round asks."""
+        """Show how many questions of each dataset a round asks."""
         if not obj.pk:
             return "shown once the season is saved"
         return ", ".join(f"{dataset} {count}" for dataset, count in _share(obj).items())
 
     @admin.display(description="Questions last for")
     def lasts(self, obj: Season) -> str:
-        """Say for how many rounds each dataset has questions, and how many rounds were made."""
+        """Show for how many rounds each dataset has questions, and how many rounds there are."""
         if not obj.pk:
             return "shown once the season is saved"
         try:
             lasting = season_lasting(obj)
         except RefusedError as refusal:
             return f"not measured: {refusal.message}"
-        told = ", ".join(f"{each.dataset} {describe_lasting(each)}" for each in lasting)
-        return f"{told}; {obj.rounds.count():,} rounds were made so far."
+        datasets = ", ".join(f"{each.dataset} {describe_lasting(each)}" for each in lasting)
+        return f"{datasets}; {obj.rounds.count():,} rounds have been made."
 
-    @admin.display(description="Prompts to begin with")
+    @admin.display(description="Example prompts")
     def answer_formats(self, obj: Season) -> str:
-        """Show a prompt for each way of answering, to copy."""
+        """Show a prompt to copy for each answer format."""
         rows = format_html_join("", "<dt>{}</dt><dd>{}</dd>", ANSWER_FORMATS.items())
         return format_html("<dl>{}</dl>", rows)
 
-    @admin.display(description="As a node's model reads it")
+    @admin.display(description="As a node's model sees it")
     def as_read(self, obj: Season) -> str:
         """Show the prompt with a sample question of the season's first dataset."""
         if not obj.pk:
@@ -185,16 +185,16 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
     def save_model(
         self, request: HttpRequest, obj: Season, form: ModelForm[Season], change: bool
     ) -> None:
-        """Save what was typed, and nothing else: the judge's clock writes to the row, too."""
+        """Save only the fields that were edited: the judge's clock also writes to the row."""
         obj.save(update_fields=form.changed_data if change else None)
         if obj.state == Season.State.DRAFT:
             self._show_samples(request, obj, form)
-            messages.info(request, "To start the season, tick it in the list and choose “Start”.")
+            messages.info(request, "To start the season, select it in the list and choose “Start”.")
         else:
-            _follow(obj, changed=form.changed_data)
+            _update_standings(obj, changed=form.changed_data)
 
     def _show_samples(self, request: HttpRequest, season: Season, form: ModelForm[Season]) -> None:
-        """Show the sample that validation generated for each dataset."""
+        """Show the sample that validation generated of each dataset."""
         counts = _share(season)
         lasting = {each.dataset: each for each in getattr(form, "lasting", ())}
         for sample in getattr(form, "samples", ()):
@@ -202,7 +202,7 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
             messages.info(
                 request,
                 format_html(
-                    "Sample of {}, {} of {} questions in a round: <q>{}</q>. It has questions "
+                    "Sample of {}, {} of {} questions in a round: <q>{}</q>. Its questions last "
                     "for {}.",
                     dataset,
                     counts[dataset],
@@ -214,45 +214,45 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
 
     # ---- actions
 
-    @admin.action(description="Start (ends the season that runs)", permissions=["change"])
+    @admin.action(description="Start (ends the running season)", permissions=["change"])
     def start(self, request: HttpRequest, queryset: QuerySet[Season]) -> None:
-        """Start one drafted season."""
+        """Start a draft season."""
         if len(queryset) > 1:
-            messages.error(request, "One season runs at a time: tick the one to start.")
+            messages.error(request, "Only one season can run at a time: select the one to start.")
             return
         for season in queryset:
             drafted = season.state == Season.State.DRAFT
             if drafted and (problems := _find_problems(season)):
                 messages.error(request, f"{season} was not started. {problems}")
                 continue
-            won = drafted and start_season(season, now=timezone.now())
-            self._tell(request, season, "started", won=won)
+            changed = drafted and start_season(season, now=timezone.now())
+            self._report(request, season, "started", changed=changed)
 
     @admin.action(description="Pause: open no new rounds", permissions=["change"])
     def pause(self, request: HttpRequest, queryset: QuerySet[Season]) -> None:
-        """Pause the chosen seasons."""
+        """Pause the selected seasons."""
         for season in queryset:
-            self._tell(request, season, "paused", won=pause_season(season))
+            self._report(request, season, "paused", changed=pause_season(season))
 
     @admin.action(description="Resume", permissions=["change"])
     def resume(self, request: HttpRequest, queryset: QuerySet[Season]) -> None:
-        """Resume the chosen seasons."""
+        """Resume the selected seasons."""
         for season in queryset:
-            self._tell(request, season, "resumed", won=resume_season(season))
+            self._report(request, season, "resumed", changed=resume_season(season))
 
     @admin.action(description="End", permissions=["change"])
     def end(self, request: HttpRequest, queryset: QuerySet[Season]) -> None:
-        """End the chosen seasons."""
+        """End the selected seasons."""
         for season in queryset:
-            self._tell(request, season, "ended", won=end_season(season, now=timezone.now()))
+            self._report(request, season, "ended", changed=end_season(season, now=timezone.now()))
 
     @admin.action(description="Add a round that opens at once", permissions=["change"])
     def add_round(self, request: HttpRequest, queryset: QuerySet[Season]) -> None:
-        """Schedule a round by hand."""
+        """Schedule a round that opens at once."""
         now = timezone.now()
         for season in queryset:
             if season.state != Season.State.RUNNING:
-                self._tell(request, season, "", won=False)
+                self._report(request, season, "", changed=False)
                 continue
             try:
                 made = schedule_round(
@@ -261,10 +261,10 @@ class SeasonAdmin(admin.ModelAdmin[Season]):
             except RefusedError as refusal:
                 messages.error(request, f"{season}: {refusal.message}. {refusal.fix}")
             else:
-                self._tell(request, season, f"{made} opens in a moment", won=True)
+                self._report(request, season, f"{made} opens in a moment", changed=True)
 
-    def _tell(self, request: HttpRequest, season: Season, what: str, *, won: bool) -> None:
-        if won:
+    def _report(self, request: HttpRequest, season: Season, what: str, *, changed: bool) -> None:
+        if changed:
             messages.success(request, f"{season}: {what}.")
         else:
             state = season.get_state_display().lower()
@@ -279,7 +279,7 @@ def _share(season: Season) -> dict[str, int]:
 
 
 def _find_problems(season: Season) -> str:
-    """Say which datasets of a season have too few questions; nothing if none has."""
+    """Describe which datasets of a season have too few questions; empty if none."""
     choices, questions = task_choices(season.tasks), season.questions_per_round
     try:
         check_lasting(choices, questions, rounds=season.rounds_to_ask)
@@ -288,9 +288,9 @@ def _find_problems(season: Season) -> str:
     return ""
 
 
-def _follow(season: Season, *, changed: list[str]) -> None:
-    """Let the leaderboard follow new rules of reading."""
+def _update_standings(season: Season, *, changed: list[str]) -> None:
+    """Update the leaderboard after a change of the fields that it depends on."""
     if "recent_rounds" in changed:
         refresh_standings(season, now=timezone.now())
     if {"minimum_questions", "minimum_attendance"} & set(changed):
-        republish_standings(season)
+        rebuild_standings(season)

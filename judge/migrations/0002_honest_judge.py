@@ -20,7 +20,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('model', models.CharField(max_length=200)),
-                ('claim', models.JSONField(help_text='judge.comparison.Claim')),
+                ('claim', models.JSONField(help_text='judge.statistics.comparison.ArmsClaim')),
                 ('updated_at', models.DateTimeField()),
             ],
         ),

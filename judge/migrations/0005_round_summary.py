@@ -5,7 +5,7 @@ from dataclasses import asdict
 import django.db.models.deletion
 from django.db import migrations, models
 
-from judge.summaries import Result, summarise
+from judge.statistics.summaries import ScoredResult, summarise
 
 
 def summarise_closed_rounds(apps, schema_editor):
@@ -15,7 +15,7 @@ def summarise_closed_rounds(apps, schema_editor):
     for judge_round in rounds.iterator():
         scores = list(judge_round.scores.all())
         results = [
-            Result(s.model, s.arm, s.score, bytes(s.answered), bytes(s.solved))
+            ScoredResult(s.model, s.arm, s.score, bytes(s.answered), bytes(s.solved))
             for s in scores
             if s.score is not None
         ]
@@ -43,7 +43,7 @@ class Migration(migrations.Migration):
                 ('high', models.FloatField(help_text='Third quartile.', null=True)),
                 ('best', models.FloatField(null=True)),
                 ('tallies', models.JSONField(help_text='For each question: [solved, counted].')),
-                ('groups', models.JSONField(help_text='judge.summaries.Group by model and arm.')),
+                ('groups', models.JSONField(help_text='judge.statistics.summaries.ArmGroup by model and arm.')),
             ],
         ),
         migrations.AddIndex(

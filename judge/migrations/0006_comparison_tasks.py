@@ -13,6 +13,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='comparison',
             name='tasks',
-            field=models.JSONField(default=list, help_text='judge.task_gaps.TaskGap by dataset.'),
+            field=models.JSONField(default=list, help_text='judge.statistics.task_gaps.TaskGap by dataset.'),
         ),
     ]

@@ -2,7 +2,7 @@
 
 from django.db import migrations, models
 
-from judge.summaries import tally_datasets
+from judge.statistics.summaries import tally_datasets
 
 
 def tally_closed_rounds(apps, schema_editor):

@@ -1,4 +1,4 @@
-"""What looks odd, and what the operator decided: both are kept for good."""
+"""Flags for the operator, and the operator's rulings; neither is ever deleted."""
 
 from django.conf import settings
 from django.db import models
@@ -8,19 +8,19 @@ from swarm_web.nodes.models import Node
 
 
 class Flag(models.Model):
-    """Something odd about a node's answers in a round, for the operator to look at.
+    """A suspicious finding about a node in a round, for the operator to review.
 
     A flag changes no score: it shows the statistic, and the operator decides.
     """
 
     class Kind(models.TextChoices):
-        """What was noticed."""
+        """What was found."""
 
         COPIED = "copied", "wrong answers in common with another node, beyond chance"
         JUMPED = "jumped", "a score far above what its history allows"
 
     class State(models.TextChoices):
-        """Whether the operator has looked at it."""
+        """Whether the operator has reviewed it."""
 
         OPEN = "open"
         DISMISSED = "dismissed"
@@ -52,7 +52,7 @@ class Flag(models.Model):
 
 
 class Ruling(models.Model):
-    """A decision of the operator, with its reason: never edited, never deleted."""
+    """An operator's decision with its reason; never edited or deleted."""
 
     class Action(models.TextChoices):
         """What was decided."""

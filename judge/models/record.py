@@ -1,4 +1,4 @@
-"""The site's key, and the chain of all that it fixed."""
+"""The site's keys, and its public chain of records."""
 
 from django.db import models
 
@@ -6,10 +6,10 @@ from swarm_record.keys import make_key, public_key_of
 
 
 class SiteKey(models.Model):
-    """An Ed25519 key of the site, which signs receipts and heads; the newest one is in use.
+    """An Ed25519 key of the site that signs receipts and chain heads; the newest one is in use.
 
-    The private key is 32 bytes. It stands where the secrets of sealed rounds do: whoever reads the
-    database can sign for the site.
+    The private key (32 bytes) is stored in the database, like the secrets of sealed rounds: anyone
+    who can read the database can sign for the site.
     """
 
     private = models.BinaryField(max_length=32, editable=False)
@@ -21,15 +21,15 @@ class SiteKey(models.Model):
 
     @classmethod
     def draw(cls) -> "SiteKey":
-        """Return a new key, which is not stored yet."""
+        """Return a new, unsaved key."""
         private = make_key()
         return cls(private=private, public=public_key_of(private))
 
 
 class ChainLink(models.Model):
-    """A link of the chain (`swarm_record.chain`): only ever added, never changed or deleted.
+    """A link of the chain (`swarm_record.chain`); never changed or deleted.
 
-    `line` is what is hashed and published, and `head` its hash.
+    `line` is published and hashed; `head` is its hash.
     """
 
     sequence = models.PositiveBigIntegerField(primary_key=True)

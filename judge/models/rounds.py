@@ -1,9 +1,6 @@
 """Rounds with their sealed questions, the nodes' seats, and their answers.
 
-`db_index=False`: the unique constraint already begins with the column, or nobody asks by it.
-
-`judge.engine` says when a round moves; `judge.services` moves it by conditional UPDATEs, so two
-workers can never both do so.
+`db_index=False`: a unique constraint already begins with the column, or no query filters by it.
 """
 
 import secrets
@@ -14,7 +11,7 @@ from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models import F, Q
 
-from judge.engine import Deadlines, Phase
+from judge.engine import TRANSITIONS, Deadlines, Phase
 from judge.models.seasons import Season
 from swarm_tasks.answers import AnswerRules, known_rules
 from swarm_web.nodes.models import Node, NodeKey
@@ -23,16 +20,16 @@ SECRET_BYTES = 32
 
 
 def draw_secret() -> bytes:
-    """Return the key from which a round's question indices are drawn."""
+    """Return a random key from which a round's question indices are drawn."""
     return secrets.token_bytes(SECRET_BYTES)
 
 
 class Round(models.Model):
     """One quiz: the same sealed questions for every node, and a deadline.
 
-    `rules` and `secret` decide the questions (`swarm_tasks.quiz`). The commitment, a hash of both,
-    is public from the start; the secret is revealed when the round has closed. Rules that name a
-    public beacon need its value besides, so such a round has no questions at first.
+    `rules` and `secret` determine the questions (`swarm_tasks.quiz`). The commitment, a hash of
+    both, is public from the start; the secret is revealed when the round has closed. Rules that
+    name a public beacon also need its value, so such a round has no questions at first.
     """
 
     Phase = Phase
@@ -107,7 +104,7 @@ class Round(models.Model):
                 condition=Q(phase="closed", inspected_at=None),
                 name="uninspected_rounds",
             ),
-            # Entries are few and each makes a round wait for its drawing, so none is put off.
+            # Rounds are few and drawing waits for each insert, so inserts are not deferred.
             GinIndex(fields=["digests"], name="rounds_by_digest", fastupdate=False),
         ]
 
@@ -118,19 +115,33 @@ class Round(models.Model):
         """Return the path of the round's page."""
         return f"/rounds/{self.number}/"
 
+    def change_phase(self, target: str, **fields: object) -> None:
+        """Change the phase, set other `fields` with it, and save.
+
+        The only way a phase changes. The caller's transaction must hold the lock on the row, so
+        that no two workers make the same transition. Raises ValueError for a transition that
+        `judge.engine.TRANSITIONS` does not contain.
+        """
+        if (Phase(self.phase), Phase(target)) not in TRANSITIONS:
+            raise ValueError(f"{self} cannot change from {self.phase} to {target}")
+        self.phase = target
+        for name, value in fields.items():
+            setattr(self, name, value)
+        self.save(update_fields=["phase", *fields])
+
     @property
     def answer_rules(self) -> AnswerRules:
-        """How its answers are read: to the letter where its rules do not say."""
+        """How answers are parsed; exactly, if the rules do not say."""
         return known_rules(self.rules.get("answers", AnswerRules.EXACT))
 
     @property
     def is_drawn(self) -> bool:
-        """Whether the round has its questions: they may wait for a public beacon."""
+        """Whether the round has its questions; they may depend on a public beacon."""
         return "beacon" not in self.rules or self.beacon is not None
 
     @property
     def is_revealed(self) -> bool:
-        """Whether the questions, answers and secret are public: once the round has closed."""
+        """Whether the questions, answers and secret are public: they are once the round closed."""
         if self.phase == Phase.VOID:
             return self.closed_at is not None
         return self.phase == Phase.CLOSED
@@ -140,9 +151,14 @@ class Round(models.Model):
         """The round's deadlines."""
         return Deadlines(self.opens_at, self.closes_at, self.score_by)
 
+    @deadlines.setter
+    def deadlines(self, deadlines: Deadlines) -> None:
+        self.opens_at = deadlines.opens_at
+        self.closes_at, self.score_by = deadlines.closes_at, deadlines.score_by
+
 
 class Question(models.Model):
-    """One sealed question: nodes see the prompt; the spec stays here until the round closed."""
+    """One sealed question: nodes see the prompt; the spec is secret until the round closes."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="questions")
@@ -162,10 +178,11 @@ class Question(models.Model):
 
 
 class Seat(models.Model):
-    """A node's place in a round: invited when the round opened, offered when it took questions.
+    """A node's place in a round.
 
-    Offered questions that stay unanswered are wrong; a node that was never offered any is absent.
-    Nobody waits for a seat of a node that came late.
+    A node is invited when the round opens, and offered questions when it requests them. Offered
+    questions without an answer count as wrong; a node that was never offered any is absent. A
+    round does not wait for nodes that came late.
     """
 
     round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="seats", db_index=False)
@@ -190,7 +207,7 @@ class Seat(models.Model):
 
 
 class Answer(models.Model):
-    """A node's answer to a question; the first one counts, and it is scored once."""
+    """A node's first answer to a question; later ones are ignored. It is scored once."""
 
     question = models.ForeignKey(
         Question, on_delete=models.CASCADE, related_name="answers", db_index=False

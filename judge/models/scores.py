@@ -1,9 +1,9 @@
-"""Scores of rounds, and what is kept ready of them so that no page adds up answers.
+"""Scores of rounds, and tables derived from them so that no page adds up answers.
 
-`Score` is a node's result in one round and the only source; `Ledger`, `Standing` and `Comparison`
-follow from it and can be rebuilt. The first two are replaced whole when a round closes, so they do
-without the indexes that a unique constraint makes needless, and without checks of foreign keys,
-which took half of a refresh.
+`Score`, a node's result in one round, is the only source. `RoundSummary`, `Ledger`, `Standing` and
+`Comparison` are computed from it and can be rebuilt. Ledgers and standings are replaced whole when
+a round closes. They have no index that a unique constraint makes redundant, and no foreign key
+checks, which took half the time of a refresh.
 """
 
 from django.db import models
@@ -18,8 +18,8 @@ from swarm_web.nodes.models import Node
 class Score(models.Model):
     """A node's judge score in one closed round: macro pass@1, with `correct` of `n` solved.
 
-    `cells` maps each dataset to [correct, n]. `answered` and `solved` hold one bit a question, in
-    the round's order (numpy.packbits): answered ones count, solved or not.
+    `cells` maps each dataset to [correct, n]. `answered` and `solved` have one bit per question, in
+    the round's order (numpy.packbits); the bits of `answered` mark the questions that count.
     """
 
     class Status(models.TextChoices):
@@ -29,7 +29,7 @@ class Score(models.Model):
         ABSENT = "absent"
 
     class Reason(models.TextChoices):
-        """Why a result is lower than it might be, or does not count."""
+        """Why a result is reduced or does not count."""
 
         NONE = "", _("complete")
         UNANSWERED = (
@@ -91,8 +91,39 @@ class Score(models.Model):
         return f"{self.node} in {self.round}: {self.correct} of {self.n}"
 
 
+class RoundSummary(models.Model):
+    """`judge.statistics.summaries.RoundStatistics` of a closed round, and its number of seats.
+
+    It is computed from the round's scores and from which nodes are quarantined, and is written with
+    the scores. A `stale` summary predates a node's quarantine or release, and will be rebuilt.
+    """
+
+    round = models.OneToOneField(
+        Round, primary_key=True, on_delete=models.CASCADE, related_name="summary"
+    )
+    seats = models.PositiveIntegerField()
+    scored = models.PositiveIntegerField()
+    trained = models.PositiveIntegerField()
+    low = models.FloatField(null=True, help_text="First quartile of the trained nodes' scores.")
+    median = models.FloatField(null=True)
+    high = models.FloatField(null=True, help_text="Third quartile.")
+    best = models.FloatField(null=True)
+    tallies = models.JSONField(help_text="For each question: [solved, counted].")
+    groups = models.JSONField(help_text="judge.statistics.summaries.ArmGroup by model and arm.")
+    datasets = models.JSONField(default=dict, help_text="By arm and dataset: [correct, n].")
+    stale = models.BooleanField(default=False)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["round"], condition=Q(stale=True), name="stale_summaries"),
+        ]
+
+    def __str__(self) -> str:
+        return f"summary of {self.round}"
+
+
 class Window(models.TextChoices):
-    """The stretches of rounds over which a node's score is shown."""
+    """The periods over which leaderboards show scores."""
 
     SEASON = "season", "all rounds of the season"
     ROUND = "round", "the last closed round"
@@ -102,7 +133,7 @@ class Window(models.TextChoices):
 
 
 class Counted(models.Model):
-    """A round whose scores are added into a window's tallies."""
+    """A round that a window's tallies include."""
 
     window = models.CharField(max_length=8, choices=Window)
     round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="counted")
@@ -117,13 +148,13 @@ class Counted(models.Model):
 
 
 class Ledger(models.Model):
-    """A node's running account in a season.
+    """A node's running totals in a season.
 
-    `tallies` maps each window to {"cells": {dataset: [correct, n]}, "rounds": k, "missed": m}, with
-    the rounds that it was scored in and those that it missed though invited. `answered`,
-    `solved` and `scores` are the node's part of the season's stream (`swarm_record.stream`): two
-    bits a question, and the macro scores of the rounds after them (float32, little-endian, NaN
-    where it took no part). `deviations` adds up Score.deviation over `deviation_rounds` rounds.
+    `tallies` maps each window to {"cells": {dataset: [correct, n]}, "rounds": k, "missed": m}: the
+    rounds that it was scored in, and those that it was invited to and missed. `answered`, `solved`
+    and `scores` are the node's row of the season's stream (`swarm_record.stream`): two bits per
+    question, and the macro scores of the rounds after them (float32, little-endian, NaN for rounds
+    without the node). `deviations` is the sum of Score.deviation over `deviation_rounds` rounds.
     """
 
     season = models.ForeignKey(
@@ -155,12 +186,11 @@ class Ledger(models.Model):
 
 
 class Standing(models.Model):
-    """A node's line of the leaderboard in one window, written when a round closes.
+    """A node's row of the leaderboard in one window, written when a round closes.
 
-    Nodes that cannot be told apart share ranks `rank_low` to `rank_high`; both are null while
-    `remark` says why the node is not ranked. `place` numbers the window's lines from 1 without a
-    gap (`swarm_record.publishing.in_order`): pages begin after a place, which costs the same
-    everywhere.
+    Nodes that do not differ significantly share the ranks `rank_low` to `rank_high`; both are null
+    if `remark` says why the node is not ranked. `place` numbers the window's rows from 1 without
+    gaps (`swarm_record.board_rows.sort_rows`): pages start after a place, at constant cost.
     """
 
     class Remark(models.TextChoices):
@@ -210,7 +240,7 @@ class Standing(models.Model):
         ]
         indexes = [
             models.Index(fields=["season", "window", "place"], name="standings_in_order"),
-            # A handful among thousands, and nearly every page asks for some.
+            # There are few among thousands, and nearly every page reads them.
             models.Index(
                 fields=["season", "window", "model"],
                 condition=models.Q(remark="base"),
@@ -223,12 +253,14 @@ class Standing(models.Model):
 
 
 class Comparison(models.Model):
-    """The judge's claim about swarm and isolated nodes of one model in a season."""
+    """The judge's claim about the swarm and isolated nodes of one model in a season."""
 
     season = models.ForeignKey(Season, on_delete=models.CASCADE, related_name="comparisons")
     model = models.CharField(max_length=200)
-    claim = models.JSONField(help_text="judge.comparison.Claim")
-    tasks = models.JSONField(default=list, help_text="judge.task_gaps.TaskGap by dataset.")
+    claim = models.JSONField(help_text="judge.statistics.comparison.ArmsClaim")
+    tasks = models.JSONField(
+        default=list, help_text="judge.statistics.task_gaps.TaskGap by dataset."
+    )
     updated_at = models.DateTimeField()
 
     class Meta:

@@ -25,7 +25,7 @@ _VERSION = RegexValidator(r"^\d+\.\d+\.\d+\Z", "Give a version such as 1.2.3.")
 
 
 _DAY_S = 86_400
-# What each preference is called in the admin.
+# The admin's label of each preference.
 SAMPLING_WORDS: dict[Preference, str] = {
     "any": "all rollouts alike (the paper)",
     "informative": "those first that their senders declared informative",
@@ -37,7 +37,7 @@ _YEAR_S = 365 * _DAY_S
 
 
 def draw_seed() -> int:
-    """Return a season's public seed."""
+    """Return a random public seed for a season."""
     return secrets.randbelow(2**31)
 
 
@@ -47,14 +47,14 @@ def every_sampling() -> list[str]:
 
 
 def check_sampling(names: object) -> None:
-    """Check that these are different preferences, `any` among them. Raises ValidationError."""
+    """Check that these are distinct preferences including `any`. Raises ValidationError."""
     try:
         preferences = msgspec.convert(names, list[Preference])
     except msgspec.ValidationError:
         preferences = []
     if "any" not in preferences or len(set(preferences)) < len(preferences):
         raise ValidationError(
-            f"Give a list of different ones of {', '.join(SAMPLING_WORDS)}, with any among them."
+            f"Enter a list of distinct values from {', '.join(SAMPLING_WORDS)} that includes any."
         )
 
 
@@ -62,20 +62,20 @@ class Season(models.Model):
     """A stretch of rounds with one task mix and one set of rules; at most one is running."""
 
     class State(models.TextChoices):
-        """A season is drafted, runs, and ends."""
+        """The states of a season."""
 
         DRAFT = "draft"
         RUNNING = "running"
         ENDED = "ended"
 
     class LateJoiners(models.TextChoices):
-        """What becomes of a node that comes while a round is open."""
+        """What a node does that joins while a round is open."""
 
         WAIT = "wait", "wait for the next round"
         JOIN = "join", "take part in the time that is left"
 
     class Assignment(models.TextChoices):
-        """Who decides whether a node is in the swarm arm or the isolated one."""
+        """Who decides whether a node is in the swarm arm or the isolated arm."""
 
         CHOICE = "choice", "each node's owner"
         COIN = "coin", "a coin that the judge flips once a node and season"
@@ -279,28 +279,29 @@ class Season(models.Model):
 
     @cached_property
     def choices(self) -> list[TaskChoice]:
-        """The task mix, read once for each instance: every message of a node needs it."""
+        """The task mix, decoded once per instance because every message of a node needs it."""
         return msgspec.convert(self.tasks, list[TaskChoice])
 
     @property
     def is_active(self) -> bool:
-        """Whether the season opens rounds now."""
+        """Whether the season may open rounds."""
         return self.state == self.State.RUNNING and not self.paused
 
     @property
     def rounds_to_ask(self) -> int:
-        """For how many rounds the mix must have questions: those planned, else a year's.
+        """For how many rounds the mix must have questions: the planned ones, else a year's.
 
-        Where rounds are made by hand and none are planned, one a day.
+        If rounds are scheduled by hand and none are planned, one per day.
         """
         return self.planned_rounds or math.ceil(_YEAR_S / (self.cadence_seconds or _DAY_S))
 
 
 class CoinBlock(models.Model):
-    """Arms that a coin drew in advance for the next nodes of a model, as many as the block's size.
+    """A block of arms drawn by coin in advance for the next nodes of a model.
 
-    `arms` has one for each place, sealed until a node takes it; the first `taken` ones are. So the
-    arms of a model stay even, and `judge.randomisation` knows what else might have been drawn.
+    `arms` has one arm for each of `size` places; the first `taken` places have nodes, and the
+    others stay secret. Blocks keep the arms of a model balanced, and tell
+    `judge.statistics.randomisation` what else the coin might have drawn.
     """
 
     season = models.ForeignKey(Season, on_delete=models.CASCADE, related_name="coin_blocks")
@@ -321,8 +322,8 @@ class CoinBlock(models.Model):
 class Enrolment(models.Model):
     """A node's arm in a season, and who decided it; a coin is flipped once.
 
-    `block` and `place` say where the coin's arm stands. Nodes that were enrolled before there were
-    blocks, and those whose owners chose, have none.
+    `block` and `place` locate the arm that the coin drew. They are null for nodes whose owners
+    chose, and for nodes that were enrolled before blocks existed.
     """
 
     season = models.ForeignKey(Season, on_delete=models.CASCADE, related_name="enrolments")

@@ -81,7 +81,7 @@ def listed_rounds(season: Season | None) -> QuerySet[Round]:
 
 
 def summaries_in(season: Season, *, rounds: int) -> list[tuple[int, Any]]:
-    """Return number and groups (judge.summaries.Group) of the last closed rounds, oldest first."""
+    """Return number and groups (ArmGroup) of the last closed rounds, oldest first."""
     closed = RoundSummary.objects.filter(round__season=season, round__phase=Phase.CLOSED)
     latest = closed.order_by("-round__number").values_list("round__number", "groups")
     return list(latest[:rounds])[::-1]

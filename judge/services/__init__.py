@@ -1,5 +1,6 @@
-"""What happens to seasons, rounds, answers and scores.
+"""Changes of seasons, rounds, answers and scores.
 
-Every change of phase is a conditional UPDATE that tells whether it won, so beat may fire twice
-and workers may race. Time is an argument: the server's clock decides, never a node's.
+Functions that change a row lock it and check it again, or use an UPDATE whose WHERE clause still
+has to match, so ticks may repeat and workers may race. Time is an argument: the server's clock
+decides, never a node's.
 """

@@ -1,4 +1,4 @@
-"""Telling nodes and viewers where the season's rounds stand."""
+"""Announces the state of the season's rounds to nodes and viewers."""
 
 from datetime import datetime
 
@@ -10,7 +10,7 @@ from swarm_web import bus
 
 
 def announce_round(judge_round: Round, *, now: datetime) -> None:
-    """Ring nodes and viewers once the surrounding transaction has committed."""
+    """Notify nodes and viewers once the surrounding transaction has committed."""
     shown = current_round(judge_round.season) or judge_round
     state = RoundState(
         reply_to=None,

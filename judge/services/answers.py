@@ -1,7 +1,7 @@
-"""Nodes take their seats and hand in answers.
+"""Nodes take seats and submit answers.
 
-A thousand nodes may hand in at the same moment, so answers are stored in plain SQL and for many
-nodes at once: five statements in one transaction, however many they are (`make bench-judge`).
+A thousand nodes may submit at the same moment, so answers of many nodes are stored together in
+plain SQL: five statements in one transaction, however many nodes there are (`make bench-judge`).
 """
 
 from collections import defaultdict
@@ -12,24 +12,25 @@ from functools import lru_cache
 
 from django.db import connection, transaction
 
-from judge.engine import Deadlines, Phase, lost_time, takes_answers
+from judge.engine import Deadlines, Phase, accepts_answers, lost_time
 from judge.models import Answer, Question, Round, Season, Seat, SiteKey
-from judge.services.receipts import Paper, Signer, find_forged, sign_receipt
+from judge.services.receipts import Signer, SigningContext, find_forged, sign_receipt
 from swarm_protocol.errors import FIXES, ErrorCode, RefusedError
 from swarm_protocol.messages import AnswerText, Rejected, SignedReceipt
 from swarm_web.nodes.models import Node
 
 
 def take_seat(node: Node, *, number: int, now: datetime) -> Round:
-    """Note that the node was offered an open round's questions, and return the round.
+    """Record that a node was offered an open round's questions, and return the round.
 
-    Raises RefusedError when there is no such round, it is not open, or the node came too late
-    for it.
+    Raises RefusedError if the round does not exist or is not open, or if the node came too late.
     """
     judge_round = _get_round(number)
     with transaction.atomic():
-        if not takes_answers(*_hold(judge_round, now=now), now=now):
-            raise RefusedError(ErrorCode.ROUND_NOT_OPEN, f"round {number} takes no answers now")
+        if not accepts_answers(*_lock_round(judge_round, now=now), now=now):
+            raise RefusedError(
+                ErrorCode.ROUND_NOT_OPEN, f"round {number} does not accept answers now"
+            )
         seat = Seat.objects.filter(round=judge_round, node=node).first()
         if seat is None:
             came_late = _must_wait(node, judge_round)
@@ -45,14 +46,14 @@ def take_seat(node: Node, *, number: int, now: datetime) -> Round:
 
 
 def _must_wait(node: Node, judge_round: Round) -> bool:
-    """Tell whether a node that was not invited waits for the next round.
+    """Tell whether a node that was not invited must wait for the next round.
 
-    The invitation is the owner's: once one of its nodes has the questions, no other one may still
-    join, because the owner could let it join only the rounds that suit it.
+    Once an owner's node has the questions, none of the owner's other nodes may join late: the
+    owner could let them join only the rounds that suit them.
     """
     if judge_round.season.late_joiners == Season.LateJoiners.WAIT:
         return True
-    # Read anew: the node came with its connection, and may have got an owner since.
+    # The node was loaded when it connected, and may have been given an owner since.
     owner = Node.objects.filter(pk=node.pk).exclude(owner=None).values("owner")
     taken = Seat.objects.filter(round=judge_round, node__owner__in=owner)
     return taken.exclude(offered_at=None).exists()
@@ -65,12 +66,12 @@ def _get_round(number: int) -> Round:
         raise RefusedError(ErrorCode.ROUND_UNKNOWN, f"there is no round {number}") from None
 
 
-def _hold(judge_round: Round, *, now: datetime) -> tuple[Phase, Deadlines]:
-    """Return where the round stands, and keep it from moving on until we commit.
+def _lock_round(judge_round: Round, *, now: datetime) -> tuple[Phase, Deadlines]:
+    """Return the round's phase and deadlines, and block changes of phase until we commit.
 
-    The lock is shared: nodes that submit at once do not wait for each other, only the change of
-    phase waits for them. Deadlines are read anew, because an outage may have moved them; one that
-    the judge's clock has not given back yet, because nodes were here again before it, counts too.
+    The lock is shared: nodes that submit concurrently do not wait for each other, only the change
+    of phase waits for them. Deadlines are read again, because an outage may have extended them. The
+    extension counts even if the judge's clock has not ticked since the outage.
     """
     with connection.cursor() as cursor:
         cursor.execute(
@@ -82,22 +83,22 @@ def _hold(judge_round: Round, *, now: datetime) -> tuple[Phase, Deadlines]:
             [judge_round.pk],
         )
         phase, watched_at, *deadlines = cursor.fetchone()
-    return Phase(phase), Deadlines(*deadlines).give_back(lost_time(watched_at, now=now))
+    return Phase(phase), Deadlines(*deadlines).extend(lost_time(watched_at, now=now))
 
 
 @lru_cache(maxsize=64)
 def offered_questions(round_id: int) -> tuple[Question, ...]:
-    """Return a round's questions in order; they never change, so a process reads them once."""
+    """Return a round's questions in order, cached: they never change."""
     return tuple(Question.objects.filter(round_id=round_id).order_by("position"))
 
 
-# By node and question: the signature of the stored answer.
-ByNode = defaultdict[int, dict[str, str]]
+# Signatures of stored answers, by node and question.
+Signatures = defaultdict[int, dict[str, str]]
 
 
 @dataclass(frozen=True)
 class Submission:
-    """Answers that one node handed in to one round."""
+    """Answers that one node submitted to one round."""
 
     node_id: int
     number: int
@@ -108,7 +109,7 @@ class Submission:
 
 @dataclass
 class Receipt:
-    """What became of submitted answers, by question id; `signed` is for the node to keep."""
+    """The result for each submitted answer, by question id; the node keeps `signed`."""
 
     accepted: list[str] = field(default_factory=list)
     duplicate: list[str] = field(default_factory=list)
@@ -117,11 +118,10 @@ class Receipt:
 
 
 def store_submissions(submissions: Sequence[Submission]) -> list[Receipt | RefusedError]:
-    """Store answers durably; the first to a question counts, a repeated one changes nothing.
+    """Store answers durably; the first answer to a question counts, repeats change nothing.
 
-    Answers after the deadline, to questions that the node was not offered or with a signature that
-    is not the node's are rejected one by one; a submission to a round that does not exist is
-    refused.
+    An answer is rejected if it comes after the deadline, if its question was not offered to the
+    node, or if its signature is not the node's. A submission to an unknown round is refused.
     """
     outcomes: dict[int, Receipt | RefusedError] = {}
     for number in {submission.number for submission in submissions}:
@@ -138,36 +138,36 @@ def _store_in_round(
         judge_round = _get_round(number)
     except RefusedError as refusal:
         return [refusal] * len(submissions)
-    paper = _lay_out(judge_round)
-    forged = [find_forged(paper, each.answers, each.signer) for each in submissions]
+    context = _signing_context(judge_round)
+    forged = [find_forged(context, each.answers, each.signer) for each in submissions]
     nodes = {submission.node_id for submission in submissions}
     now = max(submission.received_at for submission in submissions)
     with transaction.atomic():
-        phase, deadlines = _hold(judge_round, now=now)
-        # Held against a second sender with the same token; in order, so that batches never wait
-        # for each other in a circle.
+        phase, deadlines = _lock_round(judge_round, now=now)
+        # Locked against a second sender with the same token; ordered, so that batches never
+        # deadlock.
         seats = Seat.objects.select_for_update().filter(round=judge_round, node__in=nodes)
         offered = {s.node_id: s for s in seats.exclude(offered_at=None).order_by("pk")}
         in_time = [
-            (submission, paper.positions.keys() - bad)
+            (submission, context.positions.keys() - bad)
             for submission, bad in zip(submissions, forged, strict=True)
-            if takes_answers(phase, deadlines, now=submission.received_at)
+            if accepts_answers(phase, deadlines, now=submission.received_at)
         ]
         new = _insert(in_time, seats=offered)
         stored = _read_stored(judge_round, offered)
-        _complete(
+        _mark_completed(
             [
                 seat
                 for node, seat in offered.items()
-                if node in new and len(stored[node]) == len(paper.positions)
+                if node in new and len(stored[node]) == len(context.positions)
             ],
             now=now,
         )
-    late = f"round {number} took answers until {deadlines.closes_at.isoformat()}"
+    late = f"round {number} accepted answers until {deadlines.closes_at.isoformat()}"
     receipts = [
-        _sort_answers(
+        _build_receipt(
             submission.answers,
-            offered=paper.positions.keys() if submission.node_id in offered else frozenset(),
+            offered=context.positions.keys() if submission.node_id in offered else frozenset(),
             forged=bad,
             new=new[submission.node_id],
             stored=stored[submission.node_id].keys(),
@@ -175,19 +175,22 @@ def _store_in_round(
         )
         for submission, bad in zip(submissions, forged, strict=True)
     ]
-    _sign(receipts, submissions, paper, stored)
+    _sign(receipts, submissions, context, stored)
     return receipts
 
 
-def _lay_out(judge_round: Round) -> Paper:
+def _signing_context(judge_round: Round) -> SigningContext:
     positions = {str(asked.pk): asked.position for asked in offered_questions(judge_round.pk)}
-    return Paper(judge_round.number, judge_round.commitment, positions)
+    return SigningContext(judge_round.number, judge_round.commitment, positions)
 
 
 def _sign(
-    receipts: Iterable[Receipt], submissions: Iterable[Submission], paper: Paper, stored: ByNode
+    receipts: Iterable[Receipt],
+    submissions: Iterable[Submission],
+    context: SigningContext,
+    stored: Signatures,
 ) -> None:
-    """Sign for the answers that are stored as their nodes signed them."""
+    """Add a signed receipt for the stored answers that carry their node's signature."""
     key = None
     for receipt, submission in zip(receipts, submissions, strict=True):
         kept = stored[submission.node_id]
@@ -199,8 +202,8 @@ def _sign(
         if submission.signer is not None and answers:
             key = key or SiteKey.objects.latest("pk")
             receipt.signed = sign_receipt(
-                paper,
-                [paper.enter(answer, submission.signer) for answer in answers],
+                context,
+                [context.make_entry(answer, submission.signer) for answer in answers],
                 received_at=submission.received_at,
                 key=key,
             )
@@ -209,7 +212,7 @@ def _sign(
 def _insert(
     submissions: Iterable[tuple[Submission, Set[str]]], *, seats: Mapping[int, Seat]
 ) -> defaultdict[int, set[str]]:
-    """Insert the answers that have none yet to the questions with each; return these questions."""
+    """Insert first answers to the questions given with each submission; return them by node."""
     rows = [
         (
             answer.question,
@@ -250,27 +253,27 @@ def _insert(
 
 
 def _latency_ms(seat: Seat, submission: Submission) -> int:
-    """Return how long the node took since it was offered the questions."""
+    """Return the time from the offer of the questions to the submission."""
     assert seat.offered_at is not None  # only such seats are read
     return max(0, (submission.received_at - seat.offered_at) // timedelta(milliseconds=1))
 
 
-def _read_stored(judge_round: Round, nodes: Iterable[int]) -> ByNode:
-    """Return the questions of the round that these nodes have answered, with the signatures."""
-    stored: ByNode = defaultdict(dict)
+def _read_stored(judge_round: Round, nodes: Iterable[int]) -> Signatures:
+    """Return the signatures of the nodes' stored answers in the round, by question."""
+    stored: Signatures = defaultdict(dict)
     answers = Answer.objects.filter(question__round=judge_round, node__in=list(nodes))
     for node_id, question, signature in answers.values_list("node_id", "question_id", "signature"):
         stored[node_id][str(question)] = signature
     return stored
 
 
-def _complete(seats: Iterable[Seat], *, now: datetime) -> None:
-    """Note that nobody needs to wait for these nodes any more."""
+def _mark_completed(seats: Iterable[Seat], *, now: datetime) -> None:
+    """Mark the seats as completed; the round no longer waits for them."""
     pending = Seat.objects.filter(pk__in=[seat.pk for seat in seats], completed_at=None)
     pending.update(completed_at=now)
 
 
-def _sort_answers(
+def _build_receipt(
     answers: Sequence[AnswerText],
     *,
     offered: Set[str],
@@ -279,7 +282,7 @@ def _sort_answers(
     stored: Set[str],
     late: str,
 ) -> Receipt:
-    """Say of each answer what became of it; the first of several to a question is the new one."""
+    """Return each answer's result; of several answers to one question the first is the new one."""
     receipt = Receipt()
     for answer in answers:
         if answer.question not in offered:

@@ -1,4 +1,4 @@
-"""Swarm against isolated in a season: read what its nodes did, store what that shows."""
+"""Compares swarm and isolated nodes in a season: reads their results, stores the judge's claims."""
 
 from bisect import bisect_right
 from collections import defaultdict
@@ -11,14 +11,14 @@ import msgspec
 import numpy as np
 from django.db.models import Count, F, QuerySet, Sum
 
-from judge.comparison import MIN_ROUNDS, Trial, compare_arms, plan_looks
 from judge.engine import Phase
 from judge.models import CoinBlock, Comparison, Enrolment, Ledger, Round, Score, Season, Window
-from judge.randomisation import Floats
-from judge.task_gaps import CellUnit, compare_tasks
+from judge.statistics.comparison import MIN_ROUNDS, ModelTrial, compare_arms, plan_looks
+from judge.statistics.randomisation import Floats
+from judge.statistics.task_gaps import CellUnit, compare_tasks
 from swarm_web.nodes.models import Node
 
-# The number of the block of nodes without a place in one; the database counts from 1.
+# The block number of nodes that are in no block; the database's numbers start at 1.
 _NO_BLOCK = 0
 
 
@@ -33,23 +33,23 @@ def compare_after_round(season: Season, *, now: datetime) -> None:
 def compare_season(season: Season, *, now: datetime) -> None:
     """Store the judge's claims about swarm and isolated nodes of each model, as of the last look.
 
-    Everything is recomputed from the scores of the rounds that count, so that a void round is
-    in no look.
+    Everything is recomputed from the scores of the rounds that count, so no look includes a void
+    round.
     """
     looks = _reach_looks(season)
     if not looks:
         Comparison.objects.filter(season=season).delete()
         return
-    by_model = _trained_ledgers(season)
+    by_model = trained_ledgers(season)
     claims = compare_arms(
-        _make_trials(season, by_model, looks=looks),
+        read_trials(season, by_model, looks=looks),
         looks=looks,
         trial_rounds=season.trial_rounds,
         seed=season.seed,
     )
     Comparison.objects.filter(season=season).exclude(model__in=list(by_model)).delete()
     for claim in claims:
-        gaps = compare_tasks(_cells(by_model[claim.model]))
+        gaps = compare_tasks(_cell_units(by_model[claim.model]))
         Comparison.objects.update_or_create(
             season=season,
             model=claim.model,
@@ -66,17 +66,17 @@ def _closed(season: Season) -> QuerySet[Round]:
 
 
 def _reach_looks(season: Season) -> list[int]:
-    """Return after how many rounds the arms are compared, as far as the season has got.
+    """Return the looks, in rounds, that the season has reached.
 
-    Before the first look that is planned, it is the number of rounds.
+    Before the first planned look, it is the current number of rounds.
     """
     closed = _closed(season).count()
     planned = [look for look in plan_looks(season.trial_rounds) if look <= closed]
     return planned or ([closed] if closed else [])
 
 
-def _trained_ledgers(season: Season) -> dict[str, list[Ledger]]:
-    """Return by model the ledgers that count in a comparison."""
+def trained_ledgers(season: Season) -> dict[str, list[Ledger]]:
+    """Return the ledgers that count in a comparison, by model."""
     ledgers = Ledger.objects.filter(
         season=season, deviation_rounds__gt=0, node__quarantined=False
     ).exclude(arm=Node.Arm.BASE)
@@ -87,7 +87,7 @@ def _trained_ledgers(season: Season) -> dict[str, list[Ledger]]:
     return dict(by_model)
 
 
-def _cells(ledgers: Sequence[Ledger]) -> list[CellUnit]:
+def _cell_units(ledgers: Sequence[Ledger]) -> list[CellUnit]:
     return [
         CellUnit(ledger.arm, ledger.deviation_rounds, tally["cells"])
         for ledger in ledgers
@@ -95,17 +95,16 @@ def _cells(ledgers: Sequence[Ledger]) -> list[CellUnit]:
     ]
 
 
-# ---- what a test needs
+# ---- the data of a test
 
 
-def read_trials(season: Season, *, looks: Sequence[int]) -> dict[str, Trial]:
-    """Return the trial of each model, with what its nodes did until each look."""
-    return _make_trials(season, _trained_ledgers(season), looks=looks)
-
-
-def _make_trials(
+def read_trials(
     season: Season, by_model: Mapping[str, Sequence[Ledger]], *, looks: Sequence[int]
-) -> dict[str, Trial]:
+) -> dict[str, ModelTrial]:
+    """Return the trial of each model, with its nodes' results up to each look.
+
+    `by_model` are the ledgers that `trained_ledgers` returns.
+    """
     known = _read_season(season, looks=looks)
     return {
         model: _make_trial(ledgers, known, looks=len(looks)) for model, ledgers in by_model.items()
@@ -114,7 +113,7 @@ def _make_trials(
 
 @dataclass(frozen=True)
 class _Season:
-    """What was read about all nodes of a season, by node."""
+    """Data about all nodes of a season, by node."""
 
     closed_at: list[datetime]
     enrolled: dict[int, Enrolment]
@@ -124,7 +123,7 @@ class _Season:
 
 
 def _read_season(season: Season, *, looks: Sequence[int]) -> _Season:
-    """Read in a few queries what the nodes of a season did, and what was known of them before."""
+    """Read the results of a season's nodes, and what was known of them before, in a few queries."""
     closed = list(_closed(season).order_by("number").values_list("number", "closed_at"))
     blocks = CoinBlock.objects.filter(season=season).values_list("pk", "arms")
     return _Season(
@@ -137,9 +136,9 @@ def _read_season(season: Season, *, looks: Sequence[int]) -> _Season:
 
 
 def _read_paths(season: Season, lasts: Sequence[int]) -> dict[int, Floats]:
-    """Return each node's sums [looks, 3]: deviations, their squares, and rounds with one.
+    """Return each node's sums [looks, 3]: of deviations, of their squares, and of rounds with one.
 
-    `lasts` are the numbers of the last rounds before each look.
+    `lasts` has the number of the last round before each look.
     """
     paths: defaultdict[int, Floats] = defaultdict(lambda: np.zeros((len(lasts), 3)))
     for look, (before, last) in enumerate(pairwise([-1, *lasts])):
@@ -161,7 +160,7 @@ def _read_paths(season: Season, lasts: Sequence[int]) -> dict[int, Floats]:
 
 
 def _read_earlier(season: Season) -> dict[tuple[int, str], float]:
-    """Return the mean deviation of each node and model in the newest season before this one."""
+    """Return the mean deviation of each node and model in its newest season before this one."""
     before = Ledger.objects.filter(
         season__lt=season, deviation_rounds__gte=MIN_ROUNDS, node__enrolments__season=season
     )
@@ -171,8 +170,8 @@ def _read_earlier(season: Season) -> dict[tuple[int, str], float]:
     return {(node_id, model): total / rounds for node_id, model, total, rounds in rows}
 
 
-def _make_trial(ledgers: Sequence[Ledger], known: _Season, *, looks: int) -> Trial:
-    """Put together the trial of the nodes of one model."""
+def _make_trial(ledgers: Sequence[Ledger], known: _Season, *, looks: int) -> ModelTrial:
+    """Build the trial of one model's nodes."""
     empty = np.zeros((looks, 3))
     paths = np.stack([known.paths.get(each.node_id, empty) for each in ledgers])
     deviations, squares, rounds = paths.transpose(2, 1, 0)
@@ -187,18 +186,18 @@ def _make_trial(ledgers: Sequence[Ledger], known: _Season, *, looks: int) -> Tri
         else:
             places.append((_NO_BLOCK, len(loose)))
             loose.append(ledger.arm == Node.Arm.SWARM)
-    return Trial(
+    return ModelTrial(
         places=places,
         blocks=blocks,
         deviations=means,
         rounds=rounds.astype(np.int64),
-        known=np.array([_know(ledger, known) for ledger in ledgers]),
+        known=np.array([_known_facts(ledger, known) for ledger in ledgers]),
         noise=spread / np.maximum(1, rounds[-1] - 1),
     )
 
 
-def _know(ledger: Ledger, known: _Season) -> tuple[float, float]:
-    """Return after how many rounds a node came, and what it did in an earlier season."""
+def _known_facts(ledger: Ledger, known: _Season) -> tuple[float, float]:
+    """Return after how many rounds a node joined, and its mean deviation in an earlier season."""
     enrolment = known.enrolled.get(ledger.node_id)
-    came = bisect_right(known.closed_at, enrolment.created_at) if enrolment else 0
-    return float(came), known.earlier.get((ledger.node_id, ledger.model), 0.0)
+    joined = bisect_right(known.closed_at, enrolment.created_at) if enrolment else 0
+    return float(joined), known.earlier.get((ledger.node_id, ledger.model), 0.0)

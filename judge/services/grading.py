@@ -1,8 +1,7 @@
-"""Answers are graded in batches, each exactly once, by as many workers as there are."""
+"""Answers are graded in batches, each exactly once, by any number of workers."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, starmap
 from time import monotonic
@@ -19,34 +18,35 @@ from judge.selectors.rounds import answers_to_grade
 from judge.services.patience import (
     PATIENCE_S,
     PUT_OFF,
-    Sitting,
+    SeatKey,
     charge,
-    put_off,
+    postpone,
     read_costs,
-    time_out_late,
-    time_out_spent,
+    time_out_closed,
+    time_out_over_budget,
 )
 from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import TaskSpec
+from swarm_tasks.batches import Batch
 from swarm_tasks.pool import AnyVerifier
 from swarm_tasks.verifier import DEADLINE_S, Attempt, Verdict
 
 logger = logging.getLogger(__name__)
 
-# Enough answers to a question to make a batch worth while, few enough that a tick never waits long.
+# Large enough for batches to be efficient, small enough that a tick never waits long.
 BATCH = 2048
-# After this many seconds no other answer of a batch is begun, so that what is graded is written.
+# No answer of a batch is started after this many seconds, so that verdicts are soon written.
 SLICE_S = 2.0
-# What stands in place of a verdict when the question itself could not be made again.
-_STUCK = "not_gradable"
-# Rounds whose answers are still graded.
-_WAITING = f"phase IN ('{Phase.OPEN}', '{Phase.SCORING}')"
+# The verdict of an answer whose question could not be generated again.
+_NOT_GRADABLE = "not_gradable"
+# SQL condition for rounds whose answers are still graded.
+_IN_GRADING = f"phase IN ('{Phase.OPEN}', '{Phase.SCORING}')"
 
 Graded = tuple[int, Verdict]
 
 
-class _Waiting(NamedTuple):
-    """An answer that waits for its verdict."""
+class _Ungraded(NamedTuple):
+    """An answer without a verdict, locked for grading."""
 
     pk: int
     question: UUID
@@ -55,170 +55,145 @@ class _Waiting(NamedTuple):
     text: str
 
     @property
-    def sitting(self) -> Sitting:
-        """Whose account its grading is charged to."""
+    def seat(self) -> SeatKey:
+        """The seat that its grading time is charged to."""
         return self.round, self.node
 
 
-@dataclass
-class _Pile:
-    """All claimed answers to one question."""
-
-    question: UUID
-    answers: list[_Waiting] = field(default_factory=list)
-
-    @property
-    def texts(self) -> list[str]:
-        """The answers' texts, in order."""
-        return [answer.text for answer in self.answers]
-
-
-@dataclass(frozen=True)
-class _Pace:
-    """How long an answer may take, and until when (`time.monotonic`) one may be begun."""
-
-    text_s: float
-    until: float
-
-
-Attempts = list[tuple[_Waiting, Attempt]]
-Job = tuple[TaskSpec, list[str]]
-Score = Callable[[list[Job]], list[list[Attempt]]]
+Attempts = list[tuple[_Ungraded, Attempt]]
+# A question with all claimed answers to it.
+Job = tuple[TaskSpec, list[_Ungraded]]
+ScoreBatch = Callable[[Batch], list[list[Attempt]]]
 
 
 def grade_batch(*, verifier: AnyVerifier) -> int:
-    """Grade up to BATCH answers that have no verdict; return how many were graded or put off.
+    """Grade up to BATCH answers without a verdict; return how many were graded or postponed.
 
-    Claimed answers stay locked until their verdicts are committed, and others pass over them: a
-    worker that dies gives its claim back with its connection, so no answer is lost or graded twice.
+    Claimed answers stay locked until their verdicts are committed, and other workers skip them. If
+    a worker dies, its connection closes and its locks end, so no answer is lost or graded twice.
     """
     with transaction.atomic():
         costs = read_costs()
         claimed = _claim()
         if not claimed:
-            timed_out = time_out_late() + time_out_spent(costs)
-            return timed_out or _grade(_claim_put_off(costs), DEADLINE_S, verifier)
-        slow = {sitting for sitting, seconds in costs.items() if seconds >= PATIENCE_S}
-        delayed = put_off(answer.pk for answer in claimed if answer.sitting in slow)
-        prompt = [answer for answer in claimed if answer.sitting not in slow]
-        return delayed + _grade(prompt, PATIENCE_S, verifier)
+            timed_out = time_out_closed() + time_out_over_budget(costs)
+            return timed_out or _grade(_claim_postponed(costs), DEADLINE_S, verifier)
+        slow = {seat for seat, seconds in costs.items() if seconds >= PATIENCE_S}
+        postponed = postpone(answer.pk for answer in claimed if answer.seat in slow)
+        prompt = [answer for answer in claimed if answer.seat not in slow]
+        return postponed + _grade(prompt, PATIENCE_S, verifier)
 
 
-def _claim() -> list[_Waiting]:
-    """Lock answers that wait, question by question; those last that could not be graded before.
+def _claim() -> list[_Ungraded]:
+    """Lock ungraded answers, question by question; last those that could not be graded before.
 
-    A question that is not graded for everybody by the deadline counts for nobody, so whole
-    questions come one after the other: by the index that the round's secret drew. It is sealed, so
-    nobody can keep the graders busy until those are left that suit it.
+    A question that is not graded for all nodes by the deadline counts for none, so questions are
+    graded one after the other. Their order is by the index that the round's secret drew: nodes do
+    not know it, so they cannot choose which questions remain ungraded.
     """
     waiting = answers_to_grade().exclude(verdict=PUT_OFF)
     drawn = ("question__spec__index", "question_id")
     return _lock(waiting.order_by("verdict", "question__round__score_by", *drawn)[:BATCH])
 
 
-def _claim_put_off(costs: Mapping[Sitting, float]) -> list[_Waiting]:
-    """Lock one answer of each node that has some put off, of those that cost least so far first."""
-    put_off_ones = answers_to_grade().filter(verdict=PUT_OFF).order_by("received_at", "pk")
-    firsts: dict[Sitting, int] = {}
-    for pk, round_id, node_id in put_off_ones.values_list("pk", "question__round", "node"):
+def _claim_postponed(costs: Mapping[SeatKey, float]) -> list[_Ungraded]:
+    """Lock one postponed answer of each seat, those of the seats with the lowest cost first."""
+    postponed = answers_to_grade().filter(verdict=PUT_OFF).order_by("received_at", "pk")
+    firsts: dict[SeatKey, int] = {}
+    for pk, round_id, node_id in postponed.values_list("pk", "question__round", "node"):
         firsts.setdefault((round_id, node_id), pk)
-    cheapest = sorted(firsts, key=lambda sitting: costs.get(sitting, 0.0))
-    claimed = _lock(answers_to_grade().filter(pk__in=[firsts[sitting] for sitting in cheapest]))
-    return sorted(claimed, key=lambda answer: costs.get(answer.sitting, 0.0))
+    claimed = _lock(answers_to_grade().filter(pk__in=list(firsts.values())))
+    return sorted(claimed, key=lambda answer: costs.get(answer.seat, 0.0))
 
 
-def _lock(waiting: QuerySet[Answer]) -> list[_Waiting]:
+def _lock(waiting: QuerySet[Answer]) -> list[_Ungraded]:
     columns = ("pk", "question_id", "question__round_id", "node_id", "text")
     locked = waiting.select_for_update(skip_locked=True, of=("self",)).values_list(*columns)
-    return list(starmap(_Waiting, locked))
+    return list(starmap(_Ungraded, locked))
 
 
-def _grade(claimed: Sequence[_Waiting], text_s: float, verifier: AnyVerifier) -> int:
-    """Grade what there is time for, and put off what takes longer than `text_s` seconds."""
+def _grade(claimed: Sequence[_Ungraded], text_s: float, verifier: AnyVerifier) -> int:
+    """Grade as many answers as time allows; postpone those that take longer than `text_s`."""
     if not claimed:
         return 0
-    pace = _Pace(text_s, monotonic() + SLICE_S)
-    attempts = _attempt(claimed, pace, verifier=verifier)
+    attempts = _attempt(claimed, text_s, verifier=verifier)
     graded = [(a.pk, attempt.verdict) for a, attempt in attempts if attempt.verdict is not None]
     stored = _store(graded) if graded else 0
-    # One that was not reached has cost nothing and waits on as it was.
-    delayed = put_off(a.pk for a, attempt in attempts if not attempt.verdict and attempt.seconds)
-    charge((a.sitting, attempt.seconds) for a, attempt in attempts)
-    return stored + delayed
+    # An answer that was not started has cost nothing and stays as it is.
+    postponed = postpone(a.pk for a, attempt in attempts if not attempt.verdict and attempt.seconds)
+    charge((a.seat, attempt.seconds) for a, attempt in attempts)
+    return stored + postponed
 
 
-def _pile_up(claimed: Iterable[_Waiting]) -> list[_Pile]:
-    piles: dict[UUID, _Pile] = {}
-    for answer in claimed:
-        piles.setdefault(answer.question, _Pile(answer.question)).answers.append(answer)
-    return list(piles.values())
-
-
-def _attempt(claimed: Sequence[_Waiting], pace: _Pace, *, verifier: AnyVerifier) -> Attempts:
-    """Grade the answers to each round as it reads them."""
+def _attempt(claimed: Sequence[_Ungraded], text_s: float, *, verifier: AnyVerifier) -> Attempts:
+    """Grade the answers of each round by the round's own answer rules."""
+    until = monotonic() + SLICE_S
     rounds = Round.objects.in_bulk({answer.round for answer in claimed})
     attempts: Attempts = []
     for pk, judge_round in rounds.items():
         score = partial(
-            verifier.score_some,
-            until=pace.until,
-            text_s=pace.text_s,
-            rules=judge_round.answer_rules,
+            verifier.score_some, until=until, text_s=text_s, rules=judge_round.answer_rules
         )
-        attempts += _attempt_piles(_pile_up(a for a in claimed if a.round == pk), score)
+        attempts += _attempt_jobs(_make_jobs(a for a in claimed if a.round == pk), score)
     return attempts
 
 
-def _attempt_piles(piles: list[_Pile], score: Score) -> Attempts:
-    """Grade all piles at once, or one by one when a question among them cannot be made again."""
-    questions = Question.objects.in_bulk([pile.question for pile in piles])
-    jobs = [
-        (msgspec.convert(questions[pile.question].spec, TaskSpec), pile.texts) for pile in piles
+def _make_jobs(answers: Iterable[_Ungraded]) -> list[Job]:
+    by_question: dict[UUID, list[_Ungraded]] = {}
+    for answer in answers:
+        by_question.setdefault(answer.question, []).append(answer)
+    questions = Question.objects.in_bulk(list(by_question))
+    return [
+        (msgspec.convert(questions[pk].spec, TaskSpec), group) for pk, group in by_question.items()
     ]
+
+
+def _attempt_jobs(jobs: list[Job], score: ScoreBatch) -> Attempts:
+    """Grade all questions together, or one by one if one of them cannot be generated again."""
     try:
-        groups = score(jobs)
+        groups = score([(spec, [answer.text for answer in answers]) for spec, answers in jobs])
     except RefusedError:
-        return _attempt_one_by_one(piles, jobs, score)
-    answers = (answer for pile in piles for answer in pile.answers)
-    return list(zip(answers, chain.from_iterable(groups), strict=True))
+        return _attempt_one_by_one(jobs, score)
+    claimed = (answer for _, answers in jobs for answer in answers)
+    return list(zip(claimed, chain.from_iterable(groups), strict=True))
 
 
-def _attempt_one_by_one(piles: list[_Pile], jobs: list[Job], score: Score) -> Attempts:
-    """Let a bad question cost only its own answers: they are tried again, after all others."""
+def _attempt_one_by_one(jobs: list[Job], score: ScoreBatch) -> Attempts:
+    """Grade question by question; a bad one affects only its own answers, which are tried last."""
     attempts: Attempts = []
-    for pile, job in zip(piles, jobs, strict=True):
+    for spec, answers in jobs:
         try:
-            (group,) = score([job])
+            (group,) = score([(spec, [answer.text for answer in answers])])
         except RefusedError as refusal:
-            logger.error("answers about %s cannot be graded: %s", job[0].dataset, refusal.message)
-            ids = [answer.pk for answer in pile.answers]
-            Answer.objects.filter(pk__in=ids).update(verdict=_STUCK)
+            logger.error("answers about %s cannot be graded: %s", spec.dataset, refusal.message)
+            ids = [answer.pk for answer in answers]
+            Answer.objects.filter(pk__in=ids).update(verdict=_NOT_GRADABLE)
         else:
-            attempts += zip(pile.answers, group, strict=True)
+            attempts += zip(answers, group, strict=True)
     return attempts
 
 
 def _store(graded: list[Graded]) -> int:
-    """Write first verdicts and return how many were written; an answer that has one keeps it.
+    """Write first verdicts and return how many were written; existing verdicts are kept.
 
-    A round that closed meanwhile was scored without these answers: they stay left out of it. The
-    shared lock makes a round that is about to close wait, and us for one that is closing.
+    A round that closed meanwhile was scored without these answers, so they get no verdict. With the
+    shared lock, a round that is about to close waits for us, and we wait for one that is closing.
     """
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT id FROM judge_round WHERE {_WAITING} FOR SHARE")
+        cursor.execute(f"SELECT id FROM judge_round WHERE {_IN_GRADING} FOR SHARE")
     return _update(
         graded,
         f"""
         answer.score IS NULL AND answer.question_id IN (
             SELECT question.id FROM judge_question AS question
-            JOIN judge_round AS round ON round.id = question.round_id WHERE {_WAITING}
+            JOIN judge_round AS round ON round.id = question.round_id WHERE {_IN_GRADING}
         )
         """,
     )
 
 
 def store_again(graded: list[Graded]) -> int:
-    """Replace verdicts and return how many answers have another one now."""
+    """Replace verdicts and return how many changed."""
     return _update(
         graded,
         """
@@ -229,7 +204,7 @@ def store_again(graded: list[Graded]) -> int:
 
 
 def _update(graded: list[Graded], condition: str) -> int:
-    """Write verdicts in one statement where the condition holds; return how many were written."""
+    """Write verdicts where the SQL condition holds, in one statement; return how many."""
     with connection.cursor() as cursor:
         cursor.execute(
             f"""

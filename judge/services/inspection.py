@@ -1,6 +1,6 @@
-"""After a round has closed: its answers are searched for copies and jumps, and the arms compared.
+"""Inspects closed rounds: searches for copied answers and score jumps, and compares the arms.
 
-What is found is flagged for the operator. No score changes by it.
+Findings are flagged for the operator and change no score.
 """
 
 import re
@@ -13,9 +13,7 @@ from django.db.models import F
 from django.db.models import Window as Over
 from django.db.models.functions import RowNumber
 
-from judge.copying import WrongAnswer, find_copies
 from judge.engine import Phase
-from judge.jumps import MAX_ROUNDS, History, find_jumps
 from judge.models import (
     Answer,
     Flag,
@@ -25,15 +23,17 @@ from judge.models import (
     Score,
 )
 from judge.services.comparing import compare_after_round
+from judge.statistics.copying import WrongAnswer, find_copies
+from judge.statistics.jumps import MAX_ROUNDS, ScoreHistory, find_jumps
 from swarm_web.nodes.models import Node
 
-# Copies are looked for in so many rounds together: one of 16 questions says too little.
+# Rounds searched together for copies: a single round of 16 questions shows too little.
 COMPARED_ROUNDS = 4
 _ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
 
 
 def inspect_closed_rounds(*, now: datetime) -> list[Round]:
-    """Inspect every closed round that was not inspected yet, oldest first."""
+    """Inspect every closed round that has not been inspected, oldest first."""
     closed = Round.objects.filter(phase=Phase.CLOSED, inspected_at=None).select_related("season")
     inspected = list(closed.order_by("number"))
     for judge_round in inspected:
@@ -42,7 +42,7 @@ def inspect_closed_rounds(*, now: datetime) -> list[Round]:
 
 
 def inspect_round(judge_round: Round, *, now: datetime) -> None:
-    """Flag what is odd about a round, each finding once, and compare the arms anew."""
+    """Flag suspicious findings in a round, each once, and compare the arms."""
     flags = [*_flag_copies(judge_round, now=now), *_flag_jumps(judge_round, now=now)]
     with transaction.atomic():
         Flag.objects.bulk_create(flags, ignore_conflicts=True)
@@ -54,10 +54,10 @@ def inspect_round(judge_round: Round, *, now: datetime) -> None:
 
 
 def _flag_copies(judge_round: Round, *, now: datetime) -> list[Flag]:
-    """Flag pairs that share too many wrong answers, unless their flag waits to be looked at."""
+    """Flag pairs that share too many wrong answers, unless they already have an open flag."""
     findings = find_copies(_wrong_answers(judge_round))
     others = Node.objects.in_bulk([finding.second for finding in findings])
-    waiting = set(
+    already_open = set(
         Flag.objects.filter(kind=Flag.Kind.COPIED, state=Flag.State.OPEN).values_list(
             "node_id", "other_id"
         )
@@ -73,25 +73,25 @@ def _flag_copies(judge_round: Round, *, now: datetime) -> list[Flag]:
             created_at=now,
         )
         for finding in findings
-        if (finding.first, finding.second) not in waiting
+        if (finding.first, finding.second) not in already_open
     ]
 
 
 def _wrong_answers(judge_round: Round) -> Iterator[WrongAnswer]:
-    """Read the wrong answers of the round and the ones before, question by question."""
+    """Read the wrong answers of the round and the rounds before it, question by question."""
     closed = judge_round.season.rounds.filter(phase=Phase.CLOSED, number__lte=judge_round.number)
     rounds = list(closed.order_by("-number").values_list("pk", flat=True)[:COMPARED_ROUNDS])
     models = dict(Ledger.objects.filter(season=judge_round.season).values_list("node_id", "model"))
     questions = Question.objects.filter(round__in=rounds).order_by("round", "position")
-    for place, question in enumerate(questions.values_list("pk", flat=True)):
+    for number, question in enumerate(questions.values_list("pk", flat=True)):
         wrong = Answer.objects.filter(question=question, solved=False).order_by("node_id")
         for node_id, text in wrong.values_list("node_id", "text"):
-            yield WrongAnswer(place, node_id, models.get(node_id, ""), _extract(text))
+            yield WrongAnswer(number, node_id, models.get(node_id, ""), _extract(text))
 
 
 def _extract(text: str) -> str:
-    """Return what stands between the last answer tags; without any there is no evidence."""
-    # Behind the last closing tag each opening one would be sought an end to, through all the rest.
+    """Return the text between the last answer tags; empty without them, which is no evidence."""
+    # After the last closing tag, the search for each opening tag's end would scan all the rest.
     before, end, _ = text.rpartition("</answer>")
     found = _ANSWER.findall(before + end)
     return found[-1] if found else ""
@@ -114,8 +114,8 @@ def _flag_jumps(judge_round: Round, *, now: datetime) -> list[Flag]:
     ]
 
 
-def _histories(judge_round: Round) -> list[History]:
-    """Return the round's results with each node's last ones before it in the season."""
+def _histories(judge_round: Round) -> list[ScoreHistory]:
+    """Return each node's result in the round, with its last results before it in the season."""
     scored = Score.objects.filter(status=Score.Status.SCORED)
     latest = dict(_results(scored.filter(round=judge_round)))
     recent = (
@@ -133,7 +133,7 @@ def _histories(judge_round: Round) -> list[History]:
     earlier: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
     for node_id, result in _results(recent.order_by("round__number")):
         earlier[node_id].append(result)
-    return [History(node_id, earlier[node_id], result) for node_id, result in latest.items()]
+    return [ScoreHistory(node_id, earlier[node_id], result) for node_id, result in latest.items()]
 
 
 def _results(scores: Iterable[Score]) -> Iterator[tuple[int, tuple[int, int]]]:

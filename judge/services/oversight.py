@@ -1,7 +1,7 @@
-"""What only the operator may do to results: void, recompute, quarantine, release, dismiss.
+"""Decisions that only the operator may make: void, recompute, quarantine, release, dismiss.
 
-Each decision changes what it is about and leaves a Ruling in the same transaction, and the
-leaderboard follows at once; the summaries of a node's rounds follow soon after.
+Each decision makes its change, records a Ruling and updates the leaderboard in one transaction.
+The summaries of a node's rounds are updated soon after.
 """
 
 from datetime import datetime
@@ -15,10 +15,9 @@ from judge.models import Answer, Flag, Question, Round, Ruling, Score, Season
 from judge.services.announcing import announce_round
 from judge.services.comparing import compare_season
 from judge.services.grading import Graded, store_again
-from judge.services.record import add_link, fix_results, fix_void
-from judge.services.scores import write_scores
-from judge.services.standings import lock_standings, refresh_standings, republish_standings
-from judge.services.summaries import mark_stale
+from judge.services.record import add_link, record_results, record_void
+from judge.services.scores import mark_stale, write_scores
+from judge.services.standings import lock_standings, rebuild_standings, refresh_standings
 from swarm_protocol.messages import TaskSpec
 from swarm_tasks.pool import AnyVerifier
 from swarm_web.nodes.models import Node
@@ -30,16 +29,16 @@ Actor = User | None
 
 
 def void_round(judge_round: Round, *, reason: str, actor: Actor, now: datetime) -> bool:
-    """Take a round out of every score; its data stays. Tell whether this call did it."""
+    """Exclude a round from every score but keep its data; tell whether this call did it."""
     with transaction.atomic():
         lock_standings(judge_round.season)
-        was = Round.objects.select_for_update().values_list("phase", flat=True)
-        before = was.get(pk=judge_round.pk)
+        locked = Round.objects.select_for_update().get(pk=judge_round.pk)
+        before = locked.phase
         if before == Phase.VOID:
             return False
-        Round.objects.filter(pk=judge_round.pk).update(phase=Phase.VOID, void_reason=reason)
+        locked.change_phase(Phase.VOID, void_reason=reason)
         judge_round.refresh_from_db()
-        _rule(
+        _record_ruling(
             Ruling.Action.VOID,
             reason,
             actor,
@@ -49,7 +48,7 @@ def void_round(judge_round: Round, *, reason: str, actor: Actor, now: datetime) 
         )
         refresh_standings(judge_round.season, now=now)
         compare_season(judge_round.season, now=now)
-        fix_void(judge_round, now=now)
+        record_void(judge_round, now=now)
         announce_round(judge_round, now=now)
     return True
 
@@ -62,16 +61,16 @@ def recompute_round(
     now: datetime,
     verifier: AnyVerifier,
 ) -> Ruling | None:
-    """Grade a closed round's answers again and write its scores anew; None if it is not closed.
+    """Grade a closed round's answers again and replace its scores; None if it is not closed.
 
-    Grading takes a while and comes first; all changes are then made in one transaction. Raises
-    RefusedError when a question cannot be made again; then nothing has changed.
+    Grading takes a while and comes first; then all changes are made in one transaction. Raises
+    RefusedError if a question cannot be generated again; then nothing has changed.
     """
     if judge_round.phase != Phase.CLOSED:
         return None
     graded = _grade_again(judge_round, verifier=verifier)
     with transaction.atomic():
-        # It keeps the round from becoming void meanwhile, too.
+        # Also keeps the round from being voided meanwhile.
         lock_standings(judge_round.season)
         if not Round.objects.filter(pk=judge_round.pk, phase=Phase.CLOSED).exists():
             return None
@@ -83,8 +82,8 @@ def recompute_round(
         compare_season(judge_round.season, now=now)
         after = _score_table(judge_round)
         changed = sum(before.get(node) != score for node, score in after.items())
-        fix_results(judge_round, "recomputed", now=now, reason=reason)
-        return _rule(
+        record_results(judge_round, "recomputed", now=now, reason=reason)
+        return _record_ruling(
             Ruling.Action.RECOMPUTE,
             reason,
             actor,
@@ -95,7 +94,7 @@ def recompute_round(
 
 
 def _grade_again(judge_round: Round, *, verifier: AnyVerifier) -> list[Graded]:
-    """Return a fresh verdict for every answer of the round."""
+    """Return a new verdict for every answer of the round."""
     graded: list[Graded] = []
     for question in Question.objects.filter(round=judge_round):
         answers = list(Answer.objects.filter(question=question).values_list("pk", "text"))
@@ -117,7 +116,7 @@ def _score_table(judge_round: Round) -> dict[int, float | None]:
 def quarantine_node(
     node: Node, *, reason: str, actor: Actor, now: datetime, flag: Flag | None = None
 ) -> bool:
-    """Take a node out of the ranks; it is judged as ever and its data stays."""
+    """Exclude a node from the ranks; it is still judged, and its data stays."""
     with transaction.atomic():
         changed = _set_quarantined(node, to=True, now=now)
         if changed:
@@ -126,44 +125,43 @@ def quarantine_node(
             opened = Flag.objects.filter(pk=flag.pk, state=Flag.State.OPEN)
             changed = bool(opened.update(state=Flag.State.UPHELD)) or changed
         if changed:
-            _rule(Ruling.Action.QUARANTINE, reason, actor, now, node=node, flag=flag)
+            _record_ruling(Ruling.Action.QUARANTINE, reason, actor, now, node=node, flag=flag)
     return changed
 
 
 def release_node(node: Node, *, reason: str, actor: Actor, now: datetime) -> bool:
-    """Put a quarantined node back into the ranks."""
+    """Return a quarantined node to the ranks."""
     with transaction.atomic():
         if not _set_quarantined(node, to=False, now=now):
             return False
         add_link("released", now=now, node=node.name, reason=reason)
-        _rule(Ruling.Action.RELEASE, reason, actor, now, node=node)
+        _record_ruling(Ruling.Action.RELEASE, reason, actor, now, node=node)
     return True
 
 
 def _set_quarantined(node: Node, *, to: bool, now: datetime) -> bool:
-    """Change a node's quarantine and rank its seasons' nodes anew; tell whether it changed."""
+    """Set or lift a node's quarantine and rebuild its seasons' ranks; tell whether it changed."""
     if not Node.objects.filter(pk=node.pk, quarantined=not to).update(quarantined=to):
         return False
     node.refresh_from_db()
     for season in Season.objects.filter(ledgers__node=node):
-        republish_standings(season)
+        rebuild_standings(season)
         compare_season(season, now=now)
     mark_stale(node)
     return True
 
 
 def dismiss_flag(flag: Flag, *, reason: str, actor: Actor, now: datetime) -> bool:
-    """Note that a flag was looked at and found harmless."""
+    """Record that a flag was reviewed and found harmless."""
     with transaction.atomic():
         opened = Flag.objects.filter(pk=flag.pk, state=Flag.State.OPEN)
         if not opened.update(state=Flag.State.DISMISSED):
             return False
-        _rule(Ruling.Action.DISMISS, reason, actor, now, node=flag.node, flag=flag)
+        _record_ruling(Ruling.Action.DISMISS, reason, actor, now, node=flag.node, flag=flag)
     return True
 
 
-def _rule(
+def _record_ruling(
     action: Ruling.Action, reason: str, actor: Actor, now: datetime, **about: object
 ) -> Ruling:
-    """Leave the decision on record."""
     return Ruling.objects.create(action=action, reason=reason, actor=actor, made_at=now, **about)

@@ -1,8 +1,8 @@
-"""How long the verifier may work on one node's answers to a round, so that it delays only itself.
+"""Limits how long the verifier works on one node's answers, so that a slow node delays only itself.
 
-Grading an honest answer takes milliseconds. One that takes longer than PATIENCE_S is put off, with
-all others of its node, until no other answer waits. Then it has the verifier's whole deadline. Once
-a node's answers have cost BUDGET_S, those that are left time out unread.
+Grading an honest answer takes milliseconds. One that takes longer than PATIENCE_S is postponed,
+with all other answers of its node, until no other answer waits. Then it gets the verifier's full
+deadline. Once a node's answers in a round have cost BUDGET_S, its remaining ones time out.
 """
 
 from collections import defaultdict
@@ -16,18 +16,18 @@ from judge.selectors.rounds import answers_to_grade
 
 PATIENCE_S = 1.0
 BUDGET_S = 5.0
-# What stands in place of a verdict meanwhile.
+# The verdict of a postponed answer until it is graded.
 PUT_OFF = "put_off"
 
-# Less is what honest answers cost too, and not worth a write.
+# Honest answers cost up to this much; it is not worth a write.
 _NOTED_S = 0.05
 
 # The ids of a round and a node.
-Sitting = tuple[int, int]
+SeatKey = tuple[int, int]
 
 
-def read_costs() -> dict[Sitting, float]:
-    """Return the seconds spent on those nodes in unfinished rounds that have cost any."""
+def read_costs() -> dict[SeatKey, float]:
+    """Return the seconds spent on each seat of unfinished rounds, without seats that cost none."""
     waiting = Seat.objects.filter(
         round__phase__in=[Phase.OPEN, Phase.SCORING], grading_seconds__gt=0
     )
@@ -35,46 +35,49 @@ def read_costs() -> dict[Sitting, float]:
     return {(round_id, node_id): seconds for round_id, node_id, seconds in rows}
 
 
-def charge(costs: Iterable[tuple[Sitting, float]]) -> None:
-    """Add what answers have cost to their nodes' accounts; for use in a transaction."""
-    sums: defaultdict[Sitting, float] = defaultdict(float)
-    for sitting, seconds in costs:
-        sums[sitting] += seconds
-    # In order, so that two workers never wait for each other in a circle.
+def charge(costs: Iterable[tuple[SeatKey, float]]) -> None:
+    """Add the cost of answers to their seats; must be called in a transaction."""
+    sums: defaultdict[SeatKey, float] = defaultdict(float)
+    for seat, seconds in costs:
+        sums[seat] += seconds
+    # Ordered, so that two workers never deadlock.
     for (round_id, node_id), seconds in sorted(sums.items()):
         if seconds >= _NOTED_S:
-            seat = Seat.objects.filter(round=round_id, node=node_id)
-            seat.update(grading_seconds=F("grading_seconds") + seconds)
+            seats = Seat.objects.filter(round=round_id, node=node_id)
+            seats.update(grading_seconds=F("grading_seconds") + seconds)
 
 
-def put_off(ids: Iterable[int]) -> int:
-    """Let these answers wait until there are no others; return how many."""
+def postpone(ids: Iterable[int]) -> int:
+    """Postpone these answers until no others wait; return how many."""
     return answers_to_grade().filter(pk__in=list(ids)).update(verdict=PUT_OFF)
 
 
-def time_out_spent(costs: dict[Sitting, float]) -> int:
-    """Time out what is left of nodes whose budget is spent; return how many answers."""
+def time_out_over_budget(costs: dict[SeatKey, float]) -> int:
+    """Time out the postponed answers of seats over budget; return how many."""
     return sum(
-        time_out(Answer.objects.filter(question__round=round_id, node=node_id))
+        _time_out(Answer.objects.filter(question__round=round_id, node=node_id))
         for (round_id, node_id), seconds in costs.items()
         if seconds >= BUDGET_S
     )
 
 
 def time_out_round(judge_round: Round) -> int:
-    """Time out what a round that closes has put off: who sent it may not gain by its being slow."""
-    return time_out(Answer.objects.filter(question__round=judge_round))
+    """Time out a closing round's postponed answers: nobody may gain by being slow to grade."""
+    return _time_out(Answer.objects.filter(question__round=judge_round))
 
 
-def time_out_late() -> int:
-    """Time out what a worker held while its round closed: there it counts as wrong already."""
-    return time_out(Answer.objects.filter(question__round__phase=Phase.CLOSED))
+def time_out_closed() -> int:
+    """Time out postponed answers of closed rounds, which a worker held while the round closed.
+
+    They already count as wrong there.
+    """
+    return _time_out(Answer.objects.filter(question__round__phase=Phase.CLOSED))
 
 
-def time_out(answers: QuerySet[Answer]) -> int:
-    """Give these answers the verdict that they took too long, if they are put off.
+def _time_out(answers: QuerySet[Answer]) -> int:
+    """Give the postponed ones among these answers the verdict "timeout"; return how many.
 
-    What a worker holds is passed over: it would wait for the round, and we for it.
+    Answers that a worker has locked are skipped: it waits for the round's lock, which we may hold.
     """
     left = answers.filter(score=None, verdict=PUT_OFF)
     free = left.select_for_update(skip_locked=True, of=("self",)).values_list("pk", flat=True)

@@ -1,4 +1,4 @@
-"""Signed answers are checked before they are stored, and acknowledged with a signed receipt."""
+"""Verifies signed answers before they are stored, and signs receipts for them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 
 from judge.models import SiteKey
 from swarm_protocol.messages import AnswerText, ReceivedAnswer, SignedReceipt
-from swarm_record.answers import AnswerEntry, hash_text, state_answer, state_receipt
+from swarm_record.answers import AnswerEntry, encode_signed_answer, encode_signed_receipt, hash_text
 from swarm_record.keys import is_signed, sign
 
 
 @dataclass(frozen=True)
 class Signer:
-    """A node that signs: its name, and its key with the key's row."""
+    """A node that signs its answers: its name, and its public key with the key's id."""
 
     node: str
     key_id: int
@@ -20,15 +20,15 @@ class Signer:
 
 
 @dataclass(frozen=True)
-class Paper:
-    """What decides which bytes are signed: the round, and its questions' places by id."""
+class SigningContext:
+    """What signatures of a round's answers cover: the round, and question positions by id."""
 
     number: int
     commitment: str
     positions: Mapping[str, int]
 
-    def enter(self, answer: AnswerText, signer: Signer) -> AnswerEntry:
-        """Return the answer as the round's record has it."""
+    def make_entry(self, answer: AnswerText, signer: Signer) -> AnswerEntry:
+        """Return the answer's entry in the round's record."""
         return AnswerEntry(
             node=signer.node,
             position=self.positions[answer.question],
@@ -39,36 +39,38 @@ class Paper:
         )
 
 
-def find_forged(paper: Paper, answers: Sequence[AnswerText], signer: Signer | None) -> set[str]:
-    """Return the questions whose answers bear a signature that is not their node's."""
+def find_forged(
+    context: SigningContext, answers: Sequence[AnswerText], signer: Signer | None
+) -> set[str]:
+    """Return the questions whose answers have a signature that is not their node's."""
     return {
         answer.question
         for answer in answers
         if answer.signature is not None
-        and answer.question in paper.positions
-        and not (signer and _is_genuine(paper, answer, signer))
+        and answer.question in context.positions
+        and not (signer and _is_genuine(context, answer, signer))
     }
 
 
-def _is_genuine(paper: Paper, answer: AnswerText, signer: Signer) -> bool:
-    stated = state_answer(
-        paper.enter(answer, signer), number=paper.number, commitment=paper.commitment
+def _is_genuine(context: SigningContext, answer: AnswerText, signer: Signer) -> bool:
+    signed = encode_signed_answer(
+        context.make_entry(answer, signer), number=context.number, commitment=context.commitment
     )
-    return is_signed(stated, key=signer.public, signature=answer.signature or "")
+    return is_signed(signed, key=signer.public, signature=answer.signature or "")
 
 
 def sign_receipt(
-    paper: Paper, entries: Sequence[AnswerEntry], *, received_at: datetime, key: SiteKey
+    context: SigningContext, entries: Sequence[AnswerEntry], *, received_at: datetime, key: SiteKey
 ) -> SignedReceipt:
-    """Return the site's word that it has stored these answers of a node."""
+    """Return the site's signed receipt for these stored answers of a node."""
     at = received_at.astimezone(UTC).isoformat()
-    stated = state_receipt(
-        entries, number=paper.number, commitment=paper.commitment, received_at=at
+    signed = encode_signed_receipt(
+        entries, number=context.number, commitment=context.commitment, received_at=at
     )
     return SignedReceipt(
-        commitment=paper.commitment,
+        commitment=context.commitment,
         received_at=at,
         answers=[ReceivedAnswer(entry.question, entry.position) for entry in entries],
         key=key.public,
-        signature=sign(bytes(key.private), stated),
+        signature=sign(bytes(key.private), signed),
     )

@@ -1,7 +1,7 @@
-"""The public record grows: links of the chain, and what the site signs.
+"""Adds links to the site's public chain, and signs its head.
 
-A link is added in the transaction of what it fixes, and last in it, because whoever adds the next
-one waits for that transaction: a site has one chain.
+A link is added in the transaction whose change it records, as its last step: a site has one chain,
+so the next writer of a link waits until that transaction ends.
 """
 
 from collections.abc import Iterable
@@ -16,38 +16,45 @@ from judge.models import ChainLink, Round, SiteKey
 from judge.selectors.record import read_entries, read_result_lines
 from swarm_protocol.messages import ChainHead, Restored
 from swarm_record.answers import answers_root
-from swarm_record.chain import NOTHING, Link, encode_link, hash_link, state_head, state_key
+from swarm_record.chain import (
+    NOTHING,
+    RecordLink,
+    encode_link,
+    encode_signed_head,
+    encode_signed_key,
+    hash_link,
+)
 from swarm_record.keys import sign
-from swarm_record.results import results_root
+from swarm_record.merkle import merkle_root
 from swarm_web.nodes.models import Node
 
 # ---- the chain
 
 
 def add_link(kind: str, *, now: datetime, **fields: Any) -> ChainLink:
-    """Add a link to the chain; `fields` are those of `swarm_record.chain.Link`."""
+    """Add a link to the chain; `fields` are those of `swarm_record.chain.RecordLink`."""
     with transaction.atomic():
         return _append(_lock_last(now), kind, now, **fields)
 
 
 def _lock_last(now: datetime) -> ChainLink:
-    """Return the newest link, and keep others from adding one; the chain begins if it has none."""
+    """Return the newest link and lock the chain; start the chain if it is empty."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('judge.chain'))")
     return ChainLink.objects.last() or _begin(now)
 
 
 def _begin(now: datetime) -> ChainLink:
-    """Fix the site's key, the last round that the chain does not cover, and who is not ranked."""
+    """Add the first link: the site's key, the last round before the chain, quarantined nodes."""
     key = _draw_key(now)
-    over = Round.objects.filter(phase__in=[Phase.CLOSED, Phase.VOID])
-    last = over.aggregate(last=Max("number"))["last"] or 0
+    finished = Round.objects.filter(phase__in=[Phase.CLOSED, Phase.VOID])
+    last = finished.aggregate(last=Max("number"))["last"] or 0
     quarantined = Node.objects.filter(quarantined=True).values_list("name", flat=True)
     return _append(None, "began", now, key=key.public, round=last, nodes=sorted(quarantined))
 
 
 def _append(last: ChainLink | None, kind: str, now: datetime, **fields: Any) -> ChainLink:
-    link = Link(
+    link = RecordLink(
         sequence=last.sequence + 1 if last else 1,
         previous=last.head if last else NOTHING,
         at=now.astimezone(UTC).isoformat(),
@@ -65,12 +72,12 @@ def _append(last: ChainLink | None, kind: str, now: datetime, **fields: Any) -> 
 
 
 def read_chain_head(*, now: datetime) -> ChainHead:
-    """Return the newest link, signed, and where a backup was restored last."""
+    """Return the signed newest link, and the last restore of a backup."""
     with transaction.atomic():
         last = ChainLink.objects.last() or _lock_last(now)
     restored = ChainLink.objects.filter(kind="restored").last()
     key = SiteKey.objects.latest("pk")
-    signature = sign(bytes(key.private), state_head(sequence=last.sequence, head=last.head))
+    signature = sign(bytes(key.private), encode_signed_head(sequence=last.sequence, head=last.head))
     return ChainHead(
         sequence=last.sequence,
         head=last.head,
@@ -91,12 +98,12 @@ def _draw_key(now: datetime) -> SiteKey:
 
 
 def rotate_site_key(*, now: datetime) -> SiteKey:
-    """Sign with a new key from now on; the old one signs it, for whoever knows the old one."""
+    """Replace the site's key; the old key signs the new one, so that clients can trust it."""
     with transaction.atomic():
         last = _lock_last(now)
         old = SiteKey.objects.latest("pk")
         key = _draw_key(now)
-        signature = sign(bytes(old.private), state_key(key.public))
+        signature = sign(bytes(old.private), encode_signed_key(key.public))
         _append(last, "key", now, key=key.public, signature=signature)
     return key
 
@@ -104,8 +111,8 @@ def rotate_site_key(*, now: datetime) -> SiteKey:
 # ---- rounds
 
 
-def fix_commitment(judge_round: Round, *, now: datetime) -> None:
-    """Fix a round's commitment before anybody can answer."""
+def record_commitment(judge_round: Round, *, now: datetime) -> None:
+    """Record a round's commitment before anybody can answer."""
     add_link(
         "scheduled",
         now=now,
@@ -115,17 +122,17 @@ def fix_commitment(judge_round: Round, *, now: datetime) -> None:
     )
 
 
-def fix_withdrawn(numbers: Iterable[int], *, now: datetime) -> None:
-    """Fix that rounds were taken back before they opened."""
+def record_withdrawn(numbers: Iterable[int], *, now: datetime) -> None:
+    """Record that rounds were withdrawn before they opened."""
     for number in numbers:
         add_link("withdrawn", now=now, round=number)
 
 
-def fix_void(judge_round: Round, *, now: datetime) -> None:
-    """Fix that a round became void.
+def record_void(judge_round: Round, *, now: datetime) -> None:
+    """Record that a round became void.
 
-    One with a public beacon tells its secret: whoever voids rounds until a value suits cannot hide
-    the questions that they avoid.
+    If it has a public beacon, its secret is revealed. So an operator who voids rounds until a
+    beacon value suits cannot hide the questions that were avoided.
     """
     has_beacon = "beacon" in judge_round.rules
     add_link(
@@ -137,8 +144,8 @@ def fix_void(judge_round: Round, *, now: datetime) -> None:
     )
 
 
-def fix_answers(judge_round: Round, *, now: datetime) -> None:
-    """Fix all answers of a round when nobody can answer it any more."""
+def record_answers(judge_round: Round, *, now: datetime) -> None:
+    """Record the Merkle root over all answers of a round, once nobody can answer any more."""
     entries = read_entries(judge_round)
     judge_round.answers_root = answers_root(
         entries, number=judge_round.number, commitment=judge_round.commitment
@@ -153,10 +160,10 @@ def fix_answers(judge_round: Round, *, now: datetime) -> None:
     )
 
 
-def fix_results(judge_round: Round, kind: str, *, now: datetime, **fields: str) -> None:
-    """Fix a round's scores as they are published; `kind` says what they come from."""
+def record_results(judge_round: Round, kind: str, *, now: datetime, **fields: str) -> None:
+    """Record the Merkle root over a round's scores; `kind` is "closed" or "recomputed"."""
     lines = read_result_lines(judge_round)
-    judge_round.results_root = results_root(lines)
+    judge_round.results_root = merkle_root(lines)
     judge_round.save(update_fields=["results_root"])
     add_link(
         kind,

@@ -1,9 +1,11 @@
-"""Rounds move from phase to phase: the engine decides, this file reads the facts and writes.
+"""Rounds change phase: the engine decides, this file reads the facts and writes the result.
 
-Every move locks the round's row and looks again, so beats may come twice, at once or not at all.
+Every change locks the round's row and checks the facts again, so ticks may repeat, overlap or
+fail to come.
 """
 
 from collections.abc import Callable
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -12,33 +14,32 @@ from django.db.models import Q
 
 from judge.engine import (
     BEACON_PATIENCE,
-    Facts,
     Phase,
+    RoundFacts,
     catch_up,
-    due_move,
     lost_time,
+    next_phase,
     note_tick,
     return_time,
     unserved_time,
 )
 from judge.models import Answer, Round, Season, Seat
 from judge.services.announcing import announce_round
-from judge.services.drawing import give_up_round
 from judge.services.patience import time_out_round
-from judge.services.record import fix_answers, fix_results
-from judge.services.scheduling import season_deadlines
+from judge.services.record import record_answers, record_results
+from judge.services.scheduling import season_deadlines, void_undrawn_round
 from judge.services.scores import write_scores
 from swarm_web.nodes.models import Node
 
-# So long nodes take to come back after an outage: a round that opened before would miss them.
+# How long nodes take to reconnect after an outage; a round that opens earlier would miss them.
 RETURN = timedelta(seconds=60)
 _UNFINISHED = [Phase.OPEN, Phase.SCORING, Phase.SCHEDULED]
 
 
 def advance_rounds(*, now: datetime) -> list[Round]:
-    """Move every round on as far as the clock allows, and return those that moved.
+    """Advance every round as far as the clock allows, and return those that changed phase.
 
-    Open rounds come first, so that one that ends makes room for the one that waits.
+    Open rounds come first: when one ends, the next scheduled one may open.
     """
     unfinished = Round.objects.filter(phase__in=_UNFINISHED).select_related("season")
     order = {phase: i for i, phase in enumerate(_UNFINISHED)}
@@ -47,17 +48,17 @@ def advance_rounds(*, now: datetime) -> list[Round]:
 
 
 def _advance(judge_round: Round, *, now: datetime) -> bool:
-    """Move one round on, at most as far as SCORING to CLOSED; tell whether it moved."""
-    moved = False
-    while due_move(_read_facts(judge_round), now=now) and _move(judge_round, now=now):
-        moved = True
-    return moved
+    """Advance one round as far as it goes; tell whether it changed phase."""
+    changed = False
+    while next_phase(_read_facts(judge_round), now=now) and _change_phase(judge_round, now=now):
+        changed = True
+    return changed
 
 
-def _read_facts(judge_round: Round) -> Facts:
+def _read_facts(judge_round: Round) -> RoundFacts:
     seats = Seat.objects.filter(round=judge_round, came_late=False)
     is_open, is_scoring = judge_round.phase == Phase.OPEN, judge_round.phase == Phase.SCORING
-    return Facts(
+    return RoundFacts(
         phase=Phase(judge_round.phase),
         deadlines=judge_round.deadlines,
         season_active=judge_round.season.is_active,
@@ -76,40 +77,36 @@ def count_ungraded(judge_round: Round) -> int:
     return Answer.objects.filter(question__round=judge_round, score=None).count()
 
 
-def _move(judge_round: Round, *, now: datetime) -> bool:
-    """Make the move that is still due once nobody else can touch the round.
+def _change_phase(judge_round: Round, *, now: datetime) -> bool:
+    """Lock the round and make the transition if it is still due; tell whether it was made.
 
-    Nodes hold a shared lock on the round while they sit down or answer (`judge.services.answers`):
-    with the round locked, the second look sees every seat and every answer.
+    Nodes hold a shared lock on the round while they take a seat or submit answers
+    (`judge.services.answers`), so the facts read under the lock include every seat and answer.
     """
     with transaction.atomic():
         locked = Round.objects.select_for_update(of=("self",)).select_related("season")
         fresh = locked.filter(pk=judge_round.pk).first()
-        # It is gone if its season ended before it opened.
+        # A round is deleted if its season ends before it opens.
         if fresh is None or fresh.phase != judge_round.phase:
             return False
         now = catch_up(fresh.season.watched_at, now=now)
-        to = due_move(_read_facts(fresh), now=now)
-        if to is None:
+        target = next_phase(_read_facts(fresh), now=now)
+        if target is None:
             return False
-        _MOVES[to](fresh, now)
+        _ENTER[target](fresh, now)
         announce_round(fresh, now=now)
     judge_round.refresh_from_db()
     return True
 
 
 def _open(judge_round: Round, now: datetime) -> None:
-    """Open a round, with its whole answering time even when it opens late.
+    """Open a round with its full answering time, even if it opens late.
 
-    Every node that was there lately is invited, also one that is just reconnecting, after a
-    restart of the site say: a round does not end early before it had its chance.
+    Every node seen lately is invited, also one that is just reconnecting, for example after a
+    restart of the site: a round does not end early before such a node had a chance to answer.
     """
     deadlines = season_deadlines(judge_round.season, opens_at=now)
-    judge_round.opens_at = deadlines.opens_at
-    judge_round.closes_at = deadlines.closes_at
-    judge_round.score_by = deadlines.score_by
-    judge_round.phase = Phase.OPEN
-    judge_round.save(update_fields=["opens_at", "closes_at", "score_by", "phase"])
+    judge_round.change_phase(Phase.OPEN, **asdict(deadlines))
     Seat.objects.bulk_create(
         [Seat(round=judge_round, node=node) for node in Node.objects.seen_lately(now=now)],
         ignore_conflicts=True,
@@ -117,29 +114,28 @@ def _open(judge_round: Round, now: datetime) -> None:
 
 
 def _end_answering(judge_round: Round, now: datetime) -> None:
-    judge_round.phase = Phase.SCORING
-    judge_round.save(update_fields=["phase"])
-    fix_answers(judge_round, now=now)
+    judge_round.change_phase(Phase.SCORING)
+    record_answers(judge_round, now=now)
 
 
 def _close(judge_round: Round, now: datetime) -> None:
-    judge_round.phase, judge_round.closed_at = Phase.CLOSED, now
-    judge_round.save(update_fields=["phase", "closed_at"])
+    judge_round.change_phase(Phase.CLOSED, closed_at=now)
     time_out_round(judge_round)
     write_scores(judge_round)
-    fix_results(judge_round, "closed", now=now, secret=bytes(judge_round.secret).hex())
+    record_results(judge_round, "closed", now=now, secret=bytes(judge_round.secret).hex())
 
 
-def _give_up(judge_round: Round, now: datetime) -> None:
+def _void(judge_round: Round, now: datetime) -> None:
     minutes = BEACON_PATIENCE // timedelta(minutes=1)
-    give_up_round(judge_round, f"the public beacon gave no value within {minutes} minutes", now=now)
+    reason = f"the public beacon gave no value within {minutes} minutes"
+    void_undrawn_round(judge_round, reason, now=now)
 
 
-_MOVES: dict[Phase, Callable[[Round, datetime], None]] = {
+_ENTER: dict[Phase, Callable[[Round, datetime], None]] = {
     Phase.OPEN: _open,
     Phase.SCORING: _end_answering,
     Phase.CLOSED: _close,
-    Phase.VOID: _give_up,
+    Phase.VOID: _void,
 }
 
 
@@ -147,9 +143,10 @@ _MOVES: dict[Phase, Callable[[Round, datetime], None]] = {
 
 
 def watch_seasons(*, now: datetime, silence: timedelta | None = None) -> None:
-    """Note that the judge's clock looks, and give back the time in which the site was away.
+    """Record a tick of the judge's clock, and extend deadlines by the time the site was down.
 
-    That is: the clock stood still, or no web process was ready; `silence` is how long ago one was.
+    The site is down while the clock does not tick, and while no web process is ready; `silence` is
+    how long ago one was ready.
     """
     busy = Q(rounds__phase__in=[Phase.OPEN, Phase.SCORING]) | Q(state=Season.State.RUNNING)
     for pk in Season.objects.filter(busy).values_list("pk", flat=True).distinct():
@@ -157,33 +154,32 @@ def watch_seasons(*, now: datetime, silence: timedelta | None = None) -> None:
 
 
 def _watch(season_id: int, *, silence: timedelta | None, now: datetime) -> None:
-    """Move the deadlines of a season's rounds by what an outage cost them, once."""
+    """Extend the deadlines of a season's rounds by what an outage cost them, once."""
     within = timedelta(seconds=settings.GATEWAY_RETURN_WITHIN_S)
     with transaction.atomic():
         season = Season.objects.select_for_update().get(pk=season_id)
         lost = lost_time(season.watched_at, now=now)
         unserved = unserved_time(season.watched_at, silence=silence, within=within, now=now)
         if lost:
-            _give_back(season, max(lost, unserved), opens_from=now + RETURN, now=now)
+            _extend(season, max(lost, unserved), opens_from=now + RETURN, now=now)
         elif unserved and silence is not None:
             opens_from = now + return_time(silence, within=within)
-            _give_back(season, unserved, opens_from=opens_from, now=now)
+            _extend(season, unserved, opens_from=opens_from, now=now)
         season.watched_at = note_tick(season.watched_at, now=now)
         season.save(update_fields=["watched_at"])
 
 
-def _give_back(season: Season, lost: timedelta, *, opens_from: datetime, now: datetime) -> None:
-    """Move deadlines by what was lost; what has not opened yet opens when nodes are back."""
+def _extend(season: Season, lost: timedelta, *, opens_from: datetime, now: datetime) -> None:
+    """Extend deadlines by the lost time; scheduled rounds open once nodes have reconnected."""
     rounds = season.rounds.select_for_update(of=("self",)).filter(phase__in=_UNFINISHED)
     for judge_round in rounds:
         if judge_round.phase == Phase.SCHEDULED:
             opens_at = max(judge_round.opens_at, opens_from)
             later = season_deadlines(season, opens_at=opens_at)
         else:
-            later = judge_round.deadlines.give_back(lost)
-        judge_round.opens_at = later.opens_at
-        if judge_round.phase != Phase.SCORING:
-            judge_round.closes_at = later.closes_at
-        judge_round.score_by = later.score_by
+            later = judge_round.deadlines.extend(lost)
+        if judge_round.phase == Phase.SCORING:
+            later = replace(later, closes_at=judge_round.closes_at)
+        judge_round.deadlines = later
         judge_round.save(update_fields=["opens_at", "closes_at", "score_by"])
         announce_round(judge_round, now=now)

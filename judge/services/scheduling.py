@@ -1,9 +1,13 @@
 """Rounds are made: numbered, with sealed questions and a public commitment to them.
 
-In a season with a public beacon the commitment comes first, and the questions are drawn when the
-beacon has published the value that the rules name (`judge.services.drawing`).
+In a season with a public beacon the commitment comes first, and the questions are drawn once the
+beacon has published the value that the rules name (`swarm_tasks.beacon`). That value is fetched
+outside the judge's tick, so nothing else waits for it, and `judge.engine` voids a round that waits
+too long.
 """
 
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -11,108 +15,116 @@ import msgspec
 from django.db import connection, transaction
 from django.db.models import Max
 
-from judge.engine import Deadlines, set_deadlines
-from judge.models import Round, Season
-from judge.repeats import Asked, read_asked
+from judge.engine import Deadlines, Phase, set_deadlines
+from judge.models import Question, Round, Season
+from judge.repeats import AskedQuestions, read_asked, seen_before
+from judge.selectors.rounds import undrawn_rounds
 from judge.selectors.seasons import task_choices
 from judge.services.announcing import announce_round
-from judge.services.drawing import digest_questions, halt, store_questions
-from judge.services.record import fix_commitment
+from judge.services.record import record_commitment, record_void
+from judge.services.seasons import halt_season
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_tasks.answers import known_rules
+from swarm_tasks.asked import digest_question
 from swarm_tasks.beacon import LEAD as BEACON_LEAD
-from swarm_tasks.beacon import QUICKNET, next_beacon
+from swarm_tasks.beacon import QUICKNET, Beacon, BeaconValue, next_beacon
 from swarm_tasks.pool import AnyVerifier
 from swarm_tasks.quiz import QuizRules, commit_quiz, draw_quiz, with_answers, with_beacon
 from swarm_tasks.verifier import DrawnTask
 
+logger = logging.getLogger(__name__)
+
 # The shortest time between making a round and opening it, so that a countdown can be seen.
 LEAD = timedelta(seconds=3)
-# How long fetching a beacon's value and drawing with it may take.
+# How long fetching a beacon's value and drawing questions with it may take.
 BEACON_SLACK = timedelta(seconds=15)
+# drand's servers have a value about a second after its time.
+_BEACON_DELAY = timedelta(seconds=1)
+
+# Returns a beacon's value, or None while no server has it.
+Fetch = Callable[[Beacon], BeaconValue | None]
 
 
 @dataclass(frozen=True)
-class Draft:
+class RoundDraft:
     """A round that is not stored yet, its questions, and what its season had asked before.
 
-    It has no questions if they wait for a public beacon.
+    Without questions if they depend on a public beacon.
     """
 
     round: Round
     drawn: list[DrawnTask]
-    asked: Asked
+    asked: AskedQuestions
+
+
+# ---- making rounds
 
 
 def ensure_next_round(season: Season, *, now: datetime, verifier: AnyVerifier) -> Round | None:
-    """Schedule the season's next round by its cadence, unless one waits or is open.
+    """Schedule the season's next round by its cadence, unless one is scheduled or open.
 
-    Drawing takes seconds, so the season is looked at once more, locked, before the round is made:
-    another worker may have been faster, or the season may have ended. A season without questions
-    is halted, and says why.
+    Drawing takes seconds, so the season is locked and checked again before the round is stored:
+    another worker may have been faster, or the season may have ended. A season that has run out
+    of questions is halted with a reason.
     """
     if not _lacks_round(season):
         return None
     last = season.rounds.aggregate(last=Max("opens_at"))["last"]
     due = last + timedelta(seconds=season.cadence_seconds) if last else now
     try:
-        draft = _draw(season, opens_at=max(due, now + LEAD), verifier=verifier)
+        draft = _draft_round(season, opens_at=max(due, now + LEAD), verifier=verifier)
     except RefusedError as refusal:
         if refusal.code == ErrorCode.TASK_EXHAUSTED:
-            halt(season, refusal)
+            _halt(season, refusal)
         elif refusal.code != ErrorCode.ROUND_UNDRAWN:
             raise
         return None
     with transaction.atomic():
         if not _lacks_round(Season.objects.select_for_update().get(pk=season.pk)):
             return None
-        return _make(draft, now=now)
+        return _store_draft(draft, now=now)
 
 
 def _lacks_round(season: Season) -> bool:
-    """Tell whether the season opens rounds by itself, and none of them waits or is open."""
-    ahead = season.rounds.filter(phase__in=[Round.Phase.SCHEDULED, Round.Phase.OPEN])
+    """Tell whether the season schedules rounds by itself, and none is scheduled or open."""
+    ahead = season.rounds.filter(phase__in=[Phase.SCHEDULED, Phase.OPEN])
     return season.is_active and season.cadence_seconds > 0 and not ahead.exists()
 
 
 def schedule_round(
     season: Season, *, opens_at: datetime, now: datetime, verifier: AnyVerifier
 ) -> Round:
-    """Make a round with its sealed questions, drawn under a secret key of its own.
+    """Make a round with sealed questions, drawn under its own secret key.
 
-    If another round of the season was made meanwhile, its questions are drawn again. Raises
-    RefusedError when a question cannot be drawn, or the season's last round waits for its own.
+    If another round of the season is made meanwhile, the questions are drawn again. Raises
+    RefusedError when a question cannot be drawn, or the season's last round has no questions yet.
     """
     while True:
-        draft = _draw(season, opens_at=opens_at, verifier=verifier)
+        draft = _draft_round(season, opens_at=opens_at, verifier=verifier)
         with transaction.atomic():
-            made = _make(draft, now=now)
+            made = _store_draft(draft, now=now)
         if made is not None:
             return made
 
 
-def _draw(season: Season, *, opens_at: datetime, verifier: AnyVerifier) -> Draft:
-    """Draw the questions of one more round, if they need not wait. Raises RefusedError."""
-    deadlines = season_deadlines(season, opens_at=opens_at)
-    judge_round = Round(
-        season=season,
-        opens_at=deadlines.opens_at,
-        closes_at=deadlines.closes_at,
-        score_by=deadlines.score_by,
-    )
+def _draft_round(season: Season, *, opens_at: datetime, verifier: AnyVerifier) -> RoundDraft:
+    """Draft one more round, with questions unless they wait for a beacon. Raises RefusedError."""
+    judge_round = Round(season=season)
+    judge_round.deadlines = season_deadlines(season, opens_at=opens_at)
     asked = read_asked(season)
     if season.public_beacon:
-        return Draft(judge_round, [], asked)
+        return RoundDraft(judge_round, [], asked)
     rules, secret = _rules(season, number=0, asked=asked), bytes(judge_round.secret)
     drawn = draw_quiz(rules, secret=secret, seen=asked.seen, verifier=verifier)
-    judge_round.digests = digest_questions(drawn)
-    return Draft(judge_round, drawn, asked)
+    judge_round.digests = _digest_questions(drawn)
+    return RoundDraft(judge_round, drawn, asked)
 
 
-def _make(draft: Draft, *, now: datetime) -> Round | None:
-    """Store a round with its questions, and tell everybody; for use in a transaction.
+def _store_draft(draft: RoundDraft, *, now: datetime) -> Round | None:
+    """Store and announce a round with its questions; must be called in a transaction.
 
-    None if the season has another round since the questions were drawn: they might be its own.
+    Returns None if the season has made another round since the draft: the two rounds might ask
+    the same questions.
     """
     judge_round, season = draft.round, draft.round.season
     judge_round.number = _next_number()
@@ -124,19 +136,17 @@ def _make(draft: Draft, *, now: datetime) -> Round | None:
     judge_round.rules = msgspec.to_builtins(rules)
     judge_round.commitment = commit_quiz(rules, secret=bytes(judge_round.secret))
     judge_round.save()
-    store_questions(judge_round, draft.drawn)
-    fix_commitment(judge_round, now=now)
+    _store_questions(judge_round, draft.drawn)
+    record_commitment(judge_round, now=now)
     announce_round(judge_round, now=now)
     return judge_round
 
 
 def _name_beacon(judge_round: Round, rules: QuizRules, *, now: datetime) -> QuizRules:
-    """Let the rules name a value that the beacon publishes later, and the round open after it."""
+    """Name a future beacon value in the rules, and open the round after its publication."""
     beacon = next_beacon(QUICKNET, after=now + BEACON_LEAD)
     opens_at = max(judge_round.opens_at, beacon.emitted_at + BEACON_SLACK)
-    deadlines = season_deadlines(judge_round.season, opens_at=opens_at)
-    judge_round.opens_at = deadlines.opens_at
-    judge_round.closes_at, judge_round.score_by = deadlines.closes_at, deadlines.score_by
+    judge_round.deadlines = season_deadlines(judge_round.season, opens_at=opens_at)
     return with_beacon(rules, beacon)
 
 
@@ -147,8 +157,8 @@ def season_deadlines(season: Season, *, opens_at: datetime) -> Deadlines:
     )
 
 
-def _rules(season: Season, *, number: int, asked: Asked) -> QuizRules:
-    """Return what is committed to; the questions do not depend on the round's number."""
+def _rules(season: Season, *, number: int, asked: AskedQuestions) -> QuizRules:
+    """Return the rules to commit to; the questions do not depend on the round's number."""
     rules = QuizRules(
         round=number,
         season=season.name,
@@ -162,7 +172,92 @@ def _rules(season: Season, *, number: int, asked: Asked) -> QuizRules:
 
 
 def _next_number() -> int:
-    """Return the next round number; others who number wait until the transaction ends."""
+    """Return the next round number; concurrent callers wait until the transaction ends."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('judge.round.number'))")
     return 1 + (Round.objects.aggregate(last=Max("number"))["last"] or 0)
+
+
+def _digest_questions(drawn: Sequence[DrawnTask]) -> list[int]:
+    return [digest_question(task.question) for task in drawn]
+
+
+def _store_questions(judge_round: Round, drawn: Sequence[DrawnTask]) -> None:
+    Question.objects.bulk_create(
+        Question(
+            round=judge_round,
+            position=position,
+            dataset=task.spec.dataset,
+            spec=msgspec.to_builtins(task.spec),
+            prompt=task.question,
+        )
+        for position, task in enumerate(drawn, start=1)
+    )
+
+
+def _halt(season: Season, refusal: RefusedError) -> None:
+    """Pause a season that has run out of questions; its operator must hear of it."""
+    logger.error("season %s opens no more rounds: %s", season, refusal)
+    halt_season(season, refusal)
+
+
+# ---- rounds that wait for a public beacon
+
+
+def draw_waiting_rounds(*, now: datetime, fetch: Fetch, verifier: AnyVerifier) -> list[Round]:
+    """Draw the questions of rounds whose beacon value is published, and return these rounds.
+
+    Safe to run twice or concurrently: the first run counts, and every run draws the same.
+    """
+    return [
+        judge_round
+        for judge_round in undrawn_rounds().select_related("season")
+        if _draw_waiting(judge_round, now=now, fetch=fetch, verifier=verifier)
+    ]
+
+
+def _draw_waiting(
+    judge_round: Round, *, now: datetime, fetch: Fetch, verifier: AnyVerifier
+) -> bool:
+    rules = msgspec.convert(judge_round.rules, QuizRules)
+    if not isinstance(rules.beacon, Beacon) or now < rules.beacon.emitted_at + _BEACON_DELAY:
+        return False
+    value = fetch(rules.beacon)
+    if value is None:
+        return False
+    seen, secret = seen_before(judge_round), bytes(judge_round.secret)
+    try:
+        drawn = draw_quiz(rules, secret=secret, seen=seen, verifier=verifier, beacon=value)
+    except RefusedError as refusal:
+        if refusal.code != ErrorCode.TASK_EXHAUSTED:
+            raise
+        _halt(judge_round.season, refusal)
+        _void_exhausted(judge_round, now=now)
+        return False
+    with transaction.atomic():
+        fresh = _lock_undrawn(judge_round)
+        if fresh is None:
+            return False
+        fresh.beacon = msgspec.to_builtins(value)
+        fresh.digests = _digest_questions(drawn)
+        fresh.save(update_fields=["beacon", "digests"])
+        _store_questions(fresh, drawn)
+    return True
+
+
+def _lock_undrawn(judge_round: Round) -> Round | None:
+    return undrawn_rounds().select_for_update().filter(pk=judge_round.pk).first()
+
+
+def _void_exhausted(judge_round: Round, *, now: datetime) -> None:
+    with transaction.atomic():
+        fresh = _lock_undrawn(judge_round)
+        if fresh is not None:
+            void_undrawn_round(fresh, "the season has no questions left", now=now)
+            announce_round(fresh, now=now)
+
+
+def void_undrawn_round(judge_round: Round, reason: str, *, now: datetime) -> None:
+    """Void a round that has no questions; the transaction must hold the lock on its row."""
+    judge_round.change_phase(Phase.VOID, void_reason=reason)
+    record_void(judge_round, now=now)

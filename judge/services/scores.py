@@ -1,17 +1,24 @@
-"""Graded answers become one score for each seat of a round."""
+"""Graded answers become one score per seat, and the scores of a round become its summary.
+
+Summaries are stored so that lists of rounds need not add up scores. A node that is quarantined or
+released may have taken part in thousands of rounds of thousands of nodes, so that decision only
+marks their summaries as stale; beat rebuilds them, newest first.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
 import numpy as np
 from django.contrib.postgres.aggregates import ArrayAgg
+from django.db import transaction
 from django.db.models import Q
 
-from judge.models import Answer, Enrolment, Round, Score, Seat
+from judge.engine import Phase
+from judge.models import Answer, Enrolment, Round, RoundSummary, Score, Season, Seat
 from judge.services.patience import PUT_OFF
-from judge.services.summaries import store_summary
+from judge.statistics.summaries import ScoredResult, summarise, tally_datasets
 from swarm_record.stats import effective_n, macro_interval
 from swarm_record.stream import pack
 from swarm_tasks.marks import mark
@@ -19,14 +26,14 @@ from swarm_web.nodes.models import Node
 
 
 class _Label(NamedTuple):
-    """What a node was when it was judged."""
+    """A node's model and arm when it was judged."""
 
     model: str
     arm: str
 
 
 class _Asked(NamedTuple):
-    """A question of a round: its position, from 1, and whether it is left out for everybody."""
+    """A question of a round: its position, from 1, and whether it is excluded for all nodes."""
 
     position: int
     dataset: str
@@ -41,8 +48,11 @@ class _Sheet:
     solved: frozenset[int] = frozenset()
 
 
+# ---- scores
+
+
 def write_scores(judge_round: Round) -> None:
-    """Write a score for each seat of a round; those that were there before are replaced."""
+    """Write a score for each seat of a round, and its summary; both replace earlier ones."""
     scores = score_seats(judge_round)
     judge_round.scores.all().delete()
     Score.objects.bulk_create(scores, batch_size=1000)
@@ -50,11 +60,11 @@ def write_scores(judge_round: Round) -> None:
 
 
 def score_seats(judge_round: Round) -> list[Score]:
-    """Return a score for each seat: unanswered questions are wrong.
+    """Return a score for each seat; questions without an answer count as wrong.
 
-    A question with an answer that could not be graded is left out for everybody. If it were left
-    out for that one node only, a node could hold back what it is unsure of until the graders are
-    busy.
+    A question with an answer that could not be graded is excluded for all nodes. If it were
+    excluded for that node only, a node could delay answers that it is unsure of until the graders
+    are busy.
     """
     questions = judge_round.questions.order_by("position").values_list("position", "dataset")
     ungraded = _find_ungraded(judge_round)
@@ -77,7 +87,7 @@ def score_seats(judge_round: Round) -> list[Score]:
 
 
 def _read_labels(judge_round: Round, seats: Iterable[Seat]) -> dict[int, _Label]:
-    """Return each node's model and arm: those of its score in this round, if it has one already.
+    """Return each node's model and arm, taken from its earlier score in this round if it has one.
 
     A node may have changed both since the round closed.
     """
@@ -92,7 +102,7 @@ def _read_labels(judge_round: Round, seats: Iterable[Seat]) -> dict[int, _Label]
 
 
 def _read_sheets(judge_round: Round) -> dict[int, _Sheet]:
-    """Return the answer sheets by node, in one query that returns one row a node."""
+    """Return the answer sheets by node, in one query with one row per node."""
     position = "question__position"
     rows = (
         Answer.objects.filter(question__round=judge_round)
@@ -109,10 +119,10 @@ def _read_sheets(judge_round: Round) -> dict[int, _Sheet]:
 
 
 def _find_declined(judge_round: Round) -> set[int]:
-    """Return the nodes that did not ask for the questions though another one of their owner did.
+    """Return the nodes that requested no questions although another node of their owner did.
 
-    The owner knew the questions and could choose whether this node answers them. Whose the nodes
-    were is known when the round closes; scored again, it keeps what was found then.
+    The owner knew the questions and could choose whether this node answers them. Ownership counts
+    as of the closing of the round; a recomputed round keeps what was found then.
     """
     if judge_round.scores.exists():
         kept = judge_round.scores.filter(reason=Score.Reason.DECLINED)
@@ -124,9 +134,9 @@ def _find_declined(judge_round: Round) -> set[int]:
 
 
 def _find_ungraded(judge_round: Round) -> set[int]:
-    """Return the positions of questions with an answer that nobody could grade in time.
+    """Return the positions of questions with an answer that could not be graded in time.
 
-    An answer that was put off is none of them: its node made it slow, and it is wrong.
+    Postponed answers are not among them: their node made them slow, and they count as wrong.
     """
     left = Answer.objects.filter(question__round=judge_round, score=None).exclude(verdict=PUT_OFF)
     return set(left.values_list("question__position", flat=True).distinct())
@@ -161,7 +171,7 @@ def _reason(seat: Seat, sheet: _Sheet, asked: Sequence[_Asked]) -> Score.Reason:
 
 
 def _set_deviations(scores: Iterable[Score]) -> None:
-    """Note how far each score lies from the mean of its model's training nodes in the round."""
+    """Set each score's deviation from the mean of its model's trained nodes in the round."""
     by_model: defaultdict[str, list[Score]] = defaultdict(list)
     for score in scores:
         if score.score is not None and score.arm != Node.Arm.BASE:
@@ -170,3 +180,65 @@ def _set_deviations(scores: Iterable[Score]) -> None:
         mean = float(np.mean([score.score for score in group]))
         for score in group:
             score.deviation = float(score.score or 0.0) - mean
+
+
+# ---- summaries
+
+
+def summarise_season(season: Season) -> None:
+    """Store the summaries of all closed rounds of a season whose scores were written in bulk."""
+    for judge_round in season.rounds.filter(phase=Phase.CLOSED).iterator():
+        store_summary(judge_round, list(judge_round.scores.all()))
+
+
+def store_summary(judge_round: Round, scores: Sequence[Score]) -> None:
+    """Store or replace a round's summary, given all of its scores."""
+    quarantined = set(Node.objects.filter(quarantined=True).values_list("pk", flat=True))
+    results = [
+        ScoredResult(
+            score.model,
+            score.arm,
+            score.score,
+            bytes(score.answered),
+            bytes(score.solved),
+            competes=score.node_id not in quarantined,
+        )
+        for score in scores
+        if score.score is not None
+    ]
+    statistics = summarise(results, questions=judge_round.questions.count())
+    competing = [score for score in scores if score.node_id not in quarantined]
+    RoundSummary.objects.update_or_create(
+        round=judge_round,
+        defaults={
+            "seats": len(scores),
+            "datasets": tally_datasets((score.arm, score.cells) for score in competing),
+            "stale": False,
+            **asdict(statistics),
+        },
+    )
+
+
+def mark_stale(node: Node) -> None:
+    """Mark the summaries of a node's rounds as stale; must be called in a transaction.
+
+    The transaction must already hold the standings locks that it needs: a transaction with such a
+    lock may go on to lock a round.
+    """
+    # A round that is closing now has read the old state; once we get its lock, its summary exists
+    # and is marked. A round that closes later waits for us and reads the new state.
+    unfinished = Round.objects.filter(phase__in=[Phase.OPEN, Phase.SCORING])
+    list(unfinished.select_for_update(no_key=True).values_list("pk"))
+    RoundSummary.objects.filter(round__scores__node=node).update(stale=True)
+
+
+def renew_stale_summary() -> bool:
+    """Rebuild the newest stale summary that no worker has locked; tell whether there was one."""
+    with transaction.atomic():
+        stale = RoundSummary.objects.filter(stale=True).select_related("round")
+        free = stale.select_for_update(of=("self",), skip_locked=True)
+        found = free.order_by("-round_id").first()
+        if found is None:
+            return False
+        store_summary(found.round, list(found.round.scores.all()))
+    return True

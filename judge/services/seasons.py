@@ -1,24 +1,31 @@
-"""Seasons begin, pause, resume and end, and nodes get their arms in them."""
+"""Seasons start, pause, resume and end, and nodes are assigned to arms."""
 
+import secrets
 from collections.abc import Sequence
 from datetime import datetime
+from math import floor
 
-from django.db import transaction
-from django.db.models import QuerySet
+from django.db import connection, transaction
+from django.db.models import F, QuerySet
 
-from judge.models import Enrolment, Round, Season
+from judge.engine import Phase
+from judge.models import CoinBlock, Enrolment, Round, Season
 from judge.selectors.seasons import describe_season
-from judge.services.coin import flip_coin
-from judge.services.record import fix_withdrawn
+from judge.services.record import record_withdrawn
 from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import SeasonState
 from swarm_tasks.allowlist import GENERATOR
 from swarm_web import bus
 from swarm_web.nodes.models import Node
 
+# Block sizes, drawn at random so that nobody knows which place of a block is the last.
+SIZES = (4, 6, 8)
+_COIN = Season.Assignment.COIN
+_random = secrets.SystemRandom()
+
 
 def start_season(season: Season, *, now: datetime) -> bool:
-    """Start a drafted season, ending the one that runs; tell whether this call did it."""
+    """Start a draft season and end the running one; tell whether this call did it."""
     with transaction.atomic():
         drafts = Season.objects.select_for_update().filter(state=Season.State.DRAFT)
         if not drafts.filter(pk=season.pk).exists():
@@ -27,26 +34,25 @@ def start_season(season: Season, *, now: datetime) -> bool:
             end_season(running, now=now)
         season.state, season.started_at, season.generator = Season.State.RUNNING, now, GENERATOR
         season.save(update_fields=["state", "started_at", "generator"])
-        _ring(season)
+        _announce(season)
     return True
 
 
 def end_season(season: Season, *, now: datetime) -> bool:
-    """End the running season; a round that is open is still finished."""
+    """End the running season, withdraw its scheduled rounds, and let its open round finish."""
     with transaction.atomic():
-        won = Season.objects.filter(pk=season.pk, state=Season.State.RUNNING).update(
-            state=Season.State.ENDED, ended_at=now
-        )
-        if won:
-            _withdraw(season.rounds.filter(phase=Round.Phase.SCHEDULED), now=now)
-            _ring(None)
-    return bool(won)
+        running = Season.objects.filter(pk=season.pk, state=Season.State.RUNNING)
+        changed = running.update(state=Season.State.ENDED, ended_at=now)
+        if changed:
+            _withdraw(season.rounds.filter(phase=Phase.SCHEDULED), now=now)
+            _announce(None)
+    return bool(changed)
 
 
 def _withdraw(rounds: QuerySet[Round], *, now: datetime) -> None:
     numbers = list(rounds.order_by("number").values_list("number", flat=True))
     rounds.delete()
-    fix_withdrawn(numbers, now=now)
+    record_withdrawn(numbers, now=now)
 
 
 def pause_season(season: Season) -> bool:
@@ -55,14 +61,14 @@ def pause_season(season: Season) -> bool:
 
 
 def resume_season(season: Season) -> bool:
-    """Let a paused season open rounds again; a round that is overdue opens at once."""
+    """Let a paused season open rounds again; an overdue round opens at once."""
     return _set_paused(season, to=False)
 
 
 def halt_season(season: Season, refusal: RefusedError) -> bool:
-    """Pause a season for which no round can be made, and keep the code, the reason and the remedy.
+    """Pause a season for which no round can be made, and store the error with its remedy.
 
-    Resumed, it tries again.
+    After it is resumed, it tries again.
     """
     reason = f"{refusal.code}: {refusal.message}. {refusal.fix}"
     return _set_paused(season, to=True, reason=reason)
@@ -70,14 +76,14 @@ def halt_season(season: Season, refusal: RefusedError) -> bool:
 
 def _set_paused(season: Season, *, to: bool, reason: str = "") -> bool:
     others = Season.objects.filter(pk=season.pk, paused=not to)
-    won = others.update(paused=to, halt_reason=reason)
+    changed = others.update(paused=to, halt_reason=reason)
     bus.ring(bus.VIEWERS)
-    return bool(won)
+    return bool(changed)
 
 
-def _ring(season: Season | None) -> None:
-    told = describe_season(season) if season else None
-    bus.ring_nodes(SeasonState(reply_to=None, season=told))
+def _announce(season: Season | None) -> None:
+    rules = describe_season(season) if season else None
+    bus.ring_nodes(SeasonState(reply_to=None, season=rules))
     bus.ring(bus.VIEWERS)
 
 
@@ -85,13 +91,13 @@ def _ring(season: Season | None) -> None:
 
 
 def enrol(node: Node, season: Season, *, wish: str) -> str:
-    """Return the node's arm in the season, and keep it on record with who decided.
+    """Record the node's arm in the season and who chose it, and return the arm.
 
-    That is its owner's wish, or in a season with a coin what the coin said; an untrained `base`
-    node is in neither arm, whoever decides.
+    The owner's `wish` decides, or the coin in a season with one. An untrained `base` node is in
+    neither arm in either case.
     """
-    if season.assignment == Season.Assignment.COIN and wish != Node.Arm.BASE:
-        return flip_coin(node, season)
+    if season.assignment == _COIN and wish != Node.Arm.BASE:
+        return _flip_coin(node, season)
     kept = Enrolment.objects.filter(season=season, node=node).first()
     chosen = {"arm": Node.Arm(wish), "assignment": Season.Assignment.CHOICE}
     if kept is None or (kept.arm, kept.assignment) != (wish, Season.Assignment.CHOICE):
@@ -100,9 +106,9 @@ def enrol(node: Node, season: Season, *, wish: str) -> str:
 
 
 def enrol_all(season: Season, wishes: Sequence[tuple[Node, str]]) -> list[str]:
-    """Return the arms of many nodes, each with its owner's wish, as `enrol` does for one.
+    """Do what `enrol` does for many nodes, each with its owner's wish; return their arms.
 
-    Nodes whose arm is on record already take one query together.
+    One query serves all nodes whose arm is already recorded.
     """
     nodes = [node.pk for node, _ in wishes]
     known = {row.node_id: row for row in Enrolment.objects.filter(season=season, node__in=nodes)}
@@ -113,10 +119,75 @@ def enrol_all(season: Season, wishes: Sequence[tuple[Node, str]]) -> list[str]:
 
 
 def _known_arm(season: Season, kept: Enrolment | None, wish: str) -> str | None:
-    """Return the arm on record where it is the one that `enrol` would return."""
+    """Return the recorded arm if `enrol` would return the same one."""
     if kept is None:
         return None
-    if season.assignment == Season.Assignment.COIN and wish != Node.Arm.BASE:
-        return kept.arm if kept.assignment == Season.Assignment.COIN else None
+    if season.assignment == _COIN and wish != Node.Arm.BASE:
+        return kept.arm if kept.assignment == _COIN else None
     settled = (kept.arm, kept.assignment) == (wish, Season.Assignment.CHOICE)
     return wish if settled else None
+
+
+# ---- the coin: permuted blocks of random size, so that the arms stay balanced
+
+
+def _flip_coin(node: Node, season: Season) -> str:
+    """Record the arm that the coin draws for a node, and return it.
+
+    It is drawn once per season: a node that was `base` for a while returns to its place.
+    """
+    enrolled = Enrolment.objects.filter(season=season, node=node).select_related("block")
+    kept = enrolled.first()
+    if kept is not None and kept.assignment == _COIN:
+        return kept.arm
+    with transaction.atomic():
+        _lock_coin(season)
+        kept = enrolled.first()
+        if kept is not None and kept.assignment == _COIN:
+            return kept.arm
+        if kept is not None and kept.block is not None and kept.place is not None:
+            block, place = kept.block, kept.place
+        else:
+            block, place = _take_place(node, season)
+        arm: str = block.arms[place]
+        drawn = {"arm": arm, "assignment": _COIN, "block": block, "place": place}
+        Enrolment.objects.update_or_create(season=season, node=node, defaults=drawn)
+    return arm
+
+
+def _lock_coin(season: Season) -> None:
+    """Let one transaction at a time draw arms in a season."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtext('judge.coin'), %s)", [season.pk])
+
+
+def _take_place(node: Node, season: Season) -> tuple[CoinBlock, int]:
+    """Take the next place in a block of the node's model, or in a new block if all are full.
+
+    Two nodes of one owner never share a block: one node's arm would help to guess the other's.
+    """
+    blocks = season.coin_blocks.filter(model=node.model, taken__lt=F("size"))
+    if node.owner_id is not None:
+        blocks = blocks.exclude(enrolments__node__owner=node.owner_id)
+    block = blocks.order_by("pk").first() or _draw_block(node.model, season)
+    place = block.taken
+    block.taken += 1
+    block.save(update_fields=["taken"])
+    return block, place
+
+
+def _draw_block(model: str, season: Season) -> CoinBlock:
+    arms = draw_arms(_random.choice(SIZES), isolated_share=season.isolated_share)
+    return season.coin_blocks.create(model=model, arms=arms, size=len(arms))
+
+
+def draw_arms(size: int, *, isolated_share: float) -> list[str]:
+    """Return the shuffled arms of a new block, about `isolated_share` of them isolated.
+
+    If that is not a whole number of places, it is rounded up or down at random, so that each place
+    is isolated with exactly that probability.
+    """
+    isolated = floor(size * isolated_share + _random.random())
+    arms = [Node.Arm.ISOLATED.value] * isolated + [Node.Arm.SWARM.value] * (size - isolated)
+    _random.shuffle(arms)
+    return arms

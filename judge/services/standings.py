@@ -1,34 +1,42 @@
-"""The leaderboard is kept ready: ledgers and standings follow the rounds that close.
+"""Ledgers and standings are updated when rounds close, so that no page adds up answers.
 
-A refresh books the rounds that entered or left each window since the last one. It reads the scores
-of those rounds and the season's ledgers, never answers and never other rounds. Its cost grows with
-a round and with the number of nodes; of the history it reads a few kilobytes for each node.
+A refresh adds the rounds that entered each window since the last one to the season's ledgers,
+subtracts those that left, and rewrites the standings of the windows that changed. It reads the
+scores of those rounds and the ledgers, never answers or other rounds. Its cost grows with the size
+of a round and the number of nodes; a season's history is a few kilobytes per node.
 """
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 import msgspec
+import numpy as np
 from django.db import connection, transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet, TextField
+from django.db.models.functions import Cast
 
-from judge.models import Question, Round, Season, Standing, Window
-from judge.services.ledgers import load_books, read_entries, read_newest_labels, save_books
-from judge.services.windows import (
-    Change,
-    is_older_than_counted,
-    note_counted,
-    plan_changes,
-)
-from swarm_record.accounts import Account, Books
-from swarm_record.publishing import Entrant, Line, Minimum, draw_up, in_order
-from swarm_record.ranking import Record
-from swarm_record.stream import QUESTIONS, place_round
+from judge.engine import Phase
+from judge.models import Counted, Ledger, Question, Round, Score, Season, Standing, Window
+from swarm_record.board_rows import Minimum, StandingRow, build_rows, make_entrants, sort_rows
+from swarm_record.ledgers import MISSED, NodeLedger, RoundEntry, SeasonLedgers, WindowTally
+from swarm_record.ranking import ResultMatrix
+from swarm_record.stream import QUESTIONS, pack, place_round, stack_scores, unpack
+from swarm_tasks.marks import Cells
 from swarm_web import bus
 from swarm_web.bulk import copy_rows
 from swarm_web.nodes.models import Node
 
-_COLUMNS = (
+# msgspec decodes text about ten times as fast as Django decodes JSON columns.
+_decode_tallies = msgspec.json.Decoder(dict[str, WindowTally]).decode
+_decode_cells = msgspec.json.Decoder(Cells).decode
+_SPANS = {Window.DAY: timedelta(hours=24), Window.WEEK: timedelta(days=7)}
+_LEDGER_COLUMNS = (
+    *("season_id", "node_id", "model", "arm", "tallies", "deviations", "deviation_rounds"),
+    *("answered", "solved", "scores"),
+)
+_STANDING_COLUMNS = (
     *("season_id", "window", "node_id", "model", "arm", "remark", "place", "rank_low"),
     *("rank_high", "score", "interval_low", "interval_high", "correct", "n", "rounds", "missed"),
     "cells",
@@ -40,49 +48,90 @@ def refresh_standings(
 ) -> bool:
     """Bring a season's standings up to date; tell whether anything had changed.
 
-    Rounds with the keys `excluding` are taken out until the next refresh.
+    Rounds whose keys are in `excluding` are left out until the next refresh.
     """
     with transaction.atomic():
         lock_standings(season)
-        changes = plan_changes(season, now=now, excluding=excluding)
+        changes = _find_changes(season, now=now, excluding=excluding)
         if not changes:
             return False
-        end = _place_in_stream(season, _first_counted(changes))
-        books = load_books(season, end=end)
-        _book(books, changes)
-        save_books(season, books)
+        end = _place_in_stream(season, _new_rounds(changes))
+        ledgers = _load_ledgers(season, end=end)
+        _apply_changes(ledgers, changes)
+        _save_ledgers(season, ledgers)
         for window in changes:
-            _publish(season, window, books)
+            _write_standings(season, window, ledgers)
         bus.ring(bus.VIEWERS)
     return True
 
 
-def republish_standings(season: Season) -> None:
-    """Draw up all windows again, after the operator changed who is ranked."""
+def rebuild_standings(season: Season) -> None:
+    """Rewrite all windows' standings after the operator has changed who is ranked."""
     with transaction.atomic():
         lock_standings(season)
-        books = load_books(season, end=_stream_end(season))
+        ledgers = _load_ledgers(season, end=_stream_end(season))
         for window in Window:
-            _publish(season, window, books)
+            _write_standings(season, window, ledgers)
         bus.ring(bus.VIEWERS)
 
 
 def lock_standings(season: Season) -> None:
-    """Let one transaction at a time change what a season's leaderboard follows.
+    """Let one transaction at a time change what a season's leaderboard depends on.
 
-    Whoever also changes a round takes this lock first, as a refresh does.
+    A transaction that also locks a round takes this lock first, as a refresh does.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('judge.standings'), %s)", [season.pk])
 
 
-def _first_counted(changes: Mapping[Window, Change]) -> list[Round]:
-    """Return the rounds that join the stream: every round begins in this window."""
+# ---- which rounds each window counts
+
+
+@dataclass(frozen=True)
+class WindowChange:
+    """The rounds that enter a window, and those that leave it."""
+
+    entering: list[Round]
+    leaving: list[Round]
+
+
+Changes = Mapping[Window, WindowChange]
+
+
+def _find_changes(season: Season, *, now: datetime, excluding: Collection[int]) -> Changes:
+    """Return what changes in each window whose rounds are not the ones it has counted."""
+    changes = {}
+    for window in Window:
+        wanted = _rounds_in(season, window, now=now).exclude(pk__in=excluding)
+        counted = Round.objects.filter(
+            Exists(Counted.objects.filter(round=OuterRef("pk"), window=window)), season=season
+        )
+        entering = list(wanted.exclude(pk__in=counted.values("pk")).order_by("number"))
+        leaving = list(counted.exclude(pk__in=wanted.values("pk")).order_by("number"))
+        if entering or leaving:
+            changes[window] = WindowChange(entering, leaving)
+    return changes
+
+
+def _rounds_in(season: Season, window: Window, *, now: datetime) -> QuerySet[Round]:
+    """Return the rounds that belong to a window now."""
+    closed = Round.objects.filter(season=season, phase=Phase.CLOSED)
+    if window in _SPANS:
+        return closed.filter(closed_at__gt=now - _SPANS[window])
+    if window == Window.SEASON:
+        return closed
+    latest = closed.order_by("-number").values_list("pk", flat=True)
+    count = 1 if window == Window.ROUND else season.recent_rounds
+    return closed.filter(pk__in=list(latest[:count]))
+
+
+def _new_rounds(changes: Changes) -> list[Round]:
+    """Return the rounds that join the stream: those that enter the season's window."""
     return changes[Window.SEASON].entering if Window.SEASON in changes else []
 
 
 def _place_in_stream(season: Season, rounds: Iterable[Round]) -> int:
-    """Give rounds that have none a place in the stream; return the stream's end."""
+    """Give each round without a place in the stream the next one; return the stream's end."""
     end = _stream_end(season)
     for judge_round in rounds:
         if judge_round.stream_at is None:
@@ -98,75 +147,156 @@ def _stream_end(season: Season) -> int:
     return last.stream_at + (1 if last.stream_at >= QUESTIONS else last.questions.count())
 
 
-def _book(books: Books, changes: Mapping[Window, Change]) -> None:
+# ---- ledgers
+
+
+def _load_ledgers(season: Season, *, end: int) -> SeasonLedgers:
+    """Load all ledgers of a season whose stream has `end` columns."""
+    stored = Ledger.objects.filter(season=season).order_by("pk")
+    labels = stored.annotate(text=Cast("tallies", TextField())).values_list(
+        "node_id", "model", "arm", "text", "deviations", "deviation_rounds"
+    )
+    nodes = [
+        NodeLedger(node_id, row, model, arm, _decode_tallies(text), deviations, rounds)
+        for row, (node_id, model, arm, text, deviations, rounds) in enumerate(labels)
+    ]
+    streams = list(stored.values_list("answered", "solved", "scores"))
+    return SeasonLedgers(
+        nodes,
+        answered=unpack([bytes(row[0]) for row in streams], QUESTIONS),
+        solved=unpack([bytes(row[1]) for row in streams], QUESTIONS),
+        scores=stack_scores([bytes(row[2]) for row in streams], max(0, end - QUESTIONS)),
+    )
+
+
+def _apply_changes(ledgers: SeasonLedgers, changes: Changes) -> None:
     """Add and subtract rounds, and write new ones into the stream.
 
-    One round after the other: books that are written anew take in all rounds of a season.
+    One round at a time: ledgers that are rebuilt take in all rounds of a season.
     """
-    placed = {judge_round.pk: judge_round.stream_at for judge_round in _first_counted(changes)}
+    placed = {judge_round.pk: judge_round.stream_at for judge_round in _new_rounds(changes)}
     entering = {window: {r.pk for r in change.entering} for window, change in changes.items()}
     leaving = {window: {r.pk for r in change.leaving} for window, change in changes.items()}
     changed = {r.pk: r for change in changes.values() for r in [*change.entering, *change.leaving]}
     for judge_round in sorted(changed.values(), key=lambda each: each.number):
-        entries = read_entries(judge_round)
-        books.open_accounts(entries)
+        entries = _read_entries(judge_round)
+        ledgers.add_nodes(entries)
         start = placed.get(judge_round.pk)
         if start is not None:
             datasets = list(judge_round.questions.values_list("dataset", flat=True))
-            books.write_round(entries, start=start, datasets=datasets)
+            ledgers.write_round(entries, start=start, datasets=datasets)
         for window in changes:
             if judge_round.pk in entering[window]:
-                books.add(window, entries)
+                ledgers.add(window, entries)
             elif judge_round.pk in leaving[window]:
-                books.subtract(window, entries)
+                ledgers.subtract(window, entries)
         if judge_round.pk in placed:
             for entry in entries:
                 if not entry.is_missed:
-                    books.rename(entry.node_id, model=entry.model, arm=entry.arm)
+                    ledgers.relabel(entry.node_id, model=entry.model, arm=entry.arm)
     for window, change in changes.items():
-        note_counted(window, change)
+        Counted.objects.filter(window=window, round__in=change.leaving).delete()
+        Counted.objects.bulk_create(Counted(window=window, round=r) for r in change.entering)
     if Window.SEASON in changes:
-        _rename_back(books, changes[Window.SEASON])
+        _restore_labels(ledgers, changes[Window.SEASON])
 
 
-def _rename_back(books: Books, change: Change) -> None:
-    """Let the accounts of a change's nodes follow the newest of their rounds that count.
+def _read_entries(judge_round: Round) -> list[RoundEntry]:
+    """Read the results of a round's scored nodes and of those that were invited and missed it."""
+    count = judge_round.questions.count()
+    scored = Q(status=Score.Status.SCORED) & ~Q(cells={})
+    rows = list(
+        Score.objects.filter(scored | Q(reason__in=MISSED), round=judge_round)
+        .annotate(text=Cast("cells", TextField()))
+        .values_list(
+            *("node_id", "model", "arm", "text", "deviation", "reason", "answered", "solved")
+        )
+    )
+    nothing = pack(np.zeros(count, dtype=bool))
+    answered = unpack([bytes(row[-2]) or nothing for row in rows], count)
+    solved = unpack([bytes(row[-1]) or nothing for row in rows], count)
+    return [
+        RoundEntry(
+            *(node_id, model, arm, _decode_cells(text), answered[i], solved[i], deviation, reason)
+        )
+        for i, (node_id, model, arm, text, deviation, reason, _, _) in enumerate(rows)
+    ]
 
-    That is the round that entered, unless an older one was recomputed or one left: a void one.
+
+def _restore_labels(ledgers: SeasonLedgers, change: WindowChange) -> None:
+    """Give the changed rounds' nodes the labels of their newest counted round.
+
+    That is the round that entered, unless a round left (it was voided) or an older one entered (it
+    was recomputed).
     """
-    if change.leaving or is_older_than_counted(change.entering):
-        for node_id, model, arm in read_newest_labels([*change.entering, *change.leaving]):
-            books.rename(node_id, model=model, arm=arm)
+    if change.leaving or _has_newer_counted(change.entering):
+        for node_id, model, arm in _read_newest_labels([*change.entering, *change.leaving]):
+            ledgers.relabel(node_id, model=model, arm=arm)
 
 
-def _publish(season: Season, window: Window, books: Books) -> None:
+def _has_newer_counted(rounds: Sequence[Round]) -> bool:
+    """Tell whether the season counts a round that is newer than one of these."""
+    numbers = [judge_round.number for judge_round in rounds]
+    newer = Round.objects.filter(season=rounds[0].season_id, number__gt=min(numbers))
+    return newer.exclude(number__in=numbers).filter(counted__window=Window.SEASON).exists()
+
+
+def _read_newest_labels(rounds: Sequence[Round]) -> Iterable[tuple[int, str, str]]:
+    """Return (node, model, arm) of these rounds' nodes, from each node's newest counted round."""
+    scored = Score.objects.filter(status=Score.Status.SCORED)
+    return (
+        scored.filter(
+            node__in=scored.filter(round__in=rounds).values("node"),
+            round__season=rounds[0].season_id,
+            round__counted__window=Window.SEASON,
+        )
+        .exclude(cells={})
+        .order_by("node_id", "-round__number")
+        .distinct("node_id")
+        .values_list("node_id", "model", "arm")
+    )
+
+
+def _save_ledgers(season: Season, ledgers: SeasonLedgers) -> None:
+    """Replace the ledgers that were touched; those without tallies are deleted."""
+    Ledger.objects.filter(season=season, node__in=ledgers.touched).delete()
+    rows = (
+        (
+            *(season.pk, node_id, ledger.model, ledger.arm),
+            msgspec.json.encode(ledger.tallies).decode(),
+            *(ledger.deviations, ledger.deviation_rounds),
+            *(pack(ledgers.answered[ledger.row]), pack(ledgers.solved[ledger.row])),
+            ledgers.scores[ledger.row].astype("<f4").tobytes(),
+        )
+        for node_id in sorted(ledgers.touched)
+        if (ledger := ledgers.by_node[node_id]).tallies
+    )
+    copy_rows(Ledger, _LEDGER_COLUMNS, rows)
+
+
+# ---- standings
+
+
+def _write_standings(season: Season, window: Window, ledgers: SeasonLedgers) -> None:
     """Replace a window's standings."""
     quarantined = set(Node.objects.filter(quarantined=True).values_list("pk", flat=True))
-    accounts = books.in_window(window)
-    entrants = [
-        Entrant(
-            node_id=account.node_id,
-            model=account.model,
-            arm=account.arm,
-            cells=account.tallies[window].cells,
-            rounds=account.tallies[window].rounds,
-            missed=account.tallies[window].missed,
-            quarantined=account.node_id in quarantined,
-        )
-        for account in accounts
-    ]
-    lines = draw_up(
-        entrants,
-        record=_read_record(season, books, accounts) if window == Window.SEASON else None,
+    nodes = ledgers.in_window(window)
+    rows = build_rows(
+        make_entrants(nodes, window, quarantined=quarantined),
+        matrix=_build_matrix(season, ledgers, nodes) if window == Window.SEASON else None,
         minimum=_minimum(season, window),
     )
     Standing.objects.filter(season=season, window=window).delete()
-    placed = enumerate(in_order(lines), start=1)
-    copy_rows(Standing, _COLUMNS, (_row(season, window, line, place) for place, line in placed))
+    placed = enumerate(sort_rows(rows), start=1)
+    copy_rows(
+        Standing, _STANDING_COLUMNS, (_columns(season, window, row, place) for place, row in placed)
+    )
 
 
-def _read_record(season: Season, books: Books, accounts: Sequence[Account]) -> Record:
-    """Return what these accounts' nodes did in the rounds that the season counts."""
+def _build_matrix(
+    season: Season, ledgers: SeasonLedgers, nodes: Sequence[NodeLedger]
+) -> ResultMatrix:
+    """Return these nodes' results in the rounds that the season counts."""
     counted = season.rounds.filter(counted__window=Window.SEASON)
     placed = counted.order_by("stream_at").values_list("stream_at", flat=True)
     starts = [start for start in placed if start is not None]
@@ -175,13 +305,13 @@ def _read_record(season: Season, books: Books, accounts: Sequence[Account]) -> R
     questions = asked.order_by("round__stream_at", "position")
     for start, dataset in questions.values_list("round__stream_at", "dataset"):
         by_start[start or 0].append(dataset)
-    return books.read_record(books.rows(accounts), [(at, by_start[at]) for at in starts])
+    return ledgers.build_matrix(nodes, [(at, by_start[at]) for at in starts])
 
 
 def _minimum(season: Season, window: Window) -> Minimum:
-    """Return from what on a node is ranked; one round can give no more questions than it asks.
+    """Return what a node needs to be ranked; one round has no more questions than it asks.
 
-    Windows without ranks ask for no attendance.
+    Windows without ranks require no attendance.
     """
     questions, attendance = season.minimum_questions, 0
     if window == Window.ROUND:
@@ -191,12 +321,12 @@ def _minimum(season: Season, window: Window) -> Minimum:
     return Minimum(questions, attendance)
 
 
-def _row(season: Season, window: Window, line: Line, place: int) -> tuple[object, ...]:
-    entrant = line.entrant
-    low, high = line.rank or (None, None)
+def _columns(season: Season, window: Window, row: StandingRow, place: int) -> tuple[object, ...]:
+    entrant = row.entrant
+    low, high = row.rank or (None, None)
     return (
-        *(season.pk, window.value, entrant.node_id, entrant.model, entrant.arm, line.remark),
-        *(place, low, high, line.score, *line.interval, line.correct, line.n),
+        *(season.pk, window.value, entrant.node_id, entrant.model, entrant.arm, row.remark),
+        *(place, low, high, row.score, *row.interval, row.correct, row.n),
         *(entrant.rounds, entrant.missed),
         msgspec.json.encode(entrant.cells).decode(),
     )

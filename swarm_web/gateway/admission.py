@@ -44,25 +44,35 @@ class Admission:
         self._tokens = Keyed(_make_handshakes)
         self.closed: Closed | None = None
 
-    def check(self, token: str | None, network: str) -> None:
-        """Raise RefusedError, with `retry_after`, when this handshake has to wait."""
+    def check(self, token: str | None, network: str) -> bool:
+        """Raise RefusedError, with `retry_after`, when this handshake has to wait.
+
+        Return whether the token is known, and the handshake so counted for it.
+        """
         now = monotonic()
         if self.closed is not None:
             wait_s = self._wait_while(self.closed, now)
             raise RefusedError(self.closed.code, self.closed.message, retry_after=wait_s)
         known = token is not None and _name(token) in self._tokens
         if known and token is not None:
-            wait_s = self._tokens.get(_name(token), now=now).take(now=now)
-            problem = "too many connections with this token"
+            self._count_for(token, now=now)
         else:
             wait_s = self._failures.get(network, now=now).wait(now=now)
             problem = "too many handshakes with a wrong token from this address"
-        if wait_s > 0:
-            wait_s = jitter(wait_s, self._random)
-            raise RefusedError(ErrorCode.RATE_LIMITED, problem, retry_after=wait_s)
+            self._refuse_if(wait_s, problem)
         if len(self._shared.tokens) + len(self._shared.arrivals) >= settings.GATEWAY_WAITING:
             busy = "the coordinator has as many nodes to welcome as it can"
             raise RefusedError(ErrorCode.SERVER_BUSY, busy, retry_after=self._next_slot(now))
+        return known
+
+    def _count_for(self, token: str, *, now: float) -> None:
+        wait_s = self._tokens.get(_name(token), now=now).take(now=now)
+        self._refuse_if(wait_s, "too many connections with this token")
+
+    def _refuse_if(self, wait_s: float, problem: str) -> None:
+        if wait_s > 0:
+            wait_s = jitter(wait_s, self._random)
+            raise RefusedError(ErrorCode.RATE_LIMITED, problem, retry_after=wait_s)
 
     def explain_trouble(self) -> RefusedError:
         """Return the refusal of a handshake while a store is away."""
@@ -70,8 +80,11 @@ class Admission:
         return RefusedError(ErrorCode.SERVER_BUSY, away, retry_after=self._next_slot(monotonic()))
 
     def let_in(self, token: str) -> None:
-        """Take note of a right token."""
-        self._tokens.get(_name(token), now=monotonic())
+        """Take note of a right token that was not known, and count the handshake for it.
+
+        Raises RefusedError when too many came at once, before the first one made it known.
+        """
+        self._count_for(token, now=monotonic())
 
     def turn_away(self, network: str) -> None:
         """Take note of a wrong token, or of none."""

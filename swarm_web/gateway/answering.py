@@ -30,6 +30,7 @@ from swarm_web.gateway.handlers.greeting import greet
 from swarm_web.gateway.handlers.judging import offer_questions, receive_answers, tell_round
 from swarm_web.gateway.handlers.standing import tell_standing
 from swarm_web.gateway.handlers.training import publish, report_training, sample
+from swarm_web.gateway.quota import Wait
 from swarm_web.gateway.session import Session
 from swarm_web.gateway.staggering import jitter
 from swarm_web.refusals import note_refusal
@@ -55,16 +56,20 @@ HANDLERS: dict[type[msgspec.Struct], Handler] = {
 _BUSY_RETRY_S = 4.0
 
 
-async def answer(session: Session, frame: str | bytes, *, wait_s: float) -> ServerMessage:
-    """Return the reply to a frame; `wait_s` > 0 says that it came too fast and is refused."""
+class _AccountLimitError(RefusedError):
+    """Nodes of one account send too much together, which is no evidence against any of them."""
+
+
+async def answer(session: Session, frame: str | bytes, *, wait: Wait) -> ServerMessage:
+    """Return the reply to a frame; one that has to `wait` is refused."""
     request_id: str | None = None
     try:
         message = _decode(frame)
         request_id = message.id
-        _check_turn(session, message, wait_s)
+        _check_turn(session, message, wait)
         return await HANDLERS[type(message)](session, message)
     except UndecodableError as refusal:
-        problem = _too_fast(session, wait_s) if wait_s > 0 else refusal
+        problem = _too_fast(session, wait) if wait.seconds > 0 else refusal
         return _refuse_node(session, problem, reply_to=refusal.request_id)
     except RefusedError as refusal:
         return _refuse_node(session, refusal, reply_to=request_id)
@@ -89,25 +94,32 @@ def _decode(frame: str | bytes) -> NodeMessage:
     return decode_from_node(frame)
 
 
-def _check_turn(session: Session, message: NodeMessage, wait_s: float) -> None:
+def _check_turn(session: Session, message: NodeMessage, wait: Wait) -> None:
     """Refuse what comes too fast or before the hello."""
-    if wait_s > 0:
-        raise _too_fast(session, wait_s)
+    if wait.seconds > 0:
+        raise _too_fast(session, wait)
     if not session.greeted and not isinstance(message, Hello):
         raise RefusedError(ErrorCode.PROTOCOL_HELLO, "the first message was no hello")
 
 
-def _too_fast(session: Session, wait_s: float) -> RefusedError:
-    wait_s = jitter(wait_s, session.random)
+def _too_fast(session: Session, wait: Wait) -> RefusedError:
+    wait_s = jitter(wait.seconds, session.random)
+    if wait.is_shared:
+        problem = "too many messages or bytes of all nodes of this account"
+        return _AccountLimitError(ErrorCode.RATE_LIMITED, problem, retry_after=wait_s)
     return RefusedError(ErrorCode.RATE_LIMITED, "too many messages or bytes", retry_after=wait_s)
 
 
 def _refuse_node(session: Session, refusal: RefusedError, *, reply_to: str | None) -> Refused:
-    """Refuse a request, and note it for the node's page and as evidence of its conduct."""
-    if session.season_id is not None:
+    note(session, refusal)
+    return refuse(refusal, reply_to=reply_to)
+
+
+def note(session: Session, refusal: RefusedError) -> None:
+    """Note a refusal for the node's page and as evidence of its conduct."""
+    if session.season_id is not None and not isinstance(refusal, _AccountLimitError):
         session.shared.hub.note_refusal(session.season_id, session.node.pk, refusal.code)
     note_refusal(session.node.pk, code=refusal.code, message=refusal.message, now=session.clock())
-    return refuse(refusal, reply_to=reply_to)
 
 
 def refuse(refusal: RefusedError, *, reply_to: str | None) -> Refused:

@@ -67,14 +67,15 @@ async def _authenticate(scope: WebSocketScope) -> Node:
     """Return the node whose token came with the handshake. Raises RefusedError."""
     gate = admission()
     token, network = read_token(scope), network_of(scope.get("client"), scope["headers"])
-    gate.check(token, network)
+    known = gate.check(token, network)
     try:
         node = await shared_reads().tokens.do(token) if token else None
     except STORE_ERRORS:
         logger.warning("could not look up a token", exc_info=True)
         raise gate.explain_trouble() from None
     if token and node:
-        gate.let_in(token)
+        if not known:
+            gate.let_in(token)
         return node
     gate.turn_away(network)
     reason = "unknown or revoked token" if token else "no bearer token in the handshake"

@@ -2,43 +2,71 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from time import monotonic
+from typing import Generic, NamedTuple, TypeVar
 
 from channels.db import database_sync_to_async
 
+from swarm_web.write_behind import STORE_ERRORS
+
 Value = TypeVar("Value")
+
+# A database that is away may take many seconds to say so. A value that was there serves meanwhile.
+PATIENCE_S = 0.5
+
+
+class _Known(NamedTuple, Generic[Value]):
+    value: Value
+    fresh_until: float
 
 
 class Cached(Generic[Value]):
     """A value of one event loop, loaded by `load` in a thread and kept for `max_age_s` seconds.
 
-    Callers who come while it loads wait for the same load.
+    Callers who come while it loads wait for the same load, and share its failure. While the
+    database is away the last value goes on to count, unless it was dropped.
     """
 
     def __init__(self, load: Callable[[], Value], *, max_age_s: float) -> None:
         self._load = database_sync_to_async(load)
         self._max_age_s = max_age_s
-        self._lock = asyncio.Lock()
-        self._drops = 0
-        self._fresh: tuple[float, Value] | None = None
+        self._known: _Known[Value] | None = None
+        self._loading: asyncio.Task[Value] | None = None
 
     async def get(self) -> Value:
         """Return the value, loaded again if it is too old or was dropped."""
-        # Without the lock, which costs more than the rest where the value is fresh.
-        fresh = self._fresh
-        if fresh is not None and asyncio.get_running_loop().time() - fresh[0] < self._max_age_s:
-            return fresh[1]
-        async with self._lock:
-            now = asyncio.get_running_loop().time()
-            if self._fresh is not None and now - self._fresh[0] < self._max_age_s:
-                return self._fresh[1]
-            drops = self._drops
-            value: Value = await self._load()
-            # What was dropped while it loaded may be old already.
-            self._fresh = (now, value) if drops == self._drops else None
-            return value
+        known = self._known
+        if known is not None and monotonic() < known.fresh_until:
+            return known.value
+        loading = self._loading
+        if loading is None:
+            loading = self._loading = asyncio.create_task(self._reload())
+            # Nobody may wait for it any more when it fails.
+            loading.add_done_callback(lambda done: done.cancelled() or done.exception())
+        if known is None:
+            return await asyncio.shield(loading)
+        await asyncio.wait([loading], timeout=PATIENCE_S)
+        if loading.done() and not isinstance(loading.exception(), STORE_ERRORS):
+            return loading.result()
+        return known.value
 
     def drop(self) -> None:
-        """Forget the value."""
-        self._drops += 1
-        self._fresh = None
+        """Forget the value, and what is being loaded: it may be old already."""
+        self._known = self._loading = None
+
+    async def _reload(self) -> Value:
+        this, began = asyncio.current_task(), monotonic()
+        try:
+            value: Value = await self._load()
+        except STORE_ERRORS:
+            if self._loading is this and self._known is not None:
+                # Asked again after a while, not with each message.
+                self._known = self._known._replace(fresh_until=monotonic() + self._max_age_s)
+            raise
+        else:
+            if self._loading is this:
+                self._known = _Known(value, began + self._max_age_s)
+            return value
+        finally:
+            if self._loading is this:
+                self._loading = None

@@ -2,7 +2,7 @@
 
 It stands on uvicorn alone, without a Channels consumer, because a consumer's dispatch costs as much
 as the rest of a message. uvicorn pings each socket and closes those that do not answer, and reads
-nothing more from a socket until the last message is handled.
+nothing more from a socket until the last message is handled, unless it is told to (`inbox`).
 """
 
 import asyncio
@@ -18,12 +18,14 @@ from swarm_protocol.errors import CLOSE_CODES, RETURN_CODES, ErrorCode, RefusedE
 from swarm_protocol.messages import Refused, ServerMessage, Welcome
 from swarm_web import counters
 from swarm_web.gateway.admission import admission
-from swarm_web.gateway.answering import answer, refuse
+from swarm_web.gateway.answering import answer, note, refuse
 from swarm_web.gateway.auth import read_token
+from swarm_web.gateway.inbox import Inbox
 from swarm_web.gateway.quota import Quota, allowances
 from swarm_web.gateway.roster import Roster, roster
 from swarm_web.gateway.session import Session, shared_reads
 from swarm_web.nodes.models import Node
+from swarm_web.store_clock import store_clock
 
 # How long a socket may stay open without a hello, and the close code then.
 HELLO_S = 20.0
@@ -60,10 +62,10 @@ class Connection:
     ) -> None:
         self.node = node
         self.session = Session(node, shared_reads())
-        self.opened_ns = time.time_ns()
+        self.opened_ns = store_clock().now_ns()
         self.sending_since = 0.0
         self._roster = listed_in
-        self._receive = receive
+        self._inbox = Inbox(receive)
         self._send = send
         self._quota = Quota(node, allowances())
         self._shut_out = shut_out
@@ -83,7 +85,7 @@ class Connection:
 
     async def serve(self) -> None:
         """Serve the connection, and clean up however it ends."""
-        await self._receive()
+        await self._inbox.take()
         await self._send({"type": "websocket.accept", "subprotocol": None, "headers": []})
         counters.count(counters.CONNECTIONS, "accepted")
         self._serving = asyncio.current_task()
@@ -91,7 +93,7 @@ class Connection:
         code = None
         try:
             await self._roster.enter(self)
-            while (event := await self._receive())["type"] == "websocket.receive":
+            while (event := await self._inbox.take())["type"] == "websocket.receive":
                 await self._handle(event)
             code = event.get("code")
         finally:
@@ -104,19 +106,20 @@ class Connection:
         frame = event.get("text")
         if frame is None:
             frame = event.get("bytes") or b""
-        wait_s = self._quota.take(len(frame))
+        wait = self._quota.take(len(frame))
         if not self._welcomed:
             # A welcome tells what was announced until now; what comes later is sent after it.
             self._rings.clear()
         # Until the reply is sent: whoever is sent away meanwhile gets it first.
         self._answering = True
-        reply = await answer(self.session, frame, wait_s=wait_s)
+        reply = await answer(self.session, frame, wait=wait)
         await self._say(reply)
         self._answering = False
-        if wait_s and self._quota.floods:
+        if wait.seconds and self._quota.floods:
             why = "too many messages, and refusals are not heeded"
-            wait_s = self._shut_out()
-            self._dismissal = RefusedError(ErrorCode.RATE_FLOOD, why, retry_after=wait_s)
+            out_s = self._shut_out()
+            self._dismissal = RefusedError(ErrorCode.RATE_FLOOD, why, retry_after=out_s)
+            note(self.session, self._dismissal)
         if self._dismissal is not None:
             await self._say(refuse(self._dismissal, reply_to=None))
         elif isinstance(reply, Welcome):
@@ -199,11 +202,27 @@ class Connection:
         if not self._answering and not self._closed:
             await self._say(refuse(refusal, reply_to=None))
 
+    def read_on(self) -> None:
+        """See whether the node asks on while it takes no reply."""
+        if self._answering:
+            self._inbox.read_on(self._drop_unheeding)
+
     def drop(self) -> None:
         """Close a socket that takes nothing."""
-        counters.count(counters.CONNECTIONS, "stalled")
-        if self._serving is not None:
-            self._serving.cancel()
+        self._drop("stalled")
+
+    def _drop_unheeding(self) -> None:
+        """Close a socket that takes nothing and asks on, which no client does."""
+        why = "too many messages, and replies are not read"
+        note(self.session, RefusedError(ErrorCode.RATE_FLOOD, why))
+        self._drop("unread")
+
+    def _drop(self, why: str) -> None:
+        # Once: a second time would cancel the cleaning up.
+        serving, self._serving = self._serving, None
+        if serving is not None:
+            counters.count(counters.CONNECTIONS, why)
+            serving.cancel()
 
     # ---- the end
 
@@ -215,6 +234,7 @@ class Connection:
         tasks = [task for task in (self._forwarding, self._ending) if task is not None]
         for task in tasks:
             task.cancel()
+        await self._inbox.stop()
         # A task may have failed because the socket was gone; that is no news any more.
         await asyncio.gather(*tasks, return_exceptions=True)
         self.session.leave_pool()

@@ -19,6 +19,9 @@ from swarm_web.gateway.process import close_process
 from swarm_web.gateway.upkeep import follow_maintenance
 from swarm_web.maintenance.models import Maintenance
 from swarm_web.maintenance.selectors import latest_maintenance
+from swarm_web.store import async_redis
+from swarm_web.store_clock import store_clock
+from swarm_web.store_version import StoreTooOldError, check_store
 
 logger = logging.getLogger(__name__)
 
@@ -26,8 +29,16 @@ PULSE_S = 1.0
 
 
 async def lifespan(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
-    """Keep the pulse from the server's start to its end, and write what is left at its end."""
+    """Keep the pulse from the server's start to its end, and write what is left at its end.
+
+    With a Redis that is too old the process does not start.
+    """
     await receive()
+    try:
+        await check_store(async_redis())
+    except StoreTooOldError as problem:
+        await send({"type": "lifespan.startup.failed", "message": str(problem)})
+        return
     drain = Drain()
     drain.take_signals()
     beating = asyncio.create_task(keep_pulse(drain.begun))
@@ -54,6 +65,7 @@ async def keep_pulse(stopping: asyncio.Event) -> None:
             else:
                 # Without any sign, in a Redis that is new, the judge would not wait.
                 await heartbeat.keep_silent(SILENCE)
+            await store_clock().ask()
         except (db.Error, redis.exceptions.RedisError):
             logger.warning("cannot serve now", exc_info=True)
         await asyncio.sleep(PULSE_S)

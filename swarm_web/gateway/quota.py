@@ -2,6 +2,7 @@
 
 import asyncio
 from time import monotonic
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from django.conf import settings
@@ -13,6 +14,16 @@ from swarm_web.nodes.models import Node
 # each message that is taken, and each of those makes up for some refusals.
 FLOOD = 100
 _MADE_UP = 4
+
+
+class Wait(NamedTuple):
+    """The seconds until a message may come, 0 if it may now.
+
+    `is_shared` says that only others of the node's account took what it needed.
+    """
+
+    seconds: float
+    is_shared: bool = False
 
 
 class Allowances:
@@ -37,7 +48,10 @@ class Allowances:
 
 
 class Quota:
-    """Counts the messages of one connection; `refused` those that came too fast lately."""
+    """Counts the messages of one connection.
+
+    `refused` are those that came too fast for the node's own allowance lately.
+    """
 
     __slots__ = ("_allowances", "_node", "refused")
 
@@ -51,26 +65,27 @@ class Quota:
         """Whether the node goes on and on although it was told to wait."""
         return self.refused >= FLOOD
 
-    def take(self, size: int) -> float:
-        """Count a message of `size` bytes and return 0, or the seconds until it may come again."""
+    def take(self, size: int) -> Wait:
+        """Count a message of `size` bytes, or return how long it has to wait."""
         now = monotonic()
         # Looked up each time: full ones are forgotten, and a node's owner may change.
         own = self._allowances.nodes.get(self._node.pk, now=now)
-        wait_s = own.wait(now=now)
+        wait_s = own_wait_s = own.wait(now=now)
         if self._node.owner_id is None:
             shared = None
         else:
             shared = self._allowances.owners.get(self._node.owner_id, now=now)
             wait_s = max(wait_s, shared.wait(now=now))
         if wait_s:
-            self.refused += 1
-            return wait_s
+            # Who waits for others of its account may heed and be refused again.
+            self.refused += own_wait_s > 0
+            return Wait(wait_s, is_shared=not own_wait_s)
         if self.refused:
             self.refused = max(0, self.refused - _MADE_UP)
         own.spend(size)
         if shared is not None:
             shared.spend(size)
-        return 0.0
+        return Wait(0.0)
 
 
 _by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, Allowances] = WeakKeyDictionary()

@@ -36,6 +36,9 @@ ANNOUNCE_S = 0.02
 RETRY_S = 2.0
 # A socket that has not taken a message for this long is closed: it holds memory for nothing.
 STALLED_S = 60.0
+# After this long what the node asks meanwhile is looked at.
+UNREAD_S = 1.0
+LOOK_S = 1.0
 _TOUCHED_AT_ONCE = 2_000
 
 _SEASON_RING = f'{{"type":"{SeasonState.__struct_config__.tag}"'
@@ -44,7 +47,10 @@ _arrivals = msgspec.json.Decoder(list[tuple[int, int]])
 
 
 class Listed(Protocol):
-    """A connection, as the roster sees it. `sending_since` is 0 while nothing is being sent."""
+    """A connection, as the roster sees it. `sending_since` is 0 while nothing is being sent.
+
+    `opened_ns` is by Redis's clock: connections of several machines are compared by it.
+    """
 
     node: Node
     opened_ns: int
@@ -63,6 +69,9 @@ class Listed(Protocol):
     def dismiss(self, refusal: RefusedError) -> None:
         """Have the node come back later, after what is being handled was answered."""
 
+    def read_on(self) -> None:
+        """See whether the node asks on while it takes no reply."""
+
     def drop(self) -> None:
         """Close a socket that takes nothing."""
 
@@ -77,19 +86,22 @@ class Roster:
         self._announcing = WriteBehind(self._announce, pause_s=ANNOUNCE_S, name="arrivals")
         self._departures: Batcher[Departure, None] = Batcher(database_sync_to_async(leave))
         self._keeping: asyncio.Task[None] | None = None
-        self._open = 0
+        self._watching: asyncio.Task[None] | None = None
+        # Also those that were superseded and have not ended.
+        self._open: set[Listed] = set()
         self._empty = asyncio.Event()
         self._empty.set()
 
     async def enter(self, connection: Listed) -> None:
         """List a connection, and end an older one of the node, wherever it is."""
-        self._open += 1
+        self._open.add(connection)
         self._empty.clear()
         if self._keeping is None:
             await bus.switchboard().listen(bus.NODES, self._ring_all)
             await bus.switchboard().listen(bus.ARRIVALS, self._hear_arrivals)
             await bus.switchboard().listen(bus.LOOK_AGAIN, self._look_again)
             self._keeping = self._keeping or asyncio.create_task(self._keep())
+            self._watching = self._watching or asyncio.create_task(self._watch())
         node_id = connection.node.pk
         older = self._by_node.get(node_id)
         self._by_node[node_id] = connection
@@ -112,7 +124,7 @@ class Roster:
                 del self._by_node[connection.node.pk]
                 await self._departures.do(Departure(connection.node.pk, goodbye, now))
         finally:
-            self._open -= 1
+            self._open.discard(connection)
             if not self._open:
                 self._empty.set()
 
@@ -145,10 +157,12 @@ class Roster:
         bus.switchboard().forget(bus.NODES, self._ring_all)
         bus.switchboard().forget(bus.ARRIVALS, self._hear_arrivals)
         bus.switchboard().forget(bus.LOOK_AGAIN, self._look_again)
-        if self._keeping is not None:
-            self._keeping.cancel()
-            await asyncio.wait([self._keeping])
-            self._keeping = None
+        tasks = [task for task in (self._keeping, self._watching) if task is not None]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        self._keeping = self._watching = None
 
     # ---- doorbells
 
@@ -184,7 +198,7 @@ class Roster:
     # ---- presence
 
     async def _keep(self) -> None:
-        """Touch all nodes that are connected, and drop sockets that take nothing.
+        """Touch all nodes that are connected.
 
         The hello was a node's first touch. It is also found here that a node is not allowed in any
         more, if the ring that says so was lost.
@@ -193,7 +207,6 @@ class Roster:
         while True:
             await asyncio.sleep(pause_s)
             pause_s = TOUCH_S
-            self._drop_stalled(now=time.monotonic())
             try:
                 await self._touch_all()
             except (db.Error, redis.exceptions.RedisError):
@@ -217,10 +230,22 @@ class Roster:
                 why = "this token was replaced, or the operator blocked this node"
                 connection.end(ErrorCode.AUTH_INVALID, why)
 
-    def _drop_stalled(self, *, now: float) -> None:
-        for connection in tuple(self._by_node.values()):
-            if connection.sending_since and now - connection.sending_since > STALLED_S:
+    # ---- sockets that take nothing
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            self._look_at_unread(now=time.monotonic())
+
+    def _look_at_unread(self, *, now: float) -> None:
+        for connection in tuple(self._open):
+            if not connection.sending_since:
+                continue
+            unread_s = now - connection.sending_since
+            if unread_s > STALLED_S:
                 connection.drop()
+            elif unread_s > UNREAD_S:
+                connection.read_on()
 
 
 def _supersede(connection: Listed) -> None:

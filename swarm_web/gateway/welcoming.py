@@ -7,9 +7,10 @@ from datetime import datetime
 from judge.models import Season
 from judge.services.receipts import Signer
 from judge.services.seasons import enrol_all
+from swarm_protocol.errors import RefusedError
 from swarm_protocol.messages import Arm, Hello
 from swarm_web.nodes.arrivals import Introduction, bind_keys, introduce
-from swarm_web.nodes.models import Node
+from swarm_web.nodes.models import Node, NodeKey
 
 _ARMS: dict[str, Arm] = {"swarm": "swarm", "isolated": "isolated", "base": "base"}
 
@@ -32,8 +33,8 @@ class Settled:
     signer: Signer | None
 
 
-def settle_arrivals(arrivals: Sequence[Arrival]) -> list[Settled]:
-    """Enrol nodes and store what they say of themselves."""
+def settle_arrivals(arrivals: Sequence[Arrival]) -> list[Settled | Exception]:
+    """Enrol nodes and store what they say of themselves; some may be refused."""
     for each in arrivals:
         each.node.model = each.hello.model
     arms = _find_arms(arrivals)
@@ -41,12 +42,22 @@ def settle_arrivals(arrivals: Sequence[Arrival]) -> list[Settled]:
         Introduction(each.node, each.hello, arm, each.now)
         for each, arm in zip(arrivals, arms, strict=True)
     ]
-    introduce(introductions)
     keys = bind_keys(introductions)
+    introduce(
+        [
+            each
+            for each, key in zip(introductions, keys, strict=True)
+            if not isinstance(key, RefusedError)
+        ]
+    )
     return [
-        Settled(arm, Signer(node=each.node.name, key_id=key.pk, public=key.public) if key else None)
+        key if isinstance(key, RefusedError) else Settled(arm, _signer(each.node, key))
         for each, arm, key in zip(arrivals, arms, keys, strict=True)
     ]
+
+
+def _signer(node: Node, key: NodeKey | None) -> Signer | None:
+    return Signer(node=node.name, key_id=key.pk, public=key.public) if key else None
 
 
 def _find_arms(arrivals: Sequence[Arrival]) -> list[Arm]:

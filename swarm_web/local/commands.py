@@ -14,10 +14,12 @@ WORKER = (
     *("python", "-m", "celery", "-A", "swarm_web", "worker", "-l", "WARNING", "-c", "1"),
     *("--without-gossip", "--without-mingle"),
 )
+# uvicorn's sans-I/O ones, on sockets that end when nobody takes what was sent.
+WEBSOCKETS = "swarm_web.gateway.transport:NodeTransport"
 
 
 def serve_web(*, host: str, port: int) -> tuple[str, ...]:
-    """Return the web process: the sans-I/O websockets, without compression, 4 MiB a message.
+    """Return the web process: our websockets, without compression, 4 MiB a message.
 
     Only TRUSTED_PROXIES decides about proxies' headers; uvicorn would trust them from 127.0.0.1.
 
@@ -27,7 +29,7 @@ def serve_web(*, host: str, port: int) -> tuple[str, ...]:
     return (
         *("python", "-m", "uvicorn", "swarm_web.asgi:application"),
         *("--host", host, "--port", str(port), "--no-proxy-headers"),
-        *("--ws", "websockets-sansio", "--ws-per-message-deflate", "false"),
+        *("--ws", WEBSOCKETS, "--ws-per-message-deflate", "false"),
         *("--ws-max-size", "4194304", "--no-access-log", "--timeout-graceful-shutdown", "3"),
     )
 

@@ -2,18 +2,25 @@
 
 import json
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import msgspec
 from django.db import connection
 
+from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import Hello
 from swarm_web.nodes.models import Node, NodeKey
 from swarm_web.nodes.services import hash_token
 
 logger = logging.getLogger(__name__)
+
+# A node whose state folder is lost makes a key. Each stays on record, so their number is bounded.
+MOST_NEW_KEYS = 20
+DAY = timedelta(days=1)
+KEYS_WAIT_S = 3600.0
 
 _INTRODUCE = """
 UPDATE nodes_node AS node SET
@@ -89,24 +96,42 @@ def _describe_hardware(hello: Hello) -> str:
     return json.dumps(msgspec.to_builtins(hello.hardware) if hello.hardware else {})
 
 
-def bind_keys(introductions: Sequence[Introduction]) -> list[NodeKey | None]:
-    """Return the key that each node signs with, noted for good when it comes for the first time."""
+def bind_keys(introductions: Sequence[Introduction]) -> list[NodeKey | RefusedError | None]:
+    """Return the key that each node signs with, noted for good when it comes for the first time.
+
+    A node that comes with more new keys in a day than anybody needs is refused.
+    """
     keys = _read_keys(introductions)
-    new = [
-        NodeKey(node=each.node, public=each.hello.key, first_seen=each.now)
-        for each in introductions
-        if each.hello.key is not None and (each.node.pk, each.hello.key) not in keys
-    ]
+    recent = Counter(
+        node_id for (node_id, _), key in keys.items() if key.first_seen > introductions[0].now - DAY
+    )
+    new: dict[tuple[int, str], NodeKey] = {}
+    for each in introductions:
+        place = each.node.pk, each.hello.key or ""
+        if each.hello.key is None or place in keys or place in new:
+            continue
+        if recent[each.node.pk] < MOST_NEW_KEYS:
+            new[place] = NodeKey(node=each.node, public=each.hello.key, first_seen=each.now)
+            recent[each.node.pk] += 1
     if new:
-        NodeKey.objects.bulk_create(new, ignore_conflicts=True)
+        NodeKey.objects.bulk_create(new.values(), ignore_conflicts=True)
         keys = _read_keys(introductions)
-        for key in new:
+        for key in new.values():
             if sum(node_id == key.node_id for node_id, _ in keys) > 1:
                 logger.warning("%s signs with a new key, %s", key.node.name, key.public)
     return [
-        None if each.hello.key is None else keys[each.node.pk, each.hello.key]
+        None if each.hello.key is None else keys.get((each.node.pk, each.hello.key), _refuse_key())
         for each in introductions
     ]
+
+
+def _refuse_key() -> RefusedError:
+    return RefusedError(
+        ErrorCode.RATE_LIMITED,
+        f"this node came with {MOST_NEW_KEYS} new signing keys in a day",
+        fix="Keep the node's state folder, which has its key, or wait.",
+        retry_after=KEYS_WAIT_S,
+    )
 
 
 def _read_keys(introductions: Sequence[Introduction]) -> dict[tuple[int, str], NodeKey]:

@@ -88,7 +88,7 @@ class ConductAdmin(admin.ModelAdmin[Conduct]):
 
     list_display = [
         *("node", "season", "level", "charge", "bad", "total", "since", "until", "pinned"),
-        *("findings", "refused", "copies", "hurried", "checked", "worthless"),
+        *("findings", "refused", "copies", "hurried", "floods", "checked", "worthless"),
     ]
     list_filter = ["level", "charge", "pinned", "season"]
     list_select_related = ["node", "season"]

@@ -11,7 +11,13 @@ on up to 64 hours when there was more than one finding in the season. The findin
   which is at most so many. Otherwise hardly anything is refused, because clients check what they
   send. A node of which everything is refused is found at 81.
 - FLOODING: more than MOST_HURRIED messages of an hour came faster than the site allows. This is a
-  bound and no test: a client waits as long as a refusal tells it to.
+  bound and no test: a client waits as long as a refusal tells it to. What only the limit of the
+  whole account refuses does not count: others of it may be faster each time.
+- UNHEEDING: more than MOST_FLOODS times in an hour a web process hung up on the node because it
+  went on sending: through `quota.FLOOD` refusals that told it to wait, or without taking a single
+  reply (`gateway.inbox`). A bound too, which a client does not reach even once. That a node takes
+  no reply is no evidence in itself, however often it is dropped for it: a slow link, one that loses
+  large packets and a machine that sleeps look the same. Such nodes ask for next to nothing.
 - COPYING: more than COPIES of what the node offered in an hour copied rollouts in the pool (the
   same test). Of the policies for which `likeness` errs most, 2 in 100 honest rollouts count as
   copies; of all others 2 in 10,000. A node that copies everything is found at 9.
@@ -20,6 +26,11 @@ on up to 64 hours when there was more than one finding in the season. The findin
   completion. Found are 4 of the first 4, 8 of 20, 14 of 64. Completions without an answer are no
   evidence: a model that has learned nothing yet gives none. A worker whose machine stalls for the
   verifier's whole deadline, again and again, may be wrong here.
+- MISDECLARED, by spot checks: more than MISDECLARED_SHARE of the checked rollouts that the node
+  declares informative have no right completion at all (the same test): 17 of the first 17. A client
+  declares what its own verifier found right and wrong completions in, and verifiers agree: datasets
+  that depend on the machine are on no allow-list. Rollouts that are all right here do not count,
+  because clients with older rules accept less; nor do those on which the verifier hangs or fails.
 - TOO_RIGHT, by spot checks: more of the checked rollouts have only right completions than the
   node's judge scores allow.
 
@@ -51,10 +62,12 @@ WINDOW = timedelta(hours=1)
 REFUSED_SHARE = 0.5
 SPOOL = 64
 MOST_HURRIED = 600
+MOST_FLOODS = 2
 COPIES = 0.25
 # Of spot checks.
 CHECKS = 256
 WORTHLESS_SHARE = 0.05
+MISDECLARED_SHARE = 0.5
 JUDGE_ERROR = 1e-5
 MARGIN = 0.15
 # Probation after the first finding, and at most.
@@ -88,8 +101,10 @@ class Charge(StrEnum):
 
     REFUSED = "refused"
     FLOODING = "flooding"
+    UNHEEDING = "unheeding"
     COPYING = "copying"
     WORTHLESS = "worthless"
+    MISDECLARED = "misdeclared"
     TOO_RIGHT = "too_right"
 
 
@@ -108,26 +123,30 @@ class Sent:
     """What a node sent in a window.
 
     `published` rollouts were taken; `copies` and `refused` were not. `refused` also counts messages
-    that could not be read, and `hurried` those that came too fast.
+    that could not be read, and `hurried` those that came too fast. `floods` are the times that a
+    web process hung up because the node went on.
     """
 
     published: int = 0
     refused: int = 0
     copies: int = 0
     hurried: int = 0
+    floods: int = 0
 
 
 @dataclass(frozen=True)
 class Checked:
     """What our verifier found about one rollout: `solved` of `total` completions are right.
 
-    It is `worthless` if nobody can learn from it, whatever its answers.
+    It is `worthless` if nobody can learn from it, whatever its answers. `declared` says whether its
+    node declares it informative.
     """
 
     dataset: str
     solved: int
     total: int
     worthless: bool = False
+    declared: bool = False
 
     @property
     def informative(self) -> bool:
@@ -142,12 +161,22 @@ class Checked:
         """Whether every completion is right."""
         return self.solved == self.total > 0
 
+    @property
+    def misdeclared(self) -> bool:
+        """Whether it is declared informative, and no completion is right."""
+        return self.declared and not self.worthless and not self.solved
+
 
 @dataclass(frozen=True)
 class Checks:
-    """The spot checks of a window: how many were worthless, and the others by dataset."""
+    """The spot checks of a window: how many were worthless, and the others by dataset.
+
+    Of the others, `declared` were declared informative, and `misdeclared` falsely.
+    """
 
     worthless: int = 0
+    declared: int = 0
+    misdeclared: int = 0
     cells: Cells = field(default_factory=dict)
 
     @property
@@ -160,7 +189,12 @@ class Checks:
         if check.worthless:
             return replace(self, worthless=self.worthless + 1)
         right, n = self.cells.get(check.dataset, (0, 0))
-        return replace(self, cells={**self.cells, check.dataset: (right + check.all_right, n + 1)})
+        return replace(
+            self,
+            declared=self.declared + check.declared,
+            misdeclared=self.misdeclared + check.misdeclared,
+            cells={**self.cells, check.dataset: (right + check.all_right, n + 1)},
+        )
 
 
 @dataclass(frozen=True)
@@ -176,6 +210,8 @@ def judge_sent(sent: Sent) -> Finding | None:
     """Return what a window of messages and rollouts proves, if anything."""
     if sent.hurried > MOST_HURRIED:
         return Finding(Charge.FLOODING, sent.hurried, sent.hurried, MOST_HURRIED / sent.hurried)
+    if sent.floods > MOST_FLOODS:
+        return Finding(Charge.UNHEEDING, sent.floods, sent.floods, MOST_FLOODS / sent.floods)
     total = sent.published + sent.copies + sent.refused
     if _is_significant(sent.refused - SPOOL, total - SPOOL, REFUSED_SHARE):
         return Finding(Charge.REFUSED, sent.refused, total, REFUSED_SHARE)
@@ -192,6 +228,8 @@ def judge_checks(checks: Checks, *, judged: Cells) -> Finding | None:
     """
     if _is_significant(checks.worthless, checks.total, WORTHLESS_SHARE):
         return Finding(Charge.WORTHLESS, checks.worthless, checks.total, WORTHLESS_SHARE)
+    if _is_significant(checks.misdeclared, checks.declared, MISDECLARED_SHARE):
+        return Finding(Charge.MISDECLARED, checks.misdeclared, checks.declared, MISDECLARED_SHARE)
     right = sum(right for right, _ in checks.cells.values())
     total = sum(n for _, n in checks.cells.values())
     if not right:

@@ -10,9 +10,18 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+import msgspec
+
+from swarm_protocol.logprobs import without_logprobs
+from swarm_protocol.messages import Rollout
 from swarm_web.relay.likeness import Digests
 
 Name = TypeVar("Name", bound=Hashable)
+
+_LOGPROBS = b'"logprob'
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Rollout)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,6 +48,13 @@ class Entry:
     def node(self) -> str:
         """The name of the node that made the rollout."""
         return self.key.split("/", 1)[0]
+
+
+def strip_logprobs(body: bytes) -> bytes:
+    """Return a rollout's JSON without log-probs, for nodes that do not ask for them."""
+    if _LOGPROBS not in body:
+        return body
+    return _encoder.encode(without_logprobs(_decoder.decode(body)))
 
 
 class Bag:

@@ -5,7 +5,7 @@ and it is never given the same one twice.
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -23,6 +23,13 @@ class Given(NamedTuple):
 class _Stored(msgspec.Struct, array_like=True):
     waiting: list[tuple[str, int, bool]]
     reported: list[str]
+
+
+Value = TypeVar("Value")
+
+
+def _keep_latest(known: dict[str, Value]) -> dict[str, Value]:
+    return dict(list(known.items())[-REMEMBERED:])
 
 
 class GivenList:
@@ -60,6 +67,14 @@ class GivenList:
         while len(self._reported) > REMEMBERED:
             del self._reported[next(iter(self._reported))]
         return taken
+
+    def merge(self, earlier: "GivenList") -> None:
+        """Add another list of the node, whose rollouts count as the older ones."""
+        self._reported = _keep_latest(earlier._reported | self._reported)
+        waiting = earlier._waiting | self._waiting
+        self._waiting = _keep_latest(
+            {key: given for key, given in waiting.items() if key not in self._reported}
+        )
 
     def pack(self) -> bytes:
         """Return the list as bytes, for another connection of the node."""

@@ -9,11 +9,12 @@ Keys of season `s`, all in one slot of a cluster and with an expiry; see `relay.
     relay:{s}:given        hash of how many times rollouts of each node were given to others
     relay:{s}:held         how many rollouts the pool holds
     relay:{s}:list:<node>  what a node that hung up was given (`relay.given`)
+    relay:{s}:holders      hash of nodes' tenures (`relay.handover`)
     relay:{s}:lapsed       set of ids of the nodes whose declarations do not count
     relay:{s}:weights      hash of how often rollouts of nodes are handed out, where it is not 1
     relay:{s}:turn         there while a process has offered rollouts to be checked
 Keys of the site:
-    relay:credits          list of `relay.tally.Credits`, which a worker books
+    relay:credits          list of batches of credits, which a worker books (`relay.credits`)
     relay:checks           list of `relay.claims.Check`, which a worker makes
 """
 
@@ -27,7 +28,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from math import ceil
 from random import Random
-from typing import Any, cast
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -38,13 +39,12 @@ from django.conf import settings
 
 from swarm_web import counters
 from swarm_web.nodes.models import Node
-from swarm_web.relay.given import GivenList
+from swarm_web.relay.credits import CreditOutbox
+from swarm_web.relay.handover import Members
 from swarm_web.relay.intake import SampleLimits, SampleQuota, offer_samples
 from swarm_web.relay.keys import (
     CHECKS,
-    CREDITS,
     given_key,
-    given_list_key,
     held_key,
     lapsed_key,
     turn_key,
@@ -53,9 +53,10 @@ from swarm_web.relay.keys import (
 from swarm_web.relay.replica import Replica
 from swarm_web.relay.season_pool import Member, SeasonPool
 from swarm_web.relay.services.folding import fold_changes
-from swarm_web.relay.tally import Credits, Tally
+from swarm_web.relay.tally import Tally
 from swarm_web.relay.window import Bounds
 from swarm_web.store import async_redis
+from swarm_web.store_clock import store_clock
 from swarm_web.write_behind import STORE_ERRORS, WriteBehind
 
 logger = logging.getLogger(__name__)
@@ -65,19 +66,14 @@ FOLD_PAUSE_S = 5.0
 # Between two looks at what other processes took, and at what the worker found.
 READ_EVERY_S = 0.5
 CHECK_EVERY_S = 5.0
-# A node reports what it was given before a connection that it lost; an hour is long.
-_REMEMBERED_S = 3600
 # A season may pause for long; its counts should still be there.
 _GIVEN_AGE_S = 90 * 86_400
 # Should no worker ever take them.
-_MOST_CREDITS_WAITING = 2_000
 _MOST_CHECKS_WAITING = 64
 # What Redis raises, and what a value in it does that no process of this version writes.
 _READ_ERRORS = (*STORE_ERRORS, ValueError)
 _AWAY_ERRORS = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError)
 _CANCEL_AGAIN_S = 0.1
-# Larger ones are written in several.
-_PAIRS_AT_ONCE = 20_000
 _TAKEN_AT_ONCE = 256  # a few milliseconds' worth: nodes are answered in between
 
 # KEYS: hash. ARGV: seconds to keep it, then (field, amount)...
@@ -132,8 +128,8 @@ class Hub:
         self._replicas: dict[int, Replica] = {}
         self._opened_at: dict[int, float] = {}
         self._tally = Tally()
-        self._members: dict[tuple[int, int], Member] = {}
-        self._lists: dict[str, bytes] = {}
+        self._credits = CreditOutbox(client, source=self._process)
+        self._members = Members(client, process=self._process)
         self._opening = asyncio.Lock()
         self._keeping: asyncio.Task[None] | None = None
         self._random = Random(secrets.randbits(64))
@@ -158,6 +154,7 @@ class Hub:
                     max_age_s=int(self._limits.bounds.max_age_s),
                     most_bytes=self._limits.bounds.body_bytes,
                     most_entries=self._limits.bounds.size,
+                    ahead_s=store_clock().ahead_s,
                 )
                 pool = SeasonPool(
                     season_id,
@@ -165,6 +162,7 @@ class Hub:
                     quota=SampleQuota(self._limits.samples),
                     tally=self._tally,
                 )
+                await self._members.listen()
                 try:
                     await self._catch_up(pool)
                 except _READ_ERRORS:
@@ -176,29 +174,12 @@ class Hub:
         return self._pools[season_id]
 
     async def join(self, pool: SeasonPool, node: Node) -> Member:
-        """Return a node's part in a pool, with what it was given on its last connection."""
-        known = self._members.get((pool.season_id, node.pk))
-        if known is not None:
-            return known
-        key = given_list_key(pool.season_id, node.pk)
-        packed = self._lists.get(key)
-        try:
-            packed = packed or cast("bytes | None", await self._client.get(key))
-            given = GivenList.unpack(packed) if packed else GivenList()
-        except (*STORE_ERRORS, msgspec.DecodeError):
-            logger.warning("what %s was given is not known", node, exc_info=True)
-            given = GivenList()
-        member = Member(node_id=node.pk, name=node.name, party=node.party, given=given)
-        return self._members.setdefault((pool.season_id, node.pk), member)
+        """Return a node's part in a pool, with what it was given wherever it was before."""
+        return await self._members.join(pool.season_id, node)
 
     def leave(self, pool: SeasonPool, member: Member) -> None:
         """Keep what a node was given for its next connection, unless it has one by now."""
-        part = (pool.season_id, member.node_id)
-        if self._members.get(part) is not member:
-            return
-        del self._members[part]
-        if member.given:
-            self._lists[given_list_key(pool.season_id, member.node_id)] = member.given.pack()
+        if self._members.leave(pool.season_id, member):
             self._relay.wake()
 
     def note_refusal(self, season_id: int, node_id: int, code: str) -> None:
@@ -230,6 +211,7 @@ class Hub:
         self._keeping = None
         await self._fold.close()
         await self._relay.close()
+        await self._members.close()
 
     # ---- what is written soon: to Redis
 
@@ -244,7 +226,7 @@ class Hub:
             samples = sorted(pool.take_samples(), key=lambda sample: sample.node_id)
             for _, group in groupby(samples, key=lambda sample: sample.node_id):
                 await offer_samples(self._client, list(group), limits=self._limits.samples)
-        await self._write_lists()
+        await self._members.write()
 
     async def _tell_others(self, season_id: int, entries: list[Any], *, now: float) -> None:
         try:
@@ -252,19 +234,6 @@ class Hub:
         except STORE_ERRORS:
             counters.count(counters.RELAY, "not_replicated", by=len(entries))
             raise
-
-    async def _write_lists(self) -> None:
-        lists = dict(self._lists)
-        if not lists:
-            return
-        async with self._client.pipeline(transaction=False) as pipeline:
-            for key, packed in lists.items():
-                pipeline.set(key, packed, ex=_REMEMBERED_S)
-            await pipeline.execute()
-        # Only now: a node may come back, or leave again, while its list is being written.
-        for key, packed in lists.items():
-            if self._lists.get(key) is packed:
-                del self._lists[key]
 
     async def _write_given(self) -> None:
         given = self._tally.take_given()
@@ -290,7 +259,7 @@ class Hub:
         finally:
             # They go to Redis: Postgres may be away.
             await self._write_given()
-            await self._write_credits()
+            await self._credits.send(self._tally)
 
     async def _write_changes(self) -> None:
         changes, points = self._tally.take_changes()
@@ -302,26 +271,6 @@ class Hub:
             self._tally.put_back(changes, points)
             raise
 
-    async def _write_credits(self) -> None:
-        pairs, lessons = self._tally.take_credits()
-        if not pairs:
-            return
-        rows = list(pairs.items())
-        try:
-            batches = []
-            for first in range(0, len(rows), _PAIRS_AT_ONCE):
-                some = rows[first : first + _PAIRS_AT_ONCE]
-                batch = Credits(some, lessons if first == 0 else [])
-                batches.append(msgspec.msgpack.encode(batch))
-            async with self._client.pipeline(transaction=True) as pipeline:
-                pipeline.rpush(CREDITS, *batches)
-                pipeline.ltrim(CREDITS, -_MOST_CREDITS_WAITING, -1)
-                await pipeline.execute()
-        except BaseException:
-            self._tally.pairs.update(pairs)
-            self._tally.lessons = lessons + self._tally.lessons
-            raise
-
     # ---- what is read
 
     async def _keep(self) -> None:
@@ -330,7 +279,8 @@ class Hub:
             await asyncio.sleep(READ_EVERY_S)
             for pool in tuple(self._pools.values()):
                 if self._is_over(pool):
-                    del self._pools[pool.season_id], self._replicas[pool.season_id]
+                    for by_season in (self._pools, self._replicas, self._opened_at):
+                        del by_season[pool.season_id]
                     continue
                 try:
                     await self._look_at(pool)
@@ -346,7 +296,7 @@ class Hub:
         if now - self._opened_at[pool.season_id] <= self._limits.bounds.max_age_s:
             return False
         waits = pool.window or pool.outgoing or pool.samples
-        return not waits and all(season_id != pool.season_id for season_id, _ in self._members)
+        return not waits and not self._members.is_anybody_in(pool.season_id)
 
     async def _look_at(self, pool: SeasonPool) -> None:
         await self._catch_up(pool)

@@ -19,6 +19,11 @@ def given_list_key(season_id: int, node_id: int) -> str:
     return f"relay:{{{season_id}}}:list:{node_id}"
 
 
+def holders_key(season_id: int) -> str:
+    """Return the key of the hash of nodes' tenures (`relay.handover`)."""
+    return f"relay:{{{season_id}}}:holders"
+
+
 def lapsed_key(season_id: int) -> str:
     """Return the key of the set of nodes whose declarations do not count."""
     return f"relay:{{{season_id}}}:lapsed"

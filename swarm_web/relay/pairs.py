@@ -7,14 +7,29 @@ Key of season `s` and minute `m` (Unix seconds), with an expiry:
     relay:{s}:pairs:m      hash of `<giver's party>/<taker's party>` to credits until now
 """
 
+from collections import defaultdict
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import redis
 
 MOST_A_MINUTE = 16
-# Credits are booked within seconds; while Postgres is away they wait.
-_KEPT_S = 3600
+# Since the last booking, seconds after the minute. Credits of the minute that are booked later than
+# this after the others, because Postgres was away, have a limit of their own. A longer time would
+# take much memory: with 70,000 nodes there are half a million pairs a minute.
+_KEPT_S = 180
+# Of one call: Redis answers nobody else while a script runs.
+_PAIRS_AT_ONCE = 1000
+
+# KEYS: the hash of a minute. ARGV: seconds to keep it, then (field, credits)... Returns the totals.
+_ADD = """
+local totals = {}
+for i = 2, #ARGV, 2 do
+    totals[i / 2] = redis.call('HINCRBY', KEYS[1], ARGV[i], ARGV[i + 1])
+end
+redis.call('EXPIRE', KEYS[1], ARGV[1])
+return totals
+"""
 
 
 class PartyPair(NamedTuple):
@@ -31,16 +46,24 @@ def admit(client: redis.Redis, wanted: Mapping[PartyPair, int]) -> dict[PartyPai
 
     What was noted stays noted, so credits that could not be booked and come again may count less.
     """
-    pipe = client.pipeline(transaction=False)
-    for pair, more in wanted.items():
-        pipe.hincrby(_key(pair), f"{pair.giver}/{pair.taker}", more)
-    for key in sorted({_key(pair) for pair in wanted}):
-        pipe.expire(key, _KEPT_S)
-    totals = pipe.execute()[: len(wanted)]
-    return {
-        pair: min(more, max(0, MOST_A_MINUTE - (total - more)))
-        for (pair, more), total in zip(wanted.items(), totals, strict=True)
-    }
+    add = client.register_script(_ADD)
+    by_minute: defaultdict[str, list[PartyPair]] = defaultdict(list)
+    for pair in wanted:
+        by_minute[_key(pair)].append(pair)
+    admitted: dict[PartyPair, int] = {}
+    for key, pairs in by_minute.items():
+        for first in range(0, len(pairs), _PAIRS_AT_ONCE):
+            some = pairs[first : first + _PAIRS_AT_ONCE]
+            args = [_KEPT_S, *(each for pair in some for each in (_field(pair), wanted[pair]))]
+            totals = cast("list[int]", add(keys=[key], args=args))
+            for pair, total in zip(some, totals, strict=True):
+                before = total - wanted[pair]
+                admitted[pair] = min(wanted[pair], max(0, MOST_A_MINUTE - before))
+    return admitted
+
+
+def _field(pair: PartyPair) -> str:
+    return f"{pair.giver}/{pair.taker}"
 
 
 def _key(pair: PartyPair) -> str:

@@ -4,6 +4,9 @@ Each process appends what it took to a stream of its own, and reads those of the
 reads back what it wrote. Rollouts may be lost: while Redis is away each process hands out what it
 has, and what it could not tell in time is dropped.
 
+In Redis all times are by its clock, because those of machines differ: which of two equal rollouts
+was published first depends on it. A node's word does not.
+
 Keys of season `s`, all in one slot of a cluster and with an expiry:
     relay:{s}:processes        sorted set of the processes, scored by Unix seconds of the last write
     relay:{s}:stream:<process> stream of batches of entries
@@ -11,7 +14,8 @@ Keys of season `s`, all in one slot of a cluster and with an expiry:
 
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import msgspec
@@ -26,6 +30,9 @@ _FIELD = b"e"
 _BATCH_BYTES = 1 << 18
 # Read at once from all streams together; what is left is read right after.
 _READ_BATCHES = 16
+
+# Nobody copies a rollout within a millisecond.
+_SAME_TIME_S = 0.001
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(list[Entry])
@@ -52,6 +59,7 @@ class Replica:
     """The stream of one process, and its place in the streams of the others.
 
     `most_bytes` and `most_entries` bound the process' stream in Redis: what a window holds of it.
+    `ahead_s` tells how far Redis's clock is ahead of this process's.
     """
 
     def __init__(
@@ -63,6 +71,7 @@ class Replica:
         max_age_s: int,
         most_bytes: int,
         most_entries: int,
+        ahead_s: Callable[[], float],
     ) -> None:
         self._client = client
         self._season_id = season_id
@@ -70,6 +79,7 @@ class Replica:
         self._max_age_s = max_age_s
         self._most_bytes = most_bytes
         self._most_entries = most_entries
+        self._ahead_s = ahead_s
         self._processes_key = processes_key(season_id)
         self._own = stream_key(season_id, process)
         self._streams = stream_key(season_id, "").encode()
@@ -81,12 +91,14 @@ class Replica:
         """Append entries to the process' stream, and cut off what is too old or too much."""
         # First: a Redis that is full takes nothing before it got room.
         await self._cut(now=now)
-        batches = list(_pack(entries))
+        ahead_s = self._ahead_s()
+        batches = list(_pack(_shift(entries, by=ahead_s)))
         async with self._client.pipeline(transaction=False) as pipeline:
             for batch, _ in batches:
                 pipeline.xadd(self._own, {_FIELD: batch})
-            pipeline.zadd(self._processes_key, {self._process: now})
-            pipeline.zremrangebyscore(self._processes_key, "-inf", now - self._max_age_s)
+            pipeline.zadd(self._processes_key, {self._process: now + ahead_s})
+            oldest = now + ahead_s - self._max_age_s
+            pipeline.zremrangebyscore(self._processes_key, "-inf", oldest)
             for key in (self._own, self._processes_key):
                 pipeline.expire(key, self._max_age_s)
             replies: list[Any] = await pipeline.execute()
@@ -119,7 +131,8 @@ class Replica:
 
         The oldest come first, as a window wants them.
         """
-        since = now - self._max_age_s
+        ahead_s = self._ahead_s()
+        since = now + ahead_s - self._max_age_s
         known: Any = await self._client.zrangebyscore(self._processes_key, since, "+inf")
         keys = {self._streams + each for each in known}
         others = keys - {self._own.encode()}
@@ -139,11 +152,18 @@ class Replica:
                 if len(batches) == _READ_BATCHES
             }
         self._read_to = reached
-        return sorted(entries, key=lambda entry: entry.at)
+        return sorted(_shift(entries, by=-ahead_s), key=lambda entry: entry.at)
 
     def read_again(self) -> None:
         """Read the streams from their beginning next time: Redis may have lost them."""
         self._read_to.clear()
+
+
+def _shift(entries: Sequence[Entry], *, by: float) -> Sequence[Entry]:
+    """Return entries as another clock dates them."""
+    if abs(by) < _SAME_TIME_S:
+        return entries
+    return [replace(entry, at=entry.at + by) for entry in entries]
 
 
 def _pack(entries: Sequence[Entry]) -> list[tuple[bytes, int]]:

@@ -22,20 +22,26 @@ from swarm_web.relay.window import Bounds, Entry, Outcome, Strategy, Window
 
 # What stands around a rollout in a reply: the sender's name, the age and the names of the fields.
 _AROUND_BYTES = 128
-_LOGPROBS = b'"logprob'
+# Of nodes whose last point is remembered; old ones are forgotten at each doubling.
+_SWEEP_AT = 1024
 
 _encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(Rollout)
 
 
 @dataclass(slots=True)
 class Member:
-    """A connected node in a season. `party` is its owner, or the node itself if it has none."""
+    """A connected node in a season. `party` is its owner, or the node itself if it has none.
+
+    `tenure` names the time for which this process has the node (`relay.handover`). Once it has
+    `left`, the node has to join again before it uses the pool.
+    """
 
     node_id: int
     name: str
     party: str
     given: GivenList = field(default_factory=GivenList)
+    tenure: str = ""
+    left: bool = False
 
 
 class RelayedRollout(msgspec.Struct, frozen=True):
@@ -86,6 +92,7 @@ class SeasonPool:
         self._quota = quota
         self._tally = tally
         self._points: dict[int, float] = {}
+        self._sweep_at = _SWEEP_AT
 
     def publish(
         self,
@@ -162,7 +169,7 @@ class SeasonPool:
         )
         relayed, left = [], most_bytes
         for entry in drawn:
-            body = entry.body if with_logprobs else _strip_logprobs(entry.body)
+            body = entry.body if with_logprobs else self.window.read_bare(entry)
             left -= len(body) + _AROUND_BYTES
             if left < 0:
                 left += len(body) + _AROUND_BYTES
@@ -177,7 +184,9 @@ class SeasonPool:
     def report(self, member: Member, report: ReportTraining, *, now: float) -> None:
         """Note what a node reports of its training, and credit whose rollouts it used."""
         part = (self.season_id, member.node_id)
-        self._tally.change(part).note(report)
+        # Who was credited is noted below: no list of rollouts waits until the report is stored.
+        slim = msgspec.structs.replace(report, used=[])
+        self._tally.change(part).note(slim)
         minute = int(now) // 60 * 60
         names = (f"{used.node}/{used.id}" for used in report.used)
         for key, given in member.given.take(names):
@@ -190,8 +199,8 @@ class SeasonPool:
                 )
                 self._tally.lessons.append(lesson)
         if now - self._points.get(member.node_id, float("-inf")) >= POINT_EVERY_S:
-            self._points[member.node_id] = now
-            self._tally.points.append(Point(part, now, report))
+            self._note_point(member.node_id, now=now)
+            self._tally.points.append(Point(part, now, slim))
 
     def choose_checks(
         self, *, declared: int, arbitrary: int, now: float, random: Random
@@ -239,13 +248,14 @@ class SeasonPool:
         taken, self.samples = self.samples, []
         return taken
 
+    def _note_point(self, node_id: int, *, now: float) -> None:
+        """Remember when a node's last point was, for as long as another one would be too soon."""
+        if len(self._points) >= self._sweep_at:
+            known = self._points.items()
+            self._points = {node: at for node, at in known if now - at < POINT_EVERY_S}
+            self._sweep_at = max(_SWEEP_AT, 2 * len(self._points))
+        self._points[node_id] = now
+
     def _sample(self, member: Member, rollout: Rollout, *, now: float) -> None:
         """Let the archive have a rollout; verdicts need no log-probs."""
         self.samples.append(Sample(self.season_id, member.node_id, now, without_logprobs(rollout)))
-
-
-def _strip_logprobs(body: bytes) -> bytes:
-    """Return the rollout without log-probs, for nodes that do not ask for them."""
-    if _LOGPROBS not in body:
-        return body
-    return _encoder.encode(without_logprobs(_decoder.decode(body)))

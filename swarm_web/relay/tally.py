@@ -6,6 +6,8 @@ them written in a few statements (`relay.services.folding`, `relay.services.cred
 
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import islice
+from typing import NamedTuple
 
 import msgspec
 
@@ -14,6 +16,11 @@ from swarm_protocol.messages import ReportTraining
 
 # A chart shows no more points of a node's training.
 POINT_EVERY_S = 180.0
+
+# While a store is away: hours of thousands of nodes, and then the latest are kept.
+MOST_POINTS = 20_000
+MOST_PAIRS = 200_000
+MOST_LESSONS = 50_000
 
 # Messages that no client sends; what a newer one sends besides is a small share.
 UNREADABLE = frozenset(
@@ -47,6 +54,7 @@ class Change:
     refused: int = 0
     copies: int = 0
     hurried: int = 0
+    floods: int = 0
 
     def note(self, report: ReportTraining) -> None:
         """Take over what a report says."""
@@ -67,11 +75,12 @@ class Change:
         later.refused += self.refused
         later.copies += self.copies
         later.hurried += self.hurried
+        later.floods += self.floods
 
     @property
     def is_evidence(self) -> bool:
         """Whether it says something about the node's conduct."""
-        return bool(self.refused or self.copies or self.hurried)
+        return bool(self.refused or self.copies or self.hurried or self.floods)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +92,7 @@ class Point:
     report: ReportTraining
 
 
-class Pair(msgspec.Struct, array_like=True, frozen=True):
+class Pair(NamedTuple):
     """A node learned from another one in a minute, which begins at `minute` (Unix seconds)."""
 
     season_id: int
@@ -100,16 +109,6 @@ class Lesson(msgspec.Struct, array_like=True, frozen=True):
     rollout_id: str
     taker_id: int
     at: int
-
-
-class Credits(msgspec.Struct, array_like=True):
-    """Who trained on how many rollouts of whom, and on which archived ones.
-
-    Each lesson is also counted in `pairs`.
-    """
-
-    pairs: list[tuple[Pair, int]]
-    lessons: list[Lesson]
 
 
 @dataclass
@@ -133,6 +132,8 @@ class Tally:
         """Count a refused message if it is evidence of a node's conduct, and tell whether it is."""
         if code == ErrorCode.RATE_LIMITED:
             self.change(part).hurried += 1
+        elif code == ErrorCode.RATE_FLOOD:
+            self.change(part).floods += 1
         elif code in UNREADABLE:
             self.change(part).refused += 1
         else:
@@ -149,7 +150,7 @@ class Tally:
         """Put back what could not be written."""
         for part, change in changes.items():
             change.merge_into(self.change(part))
-        self.points = points + self.points
+        self.points = (points + self.points)[-MOST_POINTS:]
 
     def take_given(self) -> Counter[Part]:
         """Take how many rollouts of each node were given to others."""
@@ -161,3 +162,9 @@ class Tally:
         taken = self.pairs, self.lessons
         self.pairs, self.lessons = Counter(), []
         return taken
+
+    def bound_credits(self) -> None:
+        """Drop the oldest credits beyond MOST_PAIRS and MOST_LESSONS: they cannot be written."""
+        for pair in list(islice(self.pairs, max(0, len(self.pairs) - MOST_PAIRS))):
+            del self.pairs[pair]
+        del self.lessons[:-MOST_LESSONS]

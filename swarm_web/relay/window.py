@@ -17,7 +17,7 @@ from enum import StrEnum
 from random import Random
 
 from swarm_web.relay.draws import Asker, Choices, Drawing, Strategy
-from swarm_web.relay.entries import Bag, Bags, Entry, Shares
+from swarm_web.relay.entries import Bag, Bags, Entry, Shares, strip_logprobs
 from swarm_web.relay.likeness import Likeness, liken_body
 
 __all__ = ["Bounds", "Entry", "Outcome", "Reason", "Strategy", "Window"]
@@ -36,7 +36,7 @@ class Outcome(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why an entry was pushed out: the bound that it was over."""
+    """Why an entry was pushed out: the bound that it was over, or that it was a copy."""
 
     AGE = "age"
     SIZE = "size"
@@ -44,11 +44,15 @@ class Reason(StrEnum):
     NODE = "node"
     PARTY = "party"
     TASK = "task"
+    COPY = "copy"
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """How much the window holds: rollouts in all, per node, party and dataset; bytes; seconds."""
+    """How much the window holds: rollouts in all, per node, party and dataset; bytes; seconds.
+
+    The bytes are those of bodies. Copies of them without log-probs may take as much again.
+    """
 
     size: int
     per_node: int
@@ -70,7 +74,9 @@ class Window:
         self._bounds = bounds
         self._keys: dict[str, Entry] = {}
         self._contents: dict[bytes, Entry] = {}
+        # What was derived from entries when it was first needed.
         self._likenesses: dict[Entry, Likeness] = {}
+        self._bare: dict[Entry, bytes] = {}
         self._all = Bag()
         self._declared = Bag()
         self._nodes: Bags[int] = Bags()
@@ -98,7 +104,9 @@ class Window:
 
         An entry is a duplicate if its node has sent its id, or anybody a rollout that `likeness`
         compares with the same task and completions; a near-duplicate, if its party has sent one
-        that is like it. All this goes by what the window holds now. A time after `now`, by another
+        that is like it. All this goes by what the window holds now. Of equal rollouts of two
+        parties the one that was published first takes the other's place: a copy may be quicker in
+        another process than the original is between processes. A time after `now`, by another
         process's clock, counts as `now`.
         """
         self.expire(now=now)
@@ -106,10 +114,13 @@ class Window:
             return Outcome.TOO_OLD
         if entry.at > now:
             entry = replace(entry, at=now)
-        if entry.key in self._keys or self._is_known(entry):
+        twin = self._find_twin(entry)
+        if entry.key in self._keys or (twin and not _is_copy(twin, entry, now=now)):
             return Outcome.DUPLICATE
         if self._is_near(entry):
             return Outcome.NEAR_DUPLICATE
+        if twin:
+            self._evict(twin, Reason.COPY)
         self._insert(entry)
         self._push_out(entry)
         return Outcome.ADDED
@@ -190,9 +201,17 @@ class Window:
             self._remove(entry)
         return len(entries)
 
-    def _is_known(self, entry: Entry) -> bool:
+    def read_bare(self, entry: Entry) -> bytes:
+        """Return the body of an entry that is held without log-probs; it is made once."""
+        bare = self._bare.get(entry)
+        if bare is None:
+            bare = self._bare[entry] = strip_logprobs(entry.body)
+        return bare
+
+    def _find_twin(self, entry: Entry) -> Entry | None:
+        """Return a rollout with the same task and completions that is compared with others."""
         twin = self._contents.get(entry.digests.content)
-        return twin is not None and self._liken(twin).is_remembered
+        return twin if twin is not None and self._liken(twin).is_remembered else None
 
     def _is_near(self, entry: Entry) -> bool:
         held = self._asked.get((entry.digests.question, entry.party))
@@ -262,6 +281,7 @@ class Window:
     def _remove(self, entry: Entry) -> None:
         del self._keys[entry.key]
         self._likenesses.pop(entry, None)
+        self._bare.pop(entry, None)
         if self._contents.get(entry.digests.content) is entry:
             del self._contents[entry.digests.content]
         self._forget_asked(entry)
@@ -291,3 +311,11 @@ class Window:
         shares.change(entry.party, by)
         if not shares:
             del self._task_counts[entry.dataset]
+
+
+def _is_copy(held: Entry, entry: Entry, *, now: float) -> bool:
+    """Tell whether `held`, of another party, was published after an equal `entry`.
+
+    Not after one that is published only now: this clock may have been set back.
+    """
+    return held.party != entry.party and entry.at < min(held.at, now)

@@ -9,9 +9,9 @@ from django.db import connection, transaction
 from judge.models import Answer, Score, Season, Seat
 from judge.selectors.seasons import running_season
 from judge.services.comparing import compare_season
+from judge.services.scores import summarise_season
 from judge.services.seasons import end_season
 from judge.services.standings import refresh_standings
-from judge.services.summaries import summarise_season
 from swarm_tasks.quiz import share_questions
 from swarm_tasks.starter import STARTER_TASKS
 from swarm_web.seeding.course import Course, Sitting

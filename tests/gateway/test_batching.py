@@ -17,6 +17,7 @@ from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_protocol.messages import Refused, SubmitAnswers
 from swarm_web.gateway.answering import answer
 from swarm_web.gateway.batching import MOST_AT_ONCE, Batcher
+from swarm_web.gateway.quota import Wait
 from swarm_web.gateway.session import shared_reads
 from tests.gateway.conftest import Member
 from tests.gateway.sessions import answers_to, session_of
@@ -170,7 +171,10 @@ async def test_nodes_whose_answers_could_not_be_stored_are_asked_to_come_again(
     shared = replace(shared_reads(), answers=counter.desk)
     frame = encode(SubmitAnswers(id="s", round=1, answers=answers_to(["q"])))
     replies = await asyncio.gather(
-        *(answer(session_of(member, shared=shared), frame, wait_s=0) for member in (amber, bold))
+        *(
+            answer(session_of(member, shared=shared), frame, wait=Wait(0))
+            for member in (amber, bold)
+        )
     )
     assert len(counter.store.calls) == 1
     for reply in replies:

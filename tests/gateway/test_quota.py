@@ -1,18 +1,24 @@
 """What a node and an account may send, over all their connections, and what floods cost."""
 
+import asyncio
 from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 from django.db import OperationalError
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import InvalidStatus
 
+from judge.models import Season
 from swarm_protocol.errors import ErrorCode
 from swarm_protocol.messages import Refused, RoundState
 from swarm_web.gateway import admission, quota
 from swarm_web.gateway.quota import Allowances, Quota
 from swarm_web.gateway.session import shared_reads
 from swarm_web.nodes.models import Node
+from swarm_web.relay.hub import hub
+from swarm_web.relay.models import Conduct
 from tests.gateway.conftest import Member
 from tests.gateway.test_auth import denied
 from tests.gateway.test_connection import ASK
@@ -118,11 +124,28 @@ async def test_a_token_that_connects_again_and_again_has_to_wait(
 ) -> None:
     monkeypatch.setattr(admission, "_TOKEN_RATE", 0.001)
     monkeypatch.setattr(admission, "_TOKEN_BURST", 3)
-    for _ in range(4):  # It is known from the first one on.
+    for _ in range(3):
         async with node_socket(gateway, amber.token, greet=False):
             pass
     denial = await denied(f"{gateway}/ws/node/", {"Authorization": f"Bearer {amber.token}"})
     assert denial.response.status_code == 429
+
+
+async def test_a_token_that_connects_many_times_at_once_has_to_wait_too(
+    gateway: str, amber: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All handshakes begin before the token is known."""
+    monkeypatch.setattr(admission, "_TOKEN_RATE", 0.001)
+    monkeypatch.setattr(admission, "_TOKEN_BURST", 3)
+    headers = {"Authorization": f"Bearer {amber.token}"}
+    opening = [connect(f"{gateway}/ws/node/", additional_headers=headers) for _ in range(12)]
+    opened = await asyncio.gather(*opening, return_exceptions=True)
+    denials = [each for each in opened if isinstance(each, InvalidStatus)]
+    assert {each.response.status_code for each in denials} == {429}
+    assert len(denials) == 12 - 3
+    for each in opened:
+        if isinstance(each, ClientConnection):
+            await each.close()
 
 
 async def test_with_too_many_waiting_for_their_welcome_the_next_are_sent_away_one_by_one(
@@ -181,3 +204,27 @@ async def test_a_handshake_that_cannot_be_looked_up_is_sent_away_for_a_moment(
     response = (await denied(f"{gateway}/ws/node/", headers)).response
     assert (response.status_code, response.headers["Retry-After"]) == (503, "1")
     assert b"server.busy" in response.body
+
+
+async def test_what_others_of_its_account_took_is_held_against_no_node(
+    gateway: str,
+    season: Season,
+    amber: Member,
+    bold: Member,
+    settings: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings.GATEWAY_BURST, settings.GATEWAY_MESSAGES_PER_SECOND = 5, 0.01
+    settings.GATEWAY_OWNER_NODES = 1
+    monkeypatch.setattr(quota, "FLOOD", 3)
+    owner = await sync_to_async(User.objects.create_user)("owner")
+    for member in (amber, bold):
+        member.node.owner = owner
+        await member.node.asave()
+    async with node_socket(gateway, amber.token) as one, node_socket(gateway, bold.token) as two:
+        for _ in range(3):
+            await one.ask(ASK)
+        codes = [(await refusal(two)).code for _ in range(5)]
+    assert codes == [ErrorCode.RATE_LIMITED] * 5
+    await hub().flush()
+    assert not await Conduct.objects.aexists()

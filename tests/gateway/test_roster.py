@@ -27,6 +27,7 @@ class Connection:
         self.rings: list[str] = []
         self.ended: list[ErrorCode] = []
         self.dropped = asyncio.Event()
+        self.is_read_on = asyncio.Event()
         self.was_ended = asyncio.Event()
         self.was_rung = asyncio.Event()
 
@@ -37,6 +38,9 @@ class Connection:
     def end(self, code: ErrorCode, message: str) -> None:
         self.ended.append(code)
         self.was_ended.set()
+
+    def read_on(self) -> None:
+        self.is_read_on.set()
 
     def drop(self) -> None:
         self.dropped.set()
@@ -135,7 +139,7 @@ async def test_presence_of_greeted_nodes_is_noted_in_batches(
 async def test_a_socket_that_takes_nothing_is_dropped_and_others_stay(
     amber: Member, bold: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(roster, "TOUCH_S", 0.01)
+    monkeypatch.setattr(roster, "LOOK_S", 0.01)
     stuck, well = Connection(amber.node), Connection(bold.node)
     now = asyncio.get_running_loop().time()
     stuck.sending_since, well.sending_since = now - roster.STALLED_S - 1, now
@@ -143,3 +147,28 @@ async def test_a_socket_that_takes_nothing_is_dropped_and_others_stay(
         await roster.roster().enter(each)
     await wait(stuck.dropped)
     assert not well.dropped.is_set()
+
+
+async def test_a_socket_that_takes_nothing_is_dropped_after_another_took_over(
+    amber: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(roster, "LOOK_S", 0.01)
+    stuck, later = Connection(amber.node), Connection(amber.node, opened_ns=2)
+    stuck.sending_since = asyncio.get_running_loop().time() - roster.STALLED_S - 1
+    await roster.roster().enter(stuck)
+    await roster.roster().enter(later)
+    await wait(stuck.dropped)
+
+
+async def test_a_socket_that_takes_nothing_for_a_while_is_read_on(
+    amber: Member, bold: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(roster, "LOOK_S", 0.01)
+    slow, well = Connection(amber.node), Connection(bold.node)
+    now = asyncio.get_running_loop().time()
+    slow.sending_since, well.sending_since = now - roster.UNREAD_S - 1, now
+    for each in (slow, well):
+        await roster.roster().enter(each)
+    await wait(slow.is_read_on)
+    assert not slow.dropped.is_set()
+    assert not well.is_read_on.is_set()

@@ -1,20 +1,27 @@
 """A node signs over its socket, and is told the chain's head and given a receipt."""
 
+from datetime import timedelta
+
 import msgspec
+import pytest
 from asgiref.sync import sync_to_async
+from django.utils import timezone
 
 from judge.models import Answer, Season
 from swarm_protocol.messages import (
     AnswersReceived,
     AnswerText,
     QuestionsOffered,
+    Refused,
     RequestQuestions,
+    ServerMessage,
     SubmitAnswers,
     Welcome,
 )
-from swarm_record.answers import AnswerEntry, hash_text, state_answer, state_receipt
-from swarm_record.chain import state_head
+from swarm_record.answers import AnswerEntry, encode_signed_answer, encode_signed_receipt, hash_text
+from swarm_record.chain import encode_signed_head
 from swarm_record.keys import is_signed, make_key, public_key_of, sign
+from swarm_web.nodes.models import NodeKey
 from tests.factories import make_hello, make_round
 from tests.gateway.conftest import Member, invite
 from tests.sockets import NodeSocket, node_socket
@@ -29,7 +36,7 @@ async def answer_one(node: NodeSocket, number: int) -> tuple[AnswerEntry, Answer
     assert isinstance(offered, QuestionsOffered)
     asked, commitment = offered.questions[0], offered.round.commitment
     entry = AnswerEntry("amber", 1, asked.id, hash_text("2"), KEY)
-    signature = sign(PRIVATE, state_answer(entry, number=number, commitment=commitment))
+    signature = sign(PRIVATE, encode_signed_answer(entry, number=number, commitment=commitment))
     entry = AnswerEntry("amber", 1, asked.id, hash_text("2"), KEY, signature)
     hand_in = SubmitAnswers("s", number, [AnswerText(asked.id, "2", "stop", signature)])
     received = await node.ask(hand_in)
@@ -48,10 +55,10 @@ async def test_a_signed_answer_is_stored_with_its_key_and_acknowledged_with_a_re
         entry, received, commitment = await answer_one(node, judge_round.number)
     chain, receipt = welcome.chain, received.receipt
     assert chain is not None
-    stated = state_head(sequence=chain.sequence, head=chain.head)
+    stated = encode_signed_head(sequence=chain.sequence, head=chain.head)
     assert is_signed(stated, key=chain.key, signature=chain.signature)
     assert receipt is not None
-    stated = state_receipt(
+    stated = encode_signed_receipt(
         [entry],
         number=judge_round.number,
         commitment=commitment,
@@ -75,3 +82,26 @@ async def test_a_client_without_a_key_gets_no_receipt(
     assert isinstance(received, AnswersReceived)
     assert received.accepted
     assert received.receipt is None
+
+
+async def test_a_node_with_ever_new_keys_is_refused_and_known_ones_are_taken(
+    gateway: str, season: Season, amber: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("swarm_web.nodes.arrivals.MOST_NEW_KEYS", 2)
+    keys = [public_key_of(make_key()) for _ in range(3)]
+    replies = [await greet(gateway, amber, key) for key in (*keys, keys[0])]
+    assert [isinstance(each, Welcome) for each in replies] == [True, True, False, True]
+    refused = replies[2]
+    assert isinstance(refused, Refused)
+    assert (refused.code, refused.fatal) == ("rate.limited", False)
+    assert refused.retry_after
+    assert await NodeKey.objects.filter(node=amber.node).acount() == 2
+    long_ago = timezone.now() - timedelta(days=2)
+    await NodeKey.objects.filter(public=keys[0]).aupdate(first_seen=long_ago)
+    assert isinstance(await greet(gateway, amber, keys[2]), Welcome)
+
+
+async def greet(gateway: str, member: Member, key: str) -> ServerMessage:
+    """Say hello with a key, and return the reply."""
+    async with node_socket(gateway, member.token, greet=False) as node:
+        return await node.ask(msgspec.structs.replace(make_hello(), key=key))

@@ -1,13 +1,13 @@
-"""What tests ask of a site's leaderboard."""
+"""Assertions about a site's leaderboard."""
 
 from judge.models import Season, Window
-from tests.judge.naive import kept_boards, naive_boards
+from tests.judge.naive import naive_boards, stored_boards
 from tests.judge.toys import Site
 
 
 def assert_exact(site: Site) -> None:
-    """Check that every window is what the scores and answers come to."""
-    assert kept_boards(site.season) == naive_boards(site.season, now=site.clock.now)
+    """Check every window against a computation from scratch."""
+    assert stored_boards(site.season) == naive_boards(site.season, now=site.clock.now)
 
 
 def change_rules(site: Site, **rules: object) -> None:

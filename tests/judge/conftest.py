@@ -1,4 +1,4 @@
-"""A season of real sums with a real verifier, and a `site` of toy questions for all the rest."""
+"""A season of real sums with a real verifier, and a `site` of toy questions for other tests."""
 
 import re
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from judge.services.scheduling import LEAD, schedule_round
 from judge.services.seasons import start_season
 from swarm_protocol.messages import AnswerText
 from swarm_tasks.verifier import Verifier
-from tests.judge.crew import Crew, lose_patience
+from tests.judge.crew import Crew, set_lock_timeout
 from tests.judge.toys import Clock, Site, connect_node
 
 __all__ = ["SUMS", "Clock", "answer", "answers_to", "connect_node", "start_sums"]
@@ -32,7 +32,7 @@ def season(db: None, clock: Clock) -> Season:
 
 
 def start_sums(clock: Clock) -> Season:
-    """Start a season of sums, four a round."""
+    """Start a season of sums, four per round."""
     season = Season.objects.create(
         name="Sums",
         tasks=SUMS,
@@ -56,13 +56,13 @@ def open_round(season: Season, clock: Clock, verifier: Verifier) -> Round:
 
 @pytest.fixture
 def site(db: None, clock: Clock) -> Site:
-    """A running season of toy questions, four a round, without nodes."""
+    """A running season of toy questions, four per round, without nodes."""
     return Site.start(clock)
 
 
 @pytest.fixture
 def crew(transactional_db: None) -> Iterator[Crew]:
-    lose_patience()
+    set_lock_timeout()
     with ThreadPoolExecutor(4) as pool:
         yield Crew(pool)
     with connection.cursor() as cursor:
@@ -70,7 +70,7 @@ def crew(transactional_db: None) -> Iterator[Crew]:
 
 
 def answer(question: Question, *, right: bool = True) -> AnswerText:
-    """Answer a sum, rightly or not."""
+    """Return a correct or wrong answer to a sum."""
     terms = re.findall(r"[-+]?\s*\d+", question.prompt.split(":", 1)[-1])
     total = sum(int(term.replace(" ", "")) for term in terms)
     return AnswerText(
@@ -81,7 +81,7 @@ def answer(question: Question, *, right: bool = True) -> AnswerText:
 
 
 def answers_to(judge_round: Round, *, right: int) -> list[AnswerText]:
-    """Answer every question of a round of sums, the first `right` of them rightly."""
+    """Return answers to all questions of a round of sums, the first `right` of them correct."""
     return [
         answer(question, right=i < right) for i, question in enumerate(judge_round.questions.all())
     ]

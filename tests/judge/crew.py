@@ -1,4 +1,4 @@
-"""Threads of workers, beats and nodes that get in each other's way."""
+"""Threads of workers, ticks and nodes that race with each other."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -18,23 +18,23 @@ Result = TypeVar("Result")
 
 
 class Crew:
-    """Threads that each work over a database connection of their own."""
+    """Threads with one database connection each."""
 
     def __init__(self, pool: ThreadPoolExecutor) -> None:
         self._pool = pool
 
     def start(self, work: Callable[[], Result]) -> Future[Result]:
-        def work_and_hang_up() -> Result:
+        def work_and_disconnect() -> Result:
             try:
-                lose_patience()
+                set_lock_timeout()
                 return work()
             finally:
                 connection.close()
 
-        return self._pool.submit(work_and_hang_up)
+        return self._pool.submit(work_and_disconnect)
 
     def all_at_once(self, work: Callable[[], Result], *, times: int) -> list[Result]:
-        """Let several do the same at the same moment."""
+        """Run the same work several times at the same moment."""
         start = threading.Barrier(times)
 
         def work_together() -> Result:
@@ -45,18 +45,18 @@ class Crew:
         return [future.result(PATIENCE_S) for future in started]
 
 
-def lose_patience() -> None:
-    """Let this connection fail rather than wait for ever, where a lock is not as it should be."""
+def set_lock_timeout() -> None:
+    """Let this connection fail instead of waiting forever for a lock."""
     with connection.cursor() as cursor:
         cursor.execute(f"SET lock_timeout = '{PATIENCE_S}s'")
 
 
 class SlowVerifier(ToyVerifier):
-    """Waits in the middle of grading until it may go on."""
+    """Blocks in the middle of grading until it may continue."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.busy, self.may_go_on = threading.Event(), threading.Event()
+        self.busy, self.may_continue = threading.Event(), threading.Event()
         self.backend: int | None = None
         self.on_grading = self._wait
 
@@ -65,33 +65,33 @@ class SlowVerifier(ToyVerifier):
             cursor.execute("SELECT pg_backend_pid()")
             (self.backend,) = cursor.fetchone()
         self.busy.set()
-        assert self.may_go_on.wait(PATIENCE_S)
+        assert self.may_continue.wait(PATIENCE_S)
 
 
 @contextmanager
 def busy_grader(crew: Crew) -> Iterator[tuple[SlowVerifier, Future[int]]]:
     """Start a grader and wait until it has claimed answers and is grading them."""
     verifier = SlowVerifier()
-    grading_them = crew.start(lambda: grade_batch(verifier=verifier))
+    grading = crew.start(lambda: grade_batch(verifier=verifier))
     try:
         assert verifier.busy.wait(PATIENCE_S)
-        yield verifier, grading_them
+        yield verifier, grading
     finally:
-        verifier.may_go_on.set()
+        verifier.may_continue.set()
 
 
-def wait_until_somebody_waits() -> None:
-    eventually(is_anybody_waiting, within_s=PATIENCE_S, what="somebody waits for a lock")
+def wait_for_blocked_lock() -> None:
+    eventually(is_lock_blocked, within_s=PATIENCE_S, what="a transaction waits for a lock")
 
 
-def is_anybody_waiting() -> bool:
+def is_lock_blocked() -> bool:
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
         return bool(cursor.fetchone()[0])
 
 
 def seated_round(site: Site, *names: str) -> Round:
-    """Return an open round in which these nodes have taken the questions."""
+    """Return an open round whose questions these nodes have requested."""
     site.join(*(name for name in names if name not in site.nodes))
     judge_round = site.open(*names)
     site.sit(judge_round, *names)

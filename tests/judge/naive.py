@@ -1,4 +1,4 @@
-"""The leaderboard from scratch, slowly: what the kept one has to equal after whatever happened."""
+"""A slow leaderboard computed from scratch, which the stored one must always equal."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ import numpy as np
 
 from judge.models import Answer, Question, Round, Score, Season, Seat, Standing
 from judge.services.patience import PUT_OFF
-from swarm_record.ranking import Record
+from swarm_record.ranking import ResultMatrix
 from swarm_record.stats import effective_n, macro_interval
 from swarm_record.stream import QUESTIONS
 from swarm_tasks.marks import Cells, add_cells, mark
@@ -22,7 +22,7 @@ Sheets = dict[int, list[tuple[str, bool | None]]]
 
 @dataclass(frozen=True)
 class Row:
-    """All that a standing says; floats are rounded, because sums in another order differ."""
+    """A standing's values; floats are rounded, because the order of summation affects them."""
 
     model: str
     arm: str
@@ -40,8 +40,8 @@ class Row:
 Board = dict[str, Row]
 
 
-def kept_boards(season: Season) -> dict[str, Board]:
-    """Return the standings that are stored, by window and node."""
+def stored_boards(season: Season) -> dict[str, Board]:
+    """Return the stored standings, by window and node."""
     boards: defaultdict[str, Board] = defaultdict(dict)
     for kept in Standing.objects.filter(season=season).select_related("node"):
         boards[kept.window][kept.node.name] = Row(
@@ -61,16 +61,16 @@ def kept_boards(season: Season) -> dict[str, Board]:
 
 
 def naive_boards(season: Season, *, now: datetime) -> dict[str, Board]:
-    """Return the standings that the season's scores and answers come to."""
-    papers = Papers(season)
+    """Return the standings computed from the season's scores and answers."""
+    data = SeasonData(season)
     boards = {
-        window: papers.draw_up(window, now=now)
+        window: data.build_board(window, now=now)
         for window in ("season", "round", "recent", "24h", "7d")
     }
     return {window: board for window, board in boards.items() if board}
 
 
-class Papers:
+class SeasonData:
     """All rows of a season."""
 
     def __init__(self, season: Season) -> None:
@@ -120,15 +120,15 @@ class Papers:
         return {n for n in self._missing(judge_round) if self.nodes[n].owner_id in owners}
 
     def marked_cells(self, judge_round: Round) -> dict[int, Cells]:
-        """Return the cells of every node of a round that has something that counts."""
+        """Return the cells of every node of a round with a question that counts."""
         marks = {node: mark(sheet) for node, sheet in self.sheets[judge_round.pk].items()}
         return {node: own.cells for node, own in marks.items() if own.n}
 
     def scored_cells(self, judge_round: Round) -> dict[int, Cells]:
-        """Return the same as the scores have it."""
+        """Return the same cells from the stored scores."""
         return {score.node_id: _cells_of(score) for score in self._scored([judge_round])}
 
-    def draw_up(self, window: str, *, now: datetime) -> Board:
+    def build_board(self, window: str, *, now: datetime) -> Board:
         """Return a window's standings."""
         rounds = self._rounds_in(window, now=now)
         cells: defaultdict[int, Cells] = defaultdict(dict)
@@ -142,7 +142,7 @@ class Papers:
             pk: self._remark(window, newest[pk], own, played[pk], missed[pk])
             for pk, own in cells.items()
         }
-        ranked = {pk: cells[pk] for pk, told in remarks.items() if not told}
+        ranked = {pk: cells[pk] for pk, remark in remarks.items() if not remark}
         ranks = self._rank(ranked) if window == "season" else {}
         return {
             self.nodes[pk].name: _row(
@@ -190,7 +190,7 @@ class Papers:
     # ---- ranks, pair by pair
 
     def _rank(self, cells: dict[int, Cells]) -> dict[int, tuple[int, int]]:
-        """Return best and worst ranks over the season, by their definition."""
+        """Return best and worst ranks over the season, computed from their definition."""
         nodes = sorted(cells)
         if not nodes:
             return {}
@@ -203,17 +203,17 @@ class Papers:
                 columns.append(values)
                 weights.append(weight)
                 rounds.append(number)
-        record = Record(
+        matrix = ResultMatrix(
             values=np.array(columns, dtype=np.float32).reshape(-1, len(nodes)).T,
             weights=np.array(weights, dtype=np.float32),
             rounds=np.array(rounds, dtype=np.int64),
             questions=sum(_place(placed[number]) < QUESTIONS for number in rounds),
         )
         scores = np.array([_macro(cells[node]) for node in nodes])
-        return dict(zip(nodes, rank_pair_by_pair(record, scores), strict=True))
+        return dict(zip(nodes, rank_pair_by_pair(matrix, scores), strict=True))
 
     def _columns(self, judge_round: Round, nodes: list[int]) -> list[tuple[float, list[float]]]:
-        """Return what a round's questions, or a later round, are worth, and what each node got."""
+        """Return the weight of each column of a round, and each node's value in it."""
         sheets = self.sheets[judge_round.pk]
         questions = self.questions[judge_round.pk]
         asked = Counter(question.dataset for question in questions)

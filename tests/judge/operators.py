@@ -1,4 +1,4 @@
-"""What an operator does in the admin, and rounds with results to do it to."""
+"""Operator actions in the admin, and rounds with results for them."""
 
 import html
 from datetime import datetime
@@ -23,14 +23,14 @@ from tests.judge.toys import submit_answers
 
 
 def log_in(name: str = "olive") -> Client:
-    """Return the browser of a superuser."""
+    """Return a superuser's client."""
     client = Client()
     client.force_login(User.objects.create_superuser(name))
     return client
 
 
 def act(operator: Client, model: str, action: str, *keys: int) -> str:
-    """Choose rows in a list and an action, and return the page that follows."""
+    """Run an action on selected rows, and return the next page."""
     response = operator.post(
         f"/admin/{model}/", {"action": action, "_selected_action": keys}, follow=True
     )
@@ -38,7 +38,7 @@ def act(operator: Client, model: str, action: str, *keys: int) -> str:
 
 
 def decide(operator: Client, model: str, action: str, *keys: int, reason: str) -> str:
-    """Give an action's page a reason, and return the page that follows."""
+    """Confirm an action with a reason, and return the next page."""
     response = operator.post(
         f"/admin/{model}/",
         {"action": action, "_selected_action": keys, "decided": "yes", "reason": reason},
@@ -47,24 +47,24 @@ def decide(operator: Client, model: str, action: str, *keys: int, reason: str) -
     return html.unescape(response.content.decode())
 
 
-def ask_the_impossible(season: Season) -> str:
-    """Let a season ask a dataset that there is none of; return what its refusal says."""
-    season.tasks = [{"dataset": "unheard_of", "config": {}, "weight": 1.0}]
+def use_unknown_dataset(season: Season) -> str:
+    """Give a season an unknown dataset; return the text of the resulting error."""
+    season.tasks = [{"dataset": "unknown_dataset", "config": {}, "weight": 1.0}]
     season.save(update_fields=["tasks"])
     with pytest.raises(RefusedError) as refusal:
-        check_config("unheard_of", {})
+        check_config("unknown_dataset", {})
     return f"{refusal.value.message}. {refusal.value.fix}"
 
 
 def play_round(season: Season, clock: Clock, verifier: Verifier, **right: int) -> Round:
-    """Play a round in which each node, by name, gets so many answers right, and close it."""
+    """Play and close a round; `right` has each node's number of correct answers."""
     judge_round = answer_round(season, clock, verifier, **right)
     close_round(judge_round, clock)
     return judge_round
 
 
 def answer_round(season: Season, clock: Clock, verifier: Verifier, **right: int) -> Round:
-    """Play a round until all its answers are graded."""
+    """Play a round until all answers are graded."""
     nodes = {_seen(name, clock): correct for name, correct in right.items()}
     judge_round = schedule_round(season, opens_at=clock.now, now=clock.now, verifier=verifier)
     advance_rounds(now=clock.now)
@@ -77,7 +77,7 @@ def answer_round(season: Season, clock: Clock, verifier: Verifier, **right: int)
 
 
 def close_round(judge_round: Round, clock: Clock) -> None:
-    """Let a round whose answers are graded close, and the leaderboard follow."""
+    """Close a round whose answers are graded, and update the leaderboard."""
     advance_rounds(now=clock.advance(1))
     judge_round.refresh_from_db()
     assert judge_round.phase == Round.Phase.CLOSED
@@ -93,18 +93,18 @@ def _seen(name: str, clock: Clock) -> Node:
 
 
 def misgrade(judge_round: Round, name: str) -> None:
-    """Give every answer of a node the verdict "wrong"."""
+    """Set the verdict of all of a node's answers to "wrong"."""
     answers = Answer.objects.filter(question__round=judge_round, node__name=name)
     answers.update(score=0.0, solved=False, verdict="wrong")
 
 
 def standing_of(name: str, window: str = "round") -> Standing:
-    """Return a node's line of the leaderboard."""
+    """Return a node's standing."""
     return Standing.objects.get(node__name=name, window=window)
 
 
 def only_ruling() -> tuple[str, str, str]:
-    """Return what the only ruling says: the action, who decided, and why."""
+    """Return the only ruling's action, actor and reason."""
     ruling = Ruling.objects.select_related("actor").get()
     assert ruling.actor is not None
     assert isinstance(ruling.made_at, datetime)

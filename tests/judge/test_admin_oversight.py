@@ -1,4 +1,4 @@
-"""Operators judge flags, quarantine and release nodes; every decision stays on record."""
+"""Operators decide flags, quarantine and release nodes; every decision is recorded."""
 
 import copy
 
@@ -69,7 +69,7 @@ def read(operator: Client, path: str) -> str:
 
 
 def remarks() -> dict[str, str]:
-    """Return what the leaderboard remarks about each node."""
+    """Return each node's remark on the leaderboard."""
     rows = Standing.objects.filter(window="round")
     return dict(rows.values_list("node__name", "remark"))
 
@@ -79,7 +79,7 @@ def remarks() -> dict[str, str]:
 
 def test_a_node_is_quarantined_only_with_a_reason(operator: Client, played: Round) -> None:
     page = act(operator, NODES, "quarantine", node("amber").pk)
-    assert "taken out of the ranks" in page
+    assert "removed from the ranks" in page
     decide(operator, NODES, "quarantine", node("amber").pk, reason="")
     assert not node("amber").quarantined
 
@@ -103,7 +103,7 @@ def test_a_released_node_is_ranked_again_and_the_ruling_says_why(
     assert only_ruling() == ("release", "olive", "a shared prompt, no copies")
 
 
-def test_a_node_in_its_ranks_cannot_be_released(operator: Client, played: Round) -> None:
+def test_a_node_that_is_not_quarantined_cannot_be_released(operator: Client, played: Round) -> None:
     page = decide(operator, NODES, "release", node("amber").pk, reason="by mistake")
     assert "Nothing changed for amber: it is not quarantined." in page
     assert not Ruling.objects.exists()
@@ -116,7 +116,7 @@ def test_quarantined_nodes_can_be_listed(operator: Client, played: Round) -> Non
     assert ">birch</a>" not in page
 
 
-def test_quarantine_cannot_be_ticked_past_the_reason(operator: Client, played: Round) -> None:
+def test_quarantine_cannot_skip_the_reason(operator: Client, played: Round) -> None:
     path = f"/admin/nodes/node/{node('amber').pk}/change/"
     data = {"name": "amber", "arm": "swarm", "quarantined": "on"}
     assert operator.post(path, data).status_code == 302
@@ -169,9 +169,7 @@ def test_the_list_shows_a_flags_figures(operator: Client, flag: Flag) -> None:
     assert all(f">{name}</td>" in page for name in ("amber", "birch", "round 1"))
 
 
-def test_the_list_shows_open_flags_unless_others_are_asked_for(
-    operator: Client, flag: Flag
-) -> None:
+def test_the_list_shows_open_flags_by_default(operator: Client, flag: Flag) -> None:
     Flag.objects.update(state=Flag.State.DISMISSED)
     assert flag.text not in read(operator, "judge/flag/")
     assert flag.text in read(operator, "judge/flag/?state=dismissed")
@@ -202,7 +200,7 @@ def test_quarantining_both_takes_both_nodes_and_leaves_a_ruling_for_each(
     ]
 
 
-def test_quarantining_both_for_a_jump_takes_the_node_that_there_is(
+def test_quarantining_both_for_a_jump_takes_its_only_node(
     operator: Client, played: Round, clock: Clock
 ) -> None:
     jump = make_flag(played, clock)
@@ -232,7 +230,7 @@ def test_a_flag_is_not_dismissed_twice(operator: Client, flag: Flag) -> None:
         },
         follow=True,
     ).content.decode()
-    assert "it is upheld already." in page
+    assert "it is already upheld." in page
     assert not Ruling.objects.exists()
 
 
@@ -245,7 +243,7 @@ def test_a_flag_cannot_be_added_edited_or_deleted(operator: Client, flag: Flag) 
 # ---- rulings
 
 
-def test_not_even_a_superuser_can_add_edit_or_delete_a_ruling(operator: Client, flag: Flag) -> None:
+def test_nobody_can_add_edit_or_delete_a_ruling(operator: Client, flag: Flag) -> None:
     decide(operator, FLAGS, "dismiss", flag.pk, reason="harmless")
     ruling = Ruling.objects.get()
     paths = ["add/", f"{ruling.pk}/change/", f"{ruling.pk}/delete/"]

@@ -1,4 +1,4 @@
-"""Operators schedule rounds, look at them, void them and have them graded again."""
+"""Operators schedule, view, void and recompute rounds."""
 
 import html
 from collections.abc import Iterator
@@ -17,7 +17,6 @@ from tests.judge.conftest import SUMS, Clock
 from tests.judge.operators import (
     act,
     answer_round,
-    ask_the_impossible,
     close_round,
     decide,
     log_in,
@@ -25,6 +24,7 @@ from tests.judge.operators import (
     only_ruling,
     play_round,
     standing_of,
+    use_unknown_dataset,
 )
 
 pytestmark = pytest.mark.django_db
@@ -37,7 +37,7 @@ def operator(db: None) -> Client:
 
 @pytest.fixture
 def worker() -> Iterator[None]:
-    """Let tasks run where they are enqueued."""
+    """Run tasks where they are enqueued."""
     app.conf.update(task_always_eager=True)
     yield
     app.conf.update(task_always_eager=False)
@@ -74,42 +74,42 @@ def test_a_round_is_scheduled_by_hand_with_its_questions(
     assert "Round 1 is scheduled" in page
 
 
-def test_a_time_that_is_past_means_at_once(operator: Client, season: Season, clock: Clock) -> None:
+def test_a_past_time_means_at_once(operator: Client, season: Season, clock: Clock) -> None:
     schedule(operator, season, clock.now - timedelta(days=1))
     assert clock.now < Round.objects.get().opens_at < clock.now + timedelta(minutes=1)
 
 
-def test_the_form_proposes_the_season_that_runs(operator: Client, season: Season) -> None:
+def test_the_form_proposes_the_running_season(operator: Client, season: Season) -> None:
     page = operator.get("/admin/judge/round/add/").content.decode()
     assert f'<option value="{season.pk}" selected>Sums</option>' in page
 
 
-def test_a_season_that_does_not_run_gets_no_round_and_the_form_says_so(
+def test_a_season_that_is_not_running_gets_no_round_and_an_error(
     operator: Client, clock: Clock
 ) -> None:
     draft = Season.objects.create(name="Draft", tasks=SUMS)
     page = schedule(operator, draft, clock.now)
-    assert "Draft is draft: only the season that runs has rounds." in page
+    assert "Draft is draft: only the running season can have rounds." in page
     assert not Round.objects.exists()
 
 
-def test_a_time_that_is_none_is_an_error_of_the_form(operator: Client, season: Season) -> None:
+def test_an_invalid_time_is_a_form_error(operator: Client, season: Season) -> None:
     data = {"season": season.pk, "opens_at_0": "soon", "opens_at_1": "12:00"}
     response = operator.post("/admin/judge/round/add/", data)
     assert (response.status_code, Round.objects.count()) == (200, 0)
     assert "Enter a valid date." in response.content.decode()
 
 
-def test_questions_that_cannot_be_drawn_are_an_error_of_the_form_with_its_remedy(
+def test_questions_that_cannot_be_drawn_are_a_form_error_with_a_remedy(
     operator: Client, season: Season, clock: Clock
 ) -> None:
-    remedy = ask_the_impossible(season)
+    remedy = use_unknown_dataset(season)
     page = schedule(operator, season, clock.now)
     assert remedy in page
     assert "<h1>Schedule a round</h1>" in page
 
 
-# ---- looking
+# ---- viewing
 
 
 def test_the_list_shows_phase_turnout_and_commitment(
@@ -179,14 +179,14 @@ def test_rounds_and_scores_cannot_be_deleted(
 
 def test_voiding_asks_for_a_reason_first(operator: Client, open_round: Round) -> None:
     page = act(operator, "judge/round", "void", open_round.pk)
-    assert "These rounds will count for nobody" in page
+    assert "These rounds will no longer count" in page
     assert 'name="reason"' in page
     open_round.refresh_from_db()
     assert open_round.phase == Round.Phase.OPEN
 
 
 @pytest.mark.parametrize("reason", ["", "   ", "x" * 201])
-def test_nothing_is_voided_without_a_reason_of_fitting_length(
+def test_nothing_is_voided_without_a_reason_of_valid_length(
     operator: Client, open_round: Round, reason: str
 ) -> None:
     page = decide(operator, "judge/round", "void", open_round.pk, reason=reason)
@@ -196,12 +196,14 @@ def test_nothing_is_voided_without_a_reason_of_fitting_length(
     assert not Ruling.objects.exists()
 
 
-def test_a_voided_round_is_on_record_with_who_and_why(operator: Client, open_round: Round) -> None:
+def test_a_voided_round_is_recorded_with_actor_and_reason(
+    operator: Client, open_round: Round
+) -> None:
     page = decide(operator, "judge/round", "void", open_round.pk, reason="wrong mix")
     open_round.refresh_from_db()
     assert (open_round.phase, open_round.void_reason) == (Round.Phase.VOID, "wrong mix")
     assert only_ruling() == ("void", "olive", "wrong mix")
-    assert "The leaderboard followed: round 1 is void." in page
+    assert "Voided round 1; the leaderboard is updated." in page
 
 
 @pytest.mark.slow
@@ -228,11 +230,11 @@ def test_several_rounds_are_voided_for_one_reason(
 def test_a_round_is_not_voided_twice(operator: Client, open_round: Round) -> None:
     decide(operator, "judge/round", "void", open_round.pk, reason="wrong mix")
     page = decide(operator, "judge/round", "void", open_round.pk, reason="again")
-    assert "Nothing changed for round 1: it is void already." in page
+    assert "Nothing changed for round 1: it is already void." in page
     assert Ruling.objects.count() == 1
 
 
-def test_who_may_only_look_at_rounds_cannot_void_one(open_round: Round) -> None:
+def test_a_user_who_may_only_view_rounds_cannot_void_one(open_round: Round) -> None:
     viewer = User.objects.create_user("vera", is_staff=True)
     viewer.user_permissions.add(Permission.objects.get(codename="view_round"))
     client = Client()
@@ -247,7 +249,7 @@ def test_who_may_only_look_at_rounds_cannot_void_one(open_round: Round) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("worker")
-def test_a_recomputed_round_corrects_the_leaderboard_and_is_on_record(
+def test_a_recomputed_round_corrects_the_leaderboard_and_is_recorded(
     operator: Client, season: Season, clock: Clock, verifier: Verifier
 ) -> None:
     played = answer_round(season, clock, verifier, amber=4, birch=4)
@@ -258,17 +260,17 @@ def test_a_recomputed_round_corrects_the_leaderboard_and_is_on_record(
     assert standing_of("birch").score == 1
     assert only_ruling() == ("recompute", "olive", "a verifier was wrong")
     assert Ruling.objects.get().changes == {"answers_changed": 4, "scores_changed": 1}
-    assert "A worker grades round 1 again" in page
+    assert "A worker is grading round 1 again" in page
 
 
 @pytest.mark.usefixtures("worker")
 def test_a_round_that_is_not_closed_is_not_recomputed(operator: Client, open_round: Round) -> None:
     page = decide(operator, "judge/round", "recompute", open_round.pk, reason="a try")
-    assert "Nothing changed for round 1: it is open, only closed rounds have scores." in page
+    assert "Nothing changed for round 1: it is open; only closed rounds have scores." in page
     assert not Ruling.objects.exists()
 
 
-def test_a_queue_that_does_not_answer_is_told_and_no_crash(
+def test_an_unreachable_queue_is_reported(
     operator: Client,
     season: Season,
     clock: Clock,
@@ -281,4 +283,4 @@ def test_a_queue_that_does_not_answer_is_told_and_no_crash(
     played = play_round(season, clock, verifier, amber=4)
     monkeypatch.setattr("judge.tasks.recompute.delay", fail)
     page = decide(operator, "judge/round", "recompute", played.pk, reason="a try")
-    assert "Nothing changed for round 1: the queue of the workers does not answer" in page
+    assert "Nothing changed for round 1: the task queue cannot be reached" in page

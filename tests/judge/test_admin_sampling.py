@@ -1,4 +1,4 @@
-"""Operators say how nodes may ask the pool to draw rollouts for them."""
+"""Operators set which sampling preferences nodes may use."""
 
 import pytest
 from django.core.exceptions import ValidationError
@@ -18,7 +18,7 @@ def operator(db: None) -> Client:
     return log_in()
 
 
-def test_any_way_to_draw_rollouts_is_allowed_at_first(operator: Client) -> None:
+def test_every_preference_is_allowed_by_default(operator: Client) -> None:
     page = operator.get("/admin/judge/season/add/").content.decode()
     for name in ("informative", "by_node", "by_task", "fresh"):
         [box] = [tag for tag in page.split("<") if f'value="{name}"' in tag]
@@ -27,7 +27,7 @@ def test_any_way_to_draw_rollouts_is_allowed_at_first(operator: Client) -> None:
 
 
 @pytest.mark.parametrize("ticked", [[], ["fresh", "by_task"]])
-def test_all_rollouts_alike_is_allowed_beside_what_is_ticked(
+def test_any_is_allowed_besides_the_selected_preferences(
     operator: Client, ticked: list[str]
 ) -> None:
     post_season(operator, SUMS, sampling=ticked)
@@ -35,20 +35,18 @@ def test_all_rollouts_alike_is_allowed_beside_what_is_ticked(
 
 
 @pytest.mark.parametrize("names", ["any", ["fresh"], ["any", "any"], ["any", "by_weight"], [1]])
-def test_a_list_without_any_or_with_something_else_is_refused(names: object) -> None:
-    with pytest.raises(ValidationError, match="with any among them"):
+def test_a_list_without_any_or_with_invalid_names_is_refused(names: object) -> None:
+    with pytest.raises(ValidationError, match="that includes any"):
         Season._meta.get_field("sampling").clean(names, None)
 
 
-def test_a_way_to_draw_that_there_is_not_is_refused(operator: Client) -> None:
+def test_an_unknown_preference_is_refused(operator: Client) -> None:
     page = post_season(operator, SUMS, sampling=["by_weight"])
     assert "Select a valid choice. by_weight is not one" in page
     assert not Season.objects.exists()
 
 
-def test_how_rollouts_are_drawn_can_be_changed_at_any_time(
-    operator: Client, season: Season
-) -> None:
+def test_preferences_can_be_changed_at_any_time(operator: Client, season: Season) -> None:
     change_season(operator, season, sampling=["fresh"])
     season.refresh_from_db()
     assert season.sampling == ["any", "fresh"]

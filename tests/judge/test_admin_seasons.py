@@ -1,4 +1,4 @@
-"""Operators configure seasons in the admin, and mistakes are caught there."""
+"""Operators configure seasons in the admin, which validates the settings."""
 
 import html
 import json
@@ -13,8 +13,8 @@ from swarm_protocol.prompts import SYSTEM_PROMPT
 from swarm_tasks.starter import YEAR_TASKS
 from swarm_tasks.verifier import Verifier
 from tests.judge.conftest import SUMS, Clock
-from tests.judge.crew import PATIENCE_S, Crew, wait_until_somebody_waits
-from tests.judge.operators import act, ask_the_impossible, log_in, play_round, standing_of
+from tests.judge.crew import PATIENCE_S, Crew, wait_for_blocked_lock
+from tests.judge.operators import act, log_in, play_round, standing_of, use_unknown_dataset
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -67,19 +67,19 @@ def _post(operator: Client, path: str, changes: dict[str, Any]) -> str:
 # ---- drafts
 
 
-def test_a_new_seasons_form_begins_with_a_mix_for_a_year(operator: Client) -> None:
+def test_a_new_seasons_form_has_a_mix_for_a_year(operator: Client) -> None:
     page = html.unescape(operator.get("/admin/judge/season/add/").content.decode())
     assert all(f'\n  {{"dataset": "{task.dataset}", "config": {{' in page for task in YEAR_TASKS)
 
 
-def test_a_stored_task_mix_is_shown_with_a_task_on_each_line(operator: Client) -> None:
+def test_a_stored_task_mix_is_shown_with_one_task_per_line(operator: Client) -> None:
     post_season(operator, [*SUMS, PRODUCTS])
     page = operator.get(f"/admin/judge/season/{Season.objects.get().pk}/change/").content.decode()
     for dataset in ("chain_sum", "products"):
         assert f'\n  {{"dataset": "{dataset}", "config": {{' in html.unescape(page)
 
 
-def test_what_was_typed_stays_when_it_is_no_task_mix(operator: Client) -> None:
+def test_invalid_task_mixes_stay_as_typed(operator: Client) -> None:
     assert '[{"dataset": "gcd"}]' in post_season(operator, [{"dataset": "gcd"}])
 
 
@@ -116,7 +116,7 @@ def test_every_field_of_a_draft_is_stored(operator: Client) -> None:
     assert Season.objects.values(*typed).get() == typed
 
 
-def test_an_unticked_early_advance_is_off(operator: Client) -> None:
+def test_an_unchecked_early_advance_is_off(operator: Client) -> None:
     response = operator.post(
         "/admin/judge/season/add/",
         {k: v for k, v in RULES.items() if k != "early_advance"} | {"tasks": json.dumps(SUMS)},
@@ -125,7 +125,7 @@ def test_an_unticked_early_advance_is_off(operator: Client) -> None:
     assert not Season.objects.get().early_advance
 
 
-# ---- how long the questions last
+# ---- for how many rounds the questions last
 
 
 FEW = {"dataset": "gcd", "config": {"max_numbers": 2, "max_value": 40}, "weight": 1.0}
@@ -135,7 +135,7 @@ def test_a_mix_with_too_few_questions_for_the_planned_rounds_is_refused(operator
     page = post_season(operator, [FEW], planned_rounds=1000)
     assert not Season.objects.exists()
     assert "gcd has questions for about 58 rounds (at least " in page
-    assert "and 1,000 are planned: widen its ranges" in page
+    assert "but 1,000 are planned: widen its ranges" in page
 
 
 def test_without_planned_rounds_the_mix_must_last_for_a_year(operator: Client) -> None:
@@ -144,16 +144,16 @@ def test_without_planned_rounds_the_mix_must_last_for_a_year(operator: Client) -
     assert "262,800 are planned" in page, "one each two minutes"
 
 
-def test_the_form_says_for_how_many_rounds_each_dataset_lasts(operator: Client) -> None:
+def test_the_form_shows_for_how_many_rounds_each_dataset_lasts(operator: Client) -> None:
     page = post_season(operator, [FEW], planned_rounds=10)
-    assert "It has questions for about 58 rounds (at least " in page
+    assert "Its questions last for about 58 rounds (at least " in page
     page = operator.get(f"/admin/judge/season/{Season.objects.get().pk}/change/").content.decode()
     assert "gcd about 58 rounds (at least " in page
-    assert "0 rounds were made so far" in page
+    assert "0 rounds have been made" in page
 
 
 def test_a_draft_with_too_few_questions_is_not_started(operator: Client) -> None:
-    """As a draft may be that an earlier version of the site let be saved."""
+    """An earlier version of the site may have saved such a draft."""
     post_season(operator, [FEW], planned_rounds=10)
     Season.objects.update(planned_rounds=1000)
     page = act(operator, "judge/season", "start", Season.objects.get().pk)
@@ -161,7 +161,7 @@ def test_a_draft_with_too_few_questions_is_not_started(operator: Client) -> None
     assert "was not started. gcd has questions for about 58 rounds" in page
 
 
-# ---- mistakes
+# ---- validation
 
 
 def test_a_dataset_outside_the_allow_list_is_refused_with_its_name(operator: Client) -> None:
@@ -183,7 +183,7 @@ def test_a_malformed_task_mix_is_refused(operator: Client, tasks: Any) -> None:
     assert not Season.objects.exists()
 
 
-def test_a_weight_of_nothing_is_refused(operator: Client) -> None:
+def test_a_weight_of_zero_is_refused(operator: Client) -> None:
     post_season(operator, [{**SUMS[0], "weight": 0}])
     assert not Season.objects.exists()
 
@@ -191,7 +191,7 @@ def test_a_weight_of_nothing_is_refused(operator: Client) -> None:
 def test_fewer_questions_than_datasets_are_refused_with_both_numbers(operator: Client) -> None:
     page = post_season(operator, [*SUMS, PRODUCTS], questions_per_round=1)
     assert not Season.objects.exists()
-    assert "1 questions cannot represent 2 datasets" in page
+    assert "1 questions cannot cover 2 datasets" in page
 
 
 def test_more_own_rollouts_than_are_generated_are_refused(operator: Client) -> None:
@@ -206,19 +206,19 @@ def test_rounds_that_would_overlap_are_refused(operator: Client) -> None:
     assert not Season.objects.exists()
 
 
-def test_a_coming_minimum_below_the_present_one_is_refused(operator: Client) -> None:
+def test_a_next_minimum_below_the_current_one_is_refused(operator: Client) -> None:
     page = post_season(operator, SUMS, minimum_client="0.10.0", next_minimum_client="0.9.0")
-    assert "Clients older than 0.10.0 are refused already" in page
+    assert "Clients older than 0.10.0 are already refused" in page
     assert not Season.objects.exists()
 
 
-def test_a_coming_minimum_below_the_sites_own_is_refused(operator: Client, settings: Any) -> None:
+def test_a_next_minimum_below_the_sites_own_is_refused(operator: Client, settings: Any) -> None:
     settings.MINIMUM_CLIENT_VERSION = "0.5.0"
     page = post_season(operator, SUMS, next_minimum_client="0.4.0")
-    assert "Clients older than 0.5.0 are refused already" in page
+    assert "Clients older than 0.5.0 are already refused" in page
 
 
-def test_a_version_that_is_none_is_refused(operator: Client) -> None:
+def test_an_invalid_version_is_refused(operator: Client) -> None:
     page = post_season(operator, SUMS, minimum_client="1.2", next_minimum_client="soon")
     assert page.count("Give a version such as 1.2.3.") == 2
 
@@ -241,7 +241,7 @@ def test_a_version_that_is_none_is_refused(operator: Client) -> None:
         ("isolated_publish", True),
     ],
 )
-def test_what_scores_depend_on_is_frozen_once_a_season_has_started(
+def test_fields_that_scores_depend_on_are_frozen_once_a_season_has_started(
     operator: Client, season: Season, field: str, typed: object
 ) -> None:
     before = getattr(season, field)
@@ -261,7 +261,7 @@ def test_what_scores_depend_on_is_frozen_once_a_season_has_started(
         ("minimum_questions", 8),
     ],
 )
-def test_what_scores_do_not_depend_on_can_be_changed_at_any_time(
+def test_fields_that_scores_do_not_depend_on_can_be_changed_at_any_time(
     operator: Client, season: Season, field: str, typed: object
 ) -> None:
     change_season(operator, season, **{field: typed or ""})
@@ -269,19 +269,19 @@ def test_what_scores_do_not_depend_on_can_be_changed_at_any_time(
     assert getattr(season, field) == typed
 
 
-def test_saving_leaves_what_the_judges_clock_wrote_meanwhile(
+def test_saving_keeps_what_the_judges_clock_wrote_meanwhile(
     operator: Client, season: Season, clock: Clock, crew: Crew
 ) -> None:
     with transaction.atomic():
         Season.objects.filter(pk=season.pk).update(watched_at=clock.now)
         saving = crew.start(lambda: change_season(operator, season, open_seconds=50))
-        wait_until_somebody_waits()
+        wait_for_blocked_lock()
     saving.result(PATIENCE_S)
     season.refresh_from_db()
     assert (season.open_seconds, season.watched_at) == (50, clock.now)
 
 
-def test_the_leaderboard_follows_a_new_minimum_of_questions(
+def test_the_leaderboard_follows_a_changed_minimum_of_questions(
     operator: Client, season: Season, clock: Clock, verifier: Verifier
 ) -> None:
     play_round(season, clock, verifier, amber=4)
@@ -291,7 +291,7 @@ def test_the_leaderboard_follows_a_new_minimum_of_questions(
 
 
 @pytest.mark.slow
-def test_the_leaderboard_follows_a_new_number_of_recent_rounds(
+def test_the_leaderboard_follows_a_changed_number_of_recent_rounds(
     operator: Client, season: Season, clock: Clock, verifier: Verifier
 ) -> None:
     play_round(season, clock, verifier, amber=0)
@@ -304,7 +304,7 @@ def test_the_leaderboard_follows_a_new_number_of_recent_rounds(
 # ---- actions
 
 
-def test_starting_a_season_ends_the_one_that_runs(operator: Client, season: Season) -> None:
+def test_starting_a_season_ends_the_running_one(operator: Client, season: Season) -> None:
     post_season(operator, SUMS)
     act(operator, "judge/season", "start", Season.objects.get(name="Autumn").pk)
     states = dict(Season.objects.values_list("name", "state"))
@@ -315,11 +315,11 @@ def test_only_one_season_can_be_started_at_once(operator: Client) -> None:
     post_season(operator, SUMS)
     post_season(operator, SUMS, name="Winter")
     page = act(operator, "judge/season", "start", *Season.objects.values_list("pk", flat=True))
-    assert "One season runs at a time" in page
+    assert "Only one season can run at a time" in page
     assert not Season.objects.exclude(state="draft").exists()
 
 
-def test_starting_a_season_that_has_ended_leaves_the_running_one_alone(
+def test_starting_an_ended_season_does_not_affect_the_running_one(
     operator: Client, season: Season
 ) -> None:
     act(operator, "judge/season", "end", season.pk)
@@ -352,10 +352,10 @@ def test_a_draft_gets_no_round(operator: Client) -> None:
     assert not Round.objects.exists()
 
 
-def test_a_round_whose_questions_cannot_be_drawn_is_an_error_with_its_remedy(
+def test_a_round_whose_questions_cannot_be_drawn_is_an_error_with_a_remedy(
     operator: Client, season: Season
 ) -> None:
-    remedy = ask_the_impossible(season)
+    remedy = use_unknown_dataset(season)
     page = act(operator, "judge/season", "add_round", season.pk)
     assert f"Sums: {remedy}" in page
 

@@ -1,4 +1,4 @@
-"""Nodes take seats, and answers are taken once, in time, from those who were asked."""
+"""Nodes take seats; answers are accepted once, in time, and only from nodes that were asked."""
 
 import copy
 from datetime import timedelta
@@ -49,7 +49,7 @@ def submission(site: Site, judge_round: Round, name: str, letters: str) -> Submi
 # ---- seats
 
 
-def test_a_seat_is_taken_once_and_says_since_when(site: Site, judge_round: Round) -> None:
+def test_a_seat_is_taken_once_and_stores_when(site: Site, judge_round: Round) -> None:
     taken_at = site.clock.now
     site.clock.advance(5)
     site.sit(judge_round, "amber")
@@ -78,10 +78,10 @@ def test_questions_are_offered_in_order(judge_round: Round) -> None:
     assert list(offered_questions(judge_round.pk)) == questions_of(judge_round)
 
 
-# ---- who comes late
+# ---- late nodes
 
 
-def test_a_node_that_comes_late_waits_for_the_next_round(site: Site, judge_round: Round) -> None:
+def test_a_late_node_waits_for_the_next_round(site: Site, judge_round: Round) -> None:
     site.join("late")
     assert refusal_of(site, "late", judge_round.number) == ErrorCode.ROUND_PENDING
     assert refusal_of(site, "late", judge_round.number) == ErrorCode.ROUND_PENDING
@@ -89,20 +89,20 @@ def test_a_node_that_comes_late_waits_for_the_next_round(site: Site, judge_round
     assert (seat.came_late, seat.offered_at) == (True, None)
 
 
-def test_answers_of_a_node_that_came_late_are_not_its_own(site: Site, judge_round: Round) -> None:
+def test_a_late_nodes_answers_are_rejected(site: Site, judge_round: Round) -> None:
     site.join("late")
     refusal_of(site, "late", judge_round.number)
     assert codes(site.hand_in(judge_round, "late", "rrrr")) == 4 * [ErrorCode.ANSWER_NOT_YOURS]
 
 
-def test_nobody_waits_for_a_node_that_came_late(site: Site, judge_round: Round) -> None:
+def test_a_round_does_not_wait_for_a_late_node(site: Site, judge_round: Round) -> None:
     site.join("late")
     refusal_of(site, "late", judge_round.number)
     site.hand_in(judge_round, "amber", "rrrr")
     assert site.advance(1) == [judge_round]
 
 
-def test_a_node_that_was_not_invited_waits_once_its_owner_has_the_questions(
+def test_an_uninvited_node_waits_once_its_owner_has_the_questions(
     site: Site, judge_round: Round
 ) -> None:
     Season.objects.update(late_joiners=Season.LateJoiners.JOIN)
@@ -113,22 +113,20 @@ def test_a_node_that_was_not_invited_waits_once_its_owner_has_the_questions(
     site.sit(judge_round, "stranger")
 
 
-def test_a_node_that_got_its_owner_while_it_was_connected_is_bound_by_it(site: Site) -> None:
+def test_a_node_given_an_owner_while_connected_is_treated_as_owned(site: Site) -> None:
     Season.objects.update(late_joiners=Season.LateJoiners.JOIN)
     site.join("amber")
     judge_round = site.open("amber")
     site.sit(judge_round, "amber")
     (late,) = site.join("late")
-    # What its session holds is from before.
+    # The session still has the node as it was at the start.
     connected = copy.copy(late)
     site.own("vera", "amber", "late")
     with pytest.raises(RefusedError, match="came after"):
         take_seat(connected, number=judge_round.number, now=site.clock.now)
 
 
-def test_a_node_that_comes_late_joins_where_the_season_lets_it(
-    site: Site, judge_round: Round
-) -> None:
+def test_a_late_node_joins_if_the_season_allows_it(site: Site, judge_round: Round) -> None:
     Season.objects.update(late_joiners=Season.LateJoiners.JOIN)
     site.join("late")
     site.sit(judge_round, "late")
@@ -138,10 +136,10 @@ def test_a_node_that_comes_late_joins_where_the_season_lets_it(
     assert site.advance(1) == [judge_round]
 
 
-# ---- what is taken
+# ---- accepted answers
 
 
-def test_answers_in_time_are_stored_with_when_they_came(site: Site, judge_round: Round) -> None:
+def test_answers_in_time_are_stored_with_their_arrival_time(site: Site, judge_round: Round) -> None:
     site.clock.advance(2)
     receipt = site.hand_in(judge_round, "amber", "rw-r")
     questions = questions_of(judge_round)
@@ -171,7 +169,7 @@ def test_a_repeated_answer_changes_nothing(site: Site, judge_round: Round) -> No
     assert Seat.objects.get().completed_at == completed
 
 
-def test_a_repeated_answer_is_a_duplicate_after_the_deadline_too(
+def test_a_repeated_answer_is_a_duplicate_even_after_the_deadline(
     site: Site, judge_round: Round
 ) -> None:
     site.hand_in(judge_round, "amber", "rr--")
@@ -191,7 +189,7 @@ def test_of_two_answers_to_a_question_in_one_message_the_first_counts(
     assert Answer.objects.get().text == first.text
 
 
-# ---- what is not taken
+# ---- rejected answers
 
 
 def test_an_answer_after_the_deadline_is_late(site: Site, judge_round: Round) -> None:
@@ -205,17 +203,17 @@ def test_an_answer_just_before_the_deadline_is_in_time(site: Site, judge_round: 
     assert len(site.hand_in(judge_round, "amber", "rrrr").accepted) == 4
 
 
-def test_an_answer_after_the_round_went_on_early_is_late(site: Site, judge_round: Round) -> None:
+def test_an_answer_after_an_early_end_is_late(site: Site, judge_round: Round) -> None:
     Round.objects.update(phase=Round.Phase.SCORING)
     assert codes(site.hand_in(judge_round, "amber", "rrrr")) == 4 * [ErrorCode.ANSWER_LATE]
 
 
-def test_an_answer_without_a_seat_is_not_its_own(site: Site, judge_round: Round) -> None:
+def test_an_answer_without_a_seat_is_rejected(site: Site, judge_round: Round) -> None:
     site.join("stranger")
     assert codes(site.hand_in(judge_round, "stranger", "rrrr")) == 4 * [ErrorCode.ANSWER_NOT_YOURS]
 
 
-def test_an_answer_of_a_node_that_was_invited_but_took_no_questions_is_not_its_own(
+def test_an_answer_of_an_invited_node_without_questions_is_rejected(
     site: Site,
 ) -> None:
     site.join("amber")
@@ -223,7 +221,7 @@ def test_an_answer_of_a_node_that_was_invited_but_took_no_questions_is_not_its_o
     assert codes(site.hand_in(judge_round, "amber", "rrrr")) == 4 * [ErrorCode.ANSWER_NOT_YOURS]
 
 
-def test_one_bad_answer_does_not_cost_the_good_ones(site: Site, judge_round: Round) -> None:
+def test_one_bad_answer_does_not_affect_the_good_ones(site: Site, judge_round: Round) -> None:
     answers = [INVENTED, *answers_from("rrrr", questions_of(judge_round))]
     own = Submission(site.nodes["amber"].pk, judge_round.number, answers, site.clock.now)
     (receipt,) = store_submissions([own])
@@ -232,14 +230,14 @@ def test_one_bad_answer_does_not_cost_the_good_ones(site: Site, judge_round: Rou
     assert receipt.rejected[0].item == "not-a-question"
 
 
-def test_an_unknown_round_takes_no_answers(site: Site, judge_round: Round) -> None:
+def test_an_unknown_round_accepts_no_answers(site: Site, judge_round: Round) -> None:
     judge_round.number = 9999
     with pytest.raises(RefusedError) as refusal:
         site.hand_in(judge_round, "amber", "rrrr")
     assert refusal.value.code == ErrorCode.ROUND_UNKNOWN
 
 
-# ---- many at once
+# ---- batches
 
 
 def test_each_of_many_submissions_gets_its_own_receipt_in_order(
@@ -264,9 +262,7 @@ def test_each_of_many_submissions_gets_its_own_receipt_in_order(
     assert Answer.objects.count() == 5
 
 
-def test_a_node_that_hands_in_twice_at_once_is_complete_with_both(
-    site: Site, judge_round: Round
-) -> None:
+def test_a_node_with_two_submissions_in_a_batch_is_complete(site: Site, judge_round: Round) -> None:
     halves = [submission(site, judge_round, "amber", letters) for letters in ("rr--", "-wrr")]
     first, second = store_submissions(halves)
     assert isinstance(first, Receipt)
@@ -276,7 +272,7 @@ def test_a_node_that_hands_in_twice_at_once_is_complete_with_both(
     assert Seat.objects.get().completed_at is not None
 
 
-def test_a_late_submission_is_late_although_another_of_its_batch_is_not(
+def test_a_late_submission_is_late_even_if_its_batch_has_others_in_time(
     site: Site, judge_round: Round
 ) -> None:
     Season.objects.update(late_joiners=Season.LateJoiners.JOIN)
@@ -292,7 +288,7 @@ def test_a_late_submission_is_late_although_another_of_its_batch_is_not(
     assert codes(second) == 4 * [ErrorCode.ANSWER_LATE]
 
 
-def test_answers_of_many_nodes_cost_no_more_statements_than_of_one(
+def test_answers_of_many_nodes_need_no_more_statements_than_of_one(
     site: Site, judge_round: Round
 ) -> None:
     Season.objects.update(late_joiners=Season.LateJoiners.JOIN)

@@ -11,13 +11,12 @@ from django.core.management import CommandError, call_command
 from judge import tasks
 from judge.engine import BEACON_PATIENCE, Phase
 from judge.models import ChainLink, Round, Season
-from judge.repeats import tell_asked
+from judge.repeats import read_asked_rounds
 from judge.selectors.rounds import describe_round
-from judge.services import drawing
-from judge.services.drawing import draw_waiting_rounds
+from judge.services import scheduling
 from judge.services.oversight import void_round
 from judge.services.rounds import watch_seasons
-from judge.services.scheduling import BEACON_SLACK, ensure_next_round
+from judge.services.scheduling import BEACON_SLACK, draw_waiting_rounds, ensure_next_round
 from judge.services.seasons import end_season
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_tasks.asked import entry_of, extend_chain, seal_of
@@ -64,18 +63,16 @@ def draw(site: Site, clock: Clock) -> list[Round]:
 
 
 def draw_in_time(site: Site, clock: Clock, judge_round: Round) -> None:
-    """Let the beacon publish its value, and the round be drawn."""
+    """Publish the beacon's value, and draw the round."""
     wait_until(clock, beacon_of(judge_round).emitted_at + timedelta(seconds=2))
     assert draw(site, clock) == [judge_round]
     judge_round.refresh_from_db()
 
 
-# ---- before the value is there
+# ---- before the value is published
 
 
-def test_the_commitment_comes_first_and_names_a_value_that_nobody_knows_yet(
-    site: Site, clock: Clock
-) -> None:
+def test_the_commitment_names_an_unpublished_beacon_value(site: Site, clock: Clock) -> None:
     made = site.schedule()
     assert made.commitment == commit_quiz(rules_of(made), secret=bytes(made.secret))
     assert rules_of(made).format == QUIZ_FORMAT_BEACON
@@ -86,13 +83,13 @@ def test_the_commitment_comes_first_and_names_a_value_that_nobody_knows_yet(
     assert made.commitment in link.line
 
 
-def test_it_has_no_questions_and_nodes_are_told_how_many_it_will_have(site: Site) -> None:
+def test_an_undrawn_round_announces_its_number_of_questions(site: Site) -> None:
     made = site.schedule()
     assert not made.questions.exists()
     assert describe_round(made).questions == QUESTIONS
 
 
-def test_the_beacon_is_not_asked_before_its_time(site: Site, clock: Clock, server: Drand) -> None:
+def test_the_beacon_is_not_fetched_before_its_time(site: Site, clock: Clock, server: Drand) -> None:
     made = site.schedule()
     wait_until(clock, beacon_of(made).emitted_at)
     assert draw(site, clock) == []
@@ -105,7 +102,7 @@ def test_a_round_without_questions_does_not_open(site: Site, clock: Clock) -> No
     assert site.advance() == []
 
 
-def test_no_other_round_is_made_meanwhile(site: Site, clock: Clock) -> None:
+def test_no_other_round_is_made_while_one_waits_for_the_beacon(site: Site, clock: Clock) -> None:
     site.schedule()
     with pytest.raises(RefusedError) as refused:
         site.schedule()
@@ -113,24 +110,24 @@ def test_no_other_round_is_made_meanwhile(site: Site, clock: Clock) -> None:
     assert ensure_next_round(site.season, now=clock.now, verifier=site.verifier) is None
 
 
-def test_a_season_without_a_beacon_draws_at_once_as_before(site: Site) -> None:
+def test_a_season_without_a_beacon_draws_at_once(site: Site) -> None:
     site.season.public_beacon = False
     made = site.schedule()
     assert "beacon" not in made.rules
     assert made.questions.count() == QUESTIONS
 
 
-def test_there_is_nothing_to_unseal_and_no_link_says_so(site: Site) -> None:
+def test_unsealing_an_undrawn_round_fails_and_adds_no_link(site: Site) -> None:
     made = site.schedule()
     with pytest.raises(CommandError, match="waits for the public beacon"):
         call_command("unseal_round", str(made.number), reason="test")
     assert not ChainLink.objects.filter(kind="unsealed").exists()
 
 
-# ---- when it is
+# ---- when the value is published
 
 
-def test_a_tick_that_took_long_names_no_value_that_is_known_by_then(
+def test_a_slow_tick_names_no_published_value(
     site: Site, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Closing a large round on a busy machine may take longer than a commitment is public."""
@@ -146,7 +143,7 @@ def test_a_tick_that_took_long_names_no_value_that_is_known_by_then(
     assert beacon_of(Round.objects.get()).emitted_at >= clock.now + LEAD
 
 
-def test_the_workers_task_asks_the_servers_of_the_setting(
+def test_the_task_fetches_from_the_configured_servers(
     site: Site, clock: Clock, server: Drand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = site.schedule()
@@ -179,7 +176,7 @@ def test_the_questions_are_drawn_with_the_value_and_the_round_is_played(
 
 
 def test_drawing_twice_changes_nothing(site: Site, clock: Clock, server: Drand) -> None:
-    """The second worker fetched and drew while the first one stored."""
+    """The second worker fetches and draws while the first one stores."""
     made = site.schedule()
     wait_until(clock, beacon_of(made).emitted_at + timedelta(seconds=2))
 
@@ -191,7 +188,7 @@ def test_drawing_twice_changes_nothing(site: Site, clock: Clock, server: Drand) 
     assert made.questions.count() == QUESTIONS
 
 
-def test_no_question_comes_twice_and_the_next_round_is_bound_to_what_was_drawn(
+def test_no_question_is_repeated_and_the_next_round_commits_to_those_drawn(
     site: Site, clock: Clock, server: Drand
 ) -> None:
     site.verifier = FewQuestions(2 * QUESTIONS + 1)
@@ -204,7 +201,7 @@ def test_no_question_comes_twice_and_the_next_round_is_bound_to_what_was_drawn(
     assert len({*first.digests, *second.digests}) == 2 * QUESTIONS
 
 
-def test_a_season_that_has_no_questions_left_is_halted_and_the_round_void(
+def test_a_season_without_questions_left_is_halted_and_the_round_voided(
     site: Site, clock: Clock, server: Drand
 ) -> None:
     site.verifier = FewQuestions(QUESTIONS - 2)
@@ -242,7 +239,7 @@ def give_up(site: Site, clock: Clock, made: Round) -> None:
     made.refresh_from_db()
 
 
-def test_a_round_that_waited_too_long_is_void_with_the_reason_and_its_secret_in_the_chain(
+def test_a_round_that_waited_too_long_is_voided_with_reason_and_secret_in_the_chain(
     site: Site, clock: Clock
 ) -> None:
     made = site.schedule()
@@ -254,24 +251,26 @@ def test_a_round_that_waited_too_long_is_void_with_the_reason_and_its_secret_in_
     assert link["reason"] == made.void_reason
 
 
-def test_a_value_that_comes_after_that_is_not_used(site: Site, clock: Clock, server: Drand) -> None:
+def test_a_value_published_after_voiding_is_not_used(
+    site: Site, clock: Clock, server: Drand
+) -> None:
     made = site.schedule()
     give_up(site, clock, made)
     assert draw(site, clock) == []
     assert not made.questions.exists()
 
 
-def test_the_season_goes_on_with_the_next_round(site: Site, clock: Clock, server: Drand) -> None:
+def test_the_season_continues_with_the_next_round(site: Site, clock: Clock, server: Drand) -> None:
     gone = site.schedule()
     give_up(site, clock, gone)
     made = ensure_next_round(site.season, now=clock.now, verifier=site.verifier)
     assert made is not None
     draw_in_time(site, clock, made)
-    [told] = tell_asked([gone.number])
-    assert extend_chain("0" * 64, [told.entry]) == made.rules["asked"]
+    [asked] = read_asked_rounds([gone.number])
+    assert extend_chain("0" * 64, [asked.entry]) == made.rules["asked"]
 
 
-def test_the_operator_may_void_a_round_that_waits(site: Site, clock: Clock, server: Drand) -> None:
+def test_the_operator_may_void_a_waiting_round(site: Site, clock: Clock, server: Drand) -> None:
     made = site.schedule()
     void_round(made, reason="test", actor=None, now=clock.now)
     wait_until(clock, made.opens_at)
@@ -280,10 +279,10 @@ def test_the_operator_may_void_a_round_that_waits(site: Site, clock: Clock, serv
 
 
 @pytest.mark.parametrize("phase", [Phase.SCHEDULED, Phase.OPEN])
-def test_whoever_voids_a_round_whose_questions_it_knows_tells_the_secret(
+def test_voiding_a_drawn_round_with_a_beacon_reveals_the_secret(
     site: Site, clock: Clock, server: Drand, phase: Phase
 ) -> None:
-    """So that anybody can draw the questions that were avoided."""
+    """So that anybody can compute the questions that were avoided."""
     made = site.schedule()
     draw_in_time(site, clock, made)
     if phase == Phase.OPEN:
@@ -303,15 +302,13 @@ def test_a_void_round_without_a_beacon_keeps_its_secret(site: Site, clock: Clock
     assert "secret" not in msgspec.json.decode(ChainLink.objects.get(kind="void").line)
 
 
-def test_a_round_that_waits_is_withdrawn_with_its_season(site: Site, clock: Clock) -> None:
+def test_a_waiting_round_is_withdrawn_with_its_season(site: Site, clock: Clock) -> None:
     site.schedule()
     end_season(site.season, now=clock.now)
     assert not Round.objects.exists()
 
 
-def test_time_in_which_the_judge_stood_still_does_not_make_a_round_void(
-    site: Site, clock: Clock
-) -> None:
+def test_downtime_of_the_judge_does_not_void_a_round(site: Site, clock: Clock) -> None:
     made = site.schedule()
     watch_seasons(now=clock.now)
     clock.advance(3600)
@@ -321,7 +318,7 @@ def test_time_in_which_the_judge_stood_still_does_not_make_a_round_void(
     assert made.phase == Phase.SCHEDULED
 
 
-def test_what_cannot_be_drawn_for_another_reason_is_tried_again(
+def test_drawing_is_retried_after_other_errors(
     site: Site, clock: Clock, server: Drand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = site.schedule()
@@ -331,7 +328,7 @@ def test_what_cannot_be_drawn_for_another_reason_is_tried_again(
         raise RefusedError(ErrorCode.VERIFIER_FAILED, "broken")
 
     with monkeypatch.context() as broken:
-        broken.setattr(drawing, "draw_quiz", fail)
+        broken.setattr(scheduling, "draw_quiz", fail)
         with pytest.raises(RefusedError, match="broken"):
             draw(site, clock)
     assert draw(site, clock) == [made]

@@ -1,4 +1,4 @@
-"""What the judge's statistics promise, tried out on simulated nodes; every seed is fixed."""
+"""The guarantees of the judge's statistics, checked with simulated nodes and fixed seeds."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import binom
 
 from bench.trials import Plan, play_trial
-from judge.comparison import Claim, compare_arms, plan_looks
-from swarm_record.ranking import Record, rank_nodes
+from judge.statistics.comparison import ArmsClaim, compare_arms, plan_looks
+from swarm_record.ranking import ResultMatrix, rank_nodes
 from swarm_record.stats import effective_n, macro_intervals
 
 pytestmark = pytest.mark.slow
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 Floats = npt.NDArray[np.float64]
 
 
-# ---- identical nodes are not told apart, however often one looks
+# ---- identical nodes are not ranked apart, at any number of looks
 
 
 def judge_season(
@@ -29,7 +29,7 @@ def judge_season(
     rounds: int,
     missing: float = 0,
     ease: tuple[float, float] = (0, 2),
-) -> Record:
+) -> ResultMatrix:
     """Return what nodes did in a season of rounds with `mix` questions of each dataset.
 
     `shares` [nodes, datasets] are the nodes' true shares; in each round some questions are harder
@@ -42,7 +42,7 @@ def judge_season(
     solved = rng.random((len(shares), rounds, sum(mix))) < np.minimum(chances * factors, 1)
     values = np.where(solved, weights, 0).astype(np.float32)
     values[rng.random((len(shares), rounds)) < missing] = np.nan
-    return Record(
+    return ResultMatrix(
         values=values.reshape(len(shares), -1),
         weights=np.tile(weights, rounds).astype(np.float32),
         rounds=np.repeat(np.arange(rounds), sum(mix)),
@@ -50,11 +50,11 @@ def judge_season(
     )
 
 
-def has_winner(record: Record, *, rounds: int, of: int) -> bool:
+def has_winner(matrix: ResultMatrix, *, rounds: int, of: int) -> bool:
     """Tell whether one node is ranked above another after the first `rounds` of all rounds."""
-    columns = record.values.shape[1] * rounds // of
-    seen = Record(
-        record.values[:, :columns], record.weights[:columns], record.rounds[:columns], columns
+    columns = matrix.values.shape[1] * rounds // of
+    seen = ResultMatrix(
+        matrix.values[:, :columns], matrix.weights[:columns], matrix.rounds[:columns], columns
     )
     best, _ = rank_nodes(seen, np.nansum(seen.values, axis=1).astype(np.float64))
     return bool((best > 1).any())
@@ -63,7 +63,7 @@ def has_winner(record: Record, *, rounds: int, of: int) -> bool:
 @pytest.mark.parametrize("missing", [0, 0.3])
 @pytest.mark.parametrize("mix", [(8, 8, 8, 8), (28, 1, 1, 1, 1)])
 @pytest.mark.parametrize(("p", "nodes"), [(0.3, 2), (0.02, 2), (0.3, 10), (0.02, 10)])
-def test_a_season_of_identical_nodes_seldom_ever_shows_a_winner(
+def test_a_season_of_identical_nodes_rarely_shows_a_winner_at_any_time(
     p: float, nodes: int, mix: tuple[int, ...], missing: float
 ) -> None:
     rng = np.random.default_rng([nodes, int(100 * p), len(mix), int(10 * missing)])
@@ -84,10 +84,10 @@ def test_a_season_of_identical_nodes_seldom_ever_shows_a_winner(
         ((7, 7, 7, 7, 1), (0.05, 0.05, 0.05, 0.05, 0), (0, 0, 0, 0, 0.2)),
     ],
 )
-def test_unlike_nodes_with_equal_scores_seldom_ever_have_a_winner(
+def test_different_nodes_with_equal_scores_rarely_have_a_winner_at_any_time(
     mix: tuple[int, ...], one: tuple[float, ...], other: tuple[float, ...]
 ) -> None:
-    """One node is better at what is asked often, the other by as much at what is asked seldom."""
+    """One node is better at a frequent dataset, the other by as much at a rare one."""
     rng = np.random.default_rng(sum(mix))
     shares = np.array([one, other])
     seasons = [judge_season(rng, shares, mix=mix, rounds=30, ease=(1, 1)) for _ in range(60)]
@@ -96,11 +96,11 @@ def test_unlike_nodes_with_equal_scores_seldom_ever_have_a_winner(
     assert sum(won) <= 8
 
 
-# ---- intervals hold the true score
+# ---- intervals cover the true score
 
 
 @pytest.mark.parametrize("n", [50, 100, 500])
-def test_interval_of_one_dataset_holds_the_true_score_wherever_it_is(n: int) -> None:
+def test_interval_of_one_dataset_covers_any_true_score(n: int) -> None:
     solved = np.arange(n + 1)
     lows, highs = macro_intervals(solved / n, np.full(n + 1, n))
     for p in np.linspace(0.005, 0.995, 199):
@@ -111,7 +111,7 @@ def test_interval_of_one_dataset_holds_the_true_score_wherever_it_is(n: int) -> 
 def share_covered(
     rng: np.random.Generator, sizes: Sequence[int], shares: Sequence[float] | Floats
 ) -> float:
-    """Return how often the interval holds the true score; 4,000 windows, so ± .0035."""
+    """Return the coverage of the interval over 4,000 windows, so ± .0035."""
     solved = rng.binomial(sizes, shares, (4000, len(sizes)))
     cells = [dict(enumerate(zip(row, sizes, strict=True))) for row in solved.tolist()]
     scores = (solved / sizes).mean(axis=1)
@@ -125,7 +125,7 @@ def share_covered(
 @pytest.mark.parametrize(
     "sizes", [(28, 1, 1, 1, 1), (16, 4, 4, 4, 4), (280, 10, 10, 10, 10), (8,) * 8]
 )
-def test_interval_of_several_datasets_holds_the_true_score_wherever_the_shares_are(
+def test_interval_of_several_datasets_covers_the_true_score_for_any_shares(
     sizes: tuple[int, ...],
 ) -> None:
     rng = np.random.default_rng(sum(sizes))
@@ -145,29 +145,29 @@ def test_interval_of_several_datasets_holds_the_true_score_wherever_the_shares_a
         ((878, 146), (0.02, 0.4)),
     ],
 )
-def test_interval_holds_the_true_score_where_a_small_dataset_decides_it(
+def test_interval_covers_the_true_score_when_a_small_dataset_decides_it(
     sizes: tuple[int, ...], shares: tuple[float, ...]
 ) -> None:
     assert share_covered(np.random.default_rng(sum(sizes)), sizes, shares) >= 0.94
 
 
-# ---- different nodes are
+# ---- different nodes are ranked apart
 
 
-def test_clearly_different_nodes_are_told_apart_within_a_few_rounds() -> None:
+def test_clearly_different_nodes_are_ranked_apart_within_a_few_rounds() -> None:
     rng = np.random.default_rng(3)
     shares = np.repeat([[0.2], [0.6]], 6, axis=0)
     for _ in range(20):
-        record = judge_season(rng, shares, mix=(32,), rounds=16)
-        best, worst = rank_nodes(record, np.sum(record.values, axis=1).astype(np.float64))
+        matrix = judge_season(rng, shares, mix=(32,), rounds=16)
+        best, worst = rank_nodes(matrix, np.sum(matrix.values, axis=1).astype(np.float64))
         assert best[6:].max() < 7 <= best[:6].min()
         assert worst[6:].max() < 7
 
 
-# ---- arms that do nothing are not claimed to
+# ---- arms without an effect lead to no claim
 
 
-def claims_of_season(rng: np.random.Generator, plan: Plan) -> list[Claim]:
+def claims_of_season(rng: np.random.Generator, plan: Plan) -> list[ArmsClaim]:
     trials = {f"{nodes} nodes": play_trial(rng, replace(plan, nodes=nodes)) for nodes in (12, 16)}
     looks = plan_looks(plan.rounds)
     return compare_arms(trials, looks=looks, trial_rounds=plan.rounds, seed=int(rng.integers(9)))
@@ -180,7 +180,7 @@ def claims_of_season(rng: np.random.Generator, plan: Plan) -> list[Claim]:
         Plan(rounds=48, spread=0.8, late=0.4, leaving=0.3, missing=0.2, known=0.5),
     ],
 )
-def test_seasons_without_an_effect_seldom_ever_make_a_claim(plan: Plan) -> None:
+def test_seasons_without_an_effect_rarely_make_a_claim_at_any_time(plan: Plan) -> None:
     rng = np.random.default_rng(4)
     seasons = [claims_of_season(rng, plan) for _ in range(60)]
     ever = [any((each.p_adjusted or 1) <= 0.05 for each in claims) for claims in seasons]

@@ -1,4 +1,4 @@
-"""Arms by coin: drawn once, kept even within a model, and not to be guessed."""
+"""Arms by coin: drawn once, balanced within a model, and unpredictable."""
 
 from typing import Any
 
@@ -7,8 +7,7 @@ from django.contrib.auth.models import User
 
 from judge.models import CoinBlock, Enrolment, Season
 from judge.selectors.seasons import coin_share
-from judge.services.coin import draw_arms
-from judge.services.seasons import enrol
+from judge.services.seasons import draw_arms, enrol
 from swarm_web.nodes.models import Node
 from tests.judge.crew import Crew
 from tests.judge.toys import Site, make_toy_season
@@ -36,11 +35,11 @@ def arms_of(nodes: list[Node], season: Season) -> list[str]:
     return [enrol(node, season, wish="swarm") for node in nodes]
 
 
-# ---- a coin
+# ---- flips
 
 
 @pytest.mark.parametrize("wish", ["swarm", "isolated"])
-def test_a_coin_asks_nobody(coin: Site, wish: str) -> None:
+def test_a_coin_ignores_the_owners_wish(coin: Site, wish: str) -> None:
     arms = [enrol(node, coin.season, wish=wish) for node in make_nodes(20)]
     assert set(arms) == {"swarm", "isolated"}
     assert set(Enrolment.objects.values_list("assignment", flat=True)) == {Assignment.COIN}
@@ -61,7 +60,7 @@ def test_a_coin_is_not_flipped_again_by_playing_base_for_a_while(coin: Site) -> 
     assert arms_of(nodes, coin.season) == first
 
 
-def test_a_coin_that_was_flipped_stays_although_the_share_changes(coin: Site) -> None:
+def test_a_changed_share_does_not_change_earlier_flips(coin: Site) -> None:
     nodes = make_nodes(20)
     first = arms_of(nodes, coin.season)
     coin.season.isolated_share = 0.05
@@ -78,14 +77,14 @@ def test_another_season_flips_another_coin(coin: Site) -> None:
 # ---- blocks
 
 
-def test_the_arms_of_a_model_stay_even(coin: Site) -> None:
+def test_the_arms_of_a_model_stay_balanced(coin: Site) -> None:
     arms = arms_of(make_nodes(41), coin.season)
     for count in range(1, 42):
         # Half of the largest block.
         assert abs(2 * arms[:count].count("swarm") - count) <= 4
 
 
-def test_each_model_has_blocks_of_its_own(coin: Site) -> None:
+def test_each_model_has_its_own_blocks(coin: Site) -> None:
     tiny, large = make_nodes(9, model="tiny"), make_nodes(9, model="large")
     for pair in zip(tiny, large, strict=True):
         arms_of(list(pair), coin.season)
@@ -94,7 +93,7 @@ def test_each_model_has_blocks_of_its_own(coin: Site) -> None:
         assert {each.block.model for each in enrolled if each.block} == {model}
 
 
-def test_a_place_says_which_arm_the_coin_wrote_on_it(coin: Site) -> None:
+def test_an_enrolment_has_the_arm_of_its_place(coin: Site) -> None:
     arms_of(make_nodes(9), coin.season)
     for enrolment in Enrolment.objects.select_related("block"):
         assert enrolment.block is not None
@@ -109,7 +108,7 @@ def test_the_nodes_of_one_owner_never_share_a_block(coin: Site) -> None:
     assert len(set(blocks)) == 5
 
 
-def test_nodes_of_others_fill_the_blocks_that_an_owner_opened(coin: Site) -> None:
+def test_nodes_of_other_owners_fill_the_blocks_that_an_owner_started(coin: Site) -> None:
     owner = User.objects.create(username="collector")
     arms_of(make_nodes(2, owner=owner), coin.season)
     arms_of(make_nodes(3), coin.season)
@@ -117,7 +116,7 @@ def test_nodes_of_others_fill_the_blocks_that_an_owner_opened(coin: Site) -> Non
 
 
 @pytest.mark.slow
-def test_nodes_that_join_at_once_get_places_of_their_own(site: Site, crew: Crew) -> None:
+def test_nodes_that_join_concurrently_get_different_places(site: Site, crew: Crew) -> None:
     Season.objects.update(assignment=Assignment.COIN)
     site.season.refresh_from_db()
     waiting = iter(make_nodes(8))
@@ -130,37 +129,35 @@ def test_nodes_that_join_at_once_get_places_of_their_own(site: Site, crew: Crew)
 
 
 @pytest.mark.parametrize(("share", "isolated"), [(0.5, {3}), (0.25, {1, 2}), (0.05, {0, 1})])
-def test_a_block_of_six_isolates_about_the_share_that_the_season_says(
-    share: float, isolated: set[int]
-) -> None:
+def test_a_block_of_six_isolates_about_the_seasons_share(share: float, isolated: set[int]) -> None:
     blocks = [draw_arms(6, isolated_share=share) for _ in range(200)]
     assert {block.count("isolated") for block in blocks} == isolated
 
 
-def test_chance_decides_what_is_no_whole_number_of_places() -> None:
+def test_a_fractional_number_of_places_is_rounded_at_random() -> None:
     isolated = sum(draw_arms(4, isolated_share=0.3).count("isolated") for _ in range(4_000))
     # Each block has one, and one more with a chance of .2: five standard errors.
     assert abs(isolated - 4_800) < 5 * (4_000 * 0.2 * 0.8) ** 0.5
 
 
-# ---- who is in no arm, and what is told
+# ---- untrained nodes, and counts
 
 
-def test_an_untrained_node_is_in_no_arm_whoever_decides(coin: Site) -> None:
+def test_an_untrained_node_is_in_no_arm_for_any_assignment(coin: Site) -> None:
     (node,) = coin.join("amber")
     assert enrol(node, coin.season, wish="base") == "base"
     kept = Enrolment.objects.get()
     assert (kept.arm, kept.assignment) == ("base", Assignment.CHOICE)
 
 
-def test_a_season_that_turns_to_coins_flips_them_for_those_who_had_chosen(site: Site) -> None:
+def test_a_season_that_switches_to_coins_flips_them_for_nodes_that_had_chosen(site: Site) -> None:
     nodes = make_nodes(20)
     assert set(arms_of(nodes, site.season)) == {"swarm"}
     site.season.assignment = Assignment.COIN
     assert set(arms_of(nodes, site.season)) == {"swarm", "isolated"}
 
 
-def test_how_many_nodes_a_coin_assigned_is_told(coin: Site) -> None:
+def test_the_share_of_nodes_that_a_coin_assigned_is_counted(coin: Site) -> None:
     amber, birch, bare = coin.join("amber", "birch", "bare")
     enrol(amber, coin.season, wish="swarm")
     enrol(bare, coin.season, wish="base")
@@ -170,7 +167,7 @@ def test_how_many_nodes_a_coin_assigned_is_told(coin: Site) -> None:
 
 
 @pytest.mark.slow
-def test_a_round_is_scored_in_the_arm_that_the_coin_said(coin: Site) -> None:
+def test_a_round_is_scored_in_the_arm_that_the_coin_drew(coin: Site) -> None:
     nodes = coin.join("amber", "birch")
     said = {node.name: enrol(node, coin.season, wish="swarm") for node in nodes}
     judge_round = coin.play(amber="rrrr", birch="rrrr")

@@ -3,7 +3,7 @@
 import pytest
 
 from judge.models import CoinBlock, Comparison, Enrolment, Ledger, Season
-from judge.services.comparing import compare_season, read_trials
+from judge.services.comparing import compare_season, read_trials, trained_ledgers
 from judge.services.inspection import inspect_closed_rounds
 from judge.services.seasons import enrol
 from tests.judge.toys import Site
@@ -47,9 +47,9 @@ def test_a_claim_is_as_of_the_last_planned_look(coin: Site) -> None:
 
 
 @pytest.mark.slow
-def test_a_trial_has_what_its_nodes_did_until_each_look(coin: Site) -> None:
+def test_a_trial_has_its_nodes_results_up_to_each_look(coin: Site) -> None:
     play(coin, 4)
-    trial = read_trials(coin.season, looks=[3, 4])["tiny"]
+    trial = read_trials(coin.season, trained_ledgers(coin.season), looks=[3, 4])["tiny"]
     assert trial.rounds.tolist() == [[3, 3], [4, 4]]
     assert trial.deviations.tolist() == [[0.5, -0.5], [0.5, -0.5]]
     assert trial.noise.tolist() == [0, 0]
@@ -59,7 +59,9 @@ def test_a_trial_has_what_its_nodes_did_until_each_look(coin: Site) -> None:
 
 
 @pytest.mark.slow
-def test_it_is_known_when_a_node_came_and_what_it_did_in_its_last_season(coin: Site) -> None:
+def test_the_known_facts_are_when_a_node_joined_and_its_result_in_its_last_season(
+    coin: Site,
+) -> None:
     for pk, deviations in ((-1, -0.9), (0, 0.6)):
         Season.objects.create(pk=pk, name=f"Earlier {pk}", tasks=[])
         Ledger.objects.create(
@@ -74,17 +76,17 @@ def test_it_is_known_when_a_node_came_and_what_it_did_in_its_last_season(coin: S
     enrol(late, coin.season, wish="swarm")
     Enrolment.objects.filter(node=late).update(created_at=coin.clock.now)
     coin.play(amber="rrrr", birch="wwww", late="wwww")
-    known = read_trials(coin.season, looks=[4])["tiny"].known
+    known = read_trials(coin.season, trained_ledgers(coin.season), looks=[4])["tiny"].known
     assert known[:, 1].tolist() == [0, pytest.approx(0.2), 0]
     assert known[2, 0] == 3
 
 
 @pytest.mark.slow
-def test_nodes_whose_owners_chose_are_shuffled_among_each_other(site: Site) -> None:
+def test_nodes_whose_owners_chose_are_shuffled_with_each_other(site: Site) -> None:
     site.join("amber", "birch")
     site.join("cedar", model="large", arm="isolated")
     site.play(amber="rrrr", birch="wwww", cedar="rwrw")
-    trials = read_trials(site.season, looks=[1])
+    trials = read_trials(site.season, trained_ledgers(site.season), looks=[1])
     assert trials["tiny"].places == [(0, 0), (0, 1)]
     assert trials["tiny"].blocks == {0: [True, True]}
     assert trials["large"].blocks == {0: [False]}

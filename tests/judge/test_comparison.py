@@ -1,4 +1,4 @@
-"""Swarm against isolated within a season: claims, refusals and corrections."""
+"""Swarm against isolated within a season: claims, missing data and corrections."""
 
 import json
 from collections.abc import Sequence
@@ -10,7 +10,14 @@ import pytest
 from statsmodels.api import OLS, add_constant
 from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
-from judge.comparison import Claim, Missing, Trial, adjust, compare_arms, plan_looks
+from judge.statistics.comparison import (
+    ArmsClaim,
+    Missing,
+    ModelTrial,
+    adjust,
+    compare_arms,
+    plan_looks,
+)
 
 BETTER = [0.11, 0.09, 0.14, 0.08, 0.12]
 WORSE = [-0.10, -0.13, -0.08, -0.11, -0.12]
@@ -25,10 +32,10 @@ def make_trial(
     rounds: int = ROUNDS,
     looks: int = 1,
     known: Any = None,
-) -> Trial:
-    """Return nodes of one block that have done the same until each look."""
+) -> ModelTrial:
+    """Return a trial of one block whose nodes have the same results at each look."""
     nodes = len(swarm) + len(isolated)
-    return Trial(
+    return ModelTrial(
         places=[(0, place) for place in range(nodes)],
         blocks={0: [True] * len(swarm) + [False] * len(isolated)},
         deviations=np.tile([*swarm, *isolated], (looks, 1)),
@@ -38,11 +45,11 @@ def make_trial(
     )
 
 
-def compare(looks: Sequence[int] = (ROUNDS,), **trials: Trial) -> list[Claim]:
+def compare(looks: Sequence[int] = (ROUNDS,), **trials: ModelTrial) -> list[ArmsClaim]:
     return compare_arms(trials, looks=looks, trial_rounds=ROUNDS, seed=1)
 
 
-def claim_about(swarm: Sequence[float], isolated: Sequence[float], **fields: Any) -> Claim:
+def claim_about(swarm: Sequence[float], isolated: Sequence[float], **fields: Any) -> ArmsClaim:
     (claim,) = compare(tiny=make_trial(swarm, isolated, **fields))
     return claim
 
@@ -69,7 +76,7 @@ def test_before_the_first_look_nothing_is_tested() -> None:
     assert claim.difference == pytest.approx(0.216)
 
 
-def test_half_way_a_claim_takes_twice_the_evidence() -> None:
+def test_half_way_a_claim_needs_twice_the_evidence() -> None:
     (early,) = compare(looks=[16], tiny=make_trial(BETTER, WORSE))
     late = claim_about(BETTER, WORSE)
     assert early.p_value is not None
@@ -77,7 +84,7 @@ def test_half_way_a_claim_takes_twice_the_evidence() -> None:
     assert early.p_value == pytest.approx(2 * late.p_value, rel=0.05)
 
 
-def test_a_claim_is_shown_no_more_once_the_other_arm_is_ahead() -> None:
+def test_a_claim_is_withdrawn_once_the_other_arm_is_ahead() -> None:
     nodes = 10
     trial = make_trial([0.1] * nodes, [-0.1] * nodes, looks=2)
     trial.deviations[:] += np.linspace(-0.01, 0.01, 2 * nodes)
@@ -116,7 +123,7 @@ def test_the_interval_is_welchs() -> None:
     assert claim_about(swarm, isolated).interval == pytest.approx(expected)
 
 
-def test_the_seed_alone_decides_what_is_shuffled() -> None:
+def test_only_the_seed_determines_the_shuffles() -> None:
     claims = {
         seed: compare_arms(
             {"tiny": make_trial(MIXED, BETTER)}, looks=[ROUNDS], trial_rounds=ROUNDS, seed=seed
@@ -133,7 +140,7 @@ def test_the_seed_alone_decides_what_is_shuffled() -> None:
 # ---- what was known before
 
 
-def test_the_difference_is_adjusted_as_a_regression_on_arm_and_facts_adjusts_it() -> None:
+def test_the_adjusted_difference_equals_a_regression_on_arm_and_facts() -> None:
     rng = np.random.default_rng(0)
     known = rng.normal(size=(24, 2))
     values = known @ [0.1, -0.05] + rng.normal(0, 0.02, 24)
@@ -144,7 +151,7 @@ def test_the_difference_is_adjusted_as_a_regression_on_arm_and_facts_adjusts_it(
     assert claim.unadjusted == pytest.approx(values[:12].mean() - values[12:].mean())
 
 
-def test_what_was_known_before_makes_a_hidden_difference_show() -> None:
+def test_adjusting_for_known_facts_reveals_a_hidden_difference() -> None:
     known = np.tile(np.arange(10.0), 2)[:, None]
     swarm, isolated = 0.1 * known[:10, 0] + 0.02, 0.1 * known[10:, 0]
     wobble = np.random.default_rng(0).normal(0, 0.005, 20)
@@ -153,7 +160,7 @@ def test_what_was_known_before_makes_a_hidden_difference_show() -> None:
     assert claim_about(*values, known=known).verdict == "swarm_better"
 
 
-def test_facts_that_tell_no_nodes_apart_change_nothing() -> None:
+def test_facts_that_do_not_vary_change_nothing() -> None:
     values = np.array([0.1, np.nan, 0.3])
     assert adjust(values, np.full((3, 2), 7.0)) is values
 
@@ -167,7 +174,7 @@ def test_p_values_are_corrected_over_the_models_that_can_be_tested() -> None:
     )
     assert first.family == second.family == third.family == ("a", "c")
     assert first.p_value is not None
-    # Each has half of what is not kept for models that come later.
+    # Each has half of what is not reserved for later models.
     assert first.p_adjusted == pytest.approx(first.p_value / 0.45)
     assert (second.p_value, second.p_adjusted) == (None, None)
     assert third.p_adjusted == 1
@@ -179,7 +186,7 @@ def test_a_claim_that_does_not_survive_the_correction_is_not_made() -> None:
     assert {claim.verdict for claim in claims} == {"not_shown"}
 
 
-def test_a_model_that_comes_later_takes_nothing_from_those_before() -> None:
+def test_a_later_model_does_not_change_earlier_p_values() -> None:
     alone = make_trial(BETTER, WORSE, looks=2)
     late = replace(alone, rounds=np.array([[0] * 10, [16] * 10]))
     (single,) = compare(looks=[16, ROUNDS], a=alone)
@@ -189,7 +196,7 @@ def test_a_model_that_comes_later_takes_nothing_from_those_before() -> None:
     assert second.p_adjusted == pytest.approx(second.p_value / 0.09 * 0.1, rel=0.01)
 
 
-# ---- what is missing
+# ---- missing nodes and rounds
 
 
 def test_four_nodes_in_an_arm_are_too_few() -> None:

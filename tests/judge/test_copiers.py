@@ -1,4 +1,4 @@
-"""Closed rounds are searched for nodes that hand in what another one wrote."""
+"""Closed rounds are searched for nodes that submit another node's answers."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,7 @@ from judge.models import Answer, Flag, Round, Score
 from judge.services.inspection import inspect_closed_rounds, inspect_round
 from judge.services.oversight import dismiss_flag
 from tests.judge.boards import change_rules
-from tests.judge.naive import kept_boards
+from tests.judge.naive import stored_boards
 from tests.judge.toys import Clock, Site, questions_of
 
 QUESTIONS = 32
@@ -18,7 +18,7 @@ SOURCE, COPIER = "node-0", f"node-{CROWD - 1}"
 
 
 def play_wrong(site: Site, texts: dict[str, list[str]], *, tagged: bool = True) -> Round:
-    """Play a round in which everybody is wrong, each with own words."""
+    """Play a round in which every node gives its own wrong answers."""
     judge_round = site.open(*texts)
     site.sit(judge_round, *texts)
     Answer.objects.bulk_create(
@@ -36,13 +36,13 @@ def play_wrong(site: Site, texts: dict[str, list[str]], *, tagged: bool = True) 
 
 
 def draw_texts(names: Iterable[str], *, seed: int) -> dict[str, list[str]]:
-    """Return for each node one of a dozen wrong answers to each question."""
+    """Return, for each node, one of a dozen wrong answers to each question."""
     rng = np.random.default_rng(seed)
     return {name: [str(word) for word in rng.integers(12, size=QUESTIONS)] for name in names}
 
 
 def plant_copier(site: Site, *, seed: int) -> Round:
-    """Play a round in which the last node hands in what the first one did."""
+    """Play a round in which the last node submits the first one's answers."""
     texts = draw_texts(site.nodes, seed=seed)
     texts[COPIER] = texts[SOURCE]
     return play_wrong(site, texts)
@@ -50,7 +50,7 @@ def plant_copier(site: Site, *, seed: int) -> Round:
 
 @pytest.fixture(scope="module")
 def crowd(module_rows: None) -> Site:
-    """A season of long rounds with a crowd of nodes."""
+    """A season of long rounds with many nodes."""
     site = Site.start(Clock())
     change_rules(site, questions_per_round=QUESTIONS)
     site.join(*(f"node-{i}" for i in range(CROWD)), model="large")
@@ -72,7 +72,7 @@ def inspect(site: Site) -> list[Round]:
 
 
 @pytest.mark.slow
-def test_a_copier_is_flagged_with_whom_it_copied_and_nobody_else(exam: Site) -> None:
+def test_only_the_copier_and_its_source_are_flagged(exam: Site) -> None:
     judge_round = plant_copier(exam, seed=1)
     inspect(exam)
     flag = Flag.objects.get()
@@ -84,7 +84,7 @@ def test_a_copier_is_flagged_with_whom_it_copied_and_nobody_else(exam: Site) -> 
 
 
 @pytest.mark.slow
-def test_a_copier_is_flagged_once_also_when_its_round_is_inspected_twice(exam: Site) -> None:
+def test_a_copier_is_flagged_once_even_if_its_round_is_inspected_twice(exam: Site) -> None:
     judge_round = plant_copier(exam, seed=1)
     for _ in range(2):
         inspect_round(judge_round, now=exam.clock.now)
@@ -92,7 +92,7 @@ def test_a_copier_is_flagged_once_also_when_its_round_is_inspected_twice(exam: S
 
 
 @pytest.mark.slow
-def test_a_copier_that_goes_on_is_flagged_anew_only_after_the_flag_was_dismissed(
+def test_a_persistent_copier_is_flagged_again_only_after_the_flag_was_dismissed(
     exam: Site,
 ) -> None:
     plant_copier(exam, seed=1)
@@ -107,7 +107,7 @@ def test_a_copier_that_goes_on_is_flagged_anew_only_after_the_flag_was_dismissed
 
 
 @pytest.mark.slow
-def test_a_copier_is_found_over_several_rounds_that_say_too_little_each(exam: Site) -> None:
+def test_a_copier_is_found_over_several_rounds_that_are_inconclusive_alone(exam: Site) -> None:
     change_rules(exam, questions_per_round=8)
     for seed in range(3):
         texts = {name: words[:8] for name, words in draw_texts(exam.nodes, seed=seed).items()}
@@ -132,8 +132,8 @@ def test_answers_without_tags_are_no_evidence(exam: Site) -> None:
 def test_inspecting_changes_no_score_and_no_rank(exam: Site) -> None:
     plant_copier(exam, seed=1)
     exam.refresh()
-    before = (kept_boards(exam.season), list(Score.objects.order_by("pk").values()))
+    before = (stored_boards(exam.season), list(Score.objects.order_by("pk").values()))
     inspect(exam)
     assert Flag.objects.exists()
-    assert kept_boards(exam.season) == before[0]
+    assert stored_boards(exam.season) == before[0]
     assert list(Score.objects.order_by("pk").values()) == before[1]

@@ -1,11 +1,11 @@
-"""Copied answers: who is found, and who is left alone."""
+"""Copied answers: which nodes are found, and which are not."""
 
 from collections.abc import Iterable
 
 import numpy as np
 import pytest
 
-from judge.copying import CopyFinding, WrongAnswer, find_copies
+from judge.statistics.copying import CopyFinding, WrongAnswer, find_copies
 
 COMMON = 50
 
@@ -48,7 +48,7 @@ def pairs_of(findings: Iterable[CopyFinding]) -> set[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("copier", [46, 47], ids=["of the same model", "of another model"])
-def test_a_node_that_copies_is_found_and_nobody_else(copier: int) -> None:
+def test_only_the_node_that_copies_is_found(copier: int) -> None:
     answers = draw_round(1, nodes=60, questions=32)
     findings = find_copies(copy_answers(answers, source=2, to={copier}))
     assert pairs_of(findings) == {(2, copier)}
@@ -68,14 +68,14 @@ def test_a_node_that_copies_most_answers_is_found() -> None:
     assert findings[0].matches < findings[0].both_wrong
 
 
-def test_every_member_of_a_ring_is_found_and_nobody_else() -> None:
+def test_exactly_the_members_of_a_ring_are_found() -> None:
     ring = set(range(5, 95, 3))
     answers = draw_round(3, nodes=100, questions=64)
     findings = find_copies(copy_answers(answers, source=5, to=ring - {5}))
     assert {node for pair in pairs_of(findings) for node in pair} == ring
 
 
-def test_a_copier_is_not_paired_with_the_rest_of_its_sources_model() -> None:
+def test_a_copier_is_not_paired_with_other_nodes_of_its_sources_model() -> None:
     # 40 nodes of a model answer alike on four of five questions; a node of another copies one.
     deviates = np.random.default_rng(4).random((40, 64)) < 0.2
     habit = [
@@ -94,7 +94,7 @@ def test_independent_nodes_are_not_flagged() -> None:
 
 
 def test_nodes_of_one_model_that_answer_alike_are_not_flagged() -> None:
-    # Fresh nodes of equal weights; the others of their model are the witnesses.
+    # New nodes with equal weights; the other nodes of their model are the witnesses.
     others = draw_round(5, nodes=40, questions=256)
     fresh = answer_alike(range(100, 105), model="fresh", questions=256)
     assert not find_copies(others + fresh)
@@ -121,13 +121,13 @@ def test_a_pair_in_a_round_of_few_nodes_is_not_tested() -> None:
     assert not find_copies(twins + others)
 
 
-def test_what_everybody_answers_is_no_evidence() -> None:
+def test_an_answer_that_all_nodes_give_is_no_evidence() -> None:
     nodes = [answer_alike([node], model="any", questions=256) for node in range(6)]
     answers = [a._replace(model=f"model-{a.node}") for node in nodes for a in node]
     assert not find_copies(answers)
 
 
-def test_a_models_one_answer_to_everything_is_no_evidence() -> None:
+def test_a_collapsed_models_only_answer_is_no_evidence() -> None:
     others = draw_round(7, nodes=40, questions=32)
     collapsed = [
         WrongAnswer(question, node, f"model-{node % 4}", "0")
@@ -145,13 +145,13 @@ def test_empty_answers_are_no_evidence() -> None:
     assert finding.both_wrong == sum(a.node == 2 and a.question >= 16 for a in answers)
 
 
-def test_a_copier_that_gives_its_model_a_name_of_its_own_is_found() -> None:
+def test_a_copier_with_its_own_model_name_is_found() -> None:
     answers = copy_answers(draw_round(1, nodes=60, questions=32), source=2, to={47})
     renamed = [a._replace(model=f"own-{a.node}") if a.node in (2, 47) else a for a in answers]
     assert pairs_of(find_copies(renamed)) == {(2, 47)}
 
 
-def test_case_and_white_space_hide_nothing() -> None:
+def test_case_and_white_space_are_ignored() -> None:
     answers = copy_answers(draw_round(9, nodes=60, questions=32), source=2, to={47})
     disguised = [
         a._replace(text=f" Item\t{a.text.upper()}\n" if a.node == 47 else f"item  {a.text}")
@@ -160,8 +160,8 @@ def test_case_and_white_space_hide_nothing() -> None:
     assert pairs_of(find_copies(disguised)) == {(2, 47)}
 
 
-def test_all_pairs_of_the_round_are_paid_for() -> None:
-    # Nobody else shares anything, so that this pair is the only one looked at.
+def test_p_values_are_adjusted_over_all_pairs_of_the_round() -> None:
+    # No other nodes share a text, so this pair is the only one tested.
     twins = answer_alike([100, 101], model="any")
     others = [WrongAnswer(q, node, "any", f"{node} {q}") for node in range(40) for q in range(16)]
     (finding,) = find_copies(twins + others)
@@ -173,7 +173,7 @@ def test_a_round_without_wrong_answers_has_no_findings() -> None:
     assert find_copies([]) == []
 
 
-def test_a_finding_says_its_figures_in_a_sentence() -> None:
+def test_a_finding_describes_its_figures_in_a_sentence() -> None:
     finding = CopyFinding(3, 8, 14, 15, 1.23, 2e-15, 3.4e-12, 1770, same_model=False)
     assert finding.describe("amber-fox") == (
         "14 of 15 wrong answers in common with amber-fox; 1.2 expected by chance "

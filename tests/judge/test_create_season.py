@@ -1,4 +1,4 @@
-"""`manage.py create_season` makes a first season in one step."""
+"""`manage.py create_season` creates a first season in one step."""
 
 from io import StringIO
 
@@ -8,7 +8,7 @@ from django.core.management import CommandError, call_command
 
 from judge.models import Season
 from judge.services.seasons import end_season, halt_season
-from judge.services.spaces import season_lasting
+from judge.task_mix import season_lasting
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_tasks.starter import DEMO_TASKS, YEAR_TASKS
 from tests.judge.conftest import Clock
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def create_season(**options: object) -> str:
-    """Run the command and return what it says."""
+    """Run the command and return its output."""
     said = StringIO()
     call_command("create_season", stdout=said, **options)
     return said.getvalue()
@@ -32,7 +32,7 @@ def test_a_season_with_questions_for_a_year_runs(transactional_db: None) -> None
     assert all(lasting.about > 105_120 for lasting in season_lasting(season))
 
 
-def test_a_demos_rounds_are_short_and_late_joiners_take_part(transactional_db: None) -> None:
+def test_demo_rounds_are_short_and_late_joiners_take_part(transactional_db: None) -> None:
     create_season(demo=True)
     season = Season.objects.get()
     assert season.open_seconds < season.cadence_seconds < 60
@@ -47,7 +47,7 @@ def test_a_demo_has_questions_for_the_rounds_that_it_plans(transactional_db: Non
     assert all(lasting.surely >= season.rounds_to_ask for lasting in season_lasting(season))
 
 
-def test_a_demo_whose_questions_are_used_up_begins_another_season(transactional_db: None) -> None:
+def test_a_demo_without_questions_left_starts_another_season(transactional_db: None) -> None:
     create_season(demo=True)
     refusal = RefusedError(ErrorCode.TASK_EXHAUSTED, "gcd has too few questions left")
     halt_season(Season.objects.get(), refusal)
@@ -56,12 +56,12 @@ def test_a_demo_whose_questions_are_used_up_begins_another_season(transactional_
     assert Season.objects.get(name="First light").state == Season.State.ENDED
 
 
-def test_a_running_season_is_left_alone(season: Season) -> None:
+def test_a_running_season_is_not_changed(season: Season) -> None:
     assert create_season(name="Another") == "season Sums is running already\n"
     assert Season.objects.get() == season
 
 
-def test_a_name_that_is_taken_is_refused_with_what_to_do(season: Season, clock: Clock) -> None:
+def test_a_taken_name_is_refused_with_a_remedy(season: Season, clock: Clock) -> None:
     end_season(season, now=clock.now)
     with pytest.raises(CommandError, match="Choose another name"):
         create_season(name="Sums")

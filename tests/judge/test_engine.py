@@ -1,7 +1,8 @@
-"""The round's state machine: when it moves, what it accepts, and that it never gets stuck."""
+"""The round's state machine: transitions, answers in time, and that it never gets stuck."""
 
 from dataclasses import replace
 from datetime import timedelta
+from itertools import product
 from typing import Any
 
 import pytest
@@ -21,20 +22,27 @@ from judge.engine import (
     BEACON_PATIENCE,
     TICK,
     TOLERANCE,
-    Facts,
     Phase,
+    RoundFacts,
+    accepts_answers,
     catch_up,
-    due_move,
     lost_time,
+    next_phase,
     note_tick,
     set_deadlines,
-    takes_answers,
 )
-from tests.judge.paper_judge import EPOCH, QUESTIONS, Held, PaperJudge, PaperRound
+from judge.models import Round
+from tests.judge.in_memory_judge import EPOCH, QUESTIONS, Held, InMemoryJudge, InMemoryRound
 
 DEADLINES = set_deadlines(EPOCH, open_seconds=60, scoring_seconds=30)
 MOMENT = timedelta(microseconds=1)
-FACTS = Facts(
+ALLOWED = {
+    (Phase.SCHEDULED, Phase.OPEN),
+    (Phase.OPEN, Phase.SCORING),
+    (Phase.SCORING, Phase.CLOSED),
+    *((phase, Phase.VOID) for phase in Phase if phase != Phase.VOID),
+}
+FACTS = RoundFacts(
     phase=Phase.SCHEDULED,
     deadlines=DEADLINES,
     season_active=True,
@@ -47,42 +55,42 @@ FACTS = Facts(
 )
 
 
-def facts(phase: Phase, **changes: Any) -> Facts:
+def facts(phase: Phase, **changes: Any) -> RoundFacts:
     return replace(FACTS, phase=phase, **changes)
 
 
-# ---- when a round moves
+# ---- when a round changes phase
 
 
 def test_a_round_opens_at_its_time_and_not_before() -> None:
-    assert due_move(facts(Phase.SCHEDULED), now=DEADLINES.opens_at - MOMENT) is None
-    assert due_move(facts(Phase.SCHEDULED), now=DEADLINES.opens_at) == Phase.OPEN
+    assert next_phase(facts(Phase.SCHEDULED), now=DEADLINES.opens_at - MOMENT) is None
+    assert next_phase(facts(Phase.SCHEDULED), now=DEADLINES.opens_at) == Phase.OPEN
 
 
-def test_a_round_without_questions_never_opens_and_becomes_void_in_the_end() -> None:
+def test_a_round_without_questions_never_opens_and_eventually_becomes_void() -> None:
     undrawn, end = facts(Phase.SCHEDULED, drawn=False), DEADLINES.opens_at + BEACON_PATIENCE
-    assert due_move(undrawn, now=end - MOMENT) is None
-    assert due_move(undrawn, now=end) == Phase.VOID
+    assert next_phase(undrawn, now=end - MOMENT) is None
+    assert next_phase(undrawn, now=end) == Phase.VOID
 
 
-def test_a_paused_season_keeps_no_round_without_questions_for_ever() -> None:
+def test_a_round_without_questions_becomes_void_even_in_a_paused_season() -> None:
     undrawn = facts(Phase.SCHEDULED, drawn=False, season_active=False)
-    assert due_move(undrawn, now=DEADLINES.opens_at + BEACON_PATIENCE) == Phase.VOID
+    assert next_phase(undrawn, now=DEADLINES.opens_at + BEACON_PATIENCE) == Phase.VOID
 
 
 @pytest.mark.parametrize("reason", [{"season_active": False}, {"another_open": True}])
 def test_an_overdue_round_waits_while_it_may_not_open(reason: dict[str, bool]) -> None:
-    assert due_move(facts(Phase.SCHEDULED, **reason), now=DEADLINES.score_by) is None
+    assert next_phase(facts(Phase.SCHEDULED, **reason), now=DEADLINES.score_by) is None
 
 
 def test_answering_ends_at_the_deadline_and_not_before() -> None:
     waiting = facts(Phase.OPEN, expected=2, completed=1)
-    assert due_move(waiting, now=DEADLINES.closes_at - MOMENT) is None
-    assert due_move(waiting, now=DEADLINES.closes_at) == Phase.SCORING
+    assert next_phase(waiting, now=DEADLINES.closes_at - MOMENT) is None
+    assert next_phase(waiting, now=DEADLINES.closes_at) == Phase.SCORING
 
 
-def test_answering_ends_early_when_all_who_are_expected_have_answered() -> None:
-    assert due_move(facts(Phase.OPEN, expected=2, completed=2), now=EPOCH) == Phase.SCORING
+def test_answering_ends_early_when_all_expected_nodes_have_answered() -> None:
+    assert next_phase(facts(Phase.OPEN, expected=2, completed=2), now=EPOCH) == Phase.SCORING
 
 
 @pytest.mark.parametrize(
@@ -95,61 +103,74 @@ def test_answering_ends_early_when_all_who_are_expected_have_answered() -> None:
     ids=["nobody came", "one is missing", "the season does not advance early"],
 )
 def test_answering_does_not_end_early_otherwise(still: dict[str, Any]) -> None:
-    assert due_move(facts(Phase.OPEN, **still), now=EPOCH) is None
+    assert next_phase(facts(Phase.OPEN, **still), now=EPOCH) is None
 
 
-def test_scoring_ends_once_all_is_graded() -> None:
-    assert due_move(facts(Phase.SCORING, ungraded=1), now=DEADLINES.closes_at) is None
-    assert due_move(facts(Phase.SCORING, ungraded=0), now=DEADLINES.closes_at) == Phase.CLOSED
+def test_scoring_ends_once_all_answers_are_graded() -> None:
+    assert next_phase(facts(Phase.SCORING, ungraded=1), now=DEADLINES.closes_at) is None
+    assert next_phase(facts(Phase.SCORING, ungraded=0), now=DEADLINES.closes_at) == Phase.CLOSED
 
 
-def test_scoring_ends_at_its_deadline_whatever_is_graded() -> None:
+def test_scoring_ends_at_its_deadline_even_with_ungraded_answers() -> None:
     waiting = facts(Phase.SCORING, ungraded=1)
-    assert due_move(waiting, now=DEADLINES.score_by - MOMENT) is None
-    assert due_move(waiting, now=DEADLINES.score_by) == Phase.CLOSED
+    assert next_phase(waiting, now=DEADLINES.score_by - MOMENT) is None
+    assert next_phase(waiting, now=DEADLINES.score_by) == Phase.CLOSED
 
 
 @pytest.mark.parametrize("phase", [Phase.OPEN, Phase.SCORING])
-def test_a_round_that_was_opened_is_finished_although_its_season_is_not_active(
+def test_an_open_round_is_finished_even_if_its_season_is_inactive(
     phase: Phase,
 ) -> None:
     idle = facts(phase, season_active=False, ungraded=1)
-    assert due_move(idle, now=DEADLINES.score_by) is not None
+    assert next_phase(idle, now=DEADLINES.score_by) is not None
 
 
 @pytest.mark.parametrize("phase", [Phase.CLOSED, Phase.VOID])
-def test_a_finished_round_never_moves(phase: Phase) -> None:
-    assert due_move(facts(phase), now=DEADLINES.score_by + timedelta(days=9)) is None
+def test_a_finished_round_has_no_next_phase(phase: Phase) -> None:
+    assert next_phase(facts(phase), now=DEADLINES.score_by + timedelta(days=9)) is None
 
 
-# ---- what is in time
+# ---- legal transitions
+
+
+@pytest.mark.parametrize(
+    ("source", "target"), [pair for pair in product(Phase, Phase) if pair not in ALLOWED]
+)
+def test_a_round_refuses_an_illegal_transition(source: Phase, target: Phase) -> None:
+    judge_round = Round(number=7, phase=source)
+    with pytest.raises(ValueError, match=f"round 7 cannot change from {source} to {target}"):
+        judge_round.change_phase(target)
+    assert judge_round.phase == source
+
+
+# ---- which answers are in time
 
 
 def test_an_answer_is_in_time_until_the_deadline() -> None:
     last = DEADLINES.closes_at - MOMENT
-    assert takes_answers(Phase.OPEN, DEADLINES, now=last)
-    assert not takes_answers(Phase.OPEN, DEADLINES, now=DEADLINES.closes_at)
+    assert accepts_answers(Phase.OPEN, DEADLINES, now=last)
+    assert not accepts_answers(Phase.OPEN, DEADLINES, now=DEADLINES.closes_at)
 
 
 @pytest.mark.parametrize("phase", [phase for phase in Phase if phase != Phase.OPEN])
-def test_only_an_open_round_takes_answers(phase: Phase) -> None:
-    assert not takes_answers(phase, DEADLINES, now=EPOCH)
+def test_only_an_open_round_accepts_answers(phase: Phase) -> None:
+    assert not accepts_answers(phase, DEADLINES, now=EPOCH)
 
 
 # ---- outages
 
 
-def test_a_clock_that_ticks_for_the_first_time_has_lost_nothing() -> None:
+def test_a_first_tick_finds_no_lost_time() -> None:
     assert lost_time(None, now=EPOCH) == timedelta(0)
 
 
 @pytest.mark.parametrize("passed", [TICK, TOLERANCE - MOMENT, -timedelta(hours=1)])
-def test_a_clock_that_was_slow_or_went_backwards_has_lost_nothing(passed: timedelta) -> None:
+def test_a_slow_or_backward_clock_has_lost_no_time(passed: timedelta) -> None:
     assert lost_time(EPOCH, now=EPOCH + passed) == timedelta(0)
 
 
 @pytest.mark.parametrize("away", [TOLERANCE, timedelta(hours=1)])
-def test_an_outage_lasted_from_the_first_tick_that_was_missed(away: timedelta) -> None:
+def test_an_outage_starts_with_the_first_missed_tick(away: timedelta) -> None:
     assert lost_time(EPOCH, now=EPOCH + TICK + away) == away
 
 
@@ -158,58 +179,55 @@ def test_ticks_are_noted() -> None:
     assert note_tick(EPOCH, now=EPOCH + TICK) == EPOCH + TICK
 
 
-def test_a_clock_that_lags_does_not_turn_the_others_back() -> None:
+def test_a_slow_clock_does_not_turn_the_others_back() -> None:
     assert note_tick(EPOCH, now=EPOCH - TOLERANCE + MOMENT) == EPOCH
 
 
-def test_a_clock_that_was_set_back_is_believed() -> None:
+def test_a_clock_that_was_set_back_is_trusted() -> None:
     assert note_tick(EPOCH, now=EPOCH - TOLERANCE) == EPOCH - TOLERANCE
 
 
-def test_a_tick_that_slept_acts_by_the_time_that_others_have_seen() -> None:
+def test_a_suspended_tick_uses_the_time_of_later_ticks() -> None:
     assert catch_up(None, now=EPOCH) == EPOCH
     assert catch_up(EPOCH + TOLERANCE, now=EPOCH) == EPOCH + TOLERANCE
     assert catch_up(EPOCH - TOLERANCE, now=EPOCH) == EPOCH
 
 
-def test_time_is_given_back_to_the_deadlines_that_lie_ahead() -> None:
-    later = DEADLINES.give_back(timedelta(seconds=40))
+def test_lost_time_extends_the_deadlines_ahead() -> None:
+    later = DEADLINES.extend(timedelta(seconds=40))
     assert later.opens_at == DEADLINES.opens_at
     assert later.closes_at - DEADLINES.closes_at == timedelta(seconds=40)
     assert later.score_by - DEADLINES.score_by == timedelta(seconds=40)
 
 
-# ---- all of it together
+# ---- all of it in any order
 
 NODES = st.sampled_from(["amber", "birch", "coral"])
 PLACES = st.integers(0, 3)
 OFF = st.sampled_from([-1, 0, 1])
-ALLOWED = {
-    (Phase.SCHEDULED, Phase.OPEN),
-    (Phase.OPEN, Phase.SCORING),
-    (Phase.SCORING, Phase.CLOSED),
-    *((phase, Phase.VOID) for phase in Phase if phase != Phase.VOID),
-}
 
 
 class ExactClocks(RuleBasedStateMachine):
-    """Nodes, beats, graders and the operator, in any order."""
+    """Nodes, ticks, graders and the operator, in any order."""
 
-    # By how many seconds somebody's clock may be wrong.
+    # By how many seconds a clock may be wrong, times two.
     SKEW = 0
 
     held = Bundle("held")
 
     def __init__(self) -> None:
         super().__init__()
-        self.judge = PaperJudge()
+        self.judge = InMemoryJudge()
         self.acked: list[tuple[int, str, int]] = []
 
     @property
-    def open_round(self) -> PaperRound | None:
-        return next((paper for paper in self.judge.rounds if paper.phase == Phase.OPEN), None)
+    def open_round(self) -> InMemoryRound | None:
+        return next(
+            (judge_round for judge_round in self.judge.rounds if judge_round.phase == Phase.OPEN),
+            None,
+        )
 
-    def pick(self, place: int) -> PaperRound:
+    def pick(self, place: int) -> InMemoryRound:
         """Return one of the last rounds."""
         return self.judge.rounds[-1 - place % len(self.judge.rounds)]
 
@@ -234,7 +252,7 @@ class ExactClocks(RuleBasedStateMachine):
     def set_all_clocks_back(self, seconds: int) -> None:
         self.judge.set_back += timedelta(seconds=seconds)
 
-    # ---- beats
+    # ---- ticks
 
     @rule(off=OFF, times=st.integers(1, 2))
     def tick(self, off: int, times: int) -> None:
@@ -253,7 +271,7 @@ class ExactClocks(RuleBasedStateMachine):
 
     @rule(gap=st.sampled_from([1, 14, 15, 16, 40, 3600]))
     def the_clock_alone_finishes_what_was_opened(self, gap: int) -> None:
-        """However late ticks come: each brings the deadlines nearer by a TICK at least."""
+        """However late ticks come, each brings the deadlines at least one TICK nearer."""
         opened = [r for r in self.judge.rounds if r.phase in (Phase.OPEN, Phase.SCORING)]
         clock = self.judge.read_clock(0)
         seen = min(clock, self.judge.watched_at or clock)
@@ -300,10 +318,10 @@ class ExactClocks(RuleBasedStateMachine):
     @precondition(lambda self: self.judge.rounds)
     @rule(node=NODES, place=PLACES, question=st.integers(0, QUESTIONS - 1), off=OFF)
     def answer_at_any_time(self, node: str, place: int, question: int, off: int) -> None:
-        paper = self.pick(place)
-        if self.judge.answer(paper, node, question, off=off * self.SKEW):
-            assert paper.phase == Phase.OPEN
-            self.acked.append((paper.number, node, question))
+        judge_round = self.pick(place)
+        if self.judge.answer(judge_round, node, question, off=off * self.SKEW):
+            assert judge_round.phase == Phase.OPEN
+            self.acked.append((judge_round.number, node, question))
 
     @precondition(lambda self: self.open_round)
     @rule(node=NODES)
@@ -318,50 +336,52 @@ class ExactClocks(RuleBasedStateMachine):
     def grade(self, node: str, place: int) -> None:
         self.judge.grade(self.pick(place), node)
 
-    # ---- what always holds
+    # ---- invariants
 
     @invariant()
     def phases_follow_the_path(self) -> None:
-        for paper in self.judge.rounds:
-            assert set(zip(paper.path, paper.path[1:], strict=False)) <= ALLOWED, paper.path
+        for judge_round in self.judge.rounds:
+            assert set(zip(judge_round.path, judge_round.path[1:], strict=False)) <= ALLOWED, (
+                judge_round.path
+            )
 
     @invariant()
     def at_most_one_round_is_open(self) -> None:
-        assert sum(paper.phase == Phase.OPEN for paper in self.judge.rounds) <= 1
+        assert sum(judge_round.phase == Phase.OPEN for judge_round in self.judge.rounds) <= 1
 
     @invariant()
     def an_accepted_answer_is_kept_once(self) -> None:
         kept = [
-            (paper.number, node, question)
-            for paper in self.judge.rounds
-            for node, question in paper.accepted
+            (judge_round.number, node, question)
+            for judge_round in self.judge.rounds
+            for node, question in judge_round.accepted
         ]
         assert sorted(kept) == sorted(self.acked)
 
     @invariant()
     def an_answer_to_a_closed_round_is_scored_or_left_out_and_once(self) -> None:
-        for paper in self.judge.rounds:
-            closed = Phase.CLOSED in paper.path
-            settled = sorted(paper.scored + paper.left_out)
-            assert settled == (sorted(paper.accepted) if closed else [])
+        for judge_round in self.judge.rounds:
+            closed = Phase.CLOSED in judge_round.path
+            settled = sorted(judge_round.scored + judge_round.left_out)
+            assert settled == (sorted(judge_round.accepted) if closed else [])
 
     @invariant()
     def nodes_have_their_whole_time_whatever_was_away(self) -> None:
         whole = timedelta(seconds=self.judge.open_seconds)
-        for paper in self.judge.rounds:
-            if not self.SKEW and paper.answering_time is not None:
-                assert paper.answering_time + paper.slept >= whole, paper.number
+        for judge_round in self.judge.rounds:
+            if not self.SKEW and judge_round.answering_time is not None:
+                assert judge_round.answering_time + judge_round.slept >= whole, judge_round.number
 
 
 class SkewedClocks(ExactClocks):
-    """The same while beats and nodes' servers read clocks that differ by up to ten seconds."""
+    """The same with clocks of ticks and web processes that differ by up to ten seconds."""
 
     SKEW = 5
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("machine", [ExactClocks, SkewedClocks])
-def test_whatever_happens_no_round_is_stuck_and_no_answer_lost(
+def test_no_sequence_of_events_loses_an_answer_or_blocks_a_round(
     machine: type[RuleBasedStateMachine],
 ) -> None:
     budget = settings(max_examples=100, stateful_step_count=40, deadline=None)

@@ -51,7 +51,7 @@ def test_every_answer_gets_its_own_verdict(site: Site, judge_round: Round) -> No
         assert answer.verdict == ("right" if right else "wrong")
 
 
-def test_questions_are_graded_one_after_the_other_for_everybody(
+def test_questions_are_graded_one_after_the_other_for_all_nodes(
     site: Site, judge_round: Round, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(grading, "BATCH", 2)
@@ -61,10 +61,10 @@ def test_questions_are_graded_one_after_the_other_for_everybody(
         assert (len(done), len(set(done))) == (2 * whole, whole)
 
 
-def test_questions_are_graded_in_an_order_that_no_node_knows(
+def test_questions_are_graded_in_an_order_unknown_to_nodes(
     site: Site, judge_round: Round, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nodes know positions and ids. Where the secret drew a question is sealed with it."""
+    """Nodes know positions and ids, but not the index that the secret drew."""
     monkeypatch.setattr(grading, "BATCH", 2)
     for question, index in zip(
         judge_round.questions.order_by("position"), [3, 1, 4, 2], strict=True
@@ -80,7 +80,7 @@ def test_questions_are_graded_in_an_order_that_no_node_knows(
 
 
 @pytest.mark.parametrize(("reading", "right"), [("answers-1", False), ("answers-2", True)])
-def test_answers_are_read_as_their_season_says(
+def test_answers_are_parsed_by_their_rounds_rules(
     season: Season, clock: Clock, verifier: Verifier, reading: str, right: bool
 ) -> None:
     Season.objects.update(answer_rules=reading)
@@ -89,7 +89,7 @@ def test_answers_are_read_as_their_season_says(
     site.join("amber")
     judge_round = site.open("amber")
     site.sit(judge_round, "amber")
-    # The round has begun by its own rules.
+    # The round keeps the rules that it started with.
     Season.objects.update(answer_rules="answers-1")
     answers = [
         msgspec.structs.replace(each, text=each.text.replace(">", ">$").replace("</", "$</"))
@@ -125,25 +125,23 @@ def test_answers_of_a_finished_round_are_not_graded(
     assert site.grade() == 0
 
 
-def test_verdicts_that_come_after_a_round_has_closed_are_not_written(
-    site: Site, judge_round: Round
-) -> None:
+def test_verdicts_after_a_round_closed_are_not_written(site: Site, judge_round: Round) -> None:
     site.toy.on_grading = lambda: site.advance(OPEN_S + SCORING_S)
     assert site.grade() == 0
     assert set(graded().values()) == {None}
 
 
-def test_what_is_more_than_a_batch_is_left_for_the_next(
+def test_answers_beyond_a_batch_are_left_for_the_next(
     site: Site, judge_round: Round, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(grading, "BATCH", 5)
     assert [site.grade() for _ in range(3)] == [5, 3, 0]
 
 
-# ---- when a question cannot be made again
+# ---- questions that cannot be generated again
 
 
-def test_a_question_that_fails_sets_only_its_own_answers_aside(
+def test_a_failing_question_delays_only_its_own_answers(
     site: Site, judge_round: Round, caplog: pytest.LogCaptureFixture
 ) -> None:
     site.toy.broken = {"gcd"}
@@ -154,7 +152,7 @@ def test_a_question_that_fails_sets_only_its_own_answers_aside(
     assert "gcd is broken" in caplog.text
 
 
-def test_answers_that_were_set_aside_are_graded_once_their_question_is_well(
+def test_delayed_answers_are_graded_once_their_question_works_again(
     site: Site, judge_round: Round
 ) -> None:
     site.toy.broken = {"gcd"}
@@ -165,7 +163,7 @@ def test_answers_that_were_set_aside_are_graded_once_their_question_is_well(
     assert set(Answer.objects.values_list("verdict", flat=True)) == {"right", "wrong"}
 
 
-def test_answers_that_were_set_aside_hold_up_no_others_although_they_came_first(
+def test_delayed_answers_do_not_block_later_ones(
     site: Site, judge_round: Round, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site.toy.broken = {"gcd"}
@@ -177,7 +175,7 @@ def test_answers_that_were_set_aside_hold_up_no_others_although_they_came_first(
     assert [site.grade() for _ in range(4)] == [2, 2, 2, 0]
 
 
-def test_a_grader_that_fails_leaves_its_answers_waiting(site: Site, judge_round: Round) -> None:
+def test_answers_of_a_grader_that_fails_stay_ungraded(site: Site, judge_round: Round) -> None:
     def fail() -> None:
         raise OSError("no child")
 

@@ -1,4 +1,4 @@
-"""Graders, refreshes and operators at once, over connections of their own."""
+"""Concurrent graders, refreshes and operators, each with a database connection."""
 
 import pytest
 from django.db import OperationalError, connection, transaction
@@ -6,14 +6,14 @@ from django.db import OperationalError, connection, transaction
 from judge.models import Answer, Counted, Round, Ruling, Score, Standing
 from judge.services import grading
 from judge.services.oversight import quarantine_node, recompute_round, void_round
-from tests.judge.crew import PATIENCE_S, Crew, busy_grader, seated_round, wait_until_somebody_waits
-from tests.judge.naive import kept_boards, naive_boards
+from tests.judge.crew import PATIENCE_S, Crew, busy_grader, seated_round, wait_for_blocked_lock
+from tests.judge.naive import naive_boards, stored_boards
 from tests.judge.toys import OPEN_S, SCORING_S, Site, ToyVerifier
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_graders_at_once_pass_over_each_others_answers(
+def test_concurrent_graders_skip_each_others_answers(
     site: Site, crew: Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judge_round = seated_round(site, "amber", "birch")
@@ -22,7 +22,7 @@ def test_graders_at_once_pass_over_each_others_answers(
     monkeypatch.setattr(grading, "BATCH", 5)
     with busy_grader(crew) as (verifier, grading_them):
         assert site.grade() == 3
-        verifier.may_go_on.set()
+        verifier.may_continue.set()
         assert grading_them.result(PATIENCE_S) == 5
     assert not set(site.toy.seen) & set(verifier.seen)
     assert not Answer.objects.filter(score=None).exists()
@@ -43,12 +43,12 @@ def test_many_graders_grade_every_answer_once(
             graded += found
         return graded
 
-    # One who found all that was left claimed by others may leave; nobody finds it twice.
+    # A grader may stop when others have claimed all remaining answers; none is graded twice.
     assert sum(crew.all_at_once(grade_all, times=4)) == 40
     assert set(site.toy.seen.values()) == {1}
 
 
-def test_a_grader_whose_connection_dies_gives_its_answers_back(site: Site, crew: Crew) -> None:
+def test_a_grader_whose_connection_dies_releases_its_answers(site: Site, crew: Crew) -> None:
     judge_round = seated_round(site, "amber")
     site.hand_in(judge_round, "amber", "rrww")
     with busy_grader(crew) as (verifier, grading_them):
@@ -56,21 +56,19 @@ def test_a_grader_whose_connection_dies_gives_its_answers_back(site: Site, crew:
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_terminate_backend(%s, 10000)", [verifier.backend])
             assert cursor.fetchone() == (True,)
-        verifier.may_go_on.set()
+        verifier.may_continue.set()
         with pytest.raises(OperationalError):
             grading_them.result(PATIENCE_S)
     assert site.grade() == 4
     assert Answer.objects.filter(solved=True).count() == 2
 
 
-def test_a_round_that_closes_does_not_wait_for_a_grader_and_leaves_its_answers_out(
-    site: Site, crew: Crew
-) -> None:
+def test_a_closing_round_excludes_a_graders_answers_without_waiting(site: Site, crew: Crew) -> None:
     judge_round = seated_round(site, "amber")
     site.hand_in(judge_round, "amber", "rrrr")
     with busy_grader(crew) as (verifier, grading_them):
         assert len(site.advance(OPEN_S + SCORING_S)) == 1
-        verifier.may_go_on.set()
+        verifier.may_continue.set()
         assert grading_them.result(PATIENCE_S) == 0
     assert Score.objects.get().reason == Score.Reason.UNSCORED
     assert set(Answer.objects.values_list("score", flat=True)) == {None}
@@ -82,13 +80,13 @@ def test_verdicts_wait_for_a_round_that_is_closing(site: Site, crew: Crew) -> No
     with busy_grader(crew) as (verifier, grading_them):
         with transaction.atomic():
             site.advance(OPEN_S + SCORING_S)
-            verifier.may_go_on.set()
-            wait_until_somebody_waits()
+            verifier.may_continue.set()
+            wait_for_blocked_lock()
         assert grading_them.result(PATIENCE_S) == 0
     assert set(Answer.objects.values_list("score", flat=True)) == {None}
 
 
-def test_recomputing_waits_for_a_grader_that_is_late_and_has_the_last_word(
+def test_recomputing_waits_for_a_late_grader_and_overwrites_its_verdicts(
     site: Site, crew: Crew
 ) -> None:
     judge_round = seated_round(site, "amber")
@@ -102,18 +100,18 @@ def test_recomputing_waits_for_a_grader_that_is_late_and_has_the_last_word(
                 judge_round, reason="?", actor=None, now=now, verifier=ToyVerifier()
             )
         )
-        wait_until_somebody_waits()
-        verifier.may_go_on.set()
+        wait_for_blocked_lock()
+        verifier.may_continue.set()
         assert grading_them.result(PATIENCE_S) == 0
         assert recomputing.result(PATIENCE_S) is not None
     assert Score.objects.get().score == 1
 
 
-# ---- books
+# ---- standings
 
 
 @pytest.mark.slow
-def test_refreshes_at_once_count_a_round_once(site: Site, crew: Crew) -> None:
+def test_concurrent_refreshes_count_a_round_once(site: Site, crew: Crew) -> None:
     site.join("amber", "birch")
     site.play(amber="rrrr", birch="wwww")
     judge_round = seated_round(site, "amber", "birch")
@@ -123,10 +121,10 @@ def test_refreshes_at_once_count_a_round_once(site: Site, crew: Crew) -> None:
     assert sorted(changed) == [False, False, False, True]
     assert site.board()["amber"].n == 8
     assert Counted.objects.filter(round=judge_round, window="season").count() == 1
-    assert kept_boards(site.season) == naive_boards(site.season, now=site.clock.now)
+    assert stored_boards(site.season) == naive_boards(site.season, now=site.clock.now)
 
 
-def test_a_quarantine_during_a_refresh_is_not_forgotten(site: Site, crew: Crew) -> None:
+def test_a_quarantine_during_a_refresh_is_not_lost(site: Site, crew: Crew) -> None:
     site.join("amber", "birch")
     site.play(amber="rrrr", birch="wwww")
     site.end(seated_round(site, "amber"))
@@ -136,13 +134,13 @@ def test_a_quarantine_during_a_refresh_is_not_forgotten(site: Site, crew: Crew) 
         deciding = crew.start(
             lambda: quarantine_node(site.nodes["amber"], reason="?", actor=None, now=now)
         )
-        wait_until_somebody_waits()
+        wait_for_blocked_lock()
     assert deciding.result(PATIENCE_S)
     assert site.board()["amber"].remark == "quarantined"
     assert Standing.objects.filter(remark="quarantined").exists()
 
 
-def test_operators_at_once_void_a_round_once(site: Site, crew: Crew) -> None:
+def test_concurrent_operators_void_a_round_once(site: Site, crew: Crew) -> None:
     site.join("amber")
     judge_round = site.play(amber="rrrr")
     now = site.clock.now
@@ -156,9 +154,7 @@ def test_operators_at_once_void_a_round_once(site: Site, crew: Crew) -> None:
     assert site.board() == {}
 
 
-def test_a_round_that_is_void_while_a_refresh_counts_it_counts_no_more(
-    site: Site, crew: Crew
-) -> None:
+def test_a_round_voided_during_a_refresh_does_not_count(site: Site, crew: Crew) -> None:
     judge_round = seated_round(site, "amber")
     site.hand_in(judge_round, "amber", "rrrr")
     site.end(judge_round)
@@ -166,7 +162,7 @@ def test_a_round_that_is_void_while_a_refresh_counts_it_counts_no_more(
     with transaction.atomic():
         site.refresh()
         voiding = crew.start(lambda: void_round(judge_round, reason="?", actor=None, now=now))
-        wait_until_somebody_waits()
+        wait_for_blocked_lock()
     assert voiding.result(PATIENCE_S)
     assert site.board() == {}
     assert not Counted.objects.exists()

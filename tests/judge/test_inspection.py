@@ -1,4 +1,4 @@
-"""Closed rounds are searched for jumps, and the arms compared; nothing else changes."""
+"""Closed rounds are searched for jumps and the arms are compared; nothing else changes."""
 
 from datetime import datetime
 
@@ -33,7 +33,7 @@ def play_scores(site: Site, **right: int) -> Round:
 
 
 @pytest.mark.slow
-def test_a_node_that_jumps_is_flagged_and_a_steady_one_is_not(exam: Site) -> None:
+def test_only_a_node_that_jumps_is_flagged(exam: Site) -> None:
     exam.join("jumper", "steady")
     for _ in range(4):
         play_scores(exam, jumper=3, steady=3)
@@ -45,7 +45,7 @@ def test_a_node_that_jumps_is_flagged_and_a_steady_one_is_not(exam: Site) -> Non
 
 
 @pytest.mark.slow
-def test_a_jump_is_flagged_once_also_when_its_round_is_inspected_twice(exam: Site) -> None:
+def test_a_jump_is_flagged_once_even_if_its_round_is_inspected_twice(exam: Site) -> None:
     exam.join("jumper")
     for _ in range(4):
         play_scores(exam, jumper=3)
@@ -56,7 +56,7 @@ def test_a_jump_is_flagged_once_also_when_its_round_is_inspected_twice(exam: Sit
 
 
 @pytest.mark.slow
-def test_void_rounds_are_no_history_to_jump_from(exam: Site) -> None:
+def test_void_rounds_are_not_part_of_a_history(exam: Site) -> None:
     exam.join("jumper")
     for _ in range(4):
         judge_round = play_scores(exam, jumper=3)
@@ -87,7 +87,7 @@ def test_the_comparison_of_each_model_is_stored(site: Site) -> None:
 
 
 @pytest.mark.slow
-def test_a_comparison_of_a_model_that_is_gone_goes_too(site: Site) -> None:
+def test_the_comparison_of_a_model_without_nodes_is_deleted(site: Site) -> None:
     site.join("amber", model="old")
     site.play(amber="rrrr")
     inspect(site)
@@ -97,11 +97,11 @@ def test_a_comparison_of_a_model_that_is_gone_goes_too(site: Site) -> None:
     assert [kept.model for kept in Comparison.objects.all()] == ["new"]
 
 
-# ---- when, and what stays
+# ---- when rounds are inspected
 
 
 @pytest.mark.slow
-def test_every_closed_round_is_inspected_once_and_says_when(site: Site) -> None:
+def test_every_closed_round_is_inspected_once_and_stores_when(site: Site) -> None:
     site.join("amber")
     rounds = [site.play(amber="rrrr") for _ in range(2)]
     assert inspect(site) == rounds
@@ -120,7 +120,7 @@ def test_rounds_that_are_not_closed_are_not_inspected(site: Site) -> None:
     assert inspect(site) == []
 
 
-def test_a_round_that_nobody_sat_is_inspected(site: Site) -> None:
+def test_a_round_without_seats_is_inspected(site: Site) -> None:
     judge_round = site.end(site.open())
     assert inspect(site) == [judge_round]
     assert not Seat.objects.exists()

@@ -1,4 +1,4 @@
-"""How likely shared texts are."""
+"""Probabilities of shared texts."""
 
 from itertools import product
 
@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from judge import matching
-from judge.matching import compare_pairs, compute_tails, find_candidates
+from judge.statistics import matching
+from judge.statistics.matching import compare_pairs, compute_tails, find_candidates
 
 
 @pytest.mark.slow
@@ -24,13 +24,13 @@ def test_tails_match_the_sum_over_all_outcomes(chances: list[float], at_least: i
     assert tails == pytest.approx([by_hand], abs=1e-12)
 
 
-def test_tails_far_below_rounding_are_exact() -> None:
+def test_tails_far_below_rounding_errors_are_exact() -> None:
     tails = compute_tails(np.full((1, 32), 0.05), np.array([31]))
     assert tails == pytest.approx([binom.sf(30, 32, 0.05)], rel=1e-9)
     assert tails[0] < 1e-35
 
 
-def test_pairs_that_share_few_texts_are_no_candidates() -> None:
+def test_pairs_that_share_few_texts_are_not_candidates() -> None:
     texts = np.array([[0, 1, 2, 3], [0, 1, 2, 4], [0, 1, 5, 6], [-1, -1, -1, 7]])
     assert find_candidates(texts).tolist() == [[0, 1]]
 
@@ -39,8 +39,8 @@ def test_missing_answers_are_not_shared() -> None:
     assert find_candidates(np.full((4, 8), -1)).size == 0
 
 
-def test_nodes_alike_meet_in_groups_too_large_for_all_pairs() -> None:
-    # One text of three on each question: groups of some 130 nodes, and the two stand far apart.
+def test_similar_nodes_meet_in_groups_too_large_for_all_pairs() -> None:
+    # One text of three on each question gives groups of about 130 nodes; the pair is far apart.
     texts = np.random.default_rng(7).integers(0, 3, size=(400, 32))
     texts[311] = texts[42]
     assert [42, 311] in find_candidates(texts).tolist()
@@ -61,7 +61,7 @@ SIX = np.array(
 ONE_MODEL = np.zeros(6, dtype=np.int64)
 
 
-def test_a_pairs_figures_are_those_worked_out_by_hand() -> None:
+def test_a_pairs_results_match_a_calculation_by_hand() -> None:
     compared = compare_pairs(np.array([[0, 1]]), SIX, ONE_MODEL)
     # A matching text is given by 1 of 5 others; where they differ, the popular one by 4 of 5.
     assert compared.matches.tolist() == [4]
@@ -76,7 +76,7 @@ def test_pairs_that_match_no_more_than_expected_are_left_out() -> None:
     assert compared.pairs.tolist() == [[0, 1]]
 
 
-def test_many_pairs_are_compared_as_few_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_pairs_are_compared_like_few(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = np.random.default_rng(3).integers(0, 9, size=(30, 24))
     pairs, models = find_candidates(texts), np.arange(30) % 2
     at_once = compare_pairs(pairs, texts, models)

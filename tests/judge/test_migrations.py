@@ -1,4 +1,4 @@
-"""What becomes of earlier seasons when their rules gain one."""
+"""Data migrations of seasons that started before a rule existed."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def executor() -> Iterator[MigrationExecutor]:
-    """Go back and forth between migrations, and end with the latest."""
+    """Migrate back and forth, and end with the latest migration."""
     executor = MigrationExecutor(connection)
     yield executor
     last = MigrationExecutor(connection)
@@ -44,7 +44,7 @@ def test_rounds_that_were_made_before_get_the_digests_of_their_questions(
 
 
 @pytest.mark.slow
-def test_in_seasons_that_had_begun_isolated_nodes_go_on_publishing(
+def test_isolated_nodes_keep_publishing_in_seasons_started_earlier(
     executor: MigrationExecutor,
 ) -> None:
     before = executor.migrate([("judge", "0009_stale_summaries")])
@@ -54,12 +54,12 @@ def test_in_seasons_that_had_begun_isolated_nodes_go_on_publishing(
         )
     after = MigrationExecutor(connection)
     after.migrate(after.loader.graph.leaf_nodes())
-    told = dict(Season.objects.values_list("name", "isolated_publish"))
-    assert told == {"draft": False, "running": True, "ended": True}
+    stored = dict(Season.objects.values_list("name", "isolated_publish"))
+    assert stored == {"draft": False, "running": True, "ended": True}
 
 
 @pytest.mark.slow
-def test_seasons_that_had_begun_go_on_reading_answers_to_the_letter(
+def test_seasons_started_earlier_keep_exact_answer_rules(
     executor: MigrationExecutor,
 ) -> None:
     before = executor.migrate([("judge", "0013_ranks_of_a_season")])
@@ -69,5 +69,5 @@ def test_seasons_that_had_begun_go_on_reading_answers_to_the_letter(
         )
     after = MigrationExecutor(connection)
     after.migrate(after.loader.graph.leaf_nodes())
-    told = dict(Season.objects.values_list("name", "answer_rules"))
-    assert told == {"draft": "answers-2", "running": "answers-1", "ended": "answers-1"}
+    stored = dict(Season.objects.values_list("name", "answer_rules"))
+    assert stored == {"draft": "answers-2", "running": "answers-1", "ended": "answers-1"}

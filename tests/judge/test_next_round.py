@@ -1,4 +1,4 @@
-"""What happens while the next round's questions are drawn, which takes seconds."""
+"""Changes while the next round's questions are drawn, which takes seconds."""
 
 from collections.abc import Callable
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 
 
 class InterruptedVerifier(ToyVerifier):
-    """A toy that lets something happen elsewhere before it draws its first question."""
+    """A toy verifier that runs a callback before it draws its first question."""
 
     def __init__(self, happen: Callable[[], object]) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ def test_two_workers_make_one_round(site: Site, clock: Clock) -> None:
     assert Round.objects.filter(phase=Round.Phase.SCHEDULED).count() == 1
 
 
-def test_a_season_that_ended_meanwhile_gets_no_round(site: Site, clock: Clock) -> None:
+def test_a_season_that_ended_during_drawing_gets_no_round(site: Site, clock: Clock) -> None:
     season = Season.objects.get(pk=site.season.pk)
     ending = InterruptedVerifier(lambda: end_season(site.season, now=clock.now))
     assert ensure_next_round(season, now=clock.now, verifier=ending) is None

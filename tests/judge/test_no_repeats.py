@@ -1,4 +1,4 @@
-"""A season asks no question twice, and says when it has none left."""
+"""A season asks no question twice, and reports when it has none left."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from judge.models import Question, Round, Season
-from judge.repeats import count_seen_before, numbers_before, read_asked, tell_asked
+from judge.repeats import count_seen_before, numbers_before, read_asked, read_asked_rounds
 from judge.services.oversight import void_round
 from judge.services.scheduling import ensure_next_round, schedule_round
 from judge.services.seasons import resume_season, start_season
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.django_db
 
 
 class FewQuestions(ToyVerifier):
-    """A toy that knows few questions, so that most candidates were asked soon."""
+    """A toy verifier with few questions, so that most candidates have soon been asked."""
 
     def __init__(self, size: int, *, happen: Callable[[], object] | None = None) -> None:
         super().__init__()
@@ -60,10 +60,10 @@ def prompts(season: Season) -> list[str]:
 
 @pytest.mark.parametrize("size", [33, 60, 400])
 @pytest.mark.parametrize("voided", [set(), {0, 4}, {9}])
-def test_no_question_comes_twice_in_a_season(
+def test_no_question_is_asked_twice_in_a_season(
     size: int, voided: set[int], site: Site, clock: Clock
 ) -> None:
-    """Ten rounds ask thirty questions of one dataset, up to nine of ten that there are."""
+    """Ten rounds ask thirty questions of one dataset, up to nine tenths of all."""
     few = FewQuestions(size)
     for number in range(10):
         made = schedule(site, clock, few)
@@ -73,16 +73,14 @@ def test_no_question_comes_twice_in_a_season(
     assert len(set(asked)) == len(asked) == 10 * QUESTIONS
 
 
-def test_a_round_that_was_made_while_another_was_drawn_is_not_repeated(
-    site: Site, clock: Clock
-) -> None:
+def test_a_round_made_during_drawing_shares_no_questions(site: Site, clock: Clock) -> None:
     few = FewQuestions(8, happen=lambda: schedule(site, clock, FewQuestions(8)))
     schedule(site, clock, few)
     assert Round.objects.count() == 2
     assert len(set(prompts(site.season))) == 2 * QUESTIONS
 
 
-def test_another_season_may_ask_again(site: Site, clock: Clock) -> None:
+def test_another_season_may_ask_the_same_questions(site: Site, clock: Clock) -> None:
     made = schedule(site, clock, FewQuestions(4))
     other = make_toy_season("Another")
     start_season(other, now=clock.now)
@@ -100,7 +98,7 @@ def test_rounds_keep_the_digests_of_their_questions(site: Site, clock: Clock) ->
 # ---- the chain
 
 
-def test_a_round_is_bound_to_all_that_was_asked_before_it(site: Site, clock: Clock) -> None:
+def test_a_round_commits_to_all_questions_asked_before_it(site: Site, clock: Clock) -> None:
     rounds = [schedule(site, clock, FewQuestions(100)) for _ in range(3)]
     void_round(rounds[1], reason="test", actor=None, now=clock.now)
     entries = [entry_of(r.digests, seal=seal_of(bytes(r.secret))) for r in rounds]
@@ -108,7 +106,7 @@ def test_a_round_is_bound_to_all_that_was_asked_before_it(site: Site, clock: Clo
         assert judge_round.rules["asked"] == extend_chain(NOTHING_ASKED, entries[:number])
 
 
-def test_the_chain_begins_with_the_rounds_that_old_rules_drew(site: Site, clock: Clock) -> None:
+def test_the_chain_starts_with_rounds_drawn_by_old_rules(site: Site, clock: Clock) -> None:
     old = [schedule(site, clock, FewQuestions(100)) for _ in range(2)]
     for judge_round in old:
         del judge_round.rules["asked"]
@@ -118,11 +116,11 @@ def test_the_chain_begins_with_the_rounds_that_old_rules_drew(site: Site, clock:
     assert made.rules["asked"] == extend_chain(NOTHING_ASKED, entries)
 
 
-def test_sealed_rounds_tell_their_entry_alone(site: Site, clock: Clock) -> None:
+def test_sealed_rounds_reveal_only_their_entry(site: Site, clock: Clock) -> None:
     first, second, last = [schedule(site, clock, FewQuestions(100)) for _ in range(3)]
     void_round(first, reason="test", actor=None, now=clock.now)
-    told, sealed = tell_asked(numbers_before(last))
-    assert (told.number, list(told.digests)) == (first.number, first.digests)
+    revealed, sealed = read_asked_rounds(numbers_before(last))
+    assert (revealed.number, list(revealed.digests)) == (first.number, first.digests)
     assert (sealed.number, sealed.seal, sealed.digests) == (second.number, None, ())
     assert sealed.entry == entry_of(second.digests, seal=seal_of(bytes(second.secret)))
 
@@ -134,7 +132,9 @@ def test_repeats_of_old_rounds_are_counted(site: Site, clock: Clock) -> None:
     assert (count_seen_before(first), count_seen_before(second)) == (0, 3)
 
 
-def test_what_was_asked_is_found_with_queries_that_do_not_grow(site: Site, clock: Clock) -> None:
+def test_asked_questions_are_found_with_a_constant_number_of_queries(
+    site: Site, clock: Clock
+) -> None:
     def count_queries() -> int:
         with CaptureQueriesContext(connection) as queries:
             read_asked(site.season).seen([1, 2, 3])
@@ -159,7 +159,7 @@ def use_up(site: Site, clock: Clock, few: FewQuestions) -> None:
     assert "chain_sum" in caught.value.message
 
 
-def test_a_season_without_questions_pauses_and_says_why(site: Site, clock: Clock) -> None:
+def test_a_season_without_questions_is_paused_with_a_reason(site: Site, clock: Clock) -> None:
     few = FewQuestions(7)
     use_up(site, clock, few)
     Round.objects.update(phase=Round.Phase.VOID)
@@ -181,7 +181,7 @@ def test_a_season_that_was_halted_tries_again_when_it_is_resumed(site: Site, clo
     assert ensure_next_round(season, now=clock.now, verifier=FewQuestions(1000)) is not None
 
 
-def test_another_refusal_does_not_pause_the_season(site: Site, clock: Clock) -> None:
+def test_other_errors_do_not_pause_the_season(site: Site, clock: Clock) -> None:
     class Broken(ToyVerifier):
         def draw(self, **_: object) -> DrawnTask:
             raise RefusedError(ErrorCode.VERIFIER_FAILED, "no memory")
@@ -191,7 +191,7 @@ def test_another_refusal_does_not_pause_the_season(site: Site, clock: Clock) -> 
     assert not Season.objects.get(pk=site.season.pk).paused
 
 
-def test_rules_are_stored_as_they_are_committed_to(site: Site, clock: Clock) -> None:
+def test_stored_rules_are_the_committed_ones(site: Site, clock: Clock) -> None:
     made = schedule(site, clock, FewQuestions(100))
     assert msgspec.json.decode(msgspec.json.encode(made.rules)) == made.rules
     assert made.rules["format"] == "murmuration-quiz-3"

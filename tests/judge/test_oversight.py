@@ -1,4 +1,4 @@
-"""What the operator decides: it is done wholly or not at all, on record, and shown at once."""
+"""The operator's decisions: atomic, recorded, and visible at once."""
 
 import copy
 from typing import Any
@@ -30,7 +30,7 @@ from judge.services.oversight import (
 from judge.services.seasons import start_season
 from swarm_protocol.errors import RefusedError
 from swarm_web.nodes.models import Node
-from tests.judge.naive import kept_boards, naive_boards
+from tests.judge.naive import naive_boards, stored_boards
 from tests.judge.toys import OPEN_S, Clock, Site, make_toy_season
 
 Action = Ruling.Action
@@ -85,7 +85,7 @@ def make_flag(judge_round: Round, node: Node, site: Site) -> Flag:
 
 
 def everything() -> dict[str, list[dict[str, Any]]]:
-    """Return all rows that a decision might change."""
+    """Return all rows that a decision may change."""
     models: tuple[Any, ...] = (
         Answer,
         Comparison,
@@ -102,7 +102,7 @@ def everything() -> dict[str, list[dict[str, Any]]]:
 
 
 def assert_board_follows(site: Site) -> None:
-    assert kept_boards(site.season) == naive_boards(site.season, now=site.clock.now)
+    assert stored_boards(site.season) == naive_boards(site.season, now=site.clock.now)
 
 
 # ---- void
@@ -125,9 +125,7 @@ def test_a_void_round_counts_nowhere(site: Site, rounds: list[Round]) -> None:
     assert_board_follows(site)
 
 
-def test_a_void_last_round_gives_its_place_to_the_one_before(
-    site: Site, rounds: list[Round]
-) -> None:
+def test_a_void_last_round_is_replaced_by_the_one_before(site: Site, rounds: list[Round]) -> None:
     last = site.play(amber="wwww")
     assert set(site.board("round")) == {"amber"}
     void(site, last)
@@ -135,7 +133,7 @@ def test_a_void_last_round_gives_its_place_to_the_one_before(
     assert_board_follows(site)
 
 
-def test_a_round_is_void_once_and_stays_so(site: Site, rounds: list[Round]) -> None:
+def test_a_round_is_voided_once_and_stays_void(site: Site, rounds: list[Round]) -> None:
     assert void(site, rounds[0])
     assert not void(site, rounds[0], "again")
     assert site.advance(9999) == []
@@ -144,7 +142,7 @@ def test_a_round_is_void_once_and_stays_so(site: Site, rounds: list[Round]) -> N
     assert Ruling.objects.count() == 1
 
 
-def test_an_open_round_that_is_void_takes_no_answers_and_gets_no_scores(site: Site) -> None:
+def test_a_voided_open_round_accepts_no_answers_and_gets_no_scores(site: Site) -> None:
     judge_round = site.open("amber")
     site.sit(judge_round, "amber")
     site.hand_in(judge_round, "amber", "rr--")
@@ -155,7 +153,7 @@ def test_an_open_round_that_is_void_takes_no_answers_and_gets_no_scores(site: Si
     assert Ruling.objects.get().changes == {"phase_before": "open"}
 
 
-def test_a_ruling_tells_the_phase_that_the_round_was_really_in(site: Site) -> None:
+def test_a_ruling_records_the_actual_phase_of_the_round(site: Site) -> None:
     seen_open = site.open()
     site.advance(OPEN_S)
     void(site, seen_open)
@@ -171,20 +169,20 @@ def test_the_comparison_of_the_arms_follows_a_void_round(site: Site, rounds: lis
 # ---- recompute
 
 
-def test_recomputing_what_was_right_changes_nothing_but_leaves_a_ruling(
+def test_recomputing_correct_scores_only_records_a_ruling(
     site: Site, rounds: list[Round], olive: User
 ) -> None:
-    before = kept_boards(site.season)
+    before = stored_boards(site.season)
     ruling = recompute(site, rounds[1], olive)
     assert ruling == Ruling.objects.get()
     assert ruling is not None
     assert (ruling.action, ruling.round, ruling.actor) == (Action.RECOMPUTE, rounds[1], olive)
     assert ruling.changes == {"answers_changed": 0, "scores_changed": 0}
-    assert kept_boards(site.season) == before
+    assert stored_boards(site.season) == before
 
 
-def test_recomputing_restores_what_somebody_tampered_with(site: Site, rounds: list[Round]) -> None:
-    before = kept_boards(site.season)
+def test_recomputing_restores_tampered_scores(site: Site, rounds: list[Round]) -> None:
+    before = stored_boards(site.season)
     forged = Answer.objects.filter(question__round=rounds[0], node=site.nodes["birch"])
     forged.update(solved=True)
     Score.objects.filter(round=rounds[0], node=site.nodes["coral"]).update(score=0.9)
@@ -192,11 +190,11 @@ def test_recomputing_restores_what_somebody_tampered_with(site: Site, rounds: li
     assert ruling is not None
     assert ruling.changes == {"answers_changed": 4, "scores_changed": 1}
     assert not forged.filter(solved=True).exists()
-    assert kept_boards(site.season) == before
+    assert stored_boards(site.season) == before
     assert_board_follows(site)
 
 
-def test_the_leaderboard_follows_a_verifier_that_judges_otherwise(
+def test_the_leaderboard_follows_a_verifier_with_other_verdicts(
     site: Site, rounds: list[Round]
 ) -> None:
     Answer.objects.filter(question__round=rounds[2]).update(text="<answer>right</answer>")
@@ -209,7 +207,7 @@ def test_the_leaderboard_follows_a_verifier_that_judges_otherwise(
 
 
 @pytest.mark.slow
-def test_answers_that_nobody_could_grade_count_after_recomputing(site: Site) -> None:
+def test_ungraded_answers_count_after_recomputing(site: Site) -> None:
     site.toy.broken = {"gcd"}
     judge_round = site.open("amber")
     site.sit(judge_round, "amber")
@@ -227,8 +225,8 @@ def test_answers_that_nobody_could_grade_count_after_recomputing(site: Site) -> 
 
 
 @pytest.mark.parametrize("later", ["", "vera"])
-def test_recomputing_goes_by_who_owned_a_node_when_the_round_closed(site: Site, later: str) -> None:
-    """Whoever takes a node over, or gives it away, changes no round that is over."""
+def test_recomputing_uses_the_ownership_at_the_closing_of_the_round(site: Site, later: str) -> None:
+    """A change of a node's owner does not change finished rounds."""
     site.own("vera", "amber", *([] if later else ["birch"]))
     judge_round = site.open("amber", "birch")
     site.sit(judge_round, "amber")
@@ -248,16 +246,14 @@ def test_a_round_that_is_not_closed_is_not_recomputed(site: Site) -> None:
     assert not Ruling.objects.exists()
 
 
-def test_a_round_that_becomes_void_while_it_is_graded_again_is_not_recomputed(
-    site: Site, rounds: list[Round]
-) -> None:
+def test_a_round_voided_during_regrading_is_not_recomputed(site: Site, rounds: list[Round]) -> None:
     site.toy.on_grading = lambda: void(site, Round.objects.get(pk=rounds[0].pk))
     assert recompute(site, rounds[0]) is None
     assert [ruling.action for ruling in Ruling.objects.all()] == [Action.VOID]
     assert_board_follows(site)
 
 
-def test_recomputing_with_a_question_that_cannot_be_made_again_changes_nothing(
+def test_recomputing_with_a_question_that_cannot_be_generated_changes_nothing(
     site: Site, rounds: list[Round]
 ) -> None:
     Answer.objects.update(solved=True)
@@ -281,7 +277,7 @@ def test_recomputing_that_fails_midway_changes_nothing(
 
 
 def refuse_writes(model: type[Model]) -> None:
-    """Let the database fail after each statement that writes to a model's table."""
+    """Make the database fail after a statement that writes to a model's table."""
     with connection.cursor() as cursor:
         cursor.execute(
             "CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql"
@@ -308,22 +304,22 @@ def test_quarantine_leaves_a_ruling_and_upholds_the_flag(
     assert_board_follows(site)
 
 
-def test_release_leaves_a_ruling_and_the_rank_is_back(site: Site, rounds: list[Round]) -> None:
-    amber, before = site.nodes["amber"], kept_boards(site.season)
+def test_release_leaves_a_ruling_and_restores_the_rank(site: Site, rounds: list[Round]) -> None:
+    amber, before = site.nodes["amber"], stored_boards(site.season)
     quarantine_node(amber, reason="a tool", actor=None, now=site.clock.now)
-    assert kept_boards(site.season) != before
+    assert stored_boards(site.season) != before
     assert release_node(amber, reason="was wrong", actor=None, now=site.clock.now)
     assert Ruling.objects.first() == Ruling.objects.get(action=Action.RELEASE, node=amber)
-    assert kept_boards(site.season) == before
+    assert stored_boards(site.season) == before
 
 
 def test_a_node_is_quarantined_and_released_once(site: Site, rounds: list[Round]) -> None:
     amber = site.nodes["amber"]
-    told: dict[str, Any] = {"reason": "?", "actor": None, "now": site.clock.now}
-    assert not release_node(amber, **told)
-    assert quarantine_node(amber, **told)
-    assert not quarantine_node(amber, **told)
-    assert release_node(amber, **told)
+    decision: dict[str, Any] = {"reason": "?", "actor": None, "now": site.clock.now}
+    assert not release_node(amber, **decision)
+    assert quarantine_node(amber, **decision)
+    assert not quarantine_node(amber, **decision)
+    assert release_node(amber, **decision)
     assert Ruling.objects.count() == 2
 
 
@@ -336,7 +332,7 @@ def test_a_quarantined_node_is_in_no_comparison(site: Site, rounds: list[Round])
     assert Comparison.objects.get().claim["n_swarm"] == 2
 
 
-def test_a_quarantine_is_shown_in_the_seasons_before_too(site: Site, rounds: list[Round]) -> None:
+def test_a_quarantine_also_affects_earlier_seasons(site: Site, rounds: list[Round]) -> None:
     before = Site(site.season, site.clock)
     following = make_following(site)
     following.nodes = site.nodes
@@ -358,11 +354,11 @@ def make_following(site: Site) -> Site:
 def test_dismissing_a_flag_leaves_a_ruling_and_changes_no_score(
     site: Site, rounds: list[Round], olive: User
 ) -> None:
-    flag, before = make_flag(rounds[0], site.nodes["amber"], site), kept_boards(site.season)
+    flag, before = make_flag(rounds[0], site.nodes["amber"], site), stored_boards(site.season)
     assert dismiss_flag(flag, reason="a teacher's set", actor=olive, now=site.clock.now)
     assert not dismiss_flag(flag, reason="again", actor=olive, now=site.clock.now)
     flag.refresh_from_db()
     ruling = Ruling.objects.get()
     assert flag.state == Flag.State.DISMISSED
     assert (ruling.action, ruling.flag, ruling.node) == (Action.DISMISS, flag, flag.node)
-    assert kept_boards(site.season) == before
+    assert stored_boards(site.season) == before

@@ -1,4 +1,4 @@
-"""A node whose answers are slow to grade delays its own answers and nobody else's."""
+"""A node whose answers are slow to grade delays only its own answers."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.judge.toys import OPEN_S, SCORING_S, Site
 
 @pytest.fixture
 def judge_round(site: Site) -> Round:
-    """An open round in which amber sent answers on which the verifier hangs, and birch did not."""
+    """An open round in which amber's answers are slow to grade and birch's are not."""
     site.join("amber", "birch")
     judge_round = site.open("amber", "birch")
     site.sit(judge_round, "amber", "birch")
@@ -30,9 +30,7 @@ def cost(site: Site, name: str) -> float:
     return Seat.objects.get(node=site.nodes[name]).grading_seconds
 
 
-def test_answers_that_take_too_long_are_put_off_and_the_others_graded(
-    site: Site, judge_round: Round
-) -> None:
+def test_slow_answers_are_postponed_and_the_others_graded(site: Site, judge_round: Round) -> None:
     site.grade()
     assert verdicts(site, "birch") == ["right", "wrong", "wrong", "wrong"]
     assert verdicts(site, "amber") == ["right", PUT_OFF, PUT_OFF, PUT_OFF]
@@ -44,7 +42,7 @@ def test_slow_answers_are_charged_to_their_own_node(site: Site, judge_round: Rou
     assert cost(site, "birch") == 0
 
 
-def test_a_node_that_was_slow_waits_until_no_other_does(
+def test_a_slow_nodes_answers_wait_until_no_others_do(
     site: Site, judge_round: Round, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(grading, "BATCH", 2)
@@ -56,9 +54,7 @@ def test_a_node_that_was_slow_waits_until_no_other_does(
     assert not any(text.startswith("amber") for text in site.toy.seen)
 
 
-def test_an_answer_that_was_put_off_has_the_whole_deadline_at_the_end(
-    site: Site, judge_round: Round
-) -> None:
+def test_a_postponed_answer_gets_the_full_deadline(site: Site, judge_round: Round) -> None:
     seat = Seat.objects.filter(node=site.nodes["amber"])
     seat.update(grading_seconds=PATIENCE_S)
     site.grade()
@@ -68,7 +64,7 @@ def test_an_answer_that_was_put_off_has_the_whole_deadline_at_the_end(
     assert verdicts(site, "amber") == ["right", "timeout", PUT_OFF, PUT_OFF]
 
 
-def test_a_node_whose_budget_is_spent_times_out_unread(site: Site, judge_round: Round) -> None:
+def test_answers_of_a_node_over_budget_time_out(site: Site, judge_round: Round) -> None:
     site.grade()
     Seat.objects.filter(node=site.nodes["amber"]).update(grading_seconds=BUDGET_S)
     before = site.toy.seen.total()
@@ -78,7 +74,7 @@ def test_a_node_whose_budget_is_spent_times_out_unread(site: Site, judge_round: 
     assert site.grade() == 0
 
 
-def test_every_slow_node_has_its_turn(site: Site, judge_round: Round) -> None:
+def test_every_slow_node_gets_a_turn(site: Site, judge_round: Round) -> None:
     """One answer of each node at a time, so that none waits for all answers of another."""
     Seat.objects.update(grading_seconds=PATIENCE_S)
     site.grade()
@@ -87,10 +83,10 @@ def test_every_slow_node_has_its_turn(site: Site, judge_round: Round) -> None:
     assert verdicts(site, "amber").count(PUT_OFF) == 3
 
 
-def test_what_is_put_off_when_the_round_closes_counts_as_wrong(
+def test_answers_postponed_until_the_round_closes_count_as_wrong(
     site: Site, judge_round: Round
 ) -> None:
-    """Else a node could have the questions left out that it cannot answer."""
+    """Otherwise a node could get questions excluded that it cannot answer."""
     site.grade()
     site.advance(OPEN_S + SCORING_S)
     assert verdicts(site, "amber") == ["right", "timeout", "timeout", "timeout"]
@@ -98,7 +94,7 @@ def test_what_is_put_off_when_the_round_closes_counts_as_wrong(
     assert (score.correct, score.n, score.reason) == (1, 4, "")
 
 
-def test_what_a_worker_holds_when_the_round_closes_is_wrong_and_times_out_later(
+def test_answers_locked_when_the_round_closes_count_as_wrong_and_time_out_later(
     site: Site, judge_round: Round
 ) -> None:
     site.grade()
@@ -112,7 +108,7 @@ def test_what_a_worker_holds_when_the_round_closes_is_wrong_and_times_out_later(
     assert verdicts(site, "amber") == ["right", "timeout", "timeout", "timeout"]
 
 
-def test_an_answer_that_was_not_reached_in_time_waits_and_costs_nothing(
+def test_an_answer_that_was_not_started_waits_and_costs_nothing(
     site: Site, judge_round: Round
 ) -> None:
     site.toy.in_time = False

@@ -1,4 +1,4 @@
-"""`manage.py plan_trial` says how many nodes a trial takes."""
+"""`manage.py plan_trial` prints how many nodes a trial needs."""
 
 from io import StringIO
 from typing import Any
@@ -27,7 +27,7 @@ def plan(**options: Any) -> list[list[str]]:
     return [line.split() for line in said.getvalue().splitlines()]
 
 
-def test_it_tabulates_the_nodes_that_each_arm_needs() -> None:
+def test_it_prints_the_nodes_that_each_arm_needs() -> None:
     table = plan(effect=5.0, spread=5.0, noise=10.0, rounds=200)[2:]
     assert [row[0] for row in table] == ["25", "50", "100", "200"]
     needed = [int(row[1]) for row in table]
@@ -35,7 +35,7 @@ def test_it_tabulates_the_nodes_that_each_arm_needs() -> None:
     assert needed[-1] == 18
 
 
-def test_more_models_take_more_nodes() -> None:
+def test_more_models_need_more_nodes() -> None:
     assert int(plan(models=4)[-1][1]) > int(plan(models=1)[-1][1])
 
 
@@ -52,9 +52,9 @@ def test_the_spread_is_that_of_the_newest_of_its_seasons(season: Season) -> None
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [({"like": "unheard"}, "never tested"), ({"effect": 0.0}, "above 0"), ({"rounds": 0}, "round")],
 )
-def test_it_says_what_is_wrong(db: None, options: dict[str, Any], told: str) -> None:
-    with pytest.raises(CommandError, match=told):
+def test_invalid_options_are_reported(db: None, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(CommandError, match=message):
         plan(**options)

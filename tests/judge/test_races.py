@@ -1,4 +1,4 @@
-"""Beats and nodes at once, over connections of their own."""
+"""Concurrent ticks and nodes, each with a database connection."""
 
 import threading
 
@@ -8,13 +8,13 @@ from django.db import transaction
 from judge.models import Answer, Round, Score, Season, Seat
 from judge.services.rounds import advance_rounds, watch_seasons
 from judge.services.seasons import enrol
-from tests.judge.crew import PATIENCE_S, Crew, seated_round, wait_until_somebody_waits
+from tests.judge.crew import PATIENCE_S, Crew, seated_round, wait_for_blocked_lock
 from tests.judge.toys import OPEN_S, Site
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_beats_at_once_open_a_round_once(site: Site, crew: Crew) -> None:
+def test_concurrent_ticks_open_a_round_once(site: Site, crew: Crew) -> None:
     site.join("amber")
     made = site.schedule()
     now = site.clock.now
@@ -23,20 +23,20 @@ def test_beats_at_once_open_a_round_once(site: Site, crew: Crew) -> None:
     assert made.seats.count() == 1
 
 
-def test_beats_at_once_close_a_round_once(site: Site, crew: Crew) -> None:
+def test_concurrent_ticks_close_a_round_once(site: Site, crew: Crew) -> None:
     judge_round = seated_round(site, "amber")
     site.hand_in(judge_round, "amber", "rrrr")
     site.grade()
     now = site.clock.advance(1)
     moved = crew.all_at_once(lambda: len(advance_rounds(now=now)), times=4)
-    # One may have ended the answering and another the scoring, but nobody did both again.
+    # One tick may have ended the answering and another the scoring, but neither happens twice.
     assert 1 <= sum(moved) <= 2
     judge_round.refresh_from_db()
     assert judge_round.phase == Round.Phase.CLOSED
     assert Score.objects.count() == 1
 
 
-def test_beats_at_once_open_one_of_two_rounds_that_are_due(site: Site, crew: Crew) -> None:
+def test_concurrent_ticks_open_one_of_two_due_rounds(site: Site, crew: Crew) -> None:
     site.schedule()
     site.schedule()
     now = site.clock.now
@@ -45,16 +45,16 @@ def test_beats_at_once_open_one_of_two_rounds_that_are_due(site: Site, crew: Cre
     assert Round.objects.filter(phase=Round.Phase.OPEN).count() == 1
 
 
-def test_a_round_that_goes_while_beat_looks_at_it_disturbs_no_other(site: Site, crew: Crew) -> None:
+def test_a_round_deleted_during_a_tick_does_not_affect_others(site: Site, crew: Crew) -> None:
     gone, other = site.schedule(), site.schedule(in_seconds=1)
     with transaction.atomic():
         gone.delete()
         advancing = crew.start(lambda: site.advance(1))
-        wait_until_somebody_waits()
+        wait_for_blocked_lock()
     assert advancing.result(PATIENCE_S) == [other]
 
 
-def test_beats_at_once_give_lost_time_back_once(site: Site, crew: Crew) -> None:
+def test_concurrent_ticks_extend_deadlines_once(site: Site, crew: Crew) -> None:
     judge_round = site.open()
     watch_seasons(now=site.clock.now)
     now = site.clock.advance(1001)
@@ -67,7 +67,7 @@ def test_beats_at_once_give_lost_time_back_once(site: Site, crew: Crew) -> None:
 # ---- nodes
 
 
-def test_senders_of_one_node_at_once_are_counted_once(site: Site, crew: Crew) -> None:
+def test_concurrent_submissions_of_one_node_count_once(site: Site, crew: Crew) -> None:
     judge_round = seated_round(site, "amber")
     receipts = crew.all_at_once(lambda: site.hand_in(judge_round, "amber", "rrrr"), times=4)
     assert sorted(len(receipt.accepted) for receipt in receipts) == [0, 0, 0, 4]
@@ -76,24 +76,24 @@ def test_senders_of_one_node_at_once_are_counted_once(site: Site, crew: Crew) ->
     assert Seat.objects.get().completed_at is not None
 
 
-def test_a_node_that_hands_in_its_halves_at_once_is_complete(site: Site, crew: Crew) -> None:
+def test_a_node_that_submits_two_halves_concurrently_is_complete(site: Site, crew: Crew) -> None:
     judge_round = seated_round(site, "amber")
     with transaction.atomic():
         site.hand_in(judge_round, "amber", "rr--")
         sending = crew.start(lambda: site.hand_in(judge_round, "amber", "--rr"))
-        wait_until_somebody_waits()
+        wait_for_blocked_lock()
     assert len(sending.result(PATIENCE_S).accepted) == 2
     assert Seat.objects.get().completed_at is not None
 
 
-def test_connections_of_one_node_at_once_take_one_seat(site: Site, crew: Crew) -> None:
+def test_concurrent_connections_of_one_node_take_one_seat(site: Site, crew: Crew) -> None:
     site.join("amber")
     judge_round = site.open("amber")
     crew.all_at_once(lambda: site.sit(judge_round, "amber"), times=4)
     assert Seat.objects.count() == 1
 
 
-def test_connections_of_one_node_at_once_get_one_arm(site: Site, crew: Crew) -> None:
+def test_concurrent_connections_of_one_node_get_one_arm(site: Site, crew: Crew) -> None:
     (node,) = site.join("amber")
     arms = crew.all_at_once(lambda: enrol(node, site.season, wish="isolated"), times=4)
     assert arms == 4 * ["isolated"]
@@ -108,14 +108,14 @@ def test_a_round_does_not_end_early_while_a_node_takes_its_seat(site: Site, crew
     with transaction.atomic():
         site.sit(judge_round, "late")
         ending = crew.start(lambda: advance_rounds(now=now))
-        wait_until_somebody_waits()
+        wait_for_blocked_lock()
     assert ending.result(PATIENCE_S) == []
 
 
-def test_an_answer_that_races_with_the_end_of_answering_is_in_time_or_refused(
+def test_an_answer_racing_with_the_end_of_answering_is_stored_or_late(
     site: Site, crew: Crew
 ) -> None:
-    """Whoever comes first: what is acknowledged came in time, and counts."""
+    """Whichever comes first, every acknowledged answer was in time and counts."""
     names = [f"node-{i}" for i in range(12)]
     judge_round = seated_round(site, *names)
     waiting = iter(names)
@@ -145,12 +145,12 @@ def test_an_answer_that_races_with_the_end_of_answering_is_in_time_or_refused(
     assert sum(Score.objects.values_list("correct", flat=True)) == len(acked)
 
 
-def test_an_answer_that_is_being_stored_when_answering_ends_counts(site: Site, crew: Crew) -> None:
+def test_an_answer_being_stored_when_answering_ends_counts(site: Site, crew: Crew) -> None:
     judge_round = seated_round(site, "amber")
     with transaction.atomic():
         receipt = site.hand_in(judge_round, "amber", "rrrr")
         ending = crew.start(lambda: advance_rounds(now=judge_round.closes_at))
-        wait_until_somebody_waits()
+        wait_for_blocked_lock()
     ending.result(PATIENCE_S)
     assert len(receipt.accepted) == 4
     judge_round.refresh_from_db()
@@ -160,12 +160,12 @@ def test_an_answer_that_is_being_stored_when_answering_ends_counts(site: Site, c
     assert Score.objects.get().score == 1
 
 
-def test_an_answer_that_waits_for_the_end_of_answering_is_late(site: Site, crew: Crew) -> None:
+def test_an_answer_that_waited_for_the_end_of_answering_is_late(site: Site, crew: Crew) -> None:
     judge_round = seated_round(site, "amber")
     with transaction.atomic():
         Round.objects.select_for_update().get(pk=judge_round.pk)
         sending = crew.start(lambda: site.hand_in(judge_round, "amber", "rrrr"))
-        wait_until_somebody_waits()
+        wait_for_blocked_lock()
         advance_rounds(now=judge_round.closes_at)
     assert sending.result(PATIENCE_S).accepted == []
     assert not Answer.objects.exists()

@@ -1,4 +1,4 @@
-"""Arms as the coin might have drawn them, and p-values that hold at every look."""
+"""Shuffled arms, and p-values that are valid at every look."""
 
 from itertools import combinations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_ind
 
-from judge.randomisation import DRAWS, compute_p_values, measure_gaps, shuffle_arms
+from judge.statistics.randomisation import DRAWS, compute_p_values, measure_gaps, shuffle_arms
 
 BLOCKS = {1: (True, False, False, True), 2: (False, True, True, False, True, False)}
 PLACES = [(1, 0), (2, 0), (1, 1), (2, 1), (2, 2)]
@@ -15,7 +15,7 @@ PLACES = [(1, 0), (2, 0), (1, 1), (2, 1), (2, 2)]
 # ---- arms
 
 
-def test_the_first_arms_are_the_ones_that_the_coin_drew() -> None:
+def test_the_first_row_has_the_arms_that_the_coin_drew() -> None:
     labels = shuffle_arms(PLACES, BLOCKS, seed=1)
     assert labels.shape == (1 + DRAWS, 5)
     assert labels[0].tolist() == [True, False, False, True, True]
@@ -29,7 +29,7 @@ def test_arms_are_shuffled_within_their_blocks() -> None:
     assert abs(labels.mean(axis=0) - 0.5).max() < 0.04
 
 
-def test_nodes_that_come_later_change_nothing_about_earlier_ones() -> None:
+def test_later_nodes_do_not_change_the_labels_of_earlier_ones() -> None:
     blocks = BLOCKS | {3: (True, False, True, False)}
     more = shuffle_arms([*PLACES, (3, 0), (1, 2)], blocks, seed=1)
     assert (more[:, :5] == shuffle_arms(PLACES, BLOCKS, seed=1)).all()
@@ -64,32 +64,32 @@ def test_the_p_value_of_one_look_is_the_share_of_paths_that_reach_as_far() -> No
     assert 0.01 <= best <= 0.01 * 1.03
 
 
-def test_whoever_ties_with_a_path_that_finds_no_room_finds_none() -> None:
+def test_paths_that_tie_with_one_beyond_the_quota_do_not_pass() -> None:
     gaps = np.array([[2.0, *[2.0] * 9, *[1.0] * 90]])
     assert compute_p_values(gaps, spent=np.ones(1))[0] >= 0.1
 
 
-def test_a_look_can_spend_its_part_of_the_budget_only() -> None:
+def test_a_look_spends_only_its_part_of_the_budget() -> None:
     gaps = np.array([[200.0, *range(99)], [200.0, *range(99)]])
     early, late = compute_p_values(gaps, spent=np.array([0.25, 1]))
     assert 0.04 <= early <= 0.04 * 1.03
     assert 0.01 <= late <= 0.01 * 1.03
 
 
-def test_a_claim_stays_made_whatever_later_looks_show() -> None:
+def test_a_rejection_stands_at_later_looks() -> None:
     gaps = np.array([[200.0, *range(99)], [0.0, *range(1, 100)]])
     early, late = compute_p_values(gaps, spent=np.array([0.5, 1]))
     assert early == late <= 0.03
 
 
-def test_without_a_budget_nothing_is_notable() -> None:
+def test_without_a_budget_nothing_is_significant() -> None:
     gaps = np.array([[200.0, *range(99)]])
     assert compute_p_values(gaps, spent=np.zeros(1))[0] == 1
 
 
 @pytest.mark.parametrize("level", [0.01, 0.05, 0.2])
-def test_no_more_paths_are_ever_notable_than_the_level_allows(level: float) -> None:
-    """Each path in turn is taken for the observed one: the share with a claim is the true level."""
+def test_never_more_paths_are_rejected_than_the_level_allows(level: float) -> None:
+    """With each path in turn as the observed one, the share of rejections is the true level."""
     rng = np.random.default_rng(1)
     walks = np.abs(rng.normal(size=(6, 200)).cumsum(axis=0)).round(1)
     spent = np.array([0.1, 0.2, 0.4, 0.6, 0.8, 1])
@@ -100,7 +100,7 @@ def test_no_more_paths_are_ever_notable_than_the_level_allows(level: float) -> N
     assert 0 < sum(claims) <= 200 * level
 
 
-def test_all_shuffles_of_ten_nodes_are_drawn_about_equally_often() -> None:
+def test_all_shuffles_of_ten_nodes_are_about_equally_frequent() -> None:
     places = [(0, place) for place in range(10)]
     labels = shuffle_arms(places, {0: [True] * 5 + [False] * 5}, seed=3)
     values = np.array([[9.0, 8, 7, 6, 5, 4, 3, 2, 1, 0]])

@@ -1,4 +1,4 @@
-"""Ranks: the fast sums against the definition, pair by pair and difference by difference."""
+"""Ranks: the fast computation against the definition, pair by pair."""
 
 import math
 
@@ -7,17 +7,17 @@ import numpy.typing as npt
 import pytest
 
 from swarm_record import ranking
-from swarm_record.ranking import Record, Scale, Stretch, rank_nodes, weigh
+from swarm_record.ranking import ResultMatrix, Scale, Stretch, rank_nodes, weigh
 from tests.judge.naive_ranks import rank_pair_by_pair
 
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-Judged = tuple[Record, Floats]
+Judged = tuple[ResultMatrix, Floats]
 
 
-def make_record(solved: Bools, answered: Bools, *, per_round: int, single: int) -> Record:
-    """Return a record of rounds of so many questions, the first `single` of them one by one."""
+def make_matrix(solved: Bools, answered: Bools, *, per_round: int, single: int) -> ResultMatrix:
+    """Return a matrix of rounds; the first `single` rounds have a column per question."""
     nodes, questions = solved.shape
     rounds = questions // per_round
     asked = (nodes, rounds, per_round)
@@ -27,7 +27,7 @@ def make_record(solved: Bools, answered: Bools, *, per_round: int, single: int) 
     columns = columns.reshape(nodes, single * per_round)
     later = np.where(there.all(axis=2), right.mean(axis=2), np.nan)[:, single:]
     numbers = [*np.repeat(np.arange(single), per_round), *range(single, rounds)]
-    return Record(
+    return ResultMatrix(
         values=np.hstack([columns, later]).astype(np.float32),
         weights=np.array([weight] * columns.shape[1] + [1.0] * later.shape[1], np.float32),
         rounds=np.array(numbers, dtype=np.int64),
@@ -38,14 +38,14 @@ def make_record(solved: Bools, answered: Bools, *, per_round: int, single: int) 
 def draw_season(
     *, nodes: int, rounds: int, seed: int, missing: float = 0.1, per_round: int = 8
 ) -> Judged:
-    """Return a record and scores of nodes that differ a lot; half of its rounds are whole."""
+    """Return a matrix and scores of nodes that differ a lot; half of its rounds are whole."""
     rng = np.random.default_rng(seed)
     questions = rounds * per_round
     skill, difficulty = rng.normal(0, 1.5, (nodes, 1)), rng.normal(0, 1, questions)
     solved = rng.random((nodes, questions)) < 1 / (1 + np.exp(difficulty - skill))
     answered = rng.random((nodes, questions)) >= missing
-    record = make_record(solved, answered, per_round=per_round, single=rounds // 2)
-    return record, (solved & answered).sum(axis=1) / np.maximum(1, answered.sum(axis=1))
+    matrix = make_matrix(solved, answered, per_round=per_round, single=rounds // 2)
+    return matrix, (solved & answered).sum(axis=1) / np.maximum(1, answered.sum(axis=1))
 
 
 def as_pairs(ranks: tuple[Ints, Ints]) -> list[tuple[int, int]]:
@@ -84,8 +84,8 @@ def make_stretch(won: int, lost: int, *, unit: float, rounds: int) -> Stretch:
     )
 
 
-def test_evidence_is_worth_one_on_average_if_nodes_are_alike() -> None:
-    """All the ways in which eight answers can fall, the first four before the second bet."""
+def test_evidence_averages_one_for_equal_nodes() -> None:
+    """All outcomes of eight answers, the first four before the second bet."""
     wealth = [
         math.comb(4, first)
         * math.comb(4, second)
@@ -104,7 +104,7 @@ def test_evidence_is_worth_one_on_average_if_nodes_are_alike() -> None:
     assert sum(wealth) / 2**8 == pytest.approx(1)
 
 
-def test_evidence_on_heavier_questions_is_worth_no_more_than_one_on_average() -> None:
+def test_evidence_on_heavier_questions_averages_at_most_one() -> None:
     wealth = [
         math.comb(4, won)
         * math.exp(
@@ -118,14 +118,14 @@ def test_evidence_on_heavier_questions_is_worth_no_more_than_one_on_average() ->
     assert 0.5 < sum(wealth) / 2**4 <= 1
 
 
-# ---- what counts
+# ---- which answers count
 
 
-def test_moving_nodes_moves_their_ranks_along() -> None:
-    record, scores = draw_season(nodes=30, rounds=24, seed=5)
+def test_permuting_nodes_permutes_their_ranks() -> None:
+    matrix, scores = draw_season(nodes=30, rounds=24, seed=5)
     order = np.random.default_rng(0).permutation(30)
-    best, worst = rank_nodes(record, scores)
-    shuffled = Record(record.values[order], record.weights, record.rounds, record.questions)
+    best, worst = rank_nodes(matrix, scores)
+    shuffled = ResultMatrix(matrix.values[order], matrix.weights, matrix.rounds, matrix.questions)
     assert as_pairs(rank_nodes(shuffled, scores[order])) == as_pairs((best[order], worst[order]))
     assert len(set(best)) > 5
 
@@ -133,8 +133,8 @@ def test_moving_nodes_moves_their_ranks_along() -> None:
 def duel(solved: Bools, answered: Bools | None = None, *, scores: tuple[float, float]) -> bool:
     """Tell whether the first of two nodes ranks above the other; rounds ask eight questions."""
     answered = np.ones_like(solved) if answered is None else answered
-    record = make_record(solved, answered, per_round=8, single=solved.shape[1] // 8)
-    return as_pairs(rank_nodes(record, np.array(scores))) == [(1, 1), (2, 2)]
+    matrix = make_matrix(solved, answered, per_round=8, single=solved.shape[1] // 8)
+    return as_pairs(rank_nodes(matrix, np.array(scores))) == [(1, 1), (2, 2)]
 
 
 def test_questions_that_only_one_of_two_answered_do_not_count() -> None:
@@ -154,22 +154,20 @@ def test_a_node_whose_shown_score_is_not_higher_is_not_better(scores: tuple[floa
 
 
 def test_a_lead_in_the_dataset_that_is_asked_more_often_does_not_outweigh_the_others() -> None:
-    """Of 7 questions to 1, the first node solves the seven, the other the one: scores are equal."""
+    """The first node solves a dataset with 7 questions, the other one with 1: equal scores."""
     weights = np.tile(np.array([1 / 14] * 7 + [1 / 2], np.float32), 40)
     first = np.tile(np.array([True] * 7 + [False]), 40)
-    record = Record(
+    matrix = ResultMatrix(
         values=np.stack([first * weights, ~first * weights]).astype(np.float32),
         weights=weights,
         rounds=np.repeat(np.arange(40), 8),
         questions=320,
     )
-    assert as_pairs(rank_nodes(record, np.array([0.51, 0.5]))) == [(1, 2), (1, 2)]
+    assert as_pairs(rank_nodes(matrix, np.array([0.51, 0.5]))) == [(1, 2), (1, 2)]
 
 
 @pytest.mark.parametrize(("nodes", "rounds"), [(0, 0), (0, 2), (1, 0), (1, 2), (4, 0)])
-def test_nobody_is_ranked_above_anybody_without_a_pair_or_a_question(
-    nodes: int, rounds: int
-) -> None:
+def test_no_ranks_differ_without_a_pair_or_a_question(nodes: int, rounds: int) -> None:
     nothing = np.ones((nodes, rounds * 8), np.bool_)
-    record = make_record(nothing, nothing, per_round=8, single=rounds)
-    assert as_pairs(rank_nodes(record, np.zeros(nodes))) == [(1, nodes)] * nodes
+    matrix = make_matrix(nothing, nothing, per_round=8, single=rounds)
+    assert as_pairs(rank_nodes(matrix, np.zeros(nodes))) == [(1, nodes)] * nodes

@@ -1,4 +1,4 @@
-"""The judge's evidence beside a general test of the same kind, from a library."""
+"""The judge's evidence compared with a general test of the same kind from a library."""
 
 import numpy as np
 import numpy.typing as npt
@@ -15,17 +15,17 @@ Differences = npt.NDArray[np.float64]
 
 
 def draw_season(seed: int, *, lead: float) -> Differences:
-    """Return the differences of two nodes' answers, where one is ahead by `lead` of .3."""
+    """Return the differences of two nodes' answers, one of which is ahead by `lead` at .3."""
     rng = np.random.default_rng(seed)
     one, other = rng.random((2, ROUND * ROUNDS))
-    # What is hard is hard for both on three of ten questions.
+    # Three of ten questions are equally hard for both.
     other = np.where(rng.random(other.size) < 0.3, one, other)
     differences: Differences = (one < 0.3 + lead).astype(float) - (other < 0.3)
     return differences
 
 
 def questions_until_ours(differences: Differences) -> float:
-    """Return after how many questions our evidence reaches 1 / ALPHA, looked at each round."""
+    """Return after how many questions our evidence reaches 1 / ALPHA, checked after each round."""
     weight = 1 / ROUND
     scale = Scale(least=weight, most=weight, all_differ=ROUND * weight**2)
     sums: list[Differences] = []
@@ -40,13 +40,13 @@ def questions_until_ours(differences: Differences) -> float:
 
 
 def questions_until_theirs(differences: Differences) -> float:
-    """Return the same of betting as in Waudby-Smith and Ramdas (2024), looked at each question."""
+    """Return the same for betting by Waudby-Smith and Ramdas (2024), checked at each question."""
     found = BettingTest(0.5, alpha=ALPHA).fit((differences + 1) / 2).stopping_time()
     return np.inf if found is None else found
 
 
 @pytest.mark.slow
-def test_a_lead_of_five_points_takes_less_than_a_general_test_needs() -> None:
+def test_a_lead_of_five_points_needs_less_evidence_than_a_general_test() -> None:
     seasons = [draw_season(seed, lead=0.05) for seed in range(SEASONS)]
     ours = np.median([questions_until_ours(each) for each in seasons])
     theirs = np.median([questions_until_theirs(each) for each in seasons])
@@ -54,8 +54,8 @@ def test_a_lead_of_five_points_takes_less_than_a_general_test_needs() -> None:
 
 
 @pytest.mark.slow
-def test_neither_finds_a_lead_that_is_not_there_more_often_than_promised() -> None:
+def test_both_tests_keep_their_error_rate() -> None:
     seasons = [draw_season(seed, lead=0) for seed in range(SEASONS)]
-    # Of 60 seasons 3 are expected at most; 9 or more have a chance below one in a hundred.
+    # At most 3 of 60 seasons are expected; 9 or more have a probability below .01.
     assert sum(questions_until_ours(each) < np.inf for each in seasons) < 9
     assert sum(questions_until_theirs(each) < np.inf for each in seasons) < 9

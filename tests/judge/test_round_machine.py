@@ -32,14 +32,14 @@ from swarm_tasks.answers import AnswerRules
 from swarm_tasks.batches import Batch
 from swarm_tasks.verifier import Verdict
 from swarm_web.nodes.models import Node
-from tests.judge.naive import Papers, kept_boards
+from tests.judge.naive import SeasonData, stored_boards
 from tests.judge.toys import Clock, Site, ToyVerifier, make_toy_season
 
 pytestmark = pytest.mark.slow
 
 NAMES = ("amber", "birch", "coral", "bare")
 NODES = st.sampled_from(NAMES)
-# Enough questions for one round to tell a node that knows all from one that knows nothing.
+# Enough for one round to rank a node that solves everything above one that solves nothing.
 QUESTIONS = 12
 LETTERS = st.one_of(
     st.sampled_from(["r" * QUESTIONS, "w" * QUESTIONS]),
@@ -50,7 +50,7 @@ ORDER = [Phase.SCHEDULED, Phase.OPEN, Phase.SCORING, Phase.CLOSED, Phase.VOID]
 
 
 class Contrarian(ToyVerifier):
-    """Finds right what the other one finds wrong."""
+    """Swaps correct and wrong verdicts."""
 
     def score_many(
         self, batch: Batch, *, rules: AnswerRules = AnswerRules.EXACT
@@ -66,7 +66,7 @@ def _turn(verdict: Verdict) -> Verdict:
 
 
 class JudgeInPostgres(RuleBasedStateMachine):
-    """One season, four nodes, beats, graders, and an operator who changes his mind."""
+    """One season, four nodes, ticks, graders, and an operator who revises decisions."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ class JudgeInPostgres(RuleBasedStateMachine):
         # Acknowledged answers: (question, node) -> text.
         self.acked: dict[tuple[str, str], str] = {}
         self.phases: dict[int, int] = {}
-        # Whether the leaderboard was brought up to date since anything changed.
+        # Whether the leaderboard was updated after the last change.
         self.fresh = True
 
     def teardown(self) -> None:
@@ -131,7 +131,7 @@ class JudgeInPostgres(RuleBasedStateMachine):
     def _any_closed(self) -> bool:
         return Round.objects.filter(phase=Phase.CLOSED).exists()
 
-    # ---- beats and graders
+    # ---- ticks and graders
 
     @rule(seconds=st.sampled_from([1, 5, 14, 35, 90]), times=st.integers(1, 2))
     def tick(self, seconds: int, times: int) -> None:
@@ -204,7 +204,7 @@ class JudgeInPostgres(RuleBasedStateMachine):
         self._begin_round(sheets)
 
     def _begin_round(self, sheets: dict[str, str]) -> Round:
-        """Open a round now and let these nodes take the questions."""
+        """Open a round now and let these nodes request the questions."""
         resume_season(self.site.season)
         while (other := self._open_round()) is not None:
             self.site.end(other)
@@ -262,12 +262,12 @@ class JudgeInPostgres(RuleBasedStateMachine):
         self.fresh = False
 
     @rule(seconds=st.sampled_from([0, 0, 0, 40_000, 600_000]))
-    def keep_books(self, seconds: int) -> None:
+    def update_standings(self, seconds: int) -> None:
         self.site.refresh(seconds)
         inspect_closed_rounds(now=self.site.clock.now)
         self.fresh = True
 
-    # ---- what always holds
+    # ---- invariants
 
     @invariant()
     def rounds_only_go_on_and_at_most_one_is_open(self) -> None:
@@ -283,41 +283,41 @@ class JudgeInPostgres(RuleBasedStateMachine):
 
     @invariant()
     def all_is_what_the_answers_come_to(self) -> None:
-        papers = Papers(self.site.season)
-        self._check_answers(papers)
-        self._check_scores(papers)
+        data = SeasonData(self.site.season)
+        self._check_answers(data)
+        self._check_scores(data)
         if self.fresh:
-            self._check_boards(papers)
-            self._check_ledgers(papers)
+            self._check_boards(data)
+            self._check_ledgers(data)
 
-    def _check_answers(self, papers: Papers) -> None:
-        """Every acknowledged answer is there as it was given, and no other."""
-        names = {pk: node.name for pk, node in papers.nodes.items()}
-        stored = {(str(a.question_id), names[a.node_id]): a.text for a in papers.answers}
+    def _check_answers(self, data: SeasonData) -> None:
+        """Every acknowledged answer is stored unchanged, and no other."""
+        names = {pk: node.name for pk, node in data.nodes.items()}
+        stored = {(str(a.question_id), names[a.node_id]): a.text for a in data.answers}
         assert stored == self.acked
 
-    def _check_scores(self, papers: Papers) -> None:
-        """Closed rounds have a score for each seat, as the answers have it; others have none."""
-        seats = Counter(seat.round_id for seat in papers.seats)
-        scores = Counter(score.round_id for score in papers.scores)
-        for judge_round in papers.rounds:
+    def _check_scores(self, data: SeasonData) -> None:
+        """Closed rounds have a score for each seat that matches the answers; others have none."""
+        seats = Counter(seat.round_id for seat in data.seats)
+        scores = Counter(score.round_id for score in data.scores)
+        for judge_round in data.rounds:
             if judge_round.phase == Phase.CLOSED:
                 assert scores[judge_round.pk] == seats[judge_round.pk]
-                assert papers.scored_cells(judge_round) == papers.marked_cells(judge_round)
+                assert data.scored_cells(judge_round) == data.marked_cells(judge_round)
             elif judge_round.phase != Phase.VOID:
                 assert scores[judge_round.pk] == 0
 
-    def _check_boards(self, papers: Papers) -> None:
-        """The kept leaderboard equals one from scratch."""
-        kept = kept_boards(self.site.season)
+    def _check_boards(self, data: SeasonData) -> None:
+        """The stored leaderboard equals one computed from scratch."""
+        kept = stored_boards(self.site.season)
         for window in Window.values:
-            assert kept.get(window, {}) == papers.draw_up(window, now=self.site.clock.now), window
+            assert kept.get(window, {}) == data.build_board(window, now=self.site.clock.now), window
 
-    def _check_ledgers(self, papers: Papers) -> None:
-        """The ledgers' deviations are the sums of those of the scores."""
-        closed = {judge_round.pk for judge_round in papers.closed}
+    def _check_ledgers(self, data: SeasonData) -> None:
+        """The ledgers' deviations are the sums of the scores' deviations."""
+        closed = {judge_round.pk for judge_round in data.closed}
         sums: defaultdict[int, list[float]] = defaultdict(list)
-        for score in papers.scores:
+        for score in data.scores:
             if score.round_id in closed and score.deviation is not None:
                 sums[score.node_id].append(score.deviation)
         for ledger in Ledger.objects.all():
@@ -326,7 +326,7 @@ class JudgeInPostgres(RuleBasedStateMachine):
             assert isclose(ledger.deviations, sum(own), abs_tol=1e-9)
 
 
-def test_whatever_happens_the_books_are_right(db: None) -> None:
+def test_no_sequence_of_events_breaks_the_standings(db: None) -> None:
     budget = settings(
         max_examples=10,
         stateful_step_count=20,

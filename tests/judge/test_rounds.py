@@ -1,4 +1,4 @@
-"""Rounds are made, opened, ended and closed, each exactly once, and outages cost nobody time."""
+"""Rounds are scheduled, opened and closed exactly once, and outages cost nodes no time."""
 
 from datetime import timedelta
 
@@ -64,7 +64,7 @@ def test_no_round_is_scheduled_while_one_waits_or_is_open(site: Site) -> None:
     assert ensure_next_round(site.season, now=site.clock.now, verifier=site.verifier) is None
 
 
-def test_a_round_that_is_overdue_by_its_cadence_can_still_be_seen_coming(site: Site) -> None:
+def test_an_overdue_round_is_still_announced_before_it_opens(site: Site) -> None:
     site.open()
     now = site.clock.advance(1000)
     site.advance()
@@ -73,7 +73,7 @@ def test_a_round_that_is_overdue_by_its_cadence_can_still_be_seen_coming(site: S
     assert following.opens_at == now + LEAD
 
 
-def test_no_round_is_scheduled_in_a_season_that_is_paused_or_played_by_hand(site: Site) -> None:
+def test_no_round_is_scheduled_in_a_paused_or_manual_season(site: Site) -> None:
     by_hand = make_toy_season("By hand")
     by_hand.cadence_seconds = 0
     assert ensure_next_round(by_hand, now=site.clock.now, verifier=site.verifier) is None
@@ -92,7 +92,7 @@ def test_a_round_opens_at_its_time_and_not_before(site: Site) -> None:
     assert phase_of(made) == Phase.OPEN
 
 
-def test_a_second_tick_moves_nothing_again(site: Site) -> None:
+def test_a_second_tick_changes_nothing(site: Site) -> None:
     site.open()
     assert site.advance() == []
 
@@ -105,7 +105,7 @@ def test_a_round_that_opens_late_keeps_its_whole_time(site: Site) -> None:
     assert made.score_by - made.closes_at == timedelta(seconds=SCORING_S)
 
 
-def test_a_beat_that_slept_opens_a_round_by_the_time_that_others_have_seen(site: Site) -> None:
+def test_a_suspended_tick_opens_a_round_at_the_time_of_later_ticks(site: Site) -> None:
     made = site.schedule()
     slept_since = site.clock.now
     watch_seasons(now=site.clock.advance(600))
@@ -176,7 +176,7 @@ def test_answering_ends_early_when_every_seat_is_complete(site: Site) -> None:
     assert site.advance(1) == [judge_round]
 
 
-def test_answering_does_not_end_early_where_the_season_says_so(site: Site) -> None:
+def test_answering_does_not_end_early_if_the_season_disables_it(site: Site) -> None:
     Season.objects.update(early_advance=False)
     site.join("amber")
     judge_round = site.open("amber")
@@ -185,7 +185,7 @@ def test_answering_does_not_end_early_where_the_season_says_so(site: Site) -> No
     assert site.advance(OPEN_S - 1) == []
 
 
-def test_answering_goes_on_for_a_node_that_was_invited_and_has_not_come_yet(site: Site) -> None:
+def test_answering_continues_while_an_invited_node_is_missing(site: Site) -> None:
     site.join("amber", "slow")
     judge_round = site.open("amber", "slow")
     site.sit(judge_round, "amber")
@@ -208,7 +208,7 @@ def test_a_round_closes_once_all_answers_are_graded(site: Site) -> None:
     assert (phase_of(judge_round), judge_round.closed_at) == (Phase.CLOSED, site.clock.now)
 
 
-def test_a_round_closes_at_its_limit_although_answers_are_not_graded(site: Site) -> None:
+def test_a_round_closes_at_its_deadline_with_ungraded_answers(site: Site) -> None:
     site.join("amber")
     judge_round = site.open("amber")
     site.sit(judge_round, "amber")
@@ -219,7 +219,7 @@ def test_a_round_closes_at_its_limit_although_answers_are_not_graded(site: Site)
     assert phase_of(judge_round) == Phase.CLOSED
 
 
-def test_one_tick_after_a_long_time_closes_a_round_that_nobody_sat(site: Site) -> None:
+def test_one_late_tick_closes_a_round_without_seats(site: Site) -> None:
     judge_round = site.open()
     assert site.advance(3600) == [judge_round]
     assert phase_of(judge_round) == Phase.CLOSED
@@ -229,7 +229,7 @@ def test_one_tick_after_a_long_time_closes_a_round_that_nobody_sat(site: Site) -
 
 
 def come_back(site: Site, *, after: float) -> None:
-    """Tick, then be away, then tick twice."""
+    """Tick, be down for a while, then tick twice."""
     watch_seasons(now=site.clock.now)
     watch_seasons(now=site.clock.advance(TICK.total_seconds() + after))
     watch_seasons(now=site.clock.now)
@@ -258,7 +258,7 @@ def test_an_outage_while_a_round_is_scored_moves_only_the_end_of_scoring(site: S
     assert judge_round.score_by - before[1] == timedelta(seconds=1000)
 
 
-def test_a_round_that_waited_opens_when_nodes_had_time_to_come_back(site: Site) -> None:
+def test_an_overdue_round_opens_once_nodes_had_time_to_reconnect(site: Site) -> None:
     waiting = site.schedule(in_seconds=10)
     come_back(site, after=1000)
     waiting.refresh_from_db()
@@ -266,7 +266,7 @@ def test_a_round_that_waited_opens_when_nodes_had_time_to_come_back(site: Site) 
     assert waiting.closes_at == waiting.opens_at + timedelta(seconds=OPEN_S)
 
 
-def test_a_clock_that_was_merely_slow_moves_no_deadline(site: Site) -> None:
+def test_a_slow_clock_extends_no_deadline(site: Site) -> None:
     judge_round = site.open()
     come_back(site, after=13)
     before = judge_round.closes_at
@@ -282,7 +282,7 @@ def go_silent(site: Site, *, seconds: int) -> None:
         site.advance(0)
 
 
-def test_while_no_web_process_is_ready_a_round_stays_open_and_gets_the_time_back(
+def test_a_round_stays_open_and_is_extended_while_no_web_process_is_ready(
     site: Site,
 ) -> None:
     judge_round = site.open()
@@ -295,9 +295,7 @@ def test_while_no_web_process_is_ready_a_round_stays_open_and_gets_the_time_back
     assert judge_round.closes_at - closes_at == timedelta(seconds=2 * OPEN_S + 10)
 
 
-def test_where_nodes_come_back_more_slowly_rounds_wait_for_them(
-    site: Site, settings: Settings
-) -> None:
+def test_rounds_wait_for_nodes_that_reconnect_slowly(site: Site, settings: Settings) -> None:
     settings.GATEWAY_RETURN_WITHIN_S = 30.0
     judge_round = site.open()
     closes_at = judge_round.closes_at
@@ -306,7 +304,7 @@ def test_where_nodes_come_back_more_slowly_rounds_wait_for_them(
     assert judge_round.closes_at - closes_at == timedelta(seconds=20 + 30 + 5)
 
 
-def test_a_round_waits_for_a_web_process_and_then_invites_the_nodes_that_came_back(
+def test_a_round_waits_for_a_web_process_and_invites_reconnected_nodes(
     site: Site,
 ) -> None:
     (node,) = site.join("amber")
@@ -322,7 +320,7 @@ def test_a_round_waits_for_a_web_process_and_then_invites_the_nodes_that_came_ba
     assert waiting.closes_at == site.clock.now + timedelta(seconds=OPEN_S)
 
 
-def test_an_outage_of_everything_is_given_back_once(site: Site) -> None:
+def test_an_outage_of_everything_extends_deadlines_once(site: Site) -> None:
     judge_round = site.open()
     closes_at = judge_round.closes_at
     watch_seasons(now=site.clock.now, silence=timedelta(0))
@@ -342,13 +340,13 @@ def test_answers_after_an_outage_are_in_time_before_the_clock_ticks_again(site: 
     assert len(site.hand_in(judge_round, "amber", "rrrr").accepted) == 4
 
 
-def test_a_season_that_never_had_a_round_is_watched_too(site: Site) -> None:
+def test_a_season_without_rounds_is_watched(site: Site) -> None:
     watch_seasons(now=site.clock.now)
     site.season.refresh_from_db()
     assert site.season.watched_at == site.clock.now
 
 
-def test_an_ended_season_is_watched_while_a_round_of_it_is_open(site: Site) -> None:
+def test_an_ended_season_is_watched_while_its_round_is_open(site: Site) -> None:
     judge_round = site.open()
     end_season(site.season, now=site.clock.now)
     come_back(site, after=1000)
@@ -361,7 +359,7 @@ def test_an_ended_season_is_watched_while_a_round_of_it_is_open(site: Site) -> N
     assert site.season.watched_at != site.clock.now
 
 
-# ---- what the database refuses
+# ---- database constraints
 
 
 def test_two_open_rounds_of_a_season(site: Site) -> None:

@@ -1,4 +1,4 @@
-"""A closed round has one honest score for each seat."""
+"""A closed round has one score for each seat."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def bits(packed: bytes | memoryview) -> str:
     return f"{bytes(packed)[0]:08b}"[:4]
 
 
-# ---- what a score is
+# ---- the score
 
 
 def test_a_score_is_the_mean_over_datasets_of_the_share_solved(site: Site) -> None:
@@ -43,13 +43,13 @@ def test_a_score_has_the_interval_of_a_macro_score(site: Site) -> None:
     assert (score.interval_low, score.interval_high) == expected
 
 
-def test_a_score_keeps_which_questions_counted_and_which_were_solved(site: Site) -> None:
+def test_a_score_stores_which_questions_counted_and_which_were_solved(site: Site) -> None:
     site.join("amber")
     score = score_of(site.hold(amber="rw-r"), "amber")
     assert (bits(score.answered), bits(score.solved)) == ("1111", "1001")
 
 
-def test_a_score_keeps_the_model_and_arm_of_the_moment(site: Site) -> None:
+def test_a_score_stores_the_model_and_arm_at_that_time(site: Site) -> None:
     site.join("amber", model="old")
     enrol(site.nodes["amber"], site.season, wish="isolated")
     judge_round = site.hold(amber="rrrr")
@@ -60,12 +60,12 @@ def test_a_score_keeps_the_model_and_arm_of_the_moment(site: Site) -> None:
     assert (score.model, score.arm) == ("old", "isolated")
 
 
-def test_a_node_that_is_not_enrolled_is_scored_in_the_arm_it_shows(site: Site) -> None:
+def test_a_node_that_is_not_enrolled_is_scored_in_its_declared_arm(site: Site) -> None:
     site.join("amber", arm="base")
     assert score_of(site.hold(amber="rrrr"), "amber").arm == "base"
 
 
-# ---- what lowers it, and what does not count
+# ---- reasons for reduced scores and absences
 
 
 def test_unanswered_questions_are_wrong_with_the_reason(site: Site) -> None:
@@ -76,13 +76,13 @@ def test_unanswered_questions_are_wrong_with_the_reason(site: Site) -> None:
     assert (score.status, score.reason) == (Status.SCORED, Reason.UNANSWERED)
 
 
-def test_a_node_that_took_the_questions_and_answered_none_scores_nothing(site: Site) -> None:
+def test_a_node_that_answers_no_offered_question_scores_zero(site: Site) -> None:
     site.join("amber")
     score = score_of(site.hold(amber="----"), "amber")
     assert (score.score, score.n, score.reason) == (0.0, 4, Reason.UNANSWERED)
 
 
-def test_answers_that_nobody_could_grade_are_left_out_with_the_reason(site: Site) -> None:
+def test_ungraded_answers_are_excluded_with_the_reason(site: Site) -> None:
     site.toy.broken = {"gcd"}
     site.join("amber")
     judge_round = site.open("amber")
@@ -109,7 +109,7 @@ def test_of_ungraded_and_unanswered_questions_only_the_latter_are_wrong(site: Si
     assert (score.correct, score.n, score.reason) == (1, 3, Reason.UNSCORED)
 
 
-def test_a_question_that_was_not_graded_for_one_node_counts_for_nobody(site: Site) -> None:
+def test_a_question_not_graded_for_one_node_counts_for_none(site: Site) -> None:
     site.join("amber", "birch", "coral")
     judge_round = site.open("amber", "birch", "coral")
     site.sit(judge_round, "amber", "birch", "coral")
@@ -126,7 +126,7 @@ def test_a_question_that_was_not_graded_for_one_node_counts_for_nobody(site: Sit
     assert score_of(judge_round, "coral").reason == Reason.UNSCORED
 
 
-def test_a_node_none_of_whose_answers_could_be_graded_is_absent_with_the_reason(
+def test_a_node_without_graded_answers_is_absent_with_the_reason(
     site: Site,
 ) -> None:
     site.join("amber")
@@ -148,7 +148,7 @@ def test_a_node_that_never_took_the_questions_is_absent_and_not_wrong(site: Site
 
 
 def sit_one_of_two(site: Site, *, owner: str) -> Score:
-    """Play a round in which amber of vera answers and idle does not; return the latter's result."""
+    """Play a round in which vera's amber answers and idle does not; return idle's score."""
     site.join("amber", "idle")
     site.own("vera", "amber")
     site.own(owner, "idle")
@@ -163,18 +163,18 @@ def test_a_node_whose_owner_saw_the_questions_declined_them(site: Site) -> None:
     assert (score.status, score.n, score.reason) == (Status.ABSENT, 0, Reason.DECLINED)
 
 
-def test_a_node_of_another_owner_was_only_absent(site: Site) -> None:
+def test_a_node_of_another_owner_is_absent(site: Site) -> None:
     assert sit_one_of_two(site, owner="sam").reason == Reason.NOT_OFFERED
 
 
-def test_nobody_declines_questions_that_no_node_of_its_owner_asked_for(site: Site) -> None:
+def test_no_node_declines_questions_that_its_owner_never_requested(site: Site) -> None:
     site.join("amber", "idle")
     site.own("vera", "amber", "idle")
     score = score_of(site.end(site.open("amber", "idle")), "idle")
     assert score.reason == Reason.NOT_OFFERED
 
 
-def test_a_node_that_came_late_is_absent_with_the_reason(site: Site) -> None:
+def test_a_late_node_is_absent_with_the_reason(site: Site) -> None:
     judge_round = site.open()
     site.join("late")
     with pytest.raises(RefusedError):
@@ -192,7 +192,7 @@ def test_a_node_that_joined_late_is_scored_like_the_others(site: Site) -> None:
     assert score_of(site.end(judge_round), "late").score == 1
 
 
-# ---- compared with its model
+# ---- deviations
 
 
 def test_a_deviation_is_measured_from_the_mean_of_the_same_model(site: Site) -> None:
@@ -203,7 +203,9 @@ def test_a_deviation_is_measured_from_the_mean_of_the_same_model(site: Site) -> 
     assert deviations == {"amber": 0.5, "birch": -0.5, "coral": 0.0}
 
 
-def test_untrained_and_absent_nodes_have_no_deviation_and_move_no_mean(site: Site) -> None:
+def test_untrained_and_absent_nodes_have_no_deviation_and_do_not_affect_the_mean(
+    site: Site,
+) -> None:
     site.join("amber", "birch")
     site.join("bare", arm="base")
     judge_round = site.open("amber", "birch", "bare")
@@ -215,7 +217,7 @@ def test_untrained_and_absent_nodes_have_no_deviation_and_move_no_mean(site: Sit
     assert deviations == {"amber": 0.0, "bare": None, "birch": None}
 
 
-# ---- once
+# ---- written once
 
 
 def test_a_second_tick_writes_no_second_score(site: Site) -> None:

@@ -1,4 +1,4 @@
-"""Seasons begin, pause and end, and nodes get their arms in them."""
+"""Seasons start, pause and end, and nodes get their arms."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ def test_a_season_starts_once_and_keeps_its_generator(db: None, clock: Clock) ->
     assert season.started_at == started_at
 
 
-def test_a_season_that_starts_ends_the_one_before(site: Site) -> None:
+def test_starting_a_season_ends_the_previous_one(site: Site) -> None:
     following = make_toy_season("Following")
     start_season(following, now=site.clock.now)
     site.season.refresh_from_db()
@@ -41,7 +41,7 @@ def test_a_season_that_starts_ends_the_one_before(site: Site) -> None:
     assert running_season() == following
 
 
-def test_a_season_that_ended_starts_no_more(site: Site) -> None:
+def test_an_ended_season_cannot_start_again(site: Site) -> None:
     assert end_season(site.season, now=site.clock.now)
     assert not end_season(site.season, now=site.clock.now)
     assert not start_season(site.season, now=site.clock.now)
@@ -53,7 +53,7 @@ def test_a_season_is_paused_and_resumed_once(site: Site) -> None:
     assert [resume_season(site.season), resume_season(site.season)] == [True, False]
 
 
-def test_nodes_are_told_when_a_season_begins_and_when_it_ends(
+def test_nodes_are_notified_when_a_season_starts_and_ends(
     db: None,
     clock: Clock,
     django_capture_on_commit_callbacks: Any,
@@ -68,18 +68,18 @@ def test_nodes_are_told_when_a_season_begins_and_when_it_ends(
             end_season(season, now=clock.now)
         sync_redis().publish(bus.NODES, "the end")
         rung = iter(lambda: next(heard)["data"].decode(), "the end")
-        told = [
+        announced = [
             message.season and message.season.name
             for message in map(decode_from_server, rung)
             if isinstance(message, SeasonState)
         ]
-    assert told == ["Toys", None]
+    assert announced == ["Toys", None]
 
 
 # ---- arms by choice
 
 
-def test_by_choice_a_node_is_in_the_arm_it_wishes_and_may_change_it(site: Site) -> None:
+def test_by_choice_a_node_gets_the_requested_arm_and_may_change_it(site: Site) -> None:
     (node,) = site.join("amber")
     for wish in ("swarm", "isolated", "base", "swarm"):
         assert enrol(node, site.season, wish=wish) == wish

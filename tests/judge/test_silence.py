@@ -1,4 +1,4 @@
-"""What rounds get back when no web process was ready."""
+"""Extensions of rounds while no web process is ready."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from judge.engine import SETTLING, SILENCE, return_time, unserved_time
 from swarm_protocol.returning import HURRY_S, LONGEST_PAUSE_S
-from tests.judge.paper_judge import EPOCH
+from tests.judge.in_memory_judge import EPOCH
 
 MOMENT = timedelta(microseconds=1)
 WITHIN = timedelta(seconds=5)
@@ -18,7 +18,7 @@ SECOND = timedelta(seconds=1)
 
 
 def given_by(ticks: Sequence[datetime], *, served_until: datetime) -> timedelta:
-    """Return what ticks give back, one after the other, while no web process is ready."""
+    """Return how much time each tick adds while no web process is ready."""
     return sum(
         (
             unserved_time(before, silence=now - served_until, within=WITHIN, now=now)
@@ -29,11 +29,11 @@ def given_by(ticks: Sequence[datetime], *, served_until: datetime) -> timedelta:
 
 
 @pytest.mark.parametrize("silence", [None, timedelta(0), SILENCE - MOMENT])
-def test_a_site_that_serves_owes_nothing(silence: timedelta | None) -> None:
+def test_a_serving_site_adds_no_time(silence: timedelta | None) -> None:
     assert not unserved_time(EPOCH, silence=silence, within=WITHIN, now=EPOCH + SECOND)
 
 
-def test_a_season_that_is_watched_for_the_first_time_is_owed_nothing() -> None:
+def test_a_season_watched_for_the_first_time_gets_no_time() -> None:
     assert not unserved_time(None, silence=timedelta(hours=1), within=WITHIN, now=EPOCH)
 
 
@@ -42,7 +42,7 @@ def test_a_season_that_is_watched_for_the_first_time_is_owed_nothing() -> None:
     pauses=st.lists(st.integers(1, 14_000), min_size=4, max_size=30),
     served_for=st.integers(0, 20_000),
 )
-def test_an_outage_is_worth_its_length_and_the_way_back_however_ticks_come(
+def test_an_outage_adds_its_length_and_the_return_time_for_any_ticks(
     pauses: list[int], served_for: int
 ) -> None:
     ticks = [EPOCH + timedelta(milliseconds=ms) for ms in accumulate(pauses, initial=0)]
@@ -52,14 +52,14 @@ def test_an_outage_is_worth_its_length_and_the_way_back_however_ticks_come(
     assert given_by(ticks, served_until=served_until) == owed
 
 
-def test_time_is_given_back_while_the_outage_lasts_so_that_no_deadline_passes() -> None:
+def test_deadlines_are_extended_during_the_outage_before_they_pass() -> None:
     ticks = [EPOCH + i * SECOND for i in range(100)]
     for i in range(4, 100):
         passed = ticks[i] - EPOCH
         assert given_by(ticks[: i + 1], served_until=EPOCH) >= passed
 
 
-def test_a_clock_that_lags_behind_the_last_tick_gives_nothing_twice() -> None:
+def test_a_clock_behind_the_last_tick_adds_no_time_twice() -> None:
     assert not unserved_time(
         EPOCH, silence=timedelta(seconds=20), within=WITHIN, now=EPOCH - 2 * SECOND
     )

@@ -1,4 +1,4 @@
-"""What rounds amount to follows the operator's quarantines and releases, round by round."""
+"""Summaries of rounds follow the operator's quarantines and releases."""
 
 import threading
 
@@ -7,9 +7,8 @@ import pytest
 from judge.models import Round, RoundSummary, Score
 from judge.services import rounds as machine
 from judge.services.oversight import quarantine_node, release_node
-from judge.services.scores import write_scores
-from judge.services.summaries import renew_stale_summary
-from tests.judge.crew import PATIENCE_S, Crew, seated_round, wait_until_somebody_waits
+from judge.services.scores import renew_stale_summary, write_scores
+from tests.judge.crew import PATIENCE_S, Crew, seated_round, wait_for_blocked_lock
 from tests.judge.toys import Site
 
 
@@ -30,14 +29,14 @@ def score_of(round_id: int, name: str) -> float | None:
 
 
 def renew_all() -> int:
-    """Write all stale summaries anew, and return how many there were."""
+    """Rebuild all stale summaries, and return how many there were."""
     renewed = 0
     while renew_stale_summary():
         renewed += 1
     return renewed
 
 
-def test_a_quarantined_node_sets_no_figure_of_any_of_its_rounds(
+def test_a_quarantined_node_affects_no_statistic_of_its_rounds(
     site: Site, rounds: list[Round]
 ) -> None:
     quarantine(site)
@@ -51,9 +50,7 @@ def test_a_quarantined_node_sets_no_figure_of_any_of_its_rounds(
         assert (sum(solved), sum(asked)) == (2, 4)
 
 
-def test_a_quarantined_node_still_counts_among_those_who_took_part(
-    site: Site, rounds: list[Round]
-) -> None:
+def test_a_quarantined_node_still_counts_as_a_participant(site: Site, rounds: list[Round]) -> None:
     quarantine(site)
     renew_all()
     for summary in RoundSummary.objects.all():
@@ -61,7 +58,7 @@ def test_a_quarantined_node_still_counts_among_those_who_took_part(
         assert summary.tallies == [[3, 3], [2, 3], [1, 3], [1, 3]]
 
 
-def test_a_release_puts_the_figures_back(site: Site, rounds: list[Round]) -> None:
+def test_a_release_restores_the_statistics(site: Site, rounds: list[Round]) -> None:
     before = list(RoundSummary.objects.order_by("pk").values())
     quarantine(site)
     renew_all()
@@ -72,9 +69,7 @@ def test_a_release_puts_the_figures_back(site: Site, rounds: list[Round]) -> Non
 
 
 @pytest.mark.slow
-def test_only_the_nodes_rounds_are_written_anew_the_newest_first(
-    site: Site, rounds: list[Round]
-) -> None:
+def test_only_the_nodes_rounds_are_rebuilt_newest_first(site: Site, rounds: list[Round]) -> None:
     site.hold(birch="rrrr")
     quarantine(site)
     renew_stale_summary()
@@ -83,7 +78,7 @@ def test_only_the_nodes_rounds_are_written_anew_the_newest_first(
 
 
 @pytest.mark.slow
-def test_a_round_that_closes_after_a_quarantine_leaves_the_node_out_at_once(
+def test_a_round_closing_after_a_quarantine_excludes_the_node(
     site: Site, rounds: list[Round]
 ) -> None:
     quarantine(site)
@@ -93,7 +88,7 @@ def test_a_round_that_closes_after_a_quarantine_leaves_the_node_out_at_once(
     assert renew_all() == 0
 
 
-def test_a_round_that_closes_during_a_quarantine_is_written_anew(
+def test_a_round_closing_during_a_quarantine_is_rebuilt(
     site: Site, crew: Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judge_round = seated_round(site, "amber", "birch")
@@ -110,7 +105,7 @@ def test_a_round_that_closes_during_a_quarantine_is_written_anew(
     closing = crew.start(lambda: site.end(judge_round))
     assert written.wait(PATIENCE_S)
     deciding = crew.start(lambda: quarantine(site))
-    wait_until_somebody_waits()
+    wait_for_blocked_lock()
     may_commit.set()
     closing.result(PATIENCE_S)
     deciding.result(PATIENCE_S)

@@ -1,4 +1,4 @@
-"""The leaderboard follows the rounds that close, window by window."""
+"""The leaderboard's windows follow the rounds that close."""
 
 from datetime import timedelta
 
@@ -59,7 +59,7 @@ def test_the_recent_window_spans_the_last_k_rounds(site: Site) -> None:
 
 
 @pytest.mark.slow
-def test_another_k_counts_at_the_next_refresh(site: Site) -> None:
+def test_a_changed_k_counts_at_the_next_refresh(site: Site) -> None:
     site.join("amber")
     for letters in ("rrrr", "rrrr", "wwww"):
         site.play(amber=letters)
@@ -88,7 +88,7 @@ def test_rounds_leave_a_window_as_time_passes(site: Site, window: str, days: int
     assert site.board()["amber"].rounds == 2
 
 
-def test_a_refresh_without_news_changes_nothing(site: Site) -> None:
+def test_a_refresh_without_changes_writes_nothing(site: Site) -> None:
     site.join("amber")
     site.play(amber="rrrr")
     before = set(Standing.objects.values_list("pk", flat=True))
@@ -109,7 +109,7 @@ def test_rounds_that_close_between_two_refreshes_all_count(site: Site) -> None:
 
 
 @pytest.mark.slow
-def test_a_round_that_closes_after_a_younger_one_counts_and_is_not_the_last(site: Site) -> None:
+def test_a_round_that_closes_after_a_newer_one_counts_and_is_not_the_last(site: Site) -> None:
     change_rules(site, scoring_seconds=3600)
     site.join("amber")
     older = site.open("amber")
@@ -128,7 +128,7 @@ def test_a_round_that_closes_after_a_younger_one_counts_and_is_not_the_last(site
     assert_exact(site)
 
 
-def test_seasons_are_apart(site: Site) -> None:
+def test_seasons_are_independent(site: Site) -> None:
     site.join("amber")
     site.play(amber="rrrr")
     other = Season.objects.create(name="Others", tasks=site.season.tasks)
@@ -136,7 +136,7 @@ def test_seasons_are_apart(site: Site) -> None:
     assert not Standing.objects.filter(season=other).exists()
 
 
-# ---- who a node is
+# ---- model and arm
 
 
 @pytest.mark.slow
@@ -166,7 +166,7 @@ def test_model_follows_the_newest_of_a_nodes_own_rounds(site: Site) -> None:
 
 
 @pytest.mark.slow
-def test_a_void_round_leaves_no_trace_of_its_model(site: Site) -> None:
+def test_a_void_rounds_model_is_forgotten(site: Site) -> None:
     site.join("amber", "birch", model="old")
     site.play(amber="rrrr", birch="rrrr")
     Node.objects.update(model="middle")
@@ -180,7 +180,7 @@ def test_a_void_round_leaves_no_trace_of_its_model(site: Site) -> None:
 
 
 @pytest.mark.slow
-def test_a_node_of_which_only_void_rounds_are_left_is_not_kept(site: Site) -> None:
+def test_a_node_with_only_void_rounds_loses_its_ledger(site: Site) -> None:
     site.join("amber")
     site.play(amber="rrrr")
     site.join("birch")

@@ -1,4 +1,4 @@
-"""Who has which rank of the leaderboard, and who has none."""
+"""The leaderboard's ranks, and which nodes have none."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from tests.judge.boards import assert_exact, change_rules, ranks
 from tests.judge.toys import Site
 
 
-def test_nodes_that_cannot_be_told_apart_share_ranks(site: Site) -> None:
+def test_nodes_that_do_not_differ_significantly_share_ranks(site: Site) -> None:
     site.join("amber", "birch")
     site.play(amber="rrrr", birch="rrrw")
     assert ranks(site) == {"amber": (1, 2), "birch": (1, 2)}
@@ -40,7 +40,7 @@ def test_only_the_season_has_ranks(site: Site) -> None:
 
 
 @pytest.mark.slow
-def test_questions_that_nobody_could_grade_tell_nobody_apart(site: Site) -> None:
+def test_ungraded_questions_do_not_affect_ranks(site: Site) -> None:
     site.join("amber", "birch")
     change_rules(site, scoring_seconds=5)
     for _ in range(3):
@@ -72,7 +72,7 @@ def test_a_node_with_too_few_questions_is_shown_and_not_ranked(site: Site) -> No
     assert site.board()["amber"].rank_high == 1
 
 
-def test_in_the_round_window_as_many_questions_as_a_round_has_are_enough(site: Site) -> None:
+def test_in_the_round_window_the_questions_of_one_round_are_enough(site: Site) -> None:
     change_rules(site, minimum_questions=100)
     site.join("amber")
     site.play(amber="rrrr")
@@ -90,7 +90,7 @@ def test_an_untrained_model_is_shown_and_not_ranked(site: Site) -> None:
     assert ranks(site) == {"amber": (1, 1), "bare": (None, None)}
 
 
-def test_absent_nodes_have_no_line(site: Site) -> None:
+def test_absent_nodes_have_no_standing(site: Site) -> None:
     site.join("amber", "idle")
     judge_round = site.open("amber", "idle")
     site.sit(judge_round, "amber")
@@ -139,13 +139,13 @@ def test_a_node_that_misses_too_many_rounds_is_not_ranked(
     assert_exact(site)
 
 
-def test_windows_without_ranks_ask_for_no_attendance(site: Site) -> None:
+def test_windows_without_ranks_require_no_attendance(site: Site) -> None:
     miss_one_of_two(site, minimum=100)
     assert {row.remark for row in site.board("recent").values()} == {""}
 
 
 @pytest.mark.slow
-def test_an_owner_gains_no_rank_by_leaving_out_what_it_does_badly(site: Site) -> None:
+def test_an_owner_gains_no_rank_by_skipping_bad_rounds(site: Site) -> None:
     change_rules(site, minimum_attendance=0)
     site.join("scout", "chooser", "rival")
     site.own("vera", "scout", "chooser")
@@ -180,7 +180,7 @@ def test_quarantine_hides_a_node_and_release_returns_it(site: Site) -> None:
     assert [(row.node, row.rank) for row in shown.rows] == [("amber", (1, 1)), ("birch", (2, 2))]
 
 
-def test_a_quarantined_node_still_sees_its_own_line(site: Site) -> None:
+def test_a_quarantined_node_still_sees_its_own_standing(site: Site) -> None:
     site.join("amber")
     site.play(amber="rrrr")
     amber = site.nodes["amber"]
@@ -191,7 +191,7 @@ def test_a_quarantined_node_still_sees_its_own_line(site: Site) -> None:
 
 
 @pytest.mark.slow
-def test_a_quarantined_node_is_judged_as_ever(site: Site) -> None:
+def test_a_quarantined_node_is_still_judged(site: Site) -> None:
     site.join("amber")
     site.play(amber="rrrr")
     quarantine_node(site.nodes["amber"], reason="copies", actor=None, now=site.clock.now)

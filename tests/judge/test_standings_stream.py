@@ -1,4 +1,4 @@
-"""What is kept of a season's answers, and what keeping the leaderboard costs."""
+"""The stored stream of a season, and the cost of updating the leaderboard."""
 
 import pytest
 from django.db import connection
@@ -9,18 +9,18 @@ from judge.selectors.scores import standings_in
 from judge.services.oversight import (
     recompute_round,
 )
-from judge.services.standings import republish_standings
+from judge.services.standings import rebuild_standings
 from swarm_record.stream import QUESTIONS
 from swarm_web.leaderboard import read_leaderboard
 from tests.judge.boards import assert_exact, change_rules, ranks
 from tests.judge.toys import Site
 
-# As many as a round may ask: eight of them are kept question by question.
+# The most that a round may ask: the first eight such rounds have a column per question.
 LARGEST = 256
 
 
 def fill_stream(site: Site, **letters: str) -> list[Round]:
-    """Play rounds until no further one is kept question by question."""
+    """Play rounds until the next one no longer has a column per question."""
     change_rules(site, questions_per_round=LARGEST)
     site.join(*letters)
     return [
@@ -50,7 +50,7 @@ def test_rounds_beyond_the_stream_of_questions_count_by_their_scores(site: Site)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("at", [0, -1])
-def test_a_round_that_is_scored_anew_changes_ranks_wherever_it_is_kept(site: Site, at: int) -> None:
+def test_a_rescored_round_changes_ranks_in_both_parts_of_the_stream(site: Site, at: int) -> None:
     rounds = fill_stream(site, amber="w", birch="w")
     rounds += [site.play(amber="r" * LARGEST, birch="r" * LARGEST)]
     before = site.board()["amber"].score
@@ -60,7 +60,7 @@ def test_a_round_that_is_scored_anew_changes_ranks_wherever_it_is_kept(site: Sit
 
 
 @pytest.mark.slow
-def test_who_comes_after_the_stream_of_questions_is_compared_by_scores_alone(site: Site) -> None:
+def test_nodes_that_join_after_the_question_columns_are_compared_by_scores(site: Site) -> None:
     fill_stream(site, amber="w")
     site.join("late")
     site.play(amber="w" * LARGEST, late="r" * LARGEST)
@@ -68,7 +68,7 @@ def test_who_comes_after_the_stream_of_questions_is_compared_by_scores_alone(sit
     assert_exact(site)
 
 
-# ---- what it costs
+# ---- cost
 
 
 def test_reading_standings_runs_no_query_on_answers_or_scores(site: Site) -> None:
@@ -84,7 +84,7 @@ def test_reading_standings_runs_no_query_on_answers_or_scores(site: Site) -> Non
 
 
 @pytest.mark.slow
-def test_a_refresh_reads_no_answers_and_no_scores_but_of_rounds_that_come_or_go(
+def test_a_refresh_reads_no_answers_and_only_scores_of_changed_rounds(
     site: Site,
 ) -> None:
     site.join("amber")
@@ -100,11 +100,11 @@ def test_a_refresh_reads_no_answers_and_no_scores_but_of_rounds_that_come_or_go(
     assert (site.board()["amber"].n, site.board()["amber"].score) == (16, 1)
 
 
-def test_republishing_reads_no_scores(site: Site) -> None:
+def test_rebuilding_reads_no_scores(site: Site) -> None:
     site.join("amber")
     site.play(amber="rrrr")
     with CaptureQueriesContext(connection) as queries:
-        republish_standings(site.season)
+        rebuild_standings(site.season)
     assert "judge_score" not in " ".join(query["sql"] for query in queries)
     assert_exact(site)
 

@@ -15,16 +15,16 @@ from swarm_record.stats import (
 )
 
 
-def test_even_datasets_measure_as_well_as_all_their_questions() -> None:
+def test_datasets_of_equal_size_count_all_their_questions() -> None:
     assert effective_n({"a": (0, 16), "b": (3, 16), "c": (16, 16)}) == pytest.approx(48)
 
 
-def test_uneven_datasets_measure_worse_than_all_their_questions() -> None:
+def test_datasets_of_unequal_size_count_fewer_questions() -> None:
     # Two datasets at w = 1/2: 1 / (1/4 · 1/4 + 1/4 · 1/16) of 4 and 16 questions.
     assert effective_n({"a": (1, 4), "b": (9, 16)}) == pytest.approx(12.8)
 
 
-def test_datasets_without_questions_are_left_out() -> None:
+def test_datasets_without_questions_are_ignored() -> None:
     assert effective_n({"a": (1, 4), "b": (0, 0)}) == pytest.approx(4)
     assert effective_n({"b": (0, 0)}) == 0
     assert effective_n({}) == 0
@@ -36,21 +36,21 @@ def test_interval_of_one_dataset_is_clopper_and_pearsons(counts: tuple[int, int]
     assert macro_interval(counts[0] / counts[1], counts[1]) == pytest.approx(reference, abs=1e-9)
 
 
-def test_macro_interval_begins_at_a_score_of_none_and_ends_at_a_score_of_all() -> None:
+def test_macro_interval_reaches_0_with_none_solved_and_1_with_all() -> None:
     assert macro_interval(0.0, 50)[0] == 0
     assert macro_interval(1.0, 50)[1] == 1
     assert 0 < macro_interval(0.0, 50)[1] < 0.08
 
 
 @given(st.floats(0, 1), st.floats(0.01, 1e5))
-def test_macro_interval_holds_the_score_and_stays_in_the_unit_range(
+def test_macro_interval_contains_the_score_within_the_unit_range(
     score: float, effective: float
 ) -> None:
     low, high = macro_interval(score, effective)
     assert 0 <= low <= score <= high <= 1
 
 
-def test_macro_intervals_of_many_nodes_are_those_of_each() -> None:
+def test_macro_intervals_of_many_nodes_equal_those_of_each() -> None:
     scores, effective = np.array([0.0, 0.31, 0.9]), np.array([50.0, 12.8, 640.0])
     lows, highs = macro_intervals(scores, effective)
     one_by_one = [macro_interval(*pair) for pair in zip(scores, effective, strict=True)]
@@ -75,9 +75,9 @@ def test_adjusted_p_values_are_holms(p_values: list[float]) -> None:
     assert adjusted == pytest.approx(multipletests(p_values, method="holm")[1])
 
 
-def test_hypotheses_that_were_not_looked_at_are_paid_for() -> None:
+def test_untested_hypotheses_count() -> None:
     assert adjust_by_holm([0.0001, 0.001], hypotheses=100) == pytest.approx([0.01, 0.099])
 
 
-def test_nothing_is_adjusted_to_nothing() -> None:
+def test_no_p_values_give_no_adjusted_ones() -> None:
     assert adjust_by_holm([], hypotheses=10).size == 0

@@ -1,10 +1,10 @@
-"""What a round amounts to: turnout, spread, tallies of its questions, and the arms."""
+"""Summary statistics of a round: turnout, quartiles, question tallies, and arms."""
 
 import numpy as np
 
 from judge.models import RoundSummary
 from judge.services.scores import write_scores
-from judge.summaries import MOST_GROUPS, Result, summarise, tally_datasets
+from judge.statistics.summaries import MOST_GROUPS, ScoredResult, summarise, tally_datasets
 from swarm_record.stream import pack
 from tests.judge.toys import Site
 
@@ -16,13 +16,13 @@ def make_result(
     arm: str = "swarm",
     solved: tuple[int, ...] = (),
     competes: bool = True,
-) -> Result:
+) -> ScoredResult:
     bits = np.isin(np.arange(4), solved)
     answered = pack(np.ones(4, dtype=bool))
-    return Result(model, arm, score, answered=answered, solved=pack(bits), competes=competes)
+    return ScoredResult(model, arm, score, answered=answered, solved=pack(bits), competes=competes)
 
 
-def test_the_spread_is_of_trained_nodes() -> None:
+def test_quartiles_are_over_trained_nodes() -> None:
     results = [make_result(score) for score in (0.1, 0.2, 0.3, 0.4, 0.5)]
     summary = summarise([*results, make_result(0.9, arm="base")], questions=4)
     assert (summary.low, summary.median, summary.high, summary.best) == (0.2, 0.3, 0.4, 0.5)
@@ -34,7 +34,7 @@ def test_each_question_is_tallied_over_all_nodes() -> None:
     assert summarise(results, questions=4).tallies == [(1, 2), (2, 2), (0, 2), (0, 2)]
 
 
-def test_who_does_not_compete_took_part_and_sets_no_figure() -> None:
+def test_nodes_that_do_not_compete_count_only_as_participants() -> None:
     cheater = make_result(1.0, solved=(0, 1, 2, 3), competes=False)
     summary = summarise([make_result(0.25, solved=(0,)), cheater], questions=4)
     assert (summary.low, summary.median, summary.high, summary.best) == (0.25,) * 4
@@ -42,7 +42,7 @@ def test_who_does_not_compete_took_part_and_sets_no_figure() -> None:
     assert summary.tallies == [(2, 2), (1, 2), (1, 2), (1, 2)]
 
 
-def test_a_round_without_scores_has_no_spread() -> None:
+def test_a_round_without_scores_has_no_quartiles() -> None:
     summary = summarise([], questions=2)
     assert (summary.median, summary.best, summary.groups) == (None, None, [])
     assert summary.tallies == [(0, 0), (0, 0)]
@@ -62,7 +62,7 @@ def test_only_the_largest_groups_are_kept() -> None:
     assert (groups[0].model, groups[0].nodes) == ("model 39", 2)
 
 
-def test_a_round_that_closes_has_a_summary_and_keeps_one(site: Site) -> None:
+def test_a_closed_round_has_one_summary(site: Site) -> None:
     site.join("amber", "birch")
     judge_round = site.hold(amber="rrrr", birch="rrww")
     write_scores(judge_round)
@@ -83,7 +83,7 @@ def test_answers_are_tallied_by_arm_and_dataset() -> None:
     }
 
 
-def test_a_round_that_is_scored_anew_is_tallied_anew(site: Site) -> None:
+def test_a_rescored_round_is_tallied_again(site: Site) -> None:
     site.join("amber", "birch")
     judge_round = site.hold(amber="rrrr", birch="rrww")
     RoundSummary.objects.update(datasets={})

@@ -2,8 +2,8 @@
 
 import pytest
 
-from judge.comparison import MIN_ROUNDS
-from judge.task_gaps import CellUnit, compare_tasks
+from judge.statistics.comparison import MIN_ROUNDS
+from judge.statistics.task_gaps import CellUnit, compare_tasks
 
 
 def make_unit(
@@ -29,6 +29,6 @@ def test_nodes_with_too_few_rounds_do_not_count() -> None:
     assert gap.interval is None
 
 
-def test_a_dataset_that_one_arm_never_met_is_left_out() -> None:
+def test_a_dataset_that_one_arm_was_never_asked_is_left_out() -> None:
     units = [make_unit("swarm", 6), make_unit("isolated", 3, dataset="products")]
     assert compare_tasks(units) == []

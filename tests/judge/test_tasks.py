@@ -1,4 +1,4 @@
-"""What beat triggers moves rounds through their whole life, and finds lost work again."""
+"""The tasks that beat triggers take rounds through all phases, and find lost work again."""
 
 import json
 from collections.abc import Iterator
@@ -28,6 +28,9 @@ from judge.services.seasons import end_season
 from swarm_protocol.errors import ErrorCode, RefusedError
 from swarm_tasks.verifier import DrawnTask
 from swarm_web import heartbeat
+from swarm_web.maintenance.models import RETURN
+from swarm_web.maintenance.selectors import latest_maintenance
+from swarm_web.maintenance.services import begin_maintenance, end_maintenance
 from swarm_web.store import sync_redis
 from tests.judge.toys import OPEN_S, SCORING_S, Site, ToyVerifier
 
@@ -48,14 +51,14 @@ def stopped_clock(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def empty_queue() -> Iterator[None]:
-    """Begin and end without tasks that wait for a worker."""
+    """Empty the task queue before and after."""
     sync_redis().delete("celery")
     yield
     sync_redis().delete("celery")
 
 
 def queued() -> list[str]:
-    """Return the names of the tasks that wait for a worker."""
+    """Return the names of the tasks in the queue."""
     messages = cast("list[bytes]", sync_redis().lrange("celery", 0, -1))
     return [json.loads(message)["headers"]["task"] for message in messages]
 
@@ -65,7 +68,7 @@ def phases() -> list[str]:
 
 
 def answered_round(site: Site) -> Round:
-    """Return an open round that amber answered, three of four rightly."""
+    """Return an open round that amber answered, three of four correctly."""
     site.join("amber")
     judge_round = site.open("amber")
     site.sit(judge_round, "amber")
@@ -76,7 +79,7 @@ def answered_round(site: Site) -> Round:
 # ---- ticks
 
 
-def test_ticks_alone_lead_a_round_from_schedule_to_the_leaderboard(site: Site) -> None:
+def test_ticks_alone_take_a_round_from_schedule_to_leaderboard(site: Site) -> None:
     site.join("amber")
     tasks.tick_rounds()
     assert phases() == ["scheduled"]
@@ -93,7 +96,7 @@ def test_ticks_alone_lead_a_round_from_schedule_to_the_leaderboard(site: Site) -
     assert Standing.objects.filter(window="season").get().correct == 3
 
 
-def test_a_tick_that_comes_twice_changes_nothing_more(site: Site) -> None:
+def test_a_repeated_tick_changes_nothing(site: Site) -> None:
     site.join("amber")
     for seconds in (0, LEAD.total_seconds(), OPEN_S, SCORING_S):
         site.clock.advance(seconds)
@@ -103,7 +106,7 @@ def test_a_tick_that_comes_twice_changes_nothing_more(site: Site) -> None:
         assert (phases(), Score.objects.count(), Standing.objects.count()) == before
 
 
-def test_a_tick_that_cannot_draw_questions_still_moves_the_rounds_that_are_due(
+def test_a_tick_that_cannot_draw_questions_still_advances_due_rounds(
     site: Site,
 ) -> None:
     answered_round(site)
@@ -116,12 +119,61 @@ def test_a_tick_that_cannot_draw_questions_still_moves_the_rounds_that_are_due(
     assert phases() == ["closed"]
 
 
-def test_a_tick_leaves_a_sign_of_life(site: Site) -> None:
+class Pulse:
+    """A web process's heartbeat beside the judge's clock; it stops during maintenance."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._left_at = site.clock.now
+
+    def tick_for(self, seconds: float) -> list[str]:
+        """Run both for some seconds, and return the phases of all rounds."""
+        clock = self._site.clock
+        for _ in range(int(seconds)):
+            clock.advance(1)
+            latest = latest_maintenance(now=clock.now)
+            if latest is None or not latest.counts_as_outage(now=clock.now):
+                self._left_at = clock.now
+            left = heartbeat._KEPT - (clock.now - self._left_at)
+            sync_redis().set(heartbeat._SERVING, 1, px=left)
+            tasks.tick_rounds()
+        return phases()
+
+
+@pytest.fixture
+def pulse(site: Site) -> Iterator[Pulse]:
+    yield Pulse(site)
+    sync_redis().delete(heartbeat._SERVING)
+
+
+def test_no_round_opens_during_maintenance_and_one_does_after_it(site: Site, pulse: Pulse) -> None:
+    site.join("amber")
+    assert pulse.tick_for(1) == ["scheduled"]
+    begin_maintenance(message="", until=None, now=site.clock.now)
+    assert pulse.tick_for(2 * LEAD.total_seconds()) == ["scheduled"]
+    end_maintenance(now=site.clock.now)
+    assert pulse.tick_for(RETURN.total_seconds() - 1) == ["scheduled"]
+    assert pulse.tick_for(RETURN.total_seconds())[0] == "open"
+
+
+def test_an_open_round_is_extended_by_the_time_of_a_maintenance(site: Site, pulse: Pulse) -> None:
+    judge_round = site.open()
+    pulse.tick_for(1)
+    closes_at = judge_round.closes_at
+    begin_maintenance(message="", until=None, now=site.clock.now)
+    assert pulse.tick_for(OPEN_S + 5)[0] == "open"
+    end_maintenance(now=site.clock.now)
+    assert pulse.tick_for(RETURN.total_seconds() + 1)[0] == "open"
+    judge_round.refresh_from_db()
+    assert judge_round.closes_at - closes_at > timedelta(seconds=OPEN_S + 5) + RETURN
+
+
+def test_a_tick_stamps_the_clocks_heartbeat(site: Site) -> None:
     tasks.tick_rounds()
     assert heartbeat.read_ages(now=site.clock.now)[heartbeat.Part.CLOCK] == pytest.approx(0)
 
 
-def test_the_first_tick_after_an_outage_gives_the_time_back_before_it_moves_rounds(
+def test_the_first_tick_after_an_outage_extends_deadlines_before_it_advances_rounds(
     site: Site,
 ) -> None:
     judge_round = site.open()
@@ -147,7 +199,7 @@ def test_a_tick_reads_for_how_long_no_web_process_was_ready(
     assert judge_round.closes_at - before == timedelta(seconds=4 + 10)
 
 
-def test_without_a_running_season_a_tick_finishes_what_is_open_and_makes_nothing(
+def test_without_a_running_season_a_tick_finishes_open_rounds_and_makes_none(
     site: Site,
 ) -> None:
     site.open()
@@ -160,7 +212,9 @@ def test_without_a_running_season_a_tick_finishes_what_is_open_and_makes_nothing
 # ---- grading
 
 
-def test_grading_goes_on_until_nothing_waits(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_grading_continues_until_no_answer_waits(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
     answered_round(site)
     monkeypatch.setattr(grading, "BATCH", 1)
     tasks.grade_answers()
@@ -168,7 +222,7 @@ def test_grading_goes_on_until_nothing_waits(site: Site, monkeypatch: pytest.Mon
     assert queued() == []
 
 
-def test_grading_that_takes_long_leaves_the_rest_to_another_task(
+def test_long_grading_leaves_the_rest_to_another_task(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answered_round(site)
@@ -179,35 +233,35 @@ def test_grading_that_takes_long_leaves_the_rest_to_another_task(
     assert queued() == [tasks.grade_answers.name]
 
 
-# ---- books
+# ---- standings
 
 
-def test_the_books_let_rounds_leave_windows_although_no_round_closes(site: Site) -> None:
+def test_rounds_leave_windows_although_no_round_closes(site: Site) -> None:
     site.join("amber")
     site.play(amber="rrrr")
     end_season(site.season, now=site.clock.now)
     site.clock.advance(86_400)
-    tasks.keep_books()
+    tasks.update_standings()
     assert site.board("24h") == {}
     assert set(site.board("7d")) == {"amber"}
     site.clock.advance(6 * 86_400)
-    tasks.keep_books()
+    tasks.update_standings()
     assert site.board("7d") == {}
     assert set(site.board()) == {"amber"}
 
 
-def test_the_books_find_a_closed_round_whose_refresh_was_lost(site: Site) -> None:
+def test_a_closed_round_whose_refresh_was_lost_is_found(site: Site) -> None:
     site.end(answered_round(site))
     assert site.board() == {}
-    tasks.keep_books()
+    tasks.update_standings()
     assert site.board()["amber"].correct == 3
 
 
 @pytest.mark.slow
-def test_the_books_of_a_season_that_ended_long_ago_are_written_anew_where_they_are_missing(
+def test_missing_ledgers_of_a_season_that_ended_long_ago_are_rebuilt(
     site: Site,
 ) -> None:
-    """An update that keeps answers in another way begins with empty books."""
+    """An update that changes how ledgers are stored starts with empty ones."""
     site.join("amber", "birch")
     for _ in range(8):
         site.hold(amber="rrrr", birch="wwww")
@@ -217,7 +271,7 @@ def test_the_books_of_a_season_that_ended_long_ago_are_written_anew_where_they_a
     Counted.objects.all().delete()
     Round.objects.update(stream_at=None)
     Standing.objects.all().delete()
-    tasks.keep_books()
+    tasks.update_standings()
     assert {name: (row.rank_low, row.n) for name, row in site.board().items()} == {
         "amber": (1, 32),
         "birch": (2, 32),
@@ -227,14 +281,14 @@ def test_the_books_of_a_season_that_ended_long_ago_are_written_anew_where_they_a
 
 def test_closed_rounds_are_inspected(site: Site) -> None:
     judge_round = site.end(answered_round(site))
-    tasks.keep_books()
+    tasks.update_standings()
     judge_round.refresh_from_db()
     assert judge_round.inspected_at == site.clock.now
     assert not Flag.objects.exists()
 
 
 @pytest.mark.slow
-def test_stale_summaries_are_written_anew_by_one_task_after_another(
+def test_stale_summaries_are_rebuilt_by_one_task_after_another(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site.join("amber")
@@ -243,7 +297,7 @@ def test_stale_summaries_are_written_anew_by_one_task_after_another(
     RoundSummary.objects.update(stale=True)
     monkeypatch.setattr(tasks, "RENEWAL_S", -1.0)
     for left in (1, 0, 0):
-        tasks.keep_books()
+        tasks.update_standings()
         assert RoundSummary.objects.filter(stale=True).count() == left
 
 
@@ -251,7 +305,7 @@ def test_stale_summaries_are_written_anew_by_one_task_after_another(
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_recomputing_is_on_record_with_who_asked_for_it(site: Site, known: bool) -> None:
+def test_recomputing_records_who_requested_it(site: Site, known: bool) -> None:
     judge_round = site.end(answered_round(site))
     olive = User.objects.create_user("olive") if known else None
     tasks.recompute(judge_round.pk, "a doubt", olive.pk if olive else None)
@@ -263,7 +317,12 @@ def test_every_task_of_the_schedule_exists(settings: Any) -> None:
     names = {entry["task"] for entry in settings.CELERY_BEAT_SCHEDULE.values()}
     mine = {
         task.name
-        for task in (tasks.tick_rounds, tasks.draw_rounds, tasks.grade_answers, tasks.keep_books)
+        for task in (
+            tasks.tick_rounds,
+            tasks.draw_rounds,
+            tasks.grade_answers,
+            tasks.update_standings,
+        )
     }
     assert mine <= names
     schedule = settings.CELERY_BEAT_SCHEDULE["tick-rounds"]["schedule"]

@@ -1,7 +1,7 @@
-"""A judge for tests: questions that cost nothing, answers that say what they are worth, a clock.
+"""A judge for tests: cheap questions, answers that state their own verdict, and a clock.
 
-`Site.play` lets nodes sit a whole round through the real services, from letters: `r` is a right
-answer, `w` a wrong one, `s` one on which the verifier hangs, `-` none.
+`Site.play` runs a complete round through the real services. Letters define a node's answers: `r` is
+correct, `w` wrong, `s` slow to grade, and `-` none.
 """
 
 import copy
@@ -49,7 +49,7 @@ _TEXTS = {
 def submit_answers(
     node: Node, *, number: int, answers: Sequence[AnswerText], now: datetime
 ) -> Receipt:
-    """Hand in one node's answers. Raises RefusedError where the judge refuses all of them."""
+    """Submit one node's answers. Raises RefusedError if the judge refuses the submission."""
     (outcome,) = store_submissions([Submission(node.pk, number, answers, now)])
     if isinstance(outcome, RefusedError):
         raise outcome
@@ -57,7 +57,7 @@ def submit_answers(
 
 
 class Clock:
-    """The server's clock, moved by hand."""
+    """The server's clock, advanced by hand."""
 
     def __init__(self) -> None:
         self.now: datetime = timezone.now()
@@ -68,10 +68,10 @@ class Clock:
 
 
 class ToyVerifier(Verifier):
-    """Makes questions out of counters, and believes what an answer says of itself.
+    """Draws questions from counters, and gives the verdict that an answer states.
 
-    Questions of the datasets in `broken` cannot be made again. `seen` counts how often each text
-    was graded; `on_grading` is called first. Unless `in_time`, no answer is reached.
+    Questions of the datasets in `broken` cannot be generated again. `seen` counts how often each
+    text was graded; `on_grading` is called first. Unless `in_time`, no answer is started.
     """
 
     def __init__(self) -> None:
@@ -106,9 +106,9 @@ class ToyVerifier(Verifier):
         text_s: float = DEADLINE_S,
         rules: AnswerRules = AnswerRules.EXACT,
     ) -> list[list[Attempt]]:
-        """Say at once what each answer is worth, but put off one that says it is slow.
+        """Grade answers at once, but postpone slow ones.
 
-        A slow one is wrong in the end, if it has the whole deadline.
+        With the full deadline, a slow answer times out.
         """
         groups = self.score_many(batch, rules=rules)
         if not self.in_time:
@@ -130,7 +130,7 @@ def _judge(text: str) -> Verdict:
 
 
 def make_toy_season(name: str = "Toys") -> Season:
-    """Draft a season of toy questions."""
+    """Create a draft season of toy questions."""
     return Season.objects.create(
         name=name,
         tasks=TASKS,
@@ -145,7 +145,7 @@ def make_toy_season(name: str = "Toys") -> Season:
 def connect_node(
     name: str, clock: Clock, *, model: str = "tiny", arm: str = Node.Arm.SWARM
 ) -> Node:
-    """Make a node whose socket is open."""
+    """Create a connected node."""
     node, _ = create_node(name=name, arm=arm)
     Node.objects.filter(pk=node.pk).update(model=model)
     touch([node], now=clock.now)
@@ -172,7 +172,7 @@ class Site:
         return cls(season, clock)
 
     def copy(self) -> Self:
-        """Return this site for a test that may change its season, its nodes and its clock."""
+        """Return a copy, for a test that changes the season, nodes or clock."""
         season, clock, nodes = copy.deepcopy((self.season, self.clock, self.nodes))
         other = type(self)(season, clock)
         other.nodes = nodes
@@ -181,30 +181,30 @@ class Site:
     # ---- nodes
 
     def join(self, *names: str, model: str = "tiny", arm: str = Node.Arm.SWARM) -> list[Node]:
-        """Let nodes come."""
+        """Connect nodes."""
         made = [connect_node(name, self.clock, model=model, arm=arm) for name in names]
         self.nodes |= {node.name: node for node in made}
         return made
 
     def sit(self, judge_round: Round, *names: str) -> None:
-        """Let nodes take the questions."""
+        """Let nodes request the questions."""
         for name in names:
             take_seat(self.nodes[name], number=judge_round.number, now=self.clock.now)
 
     def write(self, judge_round: Round, name: str, letters: str) -> list[AnswerText]:
-        """Return a node's answers as the letters say, in the order of the questions."""
+        """Return the answers that the letters define, in the order of the questions."""
         by = f"{name} {judge_round.number}"
         return answers_from(letters, questions_of(judge_round), by=by)
 
     def hand_in(self, judge_round: Round, name: str, letters: str) -> Receipt:
-        """Let a node answer as the letters say."""
+        """Submit the answers that the letters define."""
         answers = self.write(judge_round, name, letters)
         return submit_answers(
             self.nodes[name], number=judge_round.number, answers=answers, now=self.clock.now
         )
 
     def own(self, owner: str, *names: str) -> None:
-        """Let nodes belong to one owner."""
+        """Give nodes one owner."""
         user, _ = User.objects.get_or_create(username=owner)
         for name in names:
             self.nodes[name].owner = user
@@ -221,7 +221,7 @@ class Site:
         )
 
     def open(self, *present: str) -> Round:
-        """Open a round while these nodes are connected, and so invited."""
+        """Open a round while these nodes are connected, so that they are invited."""
         for name in present:
             touch([self.nodes[name]], now=self.clock.now)
         made = self.schedule()
@@ -230,15 +230,15 @@ class Site:
         return made
 
     def grade(self) -> int:
-        """Grade all that waits, and return how many were graded."""
+        """Grade waiting answers, and return how many were graded."""
         return grade_batch(verifier=self.verifier)
 
     def advance(self, seconds: float = 0) -> list[Round]:
-        """Let time pass, then let beat come once."""
+        """Let time pass, then tick once."""
         return advance_rounds(now=self.clock.advance(seconds))
 
     def end(self, judge_round: Round) -> Round:
-        """Let a round's time run out, grade it and close it."""
+        """Let a round's answering time pass, grade it and close it."""
         self.advance((judge_round.closes_at - self.clock.now).total_seconds())
         self.grade()
         self.advance()
@@ -246,13 +246,13 @@ class Site:
         return judge_round
 
     def play(self, **letters: str) -> Round:
-        """Play a whole round and return it closed; the leaderboard follows."""
+        """Play a complete round, update the leaderboard, and return the closed round."""
         judge_round = self.hold(**letters)
         self.refresh()
         return judge_round
 
     def hold(self, **letters: str) -> Round:
-        """Play a whole round and return it closed; the leaderboard waits for a refresh."""
+        """Play a complete round and return it closed, without updating the leaderboard."""
         judge_round = self.open(*letters)
         self.sit(judge_round, *letters)
         store_submissions(
@@ -260,17 +260,17 @@ class Site:
                 Submission(
                     self.nodes[name].pk,
                     judge_round.number,
-                    self.write(judge_round, name, told),
+                    self.write(judge_round, name, sheet),
                     self.clock.now,
                 )
-                for name, told in letters.items()
-                if told.strip("-")
+                for name, sheet in letters.items()
+                if sheet.strip("-")
             ]
         )
         return self.end(judge_round)
 
     def refresh(self, seconds: float = 0) -> bool:
-        """Let time pass, then bring the leaderboard up to date."""
+        """Let time pass, then update the leaderboard."""
         return refresh_standings(self.season, now=self.clock.advance(seconds))
 
     def board(self, window: str = "season") -> dict[str, Standing]:
@@ -285,7 +285,7 @@ def questions_of(judge_round: Round) -> list[Question]:
 
 
 def answers_from(letters: str, questions: Sequence[Question], *, by: str = "") -> list[AnswerText]:
-    """Return the answers that letters stand for; each text is one of a kind."""
+    """Return the answers that letters define; each text is unique."""
     return [
         AnswerText(
             question=str(question.pk),

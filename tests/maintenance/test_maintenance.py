@@ -99,6 +99,15 @@ def test_each_page_says_so(client: Client, address: str) -> None:
     assert "Nodes train on alone" not in client.get(address).content.decode()
 
 
+def test_pages_show_its_end_as_they_show_other_times(client: Client) -> None:
+    end = NOW + HOUR
+    begin_maintenance(message="", until=end, now=NOW)
+    page = client.get("/").content.decode()
+    banner = page.partition('<aside class="maintenance"')[2].partition("</aside>")[0]
+    assert f'<time datetime="{end.isoformat()}" data-show="time"' in banner
+    assert banner.count("UTC") == 2  # in the title and in the text, which site.js replaces
+
+
 def test_the_readiness_check_says_so_and_does_not_fail_for_it(client: Client) -> None:
     assert client.get("/readyz").json()["maintenance"] is False
     before = client.get("/readyz").status_code

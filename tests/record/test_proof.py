@@ -6,8 +6,21 @@ from typing import Any
 
 import pytest
 
-from swarm_record.answers import AnswerEntry, answers_root, encode_entry, hash_text, state_answer
-from swarm_record.chain import NOTHING, BrokenChainError, Link, encode_link, follow_chain, hash_link
+from swarm_record.answers import (
+    AnswerEntry,
+    answers_root,
+    encode_entry,
+    encode_signed_answer,
+    hash_text,
+)
+from swarm_record.chain import (
+    NOTHING,
+    BrokenChainError,
+    RecordLink,
+    encode_link,
+    follow_chain,
+    hash_link,
+)
 from swarm_record.keys import is_signed, public_key_of, sign
 from swarm_record.merkle import merkle_root
 
@@ -21,7 +34,7 @@ SIGNATURE = (
 ENTRY = AnswerEntry("amber", 3, "q3", hash_text("6"), PUBLIC, SIGNATURE)
 
 
-def test_keys_and_signatures_are_those_of_the_standard() -> None:
+def test_keys_and_signatures_match_the_standard() -> None:
     assert public_key_of(PRIVATE) == PUBLIC
     assert sign(PRIVATE, b"") == SIGNATURE
     assert is_signed(b"", key=PUBLIC, signature=SIGNATURE)
@@ -37,7 +50,9 @@ def test_keys_and_signatures_are_those_of_the_standard() -> None:
         (b"", "", ""),
     ],
 )
-def test_nothing_else_is_signed(message: bytes, key: str, signature: str) -> None:
+def test_other_messages_keys_and_signatures_are_rejected(
+    message: bytes, key: str, signature: str
+) -> None:
     assert not is_signed(message, key=key, signature=signature)
 
 
@@ -52,15 +67,15 @@ def test_nothing_else_is_signed(message: bytes, key: str, signature: str) -> Non
         (8, "5dc9da79a70659a9ad559cb701ded9a2ab9d823aad2f4960cfe370eff4604328"),
     ],
 )
-def test_roots_are_those_of_certificate_transparency(count: int, root: str) -> None:
+def test_roots_match_certificate_transparency(count: int, root: str) -> None:
     """Its reference tree: https://github.com/google/certificate-transparency, merkletree tests."""
     entries = [b"", b"\x00", b"\x10", b"\x20\x21", b"\x30\x31", b"\x40\x41\x42\x43"]
     entries += [bytes(range(0x50, 0x58)), bytes(range(0x60, 0x70))]
     assert merkle_root(entries[:count]) == root
 
 
-def test_what_is_signed_of_an_answer_is_as_documented() -> None:
-    stated = state_answer(ENTRY, number=12, commitment="c0ffee")
+def test_the_signed_bytes_of_an_answer_are_as_documented() -> None:
+    stated = encode_signed_answer(ENTRY, number=12, commitment="c0ffee")
     digest = hashlib.sha256(b"6").hexdigest()
     assert stated == f"murmuration-answer-1\n12\nc0ffee\namber\n3\nq3\n{digest}\n".encode()
     assert encode_entry(ENTRY, number=12, commitment="c0ffee") == (
@@ -85,7 +100,7 @@ def test_any_change_of_an_answer_changes_the_root(change: dict[str, Any]) -> Non
     assert answers_root([changed], number=12, commitment="c0ffee") != root
 
 
-def test_the_order_in_which_answers_come_does_not_matter() -> None:
+def test_the_order_of_answers_does_not_matter() -> None:
     others = [replace(ENTRY, node=node) for node in ("bold", "Zoe", "amber-2")]
     given = [ENTRY, *others]
     one, other = (
@@ -100,7 +115,9 @@ def make_chain(length: int) -> list[bytes]:
         previous = hash_link(lines[-1]) if lines else NOTHING
         at = "2026-01-01T12:00:00+00:00"
         lines.append(
-            encode_link(Link(sequence=sequence, previous=previous, at=at, kind="void", round=1))
+            encode_link(
+                RecordLink(sequence=sequence, previous=previous, at=at, kind="void", round=1)
+            )
         )
     return lines
 
@@ -110,7 +127,7 @@ def test_a_chain_is_followed_to_its_head() -> None:
     assert [linked.head for linked in follow_chain(lines)] == [hash_link(line) for line in lines]
 
 
-def test_a_link_with_fields_of_a_newer_version_is_followed() -> None:
+def test_a_link_with_fields_of_a_newer_version_is_accepted() -> None:
     [line] = make_chain(1)
     newer = line.replace(b"{", b'{"colour":"red",', 1)
     [linked] = follow_chain([newer])
@@ -126,6 +143,6 @@ def test_a_link_with_fields_of_a_newer_version_is_followed() -> None:
         (lambda lines: [lines[0], b"{}", lines[2]], "2"),
     ],
 )
-def test_a_chain_that_was_tampered_with_breaks(tamper: Any, where: str) -> None:
+def test_a_tampered_chain_is_rejected(tamper: Any, where: str) -> None:
     with pytest.raises(BrokenChainError, match=f"link {where} "):
         list(follow_chain(tamper(make_chain(3))))

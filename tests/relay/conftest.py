@@ -8,6 +8,7 @@ from asgiref.sync import sync_to_async
 from django.db import connections
 
 from judge.models import Season
+from swarm_web.bus import switchboard
 from swarm_web.counters import pending_counts
 from swarm_web.nodes.models import Node
 from swarm_web.relay.hub import hub
@@ -35,6 +36,7 @@ async def tidy_stores(transactional_db: None, nothing_noted: None) -> AsyncItera
     """Close what a test's event loop has opened."""
     yield
     await hub().close()
+    await switchboard().close()
     await pending_counts().close()
     await async_redis().aclose()
     await sync_to_async(connections.close_all)()

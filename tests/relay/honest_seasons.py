@@ -21,9 +21,11 @@ def findings(random: Generator) -> Iterator[Finding]:
     A question is solved always or never, so that all completions are right as often as the judge
     measures. In some rounds the policy learns much at once; in every tenth season it collapses
     half-way, at once. One in 100 rollouts is refused and 2 in 100 look like copies; 1 in 200 is
-    worthless. Once in a season it sends what it owes to the season before.
+    worthless, and in 1 of 20 that are declared informative nothing is right. Once in a season it
+    sends what it owes to the season before.
     """
     yield from _in_checks(random)
+    yield from _in_declarations(random)
     yield from _in_sent(random)
 
 
@@ -57,6 +59,16 @@ def _in_checks(random: Generator) -> Iterator[Finding]:
             judged[dataset] = (solved + more, n + JUDGED_IN_A_ROUND)
         if checks.total >= CHECKS:
             checks, judged = Checks(), dict.fromkeys(DATASETS, (0, 0))
+
+
+def _in_declarations(random: Generator) -> Iterator[Finding]:
+    checks = Checks()
+    for solved in 4 * random.binomial(1, 0.95, size=ROUNDS * CHECKED_IN_A_ROUND):
+        checks = checks.add(Checked(DATASETS[0], int(solved), 8, declared=True))
+        if finding := judge_checks(checks, judged={}):
+            yield finding
+        if checks.total >= CHECKS:
+            checks = Checks()
 
 
 def _learn(random: Generator) -> Iterator[float]:

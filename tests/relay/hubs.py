@@ -44,9 +44,20 @@ async def running(*hubs: Hub) -> AsyncIterator[None]:
 
 
 def make_rollout(name: str, *, text: str = "x") -> Rollout:
-    """Return a rollout that is compared with no other."""
-    completions = [Completion(text, "stop")] * 2
+    """Return a rollout that is compared with no other, if its text is short."""
+    half = len(text) // 2
+    texts = [text[:half], text[half:]] if len(set(text)) > 1 else [text, text]
+    completions = [Completion(each, "stop") for each in texts]
     return Rollout(name, TaskSpec("gcd", {}, 1, 1, "test"), completions, "tiny", 1, "chars")
+
+
+def with_logprobs(rollout: Rollout) -> Rollout:
+    """Return the rollout with log-probs of its completions."""
+    full = [
+        msgspec.structs.replace(each, logprobs="AAIABA==", logprob=-0.5)
+        for each in rollout.completions
+    ]
+    return msgspec.structs.replace(rollout, completions=full)
 
 
 def publish(

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from urllib.parse import urlsplit
 
 import redis.asyncio
@@ -16,6 +16,7 @@ class Gate:
 
     def __init__(self) -> None:
         self._is_open = True
+        self._loses_replies = False
         self._writers: set[asyncio.StreamWriter] = set()
         self._serving: set[asyncio.Task[None]] = set()
 
@@ -25,9 +26,14 @@ class Gate:
         for writer in self._writers:
             writer.transport.abort()
 
+    def lose_replies(self) -> None:
+        """Cut each connection as soon as Redis replies to what it sent."""
+        self._loses_replies = True
+
     def open(self) -> None:
         """Let connections through again."""
         self._is_open = True
+        self._loses_replies = False
 
     async def ended(self) -> None:
         """Wait until nothing is forwarded any more."""
@@ -43,13 +49,20 @@ class Gate:
         self._writers |= {writer, far_writer}
         if (task := asyncio.current_task()) is not None:
             self._serving.add(task)
-        await asyncio.gather(_copy(reader, far_writer), _copy(far_reader, writer))
+        await asyncio.gather(
+            _copy(reader, far_writer, is_cut=lambda: False),
+            _copy(far_reader, writer, is_cut=lambda: self._loses_replies),
+        )
         self._writers -= {writer, far_writer}
 
 
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _copy(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_cut: Callable[[], bool]
+) -> None:
     with contextlib.suppress(OSError):
         while data := await reader.read(1 << 16):
+            if is_cut():
+                break
             writer.write(data)
             await writer.drain()
     writer.close()

@@ -4,7 +4,11 @@ import msgspec
 import pytest
 
 from swarm_protocol.messages import Completion, Rollout, TaskSpec
+from swarm_web.bus import switchboard
+from swarm_web.nodes.models import Node
 from swarm_web.relay.claims import Check, take_checks, tell_lapsed, tell_weights
+from swarm_web.relay.given import Given
+from swarm_web.relay.handover import Left, Members
 from swarm_web.relay.hub import Hub, read_limits
 from swarm_web.relay.intake import Sample, SampleLimits, offer_samples, take_samples
 from swarm_web.relay.keys import CHECKS, given_list_key, weights_key
@@ -28,6 +32,7 @@ def replica(season: int, process: str) -> Replica:
         max_age_s=600,
         most_bytes=1 << 20,
         most_entries=4096,
+        ahead_s=lambda: 0.0,
     )
 
 
@@ -55,13 +60,28 @@ async def test_processes_tell_each_other_what_they_took() -> None:
 
 async def test_the_hub_writes_what_it_collected_in_all_seasons() -> None:
     hub = Hub(async_redis(), read_limits(), clock=lambda: NOW)
-    hub._lists = {given_list_key(season, 1): b"list" for season in SEASONS}
+    hub._members._left = {(season, 1): Left("one.0", b"list") for season in SEASONS}
     hub._tally.given.update({(season, 1): 2 for season in SEASONS})
-    await hub._write_lists()
+    await hub._members.write()
     await hub._write_given()
     for season in SEASONS:
         assert sync_redis().get(given_list_key(season, 1)) == b"list"
         assert delivered_to_others(1, season_id=season) == 2
+
+
+async def test_a_node_is_handed_over_in_every_season() -> None:
+    here, there = (Members(async_redis(), process=name) for name in ("here", "there"))
+    node = Node(pk=1, name="amber")
+    for members in (here, there):
+        await members.listen()
+    for season in SEASONS:
+        old = await here.join(season, node)
+        old.given.add("bold/a", Given(2, archived=False))
+        new = await there.join(season, node)
+        assert (old.left, "bold/a" in new.given) == (True, True)
+    for members in (here, there):
+        await members.close()
+    await switchboard().close()
 
 
 async def test_samples_for_the_archive_are_bounded() -> None:

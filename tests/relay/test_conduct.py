@@ -10,6 +10,7 @@ from numpy.random import Generator
 from scipy.stats import binomtest
 
 from swarm_web.relay.conduct import (
+    MOST_FLOODS,
     MOST_HURRIED,
     PROBATION,
     SIGNIFICANCE,
@@ -107,6 +108,8 @@ def test_rollouts_with_right_and_wrong_completions_are_no_evidence_of_being_too_
         (Sent(published=75, copies=25), None),
         (Sent(hurried=MOST_HURRIED), None),
         (Sent(hurried=MOST_HURRIED + 1), Charge.FLOODING),
+        (Sent(floods=MOST_FLOODS), None),
+        (Sent(floods=MOST_FLOODS + 1), Charge.UNHEEDING),
     ],
 )
 def test_what_is_refused_is_evidence_from_a_stated_amount_on(
@@ -125,6 +128,29 @@ def test_worthless_rollouts_are_found_by_the_exact_test(worthless: int, of: int)
     assert found(worthless - 1) is None
     p = binomtest(worthless, of, 0.05, alternative="greater").pvalue
     assert p < SIGNIFICANCE
+
+
+def declared(checked: int, *, solved: int, worthless: bool = False) -> Checks:
+    checks = Checks()
+    for _ in range(checked):
+        check = Checked("sums", solved=solved, total=8, worthless=worthless, declared=True)
+        checks = checks.add(check)
+    return checks
+
+
+def test_declared_rollouts_without_a_right_completion_are_found_at_the_stated_check() -> None:
+    assert judge_checks(declared(16, solved=0), judged={}) is None
+    assert charge(judge_checks(declared(17, solved=0), judged={})) == Charge.MISDECLARED
+
+
+def test_declared_rollouts_that_are_all_right_here_are_no_evidence() -> None:
+    """A client with older rules for reading answers found some of them wrong."""
+    assert judge_checks(declared(256, solved=8), judged={}) is None
+
+
+def test_what_the_verifier_fails_on_is_not_counted_as_declared_falsely() -> None:
+    checks = declared(3, solved=0, worthless=True)
+    assert (checks.worthless, checks.declared, checks.misdeclared) == (3, 0, 0)
 
 
 def test_a_weak_node_with_only_right_answers_is_found_at_the_stated_check() -> None:

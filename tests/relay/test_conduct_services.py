@@ -149,7 +149,8 @@ async def test_copies_and_messages_that_came_too_fast_or_could_not_be_read_are_c
     season: Season, amber: Node
 ) -> None:
     await publish(amber, season, [make_rollout(season)])
-    for code in (ErrorCode.RATE_LIMITED, ErrorCode.PROTOCOL_NOT_JSON, ErrorCode.ANSWER_LATE):
+    codes = (ErrorCode.RATE_LIMITED, ErrorCode.PROTOCOL_NOT_JSON, ErrorCode.ANSWER_LATE)
+    for code in (*codes, ErrorCode.RATE_FLOOD):
         hub().note_refusal(season.pk, amber.pk, code)
     long = [Completion(f"{place} ".join(map(str, range(200))), "stop") for place in range(8)]
     first = msgspec.structs.replace(make_rollout(season), completions=long)
@@ -157,6 +158,20 @@ async def test_copies_and_messages_that_came_too_fast_or_could_not_be_read_are_c
     await publish(amber, season, [first, again])
     row = await row_of(amber)
     assert (row.hurried, row.refused, row.copies, row.pending) == (1, 1, 1, True)
+    assert row.floods == 1
+
+
+async def test_a_node_on_which_the_site_hung_up_again_and_again_is_found(
+    season: Season, amber: Node, bold: Node
+) -> None:
+    for node, times in ((amber, 3), (bold, 2)):
+        for _ in range(times):
+            hub().note_refusal(season.pk, node.pk, ErrorCode.RATE_FLOOD)
+            await hub().flush()
+    await look()
+    row = await row_of(amber)
+    assert (row.level, row.charge, row.bad) == ("lowered", "unheeding", 3)
+    assert (await row_of(bold)).level == "full"
 
 
 # ---- spot checks
@@ -209,6 +224,30 @@ async def test_questions_of_the_judge_are_worthless_and_cost_the_weight(
     assert (row.level, row.charge, row.checked, row.worthless) == ("lowered", "worthless", 4, 4)
     assert (await row_of(bold)).checked == 4
     assert told(season) == {amber.pk: 0.25}
+
+
+async def test_a_node_that_declares_what_is_all_wrong_is_found(
+    season: Season, amber: Node, bold: Node, verifier: Verifier
+) -> None:
+    for node in (amber, bold):
+        rollouts = [
+            msgspec.structs.replace(
+                rollout, completions=[Completion(answered(text), "stop") for text in ("?", "!")]
+            )
+            for rollout in right_rollouts(season, verifier, 20)
+        ]
+        declared = [rollout.id for rollout in rollouts] if node is amber else []
+        await publish_rollouts(
+            node, season_id=season.pk, rollouts=rollouts, informative=declared, now=NOW
+        )
+    await offer_checks(season.pk, 20, arbitrary=20, now=NOW)
+    await sync_to_async(check_declarations)(
+        verifier=verifier, now=NOW, most=64, is_late=lambda: False
+    )
+    await look()
+    row = await row_of(amber)
+    assert (row.level, row.charge, row.bad, row.total) == ("lowered", "misdeclared", 20, 20)
+    assert (await row_of(bold)).level == "full"
 
 
 async def test_spot_checks_say_nothing_about_declarations(

@@ -1,18 +1,23 @@
 """Batches of credits are booked once, and none holds up or loses the others."""
 
+import secrets
+from contextlib import closing
 from datetime import UTC, datetime
+from unittest.mock import Mock
 
 import msgspec
 import pytest
-from django.db import DatabaseError
+import redis
+from django.db import DatabaseError, connection
 
 from judge.models import Season
 from swarm_web.nodes.models import Node
+from swarm_web.relay.credits import Credits, PairColumns
 from swarm_web.relay.keys import CREDITS
 from swarm_web.relay.models import Contribution, Exchange, Learned
 from swarm_web.relay.pairs import MOST_A_MINUTE
 from swarm_web.relay.services import book_credits, crediting
-from swarm_web.relay.tally import Credits, Lesson, Pair
+from swarm_web.relay.tally import Lesson, Pair
 from swarm_web.store import sync_redis
 from tests.factories import make_archived_rollout
 from tests.relay.hubs import NOW
@@ -29,9 +34,20 @@ def giver_part(season: Season, amber: Node) -> None:
     Contribution.objects.create(season=season, node=amber)
 
 
-def send(*pairs: tuple[Pair, int], lessons: list[Lesson] | None = None) -> None:
-    """Let a web process send a batch."""
-    batch = Credits(list(pairs), lessons or [])
+def send(
+    *pairs: tuple[Pair, int],
+    lessons: list[Lesson] | None = None,
+    source: str | None = None,
+    number: int = 1,
+) -> None:
+    """Let a web process, a new one unless `source` names it, send a batch."""
+    columns = [[*pair, count] for pair, count in pairs]
+    batch = Credits(
+        source or secrets.token_hex(8),
+        number,
+        msgspec.convert([list(column) for column in zip(*columns, strict=True)], PairColumns),
+        lessons or [],
+    )
     sync_redis().rpush(CREDITS, msgspec.msgpack.encode(batch))
 
 
@@ -113,14 +129,75 @@ def test_a_batch_that_cannot_be_read_loses_nothing_of_the_others(
 def test_batches_that_could_not_be_booked_are_booked_later_and_once(
     season: Season, amber: Node, bold: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> None:
-        raise DatabaseError("away")
-
     send((pair(season, amber, bold), 1))
     send((pair(season, amber, bold), 1))
     with monkeypatch.context() as patched:
-        patched.setattr(crediting, "_store_flows", fail)
+        patched.setattr(crediting, "_store_flows", Mock(side_effect=DatabaseError))
         with pytest.raises(DatabaseError):
             book_credits()
     book()
     assert (used(amber), Exchange.objects.get().used) == (2, 2)
+
+
+def test_batches_wait_when_redis_fails_while_they_are_booked(
+    season: Season, amber: Node, bold: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send((pair(season, amber, bold), 1))
+    with monkeypatch.context() as patched:
+        patched.setattr(crediting, "admit", Mock(side_effect=redis.ConnectionError))
+        with pytest.raises(redis.ConnectionError):
+            book_credits()
+    book()
+    assert (used(amber), Exchange.objects.get().used) == (1, 1)
+
+
+def test_a_batch_that_is_still_on_the_list_after_it_was_booked_is_not_booked_again(
+    season: Season, amber: Node, bold: Node
+) -> None:
+    send((pair(season, amber, bold), 1))
+    [packed] = sync_redis().lrange(CREDITS, 0, -1)
+    book()
+    sync_redis().rpush(CREDITS, packed)
+    book()
+    assert (used(amber), Exchange.objects.get().used) == (1, 1)
+
+
+def test_a_batch_that_is_on_the_list_twice_is_booked_once(
+    season: Season, amber: Node, bold: Node
+) -> None:
+    send((pair(season, amber, bold), 1))
+    [packed] = sync_redis().lrange(CREDITS, 0, -1)
+    sync_redis().rpush(CREDITS, packed)
+    book()
+    assert (used(amber), Exchange.objects.get().used) == (1, 1)
+
+
+def test_later_batches_of_a_process_are_booked(season: Season, amber: Node, bold: Node) -> None:
+    for number in (1, 2):
+        send((pair(season, amber, bold), 1), source="a", number=number)
+        book()
+    assert used(amber) == 2
+
+
+def test_a_batch_that_cannot_be_stored_holds_up_no_other(
+    season: Season, amber: Node, bold: Node
+) -> None:
+    too_large = 1 << 63
+    send((pair(season, amber, bold), 1))
+    send((pair(season, amber, bold), too_large))
+    send((pair(season, amber, bold), 1))
+    book()
+    assert (used(amber), Exchange.objects.get().used) == (2, 2)
+    assert not sync_redis().llen(CREDITS)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_workers_do_not_book_at_once(season: Season, amber: Node, bold: Node) -> None:
+    send((pair(season, amber, bold), 1))
+    with closing(connection.copy()) as other, other.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(hashtext('relay.credits'))")
+        assert book_credits() == 0
+        # A connection of a pool is not closed.
+        cursor.execute("SELECT pg_advisory_unlock_all()")
+    book()
+    assert used(amber) == 1

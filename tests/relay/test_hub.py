@@ -13,16 +13,16 @@ from judge.models import Season
 from swarm_web import counters, write_behind
 from swarm_web.nodes.models import Node
 from swarm_web.relay import hub as hub_module
+from swarm_web.relay.credits import Credits
 from swarm_web.relay.keys import (
     CREDITS,
     given_key,
     given_list_key,
 )
 from swarm_web.relay.models import Contribution
-from swarm_web.relay.tally import Credits
 from swarm_web.store import async_redis
 from tests.factories import make_season
-from tests.relay.hubs import NOW, draw, join, make_hub, publish, report, running
+from tests.relay.hubs import draw, join, make_hub, publish, report, running
 from tests.relay.outages import gated_redis
 
 pytestmark = pytest.mark.usefixtures("tidy_stores")
@@ -59,7 +59,7 @@ async def test_a_clean_stop_writes_all_that_was_collected(
     assert drawn == ["amber/a", "amber/b"]
     assert await published_of(amber) == 2
     assert (await Contribution.objects.aget(node=bold)).delivered == 2
-    assert [[count for _, count in each.pairs] for each in await read_credits()] == [[1]]
+    assert [each.pairs[-1] for each in await read_credits()] == [[1]]
     assert await given(season, amber) == 2
     other = make_hub()
     async with running(other):
@@ -151,7 +151,7 @@ async def test_what_redis_could_not_take_is_written_once_when_it_is_back(
             await hub.flush()
     assert await given(season, amber) == 2
     [batch] = await read_credits()
-    assert [count for _, count in batch.pairs] == [1]
+    assert batch.pairs[-1] == [1]
     assert await async_redis().exists(given_list_key(season.pk, bold.pk))
 
 
@@ -165,24 +165,6 @@ async def test_a_season_that_is_opened_while_another_is_written_disturbs_nothing
         publish(pool, one, "a")
         await asyncio.gather(hub.flush(), hub.open(other.pk))
     assert await published_of(amber) == 1
-
-
-async def test_lists_that_wait_for_a_worker_are_bounded(
-    season: Season, amber: Node, bold: Node, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(hub_module, "_MOST_CREDITS_WAITING", 2)
-    monkeypatch.setattr(hub_module, "_PAIRS_AT_ONCE", 1)
-    hub = make_hub()
-    async with running(hub):
-        pool, [one, two] = await join(hub, season.pk, amber, bold)
-        publish(pool, one, *"abcd")
-        draw(pool, two)
-        for minute, name in enumerate("abcd"):
-            report(pool, two, f"amber/{name}", now=NOW + 60 * minute)
-        await hub.flush()
-    batches = await read_credits()
-    minutes = [pair.minute - NOW // 60 * 60 for batch in batches for pair, _ in batch.pairs]
-    assert minutes == [120, 180]
 
 
 # ---- who was given what

@@ -3,7 +3,6 @@
 import asyncio
 from typing import Any
 
-import msgspec
 import pytest
 
 from judge.models import Season
@@ -11,8 +10,6 @@ from swarm_web.nodes.models import Node
 from swarm_web.relay import hub as hub_module
 from swarm_web.relay.keys import (
     CHECKS,
-    CREDITS,
-    given_key,
     held_key,
     lapsed_key,
     turn_key,
@@ -20,7 +17,6 @@ from swarm_web.relay.keys import (
 )
 from swarm_web.relay.models import Contribution
 from swarm_web.relay.replica import processes_key, stream_key
-from swarm_web.relay.tally import Credits
 from swarm_web.store import async_redis
 from tests.relay.hubs import NOW, draw, join, make_hub, publish, running, until
 from tests.relay.outages import gated_redis
@@ -31,15 +27,6 @@ pytestmark = pytest.mark.usefixtures("tidy_stores")
 async def published_of(node: Node) -> int:
     row = await Contribution.objects.filter(node=node).afirst()
     return row.published if row else 0
-
-
-async def read_credits() -> list[Credits]:
-    packed: Any = await async_redis().lrange(CREDITS, 0, -1)
-    return [msgspec.msgpack.decode(each, type=Credits) for each in packed]
-
-
-async def given(season: Season, node: Node) -> int:
-    return int(await async_redis().hget(given_key(season.pk), str(node.pk)) or 0)
 
 
 # ---- what is read

@@ -1,6 +1,7 @@
 """What one web process took the others draw, as far as Redis holds it."""
 
 import asyncio
+from random import Random
 
 import pytest
 
@@ -9,6 +10,9 @@ from swarm_web.nodes.models import Node
 from swarm_web.relay.replica import stream_key
 from swarm_web.store import async_redis
 from tests.relay.hubs import NOW, draw, join, make_hub, publish, running, until
+
+# That no other rollout has by chance; completions that say the same are not compared.
+TEXT = f"{Random(0).getrandbits(4000):01000x}"
 
 pytestmark = pytest.mark.usefixtures("tidy_stores")
 
@@ -31,6 +35,26 @@ async def test_what_one_process_took_the_others_draw_within_a_second(
         for far, [two] in pools:
             await until(lambda far=far: len(far.window) == 2)  # type: ignore[misc]
             assert draw(far, two) == ["amber/a", "amber/b"]
+
+
+async def test_who_copies_a_rollout_into_another_process_does_not_take_its_place(
+    season: Season, amber: Node, bold: Node
+) -> None:
+    """The copier's machine is behind by more than the copy is later."""
+    here, there, third = make_hub(), make_hub(clock=lambda: NOW - 5), make_hub()
+    async with running(here, there, third):
+        pool, [one] = await join(here, season.pk, amber)
+        far, [two] = await join(there, season.pk, bold)
+        there._replicas[season.pk]._ahead_s = lambda: 5.0
+        publish(pool, one, "original", text=TEXT, now=NOW - 0.2)
+        publish(far, two, "copy", text=TEXT, now=NOW - 5.1)
+        for hub in (there, here):
+            await hub.flush()
+        for hub in (there, here, third):
+            await hub.open(season.pk)
+            await hub.look()
+            window = (await hub.open(season.pk)).window
+            assert ("amber/original" in window, len(window)) == (True, 1)
 
 
 async def test_a_process_that_starts_fills_its_pool(

@@ -11,7 +11,7 @@ from swarm_web.relay.intake import SampleLimits, SampleQuota
 from swarm_web.relay.season_pool import Member, Offered, RelayedRollout, SeasonPool
 from swarm_web.relay.tally import POINT_EVERY_S, Pair, Tally
 from swarm_web.relay.window import Bounds, Strategy
-from tests.relay.hubs import NOW, draw, make_rollout, publish, report
+from tests.relay.hubs import NOW, draw, make_rollout, publish, report, with_logprobs
 
 SEASON = 5
 LIMITS = SampleLimits(site=20, node=4)
@@ -115,11 +115,7 @@ def test_what_did_not_fit_may_come_the_next_time(pool: SeasonPool, tally: Tally)
 @pytest.mark.parametrize("asked", [True, False])
 def test_log_probs_are_sent_to_who_asks_for_them(pool: SeasonPool, asked: bool) -> None:
     bare = make_rollout("a")
-    told = [
-        msgspec.structs.replace(each, logprobs="AAIABA==", logprob=-0.5)
-        for each in bare.completions
-    ]
-    full = msgspec.structs.replace(bare, completions=told)
+    full = with_logprobs(bare)
     offer(pool, member(1), full)
     [drawn] = take(pool, member(2), with_logprobs=asked)
     assert msgspec.json.decode(drawn.rollout, type=Rollout) == (full if asked else bare)
@@ -188,3 +184,19 @@ def test_what_others_do_not_have_yet_is_taken_once(pool: SeasonPool) -> None:
     publish(pool, member(1), "a")
     assert [entry.key for entry in pool.take_outgoing()] == ["n1/a"]
     assert pool.take_outgoing() == []
+
+
+def test_nodes_that_reported_long_ago_are_forgotten(pool: SeasonPool, tally: Tally) -> None:
+    for number in range(5000):
+        report(pool, member(number), now=NOW + number)
+        tally.take_changes()
+    assert len(pool._points) <= 1024
+    report(pool, member(4999), now=NOW + 5000)
+    assert not tally.points
+
+
+def test_a_report_that_waits_holds_no_list_of_rollouts(pool: SeasonPool, tally: Tally) -> None:
+    report(pool, member(1), "amber/a")
+    [change] = tally.changes.values()
+    assert change.report is not None
+    assert [change.report.used, tally.points[0].report.used] == [[], []]

@@ -1,5 +1,7 @@
 """What waits to be written adds up, and what could not be written counts once, in its order."""
 
+import pytest
+
 from swarm_web.relay.tally import Change, Pair, Point, Tally
 from tests.relay.hubs import make_report
 
@@ -40,6 +42,17 @@ def test_a_report_that_is_put_back_counts_where_none_came_meanwhile() -> None:
     tally.put_back(*taken)
     change = tally.change(PART)
     assert (change.report, change.step, change.rejected) == (said, 5, 1)
+
+
+def test_while_they_cannot_be_written_the_latest_points_are_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("swarm_web.relay.tally.MOST_POINTS", 3)
+    tally = Tally()
+    for at in range(5):
+        tally.points.append(Point(PART, float(at), make_report()))
+        tally.put_back(*tally.take_changes())
+    assert [point.at for point in tally.points] == [2.0, 3.0, 4.0]
 
 
 def test_points_that_are_put_back_come_before_later_ones() -> None:

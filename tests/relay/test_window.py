@@ -2,9 +2,11 @@
 
 from random import Random
 
+import msgspec
 import pytest
 
 from swarm_web.relay.window import Outcome, Reason, Strategy
+from tests.relay.hubs import make_rollout, with_logprobs
 from tests.relay.windows import draw, entry, fill, held, key, make_window
 
 
@@ -35,6 +37,30 @@ def test_the_same_content_is_a_duplicate_whoever_sends_it() -> None:
     window = make_window()
     fill(window, 1, range(1), task=b"task", texts=TEXTS)
     assert window.add(entry(2, 7, task=b"task", texts=TEXTS), now=0) is Outcome.DUPLICATE
+
+
+def test_of_equal_contents_the_one_that_was_published_first_is_kept() -> None:
+    window = make_window()
+    fill(window, 1, range(1), now=1.5, task=b"task", texts=TEXTS)
+    original = entry(2, 0, at=1.0, task=b"task", texts=TEXTS)
+    assert window.add(original, now=2) is Outcome.ADDED
+    assert held(window, now=2) == {original.key}
+    assert window.evicted == {Reason.COPY: 1}
+    again = entry(1, 1, at=1.5, task=b"task", texts=TEXTS)
+    assert window.add(again, now=2) is Outcome.DUPLICATE
+
+
+def test_a_clock_set_back_lets_no_copy_be_the_older_one() -> None:
+    window = make_window()
+    fill(window, 1, range(1), now=5, task=b"task", texts=TEXTS)
+    assert window.add(entry(2, 0, at=3, task=b"task", texts=TEXTS), now=3) is Outcome.DUPLICATE
+
+
+def test_a_node_displaces_no_rollout_of_its_own_party() -> None:
+    window = make_window()
+    fill(window, 1, range(1), now=1.5, task=b"task", texts=TEXTS)
+    earlier = entry(1, 1, at=1.0, task=b"task", texts=TEXTS)
+    assert window.add(earlier, now=2) is Outcome.DUPLICATE
 
 
 def test_content_that_is_gone_may_come_again() -> None:
@@ -176,3 +202,12 @@ def test_checks_are_declared_entries_then_those_of_doubted_nodes_then_any() -> N
     assert [each.node_id for each in drawn[:4]] == [1, 1, 2, 2]
     rest = window.draw_checks(declared=8, arbitrary=8, doubted={2}, now=0, random=Random(0))
     assert {each.key for each in rest} == held(window)
+
+
+def test_a_body_without_log_probs_is_made_once() -> None:
+    window = make_window()
+    body = msgspec.json.encode(with_logprobs(make_rollout("a")))
+    full = entry(1, 1, body=body)
+    window.add(full, now=0)
+    assert window.read_bare(full) == msgspec.json.encode(make_rollout("a"))
+    assert window.read_bare(full) is window.read_bare(full)

@@ -37,11 +37,12 @@ class Model:
         if new.at < now - BOUNDS.max_age_s:
             return Outcome.TOO_OLD
         content = new.digests.content
-        if any(
-            each.key == new.key or (content and each.digests.content == content)
-            for each in self.held
-        ):
+        if any(each.key == new.key for each in self.held):
             return Outcome.DUPLICATE
+        for twin in [each for each in self.held if content and each.digests.content == content]:
+            if twin.party == new.party or new.at >= min(twin.at, now):
+                return Outcome.DUPLICATE
+            self._evict(twin, Reason.COPY)
         self.held.append(replace(new, at=min(new.at, now)))
         self._bound(lambda each: each.node_id == new.node_id, BOUNDS.per_node, Reason.NODE)
         self._bound(lambda each: each.party == new.party, BOUNDS.per_party, Reason.PARTY)

@@ -5,6 +5,7 @@ goes on until it is ended. MARK is a file that appears where somebody executes a
 """
 
 import asyncio
+import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from random import randrange
+from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 from websockets.asyncio.client import ClientConnection, connect
@@ -32,6 +34,7 @@ from swarm_protocol.messages import (
 )
 from swarm_protocol.version import CLIENT_VERSION, PROTOCOL_VERSION
 from swarm_tasks.keyspace import Part, keyed_index
+from swarm_tasks.verifier import Verifier
 
 PLANTED = "zqz "
 # Longer than a frame may be, and shorter than a server lets anybody send.
@@ -39,12 +42,15 @@ GIANT_BYTES = (1 << 20) + 1
 # Rollouts of 128 kB and more, in one frame of less than 1 MiB.
 HUGE_CHARS = 16_000
 BURST = 16
+SHARED = 8
 # Between two messages that cost the site more: so a slow machine too hears more than it allows.
 HELLOS = 10
 REST_S = 0.25
 FLOOD_REST_S = 0.05
 ASK_REST_S = 0.02
 SOCKETS = 60
+# Of the Internet; two ends of one machine have more of both.
+SEGMENT_BYTES, BUFFER_BYTES = 1_400, 16_384
 LINGER_S = 2.0
 CROWD_REST_S = 6.0
 
@@ -56,6 +62,7 @@ class Attacker:
     socket: ClientConnection
     season: SeasonInfo
     mark: str
+    verifier: Verifier
     numbers: "count[int]" = field(default_factory=lambda: count(randrange(1 << 40)))
 
     async def say(self, message: NodeMessage) -> None:
@@ -86,6 +93,18 @@ class Attacker:
             ),
             generator=self.season.generator,
         )
+
+    def drawn(self) -> TaskSpec:
+        """Return a task as a client draws it: its question is not one of the judge's either."""
+        choice = self.season.tasks[0]
+        return self.verifier.draw(
+            key=b"hostile",
+            part=Part.TRAINING,
+            dataset=choice.dataset,
+            config=choice.config,
+            seed=self.season.seed,
+            counter=next(self.numbers),
+        ).spec
 
     def rollout(self, texts: Sequence[str], *, task: TaskSpec | None = None) -> Rollout:
         """Return a rollout with these completions."""
@@ -183,7 +202,10 @@ async def execute(node: Attacker) -> None:
         *("<answer>[[]]*10**10</answer>", "<answer>Integer(10)**Integer(10)**10</answer>"),
         "<answer>while True: pass</answer>",
     ]
-    await node.publish([node.rollout(texts) for _ in range(8)])
+    most = node.season.completions
+    parts = [texts[first : first + most] for first in range(0, len(texts), most)]
+    rollouts = [node.rollout(parts[turn % len(parts)], task=node.drawn()) for turn in range(SHARED)]
+    await node.publish(rollouts)
     await asyncio.sleep(REST_S)
 
 
@@ -203,7 +225,7 @@ async def stray(node: Attacker) -> None:
 
 
 async def sleep(node: Attacker) -> None:
-    """Ask for much and read nothing, until the buffers on the way are full; then hang up."""
+    """Ask for much and read nothing, and go on when the buffers on the way are full; hang up."""
     node.socket.transport.pause_reading()
     for _ in range(300):
         await node.socket.send(encode(RequestRollouts(id=node.name(), count=64)))
@@ -225,8 +247,16 @@ ATTACKS: dict[str, Callable[[Attacker], Awaitable[None]]] = {
 
 
 def _open(url: str, token: str) -> connect:
+    """Connect as over a narrow link, so that what is not read soon fills the site's buffers."""
+    address = urlsplit(url)
+    narrow = socket.socket()
+    narrow.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, SEGMENT_BYTES)
+    narrow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_BYTES)
+    narrow.connect((address.hostname, address.port))
+    narrow.setblocking(False)
     return connect(
         url,
+        sock=narrow,
         additional_headers={"Authorization": f"Bearer {token}"},
         compression=None,
         ping_interval=None,
@@ -248,23 +278,28 @@ def introduce(message_id: str) -> Hello:
 
 
 @asynccontextmanager
-async def entered(url: str, token: str, mark: str) -> AsyncIterator[Attacker]:
+async def entered(url: str, token: str, mark: str, verifier: Verifier) -> AsyncIterator[Attacker]:
     """Connect a hostile node and say hello."""
     async with _open(url, token) as socket:
         await socket.send(encode(introduce("hello")))
         welcome = decode_from_server(await socket.recv())
         assert isinstance(welcome, Welcome), welcome
         assert welcome.season is not None
-        yield Attacker(socket, welcome.season, mark)
+        yield Attacker(socket, welcome.season, mark, verifier)
 
 
 async def attack(
-    url: str, token: str, mark: str, *, act: Callable[[Attacker], Awaitable[None]]
+    url: str,
+    token: str,
+    mark: str,
+    verifier: Verifier,
+    *,
+    act: Callable[[Attacker], Awaitable[None]],
 ) -> None:
     """Attack, and come back whenever it is shown out."""
     while True:
         with suppress(OSError, WebSocketException, TimeoutError, AssertionError):
-            async with entered(url, token, mark) as node:
+            async with entered(url, token, mark, verifier) as node:
                 while True:
                     await act(node)
         await asyncio.sleep(REST_S)
@@ -286,11 +321,12 @@ async def _linger(url: str, token: str) -> None:
 
 async def main(url: str, tokens: Sequence[str], mark: str) -> None:
     """Let all of them attack until cancelled."""
-    async with asyncio.TaskGroup() as group:
-        for token, act in zip(tokens, ATTACKS.values(), strict=True):
-            group.create_task(attack(url, token, mark, act=act))
-        # It ends the sleeper's own connection each time: there is one a node.
-        group.create_task(crowd(url, tokens[-1]))
+    with Verifier() as verifier:
+        async with asyncio.TaskGroup() as group:
+            for token, act in zip(tokens, ATTACKS.values(), strict=True):
+                group.create_task(attack(url, token, mark, verifier, act=act))
+            # It ends the sleeper's own connection each time: there is one a node.
+            group.create_task(crowd(url, tokens[-1]))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
+from string import ascii_lowercase
 from types import TracebackType
 from typing import Any, Self
 
@@ -35,6 +37,10 @@ from tests.swarm.flock import WRONG, solve
 STOPS_WITHIN_S = 30.0
 
 
+# Letters of a word of prose.
+WORD = 8
+
+
 @dataclass(frozen=True)
 class Pace:
     """At least so many seconds a training step, and so many for each answer to the judge."""
@@ -44,12 +50,17 @@ class Pace:
 
 
 class HalfRight(Policy):
-    """A toy policy that answers every other time right. It is slow in exams alone."""
+    """A toy policy that answers every other time right. It is slow in exams alone.
 
-    def __init__(self, *, pace: Pace, seed: int) -> None:
+    It writes so many `words` before an answer, other ones each time, as a model does that reasons.
+    """
+
+    def __init__(self, *, pace: Pace, seed: int, words: int) -> None:
         super().__init__(model=build_model(TOY, seed=seed), tokenizer=build_tokenizer(), name="toy")
         self._pace = pace
         self._asked = seed
+        self._words_before = words
+        self._random = Random(seed)
 
     def generate(
         self, questions: Sequence[str], *, completions: int, **sampling: Any
@@ -61,7 +72,11 @@ class HalfRight(Policy):
 
     def _write(self, question: str) -> Generated:
         self._asked += 1
-        text = WRONG if self._asked % 2 else f"<answer>{solve(question)}</answer>"
+        letters = self._random.choices(ascii_lowercase, k=self._words_before * WORD)
+        prose = "".join(
+            letter if place % WORD else f" {letter}" for place, letter in enumerate(letters)
+        )
+        text = prose + (WRONG if self._asked % 2 else f"<answer>{solve(question)}</answer>")
         ids = self.completion_ids(text, "stop")
         assert ids is not None
         return Generated(text=text, finish_reason="stop", token_ids=ids, logprobs=[-1.0] * len(ids))
@@ -88,11 +103,19 @@ class Learner:
     """One node. `site` may be a proxy's address."""
 
     def __init__(
-        self, *, site: Site, name: str, token: str, folder: Path, pace: Pace, seed: int
+        self,
+        *,
+        site: Site,
+        name: str,
+        token: str,
+        folder: Path,
+        pace: Pace,
+        seed: int,
+        words: int,
     ) -> None:
         self.name = name
         self._site = site
-        self._policy = HalfRight(pace=pace, seed=seed)
+        self._policy = HalfRight(pace=pace, seed=seed, words=words)
         state = StateDir(folder / name)
         state.path.mkdir(parents=True)
         self._settings = Settings(
@@ -153,9 +176,18 @@ class Learners:
         folder: Path,
         verifier: Verifier,
         pace: Pace,
+        words: int = 0,
     ) -> None:
         self.nodes = [
-            Learner(site=sites(name), name=name, token=token, folder=folder, pace=pace, seed=place)
+            Learner(
+                site=sites(name),
+                name=name,
+                token=token,
+                folder=folder,
+                pace=pace,
+                seed=place,
+                words=words,
+            )
             for place, (name, token) in enumerate(tokens.items())
         ]
         self._verifier = verifier

@@ -12,7 +12,7 @@ import sys
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,8 @@ from node_client.site import parse_site
 from swarm_tasks.verifier import Verifier
 from swarm_web.local.parts import Part
 from swarm_web.nodes.services import create_node
+from swarm_web.relay.conduct import Charge
+from swarm_web.relay.models import Conduct
 from tests.processes import PROJECT, eventually, running
 from tests.swarm.hostile import ATTACKS
 from tests.swarm.learners import Learners, Pace
@@ -39,8 +41,13 @@ log = logging.getLogger(__name__)
 
 IS_LONG = os.environ.get("HOSTILE") == "1"
 HONEST = 14
-PACE = Pace(step_s=2.5)
-# Until the pool is filled, and until the hostile have been noticed.
+# Slower than they could be: nodes and attackers share a machine, and the site is what is measured.
+PACE = Pace(step_s=4.0)
+# 200 letters before each answer. Equal short answers prove nothing: two models that
+# have learned a question give the same.
+WORDS = 25
+# Until the pool is filled. The long run watches from then on, whatever was noticed by then. The
+# short one first waits until all are named: it says what is left once they are.
 SETTLE_S = 30.0 if IS_LONG else 4.0
 WATCH_S = 120.0 if IS_LONG else 12.0
 # What must be left of the rollouts that a step uses in the clean run.
@@ -48,7 +55,7 @@ LEAST_USED = 0.9
 # Of steps, and of steps for which the site answered in time. Other tests may take the processor
 # from one half and not from the other; a long watch has the machine to itself.
 LEAST_STEPS = 0.9 if IS_LONG else 0.5
-SHOWN_WITHIN_S = 30.0
+NAMED_WITHIN_S = 90.0
 # So many checks that false declarations show within seconds.
 SETTINGS = {"RELAY_DECLARED_CHECKS_PER_MINUTE": "600"}
 # What the page of a hostile node says that it was refused.
@@ -58,15 +65,19 @@ REFUSED = {
     "flooder": ("protocol.hello", "rate.limited") if IS_LONG else ("protocol.hello",),
     "stranger": ("task.foreign", "task.index", "task.dataset", "task.config"),
 }
+# What each may be found to do, by the latest finding; the flooder does nearly everything.
+CHARGES = {
+    "garbler": {Charge.REFUSED, Charge.FLOODING, Charge.UNHEEDING},
+    "flooder": set(Charge) - {Charge.TOO_RIGHT},
+    "copier": {Charge.COPYING},
+    "executor": {Charge.MISDECLARED},
+    "stranger": {Charge.REFUSED},
+    "sleeper": {Charge.UNHEEDING, Charge.FLOODING},
+}
 # Whose declarations are found to be false.
 LIARS = ("executor", "flooder")
 LAPSED = "not counted now"
-LOOK_EVERY_S = 0.5
-# Three of the six fill their parts of the pool, a fifth of it all. Until their declarations lapse,
-# what they share is drawn as often as anything else: in the first seconds 80 to 99 % are left.
-UNTIL_THEY_LAPSE = pytest.mark.xfail(
-    not IS_LONG, reason="the relay gives no node's rollouts a lower weight yet"
-)
+LOOK_EVERY_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -109,11 +120,13 @@ class Scene:
     """What there is to look at when all is over."""
 
     clean: Watch
+    noticing: Watch
     attacked: Watch
     connected: int
     pages: Mapping[str, str]
     mark: Path
-    status: str
+    named_after: Mapping[str, float]
+    charged: Mapping[str, str]
     readiness: Mapping[str, object]
     metrics: str
 
@@ -133,11 +146,12 @@ def scene(committed_rows: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
             folder=folder / "nodes",
             verifier=stack.enter_context(Verifier()),
             pace=PACE,
+            words=WORDS,
         )
         stack.enter_context(learners)
         eventually(lambda: learners.connected == HONEST, within_s=60, what="all are connected")
         time.sleep(SETTLE_S)
-        clean = watch(learners)
+        clean = watch(learners, lambda: time.sleep(WATCH_S))
         (folder / "tokens").write_text("\n".join(hostile))
         attackers = Part(
             name="hostile",
@@ -148,18 +162,21 @@ def scene(committed_rows: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
             folder=PROJECT,
         )
         with running(attackers, log=folder / "hostile.log") as process:
-            time.sleep(SETTLE_S)
-            attacked = watch(learners)
+            lookout = Lookout(url)
+            noticing = watch(learners, lookout.settle if IS_LONG else lookout.await_all)
+            attacked = watch(learners, lambda: lookout.look_on(WATCH_S))
             connected = learners.connected
-            await_notes(url)
+            lookout.await_all()
             assert process.process.poll() is None, process.output()
         told = Scene(
             clean,
+            noticing,
             attacked,
             connected,
             {name: fetch(f"{url}/nodes/{name}/") for name in (*ATTACKS, *tokens)},
             folder / "mark",
-            fetch(f"{url}/status/"),
+            lookout.named_after,
+            dict(Conduct.objects.exclude(charge="").values_list("node__name", "charge")),
             json.loads(fetch(f"{url}/readyz")),
             fetch(f"{url}/metrics"),
         )
@@ -167,28 +184,62 @@ def scene(committed_rows: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield told
 
 
-def await_notes(url: str) -> None:
-    """Give the site some time to find out about all of them; whether it has, the tests say."""
-    deadline = time.monotonic() + SHOWN_WITHIN_S
-    while time.monotonic() < deadline:
-        pages = {name: fetch(f"{url}/nodes/{name}/") for name in ATTACKS}
+class Lookout:
+    """Reads the status page, and notes after how many seconds it names a node."""
+
+    def __init__(self, url: str) -> None:
+        self.named_after: dict[str, float] = {}
+        self._url = url
+        self._began = time.monotonic()
+
+    def look_on(self, seconds: float) -> None:
+        """Look for a while."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            time.sleep(min(left, LOOK_EVERY_S))
+            self._look()
+
+    def settle(self) -> None:
+        """Look on until the hostile are in full swing."""
+        self.look_on(SETTLE_S)
+
+    def await_all(self) -> None:
+        """Give the site some time to find out about all of them; whether it has, the tests say."""
+        until = time.monotonic() + NAMED_WITHIN_S
+        while time.monotonic() < until and not self._knows_all():
+            self.look_on(LOOK_EVERY_S)
+
+    def _look(self) -> None:
+        for name in named(fetch(f"{self._url}/status/")):
+            self.named_after.setdefault(name, round(time.monotonic() - self._began, 1))
+
+    def _knows_all(self) -> bool:
+        if not set(ATTACKS) <= set(self.named_after):
+            return False
+        pages = {name: fetch(f"{self._url}/nodes/{name}/") for name in ATTACKS}
         refused = all(set(codes) <= refusals(pages[name]) for name, codes in REFUSED.items())
-        if refused and all(LAPSED in pages[name] for name in LIARS):
-            return
-        time.sleep(LOOK_EVERY_S)
+        return refused and all(LAPSED in pages[name] for name in LIARS)
 
 
 def make_season() -> Season:
-    """Return a season with the rules that a new one has, and short answers."""
+    """Return a season with the rules that a new one has, and small training sets.
+
+    A step of a new season's would take the processor from the site: twenty nodes share it here.
+    """
     return Season.objects.create(
-        name="Hostile", tasks=msgspec.to_builtins(TASKS), cadence_seconds=0, max_new_tokens=16
+        name="Hostile",
+        tasks=msgspec.to_builtins(TASKS),
+        cadence_seconds=0,
+        completions=4,
+        external=8,
+        max_new_tokens=256,
     )
 
 
-def watch(learners: Learners) -> Watch:
-    """Look on for a while."""
+def watch(learners: Learners, pause: Callable[[], None]) -> Watch:
+    """Count what happens during a pause."""
     before, began = count(learners), time.monotonic()
-    time.sleep(WATCH_S)
+    pause()
     used, dropped, steps = (now - then for now, then in zip(count(learners), before, strict=True))
     hostile = sum(used[name] for name in ATTACKS)
     return Watch(
@@ -220,6 +271,7 @@ def fetch(address: str) -> str:
 def report(scene: Scene) -> None:
     """Write the figures down."""
     log.warning("clean: %s", scene.clean)
+    log.warning("attacked, at first: %s", scene.noticing)
     log.warning("attacked: %s", scene.attacked)
     log.warning(
         "of the clean run: %.1f %% used, %.1f %% of honest nodes, %.1f %% of the steps",
@@ -227,6 +279,14 @@ def report(scene: Scene) -> None:
         100 * scene.attacked.used_of_honest / scene.clean.used_of_honest,
         100 * scene.attacked.steps_per_minute / scene.clean.steps_per_minute,
     )
+    log.warning("named after seconds: %s", dict(scene.named_after))
+    log.warning("charged at the end: %s", dict(scene.charged))
+
+
+def named(status: str) -> set[str]:
+    """Return the nodes that the status page says are handed out less."""
+    section = status.partition('<section id="hand-outs"')[2].partition("</section>")[0]
+    return set(re.findall(r'href="[^"]*/nodes/([-\w]+)/"', section))
 
 
 def refusals(page: str) -> set[str]:
@@ -235,12 +295,10 @@ def refusals(page: str) -> set[str]:
     return set(re.findall(r'<th scope="row"><code>([a-z_.]+)</code>', section))
 
 
-@UNTIL_THEY_LAPSE
 def test_honest_nodes_use_nearly_as_many_rollouts_as_in_the_clean_run(scene: Scene) -> None:
     assert scene.attacked.used >= LEAST_USED * scene.clean.used
 
 
-@UNTIL_THEY_LAPSE
 def test_what_hostile_nodes_share_takes_few_places(scene: Scene) -> None:
     assert scene.attacked.used_of_honest >= LEAST_USED * scene.clean.used_of_honest
 
@@ -270,9 +328,17 @@ def test_the_page_of_a_hostile_node_says_that_its_declarations_are_false(
     assert LAPSED in scene.pages[name]
 
 
-@pytest.mark.xfail(strict=True, reason="the relay gives no node's rollouts a lower weight yet")
 def test_the_status_page_names_every_hostile_node(scene: Scene) -> None:
-    assert [name for name in ATTACKS if name not in scene.status] == []
+    assert set(ATTACKS) - set(scene.named_after) == set()
+
+
+def test_the_status_page_names_no_honest_node(scene: Scene) -> None:
+    assert set(scene.named_after) - set(ATTACKS) == set()
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_a_hostile_node_is_charged_with_what_it_did(scene: Scene, name: str) -> None:
+    assert scene.charged[name] in CHARGES[name]
 
 
 def test_no_honest_node_is_refused_anything(scene: Scene) -> None:

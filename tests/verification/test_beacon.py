@@ -15,8 +15,8 @@ from typer.testing import Result
 
 from judge.engine import BEACON_PATIENCE
 from judge.models import ChainLink, Round
-from judge.services.drawing import Fetch, draw_waiting_rounds
-from judge.services.record import add_link, fix_commitment
+from judge.services.record import add_link, record_commitment
+from judge.services.scheduling import Fetch, draw_waiting_rounds
 from node_client.commands.problems import DOUBTFUL, FAILED, UNCHECKED
 from swarm_tasks.beacon import Beacon, BeaconValue, next_beacon
 from swarm_tasks.quiz import QuizRules, commit_quiz
@@ -88,7 +88,7 @@ def recommit(judge_round: Round, rules: QuizRules, *, secret: bytes, at: datetim
     judge_round.rules, judge_round.secret = msgspec.to_builtins(rules), secret
     judge_round.commitment = commit_quiz(rules, secret=secret)
     judge_round.save()
-    fix_commitment(judge_round, now=at)
+    record_commitment(judge_round, now=at)
 
 
 # ---- an honest site

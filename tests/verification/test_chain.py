@@ -18,7 +18,7 @@ from node_client.commands.problems import DOUBTFUL
 from node_client.storage.receipts import find_receipts
 from swarm_protocol.errors import ErrorCode
 from swarm_protocol.messages import AnswerText
-from swarm_record.chain import follow_chain, state_head
+from swarm_record.chain import encode_signed_head, follow_chain
 from swarm_record.keys import is_signed
 from swarm_web.nodes.models import NodeKey
 from tests.judge.operators import log_in
@@ -128,7 +128,7 @@ def test_heads_are_signed_by_the_sites_key_also_after_it_changed(
     noted = site.members["amber"].state.heads.read_bytes().splitlines()
     last = json.loads(noted[-1])
     assert last["key"] == SiteKey.objects.latest("pk").public != old
-    stated = state_head(sequence=last["sequence"], head=last["head"])
+    stated = encode_signed_head(sequence=last["sequence"], head=last["head"])
     assert is_signed(stated, key=last["key"], signature=last["signature"])
     code, output = verify(check, site, "verify-round", "4")
     assert code == 0, output
@@ -230,7 +230,7 @@ def test_who_reads_sealed_questions_leaves_a_link(site: JudgedSite, check: Check
     code, output = verify(check, site, "verify-round", str(judge_round.number))
     assert code == DOUBTFUL, output
     assert "the operator read the sealed questions" in output
-    with pytest.raises(CommandError, match="is public"):
+    with pytest.raises(CommandError, match="already public"):
         call_command("unseal_round", str(judge_round.number), reason="again")
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from judge.models import Answer, ChainLink, Question, Round, Score, Standing
 from judge.services import scores
-from judge.services.record import fix_answers, fix_commitment, fix_results
+from judge.services.record import record_answers, record_commitment, record_results
 from judge.services.scores import write_scores
 from node_client.commands.problems import DOUBTFUL, FAILED
 from swarm_tasks.quiz import QuizRules, commit_quiz, draw_quiz
@@ -99,9 +99,9 @@ def regenerate_round(judge_round: Round, site: JudgedSite) -> None:
             text = f"<answer>{_solve(question) + (0 if answer.solved else 1)}</answer>"
             change(answer, text=text, key=None, signature="")
     write_scores(judge_round)
-    fix_commitment(judge_round, now=site.now)
-    fix_answers(judge_round, now=site.now)
-    fix_results(judge_round, "closed", now=site.now, secret=judge_round.secret.hex())
+    record_commitment(judge_round, now=site.now)
+    record_answers(judge_round, now=site.now)
+    record_results(judge_round, "closed", now=site.now, secret=judge_round.secret.hex())
 
 
 def change_score(**fields: object) -> Manipulate:

@@ -1,4 +1,4 @@
-"""`manage.py create_season`: make a season and start it."""
+"""`manage.py create_season`: create a season and start it."""
 
 from typing import Any
 
@@ -7,32 +7,32 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.forms import ValidationError
 from django.utils import timezone
 
-from judge.forms import check_lasting, check_tasks
 from judge.models import Season
 from judge.selectors.seasons import running_season
 from judge.services.seasons import start_season
+from judge.task_mix import check_lasting, check_tasks
 from swarm_tasks.starter import DEMO_TASKS, YEAR_TASKS
 from swarm_web.verifiers import process_verifier
 
-# Short rounds, so that a demo on one machine is judged within its first minute. Enough questions to
-# tell nodes that share from one alone within ten minutes (`bench.demo_sharing`).
+# Rounds are short, so that a demo on one machine is judged within its first minute, and have enough
+# questions to tell sharing nodes from an isolated one within ten minutes (`bench.demo_sharing`).
 DEMO: dict[str, Any] = {
     "questions_per_round": 128,
     "cadence_seconds": 45,
     "open_seconds": 40,
     "scoring_seconds": 20,
-    # Some 25 minutes. Then what tiny models can learn has nearly been asked.
+    # About 25 minutes; by then tiny models have nearly reached what they can learn.
     "planned_rounds": 34,
     "max_new_tokens": 32,
-    # Nobody should wait for a second round to see a first score.
+    # So that nobody waits for a second round to see a first score.
     "late_joiners": Season.LateJoiners.JOIN,
 }
 
 
 class Command(BaseCommand):
-    """Create a season that lasts a year; more is configured in the admin."""
+    """Create a season that lasts a year; the admin has all other settings."""
 
-    help = "Create a season with questions for a year and start it, unless one is running."
+    help = "Create and start a season with questions for a year, unless one is running."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Declare the options."""
@@ -43,7 +43,7 @@ class Command(BaseCommand):
         """Create and start the season."""
         running = running_season()
         if running is not None and demo and running.halt_reason:
-            # A demo that is started again should have rounds, too.
+            # A restarted demo needs rounds too, so it gets a new season.
             name = f"{name} {Season.objects.count() + 1}"
         elif running is not None:
             self.stdout.write(f"season {running.name} is running already")

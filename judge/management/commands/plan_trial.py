@@ -1,29 +1,35 @@
-"""`manage.py plan_trial`: how many nodes it takes to show what sharing does."""
+"""`manage.py plan_trial`: how many nodes a trial needs to show the effect of sharing."""
 
 import msgspec
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from judge.comparison import MIN_NODES_PER_ARM, Claim, share_level
 from judge.models import Comparison
-from judge.planning import POWER, Spread, plan_nodes
+from judge.statistics.comparison import MIN_NODES_PER_ARM, ArmsClaim, share_level
+from judge.statistics.planning import POWER, ScoreSpread, plan_nodes
 
-# What is tabulated of the rounds that were asked for.
+# Fractions of the requested rounds that the table shows.
 _PARTS = (0.125, 0.25, 0.5, 1)
 
 
 class Command(BaseCommand):
-    """Say how many nodes each arm needs, from how much nodes differ."""
+    """Print how many nodes each arm needs, given how much nodes differ."""
 
-    help = "Say how many nodes each arm needs for a claim about a difference of so many points."
+    help = "Print how many nodes each arm needs to show a difference of the given size."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Declare the options."""
         parser.add_argument("--effect", type=float, default=5.0, help="the difference, in points")
         parser.add_argument("--rounds", type=int, default=200, help="rounds of the trial")
         parser.add_argument("--models", type=int, default=1, help="models tested in the season")
-        parser.add_argument("--like", metavar="MODEL", help="take the spread of a tested model")
-        parser.add_argument("--spread", type=float, default=5.0, help="between nodes, in points")
-        parser.add_argument("--noise", type=float, default=8.0, help="of one round, in points")
+        parser.add_argument(
+            "--like", metavar="MODEL", help="use the spread of a model that was tested"
+        )
+        parser.add_argument(
+            "--spread", type=float, default=5.0, help="standard deviation between nodes, in points"
+        )
+        parser.add_argument(
+            "--noise", type=float, default=8.0, help="standard deviation of one round, in points"
+        )
 
     def handle(
         self,
@@ -36,10 +42,12 @@ class Command(BaseCommand):
         noise: float,
         **_options: object,
     ) -> None:
-        """Print the nodes that each arm needs after some numbers of rounds."""
+        """Print the nodes that each arm needs, for several numbers of rounds."""
         if effect <= 0 or rounds < 1 or models < 1 or min(spread, noise) < 0:
-            raise CommandError("Give an effect above 0, 1 round and model or more, spreads from 0.")
-        known = read_spread(like) if like else Spread(nodes=spread / 100, rounds=noise / 100)
+            raise CommandError(
+                "The effect must be above 0, rounds and models at least 1, spreads at least 0."
+            )
+        known = read_spread(like) if like else ScoreSpread(nodes=spread / 100, rounds=noise / 100)
         self.stdout.write(
             f"A difference of {effect:g} points in {POWER:.0%} of trials; nodes differ by "
             f"{100 * known.nodes:.1f} points, single rounds by {100 * known.rounds:.1f}."
@@ -57,11 +65,11 @@ class Command(BaseCommand):
             self.stdout.write(f"{after:>6}  {needed:>17,}")
 
 
-def read_spread(model: str) -> Spread:
-    """Return the spread in the newest season in which a model was tested. Raises CommandError."""
+def read_spread(model: str) -> ScoreSpread:
+    """Return a model's spread in the newest season that tested it. Raises CommandError."""
     newest = Comparison.objects.filter(model=model).order_by("-season_id")
     for stored in newest.values_list("claim", flat=True):
-        claim = msgspec.convert(stored, Claim)
+        claim = msgspec.convert(stored, ArmsClaim)
         if claim.spread is not None:
             return claim.spread
     raise CommandError(

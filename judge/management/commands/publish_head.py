@@ -1,4 +1,4 @@
-"""`manage.py publish_head`: write the newest link's hash where the operator cannot change it."""
+"""`manage.py publish_head`: save the newest link's hash where the operator cannot change it."""
 
 import subprocess
 from pathlib import Path
@@ -15,9 +15,9 @@ FILE = "heads.jsonl"
 
 
 class Command(BaseCommand):
-    """Append the signed head to a file, and commit it where the folder is a git repository's."""
+    """Append the signed head to a file, and commit it if the folder is in a git repository."""
 
-    help = "Append the chain's head to heads.jsonl in a folder, to be published elsewhere."
+    help = "Append the chain's head to heads.jsonl in a folder, for publication elsewhere."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Declare the arguments."""
@@ -25,7 +25,7 @@ class Command(BaseCommand):
         parser.add_argument("--git", action="store_true", help="commit the file in the folder")
 
     def handle(self, *, folder: Path, git: bool, **_options: Any) -> None:
-        """Write the line, then commit it."""
+        """Append the line, then commit it."""
         now = timezone.now()
         head = read_chain_head(now=now)
         line = {"site": settings.SITE_URL, "at": now.isoformat(), **msgspec.to_builtins(head)}

@@ -1,4 +1,4 @@
-"""`manage.py recompute_rounds`: grade closed rounds again and write their scores anew."""
+"""`manage.py recompute_rounds`: grade closed rounds again and replace their scores."""
 
 from typing import Any
 
@@ -18,10 +18,12 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Declare the options."""
-        parser.add_argument("--every", action="store_true", help="not only rounds without cells")
+        parser.add_argument(
+            "--every", action="store_true", help="all closed rounds, not only those without cells"
+        )
 
     def handle(self, *, every: bool, **_options: Any) -> None:
-        """Recompute round by round, oldest first, and say what changed."""
+        """Recompute round by round, oldest first, and print what changed."""
         closed = Round.objects.filter(phase=Round.Phase.CLOSED).select_related("season")
         bare = Score.objects.filter(round=OuterRef("pk"), status=Score.Status.SCORED, cells={})
         for judge_round in (closed if every else closed.filter(Exists(bare))).order_by("number"):

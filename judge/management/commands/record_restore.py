@@ -1,4 +1,4 @@
-"""`manage.py record_restore`: say in the chain that a backup was restored."""
+"""`manage.py record_restore`: record in the chain that a backup was restored."""
 
 from typing import Any
 
@@ -11,16 +11,16 @@ from judge.services.record import add_link
 
 
 class Command(BaseCommand):
-    """Add a link that names the last round of the backup, so that nodes know what is gone."""
+    """Add a link that names the last round of the backup, so that nodes know what was lost."""
 
-    help = "Run once after a backup was restored, before the site is started again."
+    help = "Run once after restoring a backup, before the site is started again."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Declare the options."""
-        parser.add_argument("--reason", required=True, help="what happened; it becomes public")
+        parser.add_argument("--reason", required=True, help="what happened; this becomes public")
 
     def handle(self, *, reason: str, **_options: Any) -> None:
         """Add the link."""
         last = Round.objects.aggregate(last=Max("number"))["last"] or 0
         link = add_link("restored", now=timezone.now(), round=last, reason=reason)
-        self.stdout.write(f"link {link.sequence} says: restored to round {last}")
+        self.stdout.write(f"link {link.sequence} records: restored to round {last}")

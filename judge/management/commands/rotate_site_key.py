@@ -9,10 +9,10 @@ from judge.services.record import rotate_site_key
 
 
 class Command(BaseCommand):
-    """Make a new key, signed by the old one in a link of the chain."""
+    """Create a new key, signed by the old one in a link of the chain."""
 
-    help = "Make a new key of the site. Clients accept it, because the old one signs it."
+    help = "Create a new site key. Clients accept it because the old key signs it."
 
     def handle(self, **_options: Any) -> None:
-        """Rotate, and print the public key."""
+        """Rotate the key, and print the public key."""
         self.stdout.write(f"the site signs with {rotate_site_key(now=timezone.now()).public}")

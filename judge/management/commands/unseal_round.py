@@ -1,4 +1,4 @@
-"""`manage.py unseal_round`: read sealed questions, which the chain then tells everybody."""
+"""`manage.py unseal_round`: read sealed questions, which is recorded in the public chain."""
 
 from typing import Any
 
@@ -10,14 +10,14 @@ from judge.services.record import add_link
 
 
 class Command(BaseCommand):
-    """Show the questions of a round that has not closed, after a link of the chain says so."""
+    """Print the questions of a round that has not closed, after recording it in the chain."""
 
     help = "Read a round's sealed questions. It is recorded in the public chain, with the reason."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Declare the arguments."""
         parser.add_argument("number", type=int, help="the round's number")
-        parser.add_argument("--reason", required=True, help="why; it becomes public")
+        parser.add_argument("--reason", required=True, help="why; this becomes public")
 
     def handle(self, *, number: int, reason: str, **_options: Any) -> None:
         """Add the link, then print each question with its index."""
@@ -25,10 +25,12 @@ class Command(BaseCommand):
         if judge_round is None:
             raise CommandError(f"There is no round {number}.")
         if judge_round.is_revealed:
-            raise CommandError(f"Round {number} is public: read it on its page.")
+            raise CommandError(f"Round {number} is already public: read it on its page.")
         if not judge_round.is_drawn:
-            raise CommandError(f"Round {number} waits for the public beacon: it has no questions.")
+            raise CommandError(
+                f"Round {number} has no questions yet: it waits for the public beacon."
+            )
         add_link("unsealed", now=timezone.now(), round=number, reason=reason)
         for question in judge_round.questions.order_by("position"):
-            told = f"{question.position}. {question.dataset} {question.spec['index']}"
-            self.stdout.write(f"{told}\n{question.prompt}\n")
+            line = f"{question.position}. {question.dataset} {question.spec['index']}"
+            self.stdout.write(f"{line}\n{question.prompt}\n")

@@ -1,7 +1,8 @@
 """Frames to messages and back; no I/O.
 
-Decoding happens in two steps, first the `type` and `id` and then the body, so that every refusal
-has its own code and, where the id could be read, tells which request it answers.
+A good frame is decoded in one pass. A frame that fails is decoded again in two steps, first its
+`type` and `id` and then its body, so that every refusal has its own code and, if the id could be
+read, names the request that it answers.
 """
 
 import re
@@ -49,6 +50,9 @@ def message_types(union: object) -> dict[str, type[msgspec.Struct]]:
     return {str(struct.__struct_config__.tag): struct for struct in get_args(union)}
 
 
+_from_node: msgspec.json.Decoder[NodeMessage] = msgspec.json.Decoder(FromNode)
+_from_server: msgspec.json.Decoder[ServerMessage] = msgspec.json.Decoder(FromServer)
+# By type, to find out what is wrong with a frame.
 _node_decoders: dict[str, msgspec.json.Decoder[NodeMessage]] = {
     tag: msgspec.json.Decoder(struct) for tag, struct in message_types(FromNode).items()
 }
@@ -72,15 +76,19 @@ def encode(message: msgspec.Struct) -> str:
 
 def decode_from_node(frame: str | bytes) -> NodeMessage:
     """Return what a node said. Raises UndecodableError."""
-    return _decode(frame, _node_decoders)
+    return _decode(frame, _from_node, _node_decoders)
 
 
 def decode_from_server(frame: str | bytes) -> ServerMessage:
     """Return what the server said. Raises UndecodableError."""
-    return _decode(frame, _server_decoders)
+    return _decode(frame, _from_server, _server_decoders)
 
 
-def _decode(frame: str | bytes, decoders: Mapping[str, msgspec.json.Decoder[Message]]) -> Message:
+def _decode(
+    frame: str | bytes,
+    decoder: msgspec.json.Decoder[Message],
+    decoders: Mapping[str, msgspec.json.Decoder[Message]],
+) -> Message:
     try:
         raw = frame.encode() if isinstance(frame, str) else frame
     except UnicodeEncodeError as problem:
@@ -91,6 +99,16 @@ def _decode(frame: str | bytes, decoders: Mapping[str, msgspec.json.Decoder[Mess
         raise UndecodableError(
             ErrorCode.PROTOCOL_TOO_LARGE, f"{len(raw)} bytes, at most {MAX_FRAME_BYTES} are read"
         )
+    try:
+        message = decoder.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _decode_in_steps(raw, decoders)
+    is_foreign = isinstance(message, Hello) and message.protocol != PROTOCOL_VERSION
+    return _decode_in_steps(raw, decoders) if is_foreign or _holds_nul(raw) else message
+
+
+def _decode_in_steps(raw: bytes, decoders: Mapping[str, msgspec.json.Decoder[Message]]) -> Message:
+    """Raise the UndecodableError that says what is wrong with a frame, if anything is."""
     try:
         envelope = _envelope.decode(raw)
     except msgspec.ValidationError as problem:

@@ -1,7 +1,7 @@
-"""How a site's public record is made, so that a node can check it: the same code on both sides.
+"""How a site's public record is computed; site and nodes use the same code, so nodes can verify it.
 
-`keys` signs, `answers` says what is signed of an answer, `merkle` makes one hash of many, `results`
-writes a round's scores as they are published, and `chain` joins all of it link by link. `stats`,
-`stream`, `ranking`, `accounts` and `publishing` make a season's leaderboard of its rounds' results.
-No Django, no network and no file: `docs/verification.md` says what is proved by it.
+`keys` signs, `answers` defines what is signed of an answer, `merkle` hashes many entries into one
+root, `results` encodes a round's published scores, and `chain` links all of it. `stats`, `stream`,
+`ranking`, `ledgers` and `board_rows` compute a season's leaderboard from its rounds' results. No
+Django, no network, no files; `docs/verification.md` describes what is proved.
 """

@@ -1,8 +1,8 @@
-"""What a node signs of an answer, what the site signs of having it, and what the root is over.
+"""What a node signs of its answer, what the site signs in a receipt, and what the root covers.
 
-All of it is lines of text, each ended by a line feed, so that anybody can make the same bytes: no
-field can hold a line feed, because names are slugs and hashes are hex. The commitment, a hash of a
-secret that was drawn once, tells sites and rounds apart.
+Everything is encoded as lines of text, each ended by a line feed, so that anybody can reproduce the
+bytes: no field can contain a line feed, because names are slugs and hashes are hex. The commitment,
+a hash of a random secret, distinguishes sites and rounds.
 """
 
 import hashlib
@@ -17,10 +17,10 @@ _RECEIPT = "murmuration-receipt-1"
 
 @dataclass(frozen=True, order=True)
 class AnswerEntry:
-    """An answer in a round's record; entries stand in the order of node, then position.
+    """An answer in a round's record; entries are ordered by node, then position.
 
-    `position` counts the round's questions from 1, `text_hash` is SHA-256 of the text as UTF-8, in
-    hex. `key` and `signature` are empty for an answer that its node did not sign.
+    `position` is the question's number in the round, from 1; `text_hash` is the hex SHA-256 of the
+    text as UTF-8. `key` and `signature` are empty if the node did not sign the answer.
     """
 
     node: str
@@ -36,8 +36,8 @@ def hash_text(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def state_answer(entry: AnswerEntry, *, number: int, commitment: str) -> bytes:
-    """Return what the node signs: this answer to this question of this round."""
+def encode_signed_answer(entry: AnswerEntry, *, number: int, commitment: str) -> bytes:
+    """Return the bytes that the node signs: this answer to this question of this round."""
     return _lines(
         _ANSWER,
         str(number),
@@ -50,22 +50,22 @@ def state_answer(entry: AnswerEntry, *, number: int, commitment: str) -> bytes:
 
 
 def encode_entry(entry: AnswerEntry, *, number: int, commitment: str) -> bytes:
-    """Return the entry as the Merkle tree has it: what was signed, the key and the signature."""
-    stated = state_answer(entry, number=number, commitment=commitment)
-    return stated + _lines(entry.key, entry.signature)
+    """Return the entry's bytes in the Merkle tree: the signed bytes, the key and the signature."""
+    signed = encode_signed_answer(entry, number=number, commitment=commitment)
+    return signed + _lines(entry.key, entry.signature)
 
 
 def answers_root(entries: Iterable[AnswerEntry], *, number: int, commitment: str) -> str:
-    """Return the Merkle root over all answers of a round, in whatever order they come."""
-    # By bytes, since Python's and a database's orders of texts may differ.
+    """Return the Merkle root over all answers of a round, given in any order."""
+    # Sorted by bytes, because Python and databases may order text differently.
     ordered = sorted(entries, key=lambda entry: (entry.node.encode(), entry.position))
     return merkle_root(encode_entry(e, number=number, commitment=commitment) for e in ordered)
 
 
-def state_receipt(
+def encode_signed_receipt(
     entries: Iterable[AnswerEntry], *, number: int, commitment: str, received_at: str
 ) -> bytes:
-    """Return what the site signs when it has stored these answers of a node, in their order."""
+    """Return the bytes that the site signs once it has stored these answers of a node, in order."""
     leaves = (hash_leaf(encode_entry(e, number=number, commitment=commitment)) for e in entries)
     return _lines(_RECEIPT, str(number), commitment, received_at, *(leaf.hex() for leaf in leaves))
 

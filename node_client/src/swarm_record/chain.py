@@ -1,8 +1,8 @@
-"""The chain of all that a site fixed, link by link; each names the hash of the one before.
+"""A site's public hash chain; each link contains the hash of the previous one.
 
-A link is a line of canonical JSON (names sorted, no spaces, fields without a value left out), and
-its hash is SHA-256 of the line without the line feed. So whoever knows the hash of one link knows
-whether anything before it was changed, taken out or put in.
+A link is a line of canonical JSON (names sorted, no spaces, fields without a value omitted), and
+its hash is SHA-256 of the line without the line feed. So anybody who knows the hash of one link can
+tell whether anything before it was changed, removed or inserted.
 """
 
 import hashlib
@@ -11,26 +11,26 @@ from collections.abc import Iterable, Iterator
 import msgspec
 from msgspec import Struct
 
-# What the first link names as the one before.
+# The first link's hash of a previous one.
 NOTHING = "0" * 64
 MAX_LINE_BYTES = 1 << 16
 _HEAD = "murmuration-head-1"
 
 
-class Link(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One thing that was fixed; `kind` says what, and which of the fields it has.
+class RecordLink(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """One recorded event; `kind` determines the event and which other fields are set.
 
-    began       `key` of the site, `round`: the last one before, `nodes`: quarantined by then
-    key         `key`: a new one of the site, `signature` of the `state_key` by the one before
+    began       `key` of the site, the last `round` before the chain, quarantined `nodes`
+    key         the site's new `key`, with the old key's `signature` of `encode_signed_key`
     scheduled   `round`, `season`, `commitment`: before anybody could answer
     withdrawn   `round`: its season ended before it opened
-    answered    `round`, `root` over all `count` answers: when nobody could answer any more
-    closed      `round`, `secret`, `results`: the root over its `count` scores, and `at`: when
+    answered    `round`, `root` over all `count` answers: once nobody could answer any more
+    closed      `round`, `secret`, `results`: the root over its `count` scores
     void        `round`, `reason`; `secret` if its rules name a public beacon
     recomputed  `round`, `results`: the new root, `reason`
     quarantined, released   `node`, `reason`
     unsealed    `round`, `reason`: the operator read its sealed questions
-    restored    `round`: the last one that a backup had, `reason`
+    restored    `round`: the last one in the backup, `reason`
     """
 
     sequence: int
@@ -52,20 +52,20 @@ class Link(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class BrokenChainError(Exception):
-    """The lines are no chain; the message says from which on."""
+    """The lines are not a valid chain; the message names the first bad link."""
 
 
-class Linked(Struct, frozen=True):
+class HashedLink(Struct, frozen=True):
     """A link and its hash."""
 
-    link: Link
+    link: RecordLink
     head: str
 
 
-_decoder = msgspec.json.Decoder(Link)
+_decoder = msgspec.json.Decoder(RecordLink)
 
 
-def encode_link(link: Link) -> bytes:
+def encode_link(link: RecordLink) -> bytes:
     """Return a link's line, without its line feed."""
     return msgspec.json.encode(link, order="sorted")
 
@@ -75,10 +75,10 @@ def hash_link(line: bytes) -> str:
     return hashlib.sha256(line).hexdigest()
 
 
-def follow_chain(lines: Iterable[bytes]) -> Iterator[Linked]:
-    """Yield all links, from the first on. Raises BrokenChainError at one that does not follow.
+def follow_chain(lines: Iterable[bytes]) -> Iterator[HashedLink]:
+    """Yield all links, starting with the first. Raises BrokenChainError at the first bad link.
 
-    Kinds and fields of a newer version are passed over, and are hashed all the same.
+    Unknown kinds and fields of newer versions are accepted, and are part of the hash.
     """
     previous, sequence = NOTHING, 0
     for sequence, line in enumerate(lines, start=1):
@@ -91,14 +91,14 @@ def follow_chain(lines: Iterable[bytes]) -> Iterator[Linked]:
         if link.previous != previous:
             raise BrokenChainError(f"link {sequence} does not follow the one before it")
         previous = hash_link(line)
-        yield Linked(link, previous)
+        yield HashedLink(link, previous)
 
 
-def state_head(*, sequence: int, head: str) -> bytes:
-    """Return what the site signs of its newest link."""
+def encode_signed_head(*, sequence: int, head: str) -> bytes:
+    """Return the bytes that the site signs for its newest link."""
     return f"{_HEAD}\n{sequence}\n{head}\n".encode()
 
 
-def state_key(key: str) -> bytes:
-    """Return what the site's old key signs of the new one."""
+def encode_signed_key(key: str) -> bytes:
+    """Return the bytes that the site's old key signs to confirm the new key."""
     return f"murmuration-key-1\n{key}\n".encode()

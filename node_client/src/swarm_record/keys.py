@@ -1,4 +1,4 @@
-"""Ed25519 keys and signatures (RFC 8032), written as lower-case hex."""
+"""Ed25519 keys and signatures (RFC 8032), as lower-case hex."""
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -10,7 +10,7 @@ def make_key() -> bytes:
 
 
 def public_key_of(private: bytes) -> str:
-    """Return the public key, 64 hex digits. Raises ValueError for what is no private key."""
+    """Return the public key, 64 hex digits. Raises ValueError if `private` is not a private key."""
     return Ed25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw().hex()
 
 
@@ -20,7 +20,7 @@ def sign(private: bytes, message: bytes) -> str:
 
 
 def is_signed(message: bytes, *, key: str, signature: str) -> bool:
-    """Tell whether the owner of a public key signed the message; what is no key signed nothing."""
+    """Tell whether the key's owner signed the message; False for an invalid key or signature."""
     try:
         public = Ed25519PublicKey.from_public_bytes(bytes.fromhex(key))
         public.verify(bytes.fromhex(signature), message)

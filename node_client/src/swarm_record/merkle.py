@@ -1,6 +1,6 @@
-"""One hash of many entries: the Merkle tree of RFC 6962, section 2.1, with SHA-256.
+"""The Merkle tree of RFC 6962, section 2.1, with SHA-256.
 
-Leaves and inner nodes are hashed with different first bytes, so neither can pass for the other.
+Leaves and inner nodes are hashed with different prefixes, so one cannot be mistaken for the other.
 """
 
 import hashlib
@@ -13,15 +13,15 @@ def hash_leaf(entry: bytes) -> bytes:
 
 
 def merkle_root(entries: Iterable[bytes]) -> str:
-    """Return the root over entries, in their order, as hex; without any it is SHA-256 of nothing.
+    """Return the hex root over entries in their order; SHA-256 of nothing if there are none.
 
-    A node that has no sibling goes up as it is, which gives RFC 6962's tree for any number.
+    A node without a sibling moves up unchanged, which gives RFC 6962's tree for any number.
     """
     return join_leaves([hash_leaf(entry) for entry in entries])
 
 
 def join_leaves(level: list[bytes]) -> str:
-    """Return the root over the hashes of entries."""
+    """Return the hex root over the hashes of entries."""
     if not level:
         return hashlib.sha256(b"").hexdigest()
     while len(level) > 1:

@@ -1,7 +1,7 @@
-"""A round's results as lines: what the chain fixes of its scores, and a season is added up from.
+"""A round's published results as lines of text; the chain contains their Merkle root.
 
-A line is canonical JSON: names sorted, no spaces, no escapes but needed, floats in their shortest
-form. The first one is a ResultsHead, a ResultLine follows for each seat, by the node's name.
+A line is canonical JSON: names sorted, no spaces, only necessary escapes, floats in their shortest
+form. The first line is a ResultsHead; a ResultLine for each seat follows, ordered by node name.
 """
 
 from collections.abc import Iterable
@@ -10,15 +10,14 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from swarm_record.merkle import merkle_root
 from swarm_tasks.marks import Cells
 
-# Bytes in hex, of one bit a question.
+# Hex bytes with one bit per question.
 Bits = Annotated[str, Meta(pattern=r"^([0-9a-f]{2}){0,32}\Z")]
 
 
 class ResultsHead(Struct, frozen=True):
-    """Whose results follow; `datasets` has the round's questions' ones, in their order."""
+    """The round whose results follow; `datasets` has one name per question, in order."""
 
     round: int
     season: str
@@ -26,10 +25,11 @@ class ResultsHead(Struct, frozen=True):
 
 
 class ResultLine(Struct, frozen=True):
-    """A node's result in a round, with the labels that it had.
+    """A node's result in a round, with its model and arm at that time.
 
-    `answered` and `solved` hold one bit a question, from the highest of the first byte on, in hex:
-    questions that count, and those that were solved. `cells` maps each dataset to [correct, n].
+    `answered` marks the questions that count and `solved` those that were solved: hex, one bit per
+    question, starting with the highest bit of the first byte. `cells` maps each dataset to
+    [correct, n].
     """
 
     node: str
@@ -47,7 +47,7 @@ class ResultLine(Struct, frozen=True):
 
 
 def encode_result(line: ResultsHead | ResultLine) -> bytes:
-    """Return a line without its line feed."""
+    """Return a line without a line feed."""
     return msgspec.json.encode(line, order="sorted")
 
 
@@ -55,8 +55,3 @@ def encode_results(head: ResultsHead, lines: Iterable[ResultLine]) -> list[bytes
     """Return the lines of a round's results, in order and without line feeds."""
     ordered = sorted(lines, key=lambda line: line.node.encode())
     return [encode_result(head), *map(encode_result, ordered)]
-
-
-def results_root(lines: Iterable[bytes]) -> str:
-    """Return the Merkle root over the lines of a round's results."""
-    return merkle_root(lines)

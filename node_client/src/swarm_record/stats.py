@@ -1,7 +1,8 @@
-"""The intervals of judge scores; pure.
+"""Confidence intervals of judge scores, and Holm's adjustment; pure.
 
-A node's score over a window is a macro pass@1, the plain mean of its shares in several datasets;
-a share of one dataset is the simplest case. Both get the interval of `macro_intervals`, at 95 %.
+A node's score over a window is its macro pass@1: the unweighted mean of the shares that it solved
+in each dataset. The share of a single dataset is the simplest case. Both get the 95 % interval of
+`macro_intervals`.
 """
 
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ import numpy.typing as npt
 from scipy.special import betaincinv, stdtrit
 
 CONFIDENCE = 0.95
-# Any number above 0 where a quantile is not used.
+# A positive placeholder where a quantile is not used.
 _LEAST = 1e-12
 
 Interval = tuple[float, float]
@@ -24,16 +25,16 @@ def student_quantile(freedom: float) -> float:
 
 
 def effective_n(cells: Mapping[str, tuple[int, int]]) -> float:
-    """Return how many questions of one kind would measure as well as these cells do.
+    """Return the number of questions of one dataset that would give the same precision as `cells`.
 
-    `cells` maps each dataset to (correct, n); datasets with n = 0 are left out, and without any
-    question the answer is 0. The score m weighs the k datasets that are left equally, w = 1/k.
-    With equal shares everywhere that is Kish's effective sample size 1 / sum(w² / n) (L. Kish,
-    Survey Sampling, 1965): the sum of all n where the datasets have equally many questions, and
-    less where they do not. Where the share that is solved is in a dataset with few questions, the
-    score varies more than that: then it is m (1 - m) / sum(w² p (1 - p) / n), if that is less. The
-    shares p and their mean m are taken with two right and two wrong answers more (A. Agresti,
-    B. A. Coull, The American Statistician 52, 1998), as a share of 0 or 1 would have no variance.
+    `cells` maps each dataset to (correct, n); datasets with n = 0 are ignored, and without any
+    question the result is 0. The score m weights the k remaining datasets equally, w = 1/k. If all
+    shares are equal, the result is Kish's effective sample size 1 / sum(w² / n) (L. Kish, Survey
+    Sampling, 1965): the sum of all n if the datasets have equally many questions, otherwise less.
+    If the solved share is mainly in a dataset with few questions, the score varies more; then the
+    result is m (1 - m) / sum(w² p (1 - p) / n), if that is smaller. The shares p and their mean m
+    are computed with two additional correct and two additional wrong answers (A. Agresti, B. A.
+    Coull, The American Statistician 52, 1998), because a share of 0 or 1 would have no variance.
     """
     counts = [(correct, n) for correct, n in cells.values() if n > 0]
     if not counts:
@@ -51,9 +52,9 @@ def macro_intervals(scores: npt.ArrayLike, effective: npt.ArrayLike) -> tuple[Fl
     `scores` are fractions and `effective` their `effective_n` > 0, element by element.
 
     Clopper and Pearson's interval (Biometrika 26, 1934) with the effective n in place of a count:
-    the quantiles of Beta(s·n, (1 - s)·n + 1) and Beta(s·n + 1, (1 - s)·n). For one dataset it
-    covers 95 % at least, whatever the share. For several datasets with equally many questions it
-    does so too, because shares that differ vary less than equal ones with the same mean. With
+    the quantiles of Beta(s·n, (1 - s)·n + 1) and Beta(s·n + 1, (1 - s)·n). For one dataset its
+    coverage is at least 95 % for any share. The same holds for several datasets with equally many
+    questions, because shares that differ vary less than equal shares with the same mean. With
     unequal numbers it is approximate: `docs/statistics.md` has the figures. Jeffreys' interval is
     a tenth narrower at 50 questions and a fortieth at 500, and covers .87 to .99.
     """
@@ -61,15 +62,15 @@ def macro_intervals(scores: npt.ArrayLike, effective: npt.ArrayLike) -> tuple[Fl
     n = np.asarray(effective, dtype=np.float64)
     tail = (1 - CONFIDENCE) / 2
     solved, missed = share * n, (1 - share) * n
-    # With nothing solved the interval begins at 0, and with everything it ends at 1: there the
-    # quantile's parameter would be 0.
+    # With nothing solved the interval starts at 0, and with everything solved it ends at 1; the
+    # quantile's parameter would be 0 there.
     low = np.where(solved > 0, betaincinv(np.maximum(solved, _LEAST), missed + 1, tail), 0.0)
     high = np.where(missed > 0, betaincinv(solved + 1, np.maximum(missed, _LEAST), 1 - tail), 1.0)
     return np.minimum(low, share), np.maximum(high, share)
 
 
 def macro_interval(score: float, effective: float) -> Interval:
-    """Return the interval of one macro score, or of a share of `effective` questions."""
+    """Return the interval of one macro score with `effective` questions."""
     low, high = macro_intervals(score, effective)
     return float(low), float(high)
 
@@ -77,9 +78,9 @@ def macro_interval(score: float, effective: float) -> Interval:
 def adjust_by_holm(p_values: npt.ArrayLike, *, hypotheses: int) -> Floats:
     """Return the p-values adjusted for `hypotheses` tests, in the order given.
 
-    There may be more hypotheses than p-values: those that were not looked at count as p = 1, so
-    that looking at promising ones only is paid for. Holds whatever depends on what (S. Holm,
-    Scandinavian Journal of Statistics 6, 1979).
+    There may be more hypotheses than p-values: untested ones count as p = 1, which corrects for
+    testing only promising ones. Valid under any dependence (S. Holm, Scandinavian Journal of
+    Statistics 6, 1979).
     """
     p = np.asarray(p_values, dtype=np.float64)
     order = np.argsort(p)

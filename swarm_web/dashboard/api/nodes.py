@@ -119,7 +119,8 @@ class HandOutOut(ReportSchema):
         description="`lowered`: a quarter as often; `withheld`: not at all.", examples=["lowered"]
     )
     charge: str = Field(
-        description="`refused`, `flooding`, `copying`, `worthless`, `too_right` or `operator`.",
+        description="`refused`, `flooding`, `unheeding`, `copying`, `worthless`, `misdeclared`, "
+        "`too_right` or `operator`.",
         examples=["copying"],
     )
     why: str = Field(description="What was found, in words.")

@@ -18,7 +18,7 @@ from swarm_web.dashboard.charts.parts import (
 
 
 @dataclass(frozen=True)
-class ScoreSpread:
+class RoundSpread:
     """The scores of a round's `n` trained nodes, as fractions: quartiles, median and best."""
 
     round: int
@@ -29,7 +29,7 @@ class ScoreSpread:
     n: int
 
 
-def draw_spreads(spreads: Sequence[ScoreSpread]) -> Figure:
+def draw_spreads(spreads: Sequence[RoundSpread]) -> Figure:
     """Draw rounds, oldest first: a band between the quartiles, the median and the best score."""
     colour, rgb = NEUTRAL
     rounds = [spread.round for spread in spreads]

@@ -6,7 +6,7 @@ from django.http import Http404
 from django.utils.translation import gettext_lazy as _
 
 from judge.models import Answer, Round
-from judge.repeats import numbers_before, tell_asked
+from judge.repeats import numbers_before, read_asked_rounds
 from swarm_tasks.asked import encode_digests
 from swarm_web.dashboard.downloads.batches import Row, read_batches
 from swarm_web.dashboard.downloads.formats import Column, ColumnKind
@@ -113,5 +113,5 @@ def _select_asked(numbers: Sequence[int]) -> list[Row]:
             earlier.seal.hex() if earlier.seal else None,
             encode_digests(earlier.digests).hex() if earlier.seal else None,
         )
-        for earlier in tell_asked(numbers)
+        for earlier in read_asked_rounds(numbers)
     ]

@@ -4,7 +4,7 @@ from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from judge.comparison import MIN_NODES_PER_ARM, MIN_ROUNDS
+from judge.statistics.comparison import MIN_NODES_PER_ARM, MIN_ROUNDS
 from swarm_web.dashboard.reports.compare import CompareReport, read_comparison, read_seasons
 from swarm_web.dashboard.reports.duel import choose_model, draw_duel, read_duel
 from swarm_web.dashboard.reports.lab import read_answer

@@ -8,19 +8,19 @@ import msgspec
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from judge.comparison import (
+from judge.models import Comparison, Season
+from judge.selectors.scores import comparisons_in, differences_by_model
+from judge.selectors.seasons import coin_share, shown_season
+from judge.statistics.comparison import (
     MIN_NODES_PER_ARM,
     MIN_ROUNDS,
-    Claim,
+    ArmsClaim,
     Missing,
     plan_looks,
     share_level,
 )
-from judge.models import Comparison, Season
-from judge.over_seasons import MIN_SEASONS, SeasonsClaim, compare_seasons
-from judge.planning import find_effect, plan_nodes
-from judge.selectors.scores import comparisons_in, differences_by_model
-from judge.selectors.seasons import coin_share, shown_season
+from judge.statistics.over_seasons import MIN_SEASONS, SeasonsClaim, compare_seasons
+from judge.statistics.planning import find_effect, plan_nodes
 
 METHOD = (
     "Each node's mean deviation from its model's mean in the same rounds, adjusted by regression "
@@ -78,7 +78,7 @@ class ClaimReport:
     the test can detect.
     """
 
-    claim: Claim
+    claim: ArmsClaim
     words: str
     missing: str
     power: str
@@ -195,7 +195,7 @@ def read_comparison() -> CompareReport:
 def _describe_claim(
     stored: Comparison, assignment: ArmAssignment, *, trial_rounds: int
 ) -> ClaimReport:
-    claim = msgspec.convert(stored.claim, Claim)
+    claim = msgspec.convert(stored.claim, ArmsClaim)
     return ClaimReport(
         claim=claim,
         words=describe_verdict(claim, assignment=assignment),
@@ -205,7 +205,7 @@ def _describe_claim(
     )
 
 
-def describe_verdict(claim: Claim, *, assignment: ArmAssignment) -> str:
+def describe_verdict(claim: ArmsClaim, *, assignment: ArmAssignment) -> str:
     """Describe what a claim means, within what the assignment of arms allows to conclude."""
     if claim.verdict == "too_few":
         return _("Not tested yet.")
@@ -224,7 +224,7 @@ def describe_verdict(claim: Claim, *, assignment: ArmAssignment) -> str:
     return f"{higher} {cause}"
 
 
-def describe_power(claim: Claim, *, trial_rounds: int) -> str:
+def describe_power(claim: ArmsClaim, *, trial_rounds: int) -> str:
     """Describe how many nodes a claim needs, given how much nodes differ; empty if unknown."""
     if claim.spread is None:
         return ""

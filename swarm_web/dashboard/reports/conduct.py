@@ -79,12 +79,20 @@ def _explain_charge(charge: Conduct.Charge, row: Conduct) -> str:
             "%(bad)d of %(total)d messages and rollouts that it sent were refused."
         ),
         Conduct.Charge.FLOODING: _("%(bad)d messages came faster than this site allows."),
+        Conduct.Charge.UNHEEDING: _(
+            "This site hung up %(bad)d times within an hour because the node sent on, without"
+            " reading replies or without waiting when it was told to."
+        ),
         Conduct.Charge.COPYING: _(
             "%(bad)d of %(total)d rollouts were copies of others in the pool."
         ),
         Conduct.Charge.WORTHLESS: _(
             "%(bad)d of %(total)d checked rollouts teach nobody: their question cannot be made or"
             " belongs to the judge, or the verifier hangs or fails on a completion."
+        ),
+        Conduct.Charge.MISDECLARED: _(
+            "No completion was right in %(bad)d of %(total)d checked rollouts that it declares"
+            " informative."
         ),
         Conduct.Charge.TOO_RIGHT: _(
             "All completions were right in %(bad)d of %(total)d checked rollouts; its judge scores"
@@ -100,8 +108,14 @@ def _suggest_remedy(charge: Conduct.Charge) -> str:
     said = {
         Conduct.Charge.REFUSED: _("Update the client; see below what was refused."),
         Conduct.Charge.FLOODING: _("Update the client: newer ones wait when they are told to."),
+        Conduct.Charge.UNHEEDING: _(
+            "Update the client: newer ones wait for each reply, and when they are told to."
+        ),
         Conduct.Charge.COPYING: _("Share only what the node's own model wrote, each rollout once."),
         Conduct.Charge.WORTHLESS: _("Update the client, and train on the tasks of the season."),
+        Conduct.Charge.MISDECLARED: _(
+            "Update the client, and declare only rollouts with right and wrong completions."
+        ),
         Conduct.Charge.TOO_RIGHT: _(
             "Share what the model itself wrote, and answer the judge with the same model."
         ),

@@ -10,8 +10,8 @@ from django.utils.translation import gettext as _
 
 from judge.models import Comparison, Season
 from judge.selectors.rounds import summaries_in
-from judge.summaries import Group
-from judge.task_gaps import TaskGap
+from judge.statistics.summaries import ArmGroup
+from judge.statistics.task_gaps import TaskGap
 from swarm_web.dashboard.charts.arms import ArmMean, ArmPoint, draw_arms, pool_arm
 from swarm_web.dashboard.charts.parts import TabledChart, Value
 from swarm_web.errors import RequestError
@@ -68,7 +68,7 @@ def draw_duel(season: Season, model: str) -> TabledChart:
     """Draw the arms of a model over the season's last rounds, in one query."""
     points: defaultdict[str, list[ArmPoint]] = defaultdict(list)
     for number, stored in summaries_in(season, rounds=CHARTED_ROUNDS):
-        for group in msgspec.convert(stored, list[Group]):
+        for group in msgspec.convert(stored, list[ArmGroup]):
             if group.model == model:
                 point = ArmPoint(number, group.nodes, group.mean, group.variance)
                 points[group.arm].append(point)

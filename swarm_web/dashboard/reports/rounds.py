@@ -11,7 +11,7 @@ from judge.models import Round, RoundSummary, Season
 from judge.selectors.rounds import listed_rounds
 from judge.selectors.seasons import shown_season, started_seasons
 from swarm_web.dashboard.charts.parts import TabledChart
-from swarm_web.dashboard.charts.rounds import ScoreSpread, draw_spreads
+from swarm_web.dashboard.charts.rounds import RoundSpread, draw_spreads
 from swarm_web.errors import RequestError
 from swarm_web.keyset import Key, Keyset, Listing, decode_numbers
 
@@ -127,14 +127,14 @@ def _read_summary(judge_round: Round) -> RoundSummary | None:
     return getattr(judge_round, "summary", None)
 
 
-def _measure(judge_round: Round) -> ScoreSpread | None:
+def _measure(judge_round: Round) -> RoundSpread | None:
     summary = _read_summary(judge_round)
     if summary is None:
         return None
     low, median, high, best = summary.low, summary.median, summary.high, summary.best
     if low is None or median is None or high is None or best is None:
         return None
-    return ScoreSpread(judge_round.number, low, median, high, best, n=summary.trained)
+    return RoundSpread(judge_round.number, low, median, high, best, n=summary.trained)
 
 
 def _find_newer(rounds: QuerySet[Round], after: Key) -> int | None:

@@ -12,12 +12,13 @@ from swarm_web.relay import conduct
 class Conduct(models.Model):
     """Evidence about one node in one season, and its level (`relay.conduct`).
 
-    Web processes add to `refused`, `copies` and `hurried` and set `pending`; `refused` counts
-    rollouts that are none of the season's and messages that could not be read, and `hurried` those
-    that came too fast. A worker counts spot checks in `checked` and `worthless`. `sent_window` is
-    {"since", "published", "refused", "copies", "hurried"}: the totals when the window of messages
-    began. `check_window` is {"since", "worthless", "cells"} of the window of checks. Both are empty
-    before the first look.
+    Web processes add to `refused`, `copies`, `hurried` and `floods` and set `pending`; `refused`
+    counts rollouts that are none of the season's and messages that could not be read, `hurried`
+    those that came too fast, and `floods` how often it was hung up on because it went on. A worker
+    counts spot checks in `checked` and `worthless`. `sent_window` is {"since", "published",
+    "refused", "copies", "hurried", "floods"}: the totals when the window of messages began.
+    `check_window` is {"since", "worthless", "declared", "misdeclared", "cells"} of the window of
+    checks. Both are empty before the first look, and lack what older versions did not count.
 
     `charge`, `bad`, `total` and `allowed` are the last finding, `since` when the level was set, and
     `until` when it rises. While `pinned` is set, an operator has decided, and nothing changes it.
@@ -35,8 +36,10 @@ class Conduct(models.Model):
 
         REFUSED = conduct.Charge.REFUSED.value, _("sends what is refused")
         FLOODING = conduct.Charge.FLOODING.value, _("sends too fast")
+        UNHEEDING = conduct.Charge.UNHEEDING.value, _("sends on without heeding replies")
         COPYING = conduct.Charge.COPYING.value, _("sends copies")
         WORTHLESS = conduct.Charge.WORTHLESS.value, _("sends what teaches nobody")
+        MISDECLARED = conduct.Charge.MISDECLARED.value, _("declares falsely")
         TOO_RIGHT = conduct.Charge.TOO_RIGHT.value, _("is too right to be true")
         OPERATOR = "operator", _("decided by the operator")
 
@@ -47,6 +50,7 @@ class Conduct(models.Model):
     refused = models.BigIntegerField(default=0)
     copies = models.BigIntegerField(default=0)
     hurried = models.BigIntegerField(default=0)
+    floods = models.BigIntegerField(default=0, db_default=0)
     checked = models.BigIntegerField(default=0)
     worthless = models.BigIntegerField(default=0)
     sent_window = models.JSONField[dict[str, Any]](default=dict)

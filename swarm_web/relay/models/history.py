@@ -37,6 +37,17 @@ class Exchange(models.Model):
         return f"{self.taker} from {self.giver}: {self.used}"
 
 
+class CreditSource(models.Model):
+    """A web process that sends credits, and the number of its last batch that is booked."""
+
+    name = models.CharField(max_length=64, primary_key=True)
+    number = models.BigIntegerField()
+    booked_at = models.DateTimeField(auto_now=True, db_index=True)
+
+    def __str__(self) -> str:
+        return f"{self.name} to {self.number}"
+
+
 class TrainingPoint(models.Model):
     """What a node said of its training at one step, thinned to one point in some minutes.
 

@@ -17,7 +17,7 @@ from swarm_tasks.answers import known_rules
 from swarm_tasks.pool import AnyVerifier
 from swarm_web.nodes.models import Node
 from swarm_web.relay.intake import Sample, take_samples
-from swarm_web.relay.models import ArchivedRollout, Exchange, TrainingPoint
+from swarm_web.relay.models import ArchivedRollout, CreditSource, Exchange, TrainingPoint
 from swarm_web.relay.services.crediting import withdraw_credits
 from swarm_web.relay.services.scoring import score_completions
 from swarm_web.store import sync_redis
@@ -28,6 +28,7 @@ _STORED_AT_ONCE = 100
 # Few, because each may hold a completion that hangs until its deadline.
 _CHECKED_AT_ONCE = 8
 _PRUNED_AT_ONCE = 1000
+_SOURCES_KEPT = timedelta(days=7)
 
 
 def store_samples() -> int:
@@ -65,13 +66,17 @@ def check_samples(*, verifier: AnyVerifier, now: datetime) -> int:
 
 
 def prune_archive(*, now: datetime) -> None:
-    """Delete what is older than RELAY_ARCHIVE_DAYS: rollouts, exchanges, points of training."""
+    """Delete what is older than RELAY_ARCHIVE_DAYS: rollouts, exchanges, points of training.
+
+    Also the sources of credits that ended long ago: no batch of theirs can still wait in Redis.
+    """
     cutoff = now - timedelta(days=settings.RELAY_ARCHIVE_DAYS)
     old = ArchivedRollout.objects.filter(published_at__lt=cutoff).order_by("published_at")
     while keys := list(old.values_list("pk", flat=True)[:_PRUNED_AT_ONCE]):
         ArchivedRollout.objects.filter(pk__in=keys).delete()
     Exchange.objects.filter(hour__lt=cutoff).delete()
     TrainingPoint.objects.filter(at__lt=cutoff).delete()
+    CreditSource.objects.filter(booked_at__lt=now - _SOURCES_KEPT).delete()
 
 
 def _to_row(sample: Sample) -> ArchivedRollout:

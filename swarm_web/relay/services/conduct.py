@@ -58,6 +58,8 @@ def note_checks(found: Mapping[int, Sequence[Checked]], *, season_id: int, now: 
             row.check_window = {
                 "since": since,
                 "worthless": checks.worthless,
+                "declared": checks.declared,
+                "misdeclared": checks.misdeclared,
                 "cells": checks.cells,
             }
             row.pending = True
@@ -156,6 +158,7 @@ def _totals(row: Conduct) -> dict[str, int]:
         "refused": row.refused,
         "copies": row.copies,
         "hurried": row.hurried,
+        "floods": row.floods,
     }
 
 
@@ -181,7 +184,12 @@ def _checks(row: Conduct) -> Checks:
     window = row.check_window
     if not window:
         return Checks()
-    return Checks(window["worthless"], {name: (a, n) for name, (a, n) in window["cells"].items()})
+    return Checks(
+        worthless=window["worthless"],
+        declared=window.get("declared", 0),
+        misdeclared=window.get("misdeclared", 0),
+        cells={name: (right, n) for name, (right, n) in window["cells"].items()},
+    )
 
 
 def _judged(row: Conduct) -> Cells:

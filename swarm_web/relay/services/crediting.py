@@ -1,26 +1,29 @@
 """Credits are booked in batches: who learned from whom, and from which archived rollout.
 
-A batch is taken off the list before it is booked, so it is never booked twice; while Postgres is
-away it is put back. Who learned from whom is stored as it was reported. A giver's total leaves out
-rollouts that our own check refutes, and what one pair has beyond so many a minute (`relay.pairs`).
+Each batch is booked once: in the transaction that books it, the number of the last batch of its
+process is stored, and only then is it taken off the list. So whatever fails in between, Postgres,
+Redis or this process, it is booked by the next call. Who learned from whom is stored as it was
+reported. A giver's total leaves out rollouts that our own check refutes, and what one pair has
+beyond so many a minute (`relay.pairs`).
 """
 
 import logging
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import cast
 
 import msgspec
-from django.db import DatabaseError, InterfaceError, connection, transaction
+from django.db import DataError, IntegrityError, connection, transaction
 from django.db.models import Count, F, OuterRef, Subquery
 from django.db.models.functions import Greatest
 
 from swarm_web.nodes.models import Node
+from swarm_web.relay.credits import Credits, PairKey
 from swarm_web.relay.keys import CREDITS
-from swarm_web.relay.models import ArchivedRollout, Contribution, Exchange, Learned
+from swarm_web.relay.models import ArchivedRollout, Contribution, CreditSource, Exchange, Learned
 from swarm_web.relay.pairs import PartyPair, admit
-from swarm_web.relay.tally import Credits, Lesson, Pair
+from swarm_web.relay.tally import Lesson
 from swarm_web.store import sync_redis
 
 logger = logging.getLogger(__name__)
@@ -30,10 +33,7 @@ _BOOKED_AT_ONCE = 16
 # With thousands of nodes there are millions of pairs an hour: beyond this many, new ones are not
 # told apart any more, while every credit still counts for its giver.
 MOST_PAIRS_AN_HOUR = 20_000
-_HOUR_S = 3600
 
-# season, hour, giver, taker
-_Flow = tuple[int, datetime, int, int]
 # season, author, the author's id of it
 _Place = tuple[int, int, str]
 
@@ -42,51 +42,93 @@ _decoder = msgspec.msgpack.Decoder(Credits)
 
 def book_credits() -> int:
     """Book some of the batches that wait; return how many there were."""
-    packed = cast("list[bytes] | None", sync_redis().lpop(CREDITS, _BOOKED_AT_ONCE))
-    if not packed:
-        return 0
-    pairs: Counter[Pair] = Counter()
-    lessons: list[Lesson] = []
-    for batch in _unpack(packed):
-        lessons += batch.lessons
-        for pair, count in batch.pairs:
-            pairs[pair] += count
-    try:
-        with transaction.atomic():
-            _book(pairs, lessons)
-    except (DatabaseError, InterfaceError):
-        sync_redis().rpush(CREDITS, *packed)
-        raise
+    with transaction.atomic():
+        if not _is_alone():
+            return 0
+        packed = cast("list[bytes]", sync_redis().lrange(CREDITS, 0, _BOOKED_AT_ONCE - 1))
+        batches = [batch for each in packed if (batch := _unpack(each))]
+        _book_new(batches)
+    # By value, and not by position: the web processes may have dropped the oldest meanwhile.
+    with sync_redis().pipeline(transaction=False) as pipeline:
+        for each in packed:
+            pipeline.lrem(CREDITS, 1, cast("str", each))
+        pipeline.execute()
     return len(packed)
 
 
-def _unpack(packed: Iterable[bytes]) -> Iterator[Credits]:
-    """Decode batches, without those that another version of the site wrote in another way."""
-    for each in packed:
-        try:
-            yield _decoder.decode(each)
-        except msgspec.DecodeError:
-            logger.warning("left out a batch of credits that cannot be read", exc_info=True)
+def _is_alone() -> bool:
+    """Tell whether no other worker books; none then does until the transaction ends."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock(hashtext('relay.credits'))")
+        [is_locked] = cast("tuple[bool]", cursor.fetchone())
+    return is_locked
 
 
-def _book(pairs: Counter[Pair], lessons: Sequence[Lesson]) -> None:
-    named = {node_id for pair in pairs for node_id in (pair.giver_id, pair.taker_id)}
-    # Any of them may have been deleted meanwhile.
-    nodes = Node.objects.only("pk", "owner_id").in_bulk(named)
-    known = Counter(
-        {
-            pair: count
-            for pair, count in pairs.items()
-            if pair.giver_id in nodes and pair.taker_id in nodes
-        }
+def _unpack(packed: bytes) -> Credits | None:
+    """Decode a batch, unless another version of the site wrote it in another way."""
+    try:
+        return _decoder.decode(packed)
+    except msgspec.DecodeError:
+        logger.warning("left out a batch of credits that cannot be read", exc_info=True)
+        return None
+
+
+def _book_new(batches: Sequence[Credits]) -> None:
+    """Book the batches that were not booked before, all together, or else one by one."""
+    reached = dict(
+        CreditSource.objects.filter(name__in={batch.source for batch in batches}).values_list(
+            "name", "number"
+        )
     )
-    if not known:
-        return
+    new = []
+    for batch in batches:
+        if batch.number > reached.get(batch.source, 0):
+            new.append(batch)
+            reached[batch.source] = batch.number
+    try:
+        with transaction.atomic():
+            _book(new)
+    except (DataError, IntegrityError):
+        for batch in new:
+            _book_alone(batch)
+    CreditSource.objects.bulk_create(
+        [CreditSource(name=name, number=number) for name, number in reached.items()],
+        update_conflicts=True,
+        unique_fields=["name"],
+        update_fields=["number", "booked_at"],
+    )
+
+
+def _book_alone(batch: Credits) -> None:
+    """Book a batch, or drop it: what Postgres does not take must not hold up all others."""
+    try:
+        with transaction.atomic():
+            _book([batch])
+    except (DataError, IntegrityError):
+        logger.exception("dropped batch %d of %s: it cannot be stored", batch.number, batch.source)
+
+
+def _book(batches: Sequence[Credits]) -> None:
+    used: Counter[PairKey] = Counter()
+    for batch in batches:
+        used.update(batch.count_pairs())
+    lessons = [lesson for batch in batches for lesson in batch.lessons]
+    parties = _read_parties(batches)
     archived = _lock_archived(lessons)
-    _store_flows(_add_up_flows(known))
-    _note_learners([lesson for lesson in lessons if lesson.taker_id in nodes], archived)
+    _store_flows(used)
+    _note_learners([lesson for lesson in lessons if lesson.taker_id in parties], archived)
     refuted = {place for place, row in archived.items() if row.is_refuted}
-    _count_for_givers(known, _refuted_lessons(lessons, refuted), nodes)
+    _count_for_givers(used, _refuted_lessons(lessons, refuted), parties)
+
+
+def _read_parties(batches: Sequence[Credits]) -> dict[int, str]:
+    """Return the parties of the nodes in these batches; any of them may have been deleted."""
+    named: set[int] = set()
+    for batch in batches:
+        _, _, givers, takers, _ = batch.pairs
+        named.update(givers, takers)
+    nodes = Node.objects.only("pk", "owner_id").in_bulk(named)
+    return {node_id: node.party for node_id, node in nodes.items()}
 
 
 def _place_of(lesson: Lesson) -> _Place:
@@ -103,33 +145,35 @@ def _lock_archived(lessons: Sequence[Lesson]) -> dict[_Place, ArchivedRollout]:
     return {(row.season_id, row.author_id, row.rollout): row for row in locked}
 
 
-def _refuted_lessons(lessons: Sequence[Lesson], refuted: set[_Place]) -> Counter[Pair]:
+def _refuted_lessons(lessons: Sequence[Lesson], refuted: set[_Place]) -> Counter[PairKey]:
     """Return how many credits of each pair are for rollouts that our check refutes."""
     return Counter(
-        Pair(each.season_id, each.at // 60 * 60, each.giver_id, each.taker_id)
+        (each.season_id, each.at // 60 * 60, each.giver_id, each.taker_id)
         for each in lessons
         if _place_of(each) in refuted
     )
 
 
 def _count_for_givers(
-    pairs: Counter[Pair], refuted: Counter[Pair], nodes: Mapping[int, Node]
+    used: Mapping[PairKey, int], refuted: Counter[PairKey], parties: Mapping[int, str]
 ) -> None:
     """Add to every giver's total what counts of each pair; who published has a contribution."""
-    wanted: Counter[PartyPair] = Counter()
-    givers: defaultdict[PartyPair, Counter[int]] = defaultdict(Counter)
-    for pair, count in (pairs - refuted).items():
-        parties = PartyPair(
-            pair.season_id, pair.minute, nodes[pair.giver_id].party, nodes[pair.taker_id].party
-        )
-        wanted[parties] += count
-        givers[parties][pair.giver_id] += count
+    offered: Counter[PartyPair] = Counter()
+    wanted: list[tuple[PartyPair, int, int]] = []
+    for pair, count in used.items():
+        season_id, minute, giver_id, taker_id = pair
+        giver, taker = parties.get(giver_id), parties.get(taker_id)
+        if giver is None or taker is None or (count := count - refuted[pair]) <= 0:
+            continue
+        between = PartyPair(season_id, minute, giver, taker)
+        offered[between] += count
+        wanted.append((between, giver_id, count))
+    left = admit(sync_redis(), offered)
     totals: Counter[tuple[int, int]] = Counter()
-    for parties, left in admit(sync_redis(), wanted).items():
-        for giver_id, count in givers[parties].items():
-            counted = min(count, left)
-            left -= counted
-            totals[parties.season_id, giver_id] += counted
+    for between, giver_id, count in wanted:
+        counted = min(count, left[between])
+        left[between] -= counted
+        totals[between.season_id, giver_id] += counted
     _add_to_totals(totals)
 
 
@@ -149,50 +193,57 @@ def _add_to_totals(totals: Counter[tuple[int, int]]) -> None:
             WHERE part.id = new.id
             """,
             [
-                [season for season, _ in totals],
-                [giver for _, giver in totals],
-                list(totals.values()),
+                _array(season for season, _ in totals),
+                _array(giver for _, giver in totals),
+                _array(totals.values()),
             ],
         )
 
 
-def _add_up_flows(pairs: Counter[Pair]) -> Counter[_Flow]:
-    flows: Counter[_Flow] = Counter()
-    for pair, count in pairs.items():
-        hour = datetime.fromtimestamp(pair.minute // _HOUR_S * _HOUR_S, UTC)
-        flows[pair.season_id, hour, pair.giver_id, pair.taker_id] += count
-    return flows
-
-
-def _store_flows(flows: Counter[_Flow]) -> None:
+def _store_flows(used: Mapping[PairKey, int]) -> None:
     """Add to the exchanges of each hour; beyond MOST_PAIRS_AN_HOUR only to those that exist.
 
-    Those of a season that was deleted meanwhile are left out.
+    Those of a season or node that was deleted meanwhile are left out.
     """
-    stored = Exchange.objects.filter(hour__in={hour for _, hour, _, _ in flows}).count()
-    ordered = sorted(flows.items())
+    if not used:
+        return
+    seasons, minutes, givers, takers = zip(*used, strict=True)
+    hours = {datetime.fromtimestamp(minute // 3600 * 3600, UTC) for minute in set(minutes)}
+    stored = Exchange.objects.filter(hour__in=hours).count()
     with connection.cursor() as cursor:
         cursor.execute(
             """
             INSERT INTO relay_exchange (season_id, hour, giver_id, taker_id, used)
-            SELECT given.* FROM unnest(
-                %s::bigint[], %s::timestamptz[], %s::bigint[], %s::bigint[], %s::bigint[]
-            ) AS given (season, hour, giver, taker, used)
-            JOIN judge_season ON judge_season.id = given.season
+            SELECT new.season, new.hour, new.giver, new.taker, new.used
+            FROM (
+                SELECT season, to_timestamp(minute / 3600 * 3600) AS hour, giver, taker,
+                    sum(used)::bigint AS used
+                FROM unnest(
+                    %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[]
+                ) AS given (season, minute, giver, taker, used)
+                GROUP BY season, hour, giver, taker
+            ) AS new
+            JOIN judge_season ON judge_season.id = new.season
+            JOIN nodes_node AS giver ON giver.id = new.giver
+            JOIN nodes_node AS taker ON taker.id = new.taker
             WHERE %s OR EXISTS (
                 SELECT FROM relay_exchange AS known
                 WHERE (known.season_id, known.hour, known.giver_id, known.taker_id)
-                    = (given.season, given.hour, given.giver, given.taker)
+                    = (new.season, new.hour, new.giver, new.taker)
             )
             ON CONFLICT (season_id, hour, giver_id, taker_id)
             DO UPDATE SET used = relay_exchange.used + excluded.used
             """,
             [
-                *([key[part] for key, _ in ordered] for part in range(4)),
-                [used for _, used in ordered],
-                stored + len(ordered) <= MOST_PAIRS_AN_HOUR,
+                *map(_array, (seasons, minutes, givers, takers, used.values())),
+                stored + len(used) <= MOST_PAIRS_AN_HOUR,
             ],
         )
+
+
+def _array(numbers: Iterable[int]) -> str:
+    """Return an array of Postgres; psycopg takes ten times as long for a list of numbers."""
+    return "{" + ",".join(map(str, numbers)) + "}"
 
 
 def _note_learners(lessons: Sequence[Lesson], archived: Mapping[_Place, ArchivedRollout]) -> None:

@@ -7,6 +7,7 @@ with the worker that drew it is gone, as rollouts may be.
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import takewhile
 
@@ -56,7 +57,7 @@ def check_declarations(
         checked = check_rollout(check.read_rollout(), rules=rules, verifier=verifier)
         if checked is None:
             continue
-        spotted[check.node_id].append(checked)
+        spotted[check.node_id].append(replace(checked, declared=check.declared))
         if check.declared:
             findings[check.node_id].append(not checked.informative)
     note_checks(spotted, season_id=season_id, now=now)

@@ -57,14 +57,14 @@ WHERE part.id = new.id
 
 # Only of nodes that were refused something: of most there is nothing to write.
 _NOTE_CONDUCT = """
-INSERT INTO relay_conduct (node_id, season_id, refused, copies, hurried, pending, checked,
+INSERT INTO relay_conduct (node_id, season_id, refused, copies, hurried, floods, pending, checked,
     worthless, sent_window, check_window, level, charge, bad, total, allowed, findings, pinned)
-SELECT new.node, new.season, new.refused, new.copies, new.hurried, true, 0,
+SELECT new.node, new.season, new.refused, new.copies, new.hurried, new.floods, true, 0,
     0, '{}', '{}', 'full', '', 0, 0, 0, 0, false
 FROM unnest(
     %(node)s::bigint[], %(season)s::bigint[], %(refused)s::bigint[], %(copies)s::bigint[],
-    %(hurried)s::bigint[]
-) AS new (node, season, refused, copies, hurried)
+    %(hurried)s::bigint[], %(floods)s::bigint[]
+) AS new (node, season, refused, copies, hurried, floods)
 JOIN nodes_node ON nodes_node.id = new.node
 JOIN judge_season ON judge_season.id = new.season
 ORDER BY new.season, new.node
@@ -72,6 +72,7 @@ ON CONFLICT (season_id, node_id) DO UPDATE SET
     refused = relay_conduct.refused + excluded.refused,
     copies = relay_conduct.copies + excluded.copies,
     hurried = relay_conduct.hurried + excluded.hurried,
+    floods = relay_conduct.floods + excluded.floods,
     pending = true
 """
 
@@ -110,6 +111,7 @@ def _evidence_columns(changes: Mapping[Part, Change]) -> dict[str, list[int]]:
         "refused": [row.refused for row in changes.values()],
         "copies": [row.copies for row in changes.values()],
         "hurried": [row.hurried for row in changes.values()],
+        "floods": [row.floods for row in changes.values()],
     }
 
 

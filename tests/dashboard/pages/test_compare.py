@@ -7,17 +7,17 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from judge.comparison import Claim, Missing
 from judge.models import Comparison, Enrolment, Season
-from judge.planning import Spread
 from judge.services.seasons import end_season
+from judge.statistics.comparison import ArmsClaim, Missing
+from judge.statistics.planning import ScoreSpread
 from swarm_web.dashboard.reports.compare import ArmAssignment, describe_missing, describe_verdict
 from tests.factories import make_node
 
 BY_COIN, BY_CHOICE = ArmAssignment(coin=12, nodes=12), ArmAssignment(coin=0, nodes=12)
 
 
-def make_claim(model: str = "tiny", **fields: Any) -> Claim:
+def make_claim(model: str = "tiny", **fields: Any) -> ArmsClaim:
     told: dict[str, Any] = {
         "n_swarm": 6,
         "n_isolated": 6,
@@ -29,10 +29,10 @@ def make_claim(model: str = "tiny", **fields: Any) -> Claim:
         "verdict": "swarm_better",
         "missing": None,
     }
-    return Claim(model=model, **(told | fields))
+    return ArmsClaim(model=model, **(told | fields))
 
 
-def refuse(model: str = "odd") -> Claim:
+def refuse(model: str = "odd") -> ArmsClaim:
     return make_claim(
         model,
         n_swarm=5,
@@ -45,7 +45,7 @@ def refuse(model: str = "odd") -> Claim:
     )
 
 
-def store(season: Season, *claims: Claim) -> None:
+def store(season: Season, *claims: ArmsClaim) -> None:
     for claim in claims:
         Comparison.objects.create(
             season=season,
@@ -141,7 +141,7 @@ def test_claims_that_were_stored_before_there_were_looks_are_shown(
 
 
 def test_the_page_says_how_many_nodes_a_claim_takes(season: Season, client: Client) -> None:
-    store(season, make_claim(spread=Spread(nodes=0.05, rounds=0.1)))
+    store(season, make_claim(spread=ScoreSpread(nodes=0.05, rounds=0.1)))
     told = client.get("/api/v1/compare").json()["items"][0]
     assert "a difference of 5 points takes 18 nodes in each arm over 200 rounds" in read(client)
     assert "The nodes that are there can show 9.3 points." in told["power_words"]

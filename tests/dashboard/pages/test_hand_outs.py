@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 from django.utils import timezone
+from django.utils.html import escape
 
 from judge.models import Season
 from swarm_web.nodes.models import Node
@@ -93,3 +94,16 @@ def test_the_status_page_counts_and_lists_them_with_links(
 
 def test_the_status_page_of_an_honest_swarm_has_no_list(client: Client, season: Season) -> None:
     assert "handed out less" not in read(client, "/status/")
+
+
+@pytest.mark.parametrize("charge", Conduct.Charge)
+def test_a_nodes_page_says_of_each_charge_what_was_found_and_what_helps(
+    client: Client, season: Season, charge: Conduct.Charge
+) -> None:
+    bold, _ = make_node("bold")
+    hold(bold, season, level="lowered", charge=charge.value, bad=17, total=18, allowed=0.5)
+    told = client.get("/api/v1/nodes/bold").json()["hand_out"]
+    assert told["charge"] == charge
+    for words in (told["why"], told["remedy"]):
+        assert escape(words) in read(client, "/nodes/bold/")
+        assert words.endswith(".")

@@ -28,11 +28,16 @@ def run_in(folder: Path) -> Run:
 
 
 def make(folder: Path, *, tell: int | None = None) -> None:
-    """Make the run, with a snapshot after every round; write a byte to `tell` after each."""
+    """Make the run, with a snapshot after every round; write a byte to `tell` after each.
+
+    Who tells waits before the end: it is to be killed, however long that takes.
+    """
 
     def goes_on(rounds_done: int) -> bool:
         if tell is not None:
             os.write(tell, b".")
+            if rounds_done == experiment().rounds - 1:
+                signal.pause()
         return True
 
     with RememberingVerifier() as verifier:
@@ -60,12 +65,13 @@ def kill_and_go_on(folder: Path, *, kills: int) -> None:
     make(folder / "whole")
     broken, chance = folder / "broken", random.Random(kills)
     resumed_at = []
-    for _ in range(kills):
+    for kill in range(kills):
         hear, tell = os.pipe()
         child = start(broken, tell=tell)
         os.close(tell)
-        for _ in range(chance.randint(1, 2)):
-            os.read(hear, 1)  # a round was made
+        # When the second round is made there is a snapshot of the first; later ones begin there.
+        for _ in range(1 if kill else 2):
+            os.read(hear, 1)
         time.sleep(chance.uniform(0, ROUND_S))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)

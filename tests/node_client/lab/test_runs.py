@@ -201,7 +201,7 @@ def test_a_run_that_was_killed_again_and_again_gives_the_same_bytes(tmp_path: Pa
     told = run_forked(MODULE, str(tmp_path), "2")
     assert told.returncode == 0, told.stderr
     resumed_at = json.loads(told.stdout)
-    assert set(resumed_at) - {0, ROUNDS}, "no run went on from a snapshot"
+    assert all(0 < saved < ROUNDS - 1 for saved in resumed_at), "a run went on from no snapshot"
     kept, broken = (run_in(tmp_path / name).whole for name in ("whole", "broken"))
     assert broken.read_bytes() == kept.read_bytes()
 

@@ -13,7 +13,7 @@ from swarm_protocol.messages import (
     ReceivedAnswer,
     SignedReceipt,
 )
-from swarm_record.answers import AnswerEntry, hash_text, state_answer
+from swarm_record.answers import AnswerEntry, encode_signed_answer, hash_text
 from swarm_record.keys import is_signed, make_key, public_key_of
 from tests.node_client.coordinator import now, open_round
 
@@ -35,7 +35,7 @@ def signing(tmp_path: Path) -> Signing:
 def test_an_answer_is_signed_at_its_question_s_place(signing: Signing) -> None:
     [signed] = signing.sign(ANSWERS, offer("c0ffee"))
     entry = AnswerEntry("amber", 2, "q2", hash_text("2"))
-    stated = state_answer(entry, number=12, commitment="c0ffee")
+    stated = encode_signed_answer(entry, number=12, commitment="c0ffee")
     assert is_signed(stated, key=public_key_of(PRIVATE), signature=signed.signature or "")
 
 

@@ -7,8 +7,8 @@ from node_client.storage import heads, receipts
 from node_client.storage.heads import HeadLog, find_heads, read_heads
 from node_client.storage.receipts import KeptReceipt, ReceiptLog, find_receipts
 from swarm_protocol.messages import ChainHead, Restored
-from swarm_record.answers import AnswerEntry, state_receipt
-from swarm_record.chain import state_head
+from swarm_record.answers import AnswerEntry, encode_signed_receipt
+from swarm_record.chain import encode_signed_head
 from swarm_record.keys import make_key, public_key_of, sign
 
 SITE = Site("https://swarm.org")
@@ -16,13 +16,13 @@ PRIVATE = make_key()
 
 
 def told(sequence: int, *, head: str = "9f" * 32, restored: Restored | None = None) -> ChainHead:
-    signature = sign(PRIVATE, state_head(sequence=sequence, head=head))
+    signature = sign(PRIVATE, encode_signed_head(sequence=sequence, head=head))
     return ChainHead(sequence, head, public_key_of(PRIVATE), signature, restored)
 
 
 def receipt_of(number: int) -> KeptReceipt:
     entries = [AnswerEntry("amber", 1, "q1", "6" * 64)]
-    stated = state_receipt(entries, number=number, commitment="c0ffee", received_at="now")
+    stated = encode_signed_receipt(entries, number=number, commitment="c0ffee", received_at="now")
     key, signature = public_key_of(PRIVATE), sign(PRIVATE, stated)
     return KeptReceipt(SITE.base, number, "c0ffee", "now", entries, key, signature)
 

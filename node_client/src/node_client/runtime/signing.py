@@ -8,7 +8,7 @@ import msgspec
 from node_client.site import Site
 from node_client.storage.receipts import KeptReceipt, ReceiptLog
 from swarm_protocol.messages import AnswerText, QuestionsOffered, SignedReceipt
-from swarm_record.answers import AnswerEntry, hash_text, state_answer
+from swarm_record.answers import AnswerEntry, encode_signed_answer, hash_text
 from swarm_record.keys import public_key_of, sign
 
 log = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ class Signing:
                 answer,
                 signature=sign(
                     self._key,
-                    state_answer(
+                    encode_signed_answer(
                         _enter(answer, node=node, position=positions[answer.question]),
                         number=told.number,
                         commitment=told.commitment,

@@ -15,7 +15,7 @@ from node_client.site import Site
 from node_client.storage.lines import append_lines, read_lines
 from node_client.storage.state import write_private
 from swarm_protocol.messages import ChainHead
-from swarm_record.chain import state_head
+from swarm_record.chain import encode_signed_head
 from swarm_record.keys import is_signed
 
 KEPT = 10_000
@@ -57,7 +57,7 @@ class HeadLog:
         """Note a head that is new here and signed; a full disk costs only the note."""
         if told is None or self._is_known(told):
             return
-        stated = state_head(sequence=told.sequence, head=told.head)
+        stated = encode_signed_head(sequence=told.sequence, head=told.head)
         if not is_signed(stated, key=told.key, signature=told.signature):
             log.warning("the coordinator did not sign the head of its chain; it is not noted")
             return

@@ -8,7 +8,7 @@ import msgspec
 from node_client.site import Site
 from node_client.storage.lines import append_lines, read_lines
 from node_client.storage.state import write_private
-from swarm_record.answers import AnswerEntry, state_receipt
+from swarm_record.answers import AnswerEntry, encode_signed_receipt
 from swarm_record.keys import is_signed
 
 # Receipts, of which a round gives one or a few: some ten megabytes.
@@ -31,7 +31,7 @@ class KeptReceipt(msgspec.Struct, frozen=True):
     @property
     def is_genuine(self) -> bool:
         """Whether the site signed it."""
-        stated = state_receipt(
+        stated = encode_signed_receipt(
             self.answers,
             number=self.round,
             commitment=self.commitment,

@@ -128,8 +128,8 @@ class RequestQuestions(NodeMessage, frozen=True, tag="questions.request"):
 class AnswerText(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The answer to one judge question.
 
-    `signature` is the node's, by the key of its hello, of what `swarm_record.answers.state_answer`
-    says of the answer. It is for servers whose welcome has a `chain`.
+    `signature` is made with the key of the node's hello, over the bytes that
+    `swarm_record.answers.encode_signed_answer` returns. For servers whose welcome has a `chain`.
     """
 
     question: Id

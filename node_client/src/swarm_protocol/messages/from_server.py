@@ -203,7 +203,7 @@ class ReceivedAnswer(Struct, frozen=True):
 class SignedReceipt(Struct, frozen=True):
     """The site's signature, by `key`, that it has stored these signed answers, in this order.
 
-    `swarm_record.answers.state_receipt` says what is signed.
+    `swarm_record.answers.encode_signed_receipt` says what is signed.
     """
 
     commitment: str

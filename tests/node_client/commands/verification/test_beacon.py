@@ -12,7 +12,7 @@ from node_client.commands.verification.checks import Check, Outcome
 from node_client.commands.verification.drand import fetch_value
 from node_client.errors import UncheckableError
 from node_client.storage.commitments import NotedCommitment
-from swarm_record.chain import Link
+from swarm_record.chain import RecordLink
 from swarm_tasks.beacon import MAX_VALUE_BYTES, QUICKNET, Beacon, BeaconValue
 from swarm_tasks.quiz import commit_quiz, draw_quiz, with_beacon
 from swarm_tasks.verifier import Verifier
@@ -37,9 +37,9 @@ def bound(published: Published) -> Published:
     return published
 
 
-def scheduled(*, before: float = 30) -> Link:
+def scheduled(*, before: float = 30) -> RecordLink:
     at = EMITTED - timedelta(seconds=before)
-    return Link(
+    return RecordLink(
         sequence=7,
         previous="00" * 32,
         at=at.isoformat(),
@@ -61,8 +61,8 @@ def check(
     bound: Published,
     *,
     fetched: BeaconValue | None = VALUE,
-    link: Link | None = SCHEDULED,
-    before: Sequence[Link] = (),
+    link: RecordLink | None = SCHEDULED,
+    before: Sequence[RecordLink] = (),
     note: NotedCommitment | None = None,
 ) -> Check:
     return check_beacon(bound.round, fetched=fetched, scheduled=link, before=before, noted=note)
@@ -155,7 +155,7 @@ def test_a_commitment_behind_a_later_link_may_be_dated_back(
     ],
 )
 def test_a_commitment_whose_time_is_not_told_is_in_doubt(
-    bound: Published, link: Link | None
+    bound: Published, link: RecordLink | None
 ) -> None:
     assert check(bound, link=link).outcome is Outcome.DOUBTFUL
 

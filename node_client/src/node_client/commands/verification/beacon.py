@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from node_client.commands.verification.checks import Check, Differences, Outcome, conclude
 from node_client.commands.verification.records import PublishedRound
 from node_client.storage.commitments import NotedCommitment
-from swarm_record.chain import Link
+from swarm_record.chain import RecordLink
 from swarm_tasks.beacon import LEAD, Beacon, BeaconValue
 
 _NAME = "beacon"
@@ -26,8 +26,8 @@ def check_beacon(
     published: PublishedRound,
     *,
     fetched: BeaconValue | None,
-    scheduled: Link | None,
-    before: Iterable[Link],
+    scheduled: RecordLink | None,
+    before: Iterable[RecordLink],
     noted: NotedCommitment | None,
 ) -> Check:
     """Check that a round was drawn with the beacon's value, and bound to it before it was known.
@@ -74,7 +74,10 @@ def _compare_value(
 
 
 def _compare_times(
-    beacon: Beacon, scheduled: Link | None, before: Iterable[Link], differences: Differences
+    beacon: Beacon,
+    scheduled: RecordLink | None,
+    before: Iterable[RecordLink],
+    differences: Differences,
 ) -> list[str]:
     """Compare when the commitment was fixed with when the value came; return what is in doubt.
 

@@ -7,7 +7,13 @@ from itertools import islice
 from node_client.commands.verification.checks import Check, Differences, Outcome, conclude
 from node_client.commands.verification.records import PublishedRound
 from node_client.storage.heads import NotedHead
-from swarm_record.chain import BrokenChainError, Link, Linked, follow_chain, state_key
+from swarm_record.chain import (
+    BrokenChainError,
+    HashedLink,
+    RecordLink,
+    encode_signed_key,
+    follow_chain,
+)
 from swarm_record.keys import is_signed
 
 
@@ -15,7 +21,7 @@ from swarm_record.keys import is_signed
 class Chain:
     """The links that follow each other from the first one on, and why they end, if too early."""
 
-    links: Sequence[Linked]
+    links: Sequence[HashedLink]
     broken: str = ""
 
     @property
@@ -29,7 +35,7 @@ class Chain:
         scheduled = (each.link.round for each in self.links if each.link.kind == "scheduled")
         return next(scheduled, 0)
 
-    def before(self, link: Link) -> Iterator[Link]:
+    def before(self, link: RecordLink) -> Iterator[RecordLink]:
         """Yield the links before this one."""
         return (each.link for each in islice(self.links, link.sequence - 1))
 
@@ -43,9 +49,9 @@ class Chain:
 class RoundHistory:
     """What the chain fixed of a round, as far as no backup undid it."""
 
-    scheduled: Link | None = None
-    answered: Link | None = None
-    closed: Link | None = None
+    scheduled: RecordLink | None = None
+    answered: RecordLink | None = None
+    closed: RecordLink | None = None
     results: str = ""
     void: bool = False
     withdrawn: int = 0
@@ -58,7 +64,7 @@ class RoundHistory:
         """Whether the site need not have the round: withdrawn, or undone by a backup."""
         return self.scheduled is None and bool(self.withdrawn or self.undone)
 
-    def take(self, link: Link) -> None:
+    def take(self, link: RecordLink) -> None:
         """Add a link that is about the round."""
         match link.kind:
             case "scheduled" | "answered" | "closed":
@@ -78,7 +84,7 @@ class RoundHistory:
 
 def read_chain(lines: Iterable[bytes]) -> Chain:
     """Return what of the lines is a chain."""
-    links: list[Linked] = []
+    links: list[HashedLink] = []
     try:
         links.extend(follow_chain(lines))
     except BrokenChainError as problem:
@@ -151,7 +157,7 @@ def _check_keys(chain: Chain, differences: Differences) -> None:
         link = linked.link
         if link.kind not in ("began", "key"):
             continue
-        if key and not is_signed(state_key(link.key), key=key, signature=link.signature):
+        if key and not is_signed(encode_signed_key(link.key), key=key, signature=link.signature):
             differences.add(
                 f"link {link.sequence}", published="a new key of the site", ours="not signed by it"
             )

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from node_client.commands.verification.checks import Check, Differences, Outcome, conclude
 from node_client.commands.verification.records import PublishedAnswer, PublishedRound
 from node_client.storage.receipts import KeptReceipt
-from swarm_record.answers import AnswerEntry, encode_entry, hash_text, state_answer
+from swarm_record.answers import AnswerEntry, encode_entry, encode_signed_answer, hash_text
 from swarm_record.keys import is_signed
 from swarm_record.merkle import hash_leaf, join_leaves
 
@@ -43,7 +43,7 @@ class Evidence:
             self._unsigned += 1
             return
         self._signed += 1
-        stated = state_answer(entry, number=self._number, commitment=self._commitment)
+        stated = encode_signed_answer(entry, number=self._number, commitment=self._commitment)
         if not is_signed(stated, key=entry.key, signature=entry.signature):
             self._forged.add(
                 f"answer of {entry.node} to question {entry.position}",

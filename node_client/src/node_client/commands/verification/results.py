@@ -9,8 +9,9 @@ import msgspec
 from node_client.commands.verification.checks import Check, Differences, Outcome, conclude
 from node_client.commands.verification.records import PublishedRound, PublishedScore
 from node_client.errors import UncheckableError
-from swarm_record.accounts import MISSED
-from swarm_record.results import ResultLine, ResultsHead, results_root
+from swarm_record.ledgers import MISSED
+from swarm_record.merkle import merkle_root
+from swarm_record.results import ResultLine, ResultsHead
 from swarm_record.stats import effective_n, macro_interval
 from swarm_tasks.marks import macro_score
 
@@ -42,7 +43,7 @@ def read_results(raw: Sequence[bytes]) -> Results:
             f"The site's record of the results cannot be read: {problem}.",
             fix="Install the client that the coordinator's join page names.",
         ) from problem
-    return Results(head, lines, results_root(raw))
+    return Results(head, lines, merkle_root(raw))
 
 
 def check_results(published: PublishedRound, results: Results) -> Check:

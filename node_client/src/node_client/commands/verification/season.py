@@ -1,6 +1,6 @@
 """A season added up again from its rounds' results; pure.
 
-The same code makes the judge's leaderboard (`swarm_record.accounts`, `swarm_record.publishing`):
+The same code makes the judge's leaderboard (`swarm_record.ledgers`, `swarm_record.board_rows`):
 what is checked is that it was given what the site published, and nothing else.
 """
 
@@ -13,8 +13,8 @@ from node_client.commands.verification.chain import Chain, RoundHistory
 from node_client.commands.verification.checks import Check, Differences, Outcome, conclude
 from node_client.commands.verification.listing import BoardRow, ListedRound
 from node_client.commands.verification.results import Results, find_mistakes, is_close
-from swarm_record.accounts import MISSED, SEASON_WINDOW, Books, Entry
-from swarm_record.publishing import Entrant, Line, Minimum, draw_up
+from swarm_record.board_rows import Minimum, StandingRow, build_rows, make_entrants
+from swarm_record.ledgers import MISSED, SEASON_WINDOW, RoundEntry, SeasonLedgers
 from swarm_record.results import ResultLine
 from swarm_record.stream import QUESTIONS, Bits, place_round, unpack
 from swarm_tasks.marks import mark
@@ -144,10 +144,10 @@ def _read_bits(line: ResultLine, count: int) -> tuple[Bits, Bits]:
 
 def draw_board(
     played: Sequence[PlayedRound], *, minimum: Minimum, questions: int, quarantined: set[str]
-) -> dict[str, Line]:
-    """Return the season's lines by node, as the judge draws them up from these rounds.
+) -> dict[str, StandingRow]:
+    """Return the season's rows by node, built from these rounds as the judge builds them.
 
-    `questions` is how many a round asks, and `minimum` from what on a node is ranked.
+    A round asks `questions` questions, and a node needs `minimum` to be ranked.
     """
     places = _place(played, questions=questions)
     counted = [
@@ -158,27 +158,17 @@ def draw_board(
     end = max((start for _, start in counted), default=0) + 1
     empty = np.zeros((0, QUESTIONS), dtype=bool)
     later = np.zeros((0, max(0, end - QUESTIONS)), dtype=np.float32)
-    books = Books([], answered=empty, solved=empty.copy(), scores=later)
+    ledgers = SeasonLedgers([], answered=empty, solved=empty.copy(), scores=later)
     keys: dict[str, int] = {}
     for results, start in counted:
-        _book(books, results, start=start, keys=keys)
+        _add_round(ledgers, results, start=start, keys=keys)
     names = {key: name for name, key in keys.items()}
-    accounts = books.in_window(SEASON_WINDOW)
+    nodes = ledgers.in_window(SEASON_WINDOW)
     rounds = [(start, results.head.datasets) for results, start in counted]
-    record = books.read_record(books.rows(accounts), sorted(rounds, key=lambda each: each[0]))
-    entrants = [
-        Entrant(
-            node_id=account.node_id,
-            model=account.model,
-            arm=account.arm,
-            cells=account.tallies[SEASON_WINDOW].cells,
-            rounds=account.tallies[SEASON_WINDOW].rounds,
-            missed=account.tallies[SEASON_WINDOW].missed,
-            quarantined=names[account.node_id] in quarantined,
-        )
-        for account in accounts
-    ]
-    lines = draw_up(entrants, record=record, minimum=minimum)
+    matrix = ledgers.build_matrix(nodes, sorted(rounds, key=lambda each: each[0]))
+    hidden = {key for key, name in names.items() if name in quarantined}
+    entrants = make_entrants(nodes, SEASON_WINDOW, quarantined=hidden)
+    lines = build_rows(entrants, matrix=matrix, minimum=minimum)
     return {names[line.entrant.node_id]: line for line in lines}
 
 
@@ -191,9 +181,11 @@ def _place(played: Sequence[PlayedRound], *, questions: int) -> dict[int, int]:
     return places
 
 
-def _book(books: Books, results: Results, *, start: int, keys: dict[str, int]) -> None:
+def _add_round(
+    ledgers: SeasonLedgers, results: Results, *, start: int, keys: dict[str, int]
+) -> None:
     entries = [
-        Entry(
+        RoundEntry(
             keys.setdefault(line.node, len(keys)),
             line.model,
             line.arm,
@@ -205,15 +197,15 @@ def _book(books: Books, results: Results, *, start: int, keys: dict[str, int]) -
         for line in results.lines
         if (line.status == "scored" and line.cells) or line.reason in MISSED
     ]
-    books.open_accounts(entries)
-    books.write_round(entries, start=start, datasets=results.head.datasets)
-    books.add(SEASON_WINDOW, entries)
+    ledgers.add_nodes(entries)
+    ledgers.write_round(entries, start=start, datasets=results.head.datasets)
+    ledgers.add(SEASON_WINDOW, entries)
     for entry in entries:
         if not entry.is_missed:
-            books.rename(entry.node_id, model=entry.model, arm=entry.arm)
+            ledgers.relabel(entry.node_id, model=entry.model, arm=entry.arm)
 
 
-def check_board(shown: Sequence[BoardRow], drawn: Mapping[str, Line]) -> Check:
+def check_board(shown: Sequence[BoardRow], drawn: Mapping[str, StandingRow]) -> Check:
     """Hold the published leaderboard of a season against the one that its rounds give."""
     differences = Differences()
     expected = {name: line for name, line in drawn.items() if line.remark != "quarantined"}
@@ -233,7 +225,7 @@ def check_board(shown: Sequence[BoardRow], drawn: Mapping[str, Line]) -> Check:
     )
 
 
-def _compare_line(row: BoardRow, line: Line) -> Iterable[tuple[str, object, object]]:
+def _compare_line(row: BoardRow, line: StandingRow) -> Iterable[tuple[str, object, object]]:
     entrant = line.entrant
     if not is_close(row.score, line.score, TOLERANCE):
         yield "score", row.score, line.score

@@ -36,7 +36,7 @@ from node_client.errors import UncheckableError
 from node_client.site import Site
 from node_client.storage.heads import find_heads
 from node_client.storage.state import StateDir
-from swarm_record.publishing import Minimum
+from swarm_record.board_rows import Minimum
 
 # The leaderboard follows a moment after a round has closed: one that differs is read once more.
 PAUSE_S = 5.0

@@ -1,20 +1,20 @@
-"""The order in which a leaderboard lists its lines."""
+"""The order of a leaderboard's rows."""
 
-from swarm_record.publishing import Entrant, Line, in_order
+from swarm_record.board_rows import Entrant, StandingRow, sort_rows
 
 
 def make_line(
     node_id: int, remark: str = "", *, rank: tuple[int, int] | None = None, score: float = 0.5
-) -> Line:
+) -> StandingRow:
     entrant = Entrant(node_id, "tiny", "swarm", {}, rounds=1, missed=0, quarantined=False)
-    return Line(entrant, remark, rank, score, (score, score), correct=0, n=1)
+    return StandingRow(entrant, remark, rank, score, (score, score), correct=0, n=1)
 
 
-def listed(*lines: Line) -> list[int]:
-    return [line.entrant.node_id for line in in_order(lines)]
+def listed(*lines: StandingRow) -> list[int]:
+    return [line.entrant.node_id for line in sort_rows(lines)]
 
 
-def test_ranked_nodes_come_first_and_hidden_ones_last() -> None:
+def test_ranked_nodes_come_first_and_quarantined_ones_last() -> None:
     lines = [
         make_line(1, "quarantined", score=1),
         make_line(2, "base", score=1),
@@ -24,16 +24,16 @@ def test_ranked_nodes_come_first_and_hidden_ones_last() -> None:
     assert listed(*lines) == [4, 3, 2, 1]
 
 
-def test_best_ranks_decide_before_scores() -> None:
+def test_best_ranks_take_precedence_over_scores() -> None:
     first, second = make_line(1, rank=(1, 3), score=0.6), make_line(2, rank=(2, 3), score=0.7)
     assert listed(second, first) == [1, 2]
 
 
-def test_nodes_that_share_their_best_rank_stand_by_score() -> None:
+def test_nodes_with_the_same_best_rank_are_ordered_by_score() -> None:
     narrow, wide = make_line(1, rank=(1, 2), score=0.6), make_line(2, rank=(1, 5), score=0.7)
     assert listed(narrow, wide) == [2, 1]
 
 
-def test_equals_stand_by_score_and_then_by_key() -> None:
+def test_ties_are_ordered_by_score_and_then_by_id() -> None:
     low, high = make_line(1, rank=(1, 3), score=0.4), make_line(3, rank=(1, 3), score=0.5)
     assert listed(low, make_line(2, rank=(1, 3), score=0.4), high) == [3, 1, 2]

@@ -1,6 +1,6 @@
-"""What one round showed, in a few numbers: turnout, spread of the scores, arms; pure.
+"""Summary statistics of one round: turnout, quartiles of the scores, arms; pure.
 
-Pages that list rounds read these and never a round's thousands of scores.
+Pages that list rounds read these instead of a round's thousands of scores.
 """
 
 from collections import defaultdict
@@ -13,15 +13,15 @@ from swarm_record.stream import unpack
 from swarm_tasks.marks import Cells, add_cells
 
 BASE_ARM = "base"
-# Models are named by their nodes: however many names there are, a round's summary stays small.
+# Nodes choose their models' names, so this bounds the size of a round's summary.
 MOST_GROUPS = 32
 
 
 @dataclass(frozen=True)
-class Result:
-    """A node's score in a round, with one packed bit a question (`swarm_record.stream.pack`).
+class ScoredResult:
+    """A node's score in a round, with one packed bit per question (`swarm_record.stream.pack`).
 
-    A node that the operator has quarantined answered as the others did, but does not compete.
+    `competes` is false for a quarantined node, which is counted among the answers only.
     """
 
     model: str
@@ -33,7 +33,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Group:
+class ArmGroup:
     """The nodes of one model and arm in a round: their mean score, and its sample variance.
 
     The variance is 0 for one node.
@@ -47,11 +47,12 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Summary:
-    """One round's scores; quartiles and best are over the `trained` nodes, None without any.
+class RoundStatistics:
+    """Statistics of one round's scores; quartiles and best are None without trained nodes.
 
-    `scored` counts all nodes. `tallies` has (solved, counted) for each question in the round's
-    order, over all nodes, too. `trained` nodes and `groups`, the MOST_GROUPS largest, compete.
+    `scored` counts all nodes, and `tallies` has (solved, counted) over all nodes for each question
+    in order. `trained`, the quartiles, `best` and `groups` (the MOST_GROUPS largest) cover only
+    nodes that compete.
     """
 
     scored: int
@@ -61,15 +62,15 @@ class Summary:
     high: float | None
     best: float | None
     tallies: list[tuple[int, int]]
-    groups: list[Group]
+    groups: list[ArmGroup]
 
 
-def summarise(results: Sequence[Result], *, questions: int) -> Summary:
-    """Return a round's summary; `results` are those of nodes that were scored."""
+def summarise(results: Sequence[ScoredResult], *, questions: int) -> RoundStatistics:
+    """Return a round's statistics, given the results of its scored nodes."""
     competing = [result for result in results if result.competes]
     trained = [result.score for result in competing if result.arm != BASE_ARM]
     low, median, high = np.quantile(trained, (0.25, 0.5, 0.75)).tolist() if trained else [None] * 3
-    return Summary(
+    return RoundStatistics(
         scored=len(results),
         trained=len(trained),
         low=low,
@@ -82,26 +83,26 @@ def summarise(results: Sequence[Result], *, questions: int) -> Summary:
 
 
 def tally_datasets(results: Iterable[tuple[str, Cells]]) -> dict[str, Cells]:
-    """Add up the cells of nodes by arm: how many answers to each dataset's questions are right."""
+    """Add up the nodes' cells by arm: [correct, n] for each dataset."""
     by_arm: defaultdict[str, Cells] = defaultdict(dict)
     for arm, cells in results:
         by_arm[arm] = add_cells(by_arm[arm], cells)
     return dict(by_arm)
 
 
-def _tally(results: Sequence[Result], *, questions: int) -> list[tuple[int, int]]:
+def _tally(results: Sequence[ScoredResult], *, questions: int) -> list[tuple[int, int]]:
     answered = unpack([result.answered for result in results], questions).sum(axis=0)
     solved = unpack([result.solved for result in results], questions).sum(axis=0)
     return list(zip(solved.tolist(), answered.tolist(), strict=True))
 
 
-def _group(results: Sequence[Result]) -> list[Group]:
+def _group(results: Sequence[ScoredResult]) -> list[ArmGroup]:
     scores: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     for result in results:
         scores[result.model, result.arm].append(result.score)
     largest = sorted(scores.items(), key=lambda item: (-len(item[1]), item[0]))[:MOST_GROUPS]
     return [
-        Group(
+        ArmGroup(
             model=model,
             arm=arm,
             nodes=len(found),

@@ -1,9 +1,9 @@
-"""Score jumps: nodes whose latest judge score chance and learning hardly explain; pure.
+"""Score jumps: nodes whose latest score is hard to explain by chance and learning; pure.
 
-A weak node that suddenly answers nearly everything may have begun to ask a bigger model, a tool
-or another node. What its earlier rounds let expect is the Beta-binomial posterior predictive
+A weak node that suddenly answers nearly everything may have begun to ask a larger model, a tool
+or another node. The expectation from its earlier rounds is the Beta-binomial posterior predictive
 under Jeffreys' prior (A. Gelman et al., Bayesian Data Analysis, 3rd ed., chapter 2), with two
-allowances for what honest nodes do: they learn, and rounds are not equally hard.
+allowances for honest nodes: they learn, and rounds are not equally hard.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,15 +12,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from judge.forensics import ALPHA, choose_flagged, write_p
+from judge.statistics.flagging import choose_flagged, write_p
 from swarm_record.stats import adjust_by_holm
 
-# How many of a node's last rounds count, and how few do not suffice.
+# The family-wise error rate: at most one in 1,000 rounds of honest nodes has a flag, if the model
+# of their scores holds.
+ALPHA = 0.001
+# A node's last rounds that are pooled, and how many it needs to be tested.
 MAX_ROUNDS = 5
 MIN_ROUNDS = 3
 # The judge score, in [0, 1], that an honest node may gain from one round to the next.
 LEARNING_PER_ROUND = 0.02
-# A history weighs as much as so many questions, however long it is.
+# The weight of a history in questions, however long it is.
 MAX_WEIGHT = 32
 _JEFFREYS = 0.5
 
@@ -29,7 +32,7 @@ Result = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class History:
+class ScoreHistory:
     """A node's `latest` result and the `earlier` ones, oldest first: (correct, n > 0) of each."""
 
     node: int
@@ -39,10 +42,10 @@ class History:
 
 @dataclass(frozen=True)
 class JumpFinding:
-    """A node that got `correct` of `n` questions right where it was `expected` to get fewer.
+    """A node that answered more questions correctly than its history predicts.
 
-    `expected` and `score` are shares in [0, 1]; `expected` comes from its last `rounds` rounds,
-    learning allowed for. `p_adjusted` is over the `nodes` that were tested.
+    `expected` and `score` are shares in [0, 1]; `expected` comes from its last `rounds` rounds with
+    an allowance for learning. `p_adjusted` is adjusted over the `nodes` that were tested.
     """
 
     node: int
@@ -64,22 +67,21 @@ class JumpFinding:
         )
 
 
-def find_jumps(histories: Iterable[History], *, alpha: float = ALPHA) -> list[JumpFinding]:
-    """Return the nodes whose latest score exceeds what their history lets expect, clearest first.
+def find_jumps(histories: Iterable[ScoreHistory], *, alpha: float = ALPHA) -> list[JumpFinding]:
+    """Return the nodes whose latest score exceeds what their history predicts, smallest p first.
 
-    A node's last MAX_ROUNDS rounds are pooled; with fewer than MIN_ROUNDS it is not tested. The
-    p-value is the chance of at least as many right answers, Holm-adjusted over the tested nodes.
-    Two allowances keep steady learners off the list:
+    A node's last MAX_ROUNDS rounds are pooled; a node with fewer than MIN_ROUNDS is not tested. The
+    p-value is the probability of at least as many correct answers, Holm-adjusted over the tested
+    nodes. Two allowances avoid flags for steady learners:
 
-    - Each earlier score is raised by LEARNING_PER_ROUND for every round that has passed since, up
-      to 1: the null hypothesis is "gained at most so much a round", not "stayed the same".
-    - The pooled history weighs no more than MAX_WEIGHT questions, so that five long rounds do not
-      pass for certainty about a policy that changes and questions that vary.
+    - Each earlier score is raised by LEARNING_PER_ROUND for every round since, up to 1: the null
+      hypothesis is "gained at most this much per round", not "stayed the same".
+    - The pooled history weighs at most MAX_WEIGHT questions, because the policy changes and
+      questions vary: five long rounds are no certainty.
 
-    A node tested alone on 32 questions that gains .02 a round, or less, is flagged at any time in
-    100 rounds in about 1 of 1000 runs (with neither allowance in up to 1 of 4); .1 to .9 is always
-    found. Rounds that a node missed are not seen here: give no earlier rounds from before a long
-    absence.
+    A node tested alone on 32 questions that gains .02 per round or less is flagged at some time in
+    100 rounds in about 1 of 1000 runs (without allowances in up to 1 of 4). A jump from .1 to .9 is
+    always found. Missed rounds are not visible here: pass no rounds from before a long absence.
     """
     tested = [history for history in histories if len(history.earlier) >= MIN_ROUNDS]
     if not tested:
@@ -104,8 +106,8 @@ def find_jumps(histories: Iterable[History], *, alpha: float = ALPHA) -> list[Ju
     ]
 
 
-def _pool_histories(histories: Sequence[History]) -> tuple[Floats, Floats]:
-    """Return each history's pooled share, learning allowed for, and its weight in questions."""
+def _pool_histories(histories: Sequence[ScoreHistory]) -> tuple[Floats, Floats]:
+    """Return each history's pooled share, raised for learning, and its weight in questions."""
     results = np.zeros((len(histories), MAX_ROUNDS, 2))
     for row, history in enumerate(histories):
         last = history.earlier[-MAX_ROUNDS:]
@@ -120,10 +122,10 @@ def _pool_histories(histories: Sequence[History]) -> tuple[Floats, Floats]:
 def _compute_tails(correct: Floats, n: Floats, right: Floats, seen: Floats) -> Floats:
     """Return P(K >= correct) of `n` after `right` of `seen` questions; all [N].
 
-    Sums the upper tail itself: scipy's `betabinom.sf` is 1 - cdf, which is lost in rounding below
-    1e-15, and slow.
+    Sums the upper tail directly: scipy's `betabinom.sf` is slow, and as 1 - cdf it loses all
+    precision below 1e-15.
     """
-    # Imported late: it takes most of a second, and few processes need it.
+    # Imported here: it takes most of a second, and few processes need it.
     from scipy.stats import betabinom
 
     counts = np.arange(n.max() + 1)

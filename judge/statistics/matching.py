@@ -1,8 +1,8 @@
-"""How many texts two nodes share, and how likely that is; rows of numbers, pure.
+"""How many texts two nodes share, and how likely that is by chance; on arrays, pure.
 
-Nodes are rows and questions columns of `texts` [N, Q]: equal numbers are equal texts, whatever
-the question, and -1 stands where a node has no wrong answer. `models` [N] are numbers too. Whom
-and what these stand for, and why it is tested so, is in `copying`.
+In `texts` [N, Q] nodes are rows and questions are columns. Equal numbers are equal texts, for any
+question, and -1 marks a node without a wrong answer. `models` [N] are numbers as well. `copying`
+explains the test.
 """
 
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 # With fewer other nodes than this there is nothing to compare a pair with.
 MIN_WITNESSES = 3
-# Pairs that share less are not looked at: two matches, each with a chance of 1 / (N-1) or more,
-# never reach any usual level after an adjustment over N(N-1)/2 pairs.
+# Pairs that share fewer texts are not tested: two matches, each with a probability of at least
+# 1 / (N-1), are never significant after an adjustment over N(N-1)/2 pairs.
 MIN_MATCHES = 3
-# So many nodes that follow a node in the order of a question count as its neighbours there ...
+# How many nodes after a node, in the order of a question, are its neighbours there, and by how many
+# questions, this one and the next, that order sorts.
 _NEIGHBOURS = 11
-# ... and that order goes by the texts of this question and the next ones, so many in all.
 _DEPTH = 8
-# Pairs that are compared at a time, to bound memory.
+# Pairs compared at a time, to bound memory.
 _CHUNK = 4096
 
 Ints = NDArray[np.int64]
@@ -27,17 +27,17 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 
-# ---- which pairs to look at
+# ---- which pairs to test
 
 
 def find_candidates(texts: Ints) -> Ints:
-    """Return pairs [P, 2] of rows, the lower first, that meet on MIN_MATCHES questions or more.
+    """Return pairs [P, 2] of rows, lower row first, that meet on at least MIN_MATCHES questions.
 
-    Two nodes meet on a question if they share its text and are neighbours in an order of the
-    nodes by text. So any two of twelve nodes or fewer with one text meet; of more, all pairs would
-    be too many, at N nodes up to N squared. As the order goes on by the texts of the following
-    questions, nodes that share many texts stand side by side on many questions, and a ring, whose
-    members tie on all of them, keeps its members' own order and so the same neighbours.
+    Two nodes meet on a question if they share its text and are neighbours when nodes are sorted by
+    text. So any two of up to twelve nodes with the same text meet; for more nodes, all pairs would
+    be too many (up to N squared). The sort continues with the texts of the following questions, so
+    nodes that share many texts are neighbours on many questions. Members of a ring tie on all of
+    them, keep their original order, and so have the same neighbours everywhere.
     """
     nodes, questions = texts.shape
     met = [np.empty(0, dtype=np.int64)]
@@ -58,8 +58,8 @@ def find_candidates(texts: Ints) -> Ints:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """Tested `pairs` [P, 2] of rows with, of each [P], its figures."""
+class PairComparison:
+    """Tested `pairs` [P, 2] of rows, and the results for each pair [P]."""
 
     pairs: Ints
     matches: Ints
@@ -70,10 +70,10 @@ class Comparison:
 
 @dataclass(frozen=True)
 class _Witnesses:
-    """What the nodes of each node's group answered, itself included.
+    """Counts over each node's group, the node included.
 
-    Of each node and question [N, Q], `alike` counts those with the node's text and `wrong` those
-    who were wrong; `present` [N] counts those who were wrong anywhere.
+    For each node and question [N, Q], `alike` counts the nodes with the same text and `wrong` those
+    with any wrong answer; `present` [N] counts the nodes with a wrong answer anywhere.
     """
 
     alike: Ints
@@ -81,9 +81,10 @@ class _Witnesses:
     present: Ints
 
     def share_texts(self, nodes: Ints, match: Flags, *, partner: Flags) -> Floats:
-        """Return what share of its group gave each node's text [P, Q], the partner left out.
+        """Return the share of its group that gave each node's text [P, Q], without the partner.
 
-        `partner` [P] is true where the partner is in the group; `match` where it gave that text.
+        `partner` [P] is true where the partner is in the group, `match` [P, Q] where it gave that
+        text.
         """
         inside = partner[:, None]
         alike, wrong = self.alike[nodes] - (match & inside), self.wrong[nodes] - inside
@@ -91,34 +92,36 @@ class _Witnesses:
         return shares
 
 
-def compare_pairs(pairs: Ints, texts: Ints, models: Ints) -> Comparison:
-    """Compare pairs [P, 2] of rows; leave out those that cannot be tested or are unremarkable."""
-    everybody = _count_witnesses(texts, np.zeros_like(models))
+def compare_pairs(pairs: Ints, texts: Ints, models: Ints) -> PairComparison:
+    """Compare pairs [P, 2] of rows, without pairs that cannot be tested or match too little."""
+    all_nodes = _count_witnesses(texts, np.zeros_like(models))
     of_model = _count_witnesses(texts, models)
     parts = []
     for at in range(0, max(len(pairs), 1), _CHUNK):
         chunk = pairs[at : at + _CHUNK]
-        fellows = models[chunk[:, 0]] == models[chunk[:, 1]]
-        present = np.where(fellows, of_model.present[chunk[:, 0]], everybody.present[chunk[:, 0]])
+        same_model = models[chunk[:, 0]] == models[chunk[:, 1]]
+        present = np.where(
+            same_model, of_model.present[chunk[:, 0]], all_nodes.present[chunk[:, 0]]
+        )
         testable = present - 2 >= MIN_WITNESSES
-        chunk, fellows = chunk[testable], fellows[testable]
+        chunk, same_model = chunk[testable], same_model[testable]
         one, other = texts[chunk.T]
         both = (one >= 0) & (other >= 0)
         match = both & (one == other)
-        chances = np.where(both, _find_chances(chunk, match, fellows, everybody, of_model), 0.0)
+        chances = np.where(both, _find_chances(chunk, match, same_model, all_nodes, of_model), 0.0)
         parts.append(_test_pairs(chunk, texts, both, match, chances))
-    return Comparison(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    return PairComparison(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
 def _find_chances(
-    pairs: Ints, match: Flags, fellows: Flags, everybody: _Witnesses, of_model: _Witnesses
+    pairs: Ints, match: Flags, same_model: Flags, all_nodes: _Witnesses, of_model: _Witnesses
 ) -> Floats:
-    """Return the chances [P, Q] that a pair matches; `fellows` [P] are of one model."""
+    """Return the probabilities [P, Q] of a match; `same_model` marks pairs [P] of one model."""
     chances = np.zeros(match.shape)
     for nodes in pairs.T:
-        by_all = everybody.share_texts(nodes, match, partner=np.ones_like(fellows))
-        by_model = of_model.share_texts(nodes, match, partner=fellows)
-        known = of_model.present[nodes] - 1 - fellows >= MIN_WITNESSES
+        by_all = all_nodes.share_texts(nodes, match, partner=np.ones_like(same_model))
+        by_model = of_model.share_texts(nodes, match, partner=same_model)
+        known = of_model.present[nodes] - 1 - same_model >= MIN_WITNESSES
         by_model[~known] = 0.0
         chances = np.maximum(chances, np.maximum(by_all, by_model))
     return chances
@@ -127,9 +130,9 @@ def _find_chances(
 def _test_pairs(
     pairs: Ints, texts: Ints, both: Flags, match: Flags, chances: Floats
 ) -> tuple[Ints, Ints, Ints, Floats, Floats]:
-    """Return the columns of a `Comparison` of those pairs that match more than expected.
+    """Return the columns of a `PairComparison` for the pairs that match more than expected.
 
-    The others are no findings, and leaving out repeats, which match, does not make them any.
+    Other pairs cannot become findings, since removing repeats only lowers their matches.
     """
     more = match.sum(axis=1) > chances.sum(axis=1)
     pairs, both, match, chances = pairs[more], both[more], match[more], chances[more]
@@ -143,7 +146,7 @@ def _test_pairs(
 
 
 def _count_witnesses(texts: Ints, groups: Ints) -> _Witnesses:
-    """Count over the nodes of each of the `groups` [N]."""
+    """Count within each group; `groups` [N] has each node's group."""
     questions = texts.shape[1]
     is_wrong = texts >= 0
     wrong = np.zeros((groups.max(initial=0) + 1, questions), dtype=np.int64)
@@ -156,7 +159,7 @@ def _count_witnesses(texts: Ints, groups: Ints) -> _Witnesses:
 
 
 def _find_repeats(texts: Ints, match: Flags) -> Flags:
-    """Return which matches [P, Q] repeat a text that the pair shares on an earlier question."""
+    """Return which matches [P, Q] repeat a text that the pair already shares on a question."""
     columns = np.arange(texts.shape[1])
     shared = np.where(match, texts, -1 - columns)
     order = np.argsort(shared, axis=1, kind="stable")
@@ -172,7 +175,7 @@ def compute_tails(chances: Floats, at_least: Ints) -> Floats:
     """Return P(K >= at_least) [P] for sums K of independent trials with `chances` [P, Q].
 
     Exact: the Poisson-binomial distribution is built trial by trial. scipy's `poisson_binom.sf`
-    is 1 - cdf, which is lost in rounding below 1e-15, and such tails are what is looked for.
+    is 1 - cdf, which loses all precision below 1e-15, where the relevant tails are.
     """
     rows, trials = chances.shape
     mass = np.zeros((rows, trials + 1))

@@ -1,4 +1,4 @@
-"""The page between an admin action and what it does: it says what will happen and asks why."""
+"""The confirmation page of an admin action: it lists the effects and asks for a reason."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ Row = TypeVar("Row", bound=Model)
 
 
 class Grounds(TypedDict):
-    """Who decides, why and when."""
+    """Who made a decision, why and when."""
 
     reason: str
     actor: User
@@ -31,11 +31,11 @@ class Grounds(TypedDict):
 
 @dataclass(frozen=True)
 class Decision(Generic[Row]):
-    """Something to decide about rows, with a reason.
+    """A decision about rows that requires a reason.
 
-    `action` is the admin action's name and `title` what its page and button say. `effects` tell
-    what will happen, and `done` what has, with {} in place of the row. `carry_out` decides about
-    one row and returns None, or why nothing changed.
+    `action` is the admin action's name; `title` is the text of its page and button. `effects`
+    describe what will happen, and `done` what happened, with {} in place of the row. `carry_out`
+    applies the decision to one row; it returns None, or why nothing changed.
     """
 
     action: str
@@ -51,7 +51,7 @@ def decide(
     rows: QuerySet[Row],
     decision: Decision[Row],
 ) -> TemplateResponse | None:
-    """Ask for a reason; once there is one, carry the decision out row by row and say so."""
+    """Ask for a reason; once it is given, apply the decision to each row and report the results."""
     form = ReasonForm(request.POST if "decided" in request.POST else None)
     if not form.is_valid():
         return _ask_reason(model_admin, request, rows, decision, form)
@@ -102,7 +102,7 @@ def ask(
     rows: Sequence[Row] = (),
     hidden: Sequence[tuple[str, str]] = (),
 ) -> TemplateResponse:
-    """Show a form in the admin's style; `title` is also its button's text."""
+    """Show a form in the admin's style; `title` is also the text of its button."""
     context = {
         **model_admin.admin_site.each_context(request),
         "opts": model_admin.opts,

@@ -1,8 +1,8 @@
-"""How many nodes a claim about sharing takes; pure.
+"""Power analysis: how many nodes a claim about sharing needs; pure.
 
-Nodes of one arm differ in two ways: for good (`nodes`), because their machines and their luck
-differ, and from round to round (`rounds`), because a round asks few questions. More rounds help
-against the second alone.
+Nodes of one arm differ in two ways: permanently (`nodes`), because machines and luck differ, and
+from round to round (`rounds`), because a round asks few questions. More rounds reduce only the
+second.
 """
 
 from collections.abc import Sequence
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-# The share of seasons that should show the difference.
+# The share of trials that should detect the difference.
 POWER = 0.8
-# The most nodes in an arm that a plan considers.
+# The largest number of nodes per arm that a plan considers.
 MOST_NODES = 100_000
 
 Floats = npt.NDArray[np.float64]
@@ -21,22 +21,22 @@ Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Spread:
-    """Standard deviations in score fractions: between an arm's nodes, and of a single round."""
+class ScoreSpread:
+    """Standard deviations as score fractions: between an arm's nodes, and of a single round."""
 
     nodes: float
     rounds: float
 
     def after(self, rounds: int) -> float:
-        """Return the standard deviation of an arm's nodes after so many rounds."""
+        """Return the standard deviation between an arm's nodes after this many rounds."""
         return float(np.sqrt(self.nodes**2 + self.rounds**2 / rounds))
 
 
-def estimate_spread(arms: Sequence[Floats], *, rounds: Ints, noise: Floats) -> Spread | None:
-    """Return the spread that nodes show; None where it cannot be told.
+def estimate_spread(arms: Sequence[Floats], *, rounds: Ints, noise: Floats) -> ScoreSpread | None:
+    """Return the spread of nodes, or None if there are too few nodes.
 
-    `arms` have the nodes' means, `rounds` [nodes] how many rounds these are over, and `noise`
-    [nodes] the variances of single rounds.
+    `arms` has the nodes' means, `rounds` [nodes] their numbers of rounds, and `noise` [nodes] the
+    variances of single rounds.
     """
     free = sum(len(arm) - 1 for arm in arms)
     if free < 1 or not len(rounds):
@@ -44,14 +44,14 @@ def estimate_spread(arms: Sequence[Floats], *, rounds: Ints, noise: Floats) -> S
     seen = sum(float(((arm - arm.mean()) ** 2).sum()) for arm in arms) / free
     single = float(noise.mean())
     lasting = max(0.0, seen - single * float((1 / rounds).mean()))
-    return Spread(nodes=float(np.sqrt(lasting)), rounds=float(np.sqrt(single)))
+    return ScoreSpread(nodes=float(np.sqrt(lasting)), rounds=float(np.sqrt(single)))
 
 
-def plan_nodes(effect: float, *, spread: Spread, rounds: int, alpha: float, least: int) -> int:
-    """Return how many nodes each arm needs for a claim about a difference of `effect`.
+def plan_nodes(effect: float, *, spread: ScoreSpread, rounds: int, alpha: float, least: int) -> int:
+    """Return how many nodes each arm needs to detect a difference of `effect`, at least `least`.
 
-    `effect` is in score fractions, above 0. The claim is made in POWER of all trials of `rounds`
-    rounds, by a two-sided t test at the level `alpha`. An arm has no fewer nodes than `least`.
+    `effect` > 0 is a score fraction. It is detected in POWER of all trials of `rounds` rounds, by a
+    two-sided t test at level `alpha`.
     """
     low, high = least, least
     while _find_power(high, effect, spread=spread, rounds=rounds, alpha=alpha) < POWER:
@@ -67,8 +67,8 @@ def plan_nodes(effect: float, *, spread: Spread, rounds: int, alpha: float, leas
     return high
 
 
-def find_effect(nodes: int, *, spread: Spread, rounds: int, alpha: float) -> float:
-    """Return the least difference that arms of so many nodes show in POWER of all trials."""
+def find_effect(nodes: int, *, spread: ScoreSpread, rounds: int, alpha: float) -> float:
+    """Return the smallest difference that `nodes` nodes per arm detect in POWER of all trials."""
     low, high = 0.0, 1.0
     while high - low > 1e-4:
         middle = (low + high) / 2
@@ -77,9 +77,11 @@ def find_effect(nodes: int, *, spread: Spread, rounds: int, alpha: float) -> flo
     return high
 
 
-def _find_power(nodes: int, effect: float, *, spread: Spread, rounds: int, alpha: float) -> float:
+def _find_power(
+    nodes: int, effect: float, *, spread: ScoreSpread, rounds: int, alpha: float
+) -> float:
     """Return the power of a two-sided t test with `nodes` in each arm."""
-    # Imported late: it takes most of a second, and few processes need it.
+    # Imported here: it takes most of a second, and few processes need it.
     from scipy.stats import nct, t
 
     deviation = spread.after(rounds)

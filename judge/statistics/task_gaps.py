@@ -1,8 +1,9 @@
 """Swarm minus isolated in each dataset, for one model of a season; pure.
 
-The unit is a node, as in `judge.comparison`, and its number is its share solved in the dataset
-over its rounds. Nothing is tested: so many differences would find something by chance. Which
-rounds a node was there for is not corrected for, so hard rounds may weigh on one arm.
+The unit is a node, as in `judge.statistics.comparison`, and its value is the share of the dataset's
+questions that it solved over its rounds. Nothing is tested, because among many datasets some would
+differ by chance. Differences in which rounds nodes took part in are not corrected, so hard rounds
+may lower the mean of one arm.
 """
 
 from collections import defaultdict
@@ -11,14 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from judge.comparison import MIN_ROUNDS, welch_interval
+from judge.statistics.comparison import MIN_ROUNDS, welch_interval
 from swarm_record.stats import Interval
 from swarm_tasks.marks import Cells
 
 
 @dataclass(frozen=True)
 class CellUnit:
-    """One node's cells over `rounds` rounds of a season."""
+    """One node's arm and cells over `rounds` rounds of a season."""
 
     arm: str
     rounds: int
@@ -27,10 +28,10 @@ class CellUnit:
 
 @dataclass(frozen=True)
 class TaskGap:
-    """The difference of the arms' mean shares in one dataset, as fractions of one.
+    """The arms' mean shares in one dataset, as fractions, and the interval of their difference.
 
-    Both means are over nodes with at least MIN_ROUNDS rounds. The interval is Welch's at 95 %, None
-    where an arm shows no spread.
+    Both means are over nodes with at least MIN_ROUNDS rounds. The interval is Welch's at 95 %, or
+    None if all nodes of an arm have the same share.
     """
 
     dataset: str
@@ -47,7 +48,7 @@ class TaskGap:
 
 
 def compare_tasks(units: Iterable[CellUnit]) -> list[TaskGap]:
-    """Return the gaps of one model by dataset; those that an arm never met are left out."""
+    """Return the gaps of one model by dataset, without datasets that an arm was never asked."""
     shares: defaultdict[str, defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for unit in units:
         if unit.rounds >= MIN_ROUNDS:

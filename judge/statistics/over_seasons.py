@@ -1,7 +1,7 @@
-"""Does sharing help swarms: what several seasons say together, whenever one looks; pure.
+"""Tests over several seasons whether sharing helps swarms, valid at every look; pure.
 
-A season is one swarm, and whatever befell one of its arms alone, an outage or a poisoned pool, is
-in its difference. So the unit is a season.
+A season is one swarm, and anything that affected one of its arms alone, such as an outage or a
+poisoned pool, is part of its difference. So the unit is a season.
 """
 
 from collections.abc import Mapping
@@ -9,23 +9,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from judge.comparison import ALPHA, Verdict
-from judge.randomisation import Floats, compute_p_values
+from judge.statistics.comparison import ALPHA, Verdict
+from judge.statistics.randomisation import Floats, compute_p_values
 from swarm_record.stats import CONFIDENCE, Interval
 
-# Six signs can fall in 64 ways: the fewest at which one way in each tail is below ALPHA.
+# The fewest seasons whose signs (2^6 = 64 ways) allow a two-sided p-value below ALPHA.
 MIN_SEASONS = 6
-# The part of the budget that is unspent is multiplied by this with each season. So six seasons that
-# all point one way are enough, and most of the budget is spent on the first few after them.
+# Each season multiplies the unspent budget by this. So six seasons that all point the same way are
+# enough, and most of the budget is spent within the first few seasons after them.
 _KEPT = 0.3
-# Fourteen seasons are still enumerated.
+# Up to fourteen seasons all sign flips are enumerated.
 _MOST_PATHS = 2**14
 _NO_SPREAD = 1e-12
 
 
 @dataclass(frozen=True)
 class SeasonsClaim:
-    """What several seasons say; `difference` is the mean over seasons of swarm - isolated."""
+    """What several seasons show; `difference` is the mean over seasons of swarm - isolated."""
 
     n_seasons: int
     difference: float | None
@@ -36,11 +36,11 @@ class SeasonsClaim:
 
 
 def compare_seasons(differences: Mapping[str, float]) -> SeasonsClaim:
-    """Return what the differences of seasons, swarm - isolated in the order they ended, say.
+    """Test the seasons' differences, swarm - isolated, in the order in which the seasons ended.
 
-    The test flips their signs in all ways: if without an effect a season's difference is as likely
-    as its opposite, it is exact over all looks, one after each season. Beyond fourteen seasons it
-    draws 16,384 ways with a fixed seed. The interval is Student's at 95 % for one look.
+    The test flips their signs in all ways. It is exact over all looks, one after each season, if
+    without an effect a season's difference is as likely as its opposite. Beyond fourteen seasons it
+    draws 16,384 flips with a fixed seed. The interval is Student's at 95 % for one look.
     """
     values = np.array(list(differences.values()), dtype=np.float64)
     lacking = max(0, MIN_SEASONS - len(values))
@@ -57,7 +57,7 @@ def compare_seasons(differences: Mapping[str, float]) -> SeasonsClaim:
 
 
 def _flip_signs(values: Floats) -> tuple[float, float]:
-    """Return the sign-flip test's p-value after all looks, and the sum at the look it is from."""
+    """Return the sign-flip test's p-value after all looks, and the sum at the look that gave it."""
     sums = np.cumsum(_draw_signs(len(values)) * values, axis=1).T[MIN_SEASONS - 1 :].round(12)
     spent = 1 - np.power(_KEPT, np.arange(1, len(sums) + 1), dtype=np.float64)
     p_values = compute_p_values(np.abs(sums), spent=spent)
@@ -65,11 +65,11 @@ def _flip_signs(values: Floats) -> tuple[float, float]:
 
 
 def _draw_signs(seasons: int) -> Floats:
-    """Return ways in which the signs may fall [ways, seasons]; the first changes none."""
+    """Return sign vectors [ways, seasons]; the first one changes no sign."""
     if 2**seasons <= _MOST_PATHS:
         flipped = np.arange(2**seasons)[:, None] >> np.arange(seasons) & 1
     else:
-        # Season by season, so that one more changes nothing about those before.
+        # Drawn season by season, so that another season does not change the earlier signs.
         rng = np.random.default_rng(0)
         flipped = rng.integers(0, 2, (seasons, _MOST_PATHS)).T
         flipped[0] = 0
@@ -77,7 +77,7 @@ def _draw_signs(seasons: int) -> Floats:
 
 
 def _decide(difference: float | None, p_value: float | None, *, ahead: float) -> Verdict:
-    """Name the better arm where the test found one, and it is ahead still."""
+    """Return the better arm if the test found one and it is still ahead."""
     if difference is None or p_value is None:
         return "too_few"
     if p_value > ALPHA or difference * ahead <= 0:
@@ -86,7 +86,7 @@ def _decide(difference: float | None, p_value: float | None, *, ahead: float) ->
 
 
 def _student_interval(values: Floats) -> Interval | None:
-    """Return Student's interval of a mean; None where the values show no spread."""
+    """Return Student's interval of a mean; None if all values are equal."""
     from scipy.stats import ttest_1samp
 
     if len(values) < 2 or np.ptp(values) <= _NO_SPREAD:

@@ -1,0 +1,126 @@
+"""A season's task mix: whether it is valid, sample questions, and for how many rounds it lasts.
+
+Durations come from the quality gate's measurements; what the gate did not measure is measured here.
+"""
+
+import functools
+import math
+from collections.abc import Sequence
+
+import msgspec
+from django.forms import ValidationError
+
+from judge.models import Season
+from judge.selectors.seasons import task_choices
+from swarm_protocol.errors import RefusedError
+from swarm_protocol.messages import TaskChoice
+from swarm_tasks.allowlist import check_config
+from swarm_tasks.keyspace import Part
+from swarm_tasks.pool import AnyVerifier
+from swarm_tasks.spaces import Lasting, Space, find_space, measure_space, tell_lasting
+from swarm_tasks.verifier import DrawnTask
+from swarm_web.verifiers import process_verifier
+
+MAX_TASKS = 64
+SAMPLE_KEY = b"sample shown in the admin"
+
+_DRAWS = 20_000
+# How long a form waits for the measurement of one dataset, and of all of them.
+_SECONDS, _SECONDS_FOR_ALL = 1.0, 8.0
+
+
+def check_tasks(tasks: list[TaskChoice], *, verifier: AnyVerifier) -> list[DrawnTask]:
+    """Generate one sample of each task. Raises ValidationError naming every invalid task."""
+    problems: list[str] = []
+    samples: list[DrawnTask] = []
+    if not 1 <= len(tasks) <= MAX_TASKS:
+        problems.append(f"A season has 1 to {MAX_TASKS} tasks, not {len(tasks)}.")
+    if len({task.dataset for task in tasks}) < len(tasks):
+        problems.append("Each dataset may be in the mix only once.")
+    for task in tasks[:MAX_TASKS]:
+        if not 0 < task.weight <= 1000:
+            problems.append(f"{task.dataset}: the weight must be above 0 and at most 1000.")
+        try:
+            check_config(task.dataset, task.config)
+            samples.append(draw_sample(task, verifier=verifier))
+        except RefusedError as refusal:
+            problems.append(f"{task.dataset}: {refusal.message}")
+    if problems:
+        raise ValidationError(problems)
+    return samples
+
+
+def draw_sample(task: TaskChoice, *, verifier: AnyVerifier) -> DrawnTask:
+    """Return a question of a task that no season asks. Raises RefusedError."""
+    return verifier.draw(
+        key=SAMPLE_KEY,
+        part=Part.TRAINING,
+        dataset=task.dataset,
+        config=task.config,
+        seed=0,
+        counter=0,
+    )
+
+
+# ---- for how many rounds it lasts
+
+
+def check_lasting(tasks: list[TaskChoice], questions: int, *, rounds: int) -> list[Lasting]:
+    """Return for how many rounds each dataset lasts.
+
+    Raises ValidationError naming the datasets that have too few questions for `rounds`. A dataset
+    passes if its sample leaves open whether it has enough.
+    """
+    try:
+        lasting = read_lasting(tasks, questions)
+    except RefusedError as refusal:
+        raise ValidationError(refusal.message) from None
+    problems = [
+        f"{each.dataset} has questions for {describe_lasting(each)}, but {rounds:,} are planned: "
+        f"widen its ranges, ask fewer questions in a round, make rounds less frequent, or plan "
+        f"fewer rounds."
+        for each in lasting
+        if each.at_most < rounds
+    ]
+    if problems:
+        raise ValidationError(problems)
+    return lasting
+
+
+def read_lasting(tasks: Sequence[TaskChoice], questions: int) -> list[Lasting]:
+    """Return for how many rounds of `questions` questions each task lasts. Raises RefusedError.
+
+    Measurements are cached in this process.
+    """
+    spaces = {task.dataset: find_space(task) for task in tasks}
+    unknown = [task for task in tasks if spaces[task.dataset] is None]
+    seconds = min(_SECONDS, _SECONDS_FOR_ALL / max(1, len(unknown)))
+    measured = {
+        task.dataset: _measure(task.dataset, msgspec.json.encode(task.config), seconds)
+        for task in unknown
+    }
+    known = {dataset: space for dataset, space in spaces.items() if space is not None}
+    return tell_lasting(tasks, questions, spaces=known | measured)
+
+
+def season_lasting(season: Season) -> list[Lasting]:
+    """Return for how many rounds each dataset of a season lasts. Raises RefusedError."""
+    return read_lasting(task_choices(season.tasks), season.questions_per_round)
+
+
+def describe_lasting(lasting: Lasting) -> str:
+    """Describe in words for how many rounds a dataset has questions."""
+    if lasting.about == math.inf:
+        return f"at least {lasting.surely:,} rounds"
+    return f"about {int(lasting.about):,} rounds (at least {lasting.surely:,})"
+
+
+@functools.lru_cache(maxsize=256)
+def _measure(dataset: str, config: bytes, seconds: float) -> Space:
+    return measure_space(
+        dataset,
+        msgspec.json.decode(config),
+        verifier=process_verifier(),
+        draws=_DRAWS,
+        seconds=seconds,
+    )

@@ -1,0 +1,203 @@
+"""A season's ledgers in memory: rounds are added to and subtracted from them; pure.
+
+`judge.services.standings` loads the ledgers, adds or subtracts the rounds that enter or leave each
+window, and saves what changed. Adding a round costs time proportional to its number of scores.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from swarm_record.ranking import ResultMatrix
+from swarm_record.stream import QUESTIONS, Bits, Singles, weigh_questions
+from swarm_tasks.marks import Cells, add_cells, macro_score, subtract_cells
+
+SEASON_WINDOW = "season"
+# Reasons of a result (Score.Reason): the node was invited and did not request the questions.
+NOT_OFFERED, DECLINED = "not_offered", "declined"
+MISSED = (NOT_OFFERED, DECLINED)
+
+
+@dataclass
+class WindowTally:
+    """A node's totals in one window: cells by dataset from `rounds` rounds.
+
+    `missed` counts the rounds that the node was invited to and took no part in.
+    """
+
+    cells: Cells = field(default_factory=dict)
+    rounds: int = 0
+    missed: int = 0
+
+
+@dataclass
+class NodeLedger:
+    """One node's ledger; `row` is its row in the matrices of `SeasonLedgers`."""
+
+    node_id: int
+    row: int
+    model: str
+    arm: str
+    tallies: dict[str, WindowTally] = field(default_factory=dict)
+    deviations: float = 0.0
+    deviation_rounds: int = 0
+
+
+@dataclass(frozen=True)
+class RoundEntry:
+    """A node's result in one round, as ledgers need it; bits are in the round's order.
+
+    A round that the node missed has a `reason` in MISSED and no cells.
+    """
+
+    node_id: int
+    model: str
+    arm: str
+    cells: Cells
+    answered: Bits
+    solved: Bits
+    deviation: float | None
+    reason: str = ""
+
+    @property
+    def is_missed(self) -> bool:
+        """Whether the node was invited and took no part."""
+        return self.reason in MISSED
+
+    @property
+    def is_declined(self) -> bool:
+        """Whether the node took no part although its owner knew the questions.
+
+        Ranks count such a round as if the node had solved nothing. Otherwise an owner could skip
+        the rounds that suit the node least, and be ranked above equal nodes.
+        """
+        return self.reason == DECLINED
+
+
+class SeasonLedgers:
+    """All ledgers of a season, with the season's stream (`swarm_record.stream`), one row per node.
+
+    `answered` and `solved` [rows, QUESTIONS] are for single questions, `scores` [rows, rounds] for
+    the rounds after them, NaN where a node took no part.
+    """
+
+    def __init__(
+        self, nodes: Iterable[NodeLedger], *, answered: Bits, solved: Bits, scores: Singles
+    ) -> None:
+        self.by_node = {ledger.node_id: ledger for ledger in nodes}
+        self.answered, self.solved, self.scores = answered, solved, scores
+        self.touched: set[int] = set()
+
+    def add_nodes(self, entries: Iterable[RoundEntry]) -> None:
+        """Add empty ledgers for nodes that have none yet."""
+        new = [entry for entry in entries if entry.node_id not in self.by_node]
+        if not new:
+            return
+        for row, entry in enumerate(new, start=len(self.answered)):
+            self.by_node[entry.node_id] = NodeLedger(entry.node_id, row, entry.model, entry.arm)
+        empty = np.zeros((len(new), QUESTIONS), dtype=bool)
+        self.answered = np.concatenate([self.answered, empty])
+        self.solved = np.concatenate([self.solved, empty])
+        absent = np.full((len(new), self.scores.shape[1]), np.nan, dtype=np.float32)
+        self.scores = np.concatenate([self.scores, absent])
+
+    def write_round(
+        self, entries: Sequence[RoundEntry], *, start: int, datasets: Sequence[str]
+    ) -> None:
+        """Write a round at its place in the stream; `datasets` has one name per question.
+
+        Overwrites an earlier version of the round's scores.
+        """
+        if start >= QUESTIONS:
+            self._write_score(entries, column=start - QUESTIONS, datasets=len(set(datasets)))
+        else:
+            at = slice(start, start + len(datasets))
+            self._touch(np.any(self.answered[:, at], axis=1))
+            self.answered[:, at] = self.solved[:, at] = False
+            for entry in entries:
+                row = self.by_node[entry.node_id].row
+                self.answered[row, at] = entry.is_declined or entry.answered
+                self.solved[row, at] = entry.solved
+        self.touched |= {entry.node_id for entry in entries}
+
+    def _write_score(self, entries: Iterable[RoundEntry], *, column: int, datasets: int) -> None:
+        self._touch(~np.isnan(self.scores[:, column]))
+        self.scores[:, column] = np.nan
+        for entry in entries:
+            # A score that lacks one of the datasets is not comparable with a complete one.
+            score = macro_score(entry.cells) if len(entry.cells) == datasets else None
+            score = 0.0 if entry.is_declined else score
+            row = self.by_node[entry.node_id].row
+            self.scores[row, column] = np.nan if score is None else score
+
+    def _touch(self, stale: Bits) -> None:
+        self.touched |= {each.node_id for each in self.by_node.values() if stale[each.row]}
+
+    def add(self, window: str, entries: Iterable[RoundEntry]) -> None:
+        """Add a round to a window."""
+        for entry in entries:
+            ledger = self.by_node[entry.node_id]
+            tally = ledger.tallies.setdefault(window, WindowTally())
+            tally.cells = add_cells(tally.cells, entry.cells)
+            tally.missed += entry.is_missed
+            tally.rounds += not entry.is_missed
+            if window == SEASON_WINDOW and entry.deviation is not None:
+                ledger.deviations += entry.deviation
+                ledger.deviation_rounds += 1
+            self.touched.add(entry.node_id)
+
+    def subtract(self, window: str, entries: Iterable[RoundEntry]) -> None:
+        """Subtract a round from a window."""
+        for entry in entries:
+            ledger = self.by_node[entry.node_id]
+            tally = ledger.tallies[window]
+            tally.cells = subtract_cells(tally.cells, entry.cells)
+            tally.missed -= entry.is_missed
+            tally.rounds -= not entry.is_missed
+            if not tally.rounds and not tally.missed:
+                del ledger.tallies[window]
+            if window == SEASON_WINDOW and entry.deviation is not None:
+                ledger.deviations -= entry.deviation
+                ledger.deviation_rounds -= 1
+            self.touched.add(entry.node_id)
+
+    def relabel(self, node_id: int, *, model: str, arm: str) -> None:
+        """Set the model and arm that a node had in its newest round."""
+        ledger = self.by_node[node_id]
+        ledger.model, ledger.arm = model, arm
+        self.touched.add(node_id)
+
+    def in_window(self, window: str) -> list[NodeLedger]:
+        """Return the ledgers of nodes that were scored in a window, ordered by node."""
+        held = (
+            ledger
+            for ledger in self.by_node.values()
+            if window in ledger.tallies and ledger.tallies[window].rounds
+        )
+        return sorted(held, key=lambda ledger: ledger.node_id)
+
+    def build_matrix(
+        self, nodes: Iterable[NodeLedger], rounds: Sequence[tuple[int, Sequence[str]]]
+    ) -> ResultMatrix:
+        """Return these nodes' results in some rounds, given in the order of the stream.
+
+        Each round is its place in the stream and, if it has a column per question, the questions'
+        datasets.
+        """
+        rows = np.array([ledger.row for ledger in nodes], dtype=np.int64)
+        single = [weigh_questions(datasets) for start, datasets in rounds if start < QUESTIONS]
+        weights = np.concatenate([*single, np.empty(0, np.float32)])
+        columns = [start + np.arange(len(w)) for (start, _), w in zip(rounds, single, strict=False)]
+        at = np.concatenate([*columns, np.empty(0, np.int64)])
+        later = np.array([start - QUESTIONS for start, _ in rounds[len(single) :]], np.int64)
+        questions = np.where(
+            self.answered[np.ix_(rows, at)], self.solved[np.ix_(rows, at)] * weights, np.nan
+        )
+        lengths = [len(each) for each in single] + [1] * len(later)
+        return ResultMatrix(
+            values=np.hstack([questions, self.scores[np.ix_(rows, later)]]).astype(np.float32),
+            weights=np.concatenate([weights, np.ones(len(later), np.float32)]),
+            rounds=np.repeat(np.arange(len(rounds)), lengths),
+            questions=len(weights),
+        )

@@ -1,0 +1,101 @@
+"""How credits travel from the web processes to the worker that books them, each counted once.
+
+Each process numbers its batches and sends them in order. If the connection breaks before Redis
+replies, a batch is sent again under the same number, and the worker skips numbers that it has
+booked (`relay.services.crediting`). So a lost reply counts nothing twice and loses nothing.
+"""
+
+import logging
+from collections.abc import Sequence
+
+import msgspec
+import redis.asyncio
+
+from swarm_web import counters
+from swarm_web.relay.keys import CREDITS
+from swarm_web.relay.tally import Lesson, Tally
+
+logger = logging.getLogger(__name__)
+
+# The oldest batches are dropped beyond this, should no worker take them.
+MOST_WAITING_BYTES = 1 << 26
+# More are sent in several batches.
+PAIRS_IN_A_BATCH = 20_000
+
+# KEYS: list. ARGV: its most bytes, then batches. Returns how many of the oldest were dropped.
+_APPEND = """
+redis.call('RPUSH', KEYS[1], unpack(ARGV, 2))
+local dropped = 0
+while (redis.call('MEMORY', 'USAGE', KEYS[1], 'SAMPLES', 0) or 0) > tonumber(ARGV[1]) do
+    redis.call('LPOP', KEYS[1])
+    dropped = dropped + 1
+end
+return dropped
+"""
+
+# The fields of a `Pair`: making a `Pair` of each takes longer than all that is done with it.
+PairKey = tuple[int, int, int, int]
+# These fields in columns, and how many rollouts were used.
+PairColumns = tuple[list[int], list[int], list[int], list[int], list[int]]
+
+_encoder = msgspec.msgpack.Encoder()
+
+
+class Credits(msgspec.Struct, array_like=True, frozen=True):
+    """One batch: who trained on how many rollouts of whom, and on which archived ones.
+
+    `source` is the process that sent it, `number` counts its batches from 1. `pairs` is a table by
+    columns, which decodes several times faster than rows. Each lesson is also counted in `pairs`.
+    """
+
+    source: str
+    number: int
+    pairs: PairColumns
+    lessons: list[Lesson]
+
+    def count_pairs(self) -> dict[PairKey, int]:
+        """Return how many rollouts of each pair were used."""
+        seasons, minutes, givers, takers, counts = self.pairs
+        keys = zip(seasons, minutes, givers, takers, strict=True)
+        return dict(zip(keys, counts, strict=True))
+
+
+class CreditOutbox:
+    """Sends what one process has collected. `source` names the process, as no other is named."""
+
+    def __init__(self, client: redis.asyncio.Redis, *, source: str) -> None:
+        self._source = source
+        self._number = 0
+        self._append = client.register_script(_APPEND)
+        # Batches that are on their way, or were when the connection broke.
+        self._sealed: list[bytes] = []
+
+    async def send(self, tally: Tally) -> None:
+        """Send the credits of a tally, after those that could not be sent before.
+
+        Raises what the client raises; everything is then sent by the next call.
+        """
+        if self._sealed:
+            tally.bound_credits()
+            await self._push()
+        pairs, lessons = tally.take_credits()
+        columns = [*map(list, zip(*pairs, strict=True)), list(pairs.values())]
+        for first in range(0, len(pairs), PAIRS_IN_A_BATCH):
+            some = [column[first : first + PAIRS_IN_A_BATCH] for column in columns]
+            self._seal(some, lessons if first == 0 else [])
+        if self._sealed:
+            await self._push()
+
+    def _seal(self, columns: Sequence[list[int]], lessons: list[Lesson]) -> None:
+        self._number += 1
+        seasons, minutes, givers, takers, counts = columns
+        pairs = (seasons, minutes, givers, takers, counts)
+        self._sealed.append(_encoder.encode(Credits(self._source, self._number, pairs, lessons)))
+
+    async def _push(self) -> None:
+        args: list[int | bytes] = [MOST_WAITING_BYTES, *self._sealed]
+        dropped = int(await self._append(keys=[CREDITS], args=args))
+        self._sealed = []
+        if dropped:
+            counters.count(counters.RELAY, "credits_dropped", by=dropped)
+            logger.warning("dropped %d batches of credits: no worker takes them", dropped)

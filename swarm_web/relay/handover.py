@@ -1,0 +1,251 @@
+"""Which nodes use this process's pools, and what they were given, handed on between processes.
+
+A node uses a season's pool in one process at a time. Redis says which one, and since when: the
+node's tenure. A process that a node comes to claims it, and asks the process that had it. That one
+lets go of the node, writes the node's list and answers. So a node that changes between processes is
+given nothing twice, and a draw asks nobody. An answer that takes longer than HANDOVER_S, as that of
+a process that was killed, is taken over when it comes.
+"""
+
+import asyncio
+import logging
+from collections import defaultdict
+from itertools import count
+from typing import NamedTuple, cast
+from weakref import WeakValueDictionary
+
+import msgspec
+import redis.asyncio
+
+from swarm_web.bus import switchboard
+from swarm_web.nodes.models import Node
+from swarm_web.relay.given import GivenList
+from swarm_web.relay.keys import given_list_key, holders_key
+from swarm_web.relay.season_pool import Member
+from swarm_web.relay.tally import Part
+from swarm_web.write_behind import STORE_ERRORS, WriteBehind
+
+logger = logging.getLogger(__name__)
+
+HANDOVER_S = 0.5
+# Many nodes change at once when a process stops.
+ANSWER_PAUSE_S = 0.005
+# A node reports what it was given before a connection that it lost; an hour is long.
+_REMEMBERED_S = 3600
+# A season may pause for long.
+_HELD_S = 90 * 86_400
+_LISTS_AT_ONCE = 64
+# Followed by the process that is meant.
+_ASK, _ANSWER = "bus.relay.ask.", "bus.relay.answer."
+
+# KEYS: holders, list. ARGV: node, its new tenure, seconds to keep it.
+_CLAIM = """
+local tenure = redis.call('HGET', KEYS[1], ARGV[1])
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+redis.call('EXPIRE', KEYS[1], ARGV[3])
+return {tenure, redis.call('GET', KEYS[2])}
+"""
+# KEYS: holders, lists... ARGV: seconds to keep the lists, then (node, tenure, list)...
+_LET_GO = """
+for i = 2, #KEYS do
+    local node, tenure, list = unpack(ARGV, 3 * i - 4, 3 * i - 2)
+    if redis.call('HGET', KEYS[1], node) == tenure then redis.call('HDEL', KEYS[1], node) end
+    if list ~= '' then redis.call('SET', KEYS[i], list, 'EX', ARGV[1]) end
+end
+"""
+
+
+class Left(NamedTuple):
+    """What is to be written of a node that left; an empty list is not."""
+
+    tenure: str
+    packed: bytes
+
+
+class _Ask(msgspec.Struct, array_like=True):
+    """A process asks for a node whose tenure it ended."""
+
+    season_id: int
+    node_id: int
+    tenure: str
+    asker: str
+
+
+_asks = msgspec.json.Decoder(_Ask)
+_answers = msgspec.json.Decoder(list[Part])
+
+
+class Members:
+    """The nodes that use the pools of one event loop; `process` names it among all of the site."""
+
+    def __init__(self, client: redis.asyncio.Redis, *, process: str) -> None:
+        self._client = client
+        self._process = process
+        self._tenures = count()
+        self._present: dict[Part, Member] = {}
+        self._left: dict[Part, Left] = {}
+        self._joining: WeakValueDictionary[Part, asyncio.Lock] = WeakValueDictionary()
+        # By node: the tenure that begins, and who asked for it meanwhile.
+        self._beginning: dict[Part, str] = {}
+        self._postponed: dict[Part, _Ask] = {}
+        self._awaited: dict[Part, asyncio.Future[None]] = {}
+        self._asked: list[_Ask] = []
+        self._late: set[asyncio.Task[None]] = set()
+        self._claim = client.register_script(_CLAIM)
+        self._let_go = client.register_script(_LET_GO)
+        self._writing = asyncio.Lock()
+        self._answering = WriteBehind(self._answer, pause_s=ANSWER_PAUSE_S, name="lists of nodes")
+
+    async def listen(self) -> None:
+        """Hear other processes from now on."""
+        await switchboard().listen(_ASK + self._process, self._hear_ask)
+        await switchboard().listen(_ANSWER + self._process, self._hear_answer)
+
+    async def close(self) -> None:
+        """Stop, and write what is left."""
+        switchboard().forget(_ASK + self._process, self._hear_ask)
+        switchboard().forget(_ANSWER + self._process, self._hear_answer)
+        await self._answering.close()
+
+    def is_anybody_in(self, season_id: int) -> bool:
+        """Tell whether a node uses the season's pool."""
+        return any(part[0] == season_id for part in self._present)
+
+    async def join(self, season_id: int, node: Node) -> Member:
+        """Return a node's part in a season, with what it was given wherever it was before."""
+        part = (season_id, node.pk)
+        async with self._joining.setdefault(part, asyncio.Lock()):
+            known = self._present.get(part)
+            if known is None:
+                tenure = self._beginning[part] = f"{self._process}.{next(self._tenures)}"
+                try:
+                    given = await self._fetch(part, tenure)
+                finally:
+                    del self._beginning[part]
+                    if ask := self._postponed.pop(part, None):
+                        # Later: who joins uses its part at once.
+                        asyncio.get_running_loop().call_soon(self._take_ask, ask)
+                known = Member(node.pk, node.name, node.party, given, tenure)
+                self._present[part] = known
+            return known
+
+    def leave(self, season_id: int, member: Member) -> bool:
+        """Keep what a node was given to be written; return False if it has left before."""
+        part = (season_id, member.node_id)
+        if self._present.get(part) is not member:
+            return False
+        del self._present[part]
+        member.left = True
+        packed = member.given.pack() if member.given else b""
+        self._left[part] = Left(member.tenure, packed)
+        return True
+
+    async def write(self) -> None:
+        """Write the lists of the nodes that left."""
+        async with self._writing:
+            by_season: defaultdict[int, list[tuple[Part, Left]]] = defaultdict(list)
+            for part, left in self._left.items():
+                by_season[part[0]].append((part, left))
+            for season_id, rows in by_season.items():
+                for first in range(0, len(rows), _LISTS_AT_ONCE):
+                    some = rows[first : first + _LISTS_AT_ONCE]
+                    keys = [given_list_key(*part) for part, _ in some]
+                    args = [field for (_, node), left in some for field in (node, *left)]
+                    await self._let_go([holders_key(season_id), *keys], [_REMEMBERED_S, *args])
+                    # Only now: a node may come back, or leave again, while its list is written.
+                    for part, left in some:
+                        if self._left.get(part) is left:
+                            del self._left[part]
+
+    # ---- a node comes
+
+    async def _fetch(self, part: Part, tenure: str) -> GivenList:
+        """Claim a node, and return what it was given before."""
+        left = self._left.get(part)
+        given = _unpack(left.packed if left else b"")
+        keys = [holders_key(part[0]), given_list_key(*part)]
+        try:
+            reply = await self._claim(keys, [part[1], tenure, _HELD_S])
+            ended, packed = cast("tuple[bytes | None, bytes | None]", reply)
+            if ended and not ended.startswith(self._process.encode()):
+                packed = await self._ask(part, ended.decode())
+        except (*STORE_ERRORS, UnicodeDecodeError):
+            logger.warning("what node %s was given is not known", part[1], exc_info=True)
+        else:
+            given.merge(_unpack(packed or b""))
+        return given
+
+    async def _ask(self, part: Part, tenure: str) -> bytes | None:
+        """Ask the process that had a node to let go of it, and return the list that it wrote."""
+        answered = self._awaited[part] = asyncio.get_running_loop().create_future()
+        ask = _Ask(*part, tenure, self._process)
+        try:
+            async with asyncio.timeout(HANDOVER_S):
+                await self._client.publish(
+                    _ASK + tenure.partition(".")[0], msgspec.json.encode(ask)
+                )
+                await answered
+        except TimeoutError:
+            logger.info("no other process lets go of node %s", part[1])
+        finally:
+            del self._awaited[part]
+        return cast("bytes | None", await self._client.get(given_list_key(*part)))
+
+    def _hear_answer(self, payload: str) -> None:
+        for part in _answers.decode(payload):
+            answered = self._awaited.get(part)
+            if answered is None:
+                task = asyncio.create_task(self._merge_late(part))
+                self._late.add(task)
+                task.add_done_callback(self._late.discard)
+            elif not answered.done():
+                answered.set_result(None)
+
+    async def _merge_late(self, part: Part) -> None:
+        try:
+            packed = cast("bytes | None", await self._client.get(given_list_key(*part)))
+        except STORE_ERRORS:
+            logger.warning("what node %s was given is not known", part[1], exc_info=True)
+            return
+        if (member := self._present.get(part)) is not None:
+            member.given.merge(_unpack(packed or b""))
+
+    # ---- a node went to another process
+
+    def _hear_ask(self, payload: str) -> None:
+        self._take_ask(_asks.decode(payload))
+
+    def _take_ask(self, ask: _Ask) -> None:
+        part = (ask.season_id, ask.node_id)
+        if self._beginning.get(part) == ask.tenure:
+            self._postponed[part] = ask
+            return
+        member = self._present.get(part)
+        # Of a later tenure: the node has come back already, and is asked for by that name.
+        if member is not None and member.tenure == ask.tenure:
+            self.leave(ask.season_id, member)
+        self._asked.append(ask)
+        self._answering.wake()
+
+    async def _answer(self) -> None:
+        """Write the lists that were asked for, and tell those who asked."""
+        asked, self._asked = self._asked, []
+        try:
+            await self.write()
+        except BaseException:
+            self._asked = asked + self._asked
+            raise
+        by_asker: defaultdict[str, list[Part]] = defaultdict(list)
+        for ask in asked:
+            by_asker[ask.asker].append((ask.season_id, ask.node_id))
+        for asker, parts in by_asker.items():
+            await self._client.publish(_ANSWER + asker, msgspec.json.encode(parts))
+
+
+def _unpack(packed: bytes) -> GivenList:
+    """Return a list; an empty one if another version of the site wrote it in another way."""
+    try:
+        return GivenList.unpack(packed) if packed else GivenList()
+    except msgspec.DecodeError:
+        logger.warning("left out a list of a node that cannot be read", exc_info=True)
+        return GivenList()

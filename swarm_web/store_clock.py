@@ -1,0 +1,71 @@
+"""Redis's clock, by which processes on several machines compare when something happened.
+
+Their own clocks differ, and one that is behind would let a node's earlier connection win, or a copy
+of a rollout be older than the original. Until Redis has told its time this machine's clock counts.
+"""
+
+import asyncio
+import time
+from collections import deque
+from typing import NamedTuple, cast
+from weakref import WeakKeyDictionary
+
+import redis.asyncio
+
+from swarm_web.store import async_redis
+
+# The quickest answer of so many says most exactly how far the clocks are apart.
+_REMEMBERED = 16
+# Clocks that are further apart than their answers allow: one was set, or another server took over.
+_SET_NS = 50_000_000
+_SECOND_NS = 1_000_000_000
+# A script, because in a cluster its key says which server answers.
+_TIME = "return redis.call('TIME')"
+_KEY = "store:clock"
+
+
+class _Answer(NamedTuple):
+    took_ns: int
+    ahead_ns: int
+
+
+class StoreClock:
+    """What one event loop knows of Redis's clock; it measures against the monotonic one."""
+
+    def __init__(self, client: redis.asyncio.Redis) -> None:
+        self._time = client.register_script(_TIME)
+        self._answers: deque[_Answer] = deque(maxlen=_REMEMBERED)
+
+    def now_ns(self) -> int:
+        """Return Redis's time in nanoseconds since 1970."""
+        if not self._answers:
+            return time.time_ns()
+        return time.monotonic_ns() + min(self._answers).ahead_ns
+
+    def ahead_s(self) -> float:
+        """Return how many seconds Redis's clock is ahead of this machine's."""
+        return (self.now_ns() - time.time_ns()) / _SECOND_NS
+
+    async def ask(self) -> None:
+        """Ask Redis for its time. Raises what the client raises."""
+        asked = time.monotonic_ns()
+        seconds, microseconds = cast("list[bytes]", await self._time([_KEY]))
+        took = time.monotonic_ns() - asked
+        told = int(seconds) * _SECOND_NS + int(microseconds) * 1000
+        answer = _Answer(took, told - asked - took // 2)
+        if self._answers:
+            best = min(self._answers)
+            if abs(best.ahead_ns - answer.ahead_ns) > best.took_ns + took + _SET_NS:
+                self._answers.clear()
+        self._answers.append(answer)
+
+
+_by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, StoreClock] = WeakKeyDictionary()
+
+
+def store_clock() -> StoreClock:
+    """Return the running event loop's."""
+    loop = asyncio.get_running_loop()
+    if loop not in _by_loop:
+        _by_loop[loop] = StoreClock(async_redis())
+    return _by_loop[loop]

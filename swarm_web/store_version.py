@@ -1,0 +1,33 @@
+"""Whether Redis (or Valkey) is new enough: asked before a process begins to work."""
+
+import logging
+
+import redis.asyncio
+import redis.exceptions
+
+logger = logging.getLogger(__name__)
+
+# Tried rather than read from a version: forks and services number theirs in their own ways.
+_PROBE = "store:probe"
+# How servers answer a command or an option that they do not know; other refusals say nothing.
+_UNKNOWN = ("syntax error", "unknown command", "wrong number of arguments")
+
+
+class StoreTooOldError(Exception):
+    """The store lacks commands that the site needs; the text says what to do."""
+
+
+async def check_store(client: redis.asyncio.Redis) -> None:
+    """Raise StoreTooOldError if the store is too old; one that is away is not."""
+    try:
+        await client.xtrim(_PROBE, minid="0-1")
+        await client.lpop(_PROBE, 1)
+    except redis.exceptions.ResponseError as problem:
+        if any(text in str(problem).lower() for text in _UNKNOWN):
+            raise StoreTooOldError(
+                f"store.too_old: the server at REDIS_URL cannot do what the site needs ({problem})."
+                " Use Valkey, or Redis 6.2 or newer."
+            ) from None
+        logger.warning("cannot tell whether Redis is new enough", exc_info=True)
+    except redis.exceptions.RedisError:
+        logger.warning("cannot tell whether Redis is new enough", exc_info=True)

@@ -1,0 +1,104 @@
+"""Batches of credits reach the list that the worker reads, each under a number of its own."""
+
+from collections import Counter
+from typing import Any
+
+import msgspec
+import pytest
+import redis.exceptions
+
+from swarm_web import counters
+from swarm_web.relay import credits as credits_module
+from swarm_web.relay import tally as tally_module
+from swarm_web.relay.credits import CreditOutbox, Credits
+from swarm_web.relay.keys import CREDITS
+from swarm_web.relay.tally import Lesson, Pair, Tally
+from swarm_web.store import async_redis
+from tests.relay.outages import gated_redis
+
+pytestmark = pytest.mark.usefixtures("tidy_stores")
+
+
+def tally_of(*pairs: Pair) -> Tally:
+    return Tally(pairs=Counter(pairs))
+
+
+def pair(minute: int) -> Pair:
+    return Pair(season_id=1, minute=60 * minute, giver_id=2, taker_id=3)
+
+
+async def waiting() -> list[Credits]:
+    packed: Any = await async_redis().lrange(CREDITS, 0, -1)
+    return [msgspec.msgpack.decode(each, type=Credits) for each in packed]
+
+
+async def test_a_batch_tells_how_many_rollouts_of_each_pair_were_used() -> None:
+    await CreditOutbox(async_redis(), source="a").send(tally_of(pair(1), pair(2), pair(2)))
+    [batch] = await waiting()
+    assert batch.count_pairs() == {pair(1): 1, pair(2): 2}
+
+
+async def test_batches_of_a_process_are_numbered_in_order() -> None:
+    outbox = CreditOutbox(async_redis(), source="a")
+    for minute in (1, 2):
+        await outbox.send(tally_of(pair(minute)))
+    assert [(batch.source, batch.number) for batch in await waiting()] == [("a", 1), ("a", 2)]
+
+
+async def test_without_credits_nothing_is_sent() -> None:
+    await CreditOutbox(async_redis(), source="a").send(Tally())
+    assert await waiting() == []
+
+
+async def test_a_batch_whose_reply_was_lost_is_sent_again_under_its_number() -> None:
+    async with gated_redis() as (gate, client):
+        outbox = CreditOutbox(client, source="a")
+        await outbox.send(tally_of(pair(0)))
+        gate.lose_replies()
+        with pytest.raises(redis.exceptions.ConnectionError):
+            await outbox.send(tally_of(pair(1)))
+        gate.open()
+        await outbox.send(tally_of(pair(2)))
+    sent = [(batch.number, [*batch.count_pairs()]) for batch in await waiting()]
+    assert sent == [(1, [pair(0)]), (2, [pair(1)]), (2, [pair(1)]), (3, [pair(2)])]
+
+
+async def test_the_oldest_batches_are_dropped_and_counted_when_no_worker_takes_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    await async_redis().delete("counters")
+    monkeypatch.setattr(credits_module, "PAIRS_IN_A_BATCH", 100)
+    outbox = CreditOutbox(async_redis(), source="a")
+    await outbox.send(tally_of(*map(pair, range(1000))))
+    held = int(await async_redis().memory_usage(CREDITS, samples=0) or 0)
+    monkeypatch.setattr(credits_module, "MOST_WAITING_BYTES", held)
+    await outbox.send(tally_of(*map(pair, range(1000, 1500))))
+    assert int(await async_redis().memory_usage(CREDITS, samples=0) or 0) <= held
+    numbers = [batch.number for batch in await waiting()]
+    assert 8 <= len(numbers) <= 10
+    assert numbers == list(range(16 - len(numbers), 16))
+    await counters.pending_counts().flush()
+    dropped = await async_redis().hget("counters", "relay/credits_dropped")
+    assert int(dropped or 0) == 15 - len(numbers)
+
+
+async def test_while_redis_is_away_credits_that_wait_are_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tally_module, "MOST_PAIRS", 3)
+    monkeypatch.setattr(tally_module, "MOST_LESSONS", 2)
+    tally = Tally()
+    async with gated_redis() as (gate, client):
+        outbox = CreditOutbox(client, source="a")
+        gate.shut()
+        for minute in range(6):
+            tally.pairs[pair(minute)] += 1
+            tally.lessons.append(Lesson(1, 2, "a", 3, 60 * minute))
+            with pytest.raises(redis.exceptions.ConnectionError):
+                await outbox.send(tally)
+        gate.open()
+        await outbox.send(tally)
+    sealed, later = await waiting()
+    assert [*sealed.count_pairs()] == [pair(0)]
+    assert [*later.count_pairs()] == [pair(3), pair(4), pair(5)]
+    assert [lesson.at for lesson in later.lessons] == [240, 300]

@@ -1,0 +1,215 @@
+"""A node that changes between web processes is given nothing twice, however fast it is."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from judge.models import Season
+from swarm_web.nodes.models import Node
+from swarm_web.relay import handover
+from swarm_web.relay.hub import Hub
+from swarm_web.relay.keys import holders_key
+from swarm_web.store import async_redis
+from tests.relay.hubs import draw, join, make_hub, publish, report, running, until
+
+pytestmark = pytest.mark.usefixtures("tidy_stores")
+
+
+async def test_a_node_that_left_a_moment_ago_is_given_nothing_twice_elsewhere(
+    season: Season, amber: Node, bold: Node
+) -> None:
+    here, there = make_hub(), make_hub()
+    async with running(here, there):
+        pool, [one, two] = await join(here, season.pk, amber, bold)
+        publish(pool, one, "a", "b")
+        await here.flush()
+        assert draw(pool, two) == ["amber/a", "amber/b"]
+        here.leave(pool, two)
+        far, [two] = await join(there, season.pk, bold)
+        assert len(far.window) == 2
+        assert draw(far, two) == []
+
+
+async def test_a_node_that_is_still_connected_elsewhere_is_let_go_of_there(
+    season: Season, amber: Node, bold: Node
+) -> None:
+    here, there = make_hub(), make_hub()
+    async with running(here, there):
+        pool, [one, old] = await join(here, season.pk, amber, bold)
+        publish(pool, one, "a", "b")
+        await here.flush()
+        draw(pool, old)
+        far, [new] = await join(there, season.pk, bold)
+        assert draw(far, new) == []
+        assert old.left
+        report(far, new, "amber/a")
+        _, [back] = await join(here, season.pk, bold)
+        assert back is not old
+        assert new.left
+        report(pool, back, "amber/a", "amber/b")
+        await here.flush()
+        await there.flush()
+    reported = [hub._tally.pairs for hub in (here, there)]
+    assert not any(reported)
+
+
+async def test_a_node_that_goes_round_and_round_is_given_each_rollout_once(
+    season: Season, amber: Node, bold: Node
+) -> None:
+    hubs = [make_hub() for _ in range(3)]
+    async with running(*hubs):
+        pool, [one] = await join(hubs[0], season.pk, amber)
+        publish(pool, one, *map(str, range(24)))
+        await hubs[0].flush()
+        for hub in hubs:
+            await hub.open(season.pk)
+        taken: list[str] = []
+        for _ in range(6):
+            parts = await asyncio.gather(*(join(hub, season.pk, bold) for hub in hubs))
+            for pool, [member] in parts:
+                if not member.left:
+                    taken += draw(pool, member, 2)
+        assert len(taken) >= 12
+        assert len(set(taken)) == len(taken)
+
+
+async def test_a_process_that_was_killed_keeps_nobody_waiting_for_long(
+    season: Season, amber: Node, bold: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handover, "HANDOVER_S", 0.01)
+    hub = make_hub()
+    await async_redis().hset(holders_key(season.pk), str(bold.pk), "killed.7")
+    async with running(hub):
+        pool, [one, two] = await join(hub, season.pk, amber, bold)
+        publish(pool, one, "a")
+        assert draw(pool, two) == ["amber/a"]
+
+
+async def test_an_answer_that_comes_late_is_taken_over(
+    season: Season, amber: Node, bold: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handover, "HANDOVER_S", 0.01)
+    here, there = make_hub(), make_hub()
+    async with running(here, there):
+        pool, [one, two] = await join(here, season.pk, amber, bold)
+        publish(pool, one, "a")
+        await here.flush()
+        draw(pool, two)
+        report(pool, two, "amber/a")
+        go_on = hold_up(here, monkeypatch)
+        far, [two] = await join(there, season.pk, bold)
+        assert draw(far, two) == ["amber/a"]
+        go_on.set()
+        await until(lambda: "amber/a" not in two.given._waiting)
+        report(far, two, "amber/a")
+        assert not there._tally.pairs
+
+
+def hold_up(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """Let a hub write no lists before the event that is returned is set."""
+    go_on, write = asyncio.Event(), hub._members.write
+
+    async def write_later() -> None:
+        await go_on.wait()
+        await write()
+
+    monkeypatch.setattr(hub._members, "write", write_later)
+    return go_on
+
+
+# ---- in one process
+
+
+@pytest.fixture
+def slow_claims(monkeypatch: pytest.MonkeyPatch) -> Callable[[Hub], asyncio.Event]:
+    """Let a hub's claims be answered after the event that is returned was set."""
+
+    def slow_down(hub: Hub) -> asyncio.Event:
+        go_on, claim = asyncio.Event(), hub._members._claim
+
+        async def claim_slowly(*given: Any) -> Any:
+            reply = await claim(*given)
+            await go_on.wait()
+            return reply
+
+        monkeypatch.setattr(hub._members, "_claim", claim_slowly)
+        return go_on
+
+    return slow_down
+
+
+async def test_two_joins_at_once_give_one_part(
+    season: Season, amber: Node, bold: Node, slow_claims: Callable[[Hub], asyncio.Event]
+) -> None:
+    hub = make_hub()
+    async with running(hub):
+        pool, [one] = await join(hub, season.pk, amber)
+        publish(pool, one, "a", "b")
+        go_on = slow_claims(hub)
+        first, second = (asyncio.create_task(hub.join(pool, bold)) for _ in range(2))
+        await asyncio.sleep(0)
+        go_on.set()
+        old = await first
+        assert draw(pool, old, 1)
+        hub.leave(pool, old)
+        new = await second
+        if new.left:
+            new = await hub.join(pool, bold)
+        assert len(draw(pool, new)) == 1
+        hub.leave(pool, new)
+        assert not hub._members.is_anybody_in(season.pk + 1)
+        hub.leave(pool, one)
+        assert not hub._members.is_anybody_in(season.pk)
+
+
+async def test_a_node_that_is_asked_for_while_it_joins_is_let_go_of_after_it_has_joined(
+    season: Season, amber: Node, bold: Node, slow_claims: Callable[[Hub], asyncio.Event]
+) -> None:
+    here, there = make_hub(), make_hub()
+    async with running(here, there):
+        pool, [one] = await join(here, season.pk, amber)
+        publish(pool, one, "a")
+        await here.flush()
+        await there.open(season.pk)
+        go_on = slow_claims(here)
+        joining = asyncio.create_task(hub_draw(here, season.pk, bold))
+        await until(lambda: here._members._beginning)
+        while not await async_redis().hexists(holders_key(season.pk), str(bold.pk)):
+            await async_redis().ping()
+        elsewhere = asyncio.create_task(hub_draw(there, season.pk, bold))
+        await until(lambda: here._members._postponed)
+        go_on.set()
+        assert sorted(await joining + await elsewhere) == ["amber/a"]
+
+
+async def hub_draw(hub: Hub, season_id: int, node: Node) -> list[str]:
+    """Join a pool, and draw at once, as a handler does."""
+    pool, [member] = await join(hub, season_id, node)
+    assert not member.left
+    return draw(pool, member)
+
+
+async def test_a_node_that_comes_back_while_its_list_is_written_stays_claimed(
+    season: Season, bold: Node
+) -> None:
+    hub = make_hub()
+    async with running(hub):
+        pool, [two] = await join(hub, season.pk, bold)
+        hub.leave(pool, two)
+        _, [again] = await join(hub, season.pk, bold)
+        await hub.flush()
+        held = await async_redis().hget(holders_key(season.pk), str(bold.pk))
+        assert held == again.tenure.encode()
+        hub.leave(pool, again)
+        await hub.flush()
+        assert not await async_redis().hexists(holders_key(season.pk), str(bold.pk))
+
+
+async def test_a_process_that_stops_holds_nobody(season: Season, bold: Node) -> None:
+    hub = make_hub()
+    pool, [two] = await join(hub, season.pk, bold)
+    hub.leave(pool, two)
+    await hub.close()
+    assert not await async_redis().exists(holders_key(season.pk))

@@ -1,0 +1,87 @@
+"""Redis's clock is known in every process, whatever the machine's own says."""
+
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from swarm_web.gateway.connection import Connection
+from swarm_web.gateway.roster import roster
+from swarm_web.nodes.models import Node
+from swarm_web.store import async_redis
+from swarm_web.store_clock import StoreClock, store_clock
+
+SECOND_NS = 1_000_000_000
+
+
+@pytest_asyncio.fixture(autouse=True)
+async def tidy_store() -> AsyncIterator[None]:
+    yield
+    await async_redis().aclose()
+
+
+def set_ahead(monkeypatch: pytest.MonkeyPatch, *, by_ns: int) -> None:
+    """Set this machine's clock, without what runs monotonically."""
+    own = time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: own() + by_ns)
+
+
+async def test_until_redis_has_answered_the_machines_clock_counts() -> None:
+    clock = StoreClock(async_redis())
+    assert abs(clock.now_ns() - time.time_ns()) < SECOND_NS
+    assert abs(clock.ahead_s()) < 1
+
+
+async def test_a_machine_whose_clock_is_wrong_dates_connections_by_redis(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = time.time_ns()
+    set_ahead(monkeypatch, by_ns=3600 * SECOND_NS)
+    await store_clock().ask()
+    assert store_clock().ahead_s() == pytest.approx(-3600, abs=10)
+    connection = Connection(Node(), roster(), no_io, no_io, shut_out=lambda: 0.0)  # type: ignore[arg-type]
+    assert 0 <= connection.opened_ns - before + SECOND_NS < 60 * SECOND_NS
+
+
+async def no_io(*_: object) -> None:
+    """Stand for a socket that is not used."""
+
+
+class Scripted:
+    """A Redis that tells times after some nanoseconds."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now_ns = self.took_ns = self.ahead_ns = 0
+        monkeypatch.setattr(time, "monotonic_ns", lambda: self.now_ns)
+
+    def register_script(self, script: str) -> Any:
+        async def tell(keys: object) -> list[bytes]:
+            self.now_ns += self.took_ns
+            told = self.now_ns - self.took_ns // 2 + self.ahead_ns
+            return [b"%d" % (told // SECOND_NS), b"%d" % (told % SECOND_NS // 1000)]
+
+        return tell
+
+    async def answer(self, clock: StoreClock, *, took_ms: int, ahead_s: float) -> None:
+        """Let a clock ask, and get an answer that is as far off as its way allows."""
+        self.took_ns = took_ms * 1_000_000
+        self.ahead_ns = round(ahead_s * SECOND_NS)
+        await clock.ask()
+
+
+async def test_the_quickest_of_the_last_answers_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Scripted(monkeypatch)
+    clock = StoreClock(store)  # type: ignore[arg-type]
+    for took_ms, ahead_s in [(200, 7.09), (2, 7.0), (300, 6.87)]:
+        await store.answer(clock, took_ms=took_ms, ahead_s=ahead_s)
+    assert clock.now_ns() - store.now_ns == 7 * SECOND_NS
+
+
+async def test_a_clock_that_was_set_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Scripted(monkeypatch)
+    clock = StoreClock(store)  # type: ignore[arg-type]
+    await store.answer(clock, took_ms=1, ahead_s=7)
+    await store.answer(clock, took_ms=5, ahead_s=60)
+    assert clock.now_ns() - store.now_ns == 60 * SECOND_NS

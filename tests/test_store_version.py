@@ -1,0 +1,89 @@
+"""A process does not start with a Redis that lacks commands which it needs."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+import redis.asyncio
+from pytest_django import Settings
+
+from swarm_web.asgi import application
+from swarm_web.celery import refuse_old_store
+from swarm_web.local.valkey import prepare_valkey
+from swarm_web.store import async_redis
+from swarm_web.store_version import StoreTooOldError, check_store
+from tests.processes import running
+
+
+@pytest.fixture(scope="module")
+def old_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Return the address of a server that knows no streams, as one before 5.0."""
+    folder = tmp_path_factory.mktemp("old")
+    server = prepare_valkey(folder)
+    with (folder / "valkey.conf").open("a") as configuration:
+        configuration.write('rename-command XTRIM ""\n')
+    with running(server.part, log=folder / "log"):
+        yield server.url
+
+
+@pytest_asyncio.fixture
+async def tidy_store() -> Any:
+    yield
+    await async_redis().aclose()
+
+
+async def test_a_web_process_refuses_an_old_server_and_says_what_to_do(
+    old_redis: str, settings: Settings, tidy_store: None
+) -> None:
+    settings.REDIS_URL = old_redis
+    told: asyncio.Queue[Any] = asyncio.Queue()
+
+    async def start() -> dict[str, str]:
+        return {"type": "lifespan.startup"}
+
+    await application({"type": "lifespan", "asgi": {}}, start, told.put)
+    answer = told.get_nowait()
+    assert answer["type"] == "lifespan.startup.failed"
+    assert answer["message"].startswith("store.too_old: ")
+    assert "Redis 6.2" in answer["message"]
+
+
+def test_a_worker_refuses_it_too(old_redis: str, settings: Settings) -> None:
+    settings.REDIS_URL = old_redis
+    with pytest.raises(SystemExit, match=r"store\.too_old"):
+        refuse_old_store()
+
+
+class Answering:
+    """A server that refuses all commands in its words."""
+
+    def __init__(self, problem: redis.exceptions.RedisError) -> None:
+        self._problem = problem
+
+    async def xtrim(self, *_: object, **_options: object) -> None:
+        raise self._problem
+
+
+@pytest.mark.parametrize(
+    ("problem", "too_old"),
+    [
+        (redis.exceptions.ResponseError("syntax error, try again"), True),
+        (redis.exceptions.ReadOnlyError("You can't write against a read only replica."), False),
+        (redis.exceptions.ConnectionError("gone"), False),
+    ],
+)
+async def test_only_what_a_server_does_not_know_makes_it_too_old(
+    problem: redis.exceptions.RedisError, too_old: bool
+) -> None:
+    client: Any = Answering(problem)
+    if too_old:
+        with pytest.raises(StoreTooOldError):
+            await check_store(client)
+    else:
+        await check_store(client)
+
+
+async def test_the_server_of_the_tests_is_new_enough(tidy_store: None) -> None:
+    await check_store(async_redis())
