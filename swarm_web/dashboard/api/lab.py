@@ -128,7 +128,7 @@ def get_lab(request: HttpRequest) -> LabIndex:
     summary = read_summary()
     return LabIndex(
         verdict=read_answer().verdict,
-        summary=summary.raw if summary else None,
+        summary=summary.content if summary else None,
         items=[published for published in list_published() if published.report is not None],
     )
 
